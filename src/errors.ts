@@ -1,0 +1,85 @@
+/**
+ * The errors of the library, one class for each thing a caller would do next. `code` is stable and may be
+ * switched on; messages may change. Wrong arguments are plain `TypeError` and `RangeError`.
+ */
+
+/** What every error of the library has. */
+export abstract class ResilientError extends Error {
+  abstract override readonly name: string;
+  abstract readonly code: string;
+}
+
+/** Why a target cannot be read although something stands at its path. */
+export type TargetErrorCode =
+  | 'ERR_TARGET_LOOP'
+  | 'ERR_TARGET_ACCESS'
+  | 'ERR_TARGET_NOT_DIRECTORY'
+  | 'ERR_TARGET_NOT_FILE'
+  | 'ERR_TARGET_IO';
+
+/** The target is there but cannot be read. It may heal by itself; watching goes on. */
+export class TargetError extends ResilientError {
+  override readonly name = 'TargetError';
+  readonly code: TargetErrorCode;
+  /** The path on the way at which it failed. */
+  readonly path: string;
+
+  constructor(code: TargetErrorCode, path: string, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+    this.path = path;
+  }
+}
+
+/** Why a backend cannot give hints. */
+export type BackendErrorCode =
+  'ERR_BACKEND_INSTANCE_LIMIT' | 'ERR_BACKEND_WATCH_LIMIT' | 'ERR_BACKEND_UNAVAILABLE' | 'ERR_BACKEND_DOWN';
+
+/** Native watching cannot be had, or has ended. The watcher polls and keeps trying to come back. */
+export class BackendError extends ResilientError {
+  override readonly name = 'BackendError';
+  readonly code: BackendErrorCode;
+  /** The backend's name. */
+  readonly backend: string;
+  /** The kernel setting to raise, for the two inotify limits. */
+  readonly sysctl: string | undefined;
+
+  constructor(
+    code: BackendErrorCode,
+    backend: string,
+    message: string,
+    options?: ErrorOptions & { sysctl?: string },
+  ) {
+    super(message, options);
+    this.code = code;
+    this.backend = backend;
+    this.sysctl = options?.sysctl;
+  }
+}
+
+/** The object was closed. */
+export class ClosedError extends ResilientError {
+  override readonly name = 'ClosedError';
+  readonly code = 'ERR_CLOSED';
+}
+
+/** A listener threw or rejected; `cause` is what it threw. */
+export class ListenerError extends ResilientError {
+  override readonly name = 'ListenerError';
+  readonly code = 'ERR_LISTENER';
+  /** The event it listened to. */
+  readonly event: string;
+
+  constructor(event: string, cause: unknown) {
+    super(`A listener of "${event}" failed: ${cause instanceof Error ? cause.message : String(cause)}`, {
+      cause,
+    });
+    this.event = event;
+  }
+}
+
+/** The `code` of a Node error, if it has one. */
+export function errnoOf(error: unknown): string | undefined {
+  if (typeof error !== 'object' || error === null || !('code' in error)) return undefined;
+  return typeof error.code === 'string' ? error.code : undefined;
+}

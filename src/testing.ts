@@ -1,0 +1,3 @@
+/** The door "resilient-watcher/testing": time, hints and volumes that do what a test says. */
+export { FakeClock } from './testing/fake-clock.js';
+export { ScriptedBackend } from './testing/scripted-backend.js';

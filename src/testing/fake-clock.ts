@@ -1,0 +1,84 @@
+import type { Clock, Scheduled } from '../ports.js';
+
+interface Timer {
+  readonly at: number;
+  readonly callback: () => void;
+}
+
+/**
+ * A clock that stands still until it is told to move. Give it to whatever takes a `clock` option.
+ *
+ * ```ts
+ * const clock = new FakeClock();
+ * const watcher = new ResilientWatcher(path, { clock, backend });
+ * await clock.advance(500); // what was due in these 500 ms has happened
+ * ```
+ */
+export class FakeClock implements Clock {
+  #wallOffset: number;
+  #monotonic = 0;
+  readonly #timers = new Set<Timer>();
+
+  /** @param now where the wall clock starts, epoch ms; default 2024-01-01T00:00:00Z. */
+  constructor(now = 1_704_067_200_000) {
+    this.#wallOffset = now;
+  }
+
+  now(): number {
+    return this.#wallOffset + this.#monotonic;
+  }
+
+  monotonic(): number {
+    return this.#monotonic;
+  }
+
+  /** How many timers wait. */
+  get pending(): number {
+    return this.#timers.size;
+  }
+
+  /** The delays until the waiting timers, ms, shortest first. */
+  get delays(): number[] {
+    return [...this.#timers].map((timer) => timer.at - this.#monotonic).sort((a, b) => a - b);
+  }
+
+  /** @throws {RangeError} for a delay that is not a finite number. */
+  schedule(callback: () => void, delayMs: number): Scheduled {
+    if (!Number.isFinite(delayMs)) throw new RangeError(`FakeClock: a delay must be finite, got ${delayMs}`);
+    const timer: Timer = { at: this.#monotonic + Math.max(0, delayMs), callback };
+    this.#timers.add(timer);
+    return { cancel: () => void this.#timers.delete(timer) };
+  }
+
+  /**
+   * Lets `ms` pass: fires what is due in order of time (then of scheduling), timers set meanwhile included, and
+   * lets promises settle after each and at the end.
+   */
+  async advance(ms: number): Promise<void> {
+    const end = this.#monotonic + ms;
+    await settle();
+    for (let due = this.#next(end); due; due = this.#next(end)) {
+      this.#monotonic = Math.max(this.#monotonic, due.at);
+      this.#timers.delete(due);
+      due.callback();
+      await settle();
+    }
+    this.#monotonic = end;
+  }
+
+  /** Moves the wall clock only, either way, as an NTP step or a resumed machine does. Fires nothing. */
+  jump(ms: number): void {
+    this.#wallOffset += ms;
+  }
+
+  #next(end: number): Timer | undefined {
+    let next: Timer | undefined;
+    for (const timer of this.#timers) if (timer.at <= end && (!next || timer.at < next.at)) next = timer;
+    return next;
+  }
+}
+
+/** Two turns of the event loop: what was queued, and what that queued in turn. */
+async function settle(): Promise<void> {
+  for (let turn = 0; turn < 2; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+}

@@ -1,0 +1,78 @@
+import type { HintSink, WatchBackend, WatchedDirectory, WatchSubscription } from '../ports.js';
+
+/**
+ * A backend that says what a test tells it to say, and remembers what it was asked to watch.
+ *
+ * ```ts
+ * const backend = new ScriptedBackend();
+ * const watcher = new ResilientWatcher(path, { backend, clock });
+ * await watcher.start();
+ * await volume.publish({ 'app.yaml': 'b' });
+ * backend.hint();
+ * await watcher.idle();
+ * ```
+ */
+export class ScriptedBackend implements WatchBackend {
+  readonly name: string;
+  readonly #live = new Map<WatchSubscription, HintSink>();
+  #directories: readonly WatchedDirectory[] = [];
+  #failures: unknown[] = [];
+  #subscribed = 0;
+
+  constructor(name = 'scripted') {
+    this.name = name;
+  }
+
+  /** How many subscriptions are open now. */
+  get subscriptions(): number {
+    return this.#live.size;
+  }
+
+  /** How many subscriptions were ever granted. */
+  get subscribed(): number {
+    return this.#subscribed;
+  }
+
+  /** What it was last told to watch. */
+  get directories(): readonly WatchedDirectory[] {
+    return this.#directories;
+  }
+
+  /** Tells every subscriber to look again. */
+  hint(): void {
+    for (const sink of [...this.#live.values()]) sink.hint();
+  }
+
+  /** Ends every subscription as a dying native watcher does. */
+  fail(error: unknown = new Error('scripted failure')): void {
+    for (const sink of [...this.#live.values()]) sink.down(error);
+  }
+
+  /** Makes the next subscriptions fail, one for each error. */
+  refuse(...errors: unknown[]): void {
+    this.#failures.push(...errors);
+  }
+
+  /** Lets subscriptions succeed again. */
+  accept(): void {
+    this.#failures = [];
+  }
+
+  subscribe(sink: HintSink): WatchSubscription {
+    if (this.#failures.length > 0) throw this.#failures.shift();
+    this.#subscribed += 1;
+    let known = new Set<string>();
+    const subscription: WatchSubscription = {
+      aim: (directories) => {
+        this.#directories = directories;
+        const now = new Set(directories.map((directory) => `${directory.identity} ${directory.path}`));
+        const opened = [...now].some((key) => !known.has(key));
+        known = now;
+        return opened;
+      },
+      close: () => void this.#live.delete(subscription),
+    };
+    this.#live.set(subscription, sink);
+    return subscription;
+  }
+}

@@ -1,0 +1,60 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+import { expect, test } from 'vitest';
+
+const src = fileURLToPath(new URL('../src', import.meta.url));
+
+/** Bottom first. A file may import from lower layers only; a folder stands for the files in it. */
+const layers = [
+  ['ports.ts', 'errors.ts'],
+  ['steps.ts', 'options.ts', 'backoff.ts', 'sleep.ts', 'lifecycle.ts'],
+  ['testing/'],
+  ['index.ts', 'testing.ts'],
+];
+
+/** `testing/` sees the ports only, so that a fake cannot inherit a fault of the code it tests. */
+const onlyPorts = ['testing/'];
+
+/** Time and chance have one door. */
+const doors = ['setTimeout', 'setInterval', 'Date.now', 'performance.now', 'Math.random'];
+
+const files = readdirSync(src, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'));
+
+function layerOf(file: string): number {
+  return layers.findIndex((layer) =>
+    layer.some((name) => (name.endsWith('/') ? file.startsWith(name) : file === name)),
+  );
+}
+
+function importsOf(file: string): string[] {
+  const text = readFileSync(join(src, file), 'utf8');
+  const specifiers = [...text.matchAll(/(?:from|import)\s*\(?\s*'(\.[^']+)'/g)].map(
+    (match) => match[1] ?? '',
+  );
+  return specifiers.map((specifier) =>
+    relative(src, resolve(src, dirname(file), specifier)).replace(/\.js$/, '.ts'),
+  );
+}
+
+test('every source file has a layer', () => {
+  expect(files.filter((file) => layerOf(file) < 0)).toEqual([]);
+});
+
+test.each(files)('%s imports only from layers below its own', (file) => {
+  const wrong = importsOf(file).filter((imported) => layerOf(imported) >= layerOf(file));
+  expect(wrong).toEqual([]);
+});
+
+test.each(files.filter((file) => onlyPorts.some((folder) => file.startsWith(folder))))(
+  '%s imports only the ports',
+  (file) => {
+    expect(importsOf(file).filter((imported) => imported !== 'ports.ts')).toEqual([]);
+  },
+);
+
+test.each(files.filter((file) => file !== 'ports.ts'))('%s leaves time and chance to the ports', (file) => {
+  const code = readFileSync(join(src, file), 'utf8').replace(/\/\*[\s\S]*?\*\/|\/\/.*/g, '');
+  expect(doors.filter((door) => new RegExp(`\\b${door.replace('.', '\\.')}\\b`).test(code))).toEqual([]);
+});
