@@ -46,6 +46,9 @@ export const systemClock: Clock = {
   },
 };
 
+/** `epochMs` in ISO 8601, UTC, as people and names want it. */
+export const isoTime = (epochMs: number): string => new Date(epochMs).toISOString();
+
 // -------------------------------------------------------------------------------------------------- chance
 
 /** A number in [0, 1). */
