@@ -223,7 +223,12 @@ describe('the layout', () => {
   test('is links to ..data, a link to a timestamped directory, and files of the wanted modes', () => {
     const volume = volumeAt(home);
     const bytes = Uint8Array.of(0, 255, 10);
-    const result = volume.publish({ text: 'é', 'd/bytes': bytes, key: { data: 'k', mode: 0o400 } });
+    const result = volume.publish({
+      text: 'é',
+      'd/bytes': bytes,
+      key: { data: 'k', mode: 0o400 },
+      open: { data: '', mode: 0o666 },
+    });
 
     expect(result).toEqual({ changed: true, revision: '..2024_01_01_00_00_00.1' });
     expect(volume.revision).toBe(result.revision);
@@ -233,7 +238,7 @@ describe('the layout', () => {
     expect(fs.readFileSync(volume.path('text'), 'utf8')).toBe('é');
     expect(new Uint8Array(fs.readFileSync(volume.path('d/bytes')))).toEqual(bytes);
     const mode = (path: string): number => fs.statSync(volume.path(path)).mode & 0o7777;
-    expect([mode('..data'), mode('text'), mode('key')]).toEqual([0o755, 0o644, 0o400]);
+    expect(['..data', 'text', 'key', 'open'].map(mode)).toEqual([0o755, 0o644, 0o400, 0o666]);
   });
 
   test('a step has happened when it is told, and nothing more has', () => {
