@@ -146,7 +146,12 @@ export class KubeletVolume {
 
   /** What `..data` points to now; undefined before the first update and in the gap of a `remove` swap. */
   get revision(): string | undefined {
-    return isMissing(this.path(DATA)) ? undefined : fs.readlinkSync(this.path(DATA));
+    try {
+      return fs.readlinkSync(this.path(DATA));
+    } catch (error) {
+      if (codeOf(error) === 'ENOENT') return undefined;
+      throw error;
+    }
   }
 
   /**
