@@ -463,7 +463,7 @@ describe('whatever is published', () => {
           expect(restarted.publish(next).changed).toBe(false);
         }
       }),
-      { numRuns: 15 }, // times some twenty steps each,
+      { numRuns: 15 }, // times some twenty steps each
     );
   });
 });
