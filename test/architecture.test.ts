@@ -9,7 +9,18 @@ const src = fileURLToPath(new URL('../src', import.meta.url));
 /** Bottom first. A file may import from lower layers only; a folder stands for the files in it. */
 const layers = [
   ['ports.ts', 'errors.ts'],
-  ['steps.ts', 'options.ts', 'backoff.ts', 'sleep.ts', 'lifecycle.ts'],
+  ['steps.ts', 'options.ts', 'backoff.ts', 'sleep.ts', 'lifecycle.ts', 'backend-failure.ts'],
+  ['link-chain.ts', 'mount-table.ts', 'backends/'],
+  ['locality.ts', 'snapshot.ts'],
+  [
+    'resilient-watcher/watcher-options.ts',
+    'resilient-watcher/watcher-status.ts',
+    'resilient-watcher/latest.ts',
+  ],
+  ['resilient-watcher/backend-choice.ts', 'resilient-watcher/look-loop.ts', 'resilient-watcher/observer.ts'],
+  ['resilient-watcher/connection.ts', 'resilient-watcher/patience.ts'],
+  ['resilient-watcher/reporter.ts'],
+  ['resilient-watcher.ts'],
   ['testing/'],
   ['index.ts', 'testing.ts'],
 ];
