@@ -193,11 +193,12 @@ export class ResilientWatcher
   }
 
   /**
-   * Resolves when no look is wanted or under way. A difference that is still doubted (a write that has to
+   * Resolves when no look is wanted or under way, and no attempt to subscribe. A difference that is still doubted (a write that has to
    * settle, a target that may come back) waits for its time, not for this.
    */
-  idle(): Promise<void> {
-    return this.#loop.idle();
+  async idle(): Promise<void> {
+    await this.#connection.idle();
+    await this.#loop.idle();
   }
 
   /**
