@@ -91,6 +91,8 @@ test('while the backend is away the target is polled, and degraded is said once'
   await watcher.idle();
   expect(events.at(-1)).toMatch(/^recovered by scripted after \d+$/);
   expect(watcher.state).toBe('watching');
+  // The backstop only: nothing polls any more.
+  expect(clock.pending).toBe(1);
   volume.publish({ key: 'v3' });
   backend.hint();
   await watcher.idle();
@@ -186,6 +188,9 @@ test('watches follow the chain of the target', async () => {
   await watcher.idle();
   expect(watched().slice(-2)).toEqual([volume.directory, join(volume.directory, volume.revision ?? '')]);
   expect(watcher.status().watchedDirectories).toEqual(watched());
+  // Of an ancestor only the entry that was consulted matters; where a link or the file itself is, everything.
+  const entries = backend.directories.map((directory) => directory.entries && [...directory.entries].join());
+  expect(entries.slice(-3)).toEqual(['volume', undefined, undefined]);
   volume.remove();
   backend.hint();
   await watcher.idle();

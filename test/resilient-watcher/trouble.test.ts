@@ -139,6 +139,22 @@ describe('with a file system that fails', () => {
     expect(watcher.status().target).toBe('file');
   });
 
+  test('trouble that ends with the content unchanged has ended, and when it comes back it is told again', async () => {
+    const { fs, set } = switchable();
+    const { path, watcher, errors, look } = stage({ fs });
+    writeFileSync(path, 'good');
+    await watcher.start();
+    for (const times of [1, 2]) {
+      set((name) => fail(name === 'lstat', 'EIO'));
+      await look();
+      expect(errors).toHaveLength(times);
+      expect(watcher.status().target).toBe('unreadable');
+      set(undefined);
+      await look();
+      expect(watcher.status().target).toBe('file');
+    }
+  });
+
   test('trouble shorter than the grace is not told', async () => {
     const { fs, set } = switchable();
     const { path, watcher, errors, look } = stage({ fs });
@@ -244,11 +260,10 @@ function ends(path: unknown, name: string): boolean {
   return String(path).endsWith(`/${name}`);
 }
 
-function denied(when: boolean, path: unknown): undefined {
-  return fail(when, 'EACCES', path);
+function denied(when: boolean, path: unknown): void {
+  fail(when, 'EACCES', path);
 }
 
-function fail(when: boolean, code: string, path: unknown = ''): undefined {
+function fail(when: boolean, code: string, path: unknown = ''): void {
   if (when) throw errno(code, String(path));
-  return undefined;
 }
