@@ -1,4 +1,5 @@
 /** The table of connection.ts: a backend that is lost, cannot be had, and comes back. */
+import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { ResilientWatcher, type ResilientWatcherOptions } from 'resilient-watcher';
@@ -20,10 +21,14 @@ interface Stage {
 function stage(options: ResilientWatcherOptions = {}): Stage {
   const volume = new KubeletVolume(join(temporaryDirectory(), 'volume'));
   volume.publish({ key: 'v1' });
+  return { volume, ...stageAt(volume.path('key'), options) };
+}
+
+function stageAt(path: string, options: ResilientWatcherOptions = {}): Omit<Stage, 'volume'> {
   const clock = new FakeClock();
   const backend = new ScriptedBackend();
   // Chance takes nothing off: the delays are 50, 100, 200, … ms.
-  const watcher = new ResilientWatcher(volume.path('key'), { clock, backend, random: () => 0, ...options });
+  const watcher = new ResilientWatcher(path, { clock, backend, random: () => 0, ...options });
   onTestFinished(() => watcher.close());
   const events: string[] = [];
   watcher.on('change', ({ current, cause }) => events.push(`change ${String(current.content)} by ${cause}`));
@@ -35,7 +40,7 @@ function stage(options: ResilientWatcherOptions = {}): Stage {
     events.push(`recovered by ${name} after ${degradedMs}`),
   );
   watcher.on('error', (error) => events.push(`error: ${error.message}`));
-  return { volume, clock, backend, watcher, events };
+  return { clock, backend, watcher, events };
 }
 
 test('a backend that goes down is subscribed again after the first delay, and the watcher looks at once', async () => {
@@ -197,6 +202,21 @@ test('watches follow the chain of the target', async () => {
   expect(watched().at(-1)).toBe(join(volume.directory, '..'));
   const last = backend.directories.at(-1);
   expect([...(last?.entries ?? [])]).toEqual(['volume']);
+});
+
+test('a directory that takes the place of another is another one, even with its inode number', async () => {
+  const directory = join(temporaryDirectory(), 'etc');
+  mkdirSync(directory);
+  const { backend, watcher } = stageAt(join(directory, 'app.yaml'));
+  await watcher.start();
+  const identities = new Set<string | undefined>();
+  for (let time = 0; time < 5; time += 1) {
+    identities.add(backend.directories.find(({ path }) => path === directory)?.identity);
+    rmSync(directory, { recursive: true });
+    mkdirSync(directory);
+    await watcher.check();
+  }
+  expect(identities.size).toBe(5);
 });
 
 test('status is plain data and survives JSON', async () => {
