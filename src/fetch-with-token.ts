@@ -1,7 +1,9 @@
 import type { ServiceAccountToken } from './token.js';
 
 /** Who has the current token and takes back a refused one: a `TokenFile` or a `TokenRefresher`. */
-export type TokenSource = ({ get(): Promise<ServiceAccountToken> } | { token(): Promise<ServiceAccountToken> }) & {
+export type TokenSource = (
+  { get(): Promise<ServiceAccountToken> } | { token(): Promise<ServiceAccountToken> }
+) & {
   reportUnauthorized(token: ServiceAccountToken): Promise<ServiceAccountToken>;
 };
 
@@ -33,11 +35,7 @@ export function fetchWithToken(
 
 type Input = Parameters<typeof fetch>[0];
 
-function authorized(
-  input: Input,
-  init: RequestInit | undefined,
-  token: ServiceAccountToken,
-): RequestInit {
+function authorized(input: Input, init: RequestInit | undefined, token: ServiceAccountToken): RequestInit {
   const headers = new Headers(init?.headers ?? (input instanceof Request ? input.headers : undefined));
   headers.set('authorization', `Bearer ${token.value}`);
   return { ...init, headers };
@@ -45,6 +43,7 @@ function authorized(
 
 function isRepeatable(input: Input, init: RequestInit | undefined): boolean {
   const body: unknown = init?.body ?? (input instanceof Request ? input.body : undefined);
-  const once = typeof body === 'object' && body !== null && (Symbol.asyncIterator in body || 'getReader' in body);
+  const once =
+    typeof body === 'object' && body !== null && (Symbol.asyncIterator in body || 'getReader' in body);
   return !once;
 }

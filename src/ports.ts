@@ -58,10 +58,8 @@ export function parseTimestamp(value: unknown): number {
   return isTimestamp ? Date.parse(value) : Number.NaN;
 }
 
-/** The RFC 3339 form of epoch ms; "never" for an infinite one. */
-export function formatTimestamp(epochMs: number): string {
-  return Number.isFinite(epochMs) ? new Date(epochMs).toISOString() : 'never';
-}
+/** `epochMs` in ISO 8601, UTC, as people and names want it. */
+export const isoTime = (epochMs: number): string => new Date(epochMs).toISOString();
 
 // -------------------------------------------------------------------------------------------------- chance
 
@@ -182,8 +180,11 @@ export interface WatchedDirectory {
 
 /** Where a backend says what it has to say. */
 export interface HintSink {
-  /** Something may have changed: look again. Never wrong, at worst in vain. */
-  hint(): void;
+  /**
+   * Something may have changed: look again. Never wrong, at worst in vain.
+   * @param written the name of an entry whose bytes were changed in place, if the kernel says so.
+   */
+  hint(written?: string): void;
   /** The subscription is dead: close it and subscribe anew. */
   down(error: unknown): void;
 }
@@ -205,6 +206,11 @@ export interface WatchSubscription {
 export interface WatchBackend {
   /** Shown as `backend` in `status()` and as `cause` of the changes it led to. */
   readonly name: string;
+  /**
+   * Every write in place is told by name. Then a new file that nobody was seen writing was renamed into place,
+   * and is reported at once; otherwise it has to settle first. Default false.
+   */
+  readonly tellsWrites?: boolean;
   /** `persistent: false` means that watching must not keep the process alive. */
   subscribe(
     sink: HintSink,

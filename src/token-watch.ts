@@ -4,6 +4,7 @@ import type { Backoff } from './backoff.js';
 import { withDeadline } from './deadline.js';
 import { TokenError } from './errors.js';
 import type { Clock, FileSystem, Random } from './ports.js';
+import { ResilientWatcher } from './resilient-watcher.js';
 import { sleep } from './sleep.js';
 
 /** What a watcher says a file has become; `content` is undefined while there is none. */
@@ -108,7 +109,13 @@ export class TokenWatch {
   }
 
   async #startOnce(): Promise<void> {
-    const { path, watcherFactory = resilientWatcher(this.#options), clock, startTimeoutMs, onText } = this.#options;
+    const {
+      path,
+      watcherFactory = resilientWatcher(this.#options),
+      clock,
+      startTimeoutMs,
+      onText,
+    } = this.#options;
     let watcher: TokenWatcher | undefined;
     try {
       const started = (watcher = watcherFactory(path));
@@ -177,4 +184,9 @@ async function quietly(watcher: TokenWatcher | undefined): Promise<void> {
   } catch {
     // What cannot be closed was not open.
   }
+}
+
+function resilientWatcher(options: TokenWatchOptions): TokenWatcherFactory {
+  const { clock, fs, random, persistent } = options;
+  return (path) => new ResilientWatcher(path, { clock, fs, random, persistent });
 }

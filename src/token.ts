@@ -3,7 +3,7 @@ import { inspect } from 'node:util';
 import { decodeJwt, type JWTPayload } from 'jose';
 
 import { TokenError } from './errors.js';
-import { formatTimestamp, parseTimestamp } from './ports.js';
+import { isoTime, parseTimestamp } from './ports.js';
 
 /** The API server grants this much (go-jose's default leeway), so a token dated less far ahead is good. */
 export const DATE_LEEWAY_MS = 60_000;
@@ -69,7 +69,8 @@ export class ServiceAccountToken implements TokenDates {
   }
 
   toString(): string {
-    return `ServiceAccountToken(${this.subject ?? 'no subject'}, expires ${formatTimestamp(this.expiresAt)})`;
+    const end = Number.isFinite(this.expiresAt) ? `expires ${isoTime(this.expiresAt)}` : 'never expires';
+    return `ServiceAccountToken(${this.subject ?? 'no subject'}, ${end})`;
   }
 
   toJSON(): Record<string, unknown> {

@@ -1,5 +1,5 @@
 import { TokenError } from '../errors.js';
-import { systemClock, type Clock, type TokenAnswer, type TokenClient, type TokenRequest } from '../ports.js';
+import { isoTime, systemClock, type Clock, type TokenAnswer, type TokenClient, type TokenRequest } from '../ports.js';
 import { mintTestToken } from './mint-test-token.js';
 
 /** What a `FakeTokenClient` does with one request. */
@@ -81,7 +81,7 @@ export class FakeTokenClient implements TokenClient {
     const jti = `${this.requests.length}-${this.#valid.size}-${iat}`;
     const token = mintTestToken({ iat, nbf: iat, exp, jti, aud: [...audiences] });
     this.#valid.add(token);
-    return { token, expirationTimestamp: new Date(exp * 1000) };
+    return { token, expirationTimestamp: isoTime(exp * 1000) };
   }
 
   async requestToken(request: TokenRequest, { signal }: { signal: AbortSignal }): Promise<TokenAnswer> {
@@ -91,7 +91,7 @@ export class FakeTokenClient implements TokenClient {
     this.#mostInFlight = Math.max(this.#mostInFlight, this.#inFlight);
     try {
       if (delayMs > 0) await this.#delay(delayMs, signal);
-      if (error !== undefined) throw error;
+      if (error !== undefined) throw error as Error;
       if (answer !== undefined) return answer as TokenAnswer;
       return this.mint(request.expirationSeconds, request.audiences);
     } finally {

@@ -1,7 +1,7 @@
 import { withDeadline } from '../deadline.js';
 import { errnoOf, TokenError } from '../errors.js';
 import { describe } from '../options.js';
-import { formatTimestamp, type Clock, type FileSystem, type TokenClient } from '../ports.js';
+import { isoTime, type Clock, type FileSystem, type TokenClient } from '../ports.js';
 import { readToken } from '../read-token.js';
 import { tokenFromAnswer, withoutTokens, type ServiceAccountToken } from '../token.js';
 import { TokenLease } from './lease.js';
@@ -33,7 +33,7 @@ export class TokenMint {
     const token = await this.#request(signal);
     const lease = current?.token.equals(token) ? current : new TokenLease(token, clock);
     if (lease.remainingMs() > 0) return lease;
-    const now = formatTimestamp(clock.now());
+    const now = isoTime(clock.now());
     throw new TokenError(
       'ERR_TOKEN_EXPIRED',
       `The token just received is over already: ${String(token)}, and this machine's clock says ${now}`,
