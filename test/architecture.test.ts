@@ -9,7 +9,21 @@ const src = fileURLToPath(new URL('../src', import.meta.url));
 /** Bottom first. A file may import from lower layers only; a folder stands for the files in it. */
 const layers = [
   ['ports.ts', 'errors.ts'],
-  ['steps.ts', 'options.ts', 'backoff.ts', 'sleep.ts', 'lifecycle.ts'],
+  [
+    'steps.ts',
+    'options.ts',
+    'backoff.ts',
+    'sleep.ts',
+    'lifecycle.ts',
+    'process-identity.ts',
+    'write-progress.ts',
+    'write-queue.ts',
+    'volume-layout.ts',
+  ],
+  ['pace.ts', 'file-content.ts', 'temporary-name.ts', 'write-source.ts', 'pending-file.ts'],
+  ['directories.ts'],
+  ['replace-file.ts', 'volume-revision.ts'],
+  ['atomic-write-file.ts', 'atomic-volume.ts'],
   ['testing/'],
   ['index.ts', 'testing.ts'],
 ];
