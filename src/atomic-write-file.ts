@@ -2,14 +2,14 @@
 import { isAbsolute, resolve } from 'node:path';
 
 import { abortSignal, checkPath, flag, matching, oneOf, port, resolveOptions } from './options.js';
-import { Pace } from './pace.js';
-import { isMode, isOwner, type Durability, type Owner } from './pending-file.js';
+import { Pace } from './writing/pace.js';
+import { isMode, isOwner, type Durability, type Owner } from './writing/pending-file.js';
 import { nodeFileSystem, systemClock, systemRandom } from './ports.js';
 import type { Clock, FileSystem, Random } from './ports.js';
-import { replaceFile, type AtomicWriteResult } from './replace-file.js';
+import { replaceFile, type AtomicWriteResult } from './atomic-write-file/replace-file.js';
 import { runAsync, runSync } from './steps.js';
-import { processWrites } from './write-queue.js';
-import { WriteSource, type SyncWriteData, type WriteData } from './write-source.js';
+import { processWrites } from './writing/write-queue.js';
+import { WriteSource, type SyncWriteData, type WriteData } from './writing/write-source.js';
 
 /** Options of {@link atomicWriteFileSync}, and of {@link atomicWriteFile}. */
 export interface AtomicWriteFileSyncOptions {

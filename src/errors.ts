@@ -139,3 +139,8 @@ export function errnoOf(error: unknown): string | undefined {
   if (typeof error !== 'object' || error === null || !('code' in error)) return undefined;
   return typeof error.code === 'string' ? error.code : undefined;
 }
+
+/** Whether a call failed because the path does not lead there any more: look again from the top. */
+export function hasMoved(error: unknown): boolean {
+  return ['ENOENT', 'ENOTDIR', 'ESTALE', 'ELOOP'].includes(errnoOf(error) ?? '');
+}

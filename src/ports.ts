@@ -46,6 +46,9 @@ export const systemClock: Clock = {
   },
 };
 
+/** `epochMs` in ISO 8601, UTC, as people and names want it. */
+export const isoTime = (epochMs: number): string => new Date(epochMs).toISOString();
+
 // -------------------------------------------------------------------------------------------------- chance
 
 /** A number in [0, 1). */
@@ -165,8 +168,11 @@ export interface WatchedDirectory {
 
 /** Where a backend says what it has to say. */
 export interface HintSink {
-  /** Something may have changed: look again. Never wrong, at worst in vain. */
-  hint(): void;
+  /**
+   * Something may have changed: look again. Never wrong, at worst in vain.
+   * @param written the name of an entry whose bytes were changed in place, if the kernel says so.
+   */
+  hint(written?: string): void;
   /** The subscription is dead: close it and subscribe anew. */
   down(error: unknown): void;
 }
@@ -188,6 +194,11 @@ export interface WatchSubscription {
 export interface WatchBackend {
   /** Shown as `backend` in `status()` and as `cause` of the changes it led to. */
   readonly name: string;
+  /**
+   * Every write in place is told by name. Then a new file that nobody was seen writing was renamed into place,
+   * and is reported at once; otherwise it has to settle first. Default false.
+   */
+  readonly tellsWrites?: boolean;
   /** `persistent: false` means that watching must not keep the process alive. */
   subscribe(
     sink: HintSink,

@@ -5,7 +5,7 @@
  *     ..data -> ..2006_01_02_15_04_05.123456789
  *     ..2006_01_02_15_04_05.123456789/     a revision: the files themselves
  */
-import type { Random } from './ports.js';
+import { isoTime, type Random } from './ports.js';
 
 /** The link to the published revision. */
 export const DATA_LINK = '..data';
@@ -24,7 +24,7 @@ const REVISION = /^\.\.\d{4}(?:_\d\d){5}\.\d+$/;
 
 /** A new name for a revision; `now` is epoch ms. */
 export function revisionName(now: number, random: Random): string {
-  const second = new Date(now).toISOString().slice(0, 19).replace(/\D/g, '_');
+  const second = isoTime(now).slice(0, 19).replace(/\D/g, '_');
   return `..${second}.${Math.floor(random() * RANDOM_DIGITS)}`;
 }
 

@@ -2,7 +2,7 @@
  * Which calls are made at once. One trip through the thread pool costs as much as writing a small file to
  * memory; but a call that waits for a disk, or for a server that is dead, must not stop the event loop.
  */
-import { call, type Call, type Steps, type Wait } from './steps.js';
+import { call, type Call, type Steps, type Wait } from '../steps.js';
 
 /** `statfs` magic numbers (`statfs(2)`). Some architectures sign-extend them. */
 const MEMORY = new Set([

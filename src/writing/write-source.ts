@@ -1,7 +1,7 @@
 /** The bytes to be written, whatever they come as. */
-import { describe } from './options.js';
-import type { Clock } from './ports.js';
-import { wait, type Steps } from './steps.js';
+import { describe } from '../options.js';
+import type { Clock } from '../ports.js';
+import { wait, type Steps } from '../steps.js';
 
 /** A piece of what is written: text (as UTF-8), or the bytes that a typed array, `Buffer` or `DataView` shows. */
 export type WriteChunk = string | NodeJS.ArrayBufferView;
@@ -107,7 +107,10 @@ function soon<T>(value: Promise<T>, { clock, signal, renewalMs }: Patience): Pro
     };
     value.then(
       (got) => settle(() => resolve(got)),
-      (error: unknown) => settle(() => reject(error)),
+      (error: unknown) => {
+        const reason = error as Error;
+        settle(() => reject(reason));
+      },
     );
     if (signal?.aborted) onAbort();
     else signal?.addEventListener('abort', onAbort, { once: true });

@@ -2,9 +2,9 @@
 import { constants } from 'node:fs';
 import { dirname } from 'node:path';
 
-import { errnoOf } from './errors.js';
+import { errnoOf } from '../errors.js';
 import { syncDirectory } from './pending-file.js';
-import { call, type Steps } from './steps.js';
+import { call, type Steps } from '../steps.js';
 
 const READ_DIRECTORY = constants.O_RDONLY | ((constants as Partial<typeof constants>).O_DIRECTORY ?? 0);
 

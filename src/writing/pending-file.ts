@@ -1,8 +1,8 @@
 /** A file that is being made under a name nobody looks for. */
 import { constants, type BigIntStats } from 'node:fs';
 
-import { errnoOf } from './errors.js';
-import { call, type Steps } from './steps.js';
+import { errnoOf } from '../errors.js';
+import { call, type Steps } from '../steps.js';
 import type { WriteProgress } from './write-progress.js';
 
 /** How much has reached the disk when a write is reported as done. */

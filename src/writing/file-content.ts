@@ -1,7 +1,7 @@
 /** What is in files. */
 import { constants, type BigIntStats } from 'node:fs';
 
-import { call, type Steps } from './steps.js';
+import { call, type Steps } from '../steps.js';
 
 const CHUNK_BYTES = 65_536;
 

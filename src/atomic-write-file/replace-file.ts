@@ -5,19 +5,19 @@
 import type { BigIntStats } from 'node:fs';
 import { dirname, isAbsolute } from 'node:path';
 
-import { Backoff } from './backoff.js';
-import { makeDirectories, openDirectory } from './directories.js';
-import { errnoOf } from './errors.js';
-import { holdsBytes } from './file-content.js';
-import type { Pace } from './pace.js';
-import { PendingFile, syncDirectory } from './pending-file.js';
-import type { Durability, FileAttributes, Owner } from './pending-file.js';
-import type { Clock, Random } from './ports.js';
-import { sleep } from './sleep.js';
-import { call, wait, type Steps } from './steps.js';
-import { RENEWAL_MS, sweepFiles, temporaryName } from './temporary-name.js';
-import { WriteProgress } from './write-progress.js';
-import type { WriteSource } from './write-source.js';
+import { Backoff } from '../backoff.js';
+import { makeDirectories, openDirectory } from '../writing/directories.js';
+import { errnoOf } from '../errors.js';
+import { holdsBytes } from '../writing/file-content.js';
+import type { Pace } from '../writing/pace.js';
+import { PendingFile, syncDirectory } from '../writing/pending-file.js';
+import type { Durability, FileAttributes, Owner } from '../writing/pending-file.js';
+import type { Clock, Random } from '../ports.js';
+import { sleep } from '../sleep.js';
+import { call, wait, type Steps } from '../steps.js';
+import { RENEWAL_MS, sweepFiles, temporaryName } from '../writing/temporary-name.js';
+import { WriteProgress } from '../writing/write-progress.js';
+import type { WriteSource } from '../writing/write-source.js';
 
 /** What a write came to. */
 export interface AtomicWriteResult {

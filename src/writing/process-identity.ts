@@ -3,8 +3,8 @@
  * named by the boot of its kernel, its pid and time namespaces, its pid there, and when it started. Whoever is
  * in the same namespaces can tell whether it is gone; nobody else can, and then the answer is `undefined`.
  */
-import { errnoOf } from './errors.js';
-import { nodeFileSystem, type FileSystemCalls } from './ports.js';
+import { errnoOf } from '../errors.js';
+import { nodeFileSystem, type FileSystemCalls } from '../ports.js';
 
 /** Something that names one process on one machine, of one boot. */
 export interface ProcessIdentity {

@@ -1,5 +1,5 @@
 /** How far a write has got, and what to tell people when it gets no further. */
-import { WriteError, errnoOf, type WriteErrorCode, type WriteStep } from './errors.js';
+import { WriteError, errnoOf, type WriteErrorCode, type WriteStep } from '../errors.js';
 
 /** Kept up to date by the write itself, so that a failure anywhere can say where it was. */
 export class WriteProgress {
@@ -29,7 +29,7 @@ export class WriteProgress {
   #error(code: WriteErrorCode, what: string, options?: ErrorOptions): WriteError {
     const { path, step, published } = this;
     const state = published
-      ? 'Readers see the new content, but it may not survive a power cut'
+      ? 'The new content is in place, but what makes it durable and complete did not all succeed'
       : 'Readers see what was there before';
     return new WriteError(
       code,

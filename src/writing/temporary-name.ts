@@ -10,7 +10,7 @@
 import { randomBytes } from 'node:crypto';
 
 import { ProcessTable, type ProcessIdentity } from './process-identity.js';
-import { call, type Steps } from './steps.js';
+import { call, type Steps } from '../steps.js';
 
 const FILE_PREFIX = '.rw-';
 const LINK_PREFIX = '..data_tmp-';

@@ -1,0 +1,170 @@
+/**
+ * The backend `fs`: one non-recursive `node:fs.watch` for each directory, shared by all watchers of the process.
+ *
+ * A native watch is bound to an inode, not to a path. It is opened anew when another directory stands at its
+ * path (the identity differs) and when it may be dead (an event about the directory itself).
+ */
+import { watch, type FSWatcher } from 'node:fs';
+import { basename } from 'node:path';
+
+import { backendFailure } from '../backend-failure.js';
+import { errnoOf } from '../errors.js';
+import type { HintSink, WatchBackend, WatchedDirectory, WatchSubscription } from '../ports.js';
+
+const NAME = 'fs';
+
+/** Who wants to hear of a directory, and of which entries in it. */
+interface Subscriber {
+  readonly sink: HintSink;
+  readonly persistent: boolean;
+  entries: ReadonlySet<string> | undefined;
+}
+
+/** One native watch. */
+class DirectoryWatch {
+  readonly #path: string;
+  readonly #subscribers = new Map<object, Subscriber>();
+  #native: FSWatcher | undefined;
+  #identity: string | undefined;
+
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  get idle(): boolean {
+    return this.#subscribers.size === 0;
+  }
+
+  /** Makes sure that the directory of this identity is watched. True when that took a new native watch. */
+  arm(identity: string, persistent: boolean): boolean {
+    if (this.#native && this.#identity === identity) return false;
+    // The self event of a directory bears its own base name, which a child may have too. With "/." at the end
+    // that base name is ".", which no child has.
+    const native = watch(`${this.#path}/.`, { persistent });
+    native.on('change', (type, name) => this.#event(native, type, name));
+    native.on('error', (error) => {
+      if (native === this.#native) this.#down(error);
+    });
+    const replaced = this.#native;
+    this.#native = native;
+    this.#identity = identity;
+    replaced?.close();
+    // The others looked at what the old watch covered.
+    if (replaced) this.#hintAll();
+    return true;
+  }
+
+  subscribe(key: object, subscriber: Subscriber): void {
+    this.#subscribers.set(key, subscriber);
+    this.#updateRef();
+  }
+
+  unsubscribe(key: object): void {
+    this.#subscribers.delete(key);
+    if (this.idle) this.close();
+    else this.#updateRef();
+  }
+
+  close(): void {
+    this.#native?.close();
+    this.#native = undefined;
+  }
+
+  #event(native: FSWatcher, type: string, name: string | Buffer | null): void {
+    if (native !== this.#native) return;
+    const entry = name === null ? null : String(name);
+    if (entry === '.' || entry === null || entry === basename(this.#path)) {
+      // It was moved, deleted, unmounted or merely re-moded: dead or not, a new watch is right.
+      this.close();
+      this.#hintAll();
+      return;
+    }
+    for (const { sink, entries } of [...this.#subscribers.values()]) {
+      if (!entries || entries.has(entry)) sink.hint(type === 'change' ? entry : undefined);
+    }
+  }
+
+  #hintAll(): void {
+    for (const { sink } of [...this.#subscribers.values()]) sink.hint();
+  }
+
+  #down(error: unknown): void {
+    this.close();
+    const failure = backendFailure(NAME, this.#path, error);
+    for (const { sink } of [...this.#subscribers.values()]) sink.down(failure);
+  }
+
+  #updateRef(): void {
+    const persistent = [...this.#subscribers.values()].some((subscriber) => subscriber.persistent);
+    if (persistent) this.#native?.ref();
+    else this.#native?.unref();
+  }
+}
+
+/**
+ * The one table shared by the process: a thousand watchers of one volume cost its directories once. An entry
+ * lives as long as it has subscribers.
+ */
+const table = new Map<string, DirectoryWatch>();
+
+class Subscription implements WatchSubscription {
+  readonly #sink: HintSink;
+  readonly #persistent: boolean;
+  #aimed = new Set<string>();
+
+  constructor(sink: HintSink, persistent: boolean) {
+    this.#sink = sink;
+    this.#persistent = persistent;
+  }
+
+  aim(directories: readonly WatchedDirectory[]): boolean {
+    let opened = false;
+    const before = this.#aimed;
+    this.#aimed = new Set(before);
+    for (const directory of directories) {
+      if (this.#watch(directory)) opened = true;
+    }
+    for (const path of before) {
+      if (!directories.some((directory) => directory.path === path)) this.#unwatch(path);
+    }
+    return opened;
+  }
+
+  close(): void {
+    for (const path of [...this.#aimed]) this.#unwatch(path);
+  }
+
+  #watch({ path, identity, entries }: WatchedDirectory): boolean {
+    const shared = table.get(path) ?? new DirectoryWatch(path);
+    let opened: boolean;
+    try {
+      opened = shared.arm(identity, this.#persistent);
+    } catch (error) {
+      const code = errnoOf(error);
+      if (code === 'ENOENT' || code === 'ENOTDIR') throw error;
+      // Searchable but not readable, as ancestors may be: nothing to be had there, and the backstop remains.
+      if (entries && (code === 'EACCES' || code === 'EPERM')) return false;
+      throw backendFailure(NAME, path, error);
+    }
+    table.set(path, shared);
+    shared.subscribe(this, { sink: this.#sink, persistent: this.#persistent, entries });
+    const joined = !this.#aimed.has(path);
+    this.#aimed.add(path);
+    return opened || joined;
+  }
+
+  #unwatch(path: string): void {
+    this.#aimed.delete(path);
+    const shared = table.get(path);
+    shared?.unsubscribe(this);
+    if (shared?.idle) table.delete(path);
+  }
+}
+
+/** Hints from `node:fs.watch`: within a millisecond on a local file system. */
+export const nodeFsBackend: WatchBackend = {
+  name: NAME,
+  // inotify: IN_MODIFY and IN_ATTRIB are `change`, everything else is `rename`. Not so on other platforms.
+  tellsWrites: process.platform === 'linux',
+  subscribe: (sink, { persistent }) => new Subscription(sink, persistent),
+};

@@ -1,0 +1,22 @@
+import type { Clock, WatchBackend } from '../ports.js';
+
+/** The backend `poll`: says "look again" every `intervalMs`, and knows nothing. */
+export function pollingBackend(clock: Clock, intervalMs: number): WatchBackend {
+  return {
+    name: 'poll',
+    subscribe(sink, { persistent }) {
+      const next = (): void => {
+        timer = clock.schedule(tick, intervalMs, { ref: persistent });
+      };
+      const tick = (): void => {
+        sink.hint();
+        next();
+      };
+      let timer = clock.schedule(tick, intervalMs, { ref: persistent });
+      return {
+        aim: () => false,
+        close: () => timer.cancel(),
+      };
+    },
+  };
+}

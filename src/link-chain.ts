@@ -1,0 +1,222 @@
+/** What a path means at one instant: every directory consulted and every link followed on the way to its end. */
+import { dirname } from 'node:path';
+import type { BigIntStats } from 'node:fs';
+
+import { TargetError, errnoOf } from './errors.js';
+import type { WatchedDirectory } from './ports.js';
+import { call, type Steps } from './steps.js';
+
+/** The kernel's own limit of links in one path (`path_resolution(7)`). */
+const MAX_LINKS = 40;
+
+/**
+ * How often a path that moves while it is walked is walked again. A swap takes microseconds, so even thousands
+ * of swaps a second leave most walks undisturbed.
+ */
+const MAX_WALKS = 20;
+
+/** kubelet's name for the link to the published revision (`atomic_writer.go`). */
+const DATA_LINK = '..data';
+
+/** Where a path leads. */
+export type ChainEnd =
+  | { readonly kind: 'found'; readonly path: string; readonly stat: BigIntStats }
+  /** `path` is the first entry on the way that does not exist. */
+  | { readonly kind: 'missing'; readonly path: string }
+  | { readonly kind: 'trouble'; readonly error: TargetError }
+  /** It moved at every walk; look again soon. */
+  | { readonly kind: 'moving' }
+  /** A mount point that `familiar` does not know; nothing behind it was touched. */
+  | { readonly kind: 'unfamiliar' };
+
+/** A resolved path. */
+export interface LinkChain {
+  /** The directories whose change can change the meaning of the path. */
+  readonly directories: readonly WatchedDirectory[];
+  /** The directories at which a file system begins, by identity. */
+  readonly mounts: ReadonlyMap<string, string>;
+  /** The links followed with their targets, as one text: equal texts mean that no link was retargeted. */
+  readonly links: string;
+  /** What the last `..data` link on the way points to. */
+  readonly revision: string | undefined;
+  readonly end: ChainEnd;
+}
+
+/** Which directory it is: an inode number alone is reused at once when a directory is deleted and made again. */
+export function directoryIdentity(stat: BigIntStats): string {
+  return `${stat.dev}:${stat.ino}:${stat.birthtimeNs}`;
+}
+
+/**
+ * Resolves an absolute path. A failure counts only when two walks in a row meet the same one: between reading
+ * a link and entering its target, a swap may have removed the target.
+ *
+ * @param familiar mounts (by identity) that may be entered; undefined means all.
+ */
+export function* resolveChain(path: string, familiar?: ReadonlyMap<string, unknown>): Steps<LinkChain> {
+  let failed: LinkChain | undefined;
+  for (let walk = 0; walk < MAX_WALKS; walk += 1) {
+    const chain = yield* new Walk(path, familiar).run();
+    if (chain.end.kind === 'found' || chain.end.kind === 'unfamiliar') return chain;
+    if (chain.links === '' || (failed && sameFailure(failed, chain))) return chain;
+    failed = chain;
+  }
+  return { directories: [], mounts: new Map(), links: '', revision: undefined, end: { kind: 'moving' } };
+}
+
+function sameFailure(a: LinkChain, b: LinkChain): boolean {
+  const place = ({ end }: LinkChain): string =>
+    end.kind === 'missing'
+      ? end.path
+      : end.kind === 'trouble'
+        ? `${end.error.code} ${end.error.path}`
+        : end.kind;
+  return a.links === b.links && place(a) === place(b);
+}
+
+/** A directory on the way, with the names looked up in it. */
+interface Consulted {
+  readonly path: string;
+  readonly stat: BigIntStats;
+  readonly entries: Set<string>;
+  /** It holds a link of the chain or its end. */
+  holds: boolean;
+}
+
+class Walk {
+  readonly #path: string;
+  readonly #familiar: ReadonlyMap<string, unknown> | undefined;
+  readonly #consulted = new Map<string, Consulted>();
+  readonly #mounts = new Map<string, string>();
+  #links = '';
+  #followed = 0;
+  #revision: string | undefined;
+
+  constructor(path: string, familiar: ReadonlyMap<string, unknown> | undefined) {
+    this.#path = path;
+    this.#familiar = familiar;
+  }
+
+  *run(): Steps<LinkChain> {
+    const end = yield* this.#walk();
+    return {
+      directories: this.#directories(),
+      mounts: this.#mounts,
+      links: this.#links,
+      revision: this.#revision,
+      end,
+    };
+  }
+
+  *#walk(): Steps<ChainEnd> {
+    /** Names still to be looked up, the next one last. */
+    const names = this.#path.split('/').reverse();
+    const root = '/';
+    let here = root;
+    let place = root;
+    try {
+      const rootStat = yield* call('lstat', root);
+      if (!this.#enter(rootStat, undefined, root)) return { kind: 'unfamiliar' };
+      let directory = this.#consult(root, rootStat);
+      for (let name = names.pop(); name !== undefined; name = names.pop()) {
+        if (name === '' || name === '.') continue;
+        if (name === '..') {
+          here = dirname(here);
+          directory = this.#consulted.get(here) ?? directory;
+          continue;
+        }
+        place = here === root ? `/${name}` : `${here}/${name}`;
+        directory.entries.add(name);
+        const entry = yield* call('lstat', place);
+        if (entry.isSymbolicLink()) {
+          directory.holds = true;
+          if ((this.#followed += 1) > MAX_LINKS) return trouble('ERR_TARGET_LOOP', place);
+          const target = yield* call('readlink', place);
+          this.#links += `${place}\0${target}\0`;
+          if (name === DATA_LINK) this.#revision = target;
+          names.push(...target.split('/').reverse());
+          if (target.startsWith('/')) {
+            here = root;
+            directory = this.#consult(root, rootStat);
+          }
+          continue;
+        }
+        if (!names.some(isName)) {
+          directory.holds = true;
+          return { kind: 'found', path: place, stat: entry };
+        }
+        if (!entry.isDirectory()) return trouble('ERR_TARGET_NOT_DIRECTORY', place);
+        if (!this.#enter(entry, directory.stat, place)) return { kind: 'unfamiliar' };
+        here = place;
+        directory = this.#consult(here, entry);
+      }
+      return { kind: 'found', path: here, stat: directory.stat };
+    } catch (error) {
+      switch (errnoOf(error)) {
+        case 'ENOENT':
+        case 'ESTALE':
+          return { kind: 'missing', path: place };
+        case 'ENOTDIR':
+          return trouble('ERR_TARGET_NOT_DIRECTORY', place, error);
+        case 'ELOOP':
+          return trouble('ERR_TARGET_LOOP', place, error);
+        case 'EACCES':
+        case 'EPERM':
+          return trouble('ERR_TARGET_ACCESS', place, error);
+        case undefined:
+          throw error;
+        default:
+          return trouble('ERR_TARGET_IO', place, error);
+      }
+    }
+  }
+
+  #consult(path: string, stat: BigIntStats): Consulted {
+    const known = this.#consulted.get(path);
+    if (known) return known;
+    const consulted: Consulted = { path, stat, entries: new Set(), holds: false };
+    this.#consulted.set(path, consulted);
+    return consulted;
+  }
+
+  /** Remembers where a file system begins; false when it must not be entered. */
+  #enter(stat: BigIntStats, parent: BigIntStats | undefined, path: string): boolean {
+    if (parent?.dev === stat.dev) return true;
+    const identity = directoryIdentity(stat);
+    this.#mounts.set(identity, path);
+    return this.#familiar === undefined || this.#familiar.has(identity);
+  }
+
+  #directories(): WatchedDirectory[] {
+    const watched: WatchedDirectory[] = [];
+    const last = [...this.#consulted.keys()].at(-1);
+    for (const { path, stat, entries, holds } of this.#consulted.values()) {
+      // Nobody can rename the root, and a renamed child says so itself: of the root only its links matter, and
+      // the entry that is missing.
+      if (path === '/' && !holds && path !== last) continue;
+      const identity = directoryIdentity(stat);
+      watched.push(holds ? { path, identity } : { path, identity, entries });
+    }
+    return watched;
+  }
+}
+
+function isName(name: string): boolean {
+  return name !== '' && name !== '.';
+}
+
+const WHAT_IS_WRONG: Partial<Record<TargetError['code'], string>> = {
+  ERR_TARGET_LOOP: 'the chain of links is a loop, or longer than 40 links',
+  ERR_TARGET_ACCESS: 'permission denied; check the mode of the file and of the directories above it',
+  ERR_TARGET_NOT_DIRECTORY: 'it is not a directory, but the path goes on below it',
+};
+
+function trouble(code: TargetError['code'], path: string, cause?: unknown): ChainEnd {
+  return { kind: 'trouble', error: targetError(code, path, cause) };
+}
+
+/** The error for something that stands at `path` but cannot be read. */
+export function targetError(code: TargetError['code'], path: string, cause?: unknown): TargetError {
+  const what = WHAT_IS_WRONG[code] ?? (cause instanceof Error ? cause.message : 'it cannot be read');
+  return new TargetError(code, path, `Cannot read "${path}": ${what}`, { cause });
+}

@@ -1,0 +1,383 @@
+/**
+ * The machine of this library: every hint leads to one look; what a look finds is compared with what was last
+ * reported, and the difference is reported.
+ *
+ * | state      | a hint                  | `start()`      | `close()`  |
+ * |------------|-------------------------|----------------|------------|
+ * | `idle`     | –                       | → `starting`   | → `closed` |
+ * | `starting` | – (the look is to come) | same promise   | → `closed` |
+ * | running    | a look                  | same promise   | → `closed` |
+ * | `closed`   | –                       | rejects        | –          |
+ *
+ * Running shows as `watching`, `recovering` or `degraded`, which says where hints come from (connection.ts).
+ * What a look leads to is the table of reporter.ts, how looks follow each other that of look-loop.ts.
+ */
+import { BackendError, ClosedError, hasMoved } from './errors.js';
+import { IsolatedEmitter, Scope } from './lifecycle.js';
+import type { LinkChain } from './link-chain.js';
+import { frozenBy } from './mount-table.js';
+import { checkPath } from './options.js';
+import type { Scheduled, WatchSubscription } from './ports.js';
+import { backendsFor } from './resilient-watcher/backend-choice.js';
+import {
+  BackendConnection,
+  type Degradation,
+  type Recovery,
+  type Restart,
+} from './resilient-watcher/connection.js';
+import { Latest } from './resilient-watcher/latest.js';
+import { LookLoop } from './resilient-watcher/look-loop.js';
+import { Observer } from './resilient-watcher/observer.js';
+import {
+  Reporter,
+  type Change,
+  type ChangeCause,
+  type RevisionChange,
+} from './resilient-watcher/reporter.js';
+import {
+  resolveWatcherOptions,
+  type ResilientWatcherOptions,
+  type ResolvedWatcherOptions,
+} from './resilient-watcher/watcher-options.js';
+import { Tally, type WatcherStatus, type WatcherWarning } from './resilient-watcher/watcher-status.js';
+import type { Sighting, Snapshot } from './snapshot.js';
+import { runAsync } from './steps.js';
+
+/** The events of a `ResilientWatcher`. */
+export interface ResilientWatcherEvents {
+  /** The content differs from what was last reported. Once for each difference, whole. */
+  change: [change: Change];
+  /** A new revision was published in which this target is the same. */
+  revision: [revision: RevisionChange];
+  /** The backend was lost; an attempt to subscribe again begins. */
+  restart: [restart: Restart];
+  /** Native watching cannot be had: the target is polled. Once, until `recovered`. */
+  degraded: [degradation: Degradation];
+  /** Native watching is back. */
+  recovered: [recovery: Recovery];
+  /** Something that no watcher can cure, see `WatcherWarning`. Once. */
+  warning: [warning: WatcherWarning];
+  /**
+   * The target cannot be read (`TargetError`, once until it changes), a listener failed (`ListenerError`), or
+   * the attempts to restart are used up (`BackendError`). Watching goes on. Unheard, it becomes a process
+   * warning.
+   */
+  error: [error: Error];
+}
+
+/** How often the watches are re-aimed in one look at a path that keeps moving; the next look goes on. */
+const MAX_ROUNDS = 5;
+
+/**
+ * Reports every change of one file, once and whole, for as long as the process lives.
+ *
+ * The path may be a plain file, a link, a key of a volume, or not exist yet, at any depth. `start()` reports
+ * what is there as the first `change`.
+ *
+ * ```ts
+ * const watcher = new ResilientWatcher('/etc/policy/policy.yaml');
+ * watcher.on('change', ({ current }) => apply(current.content));
+ * await watcher.start();
+ * ```
+ */
+export class ResilientWatcher
+  extends IsolatedEmitter<ResilientWatcherEvents>
+  implements AsyncIterable<Change>
+{
+  readonly #path: string;
+  readonly #options: ResolvedWatcherOptions;
+  readonly #scope = new Scope();
+  readonly #connection: BackendConnection;
+  readonly #loop: LookLoop;
+  readonly #observer: Observer;
+  readonly #reporter: Reporter;
+  readonly #tally = new Tally();
+  readonly #streams = new Set<Latest<Change>>();
+  #phase: 'idle' | 'starting' | 'running' | 'closed' = 'idle';
+  #starting: Promise<void> | undefined;
+  #closing: Promise<void> | undefined;
+  #resync: Scheduled | undefined;
+  #lastChange: Change | undefined;
+  #mountExamined: string | undefined;
+
+  /**
+   * @param path the file; a relative path is taken from the working directory now.
+   * @throws {TypeError} for an empty path, a NUL byte, an unknown option or one of the wrong type.
+   * @throws {RangeError} for a number out of range.
+   */
+  constructor(path: string, options?: ResilientWatcherOptions) {
+    super();
+    this.#path = absolute(checkPath('ResilientWatcher', 'path', path));
+    this.#options = resolveWatcherOptions(options);
+    const settings = { ...this.#options, path: this.#path };
+    this.#observer = new Observer(settings);
+    this.#loop = new LookLoop((cause) => this.#lookSafely(cause), this.#scope);
+    this.#reporter = new Reporter(settings, {
+      change: (change) => this.#change(change),
+      revision: (revision) => this.#tell('revision', revision),
+      trouble: (error) => this.#fail(error),
+      lookAgain: (cause) => this.#hint(cause),
+    });
+    const backends = backendsFor(settings.backend, settings.clock, settings.pollIntervalMs);
+    this.#connection = new BackendConnection(
+      { ...settings, backends },
+      {
+        hint: (source, written) => {
+          if (written !== undefined) this.#reporter.noteWrite(written);
+          this.#hint(source);
+        },
+        arm: (subscription) => this.#arm(subscription),
+        restarting: (restart) => this.#tell('restart', restart),
+        restarted: () => this.#hint('restart'),
+        degraded: (degradation) => this.#degraded(degradation),
+        recovered: (recovery) => this.#tell('recovered', recovery),
+        gaveUp: (cause) => this.#fail(cause),
+      },
+      this.#scope,
+    );
+  }
+
+  /** The path that is watched, absolute. */
+  get path(): string {
+    return this.#path;
+  }
+
+  /** What was last reported; a `MissingSnapshot` before the first report. */
+  get current(): Snapshot {
+    return this.#reporter.reported;
+  }
+
+  /** See `WatcherStatus.state`. */
+  get state(): WatcherStatus['state'] {
+    if (this.#phase !== 'running') return this.#phase;
+    const { state } = this.#connection;
+    return state === 'recovering' || state === 'degraded' ? state : 'watching';
+  }
+
+  /** How it is: plain data, fit for a health endpoint. Holds no content. */
+  status(): WatcherStatus {
+    const { cause, backend, restarts } = this.#connection;
+    const running = this.#phase === 'running';
+    return {
+      path: this.#path,
+      state: this.state,
+      target: this.#reporter.trouble ? 'unreadable' : this.current.kind,
+      revision: this.current.revision ?? null,
+      backend: running ? backend : null,
+      degraded:
+        running && cause ? { code: cause.code, message: cause.message, sysctl: cause.sysctl ?? null } : null,
+      restarts,
+      looks: this.#loop.looks,
+      ...this.#tally.report(),
+    };
+  }
+
+  /**
+   * Subscribes, then looks, then resolves; what is there was then reported. A second call returns the same
+   * promise. That the target is missing or that native watching cannot be had is no failure.
+   * @throws {ClosedError} (rejects) after or during `close()`; the signal's reason when that has aborted.
+   */
+  start(): Promise<void> {
+    this.#starting ??= this.#begin();
+    return this.#starting;
+  }
+
+  /**
+   * Looks now. Resolves when a look that began after this call has ended, its report made.
+   * @throws {ClosedError} (rejects) when the watcher is not running.
+   */
+  async check(): Promise<void> {
+    if (this.#phase !== 'running')
+      throw new ClosedError(`Cannot look at "${this.#path}": the watcher is ${this.#phase}`);
+    await this.#loop.lookNow('check');
+  }
+
+  /**
+   * Resolves when no look is wanted or under way. A difference that is still doubted (a write that has to
+   * settle, a target that may come back) waits for its time, not for this.
+   */
+  idle(): Promise<void> {
+    return this.#loop.idle();
+  }
+
+  /**
+   * Ends watching. When it resolves no timer, handle or listener is left, and no event comes. May be called
+   * twice, before `start()`, and within a listener. Never rejects.
+   */
+  close(): Promise<void> {
+    this.#closing ??= this.#end();
+    return this.#closing;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  /** Changes as they come, the last one first. A slow consumer gets the newest state, not a backlog. */
+  [Symbol.asyncIterator](): AsyncIterableIterator<Change, undefined> {
+    const stream = new Latest<Change>(mergeChanges, () => void this.#streams.delete(stream));
+    if (this.#lastChange) stream.push(this.#lastChange);
+    if (this.#phase === 'closed') stream.end();
+    else this.#streams.add(stream);
+    return stream;
+  }
+
+  async #begin(): Promise<void> {
+    const { signal } = this.#options;
+    signal?.throwIfAborted();
+    this.#throwIfClosed();
+    this.#phase = 'starting';
+    signal?.addEventListener('abort', this.#onAbort);
+    await this.#connection.open();
+    this.#throwIfClosed();
+    this.#phase = 'running';
+    await this.#loop.lookNow('start');
+    this.#throwIfClosed();
+    this.#scheduleResync();
+  }
+
+  async #end(): Promise<void> {
+    this.#phase = 'closed';
+    this.#options.signal?.removeEventListener('abort', this.#onAbort);
+    this.#resync?.cancel();
+    this.#reporter.close();
+    this.#connection.close();
+    const ended = this.#scope.end(new ClosedError(`The watcher of "${this.#path}" was closed`));
+    this.#loop.close();
+    for (const stream of [...this.#streams]) stream.end();
+    await ended;
+  }
+
+  readonly #onAbort = (): void => void this.close();
+
+  #throwIfClosed(): void {
+    if (this.#phase !== 'closed') return;
+    this.#options.signal?.throwIfAborted();
+    throw new ClosedError(`Cannot start watching "${this.#path}": the watcher was closed; make a new one`);
+  }
+
+  #hint(cause: ChangeCause): void {
+    if (this.#phase === 'running') this.#loop.request(cause);
+  }
+
+  #scheduleResync(): void {
+    const { clock, resyncIntervalMs, persistent } = this.#options;
+    if (resyncIntervalMs === 0) return;
+    const resync = (): void => {
+      this.#scheduleResync();
+      this.#hint('backstop');
+    };
+    this.#resync = clock.schedule(resync, resyncIntervalMs, { ref: persistent });
+  }
+
+  #lookSafely(cause: ChangeCause): Promise<void> {
+    const look = this.#look(cause).catch((error: unknown) => this.#fail(error));
+    // A look at a dead server may never end, and has nothing to lose: close() waits for local ones only.
+    return this.#observer.isLocal ? this.#scope.track(look) : look;
+  }
+
+  /** Looks, reports, and aims the watches at what the path means now, until that is stable. */
+  async #look(cause: ChangeCause): Promise<void> {
+    const { clock } = this.#options;
+    for (let round = 0; round < MAX_ROUNDS; round += 1) {
+      const seen = await this.#observer.observe(clock.monotonic());
+      if (this.#scope.ended) return;
+      if (seen.kind === 'moving' || seen.kind === 'unfamiliar') break;
+      const { directories } = seen.chain;
+      this.#tally.looked(clock.now(), directories);
+      this.#reporter.consider(seen, cause, this.#connection.tellsWrites);
+      this.#examineMount(seen, cause);
+      const silent = this.#silence(seen.chain);
+      if (silent) this.#connection.fail(silent);
+      if (!(await this.#connection.aim(directories))) return;
+    }
+    this.#hint(cause);
+  }
+
+  /** Aims a new subscription, before anything is read: what changes from here on leads to a hint. */
+  async #arm(subscription: WatchSubscription): Promise<void> {
+    for (let round = 0; round < MAX_ROUNDS; round += 1) {
+      const chain = await this.#observer.resolve();
+      if (chain.end.kind === 'moving') continue;
+      const silent = this.#silence(chain);
+      if (silent) throw silent;
+      try {
+        if (!(await subscription.aim(chain.directories))) return;
+      } catch (error) {
+        if (!hasMoved(error)) throw error;
+      }
+    }
+  }
+
+  /** Why our own native backends would hear nothing, if that is so. */
+  #silence(chain: LinkChain): BackendError | undefined {
+    const { backend } = this.#options;
+    const name = this.#observer.silentFileSystem(chain);
+    if (name === undefined || typeof backend !== 'string' || backend === 'poll') return undefined;
+    const message = `Cannot watch "${this.#path}": it is on ${name}, which tells of no changes; it is polled`;
+    return new BackendError('ERR_BACKEND_UNAVAILABLE', backend, message);
+  }
+
+  /** Mounts give no hint, so their table is read only when nothing else was the reason to look. */
+  #examineMount(seen: Sighting, cause: ChangeCause): void {
+    if (seen.kind !== 'file' || !['start', 'restart', 'backstop'].includes(cause)) return;
+    const file = `${seen.snapshot.realPath} ${seen.inode}`;
+    if (file === this.#mountExamined) return;
+    this.#mountExamined = file;
+    const examined = runAsync(frozenBy(seen.snapshot.realPath), this.#options.fs).then((message) => {
+      const warning: WatcherWarning | undefined =
+        message === undefined ? undefined : { code: 'subPath', message };
+      if (this.#tally.warn(warning) && warning) this.#tell('warning', warning);
+    });
+    void this.#scope.track(examined);
+  }
+
+  #change(change: Change): void {
+    this.#lastChange = change;
+    this.#tally.changed(this.#options.clock.now(), change.cause);
+    this.#tell('change', change);
+    for (const stream of this.#streams) stream.push(change);
+  }
+
+  #degraded(degradation: Degradation): void {
+    this.#tally.failed(this.#options.clock.now(), degradation.cause);
+    this.#tell('degraded', degradation);
+  }
+
+  #fail(error: unknown): void {
+    const failure = error instanceof Error ? error : new Error(String(error));
+    this.#tally.failed(this.#options.clock.now(), failure);
+    this.#tell('error', failure);
+  }
+
+  #tell<E extends keyof ResilientWatcherEvents>(event: E, ...args: ResilientWatcherEvents[E]): void {
+    if (this.#phase === 'closed') return;
+    (this.emit as (event: E, ...args: ResilientWatcherEvents[E]) => boolean).call(this, event, ...args);
+  }
+}
+
+/**
+ * Starts watching a file.
+ *
+ * ```ts
+ * await using watcher = await watch('/etc/policy/policy.yaml');
+ * for await (const { current } of watcher) apply(current.content);
+ * ```
+ * @throws what the constructor and `start()` of `ResilientWatcher` throw.
+ */
+export async function watch(path: string, options?: ResilientWatcherOptions): Promise<ResilientWatcher> {
+  const watcher = new ResilientWatcher(path, options);
+  await watcher.start();
+  return watcher;
+}
+
+/** Absolute, but with `..` left in: after a link it does not mean the directory before the link. */
+function absolute(path: string): string {
+  return path.startsWith('/') ? path : `${process.cwd()}/${path}`;
+}
+
+/** Two changes of which the first was not taken yet; nothing when they lead back to where it began. */
+function mergeChanges(waiting: Change, next: Change): Change | undefined {
+  if (waiting.previous.digest === next.current.digest) return undefined;
+  return { previous: waiting.previous, current: next.current, cause: next.cause };
+}

@@ -1,0 +1,303 @@
+/**
+ * Keeps one backend subscribed.
+ *
+ * | state        | subscription opens  | backend down / cannot be had | attempt succeeds | attempt fails            |
+ * |--------------|---------------------|------------------------------|------------------|--------------------------|
+ * | `closed`     | → `up`              | → `degraded`                 | –                | –                        |
+ * | `up`         | –                   | → `recovering`               | –                | –                        |
+ * | `recovering` | –                   | –                            | → `up`           | → `degraded`, say so     |
+ * | `degraded`   | –                   | –                            | → `up`, say so   | stay, next attempt later |
+ *
+ * In `recovering` and `degraded` it polls, and tries again with growing delays.
+ */
+import pRetry from 'p-retry';
+
+import { backendFailure } from '../backend-failure.js';
+import { Backoff } from '../backoff.js';
+import { hasMoved, type BackendError } from '../errors.js';
+import type { Scope } from '../lifecycle.js';
+import type {
+  Clock,
+  HintSink,
+  Random,
+  Scheduled,
+  WatchBackend,
+  WatchedDirectory,
+  WatchSubscription,
+} from '../ports.js';
+import { sleep } from '../sleep.js';
+
+/** What the owner of a connection does for it, and hears from it. */
+export interface ConnectionOwner {
+  /** Look again; `source` names the backend, or `poll`. `written`: see `HintSink.hint`. */
+  hint(source: string, written?: string): void;
+  /**
+   * Aims a new subscription at the right directories until they are stable.
+   * @throws when they cannot be watched: then the subscription is of no use.
+   */
+  arm(subscription: WatchSubscription): Promise<void>;
+  /** An attempt to come back begins. */
+  restarting(restart: Restart): void;
+  /** It came back: look, since something may have happened while nobody listened. */
+  restarted(): void;
+  degraded(degradation: Degradation): void;
+  recovered(recovery: Recovery): void;
+  /** The attempts allowed are used up; it polls from now on. */
+  gaveUp(cause: BackendError): void;
+}
+
+/** An attempt to subscribe again. */
+export interface Restart {
+  /** 1 for the first since the backend went down. */
+  readonly attempt: number;
+  /** How long it was waited for, ms. */
+  readonly delayMs: number;
+  /** Why the backend is down. */
+  readonly cause: BackendError;
+}
+
+/** Native watching cannot be had; the target is polled. */
+export interface Degradation {
+  /** Why. For the two inotify limits it carries the `sysctl` to raise. */
+  readonly cause: BackendError;
+  /** How often the target is looked at meanwhile, ms. */
+  readonly pollIntervalMs: number;
+}
+
+/** Native watching is back. */
+export interface Recovery {
+  /** The backend that serves now. */
+  readonly backend: string;
+  /** How long it was polled, ms. */
+  readonly degradedMs: number;
+}
+
+/** How a connection behaves. */
+export interface ConnectionOptions {
+  /** What is watched, for messages. */
+  readonly path: string;
+  /** In order of preference. */
+  readonly backends: readonly WatchBackend[];
+  readonly pollIntervalMs: number;
+  readonly restartDelayMs: number;
+  readonly maxRestartDelayMs: number;
+  readonly maxRestarts: number;
+  readonly persistent: boolean;
+  readonly clock: Clock;
+  readonly random: Random;
+}
+
+type State =
+  | { readonly tag: 'closed' }
+  | {
+      readonly tag: 'up';
+      readonly backend: string;
+      readonly tellsWrites: boolean;
+      readonly sink: HintSink;
+      readonly subscription: WatchSubscription;
+      readonly since: number;
+    }
+  | { readonly tag: 'recovering'; readonly cause: BackendError }
+  | { readonly tag: 'degraded'; readonly cause: BackendError; readonly since: number };
+
+/** A connection to whichever backend works. */
+export class BackendConnection {
+  readonly #options: ConnectionOptions;
+  readonly #owner: ConnectionOwner;
+  readonly #scope: Scope;
+  readonly #backoff: Backoff;
+  #state: State = { tag: 'closed' };
+  #polling: Scheduled | undefined;
+  #restarts = 0;
+
+  constructor(options: ConnectionOptions, owner: ConnectionOwner, scope: Scope) {
+    this.#options = options;
+    this.#owner = owner;
+    this.#scope = scope;
+    const { restartDelayMs, maxRestartDelayMs, random } = options;
+    this.#backoff = new Backoff({ firstDelayMs: restartDelayMs, maxDelayMs: maxRestartDelayMs, random });
+  }
+
+  get state(): State['tag'] {
+    return this.#state.tag;
+  }
+
+  /** The backend that serves; `poll` while none does. */
+  get backend(): string {
+    return this.#state.tag === 'up' ? this.#state.backend : 'poll';
+  }
+
+  /** Whether its hints say which entries were written in place. */
+  get tellsWrites(): boolean {
+    return this.#state.tag === 'up' && this.#state.tellsWrites;
+  }
+
+  /** Why it is not up. */
+  get cause(): BackendError | undefined {
+    return 'cause' in this.#state ? this.#state.cause : undefined;
+  }
+
+  /** How many attempts to come back were made. */
+  get restarts(): number {
+    return this.#restarts;
+  }
+
+  /** Subscribes. Resolves when that has succeeded or failed once; a failure leads to polling, not to an error. */
+  async open(): Promise<void> {
+    try {
+      await this.#subscribe();
+    } catch (error) {
+      if (this.#scope.ended) return;
+      this.#degrade(error as BackendError);
+      this.#recover(error as BackendError);
+    }
+  }
+
+  /**
+   * Watches these directories. True when something was newly watched, or moved meanwhile: look again.
+   * A failure takes the connection down and is false.
+   */
+  async aim(directories: readonly WatchedDirectory[]): Promise<boolean> {
+    if (this.#state.tag !== 'up') return false;
+    const { subscription } = this.#state;
+    try {
+      return await subscription.aim(directories);
+    } catch (error) {
+      if (hasMoved(error)) return true;
+      this.fail(error);
+      return false;
+    }
+  }
+
+  /** Takes it down for a reason that it, or the owner, found. */
+  fail(error: unknown): void {
+    if (this.#state.tag !== 'up' || this.#scope.ended) return;
+    const { backend, subscription, since } = this.#state;
+    const cause = backendFailure(backend, this.#options.path, error);
+    this.#state = { tag: 'recovering', cause };
+    this.#release(subscription);
+    // Only one that lived longer than the longest delay has earned a quick restart.
+    if (this.#options.clock.monotonic() - since > this.#options.maxRestartDelayMs) this.#backoff.reset();
+    this.#recover(cause);
+  }
+
+  /** Ends it; what is still under way ends with the scope. */
+  close(): void {
+    this.#stopPolling();
+    if (this.#state.tag === 'up') this.#release(this.#state.subscription);
+    this.#state = { tag: 'closed' };
+  }
+
+  /** Tries the backends in order. Throws the failure of the first, since that is the one to cure. */
+  async #subscribe(): Promise<void> {
+    const { backends, path } = this.#options;
+    let first: BackendError | undefined;
+    for (const backend of backends) {
+      try {
+        await this.#subscribeTo(backend);
+        return;
+      } catch (error) {
+        first ??= backendFailure(backend.name, path, error);
+        if (this.#scope.ended) break;
+      }
+    }
+    if (first) throw first;
+  }
+
+  async #subscribeTo(backend: WatchBackend): Promise<void> {
+    const { clock, persistent } = this.#options;
+    let early: { readonly error: unknown } | undefined;
+    const sink: HintSink = {
+      hint: (written) => this.#owner.hint(backend.name, written),
+      down: (error) => {
+        if (this.#state.tag === 'up' && this.#state.sink === sink) this.fail(error);
+        else early ??= { error };
+      },
+    };
+    const subscription = await backend.subscribe(sink, { persistent });
+    try {
+      this.#scope.signal.throwIfAborted();
+      await this.#owner.arm(subscription);
+      this.#scope.signal.throwIfAborted();
+      if (early) throw early.error;
+    } catch (error) {
+      this.#release(subscription);
+      throw error;
+    }
+    this.#stopPolling();
+    const { name, tellsWrites = false } = backend;
+    this.#state = { tag: 'up', backend: name, tellsWrites, sink, subscription, since: clock.monotonic() };
+  }
+
+  #degrade(cause: BackendError): void {
+    this.#state = { tag: 'degraded', cause, since: this.#options.clock.monotonic() };
+    this.#owner.degraded({ cause, pollIntervalMs: this.#options.pollIntervalMs });
+  }
+
+  /** Comes back, however long it takes; the clock stands in for the backend meanwhile. */
+  #recover(cause: BackendError): void {
+    const { maxRestarts } = this.#options;
+    const { signal } = this.#scope;
+    this.#poll();
+    const attempts =
+      maxRestarts === 0
+        ? Promise.reject(cause)
+        : pRetry((attempt) => this.#attempt(attempt), {
+            retries: maxRestarts - 1,
+            // The waiting is ours: through the clock, and with jitter at the limit too.
+            minTimeout: 0,
+            maxTimeout: 0,
+            signal,
+          });
+    const recovery = attempts.catch((error: unknown) => {
+      if (!signal.aborted) this.#owner.gaveUp(error as BackendError);
+    });
+    void this.#scope.track(recovery);
+  }
+
+  async #attempt(attempt: number): Promise<void> {
+    const { clock, persistent } = this.#options;
+    const down = this.#state;
+    if (down.tag !== 'recovering' && down.tag !== 'degraded') return;
+    const delayMs = this.#backoff.next();
+    await sleep(clock, delayMs, { signal: this.#scope.signal, ref: persistent });
+    this.#restarts += 1;
+    this.#owner.restarting({ attempt, delayMs, cause: down.cause });
+    try {
+      await this.#subscribe();
+    } catch (error) {
+      if (!this.#scope.ended && down.tag === 'recovering') this.#degrade(error as BackendError);
+      throw error;
+    }
+    if (down.tag === 'degraded') {
+      this.#owner.recovered({ backend: this.backend, degradedMs: clock.monotonic() - down.since });
+    }
+    this.#owner.restarted();
+  }
+
+  #poll(): void {
+    const { clock, pollIntervalMs, persistent } = this.#options;
+    this.#polling ??= clock.schedule(
+      () => {
+        this.#polling = undefined;
+        this.#poll();
+        this.#owner.hint('poll');
+      },
+      pollIntervalMs,
+      { ref: persistent },
+    );
+  }
+
+  #stopPolling(): void {
+    this.#polling?.cancel();
+    this.#polling = undefined;
+  }
+
+  #release(subscription: WatchSubscription): void {
+    // It must not throw; a user's own backend may, and it is of no use any more.
+    const closing = Promise.resolve()
+      .then(() => subscription.close())
+      .catch(() => undefined);
+    void this.#scope.track(closing);
+  }
+}

@@ -1,0 +1,92 @@
+import type { Scope } from '../lifecycle.js';
+
+/**
+ * Turns wishes to look into looks: one at a time. All wishes of one turn of the event loop make one look, and
+ * all that come during a look make exactly one more.
+ *
+ * | state   | `request()`         | look begins | look ends                          |
+ * |---------|---------------------|-------------|------------------------------------|
+ * | resting | → wanted            | –           | –                                  |
+ * | wanted  | keep the best cause | → looking   | –                                  |
+ * | looking | note that, and why  | –           | → wanted if noted, else → resting  |
+ */
+export class LookLoop {
+  readonly #look: (cause: string) => Promise<void>;
+  readonly #scope: Scope;
+  readonly #waiters = new Set<{ readonly ready: () => boolean; readonly resolve: () => void }>();
+  #cause: string | undefined;
+  #turn: NodeJS.Immediate | undefined;
+  #looking = false;
+  #begun = 0;
+  #done = 0;
+
+  /** @param look must not reject. */
+  constructor(look: (cause: string) => Promise<void>, scope: Scope) {
+    this.#look = look;
+    this.#scope = scope;
+  }
+
+  /** How many looks have ended. */
+  get looks(): number {
+    return this.#done;
+  }
+
+  /** Wants a look. */
+  request(cause: string): void {
+    if (this.#scope.ended) return;
+    // What somebody told us goes before what only the backstop would have found.
+    if (this.#cause === undefined || this.#cause === 'backstop') this.#cause = cause;
+    // After what the kernel has to say in this turn, so that the six events of a swap make one look.
+    if (!this.#looking) this.#turn ??= setImmediate(() => void this.#next());
+  }
+
+  /** Resolves when a look that began after this call has ended, or the scope has. */
+  lookNow(cause: string): Promise<void> {
+    const wanted = this.#begun + 1;
+    this.request(cause);
+    return this.#until(() => this.#done >= wanted);
+  }
+
+  /** Resolves when no look is wanted or under way. */
+  idle(): Promise<void> {
+    return this.#until(() => !this.#looking && this.#cause === undefined);
+  }
+
+  /** Ends it, once the scope has ended: nothing waits any more. */
+  close(): void {
+    clearImmediate(this.#turn);
+    this.#cause = undefined;
+    this.#release();
+  }
+
+  async #next(): Promise<void> {
+    const cause = this.#cause;
+    this.#turn = undefined;
+    this.#cause = undefined;
+    if (cause === undefined) return;
+    this.#looking = true;
+    this.#begun += 1;
+    await this.#look(cause);
+    this.#looking = false;
+    this.#done += 1;
+    this.#again();
+    this.#release();
+  }
+
+  #again(): void {
+    if (this.#cause !== undefined) this.request(this.#cause);
+  }
+
+  #until(ready: () => boolean): Promise<void> {
+    if (ready() || this.#scope.ended) return Promise.resolve();
+    return new Promise((resolve) => this.#waiters.add({ ready, resolve }));
+  }
+
+  #release(): void {
+    for (const waiter of [...this.#waiters]) {
+      if (!this.#scope.ended && !waiter.ready()) continue;
+      this.#waiters.delete(waiter);
+      waiter.resolve();
+    }
+  }
+}

@@ -1,0 +1,79 @@
+/**
+ * When a difference may be reported. A swap is whole the moment it is seen; a file written in place is whole
+ * when it has gone quiet; a target that is gone may be in the gap of a swap.
+ *
+ * | what is seen                                  | it must have been seen unchanged for        |
+ * |-----------------------------------------------|---------------------------------------------|
+ * | a file behind a retargeted link               | 0: its bytes were there before the link     |
+ * | a new inode changed after its last byte       | 0: it was renamed into place when complete  |
+ * | a new inode, and nobody was seen writing it   | `CONFIRM_MS`: the same, within one clock tick |
+ * | a file written in place, or just created      | `settleMs`, and `maxSettleMs` at the most   |
+ * | the same, and empty                           | `missingGraceMs`: truncated, not yet written |
+ * | nothing, or something unreadable              | `missingGraceMs`                            |
+ */
+import type { Sighting } from '../snapshot.js';
+
+/**
+ * A file created in place tells of its writes right after its creation; what was said within that time has arrived, ms.
+ */
+const CONFIRM_MS = 1;
+
+/** The waiting times, ms. */
+export interface PatienceOptions {
+  readonly settleMs: number;
+  readonly maxSettleMs: number;
+  readonly missingGraceMs: number;
+}
+
+/** What was known of the file when it was last seen. */
+export interface LastFile {
+  /** The links of its chain, see `LinkChain.links`. */
+  readonly links: string;
+  /** Which file it was, see `FileSighting.inode`. */
+  readonly inode: string;
+}
+
+/**
+ * How long `seen` must stay as it is before it is reported, ms, and how long it may take altogether.
+ *
+ * @param written whether it was seen being written in place; undefined when the backend cannot tell.
+ */
+export function patienceFor(
+  seen: Sighting,
+  last: LastFile | undefined,
+  written: boolean | undefined,
+  { settleMs, maxSettleMs, missingGraceMs }: PatienceOptions,
+): { readonly quietMs: number; readonly totalMs: number } {
+  if (seen.kind !== 'file') return { quietMs: missingGraceMs, totalMs: missingGraceMs };
+  const retargeted = seen.chain.links !== (last?.links ?? '');
+  const arrived = seen.inode !== last?.inode;
+  if (seen.steady && (retargeted || (arrived && seen.finished))) return { quietMs: 0, totalMs: 0 };
+  if (seen.snapshot.size === 0) return { quietMs: missingGraceMs, totalMs: maxSettleMs };
+  if (seen.steady && arrived && written === false) return { quietMs: CONFIRM_MS, totalMs: maxSettleMs };
+  return { quietMs: settleMs, totalMs: maxSettleMs };
+}
+
+/** A difference that was seen but not yet reported. */
+export class Doubt {
+  /** What made us look when it was first seen. */
+  readonly cause: string;
+  readonly #first: number;
+  #key: string;
+  #since: number;
+
+  constructor(key: string, cause: string, now: number) {
+    this.#key = key;
+    this.cause = cause;
+    this.#first = now;
+    this.#since = now;
+  }
+
+  /** Takes in what is seen now and says how much longer to wait, ms; 0 or less: report it. */
+  remaining(key: string, now: number, { quietMs, totalMs }: { quietMs: number; totalMs: number }): number {
+    if (key !== this.#key) {
+      this.#key = key;
+      this.#since = now;
+    }
+    return Math.min(this.#since + quietMs, this.#first + totalMs) - now;
+  }
+}

@@ -1,0 +1,105 @@
+import { ResilientError, type BackendErrorCode } from '../errors.js';
+import type { WatchedDirectory } from '../ports.js';
+
+/** Something that no watcher can cure. */
+export interface WatcherWarning {
+  /** `subPath`: the file is mounted by itself, or is one revision of a volume; it never shows an update. */
+  readonly code: 'subPath';
+  /** What it is and what to do. */
+  readonly message: string;
+}
+
+/** How a watcher is; plain data. Moments are epoch ms. */
+export interface WatcherStatus {
+  readonly path: string;
+  /**
+   * `watching`: hints come. `recovering`: the backend was lost, it is subscribed again, the target is polled
+   * meanwhile. `degraded`: it could not be had when last tried; polled, and tried again.
+   */
+  readonly state: 'idle' | 'starting' | 'watching' | 'recovering' | 'degraded' | 'closed';
+  /** What was last reported of the target; `unreadable` while an error stands. */
+  readonly target: 'file' | 'missing' | 'unreadable';
+  readonly revision: string | null;
+  /** Where hints come from now; null when it is not running. */
+  readonly backend: string | null;
+  /** Why it is not `watching`. */
+  readonly degraded: {
+    readonly code: BackendErrorCode;
+    readonly message: string;
+    /** The kernel setting to raise, for the two inotify limits. */
+    readonly sysctl: string | null;
+  } | null;
+  /** Attempts to subscribe again since the start. */
+  readonly restarts: number;
+  readonly looks: number;
+  readonly changes: number;
+  /** Of these, found by the backstop only: no hint had come. Many mean a file system without events. */
+  readonly backstopChanges: number;
+  readonly lastChangeAt: number | null;
+  readonly lastLookAt: number | null;
+  readonly watchedDirectories: readonly string[];
+  readonly warnings: readonly WatcherWarning[];
+  readonly lastError: {
+    readonly name: string;
+    readonly code: string;
+    readonly message: string;
+    readonly at: number;
+  } | null;
+}
+
+type Counted = Pick<
+  WatcherStatus,
+  | 'changes'
+  | 'backstopChanges'
+  | 'lastChangeAt'
+  | 'lastLookAt'
+  | 'watchedDirectories'
+  | 'warnings'
+  | 'lastError'
+>;
+
+/** Counts and last moments, for the status. */
+export class Tally {
+  #changes = 0;
+  #backstopChanges = 0;
+  #lastChangeAt: number | null = null;
+  #lastLookAt: number | null = null;
+  #directories: readonly WatchedDirectory[] = [];
+  #warning: WatcherWarning | undefined;
+  #lastError: WatcherStatus['lastError'] = null;
+
+  looked(at: number, directories: readonly WatchedDirectory[]): void {
+    this.#lastLookAt = at;
+    this.#directories = directories;
+  }
+
+  changed(at: number, cause: string): void {
+    this.#lastChangeAt = at;
+    this.#changes += 1;
+    if (cause === 'backstop') this.#backstopChanges += 1;
+  }
+
+  failed(at: number, error: Error): void {
+    const code = error instanceof ResilientError ? error.code : '';
+    this.#lastError = { name: error.name, code, message: error.message, at };
+  }
+
+  /** Takes the warning in, or its end. True when it says something new. */
+  warn(warning: WatcherWarning | undefined): boolean {
+    const news = warning?.message !== this.#warning?.message;
+    this.#warning = warning;
+    return news;
+  }
+
+  report(): Counted {
+    return {
+      changes: this.#changes,
+      backstopChanges: this.#backstopChanges,
+      lastChangeAt: this.#lastChangeAt,
+      lastLookAt: this.#lastLookAt,
+      watchedDirectories: this.#directories.map(({ path }) => path),
+      warnings: this.#warning ? [this.#warning] : [],
+      lastError: this.#lastError,
+    };
+  }
+}

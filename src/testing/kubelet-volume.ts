@@ -1,0 +1,386 @@
+import fs from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+
+import { type Clock, type Random, isoTime, systemClock, systemRandom } from '../ports.js';
+
+/** A file of a volume: its contents, or its contents and its mode (default `0o644`). Strings are UTF-8. */
+export type VolumeFile =
+  string | Uint8Array | { readonly data: string | Uint8Array; readonly mode?: number | undefined };
+
+/** What a volume is to hold: key (a relative path such as `app.yaml` or `conf.d/app.yaml`) to file. */
+export type VolumeFiles = Readonly<Record<string, VolumeFile>>;
+
+/** One system call that changed the disk. It is done when the step is yielded. */
+export interface VolumeStep {
+  readonly name: 'mkdir' | 'chmod' | 'open' | 'write' | 'symlink' | 'rename' | 'unlink' | 'rmdir';
+  /** Absolute path of what was changed; for `rename`, the new name. */
+  readonly path: string;
+}
+
+/** What an update came to. */
+export interface PublishResult {
+  /** Whether there is a new revision. */
+  readonly changed: boolean;
+  /** What `..data` points to now. */
+  readonly revision: string;
+}
+
+/** How a {@link KubeletVolume} is driven. */
+export interface KubeletVolumeOptions {
+  /**
+   * How `..data` moves to a new revision. `rename` (default): one rename over it, as kubelet on Linux.
+   * `remove`: removed, then linked anew, with nothing there in between, as kubelet on Windows and `ln -sfn` of
+   * small systems.
+   */
+  readonly swap?: 'rename' | 'remove' | undefined;
+  /**
+   * When the links of new keys appear. `after` (default) the swap, as newer kubelets: a new key is missing for
+   * a moment. `before` it, as older ones (1.20 and others): a new key is a dangling link for a moment, and an
+   * update that changes nothing does not repair links.
+   */
+  readonly links?: 'after' | 'before' | undefined;
+  /** Leaves old revisions where they are, as some publishers do. Default `false`: removed after the swap. */
+  readonly keepOldRevisions?: boolean | undefined;
+  /** The wall clock in the names of revisions. Default: the machine's. */
+  readonly clock?: Pick<Clock, 'now'> | undefined;
+  /** The random digits in the names of revisions; has to vary. Default: the machine's. */
+  readonly random?: Random | undefined;
+}
+
+/** A key ready to be written. */
+interface Entry {
+  readonly key: string;
+  readonly data: Uint8Array;
+  readonly mode: number;
+}
+
+const DATA = '..data';
+const NEXT_DATA = '..data_tmp';
+
+/** The limits of kubelet's payload check, bytes; they are Linux's NAME_MAX and PATH_MAX. */
+const LONGEST_NAME = 255;
+const LONGEST_PATH = 4096;
+
+/** How often Go's `os.MkdirTemp` tries another name. */
+const NAME_ATTEMPTS = 10_000;
+
+/**
+ * A real directory that changes as a mounted ConfigMap, Secret or projected token does: same layout, same order
+ * of system calls, same habits and faults as kubelet's AtomicWriter (`pkg/volume/util/atomic_writer.go`).
+ *
+ * ```ts
+ * const volume = new KubeletVolume(join(tmpdir(), 'policy'));
+ * volume.publish({ 'policy.yaml': 'allow: all' });
+ * readFileSync(volume.path('policy.yaml'), 'utf8'); // 'allow: all'
+ *
+ * for (const step of volume.steps({ 'policy.yaml': 'allow: none' })) {
+ *   // look, send a hint, or `break`: kubelet has died here
+ * }
+ * ```
+ *
+ * An update, numbered as in kubelet:
+ *
+ * 1. The keys are checked.
+ * 2. `..data` is read to find the current revision.
+ * 3. Names that are in it, but not in the new files, are noted.
+ * 4. Contents are compared (contents only, a new mode alone changes nothing). All equal: on to 10.
+ * 5. A directory `..YYYY_MM_DD_hh_mm_ss.<random digits>` is made, mode 0700, then 0755.
+ * 6. Each file is written in it and given its mode, parents first.
+ * 7. (kubelet sets the owners here. Not done.)
+ * 8. `..data_tmp` is linked to it.
+ * 9. The swap: `..data_tmp` becomes `..data`.
+ * 10. Missing links `name -> ..data/name` are made, for the first element of each key. What else bears such a
+ *     name is left alone. With `links: 'before'` this comes before 8.
+ * 11. Links of vanished names are removed.
+ * 12. The old revision is removed.
+ *
+ * Kept faults: after a crash between 8 and 9 a stale `..data_tmp` makes every further update fail with EEXIST,
+ * until someone does `unlinkSync(volume.path('..data_tmp'))`; a crash leaves behind, for good, what 11 and 12
+ * had still to remove. Changed: files come in the order they are given in, where kubelet's order is random; a
+ * key that turns from a file into a directory, or back, is an ordinary change, where kubelet may fail; a
+ * vanished link that is gone already is passed over, where kubelet reports it and skips 12; a volume whose
+ * directory is missing gets one, parents included.
+ *
+ * One update at a time. Nothing is kept in memory: another `KubeletVolume` on the same directory goes on where
+ * this one stopped, as a restarted kubelet does.
+ */
+export class KubeletVolume {
+  /** Absolute path of the volume. */
+  readonly directory: string;
+  readonly #swapShape: 'rename' | 'remove';
+  readonly #linkOrder: 'after' | 'before';
+  readonly #keepOldRevisions: boolean;
+  readonly #clock: Pick<Clock, 'now'>;
+  readonly #random: Random;
+
+  /**
+   * Touches no file.
+   * @throws {TypeError} for an empty directory, an unknown option or a wrong value.
+   */
+  constructor(directory: string, options: KubeletVolumeOptions = {}) {
+    if (directory === '') throw new TypeError('KubeletVolume: the directory must not be empty');
+    const {
+      swap = 'rename',
+      links = 'after',
+      keepOldRevisions = false,
+      clock = systemClock,
+      random = systemRandom,
+      ...unknown
+    } = options;
+    const [stranger] = Object.keys(unknown);
+    if (stranger !== undefined) throw new TypeError(`KubeletVolume: unknown option '${stranger}'`);
+    mustBeOneOf('swap', swap, ['rename', 'remove']);
+    mustBeOneOf('links', links, ['after', 'before']);
+    this.directory = resolve(directory);
+    this.#swapShape = swap;
+    this.#linkOrder = links;
+    this.#keepOldRevisions = keepOldRevisions;
+    this.#clock = clock;
+    this.#random = random;
+  }
+
+  /** Where a user of the volume finds `key`; also right for `..data` and `..data_tmp`. */
+  path(key: string): string {
+    return join(this.directory, key);
+  }
+
+  /** What `..data` points to now; undefined before the first update and in the gap of a `remove` swap. */
+  get revision(): string | undefined {
+    try {
+      return fs.readlinkSync(this.path(DATA));
+    } catch (error) {
+      if (codeOf(error) === 'ENOENT') return undefined;
+      throw error;
+    }
+  }
+
+  /**
+   * Makes `files` what the volume holds, all steps at once.
+   * @throws {TypeError} what {@link steps} throws.
+   * @throws the errno error of a failed system call, as {@link steps} does.
+   */
+  publish(files: VolumeFiles): PublishResult {
+    const update = this.steps(files);
+    for (;;) {
+      const step = update.next();
+      if (step.done) return step.value;
+    }
+  }
+
+  /**
+   * The same, one system call at a time: each `next()` makes exactly one call that changes the disk and tells
+   * of it; reading in between is free. Calls that nobody can see (closing a file) go along with the next one.
+   * To crash, stop with `break` or `return()`.
+   *
+   * @throws {TypeError} at once, for a key kubelet would refuse or a value that is no file.
+   * @throws the errno error of a failed system call, from `next()`, after what kubelet cleans up is cleaned up
+   *   (as steps of their own): EEXIST at a stale `..data_tmp`, EINVAL when `..data` is not a link.
+   */
+  steps(files: VolumeFiles): Generator<VolumeStep, PublishResult, undefined> {
+    return this.#update(Object.entries(files).map(([key, file]) => entryOf(key, file)));
+  }
+
+  /** Deletes the directory with all that is in it. Does nothing when there is none. */
+  remove(): void {
+    fs.rmSync(this.directory, { recursive: true, force: true });
+  }
+
+  *#update(entries: readonly Entry[]): Generator<VolumeStep, PublishResult, undefined> {
+    yield* makeDirectories(this.directory);
+    const old = this.revision;
+    const vanished = old === undefined ? [] : vanishedPaths(this.path(old), entries);
+    if (old !== undefined && vanished.length === 0 && holds(this.path(old), entries)) {
+      if (this.#linkOrder === 'after') yield* this.#link(entries);
+      return { changed: false, revision: old };
+    }
+    const revision = yield* this.#makeRevision();
+    yield* writeFiles(this.path(revision), entries);
+    if (this.#linkOrder === 'before') yield* this.#link(entries);
+    yield* this.#swap(revision);
+    if (this.#linkOrder === 'after') yield* this.#link(entries);
+    for (const path of vanished) {
+      if (!path.includes('/')) yield* unlinkIfAny(this.path(path));
+    }
+    // A link that was not made here may point anywhere; nothing outside the volume is ever removed.
+    if (old !== undefined && basename(old) === old && !this.#keepOldRevisions) {
+      yield* removeAll(this.path(old));
+    }
+    return { changed: true, revision };
+  }
+
+  *#makeRevision(): Generator<VolumeStep, string> {
+    const prefix = `..${isoTime(this.#clock.now()).slice(0, 19).replace(/\D/g, '_')}.`;
+    for (let attempt = 1; ; attempt += 1) {
+      const revision = `${prefix}${Math.floor(this.#random() * 2 ** 32)}`;
+      const path = this.path(revision);
+      try {
+        fs.mkdirSync(path, 0o700);
+      } catch (error) {
+        if (codeOf(error) === 'EEXIST' && attempt < NAME_ATTEMPTS) continue;
+        throw error;
+      }
+      yield { name: 'mkdir', path };
+      fs.chmodSync(path, 0o755);
+      yield { name: 'chmod', path };
+      return revision;
+    }
+  }
+
+  *#swap(revision: string): Generator<VolumeStep, void> {
+    const data = this.path(DATA);
+    const next = this.path(NEXT_DATA);
+    try {
+      yield symlink(revision, next);
+    } catch (error) {
+      yield* removeAll(this.path(revision)); // `..data_tmp` is somebody else's
+      throw error;
+    }
+    try {
+      if (this.#swapShape === 'rename') {
+        fs.renameSync(next, data);
+        yield { name: 'rename', path: data };
+      } else {
+        yield* unlinkIfAny(data);
+        yield symlink(revision, data);
+      }
+    } catch (error) {
+      yield* unlinkIfAny(next);
+      yield* removeAll(this.path(revision));
+      throw error;
+    }
+    yield* unlinkIfAny(next);
+  }
+
+  *#link(entries: readonly Entry[]): Generator<VolumeStep, void> {
+    const names = new Set(entries.map(({ key }) => key.split('/', 1).join()));
+    for (const name of names) {
+      if (isMissing(this.path(name))) yield symlink(`${DATA}/${name}`, this.path(name));
+    }
+  }
+}
+
+// ------------------------------------------------------------------------------------------------- checking
+
+function mustBeOneOf(option: string, value: string, wanted: readonly string[]): void {
+  if (wanted.includes(value)) return;
+  throw new TypeError(`KubeletVolume: ${option} must be '${wanted.join("' or '")}', got ${value}`);
+}
+
+function isContents(value: unknown): value is string | Uint8Array {
+  return typeof value === 'string' || value instanceof Uint8Array;
+}
+
+/** Kubelet's `validatePath` and `filepath.Clean`, then the contents as bytes, copied. */
+function entryOf(key: string, file: VolumeFile): Entry {
+  const wrong = (why: string): TypeError => new TypeError(`KubeletVolume: key '${key}' ${why}`);
+  const names = key.split('/').filter((name) => name !== '' && name !== '.');
+  const [first] = names;
+  if (key.startsWith('/')) throw wrong('must be a relative path');
+  if (first === undefined) throw wrong('must name a file');
+  if (key.includes('\0')) throw wrong('must not contain a NUL byte');
+  if (names.includes('..')) throw wrong("must not contain '..'");
+  if (first.startsWith('..')) throw wrong("must not start with '..'");
+  if (names.some((name) => Buffer.byteLength(name) > LONGEST_NAME)) {
+    throw wrong(`must have names of at most ${LONGEST_NAME} bytes`);
+  }
+  if (Buffer.byteLength(key) > LONGEST_PATH) throw wrong(`must be at most ${LONGEST_PATH} bytes`);
+
+  // What a wrong value is, is not shown: it may be a secret.
+  if (!isContents(file) && !isContents((file as Partial<typeof file> | null | undefined)?.data)) {
+    throw wrong('must hold a string or a Uint8Array');
+  }
+  const { data, mode = 0o644 } = isContents(file) ? { data: file } : file;
+  if (!Number.isInteger(mode) || mode < 0 || mode > 0o7777) throw wrong('must have a mode from 0 to 0o7777');
+  return { key: names.join('/'), data: Buffer.from(data as Uint8Array), mode };
+}
+
+// -------------------------------------------------------------------------------------------------- reading
+
+/** What stands in the revision but is neither one of the files nor on the way to one. */
+function vanishedPaths(revision: string, entries: readonly Entry[]): string[] {
+  const wanted = new Set<string>();
+  for (const { key } of entries) for (let path = key; path !== '.'; path = dirname(path)) wanted.add(path);
+  return pathsIn(revision).filter((path) => !wanted.has(path));
+}
+
+function pathsIn(directory: string): string[] {
+  try {
+    return fs.readdirSync(directory, { recursive: true, encoding: 'utf8' }).sort();
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return []; // a dangling `..data`: nothing is published
+    throw error;
+  }
+}
+
+/** Whether the files of the revision have these contents. */
+function holds(revision: string, entries: readonly Entry[]): boolean {
+  return entries.every(({ key, data }) => {
+    try {
+      return fs.readFileSync(join(revision, key)).equals(data);
+    } catch (error) {
+      if (['ENOENT', 'ENOTDIR', 'EISDIR'].includes(codeOf(error) ?? '')) return false;
+      throw error;
+    }
+  });
+}
+
+function isMissing(path: string): boolean {
+  return fs.lstatSync(path, { throwIfNoEntry: false }) === undefined;
+}
+
+function codeOf(error: unknown): string | undefined {
+  return (error as NodeJS.ErrnoException).code;
+}
+
+// -------------------------------------------------------------------------------------------------- writing
+
+function symlink(target: string, path: string): VolumeStep {
+  fs.symlinkSync(target, path);
+  return { name: 'symlink', path };
+}
+
+function unlink(path: string): VolumeStep {
+  fs.unlinkSync(path);
+  return { name: 'unlink', path };
+}
+
+function* unlinkIfAny(path: string): Generator<VolumeStep, void> {
+  if (!isMissing(path)) yield unlink(path);
+}
+
+/** Go's `os.MkdirAll`: the missing ones, from the top. */
+function* makeDirectories(path: string): Generator<VolumeStep, void> {
+  if (fs.existsSync(path)) return;
+  yield* makeDirectories(dirname(path));
+  fs.mkdirSync(path, 0o777);
+  yield { name: 'mkdir', path };
+}
+
+function* writeFiles(revision: string, entries: readonly Entry[]): Generator<VolumeStep, void> {
+  for (const { key, data, mode } of entries) {
+    const path = join(revision, key);
+    yield* makeDirectories(dirname(path));
+    const fd = fs.openSync(path, 'w', mode);
+    try {
+      yield { name: 'open', path };
+      fs.writeFileSync(fd, data);
+      yield { name: 'write', path };
+    } finally {
+      fs.closeSync(fd);
+    }
+    fs.chmodSync(path, mode); // the umask had a say in `open`
+    yield { name: 'chmod', path };
+  }
+}
+
+/** Go's `os.RemoveAll`: what is inside first. */
+function* removeAll(path: string): Generator<VolumeStep, void> {
+  if (!fs.existsSync(path)) return;
+  for (const name of fs.readdirSync(path).sort()) {
+    const inner = join(path, name);
+    if (fs.lstatSync(inner).isDirectory()) yield* removeAll(inner);
+    else yield unlink(inner);
+  }
+  fs.rmdirSync(path);
+  yield { name: 'rmdir', path };
+}

@@ -1,0 +1,469 @@
+import fs from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
+
+import fc from 'fast-check';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+
+import {
+  FakeClock,
+  KubeletVolume,
+  type KubeletVolumeOptions,
+  type VolumeFiles,
+  type VolumeStep,
+} from 'resilient-watcher/testing';
+
+let home: string;
+beforeEach(() => {
+  home = fs.mkdtempSync(join(tmpdir(), 'kubelet-volume-'));
+});
+afterEach(() => fs.rmSync(home, { recursive: true, force: true }));
+
+/** A volume whose revisions are called `@1`, `@2`... in {@link told}. */
+function volumeAt(directory: string, options: KubeletVolumeOptions = {}): KubeletVolume {
+  let digits = 0;
+  const random = (): number => (digits += 1) / 2 ** 32;
+  return new KubeletVolume(directory, { clock: new FakeClock(), random, ...options });
+}
+
+const short = (text: string): string => text.replaceAll('..2024_01_01_00_00_00.', '@');
+
+function told(volume: KubeletVolume, steps: Iterable<VolumeStep>): string[] {
+  return [...steps].map(({ name, path }) => short(`${name} ${relative(volume.directory, path) || '.'}`));
+}
+
+/** Every regular file below `directory`, links followed, entries kubelet hides left out. */
+function read(directory: string, prefix = ''): Record<string, string> {
+  const files: Record<string, string> = {};
+  for (const name of fs.readdirSync(directory)) {
+    if (prefix === '' && name.startsWith('..')) continue;
+    const path = join(directory, name);
+    const stat = fs.statSync(path, { throwIfNoEntry: false });
+    if (stat?.isDirectory()) Object.assign(files, read(path, `${prefix}${name}/`));
+    else if (stat) files[`${prefix}${name}`] = fs.readFileSync(path, 'utf8');
+  }
+  return files;
+}
+
+/** What a reader finds who resolves `..data` first; undefined when there is none. */
+function readRevision(volume: KubeletVolume): Record<string, string> | undefined {
+  const { revision } = volume;
+  return revision === undefined ? undefined : read(volume.path(revision));
+}
+
+const names = (directory: string): string[] => fs.readdirSync(directory).sort();
+
+const hidden = (volume: KubeletVolume): string[] =>
+  names(volume.directory).filter((name) => name.startsWith('..'));
+
+const file = (path: string): string[] => [`open ${path}`, `write ${path}`, `chmod ${path}`];
+const revision = (name: string): string[] => [`mkdir ${name}`, `chmod ${name}`];
+const renameSwap = ['symlink ..data_tmp', 'rename ..data'];
+const removeSwap = ['symlink ..data_tmp', 'unlink ..data', 'symlink ..data', 'unlink ..data_tmp'];
+
+interface Sequence {
+  readonly title: string;
+  readonly options?: KubeletVolumeOptions;
+  readonly published?: VolumeFiles;
+  readonly files: VolumeFiles;
+  readonly steps: readonly string[];
+}
+
+const sequences: readonly Sequence[] = [
+  {
+    title: 'a first publish makes the directory, a revision, the link to it and the links of the keys',
+    files: { a: '1', b: '2' },
+    steps: [
+      'mkdir .',
+      ...revision('@1'),
+      ...file('@1/a'),
+      ...file('@1/b'),
+      ...renameSwap,
+      'symlink a',
+      'symlink b',
+    ],
+  },
+  {
+    title: 'a first publish of nothing still makes ..data',
+    files: {},
+    steps: ['mkdir .', ...revision('@1'), ...renameSwap],
+  },
+  {
+    title: 'a first publish with links before the swap',
+    options: { links: 'before' },
+    files: { a: '1' },
+    steps: ['mkdir .', ...revision('@1'), ...file('@1/a'), 'symlink a', ...renameSwap],
+  },
+  {
+    title: 'a first publish with a remove swap has nothing to remove',
+    options: { swap: 'remove' },
+    files: {},
+    steps: ['mkdir .', ...revision('@1'), 'symlink ..data_tmp', 'symlink ..data', 'unlink ..data_tmp'],
+  },
+  {
+    title: 'an update swaps by rename and removes the old revision, one entry a step',
+    published: { a: '1', b: '2' },
+    files: { a: '1', b: '3' },
+    steps: [
+      ...revision('@2'),
+      ...file('@2/a'),
+      ...file('@2/b'),
+      ...renameSwap,
+      'unlink @1/a',
+      'unlink @1/b',
+      'rmdir @1',
+    ],
+  },
+  {
+    title: 'an update with a remove swap leaves a gap without ..data',
+    options: { swap: 'remove' },
+    published: { a: '1' },
+    files: { a: '2' },
+    steps: [...revision('@2'), ...file('@2/a'), ...removeSwap, 'unlink @1/a', 'rmdir @1'],
+  },
+  {
+    title: 'an update may keep the old revision',
+    options: { keepOldRevisions: true },
+    published: { a: '1' },
+    files: { a: '2' },
+    steps: [...revision('@2'), ...file('@2/a'), ...renameSwap],
+  },
+  {
+    title: 'an added key is linked after the swap',
+    published: { a: '1' },
+    files: { a: '1', b: '2' },
+    steps: [
+      ...revision('@2'),
+      ...file('@2/a'),
+      ...file('@2/b'),
+      ...renameSwap,
+      'symlink b',
+      'unlink @1/a',
+      'rmdir @1',
+    ],
+  },
+  {
+    title: 'an added key is linked before the swap in the older order',
+    options: { links: 'before' },
+    published: {},
+    files: { b: '2' },
+    steps: [...revision('@2'), ...file('@2/b'), 'symlink b', ...renameSwap, 'rmdir @1'],
+  },
+  {
+    title: 'a removed key loses its link after the swap',
+    published: { a: '1', b: '2' },
+    files: { a: '1' },
+    steps: [
+      ...revision('@2'),
+      ...file('@2/a'),
+      ...renameSwap,
+      'unlink b',
+      'unlink @1/a',
+      'unlink @1/b',
+      'rmdir @1',
+    ],
+  },
+  {
+    title: 'equal contents do nothing, whatever the mode',
+    published: { a: '1', 'd/x': '2' },
+    files: { 'd//x': Buffer.from('2'), a: { data: '1', mode: 0o600 } },
+    steps: [],
+  },
+  {
+    title: 'nested keys share the link of their first name',
+    files: { 'd/x': '1', 'd/e/y': '2' },
+    steps: [
+      'mkdir .',
+      ...revision('@1'),
+      'mkdir @1/d',
+      ...file('@1/d/x'),
+      'mkdir @1/d/e',
+      ...file('@1/d/e/y'),
+      ...renameSwap,
+      'symlink d',
+    ],
+  },
+  {
+    title: 'a removed nested key keeps the link its neighbour needs',
+    published: { 'd/x': '1', 'd/y': '2' },
+    files: { 'd/x': '1' },
+    steps: [
+      ...revision('@2'),
+      'mkdir @2/d',
+      ...file('@2/d/x'),
+      ...renameSwap,
+      'unlink @1/d/x',
+      'unlink @1/d/y',
+      'rmdir @1/d',
+      'rmdir @1',
+    ],
+  },
+  {
+    title: 'the last nested key takes the link with it',
+    published: { 'd/x': '1' },
+    files: {},
+    steps: [...revision('@2'), ...renameSwap, 'unlink d', 'unlink @1/d/x', 'rmdir @1/d', 'rmdir @1'],
+  },
+];
+
+describe('the exact steps', () => {
+  test.each(sequences)('$title', ({ options, published, files, steps }) => {
+    const volume = volumeAt(join(home, 'volume'), options);
+    if (published) volume.publish(published);
+    expect(told(volume, volume.steps(files))).toEqual(steps);
+  });
+
+  test('missing parents of the directory are made one by one', () => {
+    const volume = volumeAt(join(home, 'no', 'such', 'volume'));
+    expect(told(volume, volume.steps({})).slice(0, 3)).toEqual(['mkdir ../..', 'mkdir ..', 'mkdir .']);
+  });
+});
+
+describe('the layout', () => {
+  test('is links to ..data, a link to a timestamped directory, and files of the wanted modes', () => {
+    const volume = volumeAt(home);
+    const bytes = Uint8Array.of(0, 255, 10);
+    const result = volume.publish({
+      text: 'é',
+      'd/bytes': bytes,
+      key: { data: 'k', mode: 0o400 },
+      open: { data: '', mode: 0o666 },
+    });
+
+    expect(result).toEqual({ changed: true, revision: '..2024_01_01_00_00_00.1' });
+    expect(volume.revision).toBe(result.revision);
+    expect(fs.readlinkSync(volume.path('..data'))).toBe(result.revision);
+    expect(fs.readlinkSync(volume.path('text'))).toBe('..data/text');
+    expect(fs.readlinkSync(volume.path('d'))).toBe('..data/d');
+    expect(fs.readFileSync(volume.path('text'), 'utf8')).toBe('é');
+    expect(new Uint8Array(fs.readFileSync(volume.path('d/bytes')))).toEqual(bytes);
+    const mode = (path: string): number => fs.statSync(volume.path(path)).mode & 0o7777;
+    expect(['..data', 'text', 'key', 'open'].map(mode)).toEqual([0o755, 0o644, 0o400, 0o666]);
+  });
+
+  test('a step has happened when it is told, and nothing more has', () => {
+    const volume = volumeAt(home);
+    volume.publish({ a: 'old' });
+    const seen: unknown[] = [];
+    for (const { name } of volume.steps({ a: 'new' })) {
+      if (name === 'open' || name === 'write' || name === 'rename') {
+        const written = fs.readFileSync(volume.path('..2024_01_01_00_00_00.2/a'), 'utf8');
+        seen.push([name, written, fs.readFileSync(volume.path('a'), 'utf8')]);
+      }
+    }
+    expect(seen).toEqual([
+      ['open', '', 'old'],
+      ['write', 'new', 'old'],
+      ['rename', 'new', 'new'],
+    ]);
+  });
+
+  test('a name that is taken is not used for a revision', () => {
+    fs.mkdirSync(join(home, '..2024_01_01_00_00_00.1'));
+    expect(volumeAt(home).publish({ a: '1' }).revision).toBe('..2024_01_01_00_00_00.2');
+  });
+
+  test('remove() deletes it whole, and the next publish starts anew', () => {
+    const volume = volumeAt(join(home, 'volume'));
+    volume.publish({ a: '1' });
+    volume.remove();
+    volume.remove();
+    expect(fs.existsSync(volume.directory)).toBe(false);
+    expect(volume.revision).toBeUndefined();
+    volume.publish({ a: '1' });
+    expect(read(volume.directory)).toEqual({ a: '1' });
+  });
+});
+
+describe('the habits and faults of kubelet', () => {
+  test('an update that changes nothing makes missing links in the newer order only', () => {
+    for (const [links, repaired] of [
+      ['after', ['symlink a']],
+      ['before', []],
+    ] as const) {
+      const volume = volumeAt(join(home, links), { links });
+      volume.publish({ a: '1', b: '2' });
+      fs.unlinkSync(volume.path('a'));
+      expect(told(volume, volume.steps({ a: '1', b: '2' }))).toEqual(repaired);
+    }
+  });
+
+  test('a foreign file on the name of a key is left alone', () => {
+    const volume = volumeAt(home);
+    fs.writeFileSync(volume.path('a'), 'foreign');
+    volume.publish({ a: '1' });
+    expect(fs.readFileSync(volume.path('a'), 'utf8')).toBe('foreign');
+  });
+
+  test('a stale ..data_tmp fails every update, cleanly, until it is removed', () => {
+    const volume = volumeAt(home);
+    volume.publish({ a: '1' });
+    for (const { path } of volume.steps({ a: '2' })) if (path.endsWith('_tmp')) break;
+    const afterCrash = hidden(volume);
+
+    for (let attempt = 0; attempt < 2; attempt += 1) {
+      expect(() => volume.publish({ a: '3' })).toThrow(expect.objectContaining({ code: 'EEXIST' }) as Error);
+      expect(hidden(volume)).toEqual(afterCrash);
+    }
+    expect(read(volume.directory)).toEqual({ a: '1' });
+    fs.unlinkSync(volume.path('..data_tmp'));
+    expect(volume.publish({ a: '3' }).changed).toBe(true);
+    expect(read(volume.directory)).toEqual({ a: '3' });
+  });
+
+  test('a failed swap takes its revision and ..data_tmp away', () => {
+    const volume = volumeAt(home, { swap: 'remove' });
+    volume.publish({ a: '1' });
+    const squat = (): void => {
+      for (const { name, path } of volume.steps({ a: '2' })) {
+        if (name === 'unlink' && path === volume.path('..data')) fs.symlinkSync('elsewhere', path);
+      }
+    };
+    expect(squat).toThrow(expect.objectContaining({ code: 'EEXIST', syscall: 'symlink' }) as Error);
+    expect(hidden(volume)).toEqual(['..2024_01_01_00_00_00.1', '..data']);
+  });
+
+  test('a vanished link that is gone already is passed over', () => {
+    const volume = volumeAt(home);
+    volume.publish({ a: '1', b: '2' });
+    fs.unlinkSync(volume.path('a'));
+    volume.publish({});
+    expect(names(home)).toEqual(['..2024_01_01_00_00_00.2', '..data']);
+  });
+
+  test('what a crash left to remove after the swap stays for good', () => {
+    const volume = volumeAt(home);
+    volume.publish({ a: '1', b: '2' });
+    for (const { name } of volume.steps({ a: '1' })) if (name === 'rename') break;
+    volume.publish({ a: '3' });
+    expect(names(home)).toEqual(['..2024_01_01_00_00_00.1', '..2024_01_01_00_00_00.3', '..data', 'a', 'b']);
+    expect(read(home)).toEqual({ a: '3' });
+  });
+
+  test('a ..data that is no link stops it before anything is written', () => {
+    const volume = volumeAt(home);
+    fs.mkdirSync(volume.path('..data'));
+    expect(() => volume.publish({ a: '1' })).toThrow(expect.objectContaining({ code: 'EINVAL' }) as Error);
+    expect(names(home)).toEqual(['..data']);
+  });
+
+  test('what a foreign ..data points to outside the volume is never removed', () => {
+    const outside = join(home, 'outside');
+    fs.mkdirSync(outside);
+    const volume = volumeAt(join(home, 'volume'));
+    fs.mkdirSync(volume.directory);
+    fs.symlinkSync('../outside', volume.path('..data'));
+    volume.publish({ a: '1' });
+    expect(fs.existsSync(outside)).toBe(true);
+  });
+});
+
+describe('wrong input', () => {
+  test.each([
+    ['', 'must name a file'],
+    ['.', 'must name a file'],
+    ['/a', 'must be a relative path'],
+    ['a/../b', "must not contain '..'"],
+    ['..a', "must not start with '..'"],
+    ['./..a', "must not start with '..'"],
+    ['a\0', 'must not contain a NUL byte'],
+    ['é'.repeat(128), 'must have names of at most 255 bytes'],
+    ['a/'.repeat(2048) + 'a', 'must be at most 4096 bytes'],
+  ])('the key %j is refused at once', (key, why) => {
+    const volume = volumeAt(join(home, 'volume'));
+    expect(() => volume.steps({ [key]: '' })).toThrow(why);
+    expect(fs.existsSync(volume.directory)).toBe(false);
+  });
+
+  test('a key may start with a dot, and hold two of them further on', () => {
+    const files = { '.a': '1', 'b/..c': '2', 'd..': '3' };
+    volumeAt(home).publish(files);
+    expect(read(home)).toEqual(files);
+  });
+
+  test('a wrong value is refused by its key and never shown', () => {
+    const volume = volumeAt(home);
+    const wrong = (file: unknown) => () => volume.publish({ token: file } as VolumeFiles);
+    for (const file of [4711, null, undefined, { data: 4711 }, ['4711'], { data: '4711', mode: 0o10000 }]) {
+      expect(wrong(file)).toThrow(TypeError);
+      expect(wrong(file)).toThrow(/^KubeletVolume: key 'token' (?!.*4711)/);
+    }
+  });
+
+  test.each([
+    ['', {}, 'directory'],
+    ['x', { swap: 'move' }, "swap must be 'rename' or 'remove', got move"],
+    ['x', { links: 'never' }, "links must be 'after' or 'before', got never"],
+    ['x', { swop: 'rename' }, "unknown option 'swop'"],
+  ])('new KubeletVolume(%j, %j) throws', (directory, options, why) => {
+    expect(() => new KubeletVolume(directory, options as KubeletVolumeOptions)).toThrow(why);
+  });
+});
+
+// ----------------------------------------------------------------------------------------------- properties
+
+const contents = fc.constantFrom('', 'x', 'y', 'longer');
+const nested = fc.dictionary(fc.constantFrom('x', 'y', 'e/z'), contents, { maxKeys: 3 });
+
+/** Sets of files; `d` is now a file, now a directory. */
+const fileSets = fc
+  .record({
+    top: fc.dictionary(fc.constantFrom('a', 'b', '.c'), contents, { maxKeys: 3 }),
+    d: fc.oneof(contents, nested),
+  })
+  .map(({ top, d }): Record<string, string> => {
+    if (typeof d === 'string') return { ...top, d };
+    return { ...top, ...Object.fromEntries(Object.entries(d).map(([key, text]) => [`d/${key}`, text])) };
+  });
+
+const shapes = fc.record({
+  swap: fc.constantFrom('rename' as const, 'remove' as const),
+  links: fc.constantFrom('after' as const, 'before' as const),
+});
+
+let runs = 0;
+const freshVolume = (options: KubeletVolumeOptions): KubeletVolume =>
+  volumeAt(join(home, String((runs += 1))), options);
+
+describe('whatever is published', () => {
+  test('the keys read as the set, nothing stale stays, and ..data is whole at every step', () => {
+    fc.assert(
+      fc.property(shapes, fc.array(fileSets, { minLength: 1, maxLength: 5 }), (shape, sets) => {
+        const volume = freshVolume(shape);
+        let old: Record<string, string> | undefined;
+        for (const files of sets) {
+          const possible = shape.swap === 'rename' && old ? [old, files] : [old, files, undefined];
+          const update = volume.steps(files);
+          while (!update.next().done) expect(possible).toContainEqual(readRevision(volume));
+          expect(readRevision(volume)).toEqual(files);
+          expect(read(volume.directory)).toEqual(files);
+          expect(hidden(volume)).toEqual([volume.revision, '..data']);
+          old = files;
+        }
+      }),
+    );
+  });
+
+  test('a crash after any step is got over by the next publish, once a stale ..data_tmp is removed', () => {
+    fc.assert(
+      fc.property(shapes, fileSets, fileSets, fileSets, (shape, published, crashed, next) => {
+        for (let crashAt = 1; ; crashAt += 1) {
+          const volume = freshVolume(shape);
+          volume.publish(published);
+          const update = volume.steps(crashed);
+          for (let step = 1; step < crashAt; step += 1) update.next();
+          if (update.next().done) break; // it came to its end
+          update.return(undefined as never); // what `break` does in a loop
+          fs.rmSync(volume.path('..data_tmp'), { force: true });
+
+          const restarted = new KubeletVolume(volume.directory, shape);
+          restarted.publish(next);
+          expect(readRevision(restarted)).toEqual(next);
+          expect(read(restarted.directory)).toEqual(next);
+          expect(restarted.publish(next).changed).toBe(false);
+        }
+      }),
+      { numRuns: 15 }, // times some twenty steps each
+    );
+  });
+});
