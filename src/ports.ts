@@ -142,7 +142,7 @@ const fsync = promisify(fs.fsync);
 const close = promisify(fs.close);
 
 /** The machine's own file system. */
-export const nodeFileSystem: FileSystem = {
+export const nodeFileSystem: FileSystem & { readonly sync: FileSystemCalls } = {
   sync: syncCalls,
   lstat: (path) => fs.promises.lstat(path, { bigint: true }),
   stat: (path) => fs.promises.stat(path, { bigint: true }),

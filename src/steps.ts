@@ -8,6 +8,9 @@
  *       return (yield* call('lstat', path)).size;
  *     }
  *     runSync(size(path), fs.sync);  await runAsync(size(path), fs);
+ *
+ * What is neither (a pause, the next chunk of a stream) is a step of its own, `wait`, which only the second way
+ * can take.
  */
 import type { FileSystem, FileSystemCalls } from './ports.js';
 
@@ -16,8 +19,11 @@ export type Call = {
   [K in keyof FileSystemCalls]: [name: K, ...args: Parameters<FileSystemCalls[K]>];
 }[keyof FileSystemCalls];
 
+/** Something to wait for that is not a call. */
+export type Wait = [name: 'wait', work: () => Promise<unknown>];
+
 /** Work that yields calls and returns a `T`. */
-export type Steps<T> = Generator<Call, T, unknown>;
+export type Steps<T> = Generator<Call | Wait, T, unknown>;
 
 /** One call as a step. */
 export function* call<K extends keyof FileSystemCalls>(
@@ -27,14 +33,18 @@ export function* call<K extends keyof FileSystemCalls>(
   return (yield [name, ...args] as unknown as Call) as ReturnType<FileSystemCalls[K]>;
 }
 
+/** Waiting as a step. */
+export function* wait<T>(work: () => Promise<T>): Steps<T> {
+  return (yield ['wait', work]) as T;
+}
+
 /** Runs the steps now, each call blocking. */
 export function runSync<T>(steps: Steps<T>, calls: FileSystemCalls): T {
   let next = steps.next();
   while (!next.done) {
-    const [name, ...args] = next.value;
     let answer: unknown;
     try {
-      answer = (calls[name] as (...args: unknown[]) => unknown)(...args);
+      answer = callNow(next.value, calls);
     } catch (error) {
       next = steps.throw(error);
       continue;
@@ -44,14 +54,27 @@ export function runSync<T>(steps: Steps<T>, calls: FileSystemCalls): T {
   return next.value;
 }
 
-/** Runs the steps one after another through promises. */
-export async function runAsync<T>(steps: Steps<T>, fs: FileSystem): Promise<T> {
+/**
+ * Runs the steps one after another through promises.
+ *
+ * @param atOnce the calls that are made without the thread pool, if the file system can.
+ */
+export async function runAsync<T>(
+  steps: Steps<T>,
+  fs: FileSystem,
+  atOnce?: (call: Call) => boolean,
+): Promise<T> {
   let next = steps.next();
   while (!next.done) {
-    const [name, ...args] = next.value;
+    const step = next.value;
     let answer: unknown;
     try {
-      answer = await (fs[name] as (...args: unknown[]) => Promise<unknown>)(...args);
+      if (step[0] === 'wait') answer = await step[1]();
+      else if (fs.sync && atOnce?.(step)) answer = callNow(step, fs.sync);
+      else {
+        const [name, ...args] = step;
+        answer = await (fs[name] as (...args: unknown[]) => Promise<unknown>)(...args);
+      }
     } catch (error) {
       next = steps.throw(error);
       continue;
@@ -59,4 +82,10 @@ export async function runAsync<T>(steps: Steps<T>, fs: FileSystem): Promise<T> {
     next = steps.next(answer);
   }
   return next.value;
+}
+
+function callNow(step: Call | Wait, calls: FileSystemCalls): unknown {
+  if (step[0] === 'wait') throw new Error('Synchronous work cannot wait');
+  const [name, ...args] = step;
+  return (calls[name] as (...args: unknown[]) => unknown)(...args);
 }

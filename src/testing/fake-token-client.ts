@@ -1,5 +1,12 @@
 import { TokenError } from '../errors.js';
-import { isoTime, systemClock, type Clock, type TokenAnswer, type TokenClient, type TokenRequest } from '../ports.js';
+import {
+  isoTime,
+  systemClock,
+  type Clock,
+  type TokenAnswer,
+  type TokenClient,
+  type TokenRequest,
+} from '../ports.js';
 import { mintTestToken } from './mint-test-token.js';
 
 /** What a `FakeTokenClient` does with one request. */
