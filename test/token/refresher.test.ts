@@ -272,6 +272,17 @@ describe('failure', () => {
     expect(mints().slice(0, 3)).toEqual([0, 90, 390]);
   });
 
+  test('a jump of the clock does not shorten a Retry-After', async () => {
+    const { refresher, clock, client } = refresherStage();
+    const began: number[] = [];
+    refresher.on('retry', () => began.push(clock.monotonic()));
+    client.script({ error: FakeTokenClient.tooManyRequests(4 * MINUTE) }, { error: boom });
+    await refresher.start();
+    clock.jump(HOUR);
+    await clock.advance(5 * MINUTE);
+    expect(began).toEqual([0, 4 * MINUTE]);
+  });
+
   test('an attempt that is never answered is cut off, and its late answer ignored', async () => {
     const late = new Outcome<never>();
     const signals: AbortSignal[] = [];
