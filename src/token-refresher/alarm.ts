@@ -13,7 +13,7 @@ const SMALLEST_JUMP_MS = 1_000;
  */
 export class Alarm {
   readonly #clock: Clock;
-  readonly #ref: boolean;
+  readonly #timing: { readonly ref: boolean };
   readonly #onDue: () => void;
   readonly #onJump: (jumpMs: number) => void;
   #timer: Scheduled | undefined;
@@ -26,7 +26,7 @@ export class Alarm {
    */
   constructor(clock: Clock, ref: boolean, onDue: () => void, onJump: (jumpMs: number) => void = () => {}) {
     this.#clock = clock;
-    this.#ref = ref;
+    this.#timing = { ref };
     this.#onDue = onDue;
     this.#onJump = onJump;
     this.#driftMs = clock.now() - clock.monotonic();
@@ -63,20 +63,21 @@ export class Alarm {
     this.#timer = undefined;
   }
 
-  #sleep(): void {
+  #sleep(remainingMs = this.remainingMs): void {
     this.#timer?.cancel();
-    const sliceMs = Math.min(this.remainingMs, LONGEST_SLICE_MS);
-    this.#timer = this.#clock.schedule(this.#look, sliceMs, { ref: this.#ref });
+    this.#timer = this.#clock.schedule(this.#look, Math.min(remainingMs, LONGEST_SLICE_MS), this.#timing);
   }
 
   readonly #look = (): void => {
-    const driftMs = this.#clock.now() - this.#clock.monotonic();
-    const jumpMs = driftMs - this.#driftMs;
-    this.#driftMs = driftMs;
+    const wall = this.#clock.now();
+    const monotonic = this.#clock.monotonic();
+    const jumpMs = wall - monotonic - this.#driftMs;
     if (Math.abs(jumpMs) >= SMALLEST_JUMP_MS) this.#onJump(jumpMs);
+    this.#driftMs = wall - monotonic;
     if (!this.#due) return;
-    if (this.#remainingMs(this.#due) > 0) {
-      this.#sleep();
+    const remainingMs = Math.min(this.#due.wall - wall, this.#due.monotonic - monotonic);
+    if (remainingMs > 0) {
+      this.#sleep(remainingMs);
       return;
     }
     this.clear();
