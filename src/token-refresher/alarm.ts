@@ -17,7 +17,9 @@ export class Alarm {
   readonly #onDue: () => void;
   readonly #onJump: (jumpMs: number) => void;
   #timer: Scheduled | undefined;
-  #due: { readonly wall: number; readonly monotonic: number } | undefined;
+  /** When it goes off by either clock; `Infinity` while it is not set. */
+  #dueWall = Infinity;
+  #dueMonotonic = Infinity;
   #driftMs: number;
 
   /**
@@ -34,57 +36,61 @@ export class Alarm {
 
   /** When it goes off, epoch ms; undefined while it is not set. */
   get at(): number | undefined {
-    return this.#due && this.#clock.now() + this.#remainingMs(this.#due);
+    const { remainingMs } = this;
+    return Number.isFinite(remainingMs) ? this.#clock.now() + remainingMs : undefined;
   }
 
   /** How long until it goes off, ms; `Infinity` while it is not set. */
   get remainingMs(): number {
-    return this.#due ? this.#remainingMs(this.#due) : Infinity;
+    return Math.max(0, this.#remaining(this.#clock.now(), this.#clock.monotonic()));
   }
 
   /** Goes off in `delayMs`, and not when it was to before. */
   set(delayMs: number): void {
-    this.#due = { wall: this.#clock.now() + delayMs, monotonic: this.#clock.monotonic() + delayMs };
-    this.#sleep();
+    this.#dueWall = this.#clock.now() + delayMs;
+    this.#dueMonotonic = this.#clock.monotonic() + delayMs;
+    this.#sleep(delayMs);
   }
 
   /** Goes off in `delayMs`, if it was to go off later; returns whether it was. */
   hasten(delayMs: number): boolean {
-    const isSooner = delayMs < this.remainingMs;
+    const { remainingMs } = this;
+    const isSooner = delayMs < remainingMs;
     if (isSooner) this.set(delayMs);
     // The clock may have jumped since the slice began, and by now it may be due.
-    else if (this.#due) this.#sleep();
+    else if (this.#timer) this.#sleep(remainingMs);
     return isSooner;
   }
 
   clear(): void {
-    this.#due = undefined;
+    this.#dueWall = Infinity;
+    this.#dueMonotonic = Infinity;
     this.#timer?.cancel();
     this.#timer = undefined;
   }
 
-  #sleep(remainingMs = this.remainingMs): void {
+  #sleep(remainingMs: number): void {
     this.#timer?.cancel();
     this.#timer = this.#clock.schedule(this.#look, Math.min(remainingMs, LONGEST_SLICE_MS), this.#timing);
   }
 
   readonly #look = (): void => {
+    this.#timer = undefined;
     const wall = this.#clock.now();
     const monotonic = this.#clock.monotonic();
     const jumpMs = wall - monotonic - this.#driftMs;
+    this.#driftMs += jumpMs;
     if (Math.abs(jumpMs) >= SMALLEST_JUMP_MS) this.#onJump(jumpMs);
-    this.#driftMs = wall - monotonic;
-    if (!this.#due) return;
-    const remainingMs = Math.min(this.#due.wall - wall, this.#due.monotonic - monotonic);
+    const remainingMs = this.#remaining(wall, monotonic);
     if (remainingMs > 0) {
-      this.#sleep(remainingMs);
+      if (remainingMs < Infinity) this.#sleep(remainingMs);
       return;
     }
     this.clear();
     this.#onDue();
   };
 
-  #remainingMs(due: { wall: number; monotonic: number }): number {
-    return Math.max(0, Math.min(due.wall - this.#clock.now(), due.monotonic - this.#clock.monotonic()));
+  #remaining(wall: number, monotonic: number): number {
+    return Math.min(this.#dueWall - wall, this.#dueMonotonic - monotonic);
   }
 }

@@ -1,12 +1,8 @@
-/** How much time is taken for one moment, ms. Small beside the second that requests are counted by. */
-const MOMENT_MS = 100;
-
-/** Moments on the wheel: a little over a minute, the longest that a refresher sleeps without looking. */
-const WHEEL = 1024;
+/** How much time is taken for one moment, ms: requests are counted by the second anyway. */
+const MOMENT_MS = 1_000;
 
 class Timer {
-  constructor(at, callback) {
-    this.at = at;
+  constructor(callback) {
     this.callback = callback;
   }
 
@@ -16,18 +12,21 @@ class Timer {
 }
 
 /**
- * A clock for many thousand timers, a wheel: those of one moment lie in one slot, in the order they were set.
- * Promises settle between moments, and only after a timer that set no other: one that did has only looked and gone
- * back to sleep.
+ * A clock for many thousand timers: those of one moment lie together, in the order they were set. Promises settle
+ * only after a moment in which a timer set no other: one that did has only looked and gone back to sleep.
  */
 export class FleetClock {
   #start;
   #moment = 0;
-  #wheel = Array.from({ length: WHEEL }, () => []);
+  #moments = [];
   #scheduled = 0;
+  #firing;
+  /** Lists that have been used, which have their room already. */
+  #free = [];
 
-  constructor(start) {
+  constructor(start, lengthMs) {
     this.#start = start;
+    this.#moments = Array.from({ length: Math.ceil(lengthMs / MOMENT_MS) }, () => undefined);
   }
 
   now() {
@@ -40,34 +39,41 @@ export class FleetClock {
 
   schedule(callback, delayMs) {
     this.#scheduled += 1;
-    const timer = new Timer(this.#moment + Math.ceil(delayMs / MOMENT_MS), callback);
-    this.#wheel[timer.at % WHEEL].push(timer);
+    // The usual case is a sleeper that goes back to sleep: its timer is free to be used again.
+    const timer = this.#firing?.callback === callback ? this.#firing : new Timer(callback);
+    const at = this.#moment + Math.ceil(delayMs / MOMENT_MS);
+    if (at < this.#moments.length) (this.#moments[at] ??= this.#free.pop() ?? []).push(timer);
     return timer;
   }
 
-  async runUntil(endMs) {
-    for (; this.#moment * MOMENT_MS < endMs; this.#moment += 1) {
-      while (this.#wheel[this.#moment % WHEEL].some(({ at }) => at <= this.#moment)) {
-        if (!this.#fire()) await new Promise((resolve) => setImmediate(resolve));
+  /** Runs to the end. */
+  async run() {
+    for (; this.#moment < this.#moments.length; this.#moment += 1) {
+      for (let timers = this.#take(); timers; timers = this.#take()) {
+        if (!this.#fire(timers)) await new Promise((resolve) => setImmediate(resolve));
       }
     }
   }
 
-  /** Fires what is due and keeps the rest for a later turn; returns whether nobody did more than look. */
-  #fire() {
-    const slot = this.#moment % WHEEL;
-    const timers = this.#wheel[slot];
-    this.#wheel[slot] = [];
+  #take() {
+    const timers = this.#moments[this.#moment];
+    this.#moments[this.#moment] = undefined;
+    return timers;
+  }
+
+  /** Returns whether nobody did more than look. */
+  #fire(timers) {
     let onlyLooked = true;
     for (const timer of timers) {
-      if (timer.at > this.#moment) {
-        this.#wheel[slot].push(timer);
-      } else if (timer.callback) {
-        const before = this.#scheduled;
-        timer.callback();
-        if (this.#scheduled === before) onlyLooked = false;
-      }
+      if (!timer.callback) continue;
+      const before = this.#scheduled;
+      this.#firing = timer;
+      timer.callback();
+      if (this.#scheduled === before) onlyLooked = false;
     }
+    this.#firing = undefined;
+    timers.length = 0;
+    this.#free.push(timers);
     return onlyLooked;
   }
 }

@@ -43,7 +43,10 @@ console.log(
 );
 
 async function liveThrough(workerData) {
-  const [lived] = await once(new Worker(new URL('fleet.mjs', import.meta.url), { workerData }), 'message');
+  // Most of what it makes lives for a moment; a large nursery keeps that out of the old generation.
+  const resourceLimits = { maxYoungGenerationSizeMb: 64 };
+  const worker = new Worker(new URL('fleet.mjs', import.meta.url), { workerData, resourceLimits });
+  const [lived] = await once(worker, 'message');
   return lived;
 }
 
