@@ -10,6 +10,9 @@ const src = fileURLToPath(new URL('../src', import.meta.url));
 const layers = [
   ['ports.ts', 'errors.ts'],
   ['steps.ts', 'options.ts', 'backoff.ts', 'sleep.ts', 'lifecycle.ts'],
+  ['backends/backend-error.ts', 'backends/inotify-probe.ts'],
+  ['backends/parcel-watch.ts'],
+  ['backends/'],
   ['testing/'],
   ['index.ts', 'testing.ts'],
 ];
