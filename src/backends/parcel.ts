@@ -101,7 +101,7 @@ class ParcelSubscription implements WatchSubscription {
   async #open({ path, entries }: WatchedDirectory): Promise<ParcelWatch | undefined> {
     for (let retries = MAX_RETRIES; ; retries -= 1) {
       try {
-        return await openParcelWatch(path, ignoredBut(entries), this.#listener);
+        return await openShallow(path, ignoredBut(entries), this.#listener);
       } catch (error) {
         if (error instanceof BackendError) throw error;
         const trouble = await this.#troubleWith(path);
@@ -125,7 +125,25 @@ class ParcelSubscription implements WatchSubscription {
   }
 }
 
-/** A subdirectory that goes while parcel lists its parent spoils the listing; twice in a row is bad luck. */
+/**
+ * Opens a directory in two steps, since parcel watches every subdirectory that it is not told to ignore, and
+ * then hears nothing of the subdirectory itself. First everything is ignored; parcel lists the directory and
+ * keeps the (empty) listing while anything is subscribed. The real subscription finds that listing and adds
+ * one watch, that of the directory. Without this it would take one for each subdirectory, and fail for good
+ * when one of them goes between the listing and the watching.
+ */
+async function openShallow(path: string, ignored: RegExp, listener: ParcelListener): Promise<ParcelWatch> {
+  const listing = await openParcelWatch(path, /^/, silent);
+  try {
+    return await openParcelWatch(path, ignored, listener);
+  } finally {
+    await listing.close();
+  }
+}
+
+const silent: ParcelListener = { changed: () => undefined, died: () => undefined };
+
+/** The directory is made again right after parcel missed it; twice in a row is bad luck. */
 const MAX_RETRIES = 3;
 
 function movedMeanwhile(error: unknown): boolean {
@@ -138,9 +156,9 @@ function keyOf({ path, identity, entries }: WatchedDirectory): string {
 }
 
 /**
- * What is not to be crawled or watched, as a path relative to the directory: everything deeper than one level,
- * and, where only some entries matter, all others. (A subdirectory that is left costs one inotify watch, but
- * what is in it is ignored.)
+ * What gives no hint, as a path relative to the directory: everything deeper than one level, and, where only
+ * some entries matter, all others. Subdirectories made later are watched by parcel until they are deleted, but
+ * what is in them is ignored.
  */
 function ignoredBut(entries: ReadonlySet<string> | undefined): RegExp {
   if (!entries) return new RegExp(literal(sep));
