@@ -99,17 +99,13 @@ class ParcelSubscription implements WatchSubscription {
   }
 
   async #open({ path, entries }: WatchedDirectory): Promise<ParcelWatch | undefined> {
-    for (let retries = MAX_RETRIES; ; retries -= 1) {
-      try {
-        return await openShallow(path, ignoredBut(entries), this.#listener);
-      } catch (error) {
-        if (error instanceof BackendError) throw error;
-        const trouble = await this.#troubleWith(path);
-        if (entries && errnoOf(trouble) === 'EACCES') return undefined;
-        if (trouble !== undefined || retries === 0 || !movedMeanwhile(error)) {
-          throw backendError(parcelName, path, trouble ?? error);
-        }
-      }
+    try {
+      return await openShallow(path, ignoredBut(entries), this.#listener);
+    } catch (error) {
+      if (error instanceof BackendError) throw error;
+      const trouble = (await this.#troubleWith(path)) ?? movedMeanwhile(path, error);
+      if (entries && errnoOf(trouble) === 'EACCES') return undefined;
+      throw backendError(parcelName, path, trouble ?? error);
     }
   }
 
@@ -143,11 +139,18 @@ async function openShallow(path: string, ignored: RegExp, listener: ParcelListen
 
 const silent: ParcelListener = { changed: () => undefined, died: () => undefined };
 
-/** The directory is made again right after parcel missed it; twice in a row is bad luck. */
-const MAX_RETRIES = 3;
-
-function movedMeanwhile(error: unknown): boolean {
-  return /No such file or directory|Not a directory|Bad file descriptor/.test(String(error));
+/**
+ * The directory was missing when parcel opened it and stood there again a moment later. (The same words about
+ * something below it are another matter: looking again would not help.)
+ */
+function movedMeanwhile(path: string, error: unknown): Error | undefined {
+  const { message } = error as Error;
+  const missing = /Bad file descriptor|No such file or directory|Not a directory/.test(message);
+  if (!missing || message.includes(`'${path}${sep}`)) return undefined;
+  const moved = new Error(`ENOENT: the directory moved while it was opened, watch '${path}'`, {
+    cause: error,
+  });
+  return Object.assign(moved, { code: 'ENOENT', syscall: 'watch', path });
 }
 
 /** Two directories with the same key need not be watched twice, and one with a new key is opened anew. */

@@ -228,6 +228,8 @@ test.each<[string, (path: string) => void]>([
     await watch(directory(path)),
     await watch(directory(path, 'app.yaml')),
   ];
+  mkdirSync(join(path, 'later'));
+  await flush();
   const replaced = watchers.map(({ hints }) => hints.next());
   replace(path);
   await Promise.all(replaced);
@@ -276,37 +278,46 @@ test('a directory whose identity changed without an event (a mount over it) is o
   expect(await subscription.aim([{ path: base, identity: 'another' }])).toBe(true);
 });
 
-/** Runs a piece of JavaScript over and over in another thread while `work` is done. */
-async function during(loop: string, work: () => Promise<void>): Promise<void> {
+/**
+ * Runs `loop` over and over in another thread, on the directory `watched` or, when there are several rounds,
+ * on `watched/0`, `watched/1`, …
+ */
+async function during(loop: string, work: (nextRound: () => string) => Promise<void>): Promise<void> {
+  const round = new Int32Array(new SharedArrayBuffer(4));
+  const path = join(base, 'watched');
   const worker = new Worker(
-    `const fs = require('node:fs'), path = ${JSON.stringify(join(base, 'watched'))}; for (;;) { ${loop} }`,
-    { eval: true },
+    `const fs = require('node:fs');
+     const { path, round } = require('node:worker_threads').workerData;
+     for (;;) { const here = path + '/' + Atomics.load(round, 0); ${loop} }`,
+    { eval: true, workerData: { path, round } },
   );
   await once(worker, 'online');
   try {
-    await work();
+    await work(() => join(path, String(Atomics.add(round, 0, 1) + 1)));
   } finally {
     await worker.terminate();
   }
 }
 
 test('subdirectories that come and go while their parent is opened do no harm', async () => {
-  const path = join(base, 'watched');
-  mkdirSync(path);
+  for (let round = 0; round <= 200; round += 1)
+    mkdirSync(join(base, 'watched', String(round)), { recursive: true });
   const subscription = await subscribe(new Hints());
-  const loop = `for (const act of [fs.mkdirSync, fs.rmdirSync]) for (const i of [1, 2, 3]) act(path + '/' + i);`;
-  await during(loop, async () => {
-    for (let round = 0; round < 300; round += 1) {
-      const other = directory(root, 'x'); // Keeps the native thread alive between rounds.
-      expect(await subscription.aim([other, { path, identity: String(round) }])).toBe(true);
+  const loop = `for (const act of [fs.mkdirSync, fs.rmdirSync]) for (const name of 'abc') act(here + '/' + name);`;
+  await during(loop, async (nextRound) => {
+    const directories = [];
+    for (let round = 0; round < 200; round += 1) {
+      directories.push(directory(nextRound()));
+      expect(await subscription.aim(directories)).toBe(true);
     }
   });
 });
 
 test('a directory that comes and goes while it is opened is either watched or missing', async () => {
-  const path = join(base, 'watched');
+  mkdirSync(join(base, 'watched'));
+  const path = join(base, 'watched/0');
   const subscription = await subscribe(new Hints());
-  await during(`fs.mkdirSync(path); fs.rmdirSync(path);`, async () => {
+  await during(`fs.mkdirSync(here); fs.rmdirSync(here);`, async () => {
     for (let round = 0; round < 300; round += 1) {
       const directories = [directory(root, 'x'), { path, identity: String(round) }];
       const outcome = await Promise.resolve(subscription.aim(directories)).catch(errnoOf);
