@@ -63,6 +63,7 @@ function inotifyInstances(): number {
 /**
  * Interrupts the poll() of parcel's thread, which kills the backend, as the exit of a child process may do.
  * Which thread it is cannot be told, so each gets the signal in turn, until `dead` settles.
+ * SIGWINCH, because one that comes late, when the program ends, does no harm.
  */
 async function interruptThreads(dead: Promise<unknown>): Promise<void> {
   const state = { over: false };
@@ -71,7 +72,7 @@ async function interruptThreads(dead: Promise<unknown>): Promise<void> {
   });
   while (!state.over) {
     for (const thread of readdirSync('/proc/self/task').map(Number)) {
-      if (thread !== process.pid) process.kill(thread, 'SIGUSR2');
+      if (thread !== process.pid) process.kill(thread, 'SIGWINCH');
       await setImmediate(); // A signal that is still pending when the next is sent swallows that one.
     }
   }
@@ -100,7 +101,7 @@ const scenarios: Record<string, () => Promise<unknown>> = {
 
   /** Kills the backend under two subscriptions until it is no longer offered. */
   async die() {
-    process.on('SIGUSR2', () => undefined);
+    process.on('SIGWINCH', () => undefined);
     const deaths: unknown[] = [];
     for (;;) {
       const subjects = [new Subject(), new Subject()];
@@ -124,7 +125,8 @@ const scenarios: Record<string, () => Promise<unknown>> = {
     chmodSync(ancestor, 0o711);
     chmodSync(directory.path, 0o777);
     await import('@parcel/watcher');
-    if (process.getuid?.() === 0) {
+    const privileged = process.getuid?.() === 0;
+    if (privileged) {
       process.setgid?.(65534);
       process.setuid?.(65534);
     } else {
@@ -140,6 +142,7 @@ const scenarios: Record<string, () => Promise<unknown>> = {
       .catch((error: unknown) => error);
     await subject.close();
     await others.close();
+    if (!privileged) chmodSync(ancestor, 0o711);
     return { skipped, watched, refused: (refused as NodeJS.ErrnoException).code };
   },
 
