@@ -1,5 +1,13 @@
 /** What happens between two system calls of a look. The file system is the real one; the moment is chosen. */
-import { appendFileSync, chmodSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  chmodSync,
+  renameSync,
+  statSync,
+  truncateSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 
 import {
@@ -97,6 +105,35 @@ test('a revision swapped away between finding and opening the file is not missin
   backend.hint();
   await watcher.idle();
   expect(reported).toEqual(['v1', 'v3']);
+});
+
+test('a file unlinked half written, between opening and reading it, is not taken for a finished one', async () => {
+  const { root, file, clock, backend, reported, before, watch } = stage();
+  writeFileSync(file, 'one');
+  const watcher = watch(file);
+  await watcher.start();
+  // Never the same inode again: the old one lives on.
+  renameSync(file, join(root, 'old'));
+  writeFileSync(file, 'two, ');
+  before(
+    (name) => name === 'fstat',
+    () => {
+      const written = statSync(file, { bigint: true }).mtimeNs;
+      const probe = join(root, 'probe');
+      do writeFileSync(probe, '');
+      while (statSync(probe, { bigint: true }).mtimeNs <= written);
+      unlinkSync(file); // its inode changes, after its last byte
+    },
+  );
+  backend.hint();
+  await watcher.idle();
+  expect(reported).toEqual(['one']);
+  writeFileSync(file, 'two, the rest');
+  backend.hint();
+  await watcher.idle();
+  await clock.advance(50);
+  await watcher.idle();
+  expect(reported).toEqual(['one', 'two, the rest']);
 });
 
 test('what changes while the watches are aimed is found by the look after that', async () => {
