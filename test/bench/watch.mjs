@@ -28,7 +28,10 @@ const ROUNDS = [
 ];
 
 const IDLE_WATCHERS = 1_000;
-const IDLE_MS = quick ? 6_000 : 20_000;
+/** Whole multiples of the 5 s of `resyncIntervalMs`, so that every window has its share of backstop looks. */
+const IDLE_MS = quick ? 10_000 : 20_000;
+/** The first backstop look still reads every file: only then is its signature trusted. */
+const SETTLED_MS = 6_500;
 
 /** What is not reported by then never will be: the slowest, `fs.watchFile`, looks once a second. */
 const GRACE_MS = 2_500;
@@ -181,7 +184,7 @@ async function measureIdleWatchers(publisher) {
   await publisher.ask('make', { directories: [volume], keys });
   const worker = new Worker('idle-watchers.mjs', ['--expose-gc']);
   const start = await worker.ask('start', { directory: volume, keys });
-  await worker.ask('idle', { forMs: 3_000 }); // a signature is trusted from the first look after 2 s on
+  await worker.ask('idle', { forMs: SETTLED_MS });
   const idle = await worker.ask('idle', { forMs: IDLE_MS });
   const swap = async (sequence, changed) => {
     await worker.ask('expectSwap');
