@@ -18,6 +18,7 @@ const layers = [
     'resilient-watcher/watcher-options.ts',
     'resilient-watcher/watcher-status.ts',
     'resilient-watcher/latest.ts',
+    'resilient-watcher/shared-turn.ts',
   ],
   ['resilient-watcher/backend-choice.ts', 'resilient-watcher/look-loop.ts', 'resilient-watcher/observer.ts'],
   ['resilient-watcher/connection.ts', 'resilient-watcher/patience.ts'],
