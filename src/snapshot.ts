@@ -208,7 +208,8 @@ function sightingOf(path: string, chain: LinkChain, realPath: string, file: Read
     kind: 'file',
     signature,
     inode: inodeOf(after),
-    finished: after.ctimeNs > after.mtimeNs,
+    // Being unlinked changes an inode, too, and says nothing of its bytes.
+    finished: after.ctimeNs > after.mtimeNs && after.nlink > 0n,
     steady: signature === signatureOf(before),
     snapshot: new FileSnapshot({
       path,

@@ -10,7 +10,9 @@ const src = fileURLToPath(new URL('../src', import.meta.url));
 const layers = [
   ['ports.ts', 'errors.ts'],
   ['steps.ts', 'options.ts', 'backoff.ts', 'sleep.ts', 'lifecycle.ts', 'backend-failure.ts'],
-  ['link-chain.ts', 'mount-table.ts', 'backends/'],
+  ['link-chain.ts', 'mount-table.ts', 'backends/inotify-probe.ts'],
+  ['backends/parcel-watch.ts'],
+  ['backends/'],
   ['locality.ts', 'snapshot.ts'],
   [
     'resilient-watcher/watcher-options.ts',
