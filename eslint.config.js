@@ -14,6 +14,7 @@ export default tseslint.config(
         'error',
         { allowNumber: true, allowBoolean: true },
       ],
+      '@typescript-eslint/no-unused-vars': ['error', { varsIgnorePattern: '^_', argsIgnorePattern: '^_' }],
       // An empty catch or callback is written with its reason beside it.
       '@typescript-eslint/no-empty-function': 'off',
       '@typescript-eslint/no-confusing-void-expression': ['error', { ignoreArrowShorthand: true }],
@@ -26,5 +27,7 @@ export default tseslint.config(
       'no-restricted-globals': ['error', 'setTimeout', 'setInterval', 'Date', 'performance'],
     },
   },
+  // Stages of tests are taken apart by destructuring; their members use no `this`.
+  { files: ['test/**/*.ts'], rules: { '@typescript-eslint/unbound-method': 'off' } },
   { files: ['src/ports.ts'], rules: { 'no-restricted-globals': 'off' } },
 );

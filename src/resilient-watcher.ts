@@ -118,7 +118,7 @@ export class ResilientWatcher
       trouble: (error) => this.#fail(error),
       lookAgain: (cause) => this.#hint(cause),
     });
-    const backends = backendsFor(settings.backend, settings.clock, settings.pollIntervalMs);
+    const backends = backendsFor(settings.backend, settings);
     this.#connection = new BackendConnection(
       { ...settings, backends },
       {
@@ -193,11 +193,12 @@ export class ResilientWatcher
   }
 
   /**
-   * Resolves when no look is wanted or under way. A difference that is still doubted (a write that has to
+   * Resolves when no look is wanted or under way, and no attempt to subscribe. A difference that is still doubted (a write that has to
    * settle, a target that may come back) waits for its time, not for this.
    */
-  idle(): Promise<void> {
-    return this.#loop.idle();
+  async idle(): Promise<void> {
+    await this.#connection.idle();
+    await this.#loop.idle();
   }
 
   /**

@@ -32,7 +32,9 @@ const layers = [
   ['atomic-write-file/replace-file.ts', 'atomic-volume/volume-revision.ts'],
   ['atomic-volume/volume-writer.ts'],
   ['atomic-write-file.ts', 'atomic-volume.ts'],
-  ['link-chain.ts', 'mount-table.ts', 'backends/'],
+  ['link-chain.ts', 'mount-table.ts', 'backends/inotify-probe.ts'],
+  ['backends/parcel-watch.ts'],
+  ['backends/'],
   ['locality.ts', 'snapshot.ts'],
   [
     'resilient-watcher/watcher-options.ts',

@@ -15,7 +15,8 @@ import { KubeletVolume } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
 import { FakeClock } from '../src/testing/fake-clock.js';
-import { debris, scratch } from './support/scratch.js';
+import { debris } from './support/debris.js';
+import { temporaryDirectory } from './support/temporary-directory.js';
 import { Crash, ScriptedFileSystem, type Fault, type Script } from './support/scripted-file-system.js';
 
 const faults: readonly Fault[] = ['error', 'error-after', 'crash', 'crash-after'];
@@ -32,7 +33,7 @@ const scenarios = ['missing', 'there', 'link', 'dangling'] as const;
 
 /** A directory with the file in one of these states, and where it really is. */
 function arrange(scenario: (typeof scenarios)[number]): { directory: string; path: string; real: string } {
-  const directory = scratch();
+  const directory = temporaryDirectory();
   const path = join(directory, 'config.yaml');
   const real = scenario === 'link' || scenario === 'dangling' ? join(directory, 'real.yaml') : path;
   if (real !== path) symlinkSync('real.yaml', path);
@@ -136,10 +137,10 @@ function layoutOf(directory: string): string[] {
 test.each(faults.flatMap((fault) => [false, true].map((first) => ({ fault, first }))))(
   'a volume shows the old or the new set whatever call fails ($fault, first write: $first), and the next write leaves no debris',
   async ({ fault, first }) => {
-    const clean = scratch();
+    const clean = temporaryDirectory();
     await new AtomicVolume(clean).write({ 'tls.crt': 'next' });
     const calls = await atEveryCall(fault, async (script) => {
-      const directory = scratch();
+      const directory = temporaryDirectory();
       if (!first) await new AtomicVolume(directory).write(ONE);
       const look = (): void => expect([first ? undefined : ONE, TWO]).toContainEqual(setOf(directory));
       const fs = new ScriptedFileSystem({ ...script, look });
@@ -170,7 +171,7 @@ const someFiles = fc.dictionary(
 test('a volume looks as kubelet would have left it, for any sequence of sets', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(someFiles, { minLength: 1, maxLength: 5 }), async (sets) => {
-      const [ours, theirs] = [scratch(), scratch()];
+      const [ours, theirs] = [temporaryDirectory(), temporaryDirectory()];
       const clock = new FakeClock();
       const volume = new AtomicVolume(ours, { clock });
       const kubelet = new KubeletVolume(theirs, { clock });
@@ -195,7 +196,7 @@ test('a volume looks as kubelet would have left it, for any sequence of sets', a
 
 test('a volume goes on where kubelet died, at any step, and where it is whole it changes nothing', async () => {
   for (let stop = 0; ; stop += 1) {
-    const directory = scratch();
+    const directory = temporaryDirectory();
     const kubelet = new KubeletVolume(directory);
     kubelet.publish(ONE);
     let steps = 0;
@@ -209,7 +210,7 @@ test('a volume goes on where kubelet died, at any step, and where it is whole it
       }
     }
     const result = await new AtomicVolume(directory).write(TWO);
-    const clean = scratch();
+    const clean = temporaryDirectory();
     await new AtomicVolume(clean).write(TWO);
     expect(layoutOf(directory)).toEqual(layoutOf(clean));
     if (finished) {
@@ -221,7 +222,7 @@ test('a volume goes on where kubelet died, at any step, and where it is whole it
 });
 
 test('a volume that stands in the way of a key is repaired, unless it is a directory', async () => {
-  const directory = scratch();
+  const directory = temporaryDirectory();
   const volume = new AtomicVolume(directory);
   writeFileSync(join(directory, 'file'), 'squatter');
   symlinkSync('/nowhere', join(directory, 'link'));

@@ -10,7 +10,8 @@ import { fileURLToPath } from 'node:url';
 import { AtomicVolume, atomicWriteFile, isTemporaryName } from 'resilient-watcher';
 import { expect, onTestFinished, test } from 'vitest';
 
-import { debris, scratch } from './support/scratch.js';
+import { debris } from './support/debris.js';
+import { temporaryDirectory } from './support/temporary-directory.js';
 
 const script = (name: string): string => fileURLToPath(new URL(`./support/${name}.mjs`, import.meta.url));
 
@@ -34,7 +35,7 @@ const unfinished = (directory: string): string[] => readdirSync(directory).filte
 test('writers that are killed at any moment tear nothing for readers in other processes, and leave nothing for ever', async () => {
   const KILLS = 300;
   const LONGEST_MS = 15_000;
-  const directory = scratch();
+  const directory = temporaryDirectory();
   const [file, volume] = [join(directory, 'files/file'), join(directory, 'volume')];
   mkdirSync(volume);
   const first = `1 a\na`;
@@ -77,7 +78,7 @@ test('writers that are killed at any moment tear nothing for readers in other pr
 
 test('a certificate and its key read with read() fit, however often they are swapped', async () => {
   const SWAPS = 3000;
-  const directory = scratch(memory);
+  const directory = temporaryDirectory(memory);
   const volume = new AtomicVolume(directory);
   await volume.write({ 'tls.crt': '0', 'tls.key': '0' });
   const swapper = start(process.execPath, script('swapping-process'), directory, `${SWAPS}`);
@@ -117,7 +118,7 @@ if (noContainers !== undefined) console.warn(`No test with containers here: ${no
 test.skipIf(noContainers !== undefined)(
   'a live writer in another container is never touched, although both are pid 1; a dead one in this container is swept',
   async () => {
-    const directory = scratch();
+    const directory = temporaryDirectory();
     const file = join(directory, 'file');
     const inContainer = start('unshare', ...container, process.execPath, script('waiting-process'), file);
     expect(await said(inContainer)).toBe('waiting as 1\n');
@@ -150,7 +151,7 @@ test.skipIf(noMounts !== undefined)(
   () => {
     const output = execFileSync(
       'unshare',
-      [...mounts, process.execPath, script('hostile-mounts'), scratch()],
+      [...mounts, process.execPath, script('hostile-mounts'), temporaryDirectory()],
       {
         encoding: 'utf8',
       },
@@ -186,7 +187,7 @@ if (!isRoot) console.warn('No test as another user here: not root');
 test.skipIf(!isRoot)(
   'a directory that may not be written to is told at once, not after seconds of trying',
   () => {
-    const directory = scratch();
+    const directory = temporaryDirectory();
     chmodSync(directory, 0o755);
     const program = `
     import { atomicWriteFile } from 'resilient-watcher';

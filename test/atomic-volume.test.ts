@@ -17,7 +17,7 @@ import { AtomicVolume, nodeFileSystem, type AtomicVolumeOptions, type VolumeEntr
 import { FakeClock, KubeletVolume } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
-import { scratch } from './support/scratch.js';
+import { temporaryDirectory } from './support/temporary-directory.js';
 import { ScriptedFileSystem, nameOfTheDead, slowFileSystem } from './support/scripted-file-system.js';
 
 const revisionsIn = (directory: string): string[] =>
@@ -33,7 +33,7 @@ async function contentsOf(volume: AtomicVolume): Promise<Record<string, string>>
 test('the volume is missing until it is written; then it is laid out as kubelet does, whatever the umask', async () => {
   const umask = process.umask(0o077);
   try {
-    const directory = join(scratch(), 'a/volume');
+    const directory = join(temporaryDirectory(), 'a/volume');
     const clock = new FakeClock(Date.UTC(2006, 0, 2, 15, 4, 5));
     const volume = new AtomicVolume(directory, { createDirectory: true, clock, random: () => 0.123456789 });
     expect(existsSync(directory)).toBe(false);
@@ -54,7 +54,7 @@ test('the volume is missing until it is written; then it is laid out as kubelet 
 });
 
 test('equal files are no new revision; other bytes, a mode or an owner alone are one', async () => {
-  const directory = scratch();
+  const directory = temporaryDirectory();
   const volume = new AtomicVolume(directory);
   const changes = async (files: Record<string, VolumeEntry>): Promise<boolean> =>
     (await volume.write(files)).changed;
@@ -75,7 +75,7 @@ test('equal files are no new revision; other bytes, a mode or an owner alone are
 });
 
 test('links that are missing, wrong or left over are repaired though the files are equal; what is not ours stays', async () => {
-  const directory = scratch();
+  const directory = temporaryDirectory();
   const volume = new AtomicVolume(directory);
   await volume.write({ a: '1', b: '2' });
   unlinkSync(join(directory, 'a'));
@@ -99,13 +99,13 @@ test.each([
   ['x'.repeat(256), /at most 255 bytes/],
   [`${'x'.repeat(255)}/`.repeat(17), /at most 4096 bytes/],
 ])('the key %j is refused before anything is touched', async (key, message) => {
-  const directory = scratch();
+  const directory = temporaryDirectory();
   await expect(new AtomicVolume(directory).write({ ok: '', [key]: 'secret' })).rejects.toThrow(message);
   expect(readdirSync(directory)).toEqual([]);
 });
 
 test('keys are cleaned as kubelet does; two of a kind, or one below the other, are refused', async () => {
-  const volume = new AtomicVolume(scratch());
+  const volume = new AtomicVolume(temporaryDirectory());
   await volume.write({ 'a//b/./c': '1', ['x'.repeat(255)]: '2', 'a/..b': '3' });
   expect(Object.keys(await contentsOf(volume)).sort()).toEqual(['a/..b', 'a/b/c', 'x'.repeat(255)].sort());
   await expect(volume.write({ 'a/b': '', 'a//b': '' })).rejects.toThrow(/twice/);
@@ -118,7 +118,7 @@ test.each([
   [{ a: { data: '', owner: 'root' } }, /key "a" must have an owner/],
   ['text', /files must be an object/],
 ])('what is no set of files is refused: %j', async (files, message) => {
-  await expect(new AtomicVolume(scratch()).write(files as never)).rejects.toThrow(message);
+  await expect(new AtomicVolume(temporaryDirectory()).write(files as never)).rejects.toThrow(message);
 });
 
 test.each([
@@ -130,7 +130,7 @@ test.each([
 });
 
 test('a replaced revision stays for its grace, and is removed then without another write', async () => {
-  const directory = scratch();
+  const directory = temporaryDirectory();
   const clock = new FakeClock();
   const volume = new AtomicVolume(directory, { clock, graceMs: 1000 });
   const revisions: string[] = [];
@@ -151,7 +151,7 @@ test('a replaced revision stays for its grace, and is removed then without anoth
 });
 
 test('what another live writer is about to publish is left alone, what a dead one left is removed', async () => {
-  const directory = scratch();
+  const directory = temporaryDirectory();
   const volume = new AtomicVolume(directory);
   const announce = (pending: string, revision: string): void => {
     symlinkSync(revision, join(directory, pending));
@@ -175,7 +175,7 @@ test('what another live writer is about to publish is left alone, what a dead on
 });
 
 test('when another process swaps while the links are made, they fit the revision that is published in the end', async () => {
-  const directory = scratch();
+  const directory = temporaryDirectory();
   const theirs = '..2026_01_01_00_00_00.1';
   mkdirSync(join(directory, theirs));
   writeFileSync(join(directory, theirs, 'theirs'), '');
@@ -195,7 +195,7 @@ test('when another process swaps while the links are made, they fit the revision
 
 test('read() gives files of one revision only, at whatever call of it the volume is swapped', async () => {
   for (let at = 1; ; at += 1) {
-    const volume = new AtomicVolume(scratch());
+    const volume = new AtomicVolume(temporaryDirectory());
     await volume.write({ crt: '0', key: '0', 'd/extra': '0' });
     const kubelet = new KubeletVolume(volume.directory);
     let looks = 0;
@@ -210,7 +210,7 @@ test('read() gives files of one revision only, at whatever call of it the volume
 });
 
 test('read() waits out the gap of a swap that removes and links anew, and gives up on what never stands still', async () => {
-  const directory = scratch();
+  const directory = temporaryDirectory();
   const kubelet = new KubeletVolume(directory, { swap: 'remove' });
   kubelet.publish({ key: '1' });
   for (const { name } of kubelet.steps({ key: '2' })) if (name === 'unlink') break;
@@ -234,7 +234,7 @@ test('read() waits out the gap of a swap that removes and links anew, and gives 
 });
 
 test('read() of nothing gives no revision and no files; of something else, an error', async () => {
-  const directory = scratch();
+  const directory = temporaryDirectory();
   expect(await new AtomicVolume(join(directory, 'missing')).read()).toEqual({
     revision: undefined,
     files: new Map(),
@@ -244,7 +244,7 @@ test('read() of nothing gives no revision and no files; of something else, an er
 });
 
 test('clear() takes away what was published and nothing else; the directory stays the same one', async () => {
-  const directory = scratch();
+  const directory = temporaryDirectory();
   const volume = new AtomicVolume(directory, { graceMs: 60_000, clock: new FakeClock() });
   const { ino } = lstatSync(directory);
   await volume.write({ a: '1', 'd/e': '2' });
@@ -259,7 +259,7 @@ test('clear() takes away what was published and nothing else; the directory stay
 });
 
 test('writes to one volume run one after another, through whichever object', async () => {
-  const directory = scratch();
+  const directory = temporaryDirectory();
   const results = await Promise.all(
     Array.from({ length: 20 }, (_, i) => new AtomicVolume(`${directory}/.`).write({ key: `${i}` })),
   );
@@ -269,7 +269,7 @@ test('writes to one volume run one after another, through whichever object', asy
 });
 
 test('the order of calls: files, then their directories, then the swap, then the volume', async () => {
-  const directory = scratch();
+  const directory = temporaryDirectory();
   const opened = new Map<number, string>();
   const log: string[] = [];
   const traced = slowFileSystem({

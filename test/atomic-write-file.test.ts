@@ -29,13 +29,10 @@ import { FakeClock } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
 import { processWrites } from '../src/writing/write-queue.js';
-import { debris, scratch } from './support/scratch.js';
-import {
-  ScriptedFileSystem,
-  errnoError,
-  nameOfTheDead,
-  slowFileSystem,
-} from './support/scripted-file-system.js';
+import { debris } from './support/debris.js';
+import { temporaryDirectory } from './support/temporary-directory.js';
+import { errno } from './support/faulty-file-system.js';
+import { ScriptedFileSystem, nameOfTheDead, slowFileSystem } from './support/scripted-file-system.js';
 
 const isRoot = process.getuid?.() === 0;
 
@@ -43,7 +40,7 @@ const modeOf = (path: string): string => (statSync(path).mode & 0o7777).toString
 
 /** A file that was there before. */
 function existing({ content = 'old', mode = 0o640 } = {}): { directory: string; path: string } {
-  const directory = scratch();
+  const directory = temporaryDirectory();
   const path = join(directory, 'file');
   writeFileSync(path, content);
   chmodSync(path, mode);
@@ -67,7 +64,7 @@ test.each([
   ],
   ['an iterable', ['a', new Uint8Array([98]), new Uint16Array([99])], Buffer.from('abc\0')],
 ])('the data may be %s', async (_, data, expected) => {
-  const directory = scratch();
+  const directory = temporaryDirectory();
   const path = join(directory, 'file');
   const result = { path, written: true, bytes: expected.length };
   expect(await atomicWriteFile(path, data)).toEqual(result);
@@ -78,7 +75,7 @@ test.each([
 });
 
 test('a stream is written as it comes', async () => {
-  const path = join(scratch(), 'file');
+  const path = join(temporaryDirectory(), 'file');
   await atomicWriteFile(path, Readable.from(['a', 'b', Buffer.from('c')]));
   expect(readFileSync(path, 'utf8')).toBe('abc');
 });
@@ -105,7 +102,7 @@ async function* throwing(error: Error): AsyncGenerator<string> {
 }
 
 test('a call takes at most what the kernel can write, however large the data, and short writes are continued', async () => {
-  const path = join(scratch(), 'file');
+  const path = join(temporaryDirectory(), 'file');
   const fs = new ScriptedFileSystem({ longestWriteBytes: 3 * 2 ** 20 });
   const data = Buffer.alloc(20 * 2 ** 20 + 1, 'x');
   await atomicWriteFile(path, data, { fs: fs.port });
@@ -146,7 +143,7 @@ const ORDERS = {
 
 test.each(Object.entries(ORDERS))('the order of calls for durability "%s"', async (durability, expected) => {
   for (const way of ['async', 'sync'] as const) {
-    const directory = scratch();
+    const directory = temporaryDirectory();
     const path = join(directory, 'file');
     const fs = new ScriptedFileSystem();
     const options = { durability: durability as keyof typeof ORDERS, fs: fs.port };
@@ -229,7 +226,7 @@ test("the caller's options are not touched", async () => {
 // ---------------------------------------------------------------------------------------------------- where
 
 test('a link is followed to the file it leads to, through every directory it really passes', async () => {
-  const directory = scratch();
+  const directory = temporaryDirectory();
   mkdirSync(join(directory, 'a/b'), { recursive: true });
   mkdirSync(join(directory, 'c'));
   symlinkSync('a/b', join(directory, 'short'));
@@ -242,7 +239,7 @@ test('a link is followed to the file it leads to, through every directory it rea
 });
 
 test('a link can be replaced or refused, and a loop is an error', async () => {
-  const directory = scratch();
+  const directory = temporaryDirectory();
   const [link, loop] = [join(directory, 'link'), join(directory, 'loop')];
   symlinkSync('real', link);
   symlinkSync('loop', loop);
@@ -257,14 +254,14 @@ test('a link can be replaced or refused, and a loop is an error', async () => {
 });
 
 test('a name may be as long as a name can be', async () => {
-  const directory = scratch();
+  const directory = temporaryDirectory();
   const name = 'ä'.repeat(127) + 'x';
   await atomicWriteFile(join(directory, name), 'long');
   expect(readdirSync(directory)).toEqual([name]);
 });
 
 test('missing directories are made if asked for, and their names made durable from the top', async () => {
-  const directory = scratch();
+  const directory = temporaryDirectory();
   const path = join(directory, 'a/b/file');
   expect(await outcome(atomicWriteFile(path, 'x'))).toMatchObject({ code: 'ERR_WRITE_NO_DIRECTORY' });
   const fs = new ScriptedFileSystem();
@@ -286,7 +283,7 @@ const refusals: readonly (readonly [string, (path: string) => unknown, string])[
   ['a link to a device', (path) => symlinkSync('/dev/null', path), 'ERR_WRITE_NOT_FILE'],
 ];
 test.each(refusals)('%s at the path is refused and left as it is', async (_, make, code) => {
-  const directory = scratch();
+  const directory = temporaryDirectory();
   const path = join(directory, 'file');
   make(path);
   expect(await outcome(atomicWriteFile(path, 'x'))).toMatchObject({
@@ -319,7 +316,7 @@ test('a directory that cannot be made durable after the rename is an error that 
   const { path } = existing();
   let synced = 0;
   const fs = slowFileSystem({
-    fsync: (fd) => ((synced += 1) === 2 ? Promise.reject(errnoError('EIO')) : nodeFileSystem.fsync(fd)),
+    fsync: (fd) => ((synced += 1) === 2 ? Promise.reject(errno('EIO')) : nodeFileSystem.fsync(fd)),
   });
   const error = await outcome(atomicWriteFile(path, 'new', { fs }));
   expect(error).toMatchObject({ step: 'sync-directory', published: true });
@@ -444,7 +441,7 @@ test('a rename that is refused for a moment is tried again through the clock, an
   const busy = (times: number): FileSystem =>
     slowFileSystem({
       rename: (from, to) =>
-        (refused += 1) <= times ? Promise.reject(errnoError('EBUSY')) : nodeFileSystem.rename(from, to),
+        (refused += 1) <= times ? Promise.reject(errno('EBUSY')) : nodeFileSystem.rename(from, to),
     });
   const settled = async (work: Promise<unknown>): Promise<unknown> => {
     let result: unknown;
@@ -542,13 +539,13 @@ test.each([
   [{ durability: 'fast' }, /"durability" must be one of/],
   [{ fsync: true }, /unknown option "fsync"; known are/],
 ])('a wrong option %j is told by name', async (options, message) => {
-  const path = join(scratch(), 'file');
+  const path = join(temporaryDirectory(), 'file');
   await expect(atomicWriteFile(path, 'x', options as AtomicWriteFileOptions)).rejects.toThrow(message);
   expect(() => atomicWriteFileSync(path, 'x', options as object)).toThrow(message);
 });
 
 test('data that is none is refused without being shown', async () => {
-  const path = join(scratch(), 'file');
+  const path = join(temporaryDirectory(), 'file');
   await expect(atomicWriteFile(path, { token: 'secret' } as never)).rejects.toThrow(
     /must be a string.*got object$/,
   );

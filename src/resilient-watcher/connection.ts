@@ -108,6 +108,7 @@ export class BackendConnection {
   readonly #backoff: Backoff;
   #state: State = { tag: 'closed' };
   #polling: Scheduled | undefined;
+  #subscribing: Promise<void> | undefined;
   #restarts = 0;
 
   constructor(options: ConnectionOptions, owner: ConnectionOwner, scope: Scope) {
@@ -181,6 +182,11 @@ export class BackendConnection {
     this.#recover(cause);
   }
 
+  /** Resolves when no attempt is under way; the wait for the next one does not count. */
+  async idle(): Promise<void> {
+    while (this.#subscribing) await this.#subscribing.catch(() => undefined);
+  }
+
   /** Ends it; what is still under way ends with the scope. */
   close(): void {
     this.#stopPolling();
@@ -188,8 +194,17 @@ export class BackendConnection {
     this.#state = { tag: 'closed' };
   }
 
-  /** Tries the backends in order. Throws the failure of the first, since that is the one to cure. */
   async #subscribe(): Promise<void> {
+    this.#subscribing = this.#subscribeToAny();
+    try {
+      await this.#subscribing;
+    } finally {
+      this.#subscribing = undefined;
+    }
+  }
+
+  /** Tries the backends in order. Throws the failure of the first, since that is the one to cure. */
+  async #subscribeToAny(): Promise<void> {
     const { backends, path } = this.#options;
     let first: BackendError | undefined;
     for (const backend of backends) {

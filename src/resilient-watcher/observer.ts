@@ -42,6 +42,10 @@ export class Observer {
 
   /** What the path means, without reading anything. */
   async resolve(): Promise<LinkChain> {
+    if (this.#sync) {
+      const chain = runSync(resolveChain(this.#options.path, this.#locality.local), this.#sync);
+      if (chain.end.kind !== 'unfamiliar') return chain;
+    }
     const chain = await runAsync(resolveChain(this.#options.path), this.#options.fs);
     await this.#classify(chain);
     return chain;

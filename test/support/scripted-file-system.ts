@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { nodeFileSystem, type FileSystem, type FileSystemCalls } from 'resilient-watcher';
 
 import { temporaryName } from '../../src/writing/temporary-name.js';
+import { errno } from './faulty-file-system.js';
 
 export type CallName = keyof FileSystemCalls;
 
@@ -22,7 +23,6 @@ export interface Script {
   /** At which call, counted from 0. */
   readonly at?: number;
   readonly fault?: Fault;
-  readonly errno?: string;
   /** A call by name that always fails with this errno. */
   readonly always?: Partial<Record<CallName, string>>;
   /** Runs before and after every call: what does a reader see now? */
@@ -80,17 +80,17 @@ export class ScriptedFileSystem {
 
   #call(name: CallName, args: unknown[]): unknown {
     if (this.#dead) throw new Crash();
-    const { at, fault, errno = 'EIO', always, look } = this.#script;
+    const { at, fault, always, look } = this.#script;
     const strikes = this.calls.length === at;
     this.calls.push({ name, args });
     look?.();
-    if (always?.[name]) throw errnoError(always[name], name);
+    if (always?.[name]) throw errno(always[name], name);
     if (strikes && fault === 'crash') this.#die();
-    if (strikes && fault === 'error') throw errnoError(errno, name);
+    if (strikes && fault === 'error') throw errno('EIO', name);
     const answer = this.#real(name, args);
     look?.();
     if (strikes && fault === 'crash-after') this.#die();
-    if (strikes && fault === 'error-after') throw errnoError(errno, name);
+    if (strikes && fault === 'error-after') throw errno('EIO', name);
     return answer;
   }
 
@@ -112,11 +112,6 @@ export class ScriptedFileSystem {
 /** The real file system with some calls of one's own, and no way to make calls at once. */
 export function slowFileSystem(calls: Partial<FileSystem>): FileSystem {
   return { ...nodeFileSystem, ...calls, sync: undefined } as unknown as FileSystem;
-}
-
-/** As Node makes them. */
-export function errnoError(code: string, syscall = 'call'): Error {
-  return Object.assign(new Error(`${code}: scripted, ${syscall}`), { code, syscall });
 }
 
 /** A process of this machine that is gone: no pid is that high. */

@@ -1,0 +1,103 @@
+import { chmodSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { expect, test } from 'vitest';
+
+import { nodeFsBackend } from '../../src/backends/node-fs.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
+import { conforms, directoryAt, subscribe, type Candidate } from './conformance.js';
+
+const candidate = (): Candidate => ({ backend: nodeFsBackend, native: true });
+
+conforms(candidate);
+
+/** The inotify watches of this process. */
+function inotifyWatches(): number {
+  let watches = 0;
+  for (const fd of readdirSync('/proc/self/fdinfo')) {
+    try {
+      watches += readFileSync(`/proc/self/fdinfo/${fd}`, 'utf8')
+        .split('\n')
+        .filter((line) => line.startsWith('inotify')).length;
+    } catch {
+      // the descriptor that was listing the directory
+    }
+  }
+  return watches;
+}
+
+test('a watch that may be dead is opened anew although the directory is the same', async () => {
+  const directory = temporaryDirectory();
+  const { subscription, hinted } = await subscribe(candidate());
+  const aim = [directoryAt(directory)];
+  await subscription.aim(aim);
+  const hint = hinted();
+  chmodSync(directory, 0o755);
+  await hint;
+  expect(await subscription.aim(aim)).toBe(true);
+  expect(await subscription.aim(aim)).toBe(false);
+});
+
+test('a watch is opened anew when another directory is meant, and the others who share it are told', async () => {
+  const directory = temporaryDirectory();
+  const first = await subscribe(candidate());
+  const second = await subscribe(candidate());
+  await first.subscription.aim([directoryAt(directory)]);
+  await second.subscription.aim([directoryAt(directory)]);
+  const told = first.hinted();
+  expect(await second.subscription.aim([{ path: directory, identity: 'another' }])).toBe(true);
+  await told;
+});
+
+test('joining a watch that is open already counts as new: its earlier events were not for us', async () => {
+  const directory = temporaryDirectory();
+  const first = await subscribe(candidate());
+  const second = await subscribe(candidate());
+  expect(await first.subscription.aim([directoryAt(directory)])).toBe(true);
+  expect(await second.subscription.aim([directoryAt(directory)])).toBe(true);
+});
+
+test.runIf(process.platform === 'linux')(
+  'subscriptions share native watches, and the last one closes them',
+  async () => {
+    const root = temporaryDirectory();
+    mkdirSync(join(root, 'a'));
+    const before = inotifyWatches();
+    const many = await Promise.all(Array.from({ length: 50 }, () => subscribe(candidate())));
+    for (const { subscription } of many)
+      await subscription.aim([directoryAt(root, ['a']), directoryAt(join(root, 'a'))]);
+    expect(inotifyWatches()).toBe(before + 2);
+    for (const { subscription } of many) await subscription.aim([directoryAt(root, ['a'])]);
+    expect(inotifyWatches()).toBe(before + 1);
+    for (const { subscription } of many) await subscription.close();
+    expect(inotifyWatches()).toBe(before);
+  },
+);
+
+test.runIf(process.platform === 'linux')('a write in place is told by name, a rename is not', async () => {
+  const directory = temporaryDirectory();
+  const { subscription, hinted, written } = await subscribe(candidate());
+  writeFileSync(join(directory, 'app.yaml'), 'one');
+  writeFileSync(join(directory, 'next'), 'two');
+  await subscription.aim([directoryAt(directory)]);
+  const hint = hinted();
+  renameSync(join(directory, 'next'), join(directory, 'app.yaml'));
+  await hint;
+  expect([...written]).toEqual([]);
+  writeFileSync(join(directory, 'app.yaml'), 'three');
+  // The rename is two events, so the next hint may still be one of them.
+  while (written.size === 0) await hinted();
+  expect([...written]).toEqual(['app.yaml']);
+});
+
+test('of an ancestor, other entries lead to no hint', async () => {
+  const directory = temporaryDirectory();
+  const ancestor = await subscribe(candidate());
+  const holder = await subscribe(candidate());
+  await ancestor.subscription.aim([directoryAt(directory, ['etc'])]);
+  await holder.subscription.aim([directoryAt(directory)]);
+  const heard = holder.hinted();
+  writeFileSync(join(directory, 'noise'), '');
+  await heard;
+  expect(ancestor.hints()).toBe(0);
+});

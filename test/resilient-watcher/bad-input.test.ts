@@ -1,0 +1,58 @@
+import { ResilientWatcher } from 'resilient-watcher';
+import { expect, test } from 'vitest';
+
+test.each([
+  ['an empty path', '', TypeError, 'path must be a non-empty string without NUL bytes, got ""'],
+  ['a NUL byte', 'a\0b', TypeError, 'path must be a non-empty string without NUL bytes'],
+  ['a number', 7, TypeError, 'path must be a non-empty string without NUL bytes, got 7'],
+  ['nothing', undefined, TypeError, 'path must be a non-empty string without NUL bytes, got undefined'],
+])('a path that is %s is refused', (_, path, kind, message) => {
+  const construct = (): unknown => new ResilientWatcher(path as string);
+  expect(construct).toThrow(kind);
+  expect(construct).toThrow(`ResilientWatcher: ${message}`);
+});
+
+test.each([
+  [7, TypeError, 'options must be an object, got 7'],
+  [[], TypeError, 'options must be an object, got an array'],
+  [{ pollInterval: 5 }, TypeError, 'unknown option "pollInterval"; known are backend,'],
+  [{ settleMs: '50' }, TypeError, 'option "settleMs" must be a finite number >= 0 (ms), got "50"'],
+  [{ settleMs: -1 }, RangeError, 'option "settleMs" must be a finite number >= 0 (ms), got -1'],
+  [{ missingGraceMs: NaN }, RangeError, 'option "missingGraceMs" must be'],
+  [{ maxSettleMs: Infinity }, RangeError, 'option "maxSettleMs" must be'],
+  [{ resyncIntervalMs: null }, TypeError, 'option "resyncIntervalMs" must be'],
+  [{ pollIntervalMs: 0 }, RangeError, 'option "pollIntervalMs" must be a finite number >= 1 (ms), got 0'],
+  [{ restartDelayMs: 0 }, RangeError, 'option "restartDelayMs" must be'],
+  [{ maxRestartDelayMs: -5 }, RangeError, 'option "maxRestartDelayMs" must be'],
+  [
+    { maxRestarts: 1.5 },
+    RangeError,
+    'option "maxRestarts" must be a whole number >= 0, or Infinity, got 1.5',
+  ],
+  [{ maxRestarts: '3' }, TypeError, 'option "maxRestarts" must be'],
+  [
+    { maxContentBytes: 2 ** 31 },
+    RangeError,
+    'option "maxContentBytes" must be a finite number between 0 and',
+  ],
+  [
+    { backend: 'inotify' },
+    TypeError,
+    'option "backend" must be one of "auto", "fs", "parcel", "poll", or an object',
+  ],
+  [{ backend: {} }, TypeError, 'option "backend" must be'],
+  [{ persistent: 'yes' }, TypeError, 'option "persistent" must be a boolean, got "yes"'],
+  [{ signal: {} }, TypeError, 'option "signal" must be an AbortSignal, got an object'],
+  [{ clock: {} }, TypeError, 'option "clock" must be an object with now, monotonic, schedule'],
+  [{ random: 4 }, TypeError, 'option "random" must be a function, got 4'],
+  [{ fs: {} }, TypeError, 'option "fs" must be an object with lstat,'],
+])('options %j are refused', (options, kind, message) => {
+  const construct = (): unknown => new ResilientWatcher('/etc/app.yaml', options as object);
+  expect(construct).toThrow(kind);
+  expect(construct).toThrow(`ResilientWatcher: ${message}`);
+});
+
+test('undefined means the default, and the options given are not changed', () => {
+  const options = Object.freeze({ settleMs: undefined, backend: undefined, signal: undefined });
+  expect(() => new ResilientWatcher('/etc/app.yaml', options)).not.toThrow();
+});

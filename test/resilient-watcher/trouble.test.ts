@@ -1,0 +1,269 @@
+/** Something is at the path, but it cannot be read: said once, healed by itself, and the last content is kept. */
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+
+import {
+  nodeFileSystem,
+  ResilientWatcher,
+  TargetError,
+  type ResilientWatcherOptions,
+} from 'resilient-watcher';
+import { FakeClock, ScriptedBackend } from 'resilient-watcher/testing';
+import { describe, expect, onTestFinished, test } from 'vitest';
+
+import { errno, faultyFileSystem, type Fault } from '../support/faulty-file-system.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
+
+function stage(options: ResilientWatcherOptions = {}) {
+  const path = join(temporaryDirectory(), 'etc', 'app.yaml');
+  mkdirSync(dirname(path));
+  const clock = new FakeClock();
+  const backend = new ScriptedBackend();
+  const watcher = new ResilientWatcher(path, { clock, backend, ...options });
+  onTestFinished(() => watcher.close());
+  const errors: Error[] = [];
+  watcher.on('error', (error) => {
+    errors.push(error);
+  });
+  const look = async (): Promise<void> => {
+    backend.hint();
+    await watcher.idle();
+    await clock.advance(1_000);
+    await watcher.idle();
+  };
+  return { path, watcher, errors, look };
+}
+
+/** Faults that a test switches on. */
+function switchable(): { fs: ReturnType<typeof faultyFileSystem>; set: (fault: Fault | undefined) => void } {
+  let fault: Fault | undefined;
+  return { fs: faultyFileSystem((...call) => fault?.(...call)), set: (next) => (fault = next) };
+}
+
+describe('on real files', () => {
+  test.each<[string, (path: string) => void, string, RegExp]>([
+    [
+      'a directory in its place',
+      (path) => mkdirSync(path),
+      'ERR_TARGET_NOT_FILE',
+      /^Cannot read ".*app.yaml": it is a directory, but a file is watched$/,
+    ],
+    [
+      'a pipe in its place',
+      (path) => execFileSync('mkfifo', [path]),
+      'ERR_TARGET_NOT_FILE',
+      /it is not a regular file, but a file is watched$/,
+    ],
+    [
+      'a link to itself',
+      (path) => symlinkSync('app.yaml', path),
+      'ERR_TARGET_LOOP',
+      /the chain of links is a loop, or longer than 40 links$/,
+    ],
+    [
+      'a file where a directory should be',
+      (path) => {
+        rmSync(dirname(path), { recursive: true });
+        writeFileSync(dirname(path), '');
+      },
+      'ERR_TARGET_NOT_DIRECTORY',
+      /^Cannot read ".*etc": it is not a directory, but the path goes on below it$/,
+    ],
+  ])('%s', async (_, arrange, code, message) => {
+    const { path, watcher, errors, look } = stage();
+    writeFileSync(path, 'good');
+    await watcher.start();
+    rmSync(path);
+    arrange(path);
+    await look();
+    await look();
+    expect(errors).toHaveLength(1);
+    expect(errors[0]).toBeInstanceOf(TargetError);
+    expect(errors[0]).toMatchObject({ code, message: expect.stringMatching(message) as string });
+    expect(watcher.status()).toMatchObject({ target: 'unreadable', state: 'watching', lastError: { code } });
+    expect(String(watcher.current.content)).toBe('good');
+
+    rmSync(dirname(path), { recursive: true });
+    mkdirSync(dirname(path));
+    writeFileSync(path, 'healed');
+    await look();
+    expect(String(watcher.current.content)).toBe('healed');
+    expect(watcher.status().target).toBe('file');
+    expect(errors).toHaveLength(1);
+  });
+
+  test('41 links in a row are too many, 40 are not', async () => {
+    const { path, watcher, errors, look } = stage();
+    writeFileSync(join(dirname(path), 'link-0'), 'reached');
+    for (let link = 1; link <= 40; link += 1)
+      symlinkSync(`link-${link - 1}`, join(dirname(path), `link-${link}`));
+    symlinkSync('link-40', path);
+    await watcher.start();
+    expect(errors).toMatchObject([{ code: 'ERR_TARGET_LOOP' }]);
+    rmSync(path);
+    symlinkSync('link-39', path);
+    await look();
+    expect(String(watcher.current.content)).toBe('reached');
+  });
+});
+
+describe('with a file system that fails', () => {
+  test.each<[string, Fault, string]>([
+    ['no permission to open', (name, [path]) => denied(name === 'open', path), 'ERR_TARGET_ACCESS'],
+    [
+      'no permission on the way',
+      (name, [path]) => denied(name === 'lstat' && ends(path, 'app.yaml'), path),
+      'ERR_TARGET_ACCESS',
+    ],
+    ['an I/O error while reading', (name) => fail(name === 'read', 'EIO'), 'ERR_TARGET_IO'],
+    [
+      'an I/O error on the way',
+      (name, [path]) => fail(name === 'lstat' && ends(path, 'etc'), 'EIO'),
+      'ERR_TARGET_IO',
+    ],
+  ])('%s is one error, and heals', async (_, fault, code) => {
+    const { fs, set } = switchable();
+    const { path, watcher, errors, look } = stage({ fs });
+    writeFileSync(path, 'good');
+    await watcher.start();
+    set(fault);
+    writeFileSync(path, 'unreadable');
+    await look();
+    await look();
+    expect(errors).toMatchObject([{ name: 'TargetError', code }]);
+    expect(String(watcher.current.content)).toBe('good');
+    set(undefined);
+    await look();
+    expect(String(watcher.current.content)).toBe('unreadable');
+    expect(watcher.status().target).toBe('file');
+  });
+
+  test('trouble that ends with the content unchanged has ended, and when it comes back it is told again', async () => {
+    const { fs, set } = switchable();
+    const { path, watcher, errors, look } = stage({ fs });
+    writeFileSync(path, 'good');
+    await watcher.start();
+    for (const times of [1, 2]) {
+      set((name) => fail(name === 'lstat', 'EIO'));
+      await look();
+      expect(errors).toHaveLength(times);
+      expect(watcher.status().target).toBe('unreadable');
+      set(undefined);
+      await look();
+      expect(watcher.status().target).toBe('file');
+    }
+  });
+
+  test('trouble shorter than the grace is not told', async () => {
+    const { fs, set } = switchable();
+    const { path, watcher, errors, look } = stage({ fs });
+    writeFileSync(path, 'good');
+    await watcher.start();
+    set((name) => fail(name === 'open', 'EACCES'));
+    writeFileSync(path, 'better');
+    await watcher.check();
+    set(undefined);
+    await look();
+    expect(errors).toEqual([]);
+    expect(String(watcher.current.content)).toBe('better');
+  });
+
+  test.each(['ENOENT', 'ESTALE'])(
+    'a file that is gone between finding and opening it (%s) is looked for again',
+    async (code) => {
+      const { fs, set } = switchable();
+      const { path, watcher, errors } = stage({ fs });
+      writeFileSync(path, 'good');
+      let failures = 3;
+      set((name) => fail(name === 'open' && failures-- > 0, code));
+      await watcher.start();
+      expect(String(watcher.current.content)).toBe('good');
+      expect(errors).toEqual([]);
+    },
+  );
+
+  test('an error that is none of the file system is told and does not end watching', async () => {
+    const { fs, set } = switchable();
+    const { path, watcher, errors, look } = stage({ fs });
+    writeFileSync(path, 'good');
+    await watcher.start();
+    set(() => {
+      throw new TypeError('a fault of the injected file system');
+    });
+    await look();
+    expect(errors[0]?.message).toBe('a fault of the injected file system');
+    set(undefined);
+    writeFileSync(path, 'better');
+    await look();
+    expect(String(watcher.current.content)).toBe('better');
+  });
+});
+
+describe('where the event loop could hang', () => {
+  const NFS = { type: 0x6969 };
+  const EXT4 = { type: 0xef53 };
+
+  test('nothing is asked synchronously of a file system that is not known to be local', async () => {
+    const asked = { sync: 0 };
+    const sync = faultyFileSystem((name) => {
+      asked.sync += 1;
+      return name === 'statfs' ? NFS : undefined;
+    }).sync;
+    const fs = { ...nodeFileSystem, statfs: () => Promise.resolve(NFS as never), ...(sync && { sync }) };
+    const { path, watcher, look } = stage({ fs });
+    writeFileSync(path, 'one');
+    await watcher.start();
+    writeFileSync(path, 'two');
+    await look();
+    expect(String(watcher.current.content)).toBe('two');
+    expect(asked.sync).toBe(0);
+  });
+
+  test('a local file system is asked synchronously once it is known', async () => {
+    let reads = 0;
+    const fs = faultyFileSystem((name) => {
+      if (name === 'read') reads += 1;
+      return name === 'statfs' ? EXT4 : undefined;
+    });
+    // Only the synchronous calls are counted, besides statfs.
+    const { path, watcher, look } = stage({
+      fs: { ...nodeFileSystem, statfs: fs.statfs, ...(fs.sync && { sync: fs.sync }) },
+    });
+    writeFileSync(path, 'one');
+    await watcher.start();
+    const before = reads;
+    writeFileSync(path, 'two');
+    await look();
+    expect(String(watcher.current.content)).toBe('two');
+    expect(reads).toBeGreaterThan(before);
+  });
+
+  test('a file system that tells of no changes is polled, and that is said', async () => {
+    const path = join(temporaryDirectory(), 'app.yaml');
+    writeFileSync(path, 'one');
+    const clock = new FakeClock();
+    const fs = { ...nodeFileSystem, statfs: () => Promise.resolve(NFS as never) };
+    const watcher = new ResilientWatcher(path, { clock, fs, backend: 'auto' });
+    onTestFinished(() => watcher.close());
+    const degraded: string[] = [];
+    watcher.on('degraded', ({ cause }) => degraded.push(cause.message));
+    await watcher.start();
+    expect(degraded).toEqual([
+      `Cannot watch "${path}": it is on NFS, which tells of no changes; it is polled`,
+    ]);
+    expect(watcher.status()).toMatchObject({ state: 'degraded', backend: 'poll' });
+  });
+});
+
+function ends(path: unknown, name: string): boolean {
+  return String(path).endsWith(`/${name}`);
+}
+
+function denied(when: boolean, path: unknown): void {
+  fail(when, 'EACCES', path);
+}
+
+function fail(when: boolean, code: string, path: unknown = ''): void {
+  if (when) throw errno(code, String(path));
+}

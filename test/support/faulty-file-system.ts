@@ -1,0 +1,24 @@
+import { nodeFileSystem, type FileSystem, type FileSystemCalls } from 'resilient-watcher';
+
+/** Asked before each call; what it throws, the call throws. What it returns, if anything, is the answer. */
+export type Fault = (name: keyof FileSystemCalls, args: readonly unknown[]) => unknown;
+
+/** The real file system, with faults. `sync: false` leaves the synchronous calls out. */
+export function faultyFileSystem(fault: Fault, { sync = true } = {}): FileSystem {
+  const wrap = <T extends object>(calls: T, promise: boolean): T =>
+    new Proxy(calls, {
+      get(target, name) {
+        if (name === 'sync') return sync ? wrap(nodeFileSystem.sync as object, false) : undefined;
+        const real = Reflect.get(target, name) as (...args: unknown[]) => unknown;
+        const faulty = (...args: unknown[]): unknown =>
+          fault(name as keyof FileSystemCalls, args) ?? real(...args);
+        return promise ? (...args: unknown[]) => new Promise((resolve) => resolve(faulty(...args))) : faulty;
+      },
+    });
+  return wrap(nodeFileSystem, true);
+}
+
+/** An error as Node makes it. */
+export function errno(code: string, path = ''): Error {
+  return Object.assign(new Error(`${code}: injected, '${path}'`), { code });
+}
