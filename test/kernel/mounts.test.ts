@@ -46,6 +46,7 @@ inMountNamespace(import.meta.url, () => {
       expect(scene.watcher.status().backstopChanges).toBe(1);
       volume.publish({ key: 'above 2' });
       await scene.reports('above 2');
+      await scene.watcher.idle();
 
       // A file system that goes away says so to those who watch it.
       unmount();
@@ -88,6 +89,8 @@ inMountNamespace(import.meta.url, () => {
       await scene.reports('above 1');
       above.publish({ key: 'above 2' });
       await scene.reports('above 2');
+      // A swap is reported early in its look; what is done now, the same look would find.
+      await scene.watcher.idle();
 
       unmount();
       await clock.advance(5_000);
