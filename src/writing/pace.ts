@@ -22,12 +22,17 @@ const DISK = new Set([
 /** What a local disk answers from memory. All that changes it may wait for its journal. */
 const LOOKUPS: ReadonlySet<Call[0]> = new Set<Call[0]>(['lstat', 'stat', 'fstat', 'readlink', 'close']);
 
+/** A directory of this size is one block on a disk, and 200 entries in memory (20 bytes each): a lookup like others. */
+const SMALL_DIRECTORY_BYTES = 4096n;
+
 /** Copying this much takes some ten microseconds; more is copied outside the event loop. */
 const SMALL_BYTES = 65_536;
 
 /** Learns what a file system is, and answers for each call whether it may be made at once. */
 export class Pace {
   #kind: 'memory' | 'disk' | 'unknown' = 'unknown';
+  /** The directory that is listed at once. */
+  #small: string | undefined;
   readonly #canTell: boolean;
 
   /** @param platform the numbers mean something on Linux only; elsewhere nothing is made at once. */
@@ -43,6 +48,9 @@ export class Pace {
       const type = (yield* call('statfs', directory)).type >>> 0;
       if (MEMORY.has(type)) this.#kind = 'memory';
       else if (DISK.has(type)) this.#kind = 'disk';
+      else return;
+      const { size } = yield* call('stat', directory);
+      if (size <= SMALL_DIRECTORY_BYTES) this.#small = directory;
     } catch {
       // Missing or unreadable: the call that needs it will say so.
     }
@@ -51,10 +59,12 @@ export class Pace {
   /** From now on the work is somewhere unknown. */
   leave(): void {
     this.#kind = 'unknown';
+    this.#small = undefined;
   }
 
   /** To be given to `runAsync`. */
   readonly atOnce = (step: Call): boolean => {
+    if (step[0] === 'readdir') return step[1] === this.#small;
     switch (this.#kind) {
       case 'unknown':
         return false;
@@ -62,8 +72,7 @@ export class Pace {
         return LOOKUPS.has(step[0]);
       case 'memory':
         if (step[0] === 'read' || step[0] === 'write') return step[4] <= SMALL_BYTES;
-        // A directory may be of any size; and so each write lets the event loop turn.
-        return step[0] !== 'readdir';
+        return true;
     }
   };
 }
