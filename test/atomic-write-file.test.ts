@@ -162,9 +162,9 @@ test.each(Object.entries(ORDERS))('the order of calls for durability "%s"', asyn
 // ------------------------------------------------------------------------------------------- mode and owner
 
 test('the mode is the given one, else that of the file, else 0600; the umask has no say', async () => {
+  const { path } = existing({ mode: 0o664 });
   const umask = process.umask(0o277);
   try {
-    const { path } = existing({ mode: 0o664 });
     await atomicWriteFile(path, 'kept');
     expect(modeOf(path)).toBe('664');
     atomicWriteFileSync(path, 'given', { mode: 0o4751 });
