@@ -63,7 +63,10 @@ async function liveThrough({ chance: hasChance = true, ...options }) {
     // One token for all who ask in the same second: making them is not what is simulated.
     if (minted.at !== iat) {
       const exp = iat + expirationSeconds;
-      minted = { at: iat, answer: { token: mintTestToken({ iat, nbf: iat, exp }), expirationTimestamp: exp * SECOND } };
+      minted = {
+        at: iat,
+        answer: { token: mintTestToken({ iat, nbf: iat, exp }), expirationTimestamp: exp * SECOND },
+      };
     }
     return minted.answer;
   };

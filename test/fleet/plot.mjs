@@ -33,12 +33,16 @@ export function plotRequests({ title, hours, marks, series }) {
       `<path class="rate" d="${shape(peaks(perSecond))}"/>`,
       ...x
         .ticks(12)
-        .map((hour) => `<text class="tick" x="${round(x(hour))}" y="${PANEL + 16}" text-anchor="middle">${hour} h</text>`),
+        .map(
+          (hour) =>
+            `<text class="tick" x="${round(x(hour))}" y="${PANEL + 16}" text-anchor="middle">${hour} h</text>`,
+        ),
     ];
     return `<g transform="translate(0 ${TOP + index * (PANEL + GAP)})">\n${parts.join('\n')}\n</g>`;
   });
   const labels = marks.map(
-    ({ name, from }) => `<text class="note" x="${round(x(from))}" y="${TOP - 26}" text-anchor="middle">${name}</text>`,
+    ({ name, from }) =>
+      `<text class="note" x="${round(x(from))}" y="${TOP - 26}" text-anchor="middle">${name}</text>`,
   );
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" font-family="sans-serif" font-size="12">
 <style>

@@ -9,7 +9,11 @@ import { plotRequests } from './plot.mjs';
 const HOUR = 3_600_000;
 
 const fleets = [
-  { name: 'this library', note: 'a quarter of the life plus chance; retries 5–10 s growing to 60 s', options: {} },
+  {
+    name: 'this library',
+    note: 'a quarter of the life plus chance; retries 5–10 s growing to 60 s',
+    options: {},
+  },
   {
     name: 'no jitter',
     note: 'the same without chance',
@@ -33,7 +37,11 @@ function between(perSecond, fromMs, toMs) {
 
 function rates(perSecond) {
   const mean = perSecond.reduce((sum, rate) => sum + rate, 0) / perSecond.length;
-  return { mean: Number(mean.toFixed(2)), p99: percentile(perSecond, 0.99), peak: perSecond.reduce((most, rate) => Math.max(most, rate)) };
+  return {
+    mean: Number(mean.toFixed(2)),
+    p99: percentile(perSecond, 0.99),
+    peak: perSecond.reduce((most, rate) => Math.max(most, rate)),
+  };
 }
 
 const began = performance.now();
@@ -61,11 +69,17 @@ for (const [index, { name, note }] of fleets.entries()) {
     'quiet hours (2 h to 14 h)': rates(between(perSecond, 2 * HOUR, rotationMs)),
     'the hour after the rotation': rates(between(perSecond, rotationMs, rotationMs + HOUR)),
     'the outage': rates(between(perSecond, outageMs, outageMs + outageLastsMs)),
-    'the 5 min after it': rates(between(perSecond, outageMs + outageLastsMs, outageMs + outageLastsMs + 300_000)),
+    'the 5 min after it': rates(
+      between(perSecond, outageMs + outageLastsMs, outageMs + outageLastsMs + 300_000),
+    ),
   });
   const recovered = `${recoveredMs.length} of ${story.nodes} nodes`;
-  const [half, last] = [percentile(recoveredMs, 0.5), recoveredMs.at(-1)].map((ms) => (ms / 60_000).toFixed(1));
-  console.log(`after the rotation ${recovered} had a good token again, half within ${half} min, all within ${last} min\n`);
+  const [half, last] = [percentile(recoveredMs, 0.5), recoveredMs.at(-1)].map((ms) =>
+    (ms / 60_000).toFixed(1),
+  );
+  console.log(
+    `after the rotation ${recovered} had a good token again, half within ${half} min, all within ${last} min\n`,
+  );
   series.push({ name, note, perSecond });
 }
 
@@ -77,7 +91,11 @@ writeFileSync(
     hours: story.hours,
     marks: [
       { name: 'signing key rotated', from: story.rotationMs / HOUR, to: story.rotationMs / HOUR },
-      { name: 'API server out', from: story.outageMs / HOUR, to: (story.outageMs + story.outageLastsMs) / HOUR },
+      {
+        name: 'API server out',
+        from: story.outageMs / HOUR,
+        to: (story.outageMs + story.outageLastsMs) / HOUR,
+      },
     ],
     series,
   }),

@@ -1,0 +1,169 @@
+/**
+ * `npm run bench:write`: atomic writes side by side, on a real disk and in memory, each comparison at equal
+ * durability. Contenders take turns every few writes, so that noise of the machine falls on all of them alike;
+ * the ratio is that of their medians.
+ *
+ *     node test/bench/write.mjs [--writes 1500] [--bytes 1024] [--dir /path/on/a/disk]
+ */
+import fs from 'node:fs';
+import os from 'node:os';
+import { join } from 'node:path';
+import { parseArgs, promisify } from 'node:util';
+
+import { writeFile as atomically } from 'atomically';
+import { atomicWriteFile, AtomicVolume } from 'resilient-watcher';
+import { Writer } from 'steno';
+import writeFileAtomic from 'write-file-atomic';
+
+const { values } = parseArgs({
+  options: {
+    writes: { type: 'string', default: '1500' },
+    bytes: { type: 'string', default: '1024' },
+    dir: { type: 'string', default: os.tmpdir() },
+  },
+});
+const writes = Number(values.writes);
+const data = Buffer.alloc(Number(values.bytes), 'a');
+
+/** Few enough for all to meet the same weather, enough for each to be warm. */
+const WRITES_IN_TURN = 5;
+
+const call = Object.fromEntries(
+  ['open', 'write', 'fsync', 'close', 'rename'].map((name) => [name, promisify(fs[name])]),
+);
+
+/** The floor: the calls that the durability needs, and no check of anything. */
+const raw = (durability) => {
+  let count = 0;
+  return async (path, directory) => {
+    const temporary = `${path}.${(count += 1)}`;
+    const fd = await call.open(temporary, 'wx', 0o600);
+    await call.write(fd, data, 0, data.length, null);
+    if (durability !== 'none') await call.fsync(fd);
+    await call.close(fd);
+    await call.rename(temporary, path);
+    if (durability !== 'full') return;
+    const directoryFd = await call.open(directory, 'r');
+    await call.fsync(directoryFd);
+    await call.close(directoryFd);
+  };
+};
+
+const ours =
+  (durability, more = {}) =>
+  (path) =>
+    atomicWriteFile(path, data, { durability, ...more });
+
+const steno = () => {
+  let writer;
+  return (path, directory) => {
+    if (writer?.directory !== directory) writer = { directory, to: new Writer(path) };
+    return writer.to.write(data);
+  };
+};
+
+const volume = (durability) => {
+  let count = 0;
+  return (path) =>
+    new AtomicVolume(path, { createDirectory: true, durability }).write({
+      'tls.crt': data,
+      'tls.key': `${(count += 1)}`,
+    });
+};
+
+/** Of each comparison the first is the floor. Peers are only where their durability is the same. */
+const comparisons = {
+  'full: data and name survive a power cut': {
+    'raw calls': raw('full'),
+    atomicWriteFile: ours('full'),
+  },
+  'file: never an empty or partial file after a power cut': {
+    'raw calls': raw('file'),
+    'write-file-atomic': (path) => writeFileAtomic(path, data, { fsync: true, mode: 0o600 }),
+    atomically: (path) => atomically(path, data, { fsync: true, mode: 0o600 }),
+    atomicWriteFile: ours('file'),
+  },
+  'none: atomic for running programs': {
+    'raw calls': raw('none'),
+    'write-file-atomic': (path) => writeFileAtomic(path, data, { fsync: false, mode: 0o600 }),
+    atomically: (path) => atomically(path, data, { fsync: false, mode: 0o600 }),
+    steno: steno(),
+    atomicWriteFile: ours('none'),
+    'atomicWriteFile, sweep: false': ours('none', { sweep: false }),
+  },
+  'AtomicVolume, two files': {
+    "'none', as kubelet": volume('none'),
+    "'full'": volume('full'),
+  },
+};
+
+const quantile = (sorted, q) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))];
+const ascending = (numbers) => [...numbers].sort((a, b) => a - b);
+const mean = (numbers) => numbers.reduce((sum, number) => sum + number, 0) / numbers.length;
+
+async function compare(title, contenders, directory) {
+  const names = Object.keys(contenders);
+  const latencies = Object.fromEntries(names.map((name) => [name, []]));
+  const pathOf = (name) => join(directory, name.replace(/\W+/g, '-'));
+  const turn = async (name) => {
+    for (let count = 0; count < WRITES_IN_TURN; count += 1) {
+      const begun = performance.now();
+      await contenders[name](pathOf(name), directory);
+      latencies[name].push(performance.now() - begun);
+    }
+  };
+  for (let done = 0; done < writes; done += WRITES_IN_TURN) {
+    // Another one begins each time.
+    for (const index of names.keys()) await turn(names[(index + done) % names.length]);
+  }
+  const sorted = Object.fromEntries(
+    // The first writes are for the compiler.
+    names.map((name) => [name, ascending(latencies[name].slice(writes / 10))]),
+  );
+  const floor = quantile(sorted[names[0]], 0.5);
+  console.log(`\n${title}`);
+  console.table(
+    Object.fromEntries(
+      names.map((name) => {
+        const median = quantile(sorted[name], 0.5);
+        return [
+          name,
+          {
+            'ops/s at p50': Math.round(1000 / median),
+            [`x ${names[0]}`]: Number((floor / median).toFixed(2)),
+            'p50 ms': Number(median.toFixed(3)),
+            'p99 ms': Number(quantile(sorted[name], 0.99).toFixed(3)),
+            'mean ms': Number(mean(sorted[name]).toFixed(3)),
+          },
+        ];
+      }),
+    ),
+  );
+}
+
+const KNOWN = {
+  0xef53: 'ext4',
+  0x01021994: 'tmpfs',
+  0x58465342: 'xfs',
+  0x9123683e: 'btrfs',
+  0x794c7630: 'overlayfs',
+};
+
+console.log(
+  `Node ${process.version}, ${os.cpus().length} × ${os.cpus()[0]?.model}, ${data.length} bytes a file`,
+);
+for (const root of [values.dir, '/dev/shm']) {
+  if (!fs.existsSync(root)) continue;
+  const directory = fs.mkdtempSync(join(root, 'bench-write-'));
+  try {
+    const type = fs.statfsSync(directory).type >>> 0;
+    console.log(`\n== ${root}: ${KNOWN[type] ?? `file system 0x${type.toString(16)}`} ==`);
+    for (const [title, contenders] of Object.entries(comparisons)) {
+      const own = join(directory, title.replace(/\W+/g, '-'));
+      fs.mkdirSync(own);
+      await compare(title, contenders, own);
+    }
+  } finally {
+    fs.rmSync(directory, { recursive: true, force: true });
+  }
+}
