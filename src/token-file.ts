@@ -156,6 +156,7 @@ export class TokenFile extends IsolatedEmitter<TokenFileEvents> {
    * @throws {ClosedError} once closed.
    */
   start(): Promise<void> {
+    if (this.#closed) return heeded(this.#begin());
     this.#started ??= heeded(this.#begin());
     return this.#started;
   }

@@ -89,7 +89,7 @@ export class TokenRefresher extends IsolatedEmitter<TokenRefresherEvents> {
     this.#alarm = new Alarm(
       clock,
       persistent,
-      () => this.#attempt(),
+      () => this.#onDue(),
       () => this.#onJump(),
     );
     this.#expiry = new Alarm(clock, false, () => this.#onExpiry());
@@ -105,7 +105,8 @@ export class TokenRefresher extends IsolatedEmitter<TokenRefresherEvents> {
    * @throws {ClosedError} once closed.
    */
   start(): Promise<void> {
-    this.#started ??= this.#begin();
+    if (this.#closed) return heeded(Promise.reject(new ClosedError('The token refresher was closed')));
+    this.#started ??= heeded(this.#begin());
     return this.#started;
   }
 
@@ -214,13 +215,18 @@ export class TokenRefresher extends IsolatedEmitter<TokenRefresherEvents> {
     if (this.#state === 'refreshing' && reason === 'file') this.#fileChanged = true;
     if (this.#state !== 'waiting' && this.#state !== 'retrying') return;
     const soonestMs = Math.max(delayMs, this.#earliest - this.#options.clock.monotonic());
-    if (soonestMs >= this.#alarm.remainingMs) return;
-    this.#reason = reason;
-    this.#alarm.set(soonestMs);
+    if (this.#alarm.hasten(soonestMs)) this.#reason = reason;
   }
 
   #wakeForFile(): void {
     this.#wake('file', this.#options.random() * this.#options.wakeJitterMs);
+  }
+
+  #onDue(): void {
+    // The wall clock may have jumped to the plan; the bounds are kept in time that passed.
+    const earlyMs = this.#earliest - this.#options.clock.monotonic();
+    if (earlyMs > 0) this.#alarm.set(earlyMs);
+    else this.#attempt();
   }
 
   #onJump(): void {

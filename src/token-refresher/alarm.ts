@@ -48,6 +48,15 @@ export class Alarm {
     this.#sleep();
   }
 
+  /** Goes off in `delayMs`, if it was to go off later; returns whether it was. */
+  hasten(delayMs: number): boolean {
+    const isSooner = delayMs < this.remainingMs;
+    if (isSooner) this.set(delayMs);
+    // The clock may have jumped since the slice began, and by now it may be due.
+    else if (this.#due) this.#sleep();
+    return isSooner;
+  }
+
   clear(): void {
     this.#due = undefined;
     this.#timer?.cancel();

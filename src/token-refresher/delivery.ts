@@ -61,7 +61,7 @@ export class TokenDelivery {
   #state: TokenSinkStatus['state'] = 'idle';
   #wanted: ServiceAccountToken | undefined;
   #work: Promise<void> | undefined;
-  #attempt: Promise<void> | undefined;
+  #attempt: Promise<boolean> | undefined;
   #endPause: (() => void) | undefined;
   #failures = 0;
   #lastDeliveryAt: number | undefined;
@@ -135,18 +135,18 @@ export class TokenDelivery {
       () => this.#delivered(token),
       (error: unknown) => this.#failed(error),
     );
-    await this.#attempt;
+    const isDone = await this.#attempt;
     this.#attempt = undefined;
-    if (this.#wanted !== token) return;
-    // A second call beside one that still runs could be overtaken by it.
+    if (isDone) return;
+    // It may have been given up and still run; a second call beside it could be overtaken by it.
     this.#state = 'overdue';
     await call.then(
-      () => this.#delivered(token),
+      () => void this.#delivered(token),
       () => {}, // Told already.
     );
   }
 
-  #delivered(token: ServiceAccountToken): void {
+  #delivered(token: ServiceAccountToken): true {
     const { backoff, clock, onDelivered } = this.#options;
     if (this.#wanted === token) this.#wanted = undefined;
     this.#failures = 0;
@@ -154,10 +154,11 @@ export class TokenDelivery {
     this.#lastDeliveryAt = clock.now();
     backoff.reset();
     onDelivered(token);
+    return true;
   }
 
-  #failed(cause: unknown): void {
-    if (this.#controller.signal.aborted) return;
+  #failed(cause: unknown): false {
+    if (this.#controller.signal.aborted) return false;
     const shown = withoutTokens(cause);
     const reason = shown instanceof Error ? shown.message : describe(shown);
     const error = new TokenError('ERR_TOKEN_SINK', `Cannot deliver the token to "${this.name}": ${reason}`, {
@@ -166,6 +167,7 @@ export class TokenDelivery {
     this.#failures += 1;
     this.#lastError = error.message;
     this.#options.onFailed(error);
+    return false;
   }
 
   /** Waits before the next attempt; a newer token or the end cuts it short. */
