@@ -5,3 +5,11 @@ export {
   type TokenCarrier,
 } from './kubernetes/csi-tokens.js';
 export { renderKubeconfig, type KubeconfigOptions } from './kubernetes/kubeconfig.js';
+export { kubeconfigSink, type KubeconfigSinkOptions } from './kubernetes/kubeconfig-sink.js';
+export { TokenFileAuth, withTokenFile, type WithTokenFileOptions } from './kubernetes/token-file-auth.js';
+export {
+  tokenRequestClient,
+  type BoundObjectReference,
+  type TokenApi,
+  type TokenRequestClientOptions,
+} from './kubernetes/token-request-client.js';

@@ -57,13 +57,14 @@ const layers = [
   ['token-watch.ts'],
   ['token-refresher/refresher-options.ts'],
   ['token-file.ts', 'token-refresher.ts', 'file-sink.ts'],
+  ['kubernetes/csi-tokens.ts', 'kubernetes/kubeconfig.ts', 'kubernetes/api-failure.ts'],
+  ['kubernetes/cluster-access.ts'],
   [
-    'kubernetes/csi-tokens.ts',
-    'kubernetes/kubeconfig.ts',
-    'kubernetes/token-request-client.ts',
+    'kubernetes/kubeconfig-sink.ts',
     'kubernetes/token-file-auth.ts',
+    'kubernetes/token-request-client.ts',
+    'kubernetes/volume-publisher.ts',
   ],
-  ['kubernetes/kubeconfig-sink.ts', 'kubernetes/volume-publisher.ts'],
   [
     'testing/mint-test-token.ts',
     'testing/local-api-server/api-answer.ts',
