@@ -13,3 +13,11 @@ export {
   type TokenApi,
   type TokenRequestClientOptions,
 } from './kubernetes/token-request-client.js';
+export {
+  VolumePublisher,
+  type ProducedVolume,
+  type PublishedVolume,
+  type VolumeProducer,
+  type VolumePublisherEvents,
+  type VolumePublisherOptions,
+} from './kubernetes/volume-publisher.js';
