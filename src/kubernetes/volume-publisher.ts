@@ -4,7 +4,7 @@ import { AtomicVolume, type AtomicVolumeOptions, type VolumeEntry } from '../ato
 import { withDeadline } from '../deadline.js';
 import { ClosedError, errnoOf, KubernetesError, ResilientError } from '../errors.js';
 import { IsolatedEmitter, Scope } from '../lifecycle.js';
-import { describe, matching, milliseconds, port, resolveOptions } from '../options.js';
+import { callback, describe, matching, milliseconds, port, resolveOptions } from '../options.js';
 import { nodeFileSystem, systemClock, type Clock, type FileSystem } from '../ports.js';
 import { withoutTokens } from '../token.js';
 import { DATA_LINK } from '../volume-layout.js';
@@ -63,6 +63,13 @@ export interface VolumePublisherOptions {
   readonly freshForMs?: number | undefined;
   /** A producer is given up after this long; default 90 000, since kubelet gives up on the driver after 120 s. */
   readonly produceTimeoutMs?: number | undefined;
+  /**
+   * Makes the directory and mounts what is to be mounted on it; called by each `publish`, once the path is known to
+   * be good, so what is there already must be left as it is. Default: the directory has to be there.
+   */
+  readonly prepareTarget?: ((targetPath: string) => void | Promise<void>) | undefined;
+  /** Undoes that, after the contents were taken away; not called for a directory that is gone. Default: nothing. */
+  readonly removeTarget?: ((targetPath: string) => void | Promise<void>) | undefined;
   readonly clock?: Clock | undefined;
   readonly fs?: FileSystem | undefined;
 }
@@ -75,6 +82,8 @@ const OPTIONS = {
   ),
   freshForMs: milliseconds(120_000),
   produceTimeoutMs: milliseconds(90_000, { min: 1 }),
+  prepareTarget: callback<(targetPath: string) => void | Promise<void>>(() => {}),
+  removeTarget: callback<(targetPath: string) => void | Promise<void>>(() => {}),
   clock: port<Clock>(systemClock, 'now', 'monotonic', 'schedule'),
   fs: port<FileSystem>(nodeFileSystem, 'open', 'readlink', 'symlink', 'rename', 'lstat'),
 };
@@ -106,7 +115,7 @@ interface Publication {
  *
  * A failed republish is not an error for kubelet on purpose: kubelet takes it for an unmounted volume and removes
  * the directory from under the running pod (kubernetes/kubernetes#121271). The directory itself, and what is
- * mounted on it, is the driver's: it is never replaced, and has to be there.
+ * mounted on it, is never replaced.
  */
 export class VolumePublisher extends IsolatedEmitter<VolumePublisherEvents> {
   readonly #options: ReturnType<typeof resolveOptions<typeof OPTIONS>>;
@@ -126,7 +135,8 @@ export class VolumePublisher extends IsolatedEmitter<VolumePublisherEvents> {
   /**
    * Brings the volume up to date. Idempotent; to be called for each NodePublishVolume.
    *
-   * @param tokens what `parseServiceAccountTokens` found; other ones than before mean that it is produced anew.
+   * @param options.tokens what `parseServiceAccountTokens` finds; other ones than before mean that it is produced
+   * anew. As a function, what it throws is a failure like those of the producer, and what was good is kept.
    * @throws {KubernetesError} `ERR_CSI_TARGET` for a path that is not a directory to publish in, else `ERR_CSI_PRODUCE`.
    * @throws {WriteError} when it cannot be written and there is nothing older.
    * @throws {ClosedError} once closed, or unpublished meanwhile.
@@ -135,17 +145,21 @@ export class VolumePublisher extends IsolatedEmitter<VolumePublisherEvents> {
     volumeId: string,
     targetPath: string,
     produce: VolumeProducer,
-    { tokens = new ServiceAccountTokens() }: { readonly tokens?: ServiceAccountTokens | undefined } = {},
+    options: { readonly tokens?: ServiceAccountTokens | (() => ServiceAccountTokens) | undefined } = {},
   ): Promise<PublishedVolume> {
     const wanted = this.#wanted.get(targetPath) ?? new AbortController();
     this.#wanted.set(targetPath, wanted);
     return this.#inTurn(targetPath, async () => {
       wanted.signal.throwIfAborted();
+      await this.#isDirectory(targetPath);
+      await this.#options.prepareTarget(targetPath);
       if (!(await this.#isDirectory(targetPath))) throw badTarget(targetPath, 'does not exist');
       const publication = this.#publicationOf(volumeId, targetPath);
-      const revision = await this.#freshRevision(publication, tokens);
-      if (revision !== undefined) return { outcome: 'skipped', revision, error: undefined };
       try {
+        const { tokens: given = new ServiceAccountTokens() } = options;
+        const tokens = typeof given === 'function' ? given() : given;
+        const revision = await this.#freshRevision(publication, tokens);
+        if (revision !== undefined) return { outcome: 'skipped', revision, error: undefined };
         return await this.#produce(publication, produce, tokens, wanted.signal);
       } catch (thrown) {
         wanted.signal.throwIfAborted();
@@ -155,8 +169,8 @@ export class VolumePublisher extends IsolatedEmitter<VolumePublisherEvents> {
   }
 
   /**
-   * Takes the contents away, and tells a running producer to stop. Idempotent; a directory that is gone is fine.
-   * To unmount and remove the directory is the driver's part, after this.
+   * Tells a running producer to stop, takes the contents away, then the directory (`removeTarget`). Idempotent; a
+   * directory that is gone is fine.
    *
    * @throws {KubernetesError} `ERR_CSI_TARGET`.
    * @throws {WriteError} when it cannot be done.
@@ -166,7 +180,10 @@ export class VolumePublisher extends IsolatedEmitter<VolumePublisherEvents> {
     this.#wanted.delete(targetPath);
     return this.#inTurn(targetPath, async () => {
       const exists = await this.#isDirectory(targetPath);
-      if (exists) await this.#publicationOf(volumeId, targetPath).volume.clear();
+      if (exists) {
+        await this.#publicationOf(volumeId, targetPath).volume.clear();
+        await this.#options.removeTarget(targetPath);
+      }
       this.#publications.delete(targetPath);
     });
   }

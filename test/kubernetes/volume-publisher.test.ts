@@ -1,8 +1,10 @@
 import {
+  existsSync,
   mkdirSync,
   readdirSync,
   readFileSync,
   readlinkSync,
+  rmdirSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -13,6 +15,7 @@ import { inspect } from 'node:util';
 
 import { ServiceAccountToken } from 'resilient-watcher';
 import {
+  parseServiceAccountTokens,
   ServiceAccountTokens,
   VolumePublisher,
   type VolumePublisherOptions,
@@ -118,6 +121,18 @@ test('a producer that fails leaves the last good contents, and is reported witho
   expect(stage.read()).toBe('one');
   stage.secret = 'two';
   expect((await stage.publish(tokensOf('b'))).outcome).toBe('published');
+});
+
+test('tokens that cannot be read are a failure like that of a producer', async () => {
+  const stage = publisherStage();
+  await stage.publish(tokensOf('a'));
+  const tokens = (): ServiceAccountTokens =>
+    parseServiceAccountTokens({ secrets: { 'csi.storage.k8s.io/serviceAccount.tokens': '{' } });
+  const result = await stage.publisher.publish('volume-1', stage.target, () => expect.unreachable(), {
+    tokens,
+  });
+  expect(result).toMatchObject({ outcome: 'kept', error: { code: 'ERR_CSI_TOKENS' } });
+  expect(stage.read()).toBe('one');
 });
 
 test('a driver that was restarted keeps what the one before it published', async () => {
@@ -237,6 +252,27 @@ test.each<[string, (directory: string) => string, string]>([
     code: 'ERR_CSI_TARGET',
     message: expect.stringContaining(reason) as string,
   });
+});
+
+test('a target is made and removed by hooks, which are not called for a path that is refused', async () => {
+  const calls: string[] = [];
+  const { publisher, target } = publisherStage({
+    prepareTarget: (path) => {
+      calls.push(`prepare ${path}`);
+      mkdirSync(path, { recursive: true });
+    },
+    removeTarget: (path) => {
+      calls.push(`remove ${path}`);
+      rmdirSync(path);
+    },
+  });
+  const made = join(target, 'sub');
+  await publisher.publish('v', made, () => ({ files: { a: 'b' } }));
+  await expect(publisher.publish('v', 'relative', () => expect.unreachable())).rejects.toThrow();
+  await publisher.unpublish('v', made);
+  await publisher.unpublish('v', made);
+  expect(calls).toEqual([`prepare ${made}`, `remove ${made}`]);
+  expect(existsSync(made)).toBe(false);
 });
 
 test('a target of another volume is refused', async () => {
