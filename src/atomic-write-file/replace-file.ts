@@ -6,7 +6,7 @@ import type { BigIntStats } from 'node:fs';
 import { dirname, isAbsolute } from 'node:path';
 
 import { Backoff } from '../backoff.js';
-import { makeDirectories, openDirectory } from '../writing/directories.js';
+import { beginOpening, makeDirectories } from '../writing/directories.js';
 import { errnoOf } from '../errors.js';
 import { holdsBytes } from '../writing/file-content.js';
 import type { Pace } from '../writing/pace.js';
@@ -14,7 +14,7 @@ import { PendingFile, syncDirectory } from '../writing/pending-file.js';
 import type { Durability, FileAttributes, Owner } from '../writing/pending-file.js';
 import type { Clock, Random } from '../ports.js';
 import { sleep } from '../sleep.js';
-import { call, wait, type Steps } from '../steps.js';
+import { begin, call, wait, type Steps } from '../steps.js';
 import { RENEWAL_MS, sweepFiles, temporaryName } from '../writing/temporary-name.js';
 import { WriteProgress } from '../writing/write-progress.js';
 import type { WriteSource } from '../writing/write-source.js';
@@ -91,6 +91,8 @@ class Replacement {
   readonly #waiting: Waiting | undefined;
   /** Where the links lead. */
   #path: string;
+  /** The entries of the directory, before this write. */
+  #entries: (() => Steps<string[]>) | undefined;
 
   constructor(path: string, settings: ReplaceSettings, pace: Pace, waiting: Waiting | undefined) {
     this.progress = new WriteProgress(path);
@@ -101,7 +103,7 @@ class Replacement {
   }
 
   *run(source: WriteSource): Steps<AtomicWriteResult> {
-    const { ifChanged, createDirectory, durability, sweep } = this.#settings;
+    const { ifChanged, createDirectory, durability } = this.#settings;
     const existing = yield* this.#resolve();
     const directory = dirname(this.#path);
     const attributes = this.#attributes(existing);
@@ -116,33 +118,35 @@ class Replacement {
     if (createDirectory && !existing) {
       this.progress.step = 'create-directory';
       yield* makeDirectories(directory, durability === 'full');
-      yield* this.#pace.enter(directory);
+      yield* this.#enter();
     }
     this.#throwIfAborted();
 
     const file = yield* PendingFile.create(() => `${directory}/${temporaryName('file')}`, this.progress);
-    let made: BigIntStats;
+    let overtaken: boolean;
     try {
       if (whole) yield* file.write(whole);
       else yield* this.#copy(source, file);
-      made = yield* file.finish(attributes, durability);
-      const overtaken = yield* this.#publish(file, made, directory);
-      if (overtaken) {
-        yield* file.discard();
-        return { path: this.#path, written: false, bytes: file.written };
-      }
+      overtaken = yield* this.#publish(file, attributes, directory);
     } catch (error) {
       if (!this.progress.published) yield* file.discard();
       throw error;
     }
-    if (sweep) yield* sweepFiles(directory, made.ctimeNs);
-    return { path: this.#path, written: true, bytes: file.written };
+    if (overtaken) yield* file.discard();
+    return { path: this.#path, written: !overtaken, bytes: file.written };
+  }
+
+  /** The work is in the directory of the path from now on. */
+  *#enter(): Steps<void> {
+    const directory = dirname(this.#path);
+    if (this.#settings.sweep) this.#entries = yield* begin('readdir', directory);
+    yield* this.#pace.enter(directory);
   }
 
   /** Follows the links, and refuses what is no file. */
   *#resolve(): Steps<BigIntStats | undefined> {
     const { symlink } = this.#settings;
-    yield* this.#pace.enter(dirname(this.#path));
+    yield* this.#enter();
     let stat = yield* lstatIfAny(this.#path);
     for (let links = 1; stat?.isSymbolicLink(); links += 1) {
       if (symlink === 'replace') return undefined;
@@ -158,7 +162,7 @@ class Replacement {
       // A link may lead to a server that is dead.
       this.#pace.leave();
       stat = yield* lstatIfAny(this.#path);
-      if (!stat?.isSymbolicLink()) yield* this.#pace.enter(dirname(this.#path));
+      if (!stat?.isSymbolicLink()) yield* this.#enter();
     }
     if (stat?.isDirectory() || this.#path.endsWith('/')) {
       throw this.progress.refusal('ERR_WRITE_NOT_FILE', 'it is a directory');
@@ -219,16 +223,17 @@ class Replacement {
     return yield* source.next(clock && { clock, signal, renewalMs: RENEWAL_MS }, renew);
   }
 
-  /** Makes readers see it, unless a newer write has come past: then it returns true. */
-  *#publish(file: PendingFile, made: BigIntStats, directory: string): Steps<boolean> {
+  /** Makes it whole and readers see it, unless a newer write has come past: then it returns true. */
+  *#publish(file: PendingFile, attributes: FileAttributes, directory: string): Steps<boolean> {
     const { progress } = this;
+    const { durability } = this.#settings;
+    // Before the rename: what cannot be made durable should fail while nobody has seen it.
+    const opening = durability === 'full' ? yield* beginOpening(directory) : undefined;
     let fd: number | undefined;
-    if (this.#settings.durability === 'full') {
-      // Before the rename: what cannot be made durable should fail while nobody has seen it.
-      progress.step = 'open-directory';
-      fd = yield* openDirectory(directory);
-    }
     try {
+      const made = yield* file.finish(attributes, durability);
+      progress.step = 'open-directory';
+      fd = yield* opening?.() ?? nothing();
       progress.step = 'rename';
       this.#throwIfAborted();
       if (this.#waiting?.isOvertaken()) return true;
@@ -236,10 +241,22 @@ class Replacement {
       progress.published = true;
       progress.step = 'sync-directory';
       if (fd !== undefined) yield* syncDirectory(fd);
+      yield* this.#sweep(directory, made.ctimeNs);
       return false;
     } finally {
-      if (fd !== undefined) yield* call('close', fd);
+      if (opening) yield* close(opening);
     }
+  }
+
+  *#sweep(directory: string, now: bigint): Steps<void> {
+    let entries: readonly string[];
+    try {
+      entries = (yield* this.#entries?.() ?? nothing()) ?? [];
+    } catch {
+      // A directory that may be written to, but not listed.
+      return;
+    }
+    yield* sweepFiles(directory, entries, now);
   }
 
   *#rename(from: string, made: BigIntStats): Steps<void> {
@@ -270,7 +287,16 @@ class Replacement {
   }
 }
 
-function* nothing(): Steps<void> {}
+function* nothing(): Steps<undefined> {}
+
+/** Closes what was opened, if it was. */
+function* close(opening: () => Steps<number>): Steps<void> {
+  try {
+    yield* call('close', yield* opening());
+  } catch {
+    // It was not opened, which was told already; or all that was to be done with it is done.
+  }
+}
 
 function* lstatIfAny(path: string): Steps<BigIntStats | undefined> {
   try {

@@ -1,8 +1,9 @@
 import { resolveChain, type LinkChain } from '../link-chain.js';
 import { Locality } from '../locality.js';
 import type { FileSystem } from '../ports.js';
-import { lookAtFile, type FileSighting, type Sighting } from '../snapshot.js';
+import { isUnchanged, lookAtFile, lookAtSwap, type FileSighting, type Sighting } from '../snapshot.js';
 import { runAsync, runSync } from '../steps.js';
+import { sharedTurn } from './shared-turn.js';
 
 /**
  * A signature vouches for the content only if that was read at least this long after the signature was first
@@ -37,7 +38,24 @@ export class Observer {
   async observe(now: number): Promise<Sighting> {
     const seen = await this.#observe();
     if (seen.kind === 'file') this.#learn(seen, now);
+    else this.#last = undefined;
     return seen;
+  }
+
+  /** Whether, as far as that shows at once, all is as it was when last observed. Costs little. */
+  isUnchanged(): boolean {
+    if (!this.#sync || !this.#last?.trusted) return false;
+    return runSync(isUnchanged(this.#options.path, this.#last.sighting), this.#sync, sharedTurn.ask);
+  }
+
+  /**
+   * A swap, if that is what has happened, sooner than `observe()` would tell; which has to follow. Only where it
+   * is safe at once.
+   */
+  observeSwap(): FileSighting | undefined {
+    const { path, maxContentBytes } = this.#options;
+    if (!this.#sync || !this.#last || this.#last.sighting.chain.hops.size === 0) return undefined;
+    return runSync(lookAtSwap(path, maxContentBytes, this.#last.sighting.chain), this.#sync, sharedTurn.ask);
   }
 
   /** What the path means, without reading anything. */
@@ -60,7 +78,8 @@ export class Observer {
     const { path, fs, maxContentBytes } = this.#options;
     const known = this.#last?.trusted ? this.#last.sighting : undefined;
     if (this.#sync) {
-      const seen = runSync(lookAtFile(path, maxContentBytes, known, this.#locality.local), this.#sync);
+      const look = lookAtFile(path, maxContentBytes, known, this.#locality.local);
+      const seen = runSync(look, this.#sync, sharedTurn.ask);
       if (seen.kind !== 'unfamiliar') return seen;
     }
     const seen = await runAsync(lookAtFile(path, maxContentBytes, known), fs);
@@ -79,8 +98,9 @@ export class Observer {
     const last = this.#last;
     if (last?.sighting.signature !== sighting.signature) {
       this.#last = { sighting, since: now, trusted: false };
-    } else if (!last.trusted) {
-      this.#last = { sighting, since: last.since, trusted: now - last.since >= COARSEST_TIMESTAMP_MS };
+    } else {
+      const trusted = last.trusted || now - last.since >= COARSEST_TIMESTAMP_MS;
+      this.#last = { sighting, since: last.since, trusted };
     }
   }
 }

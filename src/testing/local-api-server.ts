@@ -68,7 +68,7 @@ const PUBLIC_PATHS = ['/version', '/healthz', '/livez', '/readyz'];
  * everything but for `forbid()`. Needs the package `selfsigned`.
  *
  * ```ts
- * await using server = await LocalApiServer.start();
+ * const server = await LocalApiServer.start();
  * server.addServiceAccount('kube-system', 'builder');
  * const { token } = await server.mint('kube-system', 'builder');
  * await server.rotateSigningKey(); // 401 for that token from now on

@@ -4,22 +4,22 @@ import { dirname } from 'node:path';
 
 import { errnoOf } from '../errors.js';
 import { syncDirectory } from './pending-file.js';
-import { call, type Steps } from '../steps.js';
+import { begin, call, type Steps } from '../steps.js';
 
 const READ_DIRECTORY = constants.O_RDONLY | ((constants as Partial<typeof constants>).O_DIRECTORY ?? 0);
 
 /** Windows cannot open directories, and needs no fsync of them. */
 const CAN_SYNC = process.platform !== 'win32';
 
-/** Opens a directory to sync it later; undefined where that is neither possible nor needed. */
-export function* openDirectory(path: string): Steps<number | undefined> {
-  return CAN_SYNC ? yield* call('open', path, READ_DIRECTORY) : undefined;
+/** Begins to open a directory that is to be synced; undefined where that is neither possible nor needed. */
+export function* beginOpening(path: string): Steps<(() => Steps<number>) | undefined> {
+  return CAN_SYNC ? yield* begin('open', path, READ_DIRECTORY) : undefined;
 }
 
 /** Makes the names in a directory survive a power cut. */
 export function* syncNames(path: string): Steps<void> {
-  const fd = yield* openDirectory(path);
-  if (fd === undefined) return;
+  if (!CAN_SYNC) return;
+  const fd = yield* call('open', path, READ_DIRECTORY);
   try {
     yield* syncDirectory(fd);
   } finally {

@@ -2,7 +2,7 @@
  * Which calls are made at once. One trip through the thread pool costs as much as writing a small file to
  * memory; but a call that waits for a disk, or for a server that is dead, must not stop the event loop.
  */
-import { call, type Call, type Steps, type Wait } from '../steps.js';
+import { call, type Call, type Steps } from '../steps.js';
 
 /** `statfs` magic numbers (`statfs(2)`). Some architectures sign-extend them. */
 const MEMORY = new Set([
@@ -54,12 +54,12 @@ export class Pace {
   }
 
   /** To be given to `runAsync`. */
-  readonly atOnce = (step: Call | Wait): boolean => {
+  readonly atOnce = (step: Call): boolean => {
     switch (this.#kind) {
       case 'unknown':
         return false;
       case 'disk':
-        return LOOKUPS.has(step[0] as Call[0]);
+        return LOOKUPS.has(step[0]);
       case 'memory':
         if (step[0] === 'read' || step[0] === 'write') return step[4] <= SMALL_BYTES;
         // A directory may be of any size; and so each write lets the event loop turn.

@@ -7,7 +7,7 @@
  *
  * The name does not grow with the name of the target, which may itself be as long as a name can be.
  */
-import { randomBytes } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 
 import { ProcessTable, type ProcessIdentity } from './process-identity.js';
 import { call, type Steps } from '../steps.js';
@@ -19,11 +19,8 @@ const SUFFIX = '.tmp';
 /** Owner of what a process made that cannot be identified. */
 const NOBODY = '0.0.0.0';
 
-/** 64 random bits: two writers never meet, and nobody can prepare the name for them. */
-const RANDOM_BYTES = 8;
-
 const PATTERN =
-  /^(?:\.rw-|\.\.data_tmp-)([0-9a-f]{1,16})\.([0-9a-z_]+)\.([0-9a-z]+)\.([0-9a-z]+)\.[0-9a-f]{16}\.tmp$/;
+  /^(?:\.rw-|\.\.data_tmp-)([0-9a-f]{1,16})\.([0-9a-z_]+)\.([0-9a-z]+)\.([0-9a-z]+)\.[0-9a-f]{32}\.tmp$/;
 
 /**
  * When an unfinished file whose owner cannot be asked after (another container, another node) counts as
@@ -45,7 +42,8 @@ export function temporaryName(
 ): string {
   const who = owner ? `${owner.boot}.${owner.namespace}.${owner.pid.toString(36)}.${owner.started}` : NOBODY;
   const prefix = kind === 'file' ? FILE_PREFIX : LINK_PREFIX;
-  return `${prefix}${who}.${randomBytes(RANDOM_BYTES).toString('hex')}${SUFFIX}`;
+  // 122 random bits: two writers never meet, and nobody can prepare the name for them.
+  return `${prefix}${who}.${randomUUID().replaceAll('-', '')}${SUFFIX}`;
 }
 
 /** Whether an entry of a directory is an unfinished file or link of this library. Watchers should ignore it. */
@@ -83,9 +81,9 @@ function ownerOf(name: string): ProcessIdentity | undefined {
   return { boot, namespace, pid: Number.parseInt(pid, 36), started };
 }
 
-/** Removes the abandoned unfinished files of a directory, as far as that is possible. */
-export function* sweepFiles(directory: string, now: bigint): Steps<void> {
-  for (const name of yield* call('readdir', directory)) {
+/** Removes the abandoned unfinished files among the entries of a directory, as far as that is possible. */
+export function* sweepFiles(directory: string, entries: readonly string[], now: bigint): Steps<void> {
+  for (const name of entries) {
     if (!name.startsWith(FILE_PREFIX) || !isTemporaryName(name)) continue;
     const path = `${directory}/${name}`;
     try {

@@ -5,7 +5,7 @@ import { AuthenticationV1Api, KubeConfig } from '@kubernetes/client-node';
 import { KubeletVolume, LocalApiServer } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
 
-import { startProgram } from '../support/program.js';
+import { startExample } from '../support/example-program.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 /** Generous, since chance spreads the programs of a fleet over five seconds. */
@@ -28,7 +28,7 @@ test(
     };
     await project();
     const path = join(directory, 'calico-kubeconfig');
-    const { child, output, ended } = startProgram('cni-kubeconfig/main.mjs', {
+    const { child, output, ended } = startExample('cni-kubeconfig/main.mjs', {
       CALICO_CNI_SERVICE_ACCOUNT: 'cni',
       CNI_TOKEN_REFRESH_INTERVAL: '11h30m',
       CNI_KUBECONFIG: path,
@@ -64,7 +64,7 @@ test(
 test('an interval that is none is refused in words', async () => {
   const mount = temporaryDirectory();
   new KubeletVolume(mount).publish({ token: 't', 'ca.crt': 'c', namespace: 'n' });
-  const { output, ended } = startProgram('cni-kubeconfig/main.mjs', {
+  const { output, ended } = startExample('cni-kubeconfig/main.mjs', {
     CNI_TOKEN_REFRESH_INTERVAL: 'soon',
     SERVICE_ACCOUNT_DIR: mount,
     KUBERNETES_SERVICE_HOST: '127.0.0.1',

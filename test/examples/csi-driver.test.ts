@@ -10,7 +10,7 @@ import { mintTestToken } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
 
 import { run } from '../support/command.js';
-import { startProgram, type Program } from '../support/program.js';
+import { startExample, type Example } from '../support/example-program.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 const PATIENCE = { timeout: 30_000, interval: 50 };
@@ -57,9 +57,9 @@ async function kubeletStage() {
     token: 't1',
     secrets: undefined as Record<string, string> | undefined,
     password: () => readFileSync(join(target, 'password'), 'utf8'),
-    async startDriver(): Promise<Program> {
+    async startDriver(): Promise<Example> {
       const env = { CSI_ENDPOINT: endpoint, PROVIDER_URL: provider.url };
-      const program = startProgram('csi-driver/main.mjs', env);
+      const program = startExample('csi-driver/main.mjs', env);
       await expect.poll(program.output, PATIENCE).toContain('listening');
       return program;
     },

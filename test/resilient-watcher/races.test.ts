@@ -1,5 +1,13 @@
 /** What happens between two system calls of a look. The file system is the real one; the moment is chosen. */
-import { appendFileSync, chmodSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  chmodSync,
+  renameSync,
+  statSync,
+  truncateSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 
 import {
@@ -99,6 +107,35 @@ test('a revision swapped away between finding and opening the file is not missin
   expect(reported).toEqual(['v1', 'v3']);
 });
 
+test('a file unlinked half written, between opening and reading it, is not taken for a finished one', async () => {
+  const { root, file, clock, backend, reported, before, watch } = stage();
+  writeFileSync(file, 'one');
+  const watcher = watch(file);
+  await watcher.start();
+  // Never the same inode again: the old one lives on.
+  renameSync(file, join(root, 'old'));
+  writeFileSync(file, 'two, ');
+  before(
+    (name) => name === 'fstat',
+    () => {
+      const written = statSync(file, { bigint: true }).mtimeNs;
+      const probe = join(root, 'probe');
+      do writeFileSync(probe, '');
+      while (statSync(probe, { bigint: true }).mtimeNs <= written);
+      unlinkSync(file); // its inode changes, after its last byte
+    },
+  );
+  backend.hint();
+  await watcher.idle();
+  expect(reported).toEqual(['one']);
+  writeFileSync(file, 'two, the rest');
+  backend.hint();
+  await watcher.idle();
+  await clock.advance(50);
+  await watcher.idle();
+  expect(reported).toEqual(['one', 'two, the rest']);
+});
+
 test('what changes while the watches are aimed is found by the look after that', async () => {
   const { volume, reported, watch } = stage();
   volume.publish({ key: 'v1' });
@@ -147,9 +184,8 @@ test('hints before a look make one look, and hints during it make one more', asy
 test('a file that grows while it is read, at the start too, is reported when it is complete', async () => {
   const { file, clock, reported, before, watch } = stage();
   writeFileSync(file, 'one, ');
-  let stats = 0;
   before(
-    (name) => name === 'fstat' && (stats += 1) === 2,
+    (name) => name === 'fstat',
     () => appendFileSync(file, 'the rest'),
   );
   const watcher = watch(file);

@@ -1,0 +1,200 @@
+/**
+ * Mounts: the kernel says nothing of them, so the backstop has to find them. Time is fake and stands still: what is
+ * reported without an `advance` was reported because of a native event.
+ */
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { ResilientWatcher, type WatcherWarning } from 'resilient-watcher';
+import { FakeClock, KubeletVolume } from 'resilient-watcher/testing';
+import { describe, expect, onTestFinished, test } from 'vitest';
+
+import { inMountNamespace } from '../support/namespace.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
+import { openScene } from '../support/watch-scene.js';
+
+function mount(...args: string[]): { unmount(): void } {
+  execFileSync('mount', args);
+  const target = args.at(-1) ?? '';
+  let mounted = true;
+  const unmount = (): void => {
+    if (mounted) execFileSync('umount', [target]);
+    mounted = false;
+  };
+  onTestFinished(unmount);
+  return { unmount };
+}
+
+const tmpfs = (directory: string): ReturnType<typeof mount> => mount('-t', 'tmpfs', 'tmpfs', directory);
+const bind = (source: string, target: string): ReturnType<typeof mount> => mount('--bind', source, target);
+
+inMountNamespace(import.meta.url, () => {
+  describe('something mounted over the volume, and taken away', () => {
+    test('a tmpfs', async () => {
+      const clock = new FakeClock();
+      const scene = openScene('fs');
+      const volume = new KubeletVolume(join(scene.root, 'volume'));
+      volume.publish({ key: 'below 1' });
+      await scene.watch(volume.path('key'), { clock, resyncIntervalMs: 5_000 });
+      await scene.reports('below 1');
+
+      const { unmount } = tmpfs(volume.directory);
+      volume.publish({ key: 'above 1' });
+      await clock.advance(5_000);
+      await scene.reports('above 1');
+      expect(scene.watcher.status().backstopChanges).toBe(1);
+      volume.publish({ key: 'above 2' });
+      await scene.reports('above 2');
+      await scene.watcher.idle();
+
+      // A file system that goes away says so to those who watch it.
+      unmount();
+      await scene.reports('below 1');
+      volume.publish({ key: 'below 2' });
+      await scene.reports('below 2');
+      expect(scene.watcher.status()).toMatchObject({ backstopChanges: 1, state: 'watching', restarts: 0 });
+    });
+
+    test('an empty tmpfs: the key is missing until it is gone', async () => {
+      const clock = new FakeClock();
+      const scene = openScene('fs');
+      const volume = new KubeletVolume(join(scene.root, 'volume'));
+      volume.publish({ key: 'below' });
+      // The file that comes back is the old one, as after a write in place.
+      const patience = { missingGraceMs: 500, settleMs: 0 };
+      await scene.watch(volume.path('key'), { clock, resyncIntervalMs: 5_000, ...patience });
+      await scene.reports('below');
+      const { unmount } = tmpfs(volume.directory);
+      await clock.advance(5_000);
+      await scene.watcher.idle();
+      await clock.advance(500);
+      await scene.reportsMissing();
+      unmount();
+      await scene.reports('below');
+    });
+
+    test('a bind mount of another volume', async () => {
+      const clock = new FakeClock();
+      const scene = openScene('fs');
+      const below = new KubeletVolume(join(scene.root, 'volume'));
+      const above = new KubeletVolume(join(scene.root, 'other'));
+      below.publish({ key: 'below 1' });
+      above.publish({ key: 'above 1' });
+      await scene.watch(below.path('key'), { clock, resyncIntervalMs: 5_000 });
+      await scene.reports('below 1');
+
+      const { unmount } = bind(above.directory, below.directory);
+      await clock.advance(5_000);
+      await scene.reports('above 1');
+      above.publish({ key: 'above 2' });
+      await scene.reports('above 2');
+      // A swap is reported early in its look; what is done now, the same look would find.
+      await scene.watcher.idle();
+
+      unmount();
+      await clock.advance(5_000);
+      await scene.reports('below 1');
+      below.publish({ key: 'below 2' });
+      await scene.reports('below 2');
+      expect(scene.watcher.status()).toMatchObject({ backstopChanges: 2, state: 'watching', restarts: 0 });
+    });
+  });
+
+  test.each(['rename', 'remove'] as const)(
+    'a volume that is a tmpfs itself, as every Secret is, swapped by %s',
+    async (swap) => {
+      const clock = new FakeClock();
+      const scene = openScene('fs');
+      const volume = new KubeletVolume(join(scene.root, 'volume'), { swap });
+      mkdirSync(volume.directory);
+      tmpfs(volume.directory);
+      volume.publish({ key: 'v1' });
+      await scene.watch(volume.path('key'), { clock });
+      await scene.reports('v1');
+      for (const version of ['v2', 'v3', 'v4']) {
+        volume.publish({ key: version });
+        await scene.reports(version);
+      }
+    },
+  );
+
+  describe('subPath', () => {
+    const mounts: Record<string, (volume: KubeletVolume, root: string) => string> = {
+      'one file of a revision'(volume, root) {
+        const target = join(root, 'app.yaml');
+        writeFileSync(target, '');
+        bind(join(volume.directory, volume.revision ?? '', 'conf.d/app.yaml'), target);
+        return target;
+      },
+      'a directory of a revision'(volume, root) {
+        const target = join(root, 'conf.d');
+        mkdirSync(target);
+        bind(join(volume.directory, volume.revision ?? '', 'conf.d'), target);
+        return join(target, 'app.yaml');
+      },
+      'a whole revision'(volume, root) {
+        const target = join(root, 'etc');
+        mkdirSync(target);
+        bind(join(volume.directory, readlinkSync(volume.path('..data'))), target);
+        return join(target, 'conf.d/app.yaml');
+      },
+    };
+
+    test.each(Object.keys(mounts))(
+      '%s, mounted: one warning, and no false change after a swap',
+      async (name) => {
+        const scene = openScene('fs');
+        const volume = new KubeletVolume(join(scene.root, 'volume'));
+        volume.publish({ 'conf.d/app.yaml': 'v1' });
+        const path = mounts[name]?.(volume, scene.root) ?? '';
+        const warnings: string[] = [];
+        const clock = new FakeClock();
+        const watcher = new ResilientWatcher(path, { clock });
+        onTestFinished(() => watcher.close());
+        const reported: string[] = [];
+        const warned = new Promise<WatcherWarning>((resolve) => {
+          watcher.on('warning', (warning) => {
+            warnings.push(warning.code);
+            resolve(warning);
+          });
+        });
+        watcher.on('change', ({ current }) => reported.push(String(current.content)));
+        await watcher.start();
+        const warning = await warned;
+        expect(warning.message).toContain('subPath');
+        expect(watcher.status().warnings).toEqual([warning]);
+
+        volume.publish({ 'conf.d/app.yaml': 'v2' });
+        await clock.advance(5_000);
+        await watcher.check();
+        expect(reported).toEqual(['v1']);
+        await watcher.close();
+        expect(warnings).toEqual(['subPath']);
+      },
+    );
+
+    test('an ordinary volume gives no warning, mounted or not', async () => {
+      const root = temporaryDirectory();
+      const plain = new KubeletVolume(join(root, 'plain'));
+      const mounted = new KubeletVolume(join(root, 'mounted'));
+      const bound = new KubeletVolume(join(root, 'bound'));
+      mkdirSync(mounted.directory);
+      tmpfs(mounted.directory);
+      mkdirSync(bound.directory);
+      mkdirSync(join(root, 'source'));
+      bind(join(root, 'source'), bound.directory);
+      for (const volume of [plain, mounted, bound]) {
+        volume.publish({ key: 'v1' });
+        const watcher = new ResilientWatcher(volume.path('key'));
+        const warnings: string[] = [];
+        watcher.on('warning', ({ message }) => warnings.push(message));
+        await watcher.start();
+        volume.publish({ key: 'v2' });
+        await watcher.check();
+        await watcher.close(); // the mount table was read by now
+        expect(warnings).toEqual([]);
+      }
+    });
+  });
+});

@@ -1,0 +1,184 @@
+/** Other processes, stopped processes, and when a process may end. */
+import { spawnSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Worker } from 'node:worker_threads';
+
+import { ResilientWatcher, type ResilientWatcherOptions } from 'resilient-watcher';
+import { FakeClock, KubeletVolume } from 'resilient-watcher/testing';
+import { describe, expect, onTestFinished, test } from 'vitest';
+
+import { linuxOnly } from '../support/namespace.js';
+import { Program, programPath, Transcript, WatchingProgram } from '../support/program.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
+import { openScene } from '../support/watch-scene.js';
+import { isSealed, seal } from './programs/sealed.mjs';
+
+linuxOnly();
+
+/** Without a backstop, and never tired of waiting: what is reported, a native event led to. */
+const NATIVE_ONLY = { resyncIntervalMs: 0, missingGraceMs: 600_000 } as const;
+
+function makeVolume(options = {}): KubeletVolume {
+  const volume = new KubeletVolume(join(temporaryDirectory(), 'volume'), options);
+  volume.publish({ key: 'v0' });
+  return volume;
+}
+
+describe('who does not run', () => {
+  test('a process that was stopped during many swaps reports the newest content when it goes on', async () => {
+    const volume = makeVolume();
+    const process = new WatchingProgram(volume.path('key'), { backend: 'fs', ...NATIVE_ONLY });
+    const { transcript } = process;
+    await transcript.until({ event: 'started' });
+    for (const round of ['a', 'b']) {
+      await process.stop();
+      for (let swap = 1; swap <= 500; swap += 1) volume.publish({ key: `${round}${swap}` });
+      process.continue();
+      await transcript.until({ event: 'change', content: `${round}500` });
+    }
+    volume.publish({ key: 'end' });
+    await transcript.until({ event: 'change', content: 'end' });
+    expect(transcript.contents).toEqual(['v0', 'a500', 'b500', 'end']);
+  });
+
+  test('an event loop that is blocked while another process publishes', async () => {
+    const scene = openScene('fs');
+    const volume = new KubeletVolume(join(scene.root, 'volume'));
+    volume.publish({ key: 'v0' });
+    await scene.watch(volume.path('key'));
+    await scene.reports('v0');
+    const args = [programPath('publish'), volume.directory, '{}', '1', '500', 'key'];
+    expect(spawnSync(process.execPath, args).status).toBe(0);
+    await scene.reports(seal(500));
+    volume.publish({ key: 'end' });
+    await scene.reports('end');
+  });
+});
+
+describe('when a process may end', () => {
+  const kinds: ResilientWatcherOptions[] = [
+    { backend: 'fs' },
+    { backend: 'auto' },
+    { backend: 'poll' },
+    { backend: 'fs', resyncIntervalMs: 0 },
+  ];
+
+  test.each(kinds)('persistent: false lets it, with %o', async (options) => {
+    for (const path of [makeVolume().path('key'), join(temporaryDirectory(), 'missing', 'key')]) {
+      const process = new WatchingProgram(path, { ...options, persistent: false });
+      await process.transcript.until({ event: 'started' });
+      expect(await process.exit).toBe(0);
+      expect(process.transcript.of('closed')).toEqual([]);
+    }
+  });
+
+  test.each(kinds)('otherwise it stays until close(), and then ends by itself, with %o', async (options) => {
+    const volume = makeVolume();
+    const process = new WatchingProgram(volume.path('key'), { pollIntervalMs: 10, ...options });
+    await process.transcript.until({ event: 'started' });
+    volume.publish({ key: 'v1' });
+    await process.transcript.until({ event: 'change', content: 'v1' });
+    process.close();
+    expect(await process.exit).toBe(0);
+    expect(process.transcript.told.at(-1)).toEqual({ event: 'closed' });
+  });
+});
+
+test("a worker thread watches with 'auto', and ends when it has closed", async () => {
+  const volume = makeVolume();
+  const argv = [volume.path('key'), JSON.stringify({ backend: 'auto', ...NATIVE_ONLY })];
+  const worker = new Worker(programPath('watch'), { argv, stdout: true, stderr: true });
+  onTestFinished(async () => {
+    await worker.terminate();
+  });
+  const exit = new Promise((resolve) => worker.once('exit', resolve));
+  const transcript = new Transcript(worker.stdout, worker.stderr);
+  expect(await transcript.until({ event: 'started' })).toMatchObject({ state: 'watching', degraded: null });
+  for (const version of ['v1', 'v2', 'v3']) {
+    volume.publish({ key: version });
+    await transcript.until({ event: 'change', content: version });
+  }
+  worker.postMessage('close');
+  expect(await exit).toBe(0);
+  expect(transcript.contents).toEqual(['v0', 'v1', 'v2', 'v3']);
+  expect(transcript.of('closed')).toHaveLength(1);
+});
+
+describe('another process that writes at full speed', () => {
+  test.each(['rename', 'remove'] as const)(
+    'swaps by %s: every report is whole and new, and the last one is what is on disk',
+    { timeout: 180_000 },
+    async (swap) => {
+      const volume = new KubeletVolume(join(temporaryDirectory(), 'volume'), { swap });
+      const keys = ['a.yaml', 'b.yaml', 'conf.d/c.yaml'];
+      volume.publish(Object.fromEntries(keys.map((key) => [key, seal(0)])));
+      const watched = keys.map((key) => {
+        const watcher = new ResilientWatcher(volume.path(key), { backend: 'fs', ...NATIVE_ONLY });
+        onTestFinished(() => watcher.close());
+        const reported: string[] = [];
+        const errors: Error[] = [];
+        const last = new Promise<void>((resolve) => {
+          watcher.on('change', ({ current }) => {
+            reported.push(String(current.content));
+            if (reported.at(-1) === seal(3_000)) resolve();
+          });
+        });
+        watcher.on('error', (error) => errors.push(error));
+        return { watcher, reported, errors, last, path: volume.path(key) };
+      });
+      await Promise.all(watched.map(({ watcher }) => watcher.start()));
+      const args = [volume.directory, JSON.stringify({ swap }), '1', '3000', ...keys];
+      expect(await new Program('publish', args).exit).toBe(0);
+      for (const { watcher, reported, errors, last, path } of watched) {
+        await last;
+        await watcher.check();
+        expect(reported.filter((text) => !isSealed(text))).toEqual([]);
+        expect(reported.filter((text, at) => text === reported[at - 1])).toEqual([]);
+        expect(reported.at(-1)).toBe(readFileSync(path, 'utf8'));
+        expect(errors).toEqual([]);
+        expect(watcher.status()).toMatchObject({ state: 'watching', restarts: 0 });
+      }
+    },
+  );
+
+  // Nobody can tell a writer that pauses from one that has ended, so the settling runs on fake time: less of it than
+  // settleMs passes while the writer is at work, however the machine stalls it, and enough when it is done.
+  test.each(['truncate', 'unlink'])(
+    'in place (%s, then several pieces): nothing torn is ever reported',
+    { timeout: 180_000 },
+    async (manner) => {
+      const settleMs = 100_000;
+      const graceMs = 10_000_000;
+      const file = join(temporaryDirectory(), 'app.yaml');
+      writeFileSync(file, seal(0));
+      const clock = new FakeClock();
+      const options = { clock, settleMs, maxSettleMs: graceMs, missingGraceMs: graceMs, resyncIntervalMs: 0 };
+      const watcher = new ResilientWatcher(file, { backend: 'fs', ...options });
+      onTestFinished(() => watcher.close());
+      const reported: string[] = [];
+      watcher.on('change', ({ current }) => reported.push(String(current.content)));
+      await watcher.start();
+
+      const bursts = 20;
+      const writer = new Program('write-in-place', [file, manner, `${bursts}`, '50']);
+      let whole = 0;
+      writer.child.stdout?.on('data', (lines) => (whole += String(lines).split('\n').length - 1));
+      for (let burst = 1; burst <= bursts; burst += 1) {
+        for (let passedMs = 0; whole < burst; passedMs = Math.min(passedMs + 1, settleMs / 2)) {
+          await clock.advance(passedMs < settleMs / 2 ? 1 : 0);
+        }
+        expect(reported.slice(burst)).toEqual([]);
+        const text = readFileSync(file, 'utf8');
+        expect(isSealed(text)).toBe(true);
+        await watcher.check();
+        await clock.advance(settleMs);
+        await watcher.idle();
+        expect(reported.at(-1)).toBe(text);
+        writer.child.stdin?.write('go on\n');
+      }
+      expect(await writer.exit).toBe(0);
+      expect(reported).toEqual(Array.from({ length: bursts + 1 }, (_, burst) => seal(burst * 50)));
+    },
+  );
+});

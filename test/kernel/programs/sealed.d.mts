@@ -1,0 +1,2 @@
+export declare function seal(number: number): string;
+export declare function isSealed(text: string): boolean;

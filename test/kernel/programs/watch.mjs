@@ -1,0 +1,32 @@
+/**
+ * Watches a file with the built package and prints what happens, one JSON object a line. Closes at SIGTERM or, in
+ * a worker, at a message; nothing else ends it but the end of its work.
+ *
+ *     node watch.mjs PATH '{"backend":"fs"}'
+ */
+import { parentPort } from 'node:worker_threads';
+
+import { ResilientWatcher } from 'resilient-watcher';
+
+const [path, options] = process.argv.slice(2);
+const say = (event, details = {}) => console.log(JSON.stringify({ event, ...details }));
+
+const watcher = new ResilientWatcher(path, JSON.parse(options));
+watcher.on('change', ({ current, cause }) =>
+  say('change', { content: current.kind === 'missing' ? null : String(current.content), cause }),
+);
+watcher.on('degraded', ({ cause }) => say('degraded', { code: cause.code, sysctl: cause.sysctl ?? null }));
+watcher.on('restart', ({ attempt }) => say('restart', { attempt }));
+watcher.on('recovered', ({ backend }) => say('recovered', { backend }));
+watcher.on('error', (error) => say('error', { message: error.message }));
+
+const close = async () => {
+  await watcher.close();
+  say('closed');
+};
+if (parentPort) parentPort.once('message', close);
+else process.once('SIGTERM', close);
+
+await watcher.start();
+const { state, backend, degraded } = watcher.status();
+say('started', { state, backend, degraded });

@@ -1,0 +1,93 @@
+/** Many watchers, few native watches, and none left behind: counted by the kernel. */
+import { join } from 'node:path';
+
+import { ResilientWatcher } from 'resilient-watcher';
+import { KubeletVolume } from 'resilient-watcher/testing';
+import { expect, onTestFinished, test } from 'vitest';
+
+import { inotifyWatches } from '../support/inotify.js';
+import { linuxOnly } from '../support/namespace.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
+
+linuxOnly();
+
+/** The volume, its revision, and each directory above it but the root, which cannot be renamed. */
+function watchesNeeded(volume: KubeletVolume): number {
+  return volume.directory.split('/').slice(1).length + 1;
+}
+
+class Watched {
+  readonly watcher: ResilientWatcher;
+  #reported: string | undefined;
+  #wake: (() => void) | undefined;
+
+  constructor(path: string) {
+    this.watcher = new ResilientWatcher(path, {
+      backend: 'fs',
+      resyncIntervalMs: 0,
+      missingGraceMs: 600_000,
+    });
+    this.watcher.on('change', ({ current }) => {
+      this.#reported = String(current.content);
+      this.#wake?.();
+    });
+    onTestFinished(() => this.watcher.close());
+  }
+
+  async reports(content: string): Promise<void> {
+    while (this.#reported !== content) await new Promise<void>((resolve) => (this.#wake = resolve));
+    await this.watcher.idle();
+  }
+}
+
+test(
+  'a thousand watchers on a thousand keys of a volume cost what one costs',
+  { timeout: 180_000 },
+  async () => {
+    const volume = new KubeletVolume(join(temporaryDirectory(), 'volume'));
+    const keys = Array.from({ length: 1_000 }, (_, number) => `key-${number}`);
+    const publish = (version: string): void =>
+      void volume.publish(Object.fromEntries(keys.map((key) => [key, `${version} of ${key}`])));
+    publish('v1');
+    expect(inotifyWatches()).toBe(0);
+    const watched = keys.map((key) => ({ key, it: new Watched(volume.path(key)) }));
+    await Promise.all(watched.map(({ it }) => it.watcher.start()));
+    expect(inotifyWatches()).toBe(watchesNeeded(volume));
+    for (const version of ['v2', 'v3', 'v4']) {
+      publish(version);
+      await Promise.all(watched.map(({ key, it }) => it.reports(`${version} of ${key}`)));
+      expect(inotifyWatches()).toBe(watchesNeeded(volume));
+    }
+    await Promise.all(watched.map(({ it }) => it.watcher.close()));
+    expect(inotifyWatches()).toBe(0);
+  },
+);
+
+test('two hundred swaps, and a volume made anew in between, leave no watch behind', async () => {
+  const volume = new KubeletVolume(join(temporaryDirectory(), 'volume'));
+  volume.publish({ key: 'v0' });
+  const watched = new Watched(volume.path('key'));
+  await watched.watcher.start();
+  for (let version = 1; version <= 200; version += 1) {
+    if (version % 20 === 0) volume.remove();
+    volume.publish({ key: `v${version}` });
+    await watched.reports(`v${version}`);
+    expect(inotifyWatches()).toBe(watchesNeeded(volume));
+  }
+  await watched.watcher.close();
+  expect(inotifyWatches()).toBe(0);
+});
+
+test('two hundred watchers opened and closed, at work or not, leave no watch behind', async () => {
+  const volume = new KubeletVolume(join(temporaryDirectory(), 'volume'));
+  volume.publish({ key: 'v0' });
+  for (let cycle = 1; cycle <= 200; cycle += 1) {
+    const { watcher } = new Watched(volume.path('key'));
+    const starting = watcher.start().catch(() => 'closed before it was started');
+    if (cycle % 4 !== 0) await starting;
+    if (cycle % 2 === 0) volume.publish({ key: `v${cycle}` });
+    await watcher.close();
+    await starting;
+    expect(inotifyWatches()).toBe(0);
+  }
+});
