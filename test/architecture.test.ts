@@ -16,6 +16,7 @@ const layers = [
     'sleep.ts',
     'lifecycle.ts',
     'backend-failure.ts',
+    'file-system-kind.ts',
     'volume-layout.ts',
     'writing/process-identity.ts',
     'writing/write-progress.ts',
