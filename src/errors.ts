@@ -59,8 +59,20 @@ export class BackendError extends ResilientError {
 
 /** What went wrong with a token. */
 export type TokenErrorCode =
-  /** The client could not get one; `cause` is what it threw. */
+  /** The client could not get one, and none of the reasons below is why; `cause` is what it threw. */
   | 'ERR_TOKEN_REQUEST'
+  /** The API server was not reached: refused, reset, no such host, or a certificate that is not trusted. */
+  | 'ERR_TOKEN_NETWORK'
+  /** The API server does not know who asks (401): the credentials of the client are over, or not valid yet. */
+  | 'ERR_TOKEN_UNAUTHORIZED'
+  /** Who asks may not create tokens (403): RBAC has to be changed. */
+  | 'ERR_TOKEN_FORBIDDEN'
+  /** There is no such ServiceAccount, or the object to bind to is gone (404). */
+  | 'ERR_TOKEN_NOT_FOUND'
+  /** The API server does not take such a request (400, 409, 422). */
+  | 'ERR_TOKEN_INVALID'
+  /** The API server asks for patience (429, or 503 with `Retry-After`). */
+  | 'ERR_TOKEN_THROTTLED'
   /** The client gave no answer in time. */
   | 'ERR_TOKEN_TIMEOUT'
   /** The API server has no TokenRequest API. A `TokenClient` throws it; the projected file is used instead. */
@@ -91,6 +103,32 @@ export class TokenError extends ResilientError {
     super(message, options);
     this.code = code;
     this.retryAfterMs = options?.retryAfterMs;
+  }
+}
+
+/** What was given cannot be used. */
+export type KubernetesErrorCode =
+  /** A kubeconfig cannot be read, or lacks what it takes to reach a cluster. */
+  | 'ERR_KUBECONFIG'
+  /** The certificates of the cluster's authority cannot be read. */
+  | 'ERR_KUBECONFIG_CA'
+  /** The tokens that kubelet sent cannot be read. */
+  | 'ERR_CSI_TOKENS'
+  /** kubelet sent no token for this audience: the CSIDriver has to be changed. */
+  | 'ERR_CSI_AUDIENCE'
+  /** The target path is not a directory to publish in. */
+  | 'ERR_CSI_TARGET'
+  /** What a volume is to hold could not be produced; `cause` is what was thrown. */
+  | 'ERR_CSI_PRODUCE';
+
+/** What the cluster, kubelet or the configuration gave cannot be used. What was good before is kept. */
+export class KubernetesError extends ResilientError {
+  override readonly name = 'KubernetesError';
+  readonly code: KubernetesErrorCode;
+
+  constructor(code: KubernetesErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
   }
 }
 

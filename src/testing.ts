@@ -9,5 +9,13 @@ export {
   type VolumeFiles,
   type VolumeStep,
 } from './testing/kubelet-volume.js';
+export {
+  LocalApiServer,
+  type ApiTrouble,
+  type LocalApiServerOptions,
+  type MintOptions,
+  type ReceivedRequest,
+} from './testing/local-api-server.js';
+export type { BoundObject } from './testing/local-api-server/token-authority.js';
 export { mintTestToken } from './testing/mint-test-token.js';
 export { ScriptedBackend } from './testing/scripted-backend.js';

@@ -1,0 +1,120 @@
+// A CSI driver for ephemeral volumes that hold secrets of a provider: kubelet hands it the pod's ServiceAccount
+// token in each NodePublishVolume, it takes the token to the provider, and publishes what it gets.
+//
+//   CSI_ENDPOINT   the socket to listen on, such as unix:///csi/csi.sock
+//   NODE_ID        the name of this node
+//   PROVIDER_URL   asked by GET with the token as its bearer, for the secrets named by the volume attribute "path";
+//                  answers with JSON { "files": { "<key>": "<text>" }, "expiresAt": "<RFC 3339>" }
+//   AUDIENCE       the provider's audience, one of spec.tokenRequests of the CSIDriver; default vault
+import { rmSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+import { loadPackageDefinition, Server, ServerCredentials, status } from '@grpc/grpc-js';
+import { load } from '@grpc/proto-loader';
+import { parseServiceAccountTokens, VolumePublisher } from 'resilient-watcher/kubernetes';
+
+import { ensureDirectory, removeDirectory } from './mount.mjs';
+
+const {
+  CSI_ENDPOINT: endpoint,
+  NODE_ID: nodeId = 'localhost',
+  PROVIDER_URL: providerUrl,
+  AUDIENCE: audience = 'vault',
+} = process.env;
+if (!endpoint?.startsWith('unix:')) throw new Error('CSI_ENDPOINT must be a unix: address');
+if (!providerUrl) throw new Error('PROVIDER_URL is not set');
+
+// On tmpfs there is nothing that a power cut could spare.
+const publisher = new VolumePublisher({
+  volume: { durability: 'none', graceMs: 1_000 },
+  prepareTarget: (path) => ensureDirectory(path, log),
+  removeTarget: removeDirectory,
+});
+publisher.on('published', ({ volumeId, revision }) => log('published', { volumeId, revision }));
+publisher.on('failed', ({ volumeId, error, kept }) =>
+  log('failed', { volumeId, kept, error: error.message }),
+);
+
+/** What the provider has for this token. */
+async function askProvider({ tokens, signal }, path) {
+  const { value } = tokens.get(audience);
+  const url = new URL(path, providerUrl);
+  const response = await fetch(url, { signal, headers: { authorization: `Bearer ${value}` } });
+  if (!response.ok) throw new Error(`the provider answered ${response.status}`);
+  const { files, expiresAt } = await response.json();
+  return { files, expiresAt: expiresAt && Date.parse(expiresAt) };
+}
+
+const identity = {
+  GetPluginInfo: () => ({ name: 'secrets.example.com', vendor_version: '0.1.0' }),
+  GetPluginCapabilities: () => ({}),
+  Probe: () => ({ ready: { value: true } }),
+};
+
+const node = {
+  NodeGetInfo: () => ({ node_id: nodeId }),
+  NodeGetCapabilities: () => ({}),
+
+  // Called about once a minute for as long as the pod lives (requiresRepublish).
+  async NodePublishVolume(request) {
+    const { volume_id: volumeId, target_path: targetPath, volume_context: context } = request;
+    // Parsed by the publisher: even if kubelet's tokens could not be read, the last good contents are kept.
+    const tokens = () => parseServiceAccountTokens(request);
+    await publisher.publish(volumeId, targetPath, (asked) => askProvider(asked, context.path ?? ''), {
+      tokens,
+    });
+    return {};
+  },
+
+  async NodeUnpublishVolume({ volume_id: volumeId, target_path: targetPath }) {
+    await publisher.unpublish(volumeId, targetPath);
+    return {};
+  },
+};
+
+/** A handler of gRPC that takes what a method returns or throws. */
+function handler(method) {
+  return (call, callback) => {
+    Promise.resolve(call.request)
+      .then(method)
+      .then(
+        (answer) => callback(null, answer),
+        (error) => callback({ code: codeOf(error), message: error.message }),
+      );
+  };
+}
+
+function codeOf({ code }) {
+  if (code === 'ERR_CSI_TARGET') return status.INVALID_ARGUMENT;
+  if (code === 'ERR_CSI_TOKENS' || code === 'ERR_CSI_AUDIENCE') return status.FAILED_PRECONDITION;
+  return code === 'ERR_CSI_PRODUCE' ? status.UNAVAILABLE : status.INTERNAL;
+}
+
+function handlers(methods) {
+  return Object.fromEntries(Object.entries(methods).map(([name, method]) => [name, handler(method)]));
+}
+
+const proto = fileURLToPath(new URL('csi.proto', import.meta.url));
+const { csi } = loadPackageDefinition(await load(proto, { keepCase: true, defaults: true }));
+const server = new Server();
+server.addService(csi.v1.Identity.service, handlers(identity));
+server.addService(csi.v1.Node.service, handlers(node));
+
+// A socket left by a driver that was killed would keep this one from listening.
+rmSync(endpoint.replace(/^unix:(\/\/)?/, ''), { force: true });
+await new Promise((resolve, reject) => {
+  server.bindAsync(endpoint, ServerCredentials.createInsecure(), (error) =>
+    error ? reject(error) : resolve(),
+  );
+});
+log('listening', { endpoint });
+
+process.once('SIGTERM', async () => {
+  await publisher.close();
+  server.tryShutdown(() => log('stopped'));
+});
+
+/** Prints one line of JSON. */
+function log(message, details = {}) {
+  console.log(JSON.stringify({ at: new Date().toISOString(), message, ...details }));
+}

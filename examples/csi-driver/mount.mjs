@@ -1,0 +1,37 @@
+import { execFile } from 'node:child_process';
+import { mkdir, readFile, rmdir } from 'node:fs/promises';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+
+/**
+ * The directory of a volume: a tmpfs of its own where the process may mount one, so that secrets stay off the disk;
+ * a plain directory elsewhere. What is there already is left as it is.
+ */
+export async function ensureDirectory(path, onWarning) {
+  await mkdir(path, { recursive: true, mode: 0o750 });
+  if (process.getuid?.() !== 0 || (await isMountPoint(path))) return;
+  await run('mount', [
+    '-t',
+    'tmpfs',
+    '-o',
+    'size=4m,mode=0755,nosuid,nodev,noexec',
+    'csi-secrets',
+    path,
+  ]).catch((error) => onWarning(`a plain directory is used for ${path}: ${error.message.trim()}`));
+}
+
+/** Takes it away; nothing to do when it is gone. */
+export async function removeDirectory(path) {
+  if (await isMountPoint(path)) await run('umount', [path]);
+  await rmdir(path).catch((error) => {
+    if (error.code !== 'ENOENT') throw error;
+  });
+}
+
+async function isMountPoint(path) {
+  const table = await readFile('/proc/self/mountinfo', 'utf8').catch(() => '');
+  const unescape = (text) =>
+    text.replace(/\\(\d{3})/g, (_, octal) => String.fromCharCode(parseInt(octal, 8)));
+  return table.split('\n').some((line) => unescape(line.split(' ')[4] ?? '') === path);
+}

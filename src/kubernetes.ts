@@ -1,0 +1,23 @@
+/** The door "resilient-watcher/kubernetes". What needs `@kubernetes/client-node` 1.4 or 2 loads it when used. */
+export {
+  parseServiceAccountTokens,
+  ServiceAccountTokens,
+  type TokenCarrier,
+} from './kubernetes/csi-tokens.js';
+export { renderKubeconfig, type KubeconfigOptions } from './kubernetes/kubeconfig.js';
+export { kubeconfigSink, type KubeconfigSinkOptions } from './kubernetes/kubeconfig-sink.js';
+export { TokenFileAuth, withTokenFile, type WithTokenFileOptions } from './kubernetes/token-file-auth.js';
+export {
+  tokenRequestClient,
+  type BoundObjectReference,
+  type TokenApi,
+  type TokenRequestClientOptions,
+} from './kubernetes/token-request-client.js';
+export {
+  VolumePublisher,
+  type ProducedVolume,
+  type PublishedVolume,
+  type VolumeProducer,
+  type VolumePublisherEvents,
+  type VolumePublisherOptions,
+} from './kubernetes/volume-publisher.js';

@@ -1,0 +1,139 @@
+import { dirname } from 'node:path';
+
+import type * as clientNode from '@kubernetes/client-node';
+import type { KubeConfig, User } from '@kubernetes/client-node';
+
+import { errnoOf, KubernetesError } from '../errors.js';
+import type { FileSystem } from '../ports.js';
+import { readToken } from '../read-token.js';
+import { runAsync } from '../steps.js';
+import { readBytes } from '../writing/file-content.js';
+import { checkCertificates } from './kubeconfig.js';
+
+/** The client of Kubernetes, loaded when it is needed. */
+export type ClientNode = typeof clientNode;
+
+/** What authenticates the requests of a `KubeConfig`; client-node does not export its name. */
+export type Authenticator = Parameters<KubeConfig['addAuthenticator']>[0];
+
+/**
+ * Loads the optional peer dependency.
+ * @throws {KubernetesError} `ERR_KUBECONFIG` when it cannot be loaded.
+ */
+export function loadClientNode(): Promise<ClientNode> {
+  return import('@kubernetes/client-node').catch((cause: unknown) => {
+    throw new KubernetesError(
+      'ERR_KUBECONFIG',
+      'Cannot load @kubernetes/client-node: install it (1.4 or later; 2 needs Node 22.19)',
+      { cause },
+    );
+  });
+}
+
+/** A kubeconfig by its path, one that was loaded already, or none: that of the pod. */
+export type KubeConfigSource = KubeConfig | string | undefined;
+
+/**
+ * A `KubeConfig` that remembers nothing: files are read now, plugins run anew. client-node's own keeps what it
+ * read for a minute, or, when the clock was set back, for as long as that.
+ *
+ * @throws {KubernetesError} `ERR_KUBECONFIG`, `ERR_KUBECONFIG_CA`.
+ * @throws {TokenError} `ERR_TOKEN_FILE`, `ERR_TOKEN_MALFORMED` when its token file cannot be read.
+ */
+export async function freshKubeConfig(
+  source: KubeConfigSource,
+  { KubeConfig }: ClientNode,
+  fs: FileSystem,
+): Promise<KubeConfig> {
+  const fresh = new KubeConfig();
+  const name = typeof source === 'string' ? source : 'the kubeconfig';
+  if (source === undefined) loadFromPod(fresh);
+  else if (typeof source === 'string') await loadFromFile(fresh, source, fs);
+  else copy(source, fresh);
+  const cluster = fresh.getCurrentCluster();
+  const user = fresh.getCurrentUser();
+  if (!cluster || !user) {
+    throw unusable(name, `its current context names no ${cluster ? 'user' : 'cluster'} that it has`);
+  }
+  if (!URL.canParse(cluster.server)) throw unusable(name, 'the server of its cluster is not a URL');
+  if (cluster.caFile) await readCertificates(cluster.caFile, fs);
+  else if (cluster.caData) {
+    checkCertificates(Buffer.from(cluster.caData, 'base64'), `certificate-authority-data of ${name}`);
+  }
+  const tokenFile = tokenFileOf(user);
+  if (tokenFile !== undefined) {
+    const token = await readToken(tokenFile, fs, 'opaque');
+    replaceUser(fresh, { name: user.name, token: token.value });
+  }
+  return fresh;
+}
+
+/**
+ * The certificates in a file.
+ * @throws {KubernetesError} `ERR_KUBECONFIG_CA`.
+ */
+export async function readCertificates(path: string, fs: FileSystem): Promise<string> {
+  let bytes: Buffer;
+  try {
+    bytes = await runAsync(readBytes(path), fs);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new KubernetesError('ERR_KUBECONFIG_CA', `Cannot read the CA in ${path}: ${reason}`, { cause });
+  }
+  return checkCertificates(bytes, path);
+}
+
+/** The file that client-node would read this user's token from. */
+export function tokenFileOf(user: User): string | undefined {
+  const { config } = (user.authProvider ?? {}) as { config?: { tokenFile?: unknown } };
+  return typeof config?.tokenFile === 'string' ? config.tokenFile : undefined;
+}
+
+/** Puts a user in the place of the one of its name. */
+export function replaceUser(kubeConfig: KubeConfig, user: User): void {
+  kubeConfig.users = kubeConfig.users.map((other) => (other.name === user.name ? user : other));
+}
+
+function loadFromPod(fresh: KubeConfig): void {
+  if (!process.env['KUBERNETES_SERVICE_HOST']) {
+    throw new KubernetesError(
+      'ERR_KUBECONFIG',
+      'There is no KUBERNETES_SERVICE_HOST, so this is not a pod: give a kubeConfig',
+    );
+  }
+  fresh.loadFromCluster();
+}
+
+async function loadFromFile(fresh: KubeConfig, path: string, fs: FileSystem): Promise<void> {
+  let bytes: Buffer;
+  try {
+    bytes = await runAsync(readBytes(path), fs);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new KubernetesError('ERR_KUBECONFIG', `Cannot read the kubeconfig: ${reason}`, { cause });
+  }
+  try {
+    fresh.loadFromString(bytes.toString('utf8'));
+    fresh.makePathsAbsolute(dirname(path));
+  } catch (cause) {
+    // What is wrong is quoted in the parser's words, and may be a secret.
+    throw unusable(
+      path,
+      errnoOf(cause) === undefined ? 'it is not the YAML of one' : 'a file of it cannot be read',
+    );
+  }
+}
+
+/** The public parts, and the authenticators that were added to it; its own ones keep what they read. */
+function copy(source: KubeConfig, fresh: KubeConfig): void {
+  const { clusters, users, contexts, currentContext } = source;
+  fresh.loadFromOptions({ clusters, users, contexts, currentContext });
+  const { custom_authenticators: added = [] } = source as unknown as {
+    custom_authenticators?: readonly Authenticator[];
+  };
+  for (const authenticator of added) fresh.addAuthenticator(authenticator);
+}
+
+function unusable(name: string, why: string): KubernetesError {
+  return new KubernetesError('ERR_KUBECONFIG', `Cannot use ${name}: ${why}`);
+}

@@ -1,0 +1,128 @@
+import { inspect } from 'node:util';
+
+import { KubernetesError } from '../errors.js';
+import type { ServiceAccountToken } from '../token.js';
+import { tokenFromAnswer, tokenFromText, withoutTokens } from '../token.js';
+
+/** Where kubelet puts the tokens that `CSIDriver.spec.tokenRequests` asks for. */
+const TOKENS_KEY = 'csi.storage.k8s.io/serviceAccount.tokens';
+
+type StringMap = Readonly<Record<string, string>>;
+
+/** As much of a NodePublishVolumeRequest as holds tokens, in either spelling of gRPC libraries. */
+export interface TokenCarrier {
+  readonly secrets?: StringMap | null | undefined;
+  readonly volumeContext?: StringMap | null | undefined;
+  readonly volume_context?: StringMap | null | undefined;
+}
+
+/** The tokens of one request, by audience. Like its tokens it does not show itself. */
+export class ServiceAccountTokens {
+  readonly #tokens: ReadonlyMap<string, ServiceAccountToken>;
+
+  constructor(tokens: ReadonlyMap<string, ServiceAccountToken> = new Map()) {
+    this.#tokens = tokens;
+  }
+
+  /** For whom there is a token; `""` is the API server. */
+  get audiences(): string[] {
+    return [...this.#tokens.keys()];
+  }
+
+  /** When the first of them is over, epoch ms; `Infinity` when there is none. */
+  get expiresAt(): number {
+    return Math.min(...[...this.#tokens.values()].map((token) => token.expiresAt));
+  }
+
+  /**
+   * The token for an audience.
+   * @throws {KubernetesError} `ERR_CSI_AUDIENCE` when kubelet sent none for it.
+   */
+  get(audience: string): ServiceAccountToken {
+    const token = this.#tokens.get(audience);
+    if (token) return token;
+    const found = this.audiences.map((known) => JSON.stringify(known)).join(', ') || 'no token at all';
+    throw new KubernetesError(
+      'ERR_CSI_AUDIENCE',
+      `kubelet sent no token for the audience ${JSON.stringify(audience)} but ${found}: ` +
+        'add it to spec.tokenRequests of the CSIDriver',
+    );
+  }
+
+  /** Whether both hold the same secrets for the same audiences. */
+  equals(other: ServiceAccountTokens): boolean {
+    const entries = [...this.#tokens];
+    return (
+      entries.length === other.#tokens.size &&
+      entries.every(([audience, token]) => token.equals(other.#tokens.get(audience)))
+    );
+  }
+
+  toString(): string {
+    const shown = [...this.#tokens].map(
+      ([audience, token]) => `${JSON.stringify(audience)}: ${String(token)}`,
+    );
+    return `ServiceAccountTokens(${shown.join(', ')})`;
+  }
+
+  toJSON(): Record<string, unknown> {
+    return Object.fromEntries(this.#tokens);
+  }
+
+  [inspect.custom](): string {
+    return this.toString();
+  }
+}
+
+/**
+ * The ServiceAccount tokens in a NodePublishVolumeRequest: in its secrets if
+ * `CSIDriver.spec.serviceAccountTokenInSecrets` is set (KEP-5538), else in the volume context. Without
+ * `tokenRequests` kubelet sends none, and the result has no audiences.
+ *
+ * A token's end is its `expirationTimestamp` (or `expiry`, as KEP-1855 has it), else what the token itself says.
+ * @throws {KubernetesError} `ERR_CSI_TOKENS`, saying what is wrong and never what came.
+ */
+export function parseServiceAccountTokens(request: TokenCarrier): ServiceAccountTokens {
+  const { secrets, volumeContext, volume_context: rawContext } = request;
+  const text: unknown = secrets?.[TOKENS_KEY] ?? volumeContext?.[TOKENS_KEY] ?? rawContext?.[TOKENS_KEY];
+  if (text === undefined) return new ServiceAccountTokens();
+  const byAudience = objectOf(parse(text), 'the value');
+  const tokens = Object.entries(byAudience).map(([audience, entry]) => {
+    const where = `the token for ${JSON.stringify(audience)}`;
+    return [audience, tokenOf(objectOf(entry, where), where)] as const;
+  });
+  return new ServiceAccountTokens(new Map(tokens));
+}
+
+function parse(text: unknown): unknown {
+  if (typeof text !== 'string') throw malformed('the value is not text');
+  try {
+    return JSON.parse(text);
+  } catch {
+    // The parser's own words would quote what it could not parse.
+    throw malformed('the value is not JSON');
+  }
+}
+
+function tokenOf(entry: Readonly<Record<string, unknown>>, where: string): ServiceAccountToken {
+  const { token, expirationTimestamp = entry['expiry'] } = entry;
+  if (typeof token !== 'string') throw malformed(`${where} has no text in "token"`);
+  try {
+    return expirationTimestamp === undefined
+      ? tokenFromText(token)
+      : tokenFromAnswer({ token, expirationTimestamp });
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : '';
+    throw malformed(`${where} cannot be used: ${reason}`, withoutTokens(cause));
+  }
+}
+
+function objectOf(value: unknown, where: string): Readonly<Record<string, unknown>> {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value };
+  throw malformed(`${where} is not an object`);
+}
+
+function malformed(what: string, cause?: unknown): KubernetesError {
+  const message = `Cannot read ${TOKENS_KEY}: ${what}`;
+  return new KubernetesError('ERR_CSI_TOKENS', message, cause === undefined ? undefined : { cause });
+}

@@ -1,0 +1,135 @@
+import { X509Certificate } from 'node:crypto';
+
+import { KubernetesError } from '../errors.js';
+import { matching, resolveOptions } from '../options.js';
+
+/** How a cluster is reached, and as whom. */
+export interface KubeconfigOptions {
+  /** The API server, `https://host:port`. */
+  readonly server: string;
+  /** The bearer token. */
+  readonly token: string;
+  /** Certificates of the cluster's authority, PEM. Default: those that the machine trusts. */
+  readonly caData?: string | Uint8Array | undefined;
+  /** The name the server's certificate is to bear, when it is not the host's. */
+  readonly tlsServerName?: string | undefined;
+  /** The name of the cluster in the file; default `local`. */
+  readonly clusterName?: string | undefined;
+  /** The name of the user in the file; default that of the cluster. */
+  readonly user?: string | undefined;
+  /** The name of the context; default `<user>@<clusterName>`. */
+  readonly contextName?: string | undefined;
+  /** The namespace of requests that name none; default none. */
+  readonly namespace?: string | undefined;
+}
+
+const text = matching<string | undefined>(
+  undefined,
+  'a non-empty string',
+  (value) => typeof value === 'string' && value !== '',
+);
+
+/** What all kubeconfigs have in common; the token is another one each time. */
+export const KUBECONFIG_OPTIONS = {
+  server: matching<string>('', 'an http(s) URL', isServer),
+  caData: matching<string | Uint8Array | undefined>(
+    undefined,
+    'a string or Uint8Array',
+    (value) => (typeof value === 'string' && value !== '') || value instanceof Uint8Array,
+  ),
+  tlsServerName: text,
+  clusterName: text,
+  user: text,
+  contextName: text,
+  namespace: text,
+};
+
+/**
+ * A kubeconfig with one cluster, user and context, as `kubectl` and the clients of Kubernetes read it: YAML, with
+ * every value quoted. It contains the token: write it with mode 0600.
+ *
+ * @throws {TypeError} for an unknown, missing or wrong option; the token is not shown.
+ * @throws {KubernetesError} `ERR_KUBECONFIG_CA` when `caData` is not made of certificates.
+ */
+export function renderKubeconfig(options: KubeconfigOptions): string {
+  // By itself, since the message about a wrong option shows its value.
+  const { token, ...rest } = options;
+  if (typeof token !== 'string' || token === '') {
+    throw new TypeError('renderKubeconfig: option "token" must be a non-empty string');
+  }
+  const resolved = resolveOptions('renderKubeconfig', rest, KUBECONFIG_OPTIONS);
+  requireServer('renderKubeconfig', resolved.server);
+  const { server, caData, tlsServerName, clusterName = 'local', namespace } = resolved;
+  const { user = clusterName, contextName = `${user}@${clusterName}` } = resolved;
+  const caText = caData === undefined ? undefined : checkCertificates(caData, 'option "caData"');
+  return [
+    'apiVersion: v1',
+    'kind: Config',
+    'clusters:',
+    `- name: ${quote(clusterName)}`,
+    '  cluster:',
+    `    server: ${quote(server)}`,
+    ...(caText === undefined ? [] : [`    certificate-authority-data: ${base64(caText)}`]),
+    ...(tlsServerName === undefined ? [] : [`    tls-server-name: ${quote(tlsServerName)}`]),
+    'users:',
+    `- name: ${quote(user)}`,
+    '  user:',
+    `    token: ${quote(token)}`,
+    'contexts:',
+    `- name: ${quote(contextName)}`,
+    '  context:',
+    `    cluster: ${quote(clusterName)}`,
+    `    user: ${quote(user)}`,
+    ...(namespace === undefined ? [] : [`    namespace: ${quote(namespace)}`]),
+    `current-context: ${quote(contextName)}`,
+    '',
+  ].join('\n');
+}
+
+/** @throws {TypeError} when there is no server. */
+export function requireServer(owner: string, server: string): void {
+  if (server === '') throw new TypeError(`${owner}: option "server" must be an http(s) URL, got undefined`);
+}
+
+const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
+
+/**
+ * The text of a bundle of certificates, if that is what it is. Half a file is refused: a client with half of the
+ * authorities would be locked out.
+ * @throws {KubernetesError} `ERR_KUBECONFIG_CA`.
+ */
+export function checkCertificates(pem: string | Uint8Array, where: string): string {
+  const bundle = typeof pem === 'string' ? pem : Buffer.from(pem).toString('utf8');
+  const certificates = bundle.match(CERTIFICATE) ?? [];
+  const begun = bundle.match(/-----BEGIN /g) ?? [];
+  if (certificates.length === 0 || certificates.length !== begun.length) {
+    throw new KubernetesError(
+      'ERR_KUBECONFIG_CA',
+      `The CA in ${where} is not a bundle of PEM certificates (${certificates.length} found in ${bundle.length} characters)`,
+    );
+  }
+  certificates.forEach((certificate, index) => {
+    try {
+      new X509Certificate(certificate);
+    } catch (cause) {
+      const message = `Certificate ${index + 1} of the CA in ${where} cannot be parsed`;
+      throw new KubernetesError('ERR_KUBECONFIG_CA', message, { cause });
+    }
+  });
+  return bundle;
+}
+
+function isServer(value: unknown): boolean {
+  if (typeof value !== 'string' || !URL.canParse(value)) return false;
+  const { protocol, username, password } = new URL(value);
+  return (protocol === 'https:' || protocol === 'http:') && username === '' && password === '';
+}
+
+/** A string of JSON is one of YAML. */
+function quote(value: string): string {
+  return JSON.stringify(value);
+}
+
+function base64(value: string): string {
+  return Buffer.from(value).toString('base64');
+}

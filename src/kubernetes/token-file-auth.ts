@@ -1,0 +1,113 @@
+import type { RequestOptions } from 'node:https';
+
+import type { KubeConfig, User } from '@kubernetes/client-node';
+
+import { KubernetesError } from '../errors.js';
+import { TokenFile, type TokenFileOptions } from '../token-file.js';
+import { replaceUser, tokenFileOf, type Authenticator } from './cluster-access.js';
+
+/**
+ * Authenticates requests of `@kubernetes/client-node` with the current token of a file, in place of its own
+ * `FileAuth`: watched, trimmed, read without blocking, the last good one kept, and not misled by the wall clock.
+ * A 401 that is reported makes it read the file again.
+ */
+export class TokenFileAuth implements Authenticator {
+  /** Where the tokens come from. */
+  readonly file: TokenFile;
+  readonly #userName: string;
+
+  /** @param userName the user of the kubeconfig whose requests these are. */
+  constructor(userName: string, file: TokenFile) {
+    this.#userName = userName;
+    this.file = file;
+  }
+
+  isAuthProvider(user: User): boolean {
+    return user.name === this.#userName;
+  }
+
+  /** @throws {TokenError} when there is no good token; the request is then not sent. */
+  async applyAuthentication(_user: User, options: Pick<RequestOptions, 'headers'>): Promise<void> {
+    const token = await this.file.get();
+    options.headers = {
+      ...(options.headers as Record<string, string>),
+      Authorization: `Bearer ${token.value}`,
+    };
+  }
+
+  /** The API server answered 401: the next request is made with what the file then holds. */
+  reportUnauthorized(): void {
+    void this.file.reportUnauthorized();
+  }
+
+  /** Stops watching. Never rejects. */
+  close(): Promise<void> {
+    return this.file.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}
+
+/** Options of `withTokenFile`: those of `TokenFile`, and which file. */
+export interface WithTokenFileOptions extends TokenFileOptions {
+  /** Default: the token file of the kubeconfig's user, as `loadFromCluster()` sets it. */
+  readonly path?: string | undefined;
+}
+
+/** How a user may authenticate otherwise; client-node would try these first. */
+const OTHER_WAYS = ['authProvider', 'exec', 'token', 'username', 'password'];
+
+/**
+ * Makes the current user of a `KubeConfig` authenticate by `TokenFileAuth`, from now on and for all clients made
+ * of it. Clients made by `makeApiClient()` after this report a 401 by themselves; of `Watch`, `Exec` and others,
+ * call `reportUnauthorized()`. Close what is returned when the `KubeConfig` is no longer used.
+ *
+ * @throws {KubernetesError} `ERR_KUBECONFIG` when there is no current user, or no file.
+ * @throws {TypeError | RangeError} for a wrong option.
+ */
+export function withTokenFile(
+  kubeConfig: KubeConfig,
+  { path, ...options }: WithTokenFileOptions = {},
+): TokenFileAuth {
+  const user = kubeConfig.getCurrentUser();
+  if (!user) throw new KubernetesError('ERR_KUBECONFIG', 'The kubeconfig has no current user');
+  const tokenFile = path ?? tokenFileOf(user);
+  if (tokenFile === undefined) {
+    throw new KubernetesError(
+      'ERR_KUBECONFIG',
+      `The user "${user.name}" has no token file: give one as option "path"`,
+    );
+  }
+  const auth = new TokenFileAuth(user.name, new TokenFile(tokenFile, options));
+  const rest = Object.entries(user).filter(([key]) => !OTHER_WAYS.includes(key));
+  replaceUser(kubeConfig, Object.fromEntries(rest) as unknown as User);
+  kubeConfig.addAuthenticator(auth);
+  const makeApiClient = kubeConfig.makeApiClient.bind(kubeConfig);
+  kubeConfig.makeApiClient = (type) => makeApiClient(reporting(type, auth));
+  return auth;
+}
+
+type ApiConstructor = Parameters<KubeConfig['makeApiClient']>[0];
+
+/** The same client, but for telling of each 401. */
+function reporting<T extends ApiConstructor>(type: T, auth: TokenFileAuth): T {
+  const build = type as unknown as new (...args: ConstructorParameters<ApiConstructor>) => object;
+  const derived = class extends build {
+    constructor(...[configuration]: ConstructorParameters<ApiConstructor>) {
+      const { httpApi } = configuration;
+      const send: typeof httpApi.send = (request) => {
+        const answer = httpApi.send(request);
+        answer.toPromise().then(
+          ({ httpStatusCode }) => httpStatusCode === 401 && auth.reportUnauthorized(),
+          // The caller hears of it.
+          () => {},
+        );
+        return answer;
+      };
+      super({ ...configuration, httpApi: { send } });
+    }
+  };
+  return derived as unknown as T;
+}

@@ -1,0 +1,285 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer, type Server } from 'node:https';
+import type { AddressInfo } from 'node:net';
+
+import { systemClock, type Clock, type TokenAnswer } from '../ports.js';
+import { failure, type ApiAnswer } from './local-api-server/api-answer.js';
+import { parseBody } from './local-api-server/request-body.js';
+import { createServerCertificates, type ServerCertificates } from './local-api-server/server-certificates.js';
+import { ServiceAccountApi } from './local-api-server/service-account-api.js';
+import {
+  ISSUER,
+  subjectOf,
+  TokenAuthority,
+  type BoundObject,
+  type User,
+} from './local-api-server/token-authority.js';
+
+/** Options of `LocalApiServer`. */
+export interface LocalApiServerOptions {
+  /** Dates the tokens, and judges them; default the machine's. */
+  readonly clock?: Clock | undefined;
+  /** The TCP port; default 0, a free one. */
+  readonly port?: number | undefined;
+}
+
+/** What the server does with a request, other than answer it. */
+export type ApiTrouble =
+  /** 429 with `Retry-After`. */
+  | { readonly kind: 'throttled'; readonly retryAfterSeconds: number }
+  /** 503, as from a load balancer without a healthy server behind it. */
+  | { readonly kind: 'unavailable' }
+  /** Any other status, with a `metav1.Status`. */
+  | { readonly kind: 'status'; readonly status: number; readonly message: string }
+  /** Takes the request and never answers. */
+  | { readonly kind: 'stuck' }
+  /** Drops the connection. */
+  | { readonly kind: 'reset' };
+
+/** A request that was received. */
+export interface ReceivedRequest {
+  readonly method: string;
+  readonly path: string;
+  /** Who sent it; undefined if it was not authenticated, or met trouble before. */
+  readonly subject: string | undefined;
+  /** The status it was answered with; undefined if it was not. */
+  readonly status: number | undefined;
+}
+
+/** A token to be made without a request. */
+export interface MintOptions {
+  /** Default: the server's own audience. */
+  readonly audiences?: readonly string[] | undefined;
+  /** Default 3600. */
+  readonly expirationSeconds?: number | undefined;
+  readonly boundObject?: BoundObject | undefined;
+}
+
+/** Real answers have some KiB; nobody means to send more. */
+const LARGEST_BODY_BYTES = 1024 * 1024;
+
+/** As of `system:public-info-viewer`: readable without a token. */
+const PUBLIC_PATHS = ['/version', '/healthz', '/livez', '/readyz'];
+
+/**
+ * The part of a Kubernetes API server that deals with ServiceAccount tokens, on a real HTTPS socket of the
+ * loopback interface: TokenRequest, TokenReview, SelfSubjectReview, ServiceAccounts and discovery, enough for
+ * `@kubernetes/client-node` and `kubectl`. It takes the bearer tokens it made and no others. Everyone may do
+ * everything but for `forbid()`. Needs the package `selfsigned`.
+ *
+ * ```ts
+ * const server = await LocalApiServer.start();
+ * server.addServiceAccount('kube-system', 'builder');
+ * const { token } = await server.mint('kube-system', 'builder');
+ * await server.rotateSigningKey(); // 401 for that token from now on
+ * server.script({ kind: 'throttled', retryAfterSeconds: 3 }, { kind: 'stuck' }); // the next two requests
+ * ```
+ */
+export class LocalApiServer {
+  /** What happens to a request that `script()` says nothing of; undefined: it is answered. */
+  otherwise: ApiTrouble | undefined;
+  readonly #server: Server;
+  readonly #authority: TokenAuthority;
+  readonly #api: ServiceAccountApi;
+  readonly #script: ApiTrouble[] = [];
+  readonly #requests: ReceivedRequest[] = [];
+  #certificates: ServerCertificates;
+  #port: number;
+
+  private constructor(port: number, authority: TokenAuthority, certificates: ServerCertificates) {
+    this.#port = port;
+    this.#authority = authority;
+    this.#api = new ServiceAccountApi(authority);
+    this.#certificates = certificates;
+    const { certificate: cert, key } = certificates;
+    this.#server = createServer({ cert, key }, (request, response) => void this.#serve(request, response));
+  }
+
+  /** A running server, with the ServiceAccount `default/default`. */
+  static async start({ clock = systemClock, port = 0 }: LocalApiServerOptions = {}): Promise<LocalApiServer> {
+    const authority = await TokenAuthority.create(clock);
+    const server = new LocalApiServer(port, authority, await createServerCertificates());
+    server.addServiceAccount('default', 'default');
+    await server.listen();
+    return server;
+  }
+
+  /** `https://127.0.0.1:<port>`; the port stays the same for the life of the server. */
+  get url(): string {
+    return `https://127.0.0.1:${this.#port}`;
+  }
+
+  /** The certificate authority that clients are to trust, PEM. */
+  get caCertificate(): string {
+    return this.#certificates.ca;
+  }
+
+  /** Every request so far that was answered or met trouble, oldest first. */
+  get requests(): readonly ReceivedRequest[] {
+    return this.#requests;
+  }
+
+  /** How far the server's clock is ahead of ours, ms; it dates and judges tokens by it. */
+  get skewMs(): number {
+    return this.#authority.skewMs;
+  }
+
+  set skewMs(skewMs: number) {
+    this.#authority.skewMs = skewMs;
+  }
+
+  /** Whether there is a TokenRequest API; false: 404, and it is missing in the discovery document. */
+  get hasTokenRequest(): boolean {
+    return this.#api.hasTokenRequest;
+  }
+
+  set hasTokenRequest(hasTokenRequest: boolean) {
+    this.#api.hasTokenRequest = hasTokenRequest;
+  }
+
+  addServiceAccount(namespace: string, name: string): void {
+    this.#api.add(namespace, name);
+  }
+
+  deleteServiceAccount(namespace: string, name: string): void {
+    this.#api.delete(namespace, name);
+  }
+
+  /** Whether this account may ask for tokens; default true. */
+  forbid(namespace: string, name: string, isForbidden = true): void {
+    const subject = subjectOf({ namespace, name });
+    if (isForbidden) this.#api.forbidden.add(subject);
+    else this.#api.forbidden.delete(subject);
+  }
+
+  /** A token of an account, which is made if there is none of that name: what kubelet would project. */
+  mint(namespace: string, name: string, options: MintOptions = {}): Promise<TokenAnswer> {
+    const { audiences = [ISSUER], expirationSeconds = 3_600, boundObject } = options;
+    const account = this.#api.add(namespace, name);
+    return this.#authority.mint({ account, audiences, expirationSeconds, boundObject });
+  }
+
+  /** From now on no token made before is taken. */
+  rotateSigningKey(): Promise<void> {
+    return this.#authority.rotate();
+  }
+
+  /** New connections get a certificate of a new authority, see `caCertificate`; those that are open end. */
+  async rotateCertificates(): Promise<void> {
+    this.#certificates = await createServerCertificates();
+    const { certificate: cert, key } = this.#certificates;
+    this.#server.setSecureContext({ cert, key });
+    this.#server.closeAllConnections();
+  }
+
+  /** What happens to the next requests, one for each. */
+  script(...steps: ApiTrouble[]): void {
+    this.#script.push(...steps);
+  }
+
+  /** Takes connections, again after `refuse()`. */
+  listen(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#server.once('error', reject);
+      this.#server.listen(this.#port, '127.0.0.1', () => {
+        this.#server.off('error', reject);
+        this.#port = (this.#server.address() as AddressInfo).port;
+        resolve();
+      });
+    });
+  }
+
+  /** Ends all connections and refuses new ones (ECONNREFUSED), until `listen()`. Harmless when it does so already. */
+  refuse(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#server.close(() => resolve());
+      this.#server.closeAllConnections();
+    });
+  }
+
+  /** The same as `refuse()`. */
+  close(): Promise<void> {
+    return this.refuse();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { method = 'GET', url = '/' } = request;
+    const path = new URL(url, ISSUER).pathname.replace(/(?<=.)\/$/, '');
+    const trouble = this.#script.shift() ?? this.otherwise;
+    let subject: string | undefined;
+    let answer: ApiAnswer | 'stuck' | 'reset';
+    if (trouble) answer = troubled(trouble);
+    else {
+      const user = await this.#authenticate(request);
+      subject = user?.username;
+      answer = await this.#answer(request, { method, path, user }).catch(() => 'reset' as const);
+    }
+    const status = typeof answer === 'object' ? answer.status : undefined;
+    this.#requests.push({ method, path, subject, status });
+    if (answer === 'stuck') return;
+    if (answer === 'reset') request.socket.destroy();
+    else {
+      const text = typeof answer.body === 'string' ? answer.body : JSON.stringify(answer.body);
+      const type = typeof answer.body === 'string' ? 'text/plain' : 'application/json';
+      response.writeHead(answer.status, { 'content-type': type, ...answer.headers }).end(text);
+    }
+  }
+
+  async #authenticate({ headers: { authorization = '' } }: IncomingMessage): Promise<User | undefined> {
+    const [, token] = /^Bearer +(\S+)$/i.exec(authorization) ?? [];
+    if (!token) return undefined;
+    return this.#authority.verify(token, [ISSUER]).then(
+      ({ user }) => user,
+      () => undefined,
+    );
+  }
+
+  async #answer(
+    request: IncomingMessage,
+    call: { readonly method: string; readonly path: string; readonly user: User | undefined },
+  ): Promise<ApiAnswer> {
+    const { method, path, user = ANONYMOUS } = call;
+    const isPublic = PUBLIC_PATHS.includes(path);
+    if (!call.user && !isPublic) return failure(401, 'Unauthorized');
+    if (isPublic && path !== '/version') return { status: 200, body: 'ok' };
+    const bytes = await bytesOf(request);
+    let body: unknown;
+    try {
+      body = parseBody(bytes);
+    } catch {
+      return failure(400, 'the body of the request is neither JSON nor protobuf');
+    }
+    return this.#api.answer({ method, path, user, body });
+  }
+}
+
+const ANONYMOUS: User = { username: 'system:anonymous', uid: '', groups: ['system:unauthenticated'] };
+
+function troubled(trouble: ApiTrouble): ApiAnswer | 'stuck' | 'reset' {
+  switch (trouble.kind) {
+    case 'throttled':
+      return failure(429, 'too many requests, please try again later', trouble.retryAfterSeconds);
+    case 'unavailable':
+      return failure(503, 'the server is currently unable to handle the request');
+    case 'status':
+      return failure(trouble.status, trouble.message);
+    case 'stuck':
+    case 'reset':
+      return trouble.kind;
+  }
+}
+
+async function bytesOf(request: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    length += chunk.length;
+    if (length > LARGEST_BODY_BYTES) throw new Error('The body of the request is too large');
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}

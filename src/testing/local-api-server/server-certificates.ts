@@ -1,0 +1,46 @@
+/** What the server shows to prove who it is, PEM. */
+export interface ServerCertificates {
+  /** The certificate authority that clients are to trust. */
+  readonly ca: string;
+  readonly certificate: string;
+  readonly key: string;
+}
+
+/**
+ * A new certificate authority, and a certificate by it for `localhost` and the loopback addresses. Node can read
+ * X.509 but not make it, hence the optional peer dependency `selfsigned`, loaded only here.
+ */
+export async function createServerCertificates(): Promise<ServerCertificates> {
+  const { generate } = await import('selfsigned').catch((cause: unknown) => {
+    throw new Error('LocalApiServer needs the package "selfsigned": npm install --save-dev selfsigned', {
+      cause,
+    });
+  });
+  const common = { keyType: 'ec', algorithm: 'sha256' } as const;
+  const authority = await generate([{ name: 'commonName', value: 'local-api-server-ca' }], {
+    ...common,
+    extensions: [
+      { name: 'basicConstraints', cA: true, critical: true },
+      { name: 'keyUsage', keyCertSign: true, cRLSign: true, critical: true },
+    ],
+  });
+  const server = await generate([{ name: 'commonName', value: 'local-api-server' }], {
+    ...common,
+    ca: { key: authority.private, cert: authority.cert },
+    extensions: [
+      { name: 'basicConstraints', cA: false, critical: true },
+      { name: 'keyUsage', digitalSignature: true, critical: true },
+      { name: 'extKeyUsage', serverAuth: true },
+      {
+        name: 'subjectAltName',
+        altNames: [
+          { type: 2, value: 'localhost' },
+          { type: 2, value: 'kubernetes.default.svc' },
+          { type: 7, ip: '127.0.0.1' },
+          { type: 7, ip: '::1' },
+        ],
+      },
+    ],
+  });
+  return { ca: authority.cert, certificate: server.cert, key: server.private };
+}

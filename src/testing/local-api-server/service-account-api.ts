@@ -1,0 +1,132 @@
+import { randomUUID } from 'node:crypto';
+
+import { discovery, failure, type ApiAnswer } from './api-answer.js';
+import { ISSUER, type Account, type TokenAuthority, type User } from './token-authority.js';
+
+/** A request whose sender is known. */
+export interface ApiCall {
+  readonly method: string;
+  readonly path: string;
+  readonly user: User;
+  readonly body: unknown;
+}
+
+/** The API server's bounds of `expirationSeconds`. */
+const SHORTEST_SECONDS = 600;
+const LONGEST_SECONDS = 2 ** 32;
+const DEFAULT_SECONDS = 3_600;
+
+const ACCOUNT_PATH = /^\/api\/v1\/namespaces\/([^/]+)\/serviceaccounts(?:\/([^/]+?))?(\/token)?$/;
+
+/** ServiceAccounts, their tokens, and the reviews of tokens. */
+export class ServiceAccountApi {
+  /** Whether there is a TokenRequest API; without, it is a 404 and not in the discovery document. */
+  hasTokenRequest = true;
+  /** Subjects that may not ask for tokens. */
+  readonly forbidden = new Set<string>();
+  readonly #accounts = new Map<string, Account>();
+  readonly #authority: TokenAuthority;
+
+  constructor(authority: TokenAuthority) {
+    this.#authority = authority;
+  }
+
+  add(namespace: string, name: string): Account {
+    const key = `${namespace}/${name}`;
+    const account = this.#accounts.get(key) ?? { namespace, name, uid: randomUUID() };
+    this.#accounts.set(key, account);
+    return account;
+  }
+
+  delete(namespace: string, name: string): void {
+    this.#accounts.delete(`${namespace}/${name}`);
+  }
+
+  async answer(call: ApiCall): Promise<ApiAnswer> {
+    const { method, path } = call;
+    const document = method === 'GET' ? discovery(path, this.hasTokenRequest) : undefined;
+    if (document) return { status: 200, body: document };
+    if (path === '/apis/authentication.k8s.io/v1/tokenreviews') return this.#reviewToken(call);
+    if (path === '/apis/authentication.k8s.io/v1/selfsubjectreviews') return reviewSelf(call);
+    const [, namespace, name, token] = ACCOUNT_PATH.exec(path) ?? [];
+    if (namespace === undefined || (token && !this.hasTokenRequest)) {
+      return failure(404, 'the server could not find the requested resource');
+    }
+    return token ? this.#requestToken(call, namespace, name ?? '') : this.#read(namespace, name);
+  }
+
+  #read(namespace: string, name: string | undefined): ApiAnswer {
+    if (name === undefined) {
+      const items = [...this.#accounts.values()].filter((account) => account.namespace === namespace);
+      const list = { kind: 'ServiceAccountList', apiVersion: 'v1', metadata: { resourceVersion: '1' } };
+      return { status: 200, body: { ...list, items: items.map((metadata) => ({ metadata })) } };
+    }
+    const metadata = this.#accounts.get(`${namespace}/${name}`);
+    if (!metadata) return notFound(name);
+    return { status: 200, body: { kind: 'ServiceAccount', apiVersion: 'v1', metadata } };
+  }
+
+  async #requestToken({ method, user, body }: ApiCall, namespace: string, name: string): Promise<ApiAnswer> {
+    if (method !== 'POST') return failure(405, `${method} is not supported on tokens`);
+    if (this.forbidden.has(user.username)) {
+      return failure(
+        403,
+        `serviceaccounts "${name}" is forbidden: User "${user.username}" cannot create resource ` +
+          `"serviceaccounts/token" in API group "" in the namespace "${namespace}"`,
+      );
+    }
+    const account = this.#accounts.get(`${namespace}/${name}`);
+    if (!account) return notFound(name);
+    const spec = (body as { spec?: RequestSpec } | undefined)?.spec;
+    if (typeof spec !== 'object') return failure(400, 'the body is not a TokenRequest');
+    const { boundObjectRef: boundObject } = spec;
+    const expirationSeconds = spec.expirationSeconds ?? DEFAULT_SECONDS;
+    if (!(expirationSeconds >= SHORTEST_SECONDS && expirationSeconds <= LONGEST_SECONDS)) {
+      return failure(
+        422,
+        `TokenRequest is invalid: spec.expirationSeconds: Invalid value: ${expirationSeconds}: ` +
+          'may not specify a duration less than 10 minutes or larger than 2^32 seconds',
+      );
+    }
+    const audiences = spec.audiences?.length ? spec.audiences : [ISSUER];
+    const status = await this.#authority.mint({ account, audiences, expirationSeconds, boundObject });
+    return {
+      status: 201,
+      body: {
+        kind: 'TokenRequest',
+        apiVersion: 'authentication.k8s.io/v1',
+        metadata: { name, namespace },
+        spec: { audiences, expirationSeconds, boundObjectRef: boundObject ?? null },
+        status,
+      },
+    };
+  }
+
+  async #reviewToken({ body }: ApiCall): Promise<ApiAnswer> {
+    const spec = (body as { spec?: { token?: string; audiences?: string[] } } | undefined)?.spec;
+    if (typeof spec?.token !== 'string') return failure(400, 'the body is not a TokenReview');
+    const wanted = spec.audiences?.length ? spec.audiences : [ISSUER];
+    const status = await this.#authority.verify(spec.token, wanted).then(
+      ({ user, audiences }) => ({ authenticated: true, user, audiences }),
+      (error: unknown) => ({ authenticated: false, error: (error as Error).message }),
+    );
+    const review = { kind: 'TokenReview', apiVersion: 'authentication.k8s.io/v1', metadata: {} };
+    // As the real one, which never sends a token back.
+    return { status: 201, body: { ...review, spec: { audiences: spec.audiences }, status } };
+  }
+}
+
+interface RequestSpec {
+  readonly audiences?: readonly string[];
+  readonly expirationSeconds?: number;
+  readonly boundObjectRef?: { readonly kind: string; readonly name: string; readonly uid?: string };
+}
+
+function reviewSelf({ user }: ApiCall): ApiAnswer {
+  const review = { kind: 'SelfSubjectReview', apiVersion: 'authentication.k8s.io/v1', metadata: {} };
+  return { status: 201, body: { ...review, status: { userInfo: user } } };
+}
+
+function notFound(name: string): ApiAnswer {
+  return failure(404, `serviceaccounts "${name}" not found`);
+}

@@ -1,0 +1,162 @@
+import { randomUUID } from 'node:crypto';
+
+import {
+  compactVerify,
+  decodeProtectedHeader,
+  generateKeyPair,
+  SignJWT,
+  type GenerateKeyPairResult,
+  type JWTPayload,
+} from 'jose';
+
+import { isoTime, type Clock, type TokenAnswer } from '../../ports.js';
+
+/** A ServiceAccount, as its tokens name it. */
+export interface Account {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+}
+
+/** The object that a token lives and dies with. */
+export interface BoundObject {
+  readonly kind: string;
+  readonly name: string;
+  readonly uid?: string | undefined;
+}
+
+/** Who a token speaks for, as TokenReview tells it. */
+export interface User {
+  readonly username: string;
+  readonly uid: string;
+  readonly groups: readonly string[];
+}
+
+/** A token as it is to be made. */
+export interface TokenSpec {
+  readonly account: Account;
+  readonly audiences: readonly string[];
+  readonly expirationSeconds: number;
+  readonly boundObject?: BoundObject | undefined;
+}
+
+interface SigningKey extends GenerateKeyPairResult {
+  readonly id: string;
+}
+
+export const ISSUER = 'https://kubernetes.default.svc.cluster.local';
+
+/** go-jose's default leeway, which the API server takes. */
+const LEEWAY_SECONDS = 60;
+
+/** `WarnOnlyBoundTokenExpirationSeconds` and `ExpirationExtensionSeconds` (pkg/serviceaccount/claims.go). */
+const DEFAULT_POD_TOKEN_SECONDS = 3_607;
+const EXTENSION_SECONDS = 365 * 24 * 60 * 60;
+
+/** Makes tokens and knows its own: RS256, with one signing key at a time. */
+export class TokenAuthority {
+  /** How far its clock is ahead of the machine's, ms. */
+  skewMs = 0;
+  /**
+   * Default tokens of pods (bound, for the API server, asked for 3607 s) are good for a year and carry
+   * `kubernetes.io.warnafter`; `--service-account-extend-token-expiration`.
+   */
+  extendsPodTokens = true;
+  readonly #clock: Clock;
+  #key: SigningKey;
+
+  private constructor(clock: Clock, key: SigningKey) {
+    this.#clock = clock;
+    this.#key = key;
+  }
+
+  static async create(clock: Clock): Promise<TokenAuthority> {
+    return new TokenAuthority(clock, await createKey());
+  }
+
+  /** From now on only tokens made from now on are known. */
+  async rotate(): Promise<void> {
+    this.#key = await createKey();
+  }
+
+  async mint({ account, audiences, expirationSeconds, boundObject }: TokenSpec): Promise<TokenAnswer> {
+    const iat = this.#nowSeconds();
+    const isExtended =
+      this.extendsPodTokens &&
+      boundObject?.kind === 'Pod' &&
+      expirationSeconds === DEFAULT_POD_TOKEN_SECONDS &&
+      audiences.includes(ISSUER);
+    const expiresAt = iat + expirationSeconds;
+    const kubernetes = {
+      namespace: account.namespace,
+      serviceaccount: { name: account.name, uid: account.uid },
+      ...(boundObject && {
+        [boundObject.kind.toLowerCase()]: { name: boundObject.name, uid: boundObject.uid },
+      }),
+      ...(isExtended && { warnafter: expiresAt }),
+    };
+    const claims: JWTPayload = {
+      iss: ISSUER,
+      sub: subjectOf(account),
+      aud: [...audiences],
+      jti: randomUUID(),
+      iat,
+      nbf: iat,
+      exp: isExtended ? iat + EXTENSION_SECONDS : expiresAt,
+      'kubernetes.io': kubernetes,
+    };
+    const token = await new SignJWT(claims)
+      .setProtectedHeader({ alg: 'RS256', kid: this.#key.id })
+      .sign(this.#key.privateKey);
+    return { token, expirationTimestamp: isoTime(expiresAt * 1000) };
+  }
+
+  /**
+   * Who the token speaks for, and for which of the `audiences` it is good.
+   * @throws {Error} with the API server's words when it is not good.
+   */
+  async verify(
+    token: string,
+    audiences: readonly string[],
+  ): Promise<{ readonly user: User; readonly audiences: readonly string[] }> {
+    const claims = await this.#claimsOf(token);
+    const now = this.#nowSeconds();
+    if (now - LEEWAY_SECONDS > (claims.exp ?? 0)) throw new Error('service account token has expired');
+    if (now + LEEWAY_SECONDS < (claims.nbf ?? 0)) throw new Error('service account token is not valid yet');
+    const shared = [claims.aud ?? []].flat().filter((audience) => audiences.includes(audience));
+    if (shared.length === 0) {
+      throw new Error(
+        `token audiences ${JSON.stringify(claims.aud)} is invalid for the target audiences ${JSON.stringify(audiences)}`,
+      );
+    }
+    const { namespace, serviceaccount } = claims['kubernetes.io'] as {
+      namespace: string;
+      serviceaccount: { uid: string };
+    };
+    const groups = ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:authenticated'];
+    return { user: { username: claims.sub ?? '', uid: serviceaccount.uid, groups }, audiences: shared };
+  }
+
+  async #claimsOf(token: string): Promise<JWTPayload> {
+    try {
+      if (decodeProtectedHeader(token).kid !== this.#key.id) throw new Error('another key');
+      const { payload } = await compactVerify(token, this.#key.publicKey);
+      return JSON.parse(new TextDecoder().decode(payload)) as JWTPayload;
+    } catch (cause) {
+      throw new Error('invalid bearer token', { cause });
+    }
+  }
+
+  #nowSeconds(): number {
+    return Math.floor((this.#clock.now() + this.skewMs) / 1000);
+  }
+}
+
+/** `system:serviceaccount:<namespace>:<name>`. */
+export function subjectOf({ namespace, name }: Pick<Account, 'namespace' | 'name'>): string {
+  return `system:serviceaccount:${namespace}:${name}`;
+}
+
+async function createKey(): Promise<SigningKey> {
+  return { id: randomUUID(), ...(await generateKeyPair('RS256')) };
+}

@@ -1,0 +1,74 @@
+import { existsSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { AuthenticationV1Api, KubeConfig } from '@kubernetes/client-node';
+import { KubeletVolume, LocalApiServer } from 'resilient-watcher/testing';
+import { expect, onTestFinished, test } from 'vitest';
+
+import { startExample } from '../support/example-program.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
+
+/** Generous, since chance spreads the programs of a fleet over five seconds. */
+const PATIENCE = { timeout: 50_000, interval: 50 };
+
+test(
+  'the kubeconfig of a CNI plugin works again after a rotation of the signing key',
+  { timeout: 120_000 },
+  async () => {
+    const server = await LocalApiServer.start();
+    onTestFinished(() => server.close());
+    server.addServiceAccount('kube-system', 'cni');
+    const directory = temporaryDirectory();
+    const mount = join(directory, 'serviceaccount');
+    mkdirSync(mount);
+    const volume = new KubeletVolume(mount);
+    const project = async (): Promise<void> => {
+      const { token } = await server.mint('kube-system', 'calico-node');
+      volume.publish({ token, 'ca.crt': server.caCertificate, namespace: 'kube-system' });
+    };
+    await project();
+    const path = join(directory, 'calico-kubeconfig');
+    const { child, output, ended } = startExample('cni-kubeconfig/main.mjs', {
+      CALICO_CNI_SERVICE_ACCOUNT: 'cni',
+      CNI_TOKEN_REFRESH_INTERVAL: '11h30m',
+      CNI_KUBECONFIG: path,
+      SERVICE_ACCOUNT_DIR: mount,
+      KUBERNETES_SERVICE_HOST: '127.0.0.1',
+      KUBERNETES_SERVICE_PORT: new URL(server.url).port,
+    });
+    /** Who the file speaks for. Whatever moment it is read at, it is a whole kubeconfig. */
+    const whoAmI = async (): Promise<unknown> => {
+      const kubeConfig = new KubeConfig();
+      kubeConfig.loadFromFile(path);
+      expect(kubeConfig.getCurrentContext()).toBe('calico-context');
+      const api = kubeConfig.makeApiClient(AuthenticationV1Api);
+      return api.createSelfSubjectReview({ body: {} }).then(
+        ({ status }) => status?.userInfo?.username,
+        (error: unknown) => (error as { code?: unknown }).code,
+      );
+    };
+
+    await expect.poll(() => existsSync(path) || output(), PATIENCE).toBe(true);
+    expect(await whoAmI()).toBe('system:serviceaccount:kube-system:cni');
+    await server.rotateSigningKey();
+    expect(await whoAmI()).toBe(401);
+    await project();
+    await expect.poll(whoAmI, PATIENCE).toBe('system:serviceaccount:kube-system:cni');
+
+    child.kill('SIGTERM');
+    expect(await ended).toBe(0);
+    expect(output()).not.toContain('eyJ');
+  },
+);
+
+test('an interval that is none is refused in words', async () => {
+  const mount = temporaryDirectory();
+  new KubeletVolume(mount).publish({ token: 't', 'ca.crt': 'c', namespace: 'n' });
+  const { output, ended } = startExample('cni-kubeconfig/main.mjs', {
+    CNI_TOKEN_REFRESH_INTERVAL: 'soon',
+    SERVICE_ACCOUNT_DIR: mount,
+    KUBERNETES_SERVICE_HOST: '127.0.0.1',
+  });
+  expect(await ended).toBe(1);
+  expect(output()).toContain('must be a duration such as 12h or 90m, got soon');
+});

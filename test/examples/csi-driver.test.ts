@@ -1,0 +1,151 @@
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+import { credentials, loadPackageDefinition, status, type Client } from '@grpc/grpc-js';
+import { load } from '@grpc/proto-loader';
+import { mintTestToken } from 'resilient-watcher/testing';
+import { expect, onTestFinished, test } from 'vitest';
+
+import { run } from '../support/command.js';
+import { startExample, type Example } from '../support/example-program.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
+
+const PATIENCE = { timeout: 30_000, interval: 50 };
+const TOKENS = 'csi.storage.k8s.io/serviceAccount.tokens';
+
+type Unary = (request: unknown, callback: (error: unknown, answer: unknown) => void) => void;
+type NodeClient = Client & { readonly NodePublishVolume: Unary; readonly NodeUnpublishVolume: Unary };
+
+/** A provider of secrets that tells a token by its `jti`. */
+async function startProvider() {
+  const provider = { secret: 'one', isDown: false, asked: [] as string[], url: '' };
+  const server = createServer(({ headers: { authorization = '' }, url = '' }, response) => {
+    const [, claims = ''] = authorization.split('.');
+    const { jti } = JSON.parse(Buffer.from(claims, 'base64url').toString()) as { jti: string };
+    provider.asked.push(`${url} ${jti}`);
+    if (provider.isDown) response.writeHead(503).end();
+    else response.end(JSON.stringify({ files: { password: provider.secret } }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  provider.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return provider;
+}
+
+/** A kubelet of one pod. */
+async function kubeletStage() {
+  const provider = await startProvider();
+  const directory = temporaryDirectory();
+  const endpoint = `unix://${join(directory, 'csi.sock')}`;
+  const target = join(directory, 'pods', 'uid', 'mount');
+  onTestFinished(async () => {
+    await run('umount', ['-l', target]);
+  });
+  const proto = fileURLToPath(new URL('../../examples/csi-driver/csi.proto', import.meta.url));
+  const definition = loadPackageDefinition(await load(proto, { keepCase: true }));
+  const { Node } = (definition['csi'] as unknown as { v1: { Node: new (...args: unknown[]) => NodeClient } })
+    .v1;
+
+  const stage = {
+    provider,
+    directory,
+    target,
+    /** The `jti` of the pod's token. */
+    token: 't1',
+    secrets: undefined as Record<string, string> | undefined,
+    password: () => readFileSync(join(target, 'password'), 'utf8'),
+    async startDriver(): Promise<Example> {
+      const env = { CSI_ENDPOINT: endpoint, PROVIDER_URL: provider.url };
+      const program = startExample('csi-driver/main.mjs', env);
+      await expect.poll(program.output, PATIENCE).toContain('listening');
+      return program;
+    },
+    async call(method: 'NodePublishVolume' | 'NodeUnpublishVolume', request: unknown): Promise<unknown> {
+      const client = new Node(endpoint, credentials.createInsecure());
+      try {
+        return await new Promise((resolve) => {
+          client[method](request, (error, answer) => resolve(error ?? answer));
+        });
+      } finally {
+        client.close();
+      }
+    },
+    publish: (change: Record<string, unknown> = {}) => {
+      const jwt = mintTestToken({ jti: stage.token, exp: 4_000_000_000 });
+      const text = JSON.stringify({ vault: { token: jwt, expirationTimestamp: '2096-10-02T07:06:40Z' } });
+      return stage.call('NodePublishVolume', {
+        volume_id: 'v1',
+        target_path: target,
+        secrets: { [TOKENS]: text },
+        volume_context: { path: '/db' },
+        ...change,
+      });
+    },
+    unpublish: () => stage.call('NodeUnpublishVolume', { volume_id: 'v1', target_path: target }),
+  };
+  return stage;
+}
+
+test('a volume lives through republishing, rotation, a failing provider, and the death of its driver', async () => {
+  const stage = await kubeletStage();
+  const { provider } = stage;
+  const first = await stage.startDriver();
+  expect(await stage.publish()).toEqual({});
+  expect(stage.password()).toBe('one');
+  const { ino, dev } = statSync(stage.target);
+
+  // As kubelet does about once a minute: nothing to do.
+  expect(await stage.publish()).toEqual({});
+  expect(provider.asked).toEqual(['/db t1']);
+
+  stage.token = 't2';
+  provider.secret = 'two';
+  expect(await stage.publish()).toEqual({});
+  expect(stage.password()).toBe('two');
+
+  stage.token = 't3';
+  provider.isDown = true;
+  expect(await stage.publish()).toEqual({});
+  expect(await stage.publish({ secrets: { [TOKENS]: '{' } })).toEqual({});
+  expect(stage.password()).toBe('two');
+
+  first.child.kill('SIGKILL');
+  await first.ended;
+  expect(stage.password()).toBe('two');
+  const second = await stage.startDriver();
+  expect(await stage.publish()).toEqual({});
+  expect(stage.password()).toBe('two');
+  provider.isDown = false;
+  provider.secret = 'three';
+  expect(await stage.publish()).toEqual({});
+  expect(stage.password()).toBe('three');
+  expect(statSync(stage.target)).toMatchObject({ ino, dev });
+
+  expect(await stage.unpublish()).toEqual({});
+  expect(existsSync(stage.target)).toBe(false);
+  expect(await stage.unpublish()).toEqual({});
+  second.child.kill('SIGTERM');
+  expect(await second.ended).toBe(0);
+  expect(first.output() + second.output()).not.toContain('eyJ');
+});
+
+test('what cannot be published is answered with a code that says whose fault it is', async () => {
+  const stage = await kubeletStage();
+  await stage.startDriver();
+  const isFile = join(stage.directory, 'file');
+  writeFileSync(isFile, '');
+  expect(await stage.publish({ secrets: {} })).toMatchObject({ code: status.FAILED_PRECONDITION });
+  expect(await stage.publish({ secrets: { [TOKENS]: '{' } })).toMatchObject({
+    code: status.FAILED_PRECONDITION,
+  });
+  stage.provider.isDown = true;
+  expect(await stage.publish()).toMatchObject({ code: status.UNAVAILABLE });
+  for (const path of ['relative', isFile]) {
+    expect(await stage.publish({ target_path: path })).toMatchObject({ code: status.INVALID_ARGUMENT });
+  }
+  expect(existsSync('relative')).toBe(false);
+  expect(await stage.unpublish()).toEqual({});
+});

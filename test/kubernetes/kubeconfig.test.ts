@@ -1,0 +1,118 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { inspect } from 'node:util';
+
+import { KubeConfig } from '@kubernetes/client-node';
+import { renderKubeconfig, type KubeconfigOptions } from 'resilient-watcher/kubernetes';
+import { mintTestToken } from 'resilient-watcher/testing';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+
+import { createAuthority } from '../support/certificates.js';
+import { isInstalled, run } from '../support/command.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
+
+const token = mintTestToken();
+const { cert: ca, key } = await createAuthority('one');
+const { cert: otherCa } = await createAuthority('two');
+
+const full: KubeconfigOptions = {
+  server: 'https://[fd00::1]:6443',
+  token,
+  caData: ca + otherCa,
+  tlsServerName: 'kubernetes.default.svc',
+  clusterName: 'prod: "eu" #1',
+  user: 'builder',
+  contextName: 'null',
+  namespace: 'ci',
+};
+
+test('client-node loads every value as it was given', () => {
+  const kubeConfig = new KubeConfig();
+  kubeConfig.loadFromString(renderKubeconfig(full));
+  expect(kubeConfig.getCurrentContext()).toBe('null');
+  expect(kubeConfig.getCurrentCluster()).toMatchObject({
+    name: 'prod: "eu" #1',
+    server: 'https://[fd00::1]:6443',
+    caData: Buffer.from(ca + otherCa).toString('base64'),
+    tlsServerName: 'kubernetes.default.svc',
+  });
+  expect(kubeConfig.getCurrentUser()).toMatchObject({ name: 'builder', token });
+  expect(kubeConfig.getContextObject('null')).toMatchObject({ namespace: 'ci' });
+});
+
+test('names of any letters survive', () => {
+  fc.assert(
+    fc.property(fc.string({ minLength: 1, unit: 'binary' }), (name) => {
+      const kubeConfig = new KubeConfig();
+      kubeConfig.loadFromString(
+        renderKubeconfig({ server: 'https://a', token, user: name, clusterName: name }),
+      );
+      expect(kubeConfig.getCurrentUser()?.name).toBe(name);
+      expect(kubeConfig.getCurrentCluster()?.name).toBe(name);
+    }),
+  );
+});
+
+test.skipIf(!isInstalled('kubectl'))('kubectl config view shows the same', async () => {
+  const path = join(temporaryDirectory(), 'kubeconfig');
+  writeFileSync(path, renderKubeconfig(full));
+  const { stdout, stderr } = await run('kubectl', [
+    'config',
+    'view',
+    '--raw',
+    '-o',
+    'json',
+    '--kubeconfig',
+    path,
+  ]);
+  expect(stderr).toBe('');
+  expect(JSON.parse(stdout)).toMatchObject({
+    'current-context': 'null',
+    clusters: [
+      {
+        name: 'prod: "eu" #1',
+        cluster: {
+          server: 'https://[fd00::1]:6443',
+          'tls-server-name': 'kubernetes.default.svc',
+          'certificate-authority-data': Buffer.from(ca + otherCa).toString('base64'),
+        },
+      },
+    ],
+    users: [{ name: 'builder', user: { token } }],
+    contexts: [{ name: 'null', context: { cluster: 'prod: "eu" #1', user: 'builder', namespace: 'ci' } }],
+  });
+});
+
+test.each<[string, Record<string, unknown>, string]>([
+  ['no server', { server: undefined }, 'option "server" must be an http(s) URL, got undefined'],
+  ['a server without a scheme', { server: '10.0.0.1:443' }, 'option "server" must be an http(s) URL'],
+  ['a server with a password in it', { server: 'https://u:p@a' }, 'option "server"'],
+  ['no token', { token: undefined }, 'option "token" must be a non-empty string'],
+  ['a token that is an object', { token: { value: token } }, 'option "token" must be a non-empty string'],
+  ['an empty name', { user: '' }, 'option "user" must be a non-empty string, got ""'],
+  ['an unknown option', { cluster: 'x' }, 'unknown option "cluster"'],
+])('%s is refused by name', (_, change, reason) => {
+  const render = (): string => renderKubeconfig({ ...full, ...change });
+  expect(render).toThrow(TypeError);
+  expect(render).toThrow(reason);
+  expect(render).not.toThrow('eyJ');
+});
+
+test.each<[string, string]>([
+  ['nothing but space', ' \n'],
+  ['a word', 'ca.crt'],
+  ['half a certificate', ca.slice(0, 200)],
+  ['one and a half', ca + ca.slice(0, 200)],
+  ['a certificate and a key', ca + key],
+  ['not a certificate inside', '-----BEGIN CERTIFICATE-----\nQUJD\n-----END CERTIFICATE-----\n'],
+])('a CA that is %s is refused, and not shown', (_, caData) => {
+  try {
+    renderKubeconfig({ ...full, caData });
+  } catch (error) {
+    expect(error).toMatchObject({ name: 'KubernetesError', code: 'ERR_KUBECONFIG_CA' });
+    expect(inspect(error)).not.toContain('PRIVATE KEY');
+    return;
+  }
+  throw new Error('it was accepted');
+});

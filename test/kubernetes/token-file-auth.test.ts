@@ -1,0 +1,97 @@
+import { rmSync } from 'node:fs';
+
+import { AuthenticationV1Api, KubeConfig } from '@kubernetes/client-node';
+import { TokenFile } from 'resilient-watcher';
+import { tokenRequestClient, withTokenFile, type TokenFileAuth } from 'resilient-watcher/kubernetes';
+import { FakeClock } from 'resilient-watcher/testing';
+import { expect, onTestFinished, test } from 'vitest';
+
+import { clusterStage } from '../support/cluster-stage.js';
+import { ScriptedWatchers } from '../support/scripted-watcher.js';
+
+const BUILDER = 'system:serviceaccount:ci:builder';
+
+async function authStage(): Promise<
+  Awaited<ReturnType<typeof clusterStage>> & {
+    readonly clock: FakeClock;
+    readonly auth: TokenFileAuth;
+    readonly kubeConfig: KubeConfig;
+    readonly whoAmI: () => Promise<unknown>;
+  }
+> {
+  const clock = new FakeClock(Date.now());
+  const stage = await clusterStage();
+  const kubeConfig = stage.inPod();
+  // Nobody tells of a change: what is seen, is seen by reading.
+  const { factory } = new ScriptedWatchers(undefined);
+  const auth = withTokenFile(kubeConfig, { clock, watcherFactory: factory });
+  onTestFinished(() => auth.close());
+  const api = kubeConfig.makeApiClient(AuthenticationV1Api);
+  const whoAmI = (): Promise<unknown> =>
+    api.createSelfSubjectReview({ body: {} }).then(
+      ({ status }) => status?.userInfo?.username,
+      (error: unknown) => (error as { code: unknown }).code,
+    );
+  return { ...stage, clock, auth, kubeConfig, whoAmI };
+}
+
+test('a token with a line break is sent without, and one that cannot be read any more is kept', async () => {
+  const { tokenFile, clock, whoAmI } = await authStage();
+  expect(await whoAmI()).toBe(BUILDER);
+  rmSync(tokenFile);
+  await clock.advance(61_000);
+  expect(await whoAmI()).toBe(BUILDER);
+});
+
+test('after a 401 the file is read again, so that only one request is lost', async () => {
+  const { server, project, whoAmI } = await authStage();
+  expect(await whoAmI()).toBe(BUILDER);
+  await server.rotateSigningKey();
+  await project();
+  expect(await whoAmI()).toBe(401);
+  expect(await whoAmI()).toBe(BUILDER);
+});
+
+test('a clock set back by days does not keep the file from being read', async () => {
+  const { server, project, clock, whoAmI, auth } = await authStage();
+  expect(await whoAmI()).toBe(BUILDER);
+  clock.jump(-3 * 24 * 3_600_000);
+  await server.rotateSigningKey();
+  const token = await project();
+  await clock.advance(60_000);
+  expect((await auth.file.get()).value).toBe(token);
+  expect(await whoAmI()).toBe(BUILDER);
+});
+
+test('the copies that a TokenRequest client makes of the kubeconfig authenticate in the same way', async () => {
+  const { kubeConfig, server } = await authStage();
+  const client = tokenRequestClient({ namespace: 'ci', serviceAccount: 'builder', kubeConfig });
+  const signal = new AbortController().signal;
+  await client.requestToken({ audiences: [], expirationSeconds: 600 }, { signal });
+  expect(server.requests).toMatchObject([{ subject: BUILDER, status: 201 }]);
+});
+
+test('without a token nothing is sent', async () => {
+  const { server, inPod, tokenFile } = await clusterStage();
+  rmSync(tokenFile);
+  const kubeConfig = inPod();
+  const auth = withTokenFile(kubeConfig);
+  onTestFinished(() => auth.close());
+  const api = kubeConfig.makeApiClient(AuthenticationV1Api);
+  await expect(api.createSelfSubjectReview({ body: {} })).rejects.toMatchObject({
+    code: 'ERR_TOKEN_UNAVAILABLE',
+  });
+  expect(server.requests).toEqual([]);
+});
+
+test('a kubeconfig without a user, or a user without a file, is refused', async () => {
+  expect(() => withTokenFile(new KubeConfig())).toThrow('has no current user');
+  const { kubeconfigFile, tokenFile } = await clusterStage();
+  const kubeConfig = new KubeConfig();
+  kubeConfig.loadFromFile(kubeconfigFile('t'));
+  expect(() => withTokenFile(kubeConfig)).toThrow('give one as option "path"');
+  const auth = withTokenFile(kubeConfig, { path: tokenFile });
+  onTestFinished(() => auth.close());
+  expect(auth.file).toBeInstanceOf(TokenFile);
+  expect(kubeConfig.getCurrentUser()).toEqual({ name: 'local' });
+});

@@ -1,0 +1,226 @@
+import { rmSync, writeFileSync } from 'node:fs';
+import { inspect } from 'node:util';
+
+import { CoreV1Api } from '@kubernetes/client-node';
+import { decodeJwt } from 'jose';
+import { TokenError, TokenRefresher, type TokenAnswer } from 'resilient-watcher';
+import { tokenRequestClient, type TokenRequestClientOptions } from 'resilient-watcher/kubernetes';
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+
+import { clusterStage, type ClusterStage } from '../support/cluster-stage.js';
+
+const builder = { namespace: 'ci', serviceAccount: 'builder' };
+const never = new AbortController().signal;
+
+function ask(options: Partial<TokenRequestClientOptions>, signal = never): Promise<TokenAnswer> {
+  const client = tokenRequestClient({ ...builder, ...options });
+  return client.requestToken({ audiences: [], expirationSeconds: 3_600 }, { signal });
+}
+
+async function failure(asking: Promise<unknown>): Promise<TokenError> {
+  const error = await asking.then(
+    () => new Error('it was answered'),
+    (reason: unknown) => reason,
+  );
+  expect(error).toBeInstanceOf(TokenError);
+  expect(inspect(error, { depth: Infinity })).not.toContain('eyJ');
+  return error as TokenError;
+}
+
+/** Both lines of client-node; the second one's sources for the first as well. */
+describe.each([['@kubernetes/client-node'], ['client-node-1']])('with %s', (module) => {
+  beforeEach(() => {
+    vi.doMock('@kubernetes/client-node', () => import(module));
+    onTestFinished(() => {
+      vi.doUnmock('@kubernetes/client-node');
+    });
+  });
+
+  test('asks for the token that is wanted, as whom the pod is', async () => {
+    const { server, inPod } = await clusterStage();
+    server.addServiceAccount('ci', 'deployer');
+    const boundObjectRef = { kind: 'Pod', apiVersion: 'v1', name: 'p', uid: 'u' };
+    const client = tokenRequestClient({
+      namespace: 'ci',
+      serviceAccount: 'deployer',
+      kubeConfig: inPod(),
+      boundObjectRef,
+    });
+    const answer = await client.requestToken(
+      { audiences: ['vault'], expirationSeconds: 600 },
+      { signal: never },
+    );
+    const claims = decodeJwt(answer.token);
+    expect(claims).toMatchObject({
+      sub: 'system:serviceaccount:ci:deployer',
+      aud: ['vault'],
+      'kubernetes.io': { pod: { name: 'p', uid: 'u' } },
+    });
+    expect(answer.expirationTimestamp).toEqual(new Date((claims.exp ?? 0) * 1000));
+    expect(server.requests).toMatchObject([{ subject: 'system:serviceaccount:ci:builder', status: 201 }]);
+  });
+
+  test('reads the token and the CA of the pod anew for each request', async () => {
+    const { server, inPod, project } = await clusterStage();
+    const client = tokenRequestClient({ ...builder, kubeConfig: inPod() });
+    const again = (): Promise<TokenAnswer> =>
+      client.requestToken({ audiences: [], expirationSeconds: 600 }, { signal: never });
+    await again();
+    await server.rotateSigningKey();
+    expect((await failure(again())).code).toBe('ERR_TOKEN_UNAUTHORIZED');
+    await project();
+    await again();
+    await server.rotateCertificates();
+    expect((await failure(again())).code).toBe('ERR_TOKEN_NETWORK');
+    await project();
+    await again();
+  });
+
+  test('reads a kubeconfig file anew for each request, even one that its own tokens are written to', async () => {
+    const { server, kubeconfigFile } = await clusterStage();
+    const { token } = await server.mint('ci', 'builder');
+    const client = tokenRequestClient({ ...builder, kubeConfig: kubeconfigFile(token) });
+    await client.requestToken({ audiences: [], expirationSeconds: 600 }, { signal: never });
+    await server.rotateSigningKey();
+    kubeconfigFile((await server.mint('ci', 'builder')).token);
+    await client.requestToken({ audiences: [], expirationSeconds: 600 }, { signal: never });
+  });
+
+  test.each<[string, (stage: ClusterStage) => unknown, Record<string, unknown>]>([
+    [
+      'credentials that are not taken',
+      ({ server }) => server.rotateSigningKey(),
+      { code: 'ERR_TOKEN_UNAUTHORIZED', message: expect.stringContaining('ci/builder (401)') as string },
+    ],
+    [
+      'RBAC',
+      ({ server }) => server.forbid('ci', 'builder'),
+      {
+        code: 'ERR_TOKEN_FORBIDDEN',
+        message: expect.stringMatching(/cannot create.*grant "create"/) as string,
+      },
+    ],
+    [
+      'no such ServiceAccount',
+      ({ server }) => server.deleteServiceAccount('ci', 'builder'),
+      { code: 'ERR_TOKEN_NOT_FOUND', message: expect.stringContaining('"builder" not found') as string },
+    ],
+    [
+      'a server without the API',
+      ({ server }) => (server.hasTokenRequest = false),
+      { code: 'ERR_TOKEN_UNSUPPORTED' },
+    ],
+    [
+      'too many requests',
+      ({ server }) => server.script({ kind: 'throttled', retryAfterSeconds: 7 }),
+      { code: 'ERR_TOKEN_THROTTLED', retryAfterMs: 7_000 },
+    ],
+    [
+      'a request that is refused',
+      ({ server }) => server.script({ kind: 'status', status: 422, message: 'spec is invalid' }),
+      { code: 'ERR_TOKEN_INVALID', message: expect.stringContaining('spec is invalid') as string },
+    ],
+    [
+      'an outage behind a load balancer',
+      ({ server }) => server.script({ kind: 'unavailable' }),
+      { code: 'ERR_TOKEN_REQUEST', retryAfterMs: undefined },
+    ],
+    [
+      'a gateway that waited in vain',
+      ({ server }) => server.script({ kind: 'status', status: 504, message: 'timeout' }),
+      { code: 'ERR_TOKEN_TIMEOUT' },
+    ],
+    [
+      'an outage',
+      ({ server }) => server.refuse(),
+      { code: 'ERR_TOKEN_NETWORK', message: expect.stringContaining('ECONNREFUSED') as string },
+    ],
+    ['a dropped connection', ({ server }) => server.script({ kind: 'reset' }), { code: 'ERR_TOKEN_NETWORK' }],
+  ])('%s is told from other failures', async (_, arrange, expected) => {
+    const stage = await clusterStage();
+    await arrange(stage);
+    expect(await failure(ask({ kubeConfig: stage.inPod() }))).toMatchObject(expected);
+  });
+
+  test('a request that is stuck ends with its signal, and with its reason', async () => {
+    const { server, inPod } = await clusterStage();
+    server.script({ kind: 'stuck' });
+    const controller = new AbortController();
+    const asking = ask({ kubeConfig: inPod() }, controller.signal);
+    await expect.poll(() => server.requests.length).toBe(1);
+    const reason = new Error('enough');
+    controller.abort(reason);
+    await expect(asking).rejects.toBe(reason);
+  });
+});
+
+test('asks through a client that is given', async () => {
+  const { server, inPod } = await clusterStage();
+  await ask({ api: inPod().makeApiClient(CoreV1Api) });
+  server.script({ kind: 'throttled', retryAfterSeconds: 1 });
+  const error = await failure(ask({ api: inPod().makeApiClient(CoreV1Api) }));
+  expect(error.code).toBe('ERR_TOKEN_THROTTLED');
+});
+
+test.each<[string, (stage: ClusterStage) => Partial<TokenRequestClientOptions>, string]>([
+  ['a missing kubeconfig', ({ directory }) => ({ kubeConfig: `${directory}/none` }), 'ERR_KUBECONFIG'],
+  ['a kubeconfig that is a token', (stage) => ({ kubeConfig: stage.tokenFile }), 'ERR_KUBECONFIG'],
+  ['a kubeconfig that is a directory', ({ directory }) => ({ kubeConfig: directory }), 'ERR_KUBECONFIG'],
+  ['no pod', () => ({}), 'ERR_KUBECONFIG'],
+  [
+    'a kubeconfig that is empty',
+    ({ directory }) => {
+      writeFileSync(`${directory}/empty`, '');
+      return { kubeConfig: `${directory}/empty` };
+    },
+    'ERR_KUBECONFIG',
+  ],
+  [
+    'a CA that is missing',
+    ({ inPod }) => {
+      const kubeConfig = inPod();
+      kubeConfig.clusters = kubeConfig.clusters.map((cluster) => ({ ...cluster, caFile: '/nowhere/ca.crt' }));
+      return { kubeConfig };
+    },
+    'ERR_KUBECONFIG_CA',
+  ],
+  [
+    'a CA that is none',
+    ({ inPod, tokenFile }) => {
+      const kubeConfig = inPod();
+      kubeConfig.clusters = kubeConfig.clusters.map((cluster) => ({ ...cluster, caFile: tokenFile }));
+      return { kubeConfig };
+    },
+    'ERR_KUBECONFIG_CA',
+  ],
+])('%s is named in what the refresher tells', async (_, arrange, code) => {
+  const stage = await clusterStage();
+  const client = tokenRequestClient({ ...builder, ...arrange(stage) });
+  const refresher = new TokenRefresher({ client, tokenFile: false });
+  onTestFinished(() => refresher.close());
+  const errors: TokenError[] = [];
+  refresher.on('retry', ({ error }) => void errors.push(error));
+  await refresher.start();
+  expect(errors).toMatchObject([{ cause: { code } }]);
+  expect(inspect(errors, { depth: Infinity })).not.toContain('eyJ');
+  expect(stage.server.requests).toEqual([]);
+});
+
+test('a token file that is gone is a token error, and nothing is asked for without credentials', async () => {
+  const { server, inPod, tokenFile } = await clusterStage();
+  rmSync(tokenFile);
+  expect(await failure(ask({ kubeConfig: inPod() }))).toMatchObject({ code: 'ERR_TOKEN_FILE' });
+  expect(server.requests).toEqual([]);
+});
+
+test.each<[string, Record<string, unknown>, string]>([
+  ['no namespace', { namespace: undefined }, 'option "namespace" must be a name'],
+  ['no account', { serviceAccount: '' }, 'option "serviceAccount" must be a name'],
+  ['a number for a kubeconfig', { kubeConfig: 1 }, 'option "kubeConfig" must be a path or a KubeConfig'],
+  ['an API of another kind', { api: {} }, 'option "api" must be a CoreV1Api'],
+  ['a bound object without a name', { boundObjectRef: { kind: 'Pod' } }, 'option "boundObjectRef"'],
+])('%s is refused by name', (_, options, reason) => {
+  const make = (): unknown => tokenRequestClient({ ...builder, ...options });
+  expect(make).toThrow(TypeError);
+  expect(make).toThrow(reason);
+});

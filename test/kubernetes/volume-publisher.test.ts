@@ -1,0 +1,297 @@
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { inspect } from 'node:util';
+
+import { ServiceAccountToken } from 'resilient-watcher';
+import {
+  parseServiceAccountTokens,
+  ServiceAccountTokens,
+  VolumePublisher,
+  type VolumePublisherOptions,
+} from 'resilient-watcher/kubernetes';
+import { FakeClock, mintTestToken } from 'resilient-watcher/testing';
+import { expect, onTestFinished, test } from 'vitest';
+
+import { temporaryDirectory } from '../support/temporary-directory.js';
+
+const MINUTE = 60_000;
+
+function tokensOf(text: string, expiresAt = Infinity): ServiceAccountTokens {
+  const dates = { issuedAt: 0, notBefore: 0, expiresAt, notAfter: expiresAt };
+  return new ServiceAccountTokens(new Map([['vault', new ServiceAccountToken(text, dates)]]));
+}
+
+/** A target directory, and a producer that counts. */
+function publisherStage(options: VolumePublisherOptions = {}) {
+  const clock = new FakeClock();
+  const publisher = new VolumePublisher({ clock, ...options });
+  onTestFinished(() => publisher.close());
+  const target = join(temporaryDirectory(), 'mount');
+  mkdirSync(target);
+  const failures: unknown[] = [];
+  publisher.on('failed', (event) => void failures.push(event));
+  const stage = {
+    clock,
+    publisher,
+    target,
+    failures,
+    produced: 0,
+    /** What the provider has; an error: it fails. */
+    secret: 'one' as string | Error,
+    expiresAt: undefined as number | undefined,
+    publish: (tokens?: ServiceAccountTokens, by = publisher) =>
+      by.publish(
+        'volume-1',
+        target,
+        () => {
+          stage.produced += 1;
+          if (stage.secret instanceof Error) throw stage.secret;
+          return { files: { password: stage.secret, user: 'me' }, expiresAt: stage.expiresAt };
+        },
+        { tokens },
+      ),
+    read: () => readFileSync(join(target, 'password'), 'utf8'),
+  };
+  return stage;
+}
+
+test('contents change behind ..data only: the directory is never replaced', async () => {
+  const stage = publisherStage();
+  const { ino } = statSync(stage.target);
+  expect(await stage.publish(tokensOf('a'))).toMatchObject({ outcome: 'published', error: undefined });
+  expect(stage.read()).toBe('one');
+  stage.secret = 'two';
+  const { revision } = await stage.publish(tokensOf('b'));
+  expect(stage.read()).toBe('two');
+  expect(readlinkSync(join(stage.target, '..data'))).toBe(revision);
+  expect(statSync(stage.target).ino).toBe(ino);
+});
+
+test.each<[string, (stage: ReturnType<typeof publisherStage>) => unknown, 'skipped' | 'unchanged']>([
+  ['nothing changed', () => undefined, 'skipped'],
+  ['just under two minutes passed', ({ clock }) => clock.advance(2 * MINUTE - 1), 'skipped'],
+  ['two minutes passed', ({ clock }) => clock.advance(2 * MINUTE), 'unchanged'],
+  [
+    'two minutes passed while the clock was set back',
+    async ({ clock }) => {
+      clock.jump(-24 * 60 * MINUTE);
+      await clock.advance(2 * MINUTE);
+    },
+    'unchanged',
+  ],
+  ['the clock passed the end of the contents', ({ clock }) => clock.jump(60 * MINUTE), 'unchanged'],
+])('when %s, a republish does what is needed', async (_, meanwhile, outcome) => {
+  const stage = publisherStage();
+  stage.expiresAt = stage.clock.now() + 30 * MINUTE;
+  const { revision } = await stage.publish(tokensOf('a'));
+  await meanwhile(stage);
+  expect(await stage.publish(tokensOf('a'))).toEqual({ outcome, revision, error: undefined });
+  expect(stage.produced).toBe(outcome === 'skipped' ? 1 : 2);
+});
+
+test('other tokens, and contents that somebody took away, are produced anew', async () => {
+  const stage = publisherStage();
+  await stage.publish(tokensOf('a'));
+  expect((await stage.publish(tokensOf('b'))).outcome).toBe('unchanged');
+  rmSync(join(stage.target, '..data'));
+  expect((await stage.publish(tokensOf('b'))).outcome).toBe('published');
+  expect(stage.read()).toBe('one');
+});
+
+test('a producer that fails leaves the last good contents, and is reported without its secrets', async () => {
+  const stage = publisherStage();
+  await stage.publish(tokensOf('a'));
+  stage.secret = new Error(`403 for ${mintTestToken()}`);
+  const result = await stage.publish(tokensOf('b'));
+  expect(result).toMatchObject({ outcome: 'kept', error: { code: 'ERR_CSI_PRODUCE' } });
+  expect(result.error?.message).toBe('Cannot produce the volume "volume-1": 403 for [token]');
+  expect(inspect([result, stage.failures], { depth: Infinity })).not.toContain('eyJ');
+  expect(stage.failures).toMatchObject([{ volumeId: 'volume-1', targetPath: stage.target, kept: true }]);
+  expect(stage.read()).toBe('one');
+  stage.secret = 'two';
+  expect((await stage.publish(tokensOf('b'))).outcome).toBe('published');
+});
+
+test('tokens that cannot be read are a failure like that of a producer', async () => {
+  const stage = publisherStage();
+  await stage.publish(tokensOf('a'));
+  const tokens = (): ServiceAccountTokens =>
+    parseServiceAccountTokens({ secrets: { 'csi.storage.k8s.io/serviceAccount.tokens': '{' } });
+  const result = await stage.publisher.publish('volume-1', stage.target, () => expect.unreachable(), {
+    tokens,
+  });
+  expect(result).toMatchObject({ outcome: 'kept', error: { code: 'ERR_CSI_TOKENS' } });
+  expect(stage.read()).toBe('one');
+});
+
+test('a driver that was restarted keeps what the one before it published', async () => {
+  const stage = publisherStage();
+  await stage.publish(tokensOf('a'));
+  await stage.publisher.close();
+  const restarted = new VolumePublisher();
+  onTestFinished(() => restarted.close());
+  stage.secret = new Error('no provider');
+  expect((await stage.publish(tokensOf('a'), restarted)).outcome).toBe('kept');
+  expect(stage.read()).toBe('one');
+});
+
+test('without older contents a failure rejects, and nothing is written', async () => {
+  const stage = publisherStage();
+  stage.secret = new Error('no provider');
+  await expect(stage.publish()).rejects.toMatchObject({ code: 'ERR_CSI_PRODUCE' });
+  expect(stage.failures).toMatchObject([{ kept: false }]);
+  expect(readdirSync(stage.target)).toEqual([]);
+});
+
+test.each<[string, unknown]>([
+  ['a key out of the volume', { files: { '../x': 'y' } }],
+  ['a value that is none', { files: { x: 1 } }],
+  ['nothing', undefined],
+  ['no files', {}],
+])('a producer that gives %s has failed', async (_, given) => {
+  const { publisher, target } = publisherStage();
+  const publishing = publisher.publish('v', target, () => given as never);
+  await expect(publishing).rejects.toMatchObject({ code: 'ERR_CSI_PRODUCE' });
+});
+
+test('a producer that hangs is given up, told so, and does not hold up the next call', async () => {
+  const { publisher, target, clock } = publisherStage();
+  let told: AbortSignal | undefined;
+  const hanging = publisher.publish('v', target, ({ signal }) => {
+    told = signal;
+    return new Promise(() => {});
+  });
+  const outcome = expect(hanging).rejects.toThrow('it took over 90000 ms');
+  const next = publisher.publish('v', target, () => ({ files: { a: 'b' } }));
+  await expect.poll(() => told).toBeDefined();
+  await clock.advance(90_000);
+  await outcome;
+  expect(told?.aborted).toBe(true);
+  expect((await next).outcome).toBe('published');
+});
+
+test('calls for one target run one after another, those for two do not wait', async () => {
+  const { publisher, target } = publisherStage();
+  const other = join(temporaryDirectory(), 'mount');
+  mkdirSync(other);
+  const log: string[] = [];
+  const { promise, resolve } = withResolvers();
+  const first = publisher.publish('v', target, async () => {
+    log.push('first begins');
+    await promise;
+    log.push('first ends');
+    return { files: { a: '1' } };
+  });
+  const second = publisher.publish('v', target, () => (log.push('second'), { files: { a: '2' } }), {
+    tokens: tokensOf('b'),
+  });
+  await publisher.publish('w', other, () => ({ files: { a: '1' } }));
+  resolve();
+  await Promise.all([first, second]);
+  expect(log).toEqual(['first begins', 'first ends', 'second']);
+  expect(readFileSync(join(target, 'a'), 'utf8')).toBe('2');
+});
+
+test.each([['before it begins'], ['while it runs']])('unpublish stops a producer %s', async (when) => {
+  const { publisher, target } = publisherStage();
+  let running = false;
+  const hanging = publisher.publish('v', target, () => {
+    running = true;
+    return new Promise(() => {});
+  });
+  const outcome = expect(hanging).rejects.toMatchObject({ code: 'ERR_CLOSED' });
+  if (when === 'while it runs') await expect.poll(() => running).toBe(true);
+  await publisher.unpublish('v', target);
+  await outcome;
+  expect(readdirSync(target)).toEqual([]);
+});
+
+test('unpublish takes the contents away, and may be called again and again', async () => {
+  const stage = publisherStage();
+  await stage.publish();
+  await stage.publisher.unpublish('volume-1', stage.target);
+  expect(readdirSync(stage.target)).toEqual([]);
+  await stage.publisher.unpublish('volume-1', stage.target);
+  rmSync(stage.target, { recursive: true });
+  await stage.publisher.unpublish('volume-1', stage.target);
+  mkdirSync(stage.target);
+  expect((await stage.publish()).outcome).toBe('published');
+});
+
+test.each<[string, (directory: string) => string, string]>([
+  ['relative', () => 'mount', 'is not an absolute path'],
+  ['empty', () => '', 'is not an absolute path'],
+  ['missing', (directory) => join(directory, 'none'), 'does not exist'],
+  ['unclean', (directory) => `${directory}/a/../mount`, 'is not a clean path'],
+  [
+    'a file',
+    (directory) => (writeFileSync(join(directory, 'f'), ''), join(directory, 'f')),
+    'is not a directory',
+  ],
+  [
+    'a link to elsewhere',
+    (directory) => (symlinkSync('/etc', join(directory, 'l')), join(directory, 'l')),
+    'is a symbolic link',
+  ],
+])('a target that is %s is refused before anything is produced', async (_, make, reason) => {
+  const { publisher } = publisherStage();
+  const path = make(temporaryDirectory());
+  const publishing = publisher.publish('v', path, () => expect.unreachable());
+  await expect(publishing).rejects.toMatchObject({
+    code: 'ERR_CSI_TARGET',
+    message: expect.stringContaining(reason) as string,
+  });
+});
+
+test('a target is made and removed by hooks, which are not called for a path that is refused', async () => {
+  const calls: string[] = [];
+  const { publisher, target } = publisherStage({
+    prepareTarget: (path) => {
+      calls.push(`prepare ${path}`);
+      mkdirSync(path, { recursive: true });
+    },
+    removeTarget: (path) => {
+      calls.push(`remove ${path}`);
+      rmdirSync(path);
+    },
+  });
+  const made = join(target, 'sub');
+  await publisher.publish('v', made, () => ({ files: { a: 'b' } }));
+  await expect(publisher.publish('v', 'relative', () => expect.unreachable())).rejects.toThrow();
+  await publisher.unpublish('v', made);
+  await publisher.unpublish('v', made);
+  expect(calls).toEqual([`prepare ${made}`, `remove ${made}`]);
+  expect(existsSync(made)).toBe(false);
+});
+
+test('a target of another volume is refused', async () => {
+  const stage = publisherStage();
+  await stage.publish();
+  const publishing = stage.publisher.publish('volume-2', stage.target, () => expect.unreachable());
+  await expect(publishing).rejects.toThrow('is in use by the volume "volume-1"');
+});
+
+test('after its end nothing is published, and what was stays', async () => {
+  const stage = publisherStage();
+  await stage.publish();
+  await stage.publisher.close();
+  await expect(stage.publish()).rejects.toMatchObject({ code: 'ERR_CLOSED' });
+  expect(stage.read()).toBe('one');
+});
+
+function withResolvers(): { readonly promise: Promise<void>; readonly resolve: () => void } {
+  let resolve = (): void => {};
+  const promise = new Promise<void>((settle) => (resolve = settle));
+  return { promise, resolve };
+}
