@@ -26,6 +26,10 @@ function mount(...args: string[]): { unmount(): void } {
   return { unmount };
 }
 
+/** Its old revisions stay, so that of a swap the volume's own directory tells, and nothing else. */
+const volumeAt = (directory: string, swap?: 'rename' | 'remove'): KubeletVolume =>
+  new KubeletVolume(directory, { swap, keepOldRevisions: true });
+
 const tmpfs = (directory: string): ReturnType<typeof mount> => mount('-t', 'tmpfs', 'tmpfs', directory);
 const bind = (source: string, target: string): ReturnType<typeof mount> => mount('--bind', source, target);
 
@@ -34,7 +38,7 @@ inMountNamespace(import.meta.url, () => {
     test('a tmpfs', async () => {
       const clock = new FakeClock();
       const scene = openScene('fs');
-      const volume = new KubeletVolume(join(scene.root, 'volume'));
+      const volume = volumeAt(join(scene.root, 'volume'));
       volume.publish({ key: 'below 1' });
       await scene.watch(volume.path('key'), { clock, resyncIntervalMs: 5_000 });
       await scene.reports('below 1');
@@ -58,7 +62,7 @@ inMountNamespace(import.meta.url, () => {
     test('an empty tmpfs: the key is missing until it is gone', async () => {
       const clock = new FakeClock();
       const scene = openScene('fs');
-      const volume = new KubeletVolume(join(scene.root, 'volume'));
+      const volume = volumeAt(join(scene.root, 'volume'));
       volume.publish({ key: 'below' });
       // The file that comes back is the old one, as after a write in place.
       const patience = { missingGraceMs: 500, settleMs: 0 };
@@ -76,8 +80,8 @@ inMountNamespace(import.meta.url, () => {
     test('a bind mount of another volume', async () => {
       const clock = new FakeClock();
       const scene = openScene('fs');
-      const below = new KubeletVolume(join(scene.root, 'volume'));
-      const above = new KubeletVolume(join(scene.root, 'other'));
+      const below = volumeAt(join(scene.root, 'volume'));
+      const above = volumeAt(join(scene.root, 'other'));
       below.publish({ key: 'below 1' });
       above.publish({ key: 'above 1' });
       await scene.watch(below.path('key'), { clock, resyncIntervalMs: 5_000 });
@@ -103,7 +107,7 @@ inMountNamespace(import.meta.url, () => {
     async (swap) => {
       const clock = new FakeClock();
       const scene = openScene('fs');
-      const volume = new KubeletVolume(join(scene.root, 'volume'), { swap });
+      const volume = volumeAt(join(scene.root, 'volume'), swap);
       mkdirSync(volume.directory);
       tmpfs(volume.directory);
       volume.publish({ key: 'v1' });
