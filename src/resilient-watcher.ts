@@ -118,7 +118,7 @@ export class ResilientWatcher
       trouble: (error) => this.#fail(error),
       lookAgain: (cause) => this.#hint(cause),
     });
-    const backends = backendsFor(settings.backend, settings.clock, settings.pollIntervalMs);
+    const backends = backendsFor(settings.backend, settings);
     this.#connection = new BackendConnection(
       { ...settings, backends },
       {

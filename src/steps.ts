@@ -27,14 +27,21 @@ export function* call<K extends keyof FileSystemCalls>(
   return (yield [name, ...args] as unknown as Call) as ReturnType<FileSystemCalls[K]>;
 }
 
-/** Runs the steps now, each call blocking. */
-export function runSync<T>(steps: Steps<T>, calls: FileSystemCalls): T {
+/** Makes one call, blocking. */
+export function makeCall([name, ...args]: Call, calls: FileSystemCalls): unknown {
+  return (calls[name] as (...args: unknown[]) => unknown)(...args);
+}
+
+/**
+ * Runs the steps now, each call blocking.
+ * @param ask makes the calls; it may know the answer already.
+ */
+export function runSync<T>(steps: Steps<T>, calls: FileSystemCalls, ask = makeCall): T {
   let next = steps.next();
   while (!next.done) {
-    const [name, ...args] = next.value;
     let answer: unknown;
     try {
-      answer = (calls[name] as (...args: unknown[]) => unknown)(...args);
+      answer = ask(next.value, calls);
     } catch (error) {
       next = steps.throw(error);
       continue;

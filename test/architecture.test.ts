@@ -10,12 +10,15 @@ const src = fileURLToPath(new URL('../src', import.meta.url));
 const layers = [
   ['ports.ts', 'errors.ts'],
   ['steps.ts', 'options.ts', 'backoff.ts', 'sleep.ts', 'lifecycle.ts', 'backend-failure.ts'],
-  ['link-chain.ts', 'mount-table.ts', 'backends/'],
+  ['link-chain.ts', 'mount-table.ts', 'backends/inotify-probe.ts'],
+  ['backends/parcel-watch.ts'],
+  ['backends/'],
   ['locality.ts', 'snapshot.ts'],
   [
     'resilient-watcher/watcher-options.ts',
     'resilient-watcher/watcher-status.ts',
     'resilient-watcher/latest.ts',
+    'resilient-watcher/shared-turn.ts',
   ],
   ['resilient-watcher/backend-choice.ts', 'resilient-watcher/look-loop.ts', 'resilient-watcher/observer.ts'],
   ['resilient-watcher/connection.ts', 'resilient-watcher/patience.ts'],

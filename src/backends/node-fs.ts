@@ -24,6 +24,8 @@ interface Subscriber {
 class DirectoryWatch {
   readonly #path: string;
   readonly #subscribers = new Map<object, Subscriber>();
+  /** How many of them keep the process alive. */
+  #persistent = 0;
   #native: FSWatcher | undefined;
   #identity: string | undefined;
 
@@ -48,6 +50,7 @@ class DirectoryWatch {
     const replaced = this.#native;
     this.#native = native;
     this.#identity = identity;
+    if (this.#persistent > 0) native.ref();
     replaced?.close();
     // The others looked at what the old watch covered.
     if (replaced) this.#hintAll();
@@ -55,14 +58,14 @@ class DirectoryWatch {
   }
 
   subscribe(key: object, subscriber: Subscriber): void {
+    if (!this.#subscribers.has(key)) this.#count(subscriber, 1);
     this.#subscribers.set(key, subscriber);
-    this.#updateRef();
   }
 
   unsubscribe(key: object): void {
+    this.#count(this.#subscribers.get(key), -1);
     this.#subscribers.delete(key);
     if (this.idle) this.close();
-    else this.#updateRef();
   }
 
   close(): void {
@@ -79,7 +82,7 @@ class DirectoryWatch {
       this.#hintAll();
       return;
     }
-    for (const { sink, entries } of [...this.#subscribers.values()]) {
+    for (const { sink, entries } of this.#subscribers.values()) {
       if (!entries || entries.has(entry)) sink.hint(type === 'change' ? entry : undefined);
     }
   }
@@ -94,9 +97,10 @@ class DirectoryWatch {
     for (const { sink } of [...this.#subscribers.values()]) sink.down(failure);
   }
 
-  #updateRef(): void {
-    const persistent = [...this.#subscribers.values()].some((subscriber) => subscriber.persistent);
-    if (persistent) this.#native?.ref();
+  #count(subscriber: Subscriber | undefined, by: 1 | -1): void {
+    if (!subscriber?.persistent) return;
+    this.#persistent += by;
+    if (this.#persistent > 0) this.#native?.ref();
     else this.#native?.unref();
   }
 }

@@ -212,8 +212,10 @@ export class BackendConnection {
         await this.#subscribeTo(backend);
         return;
       } catch (error) {
-        first ??= backendFailure(backend.name, path, error);
-        if (this.#scope.ended) break;
+        const failure = backendFailure(backend.name, path, error);
+        first ??= failure;
+        // A limit of the kernel is the same for the next one.
+        if (this.#scope.ended || failure.sysctl !== undefined) break;
       }
     }
     if (first) throw first;

@@ -1,4 +1,5 @@
 import type { Scope } from '../lifecycle.js';
+import { sharedTurn } from './shared-turn.js';
 
 /**
  * Turns wishes to look into looks: one at a time. All wishes of one turn of the event loop make one look, and
@@ -15,7 +16,7 @@ export class LookLoop {
   readonly #scope: Scope;
   readonly #waiters = new Set<{ readonly ready: () => boolean; readonly resolve: () => void }>();
   #cause: string | undefined;
-  #turn: NodeJS.Immediate | undefined;
+  #cancelTurn: (() => void) | undefined;
   #looking = false;
   #begun = 0;
   #done = 0;
@@ -37,7 +38,7 @@ export class LookLoop {
     // What somebody told us goes before what only the backstop would have found.
     if (this.#cause === undefined || this.#cause === 'backstop') this.#cause = cause;
     // After what the kernel has to say in this turn, so that the six events of a swap make one look.
-    if (!this.#looking) this.#turn ??= setImmediate(() => void this.#next());
+    if (!this.#looking) this.#cancelTurn ??= sharedTurn.request(() => void this.#next());
   }
 
   /** Resolves when a look that began after this call has ended, or the scope has. */
@@ -54,14 +55,14 @@ export class LookLoop {
 
   /** Ends it, once the scope has ended: nothing waits any more. */
   close(): void {
-    clearImmediate(this.#turn);
+    this.#cancelTurn?.();
     this.#cause = undefined;
     this.#release();
   }
 
   async #next(): Promise<void> {
     const cause = this.#cause;
-    this.#turn = undefined;
+    this.#cancelTurn = undefined;
     this.#cause = undefined;
     if (cause === undefined) return;
     this.#looking = true;

@@ -3,6 +3,7 @@ import { Locality } from '../locality.js';
 import type { FileSystem } from '../ports.js';
 import { lookAtFile, type FileSighting, type Sighting } from '../snapshot.js';
 import { runAsync, runSync } from '../steps.js';
+import { sharedTurn } from './shared-turn.js';
 
 /**
  * A signature vouches for the content only if that was read at least this long after the signature was first
@@ -60,7 +61,8 @@ export class Observer {
     const { path, fs, maxContentBytes } = this.#options;
     const known = this.#last?.trusted ? this.#last.sighting : undefined;
     if (this.#sync) {
-      const seen = runSync(lookAtFile(path, maxContentBytes, known, this.#locality.local), this.#sync);
+      const look = lookAtFile(path, maxContentBytes, known, this.#locality.local);
+      const seen = runSync(look, this.#sync, sharedTurn.ask);
       if (seen.kind !== 'unfamiliar') return seen;
     }
     const seen = await runAsync(lookAtFile(path, maxContentBytes, known), fs);

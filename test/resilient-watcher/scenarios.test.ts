@@ -383,7 +383,7 @@ const onlyInFakeTime = new Set([
   'a file that is unlinked and written again is never reported in part',
 ]);
 
-const kinds: SceneKind[] = ['scripted', 'poll', 'fs'];
+const kinds: SceneKind[] = ['scripted', 'poll', 'fs', 'parcel'];
 
 describe.each(kinds)('hints from %s', (kind) => {
   const realTime = kind === 'fs' || kind === 'parcel';

@@ -1,0 +1,190 @@
+/**
+ * A tour in some ten seconds: one watcher, and another process that does to its volume what happens to volumes.
+ *
+ *     npm run demo
+ */
+import { fork } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { styleText } from 'node:util';
+
+import { ResilientWatcher } from 'resilient-watcher';
+import { ScriptedBackend } from 'resilient-watcher/testing';
+
+/** Longer than anything here takes; what was not seen by then was missed. */
+const PATIENCE_MS = 4_000;
+/** Between two scenes, so that one can read along. */
+const PAUSE_MS = 350;
+
+const color = (style, text) => (process.stdout.isTTY ? styleText(style, text) : text);
+const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+const now = () => Number(process.hrtime.bigint()) / 1e6;
+
+// ------------------------------------------------------------------------------------------ the stage
+
+const root = mkdtempSync(join(tmpdir(), 'resilient-watcher-demo-'));
+const directory = join(root, 'policy');
+const path = join(directory, 'policy.yaml');
+const publisher = fork(fileURLToPath(new URL('demo-publisher.mjs', import.meta.url)));
+
+process.on('exit', () => {
+  publisher.kill('SIGKILL');
+  rmSync(root, { recursive: true, force: true });
+});
+for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(130));
+publisher.on('exit', () => process.exit(1));
+
+/** Has the other process do something; resolves to when that took effect, ms. */
+const ask = (command, parameters = {}) =>
+  new Promise((resolve) => {
+    publisher.once('message', resolve);
+    publisher.send({ command, directory, ...parameters });
+  });
+
+// ---------------------------------------------------------------------------------------- the audience
+
+const latencies = [];
+let broken = 0;
+
+function line(ok, ms, text) {
+  const mark = ok ? color('green', '✓') : color('red', '✗');
+  const time = ms === undefined ? ''.padStart(10) : `${ms.toFixed(ms < 10 ? 2 : 0)} ms`.padStart(10);
+  console.log(`  ${mark} ${color('bold', time)}  ${text}`);
+  if (!ok) broken += 1;
+}
+
+const scene = (title) => console.log(`\n${color('cyan', title)}`);
+
+/** Remembers what a watcher says, and when, until somebody asks. */
+function listenTo(watcher, events) {
+  const heard = [];
+  let wake = () => {};
+  for (const event of events) {
+    watcher.on(event, (detail) => {
+      heard.push({ event, detail, at: now() });
+      wake();
+    });
+  }
+  return {
+    /** The first thing heard that fits; what came before it is dropped. */
+    async expect(fits) {
+      const deadline = now() + PATIENCE_MS;
+      for (;;) {
+        const index = heard.findIndex(fits);
+        if (index >= 0) return heard.splice(0, index + 1).at(-1);
+        const remaining = deadline - now();
+        if (remaining <= 0) return undefined;
+        await Promise.race([new Promise((resolve) => (wake = resolve)), sleep(remaining)]);
+      }
+    },
+  };
+}
+
+const isPolicy = (policy) => (heard) =>
+  heard.event === 'change' && heard.detail.current.content?.toString() === `allow: ${policy}\n`;
+const isMissing = ({ event, detail }) => event === 'change' && detail.current.kind === 'missing';
+const is = (wanted) => (heard) => heard.event === wanted;
+
+/** Shows one publication and how soon it was heard of. */
+async function show(text, audience, policy, how) {
+  const at = await ask('publish', { policy, ...how });
+  const heard = await audience.expect(isPolicy(policy));
+  if (heard) latencies.push(heard.at - at);
+  line(heard !== undefined, heard && heard.at - at, text);
+}
+
+// ------------------------------------------------------------------------------------------- the play
+
+console.log(
+  color('bold', 'resilient-watcher: one file of a mounted volume, and everything that can happen to it'),
+);
+console.log(`Latency: from the moment the other process makes the new content visible to the listener here.`);
+
+await ask('publish', { policy: 'nobody' });
+const watcher = new ResilientWatcher(path);
+const audience = listenTo(watcher, ['change', 'revision', 'restart', 'degraded', 'recovered', 'error']);
+await watcher.start();
+const first = await audience.expect(isPolicy('nobody'));
+scene('A watcher starts');
+line(first !== undefined, undefined, `change: allow: nobody (${watcher.status().backend}, ${watcher.state})`);
+await sleep(PAUSE_MS);
+
+scene('Swaps by rename, as kubelet on Linux makes them');
+for (const policy of ['alice', 'bob', 'carol']) {
+  await show(`change: allow: ${policy}`, audience, policy);
+  await sleep(PAUSE_MS);
+}
+
+scene('A swap by remove, a gap, and a new link');
+await show('change: allow: dave, after a gap of 200 ms; the gap itself was not shown', audience, 'dave', {
+  swap: 'remove',
+  gapMs: 200,
+});
+await sleep(PAUSE_MS);
+
+scene('A new revision in which this file is the same');
+const before = watcher.status().changes;
+const revisedAt = await ask('publish', { policy: 'dave' });
+const revised = await audience.expect(is('revision'));
+await watcher.check();
+const silent = revised !== undefined && watcher.status().changes === before;
+line(silent, revised && revised.at - revisedAt, 'revision; no change, for there is none');
+await sleep(PAUSE_MS);
+
+scene('The directory is deleted, and made again');
+const removedAt = await ask('remove');
+const gone = await audience.expect(isMissing);
+line(gone !== undefined, gone && gone.at - removedAt, 'change: missing, once 500 ms of grace were over');
+await sleep(PAUSE_MS);
+await show('change: allow: frank, in a directory that did not exist', audience, 'frank');
+await sleep(PAUSE_MS);
+await show('change: allow: grace, and it listens on', audience, 'grace');
+await sleep(PAUSE_MS);
+
+scene('The backend is forced down, and stays down for a while');
+const backend = new ScriptedBackend('flaky');
+const frail = new ResilientWatcher(path, {
+  backend,
+  pollIntervalMs: 200,
+  resyncIntervalMs: 0,
+  maxRestartDelayMs: 300,
+});
+const witness = listenTo(frail, ['change', 'restart', 'degraded', 'recovered', 'error']);
+await frail.start();
+await witness.expect(isPolicy('grace'));
+const failedAt = now();
+backend.refuse(...Array.from({ length: 1_000 }, () => new Error('no inotify instance is left')));
+backend.fail(new Error('the native watcher died'));
+const restart = await witness.expect(is('restart'));
+line(restart !== undefined, restart && restart.at - failedAt, `restart: ${restart?.detail.cause.message}`);
+const degraded = await witness.expect(is('degraded'));
+line(degraded !== undefined, degraded && degraded.at - failedAt, 'degraded: polls every 200 ms meanwhile');
+await show('change: allow: heidi, found by polling', witness, 'heidi');
+const polled = latencies.pop();
+backend.accept();
+const recovered = await witness.expect(is('recovered'));
+line(
+  recovered !== undefined,
+  recovered && recovered.at - failedAt,
+  `recovered: ${frail.status().backend} is back`,
+);
+await frail.close();
+
+// ------------------------------------------------------------------------------------------ the summary
+
+await audience.expect(isPolicy('heidi'));
+const { changes, backstopChanges, restarts } = watcher.status();
+await watcher.close();
+latencies.sort((a, b) => a - b);
+const middle = latencies[latencies.length >> 1];
+console.log(
+  `\n${changes} changes, ${backstopChanges} of them found by the backstop only, ${restarts} restarts; ` +
+    `half of the swaps were told within ${middle?.toFixed(2)} ms` +
+    (polled === undefined ? '.' : `, by polling within ${polled.toFixed(0)} ms.`),
+);
+console.log(
+  broken === 0 ? color('green', 'Nothing was missed.') : color('red', `${broken} promises were not kept.`),
+);
+process.exit(broken === 0 ? 0 : 1);

@@ -1,0 +1,175 @@
+import { constants } from 'node:fs';
+import { sep } from 'node:path';
+
+import { backendFailure } from '../backend-failure.js';
+import { BackendError, errnoOf, hasMoved } from '../errors.js';
+import { nodeFileSystem } from '../ports.js';
+import type { FileSystem, HintSink, WatchBackend, WatchedDirectory, WatchSubscription } from '../ports.js';
+import { loadParcel, openParcelWatch, parcelName } from './parcel-watch.js';
+import type { ParcelListener, ParcelWatch } from './parcel-watch.js';
+
+/**
+ * Hints from `@parcel/watcher`: inotify on Linux, FSEvents on macOS, ReadDirectoryChangesW on Windows. Hints
+ * come at once after half a second of quiet, and 50 to 500 ms late while anything watched by the process is
+ * busy.
+ *
+ * The native module cannot let go of the event loop: with `persistent: false` too, an open subscription keeps
+ * the process alive until it is closed.
+ *
+ * `subscribe` throws {@link BackendError} `ERR_BACKEND_UNAVAILABLE` when the native module is missing, in a
+ * worker thread, and after it has died three times in this process. `aim` throws that too, and
+ * `ERR_BACKEND_INSTANCE_LIMIT` and `ERR_BACKEND_WATCH_LIMIT` when an inotify limit is reached.
+ */
+export class ParcelBackend implements WatchBackend {
+  readonly name = parcelName;
+  readonly #fs: FileSystem;
+
+  constructor(fs: FileSystem = nodeFileSystem) {
+    this.#fs = fs;
+  }
+
+  async subscribe(sink: HintSink): Promise<WatchSubscription> {
+    await loadParcel();
+    return new ParcelSubscription(sink, this.#fs);
+  }
+}
+
+class ParcelSubscription implements WatchSubscription {
+  readonly #sink: HintSink;
+  readonly #fs: FileSystem;
+  /** What is watched, by `keyOf`; `undefined` for an ancestor that may not be read. */
+  readonly #watches = new Map<string, ParcelWatch | undefined>();
+  readonly #listener: ParcelListener = {
+    changed: () => {
+      if (this.#state === 'open') this.#sink.hint();
+    },
+    died: (error) => {
+      if (this.#state !== 'open') return;
+      this.#state = 'down';
+      this.#sink.down(error);
+    },
+  };
+  #state: 'open' | 'down' | 'closed' = 'open';
+  #aiming: Promise<unknown> = Promise.resolve();
+
+  constructor(sink: HintSink, fs: FileSystem) {
+    this.#sink = sink;
+    this.#fs = fs;
+  }
+
+  aim(directories: readonly WatchedDirectory[]): boolean | Promise<boolean> {
+    const wanted = new Map(directories.map((directory) => [keyOf(directory), directory]));
+    const watched = [...wanted.keys()].every((key) => this.#isWatched(key));
+    if (watched && wanted.size === this.#watches.size) return false;
+    const aimed = this.#aiming.then(() => this.#aim(wanted));
+    this.#aiming = aimed.catch(() => undefined);
+    return aimed;
+  }
+
+  async close(): Promise<void> {
+    this.#state = 'closed';
+    await this.#aiming;
+    await this.#closeWhere(() => true);
+  }
+
+  async #aim(wanted: ReadonlyMap<string, WatchedDirectory>): Promise<boolean> {
+    // Closed first, for the same reason as a handle whose directory is gone (see parcel-watch.ts).
+    await this.#closeWhere((key) => !wanted.has(key) || !this.#isWatched(key));
+    let opened = false;
+    for (const [key, directory] of wanted) {
+      if (this.#isWatched(key)) continue;
+      if (this.#state !== 'open') break;
+      const watch = await this.#open(directory);
+      this.#watches.set(key, watch);
+      opened ||= watch !== undefined;
+    }
+    return opened;
+  }
+
+  #isWatched(key: string): boolean {
+    return this.#watches.has(key) && !this.#watches.get(key)?.gone;
+  }
+
+  async #closeWhere(unwanted: (key: string) => boolean): Promise<void> {
+    for (const [key, watch] of [...this.#watches]) {
+      if (!unwanted(key)) continue;
+      this.#watches.delete(key);
+      await watch?.close();
+    }
+  }
+
+  async #open({ path, entries }: WatchedDirectory): Promise<ParcelWatch | undefined> {
+    try {
+      return await openShallow(path, ignoredBut(entries), this.#listener);
+    } catch (error) {
+      if (error instanceof BackendError) throw error;
+      const trouble = (await this.#troubleWith(path)) ?? movedMeanwhile(path, error);
+      if (entries && errnoOf(trouble) === 'EACCES') return undefined;
+      if (trouble instanceof Error && hasMoved(trouble)) throw trouble;
+      throw backendFailure(parcelName, path, trouble ?? error);
+    }
+  }
+
+  /** What parcel does not say: for a missing, a wrong and an unreadable directory it has few words and no code. */
+  async #troubleWith(path: string): Promise<unknown> {
+    try {
+      const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants;
+      await this.#fs.close(await this.#fs.open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+      return undefined;
+    } catch (error) {
+      return error;
+    }
+  }
+}
+
+/**
+ * Opens a directory in two steps, since parcel watches every subdirectory that it is not told to ignore, and
+ * then hears nothing of the subdirectory itself. First everything is ignored; parcel lists the directory and
+ * keeps the (empty) listing while anything is subscribed. The real subscription finds that listing and adds
+ * one watch, that of the directory. Without this it would take one for each subdirectory, and fail for good
+ * when one of them goes between the listing and the watching.
+ */
+async function openShallow(path: string, ignored: RegExp, listener: ParcelListener): Promise<ParcelWatch> {
+  const listing = await openParcelWatch(path, /^/, silent);
+  try {
+    return await openParcelWatch(path, ignored, listener);
+  } finally {
+    await listing.close();
+  }
+}
+
+const silent: ParcelListener = { changed: () => undefined, died: () => undefined };
+
+/**
+ * The directory was missing when parcel opened it and stood there again a moment later. (The same words about
+ * something below it are another matter: looking again would not help.)
+ */
+function movedMeanwhile(path: string, error: unknown): Error | undefined {
+  const { message } = error as Error;
+  const missing = /Bad file descriptor|No such file or directory|Not a directory/.test(message);
+  if (!missing || message.includes(`'${path}${sep}`)) return undefined;
+  const moved = new Error(`ENOENT: the directory moved while it was opened, watch '${path}'`, {
+    cause: error,
+  });
+  return Object.assign(moved, { code: 'ENOENT', syscall: 'watch', path });
+}
+
+/** Two directories with the same key need not be watched twice, and one with a new key is opened anew. */
+function keyOf({ path, identity, entries }: WatchedDirectory): string {
+  return JSON.stringify([path, identity, entries && [...entries].sort()]);
+}
+
+/**
+ * What gives no hint, as a path relative to the directory: everything deeper than one level, and, where only
+ * some entries matter, all others. Subdirectories made later are watched by parcel until they are deleted, but
+ * what is in them is ignored.
+ */
+function ignoredBut(entries: ReadonlySet<string> | undefined): RegExp {
+  if (!entries) return new RegExp(literal(sep));
+  return new RegExp(`^(?!(?:${[...entries].map(literal).join('|')})$)`);
+}
+
+/** With the escapes that JavaScript and C++'s `std::regex` have in common. */
+function literal(text: string): string {
+  return text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
+}

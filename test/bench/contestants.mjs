@@ -1,0 +1,54 @@
+/**
+ * Who is compared. `start(path, directory, look, report)` begins watching the key `path` of the volume `directory`.
+ * A contestant that only says that something happened calls `look`, which reads the file at once; one that delivers
+ * the content calls `report` with it. Resolves to a function that stops it, or to a text: why it cannot take part.
+ */
+import { watch, watchFile, unwatchFile } from 'node:fs';
+
+const contestants = {
+  'fs.watch + readFileSync (the floor)': (path, directory, look) => {
+    const watcher = watch(directory, look);
+    return () => watcher.close();
+  },
+
+  'resilient-watcher, fs': (path, directory, look, report) => resilientWatcher('fs', path, report),
+
+  'resilient-watcher, parcel': (path, directory, look, report) => resilientWatcher('parcel', path, report),
+
+  '@parcel/watcher on the directory': async (path, directory, look) => {
+    const { default: parcel } = await import('@parcel/watcher');
+    const subscription = await parcel.subscribe(directory, look, { backend: 'inotify' });
+    return () => subscription.unsubscribe();
+  },
+
+  'chokidar 5 on the file': (path, directory, look) => chokidar(path, look),
+
+  'chokidar 5 on the directory': (path, directory, look) => chokidar(directory, look),
+
+  'fs.watchFile, 1 s': (path, directory, look) => {
+    watchFile(path, { interval: 1_000 }, look);
+    return () => unwatchFile(path);
+  },
+};
+
+async function resilientWatcher(backend, path, report) {
+  const { ResilientWatcher } = await import('../../dist/index.js');
+  const watcher = new ResilientWatcher(path, { backend });
+  watcher.on('change', ({ current }) => report(current.content));
+  watcher.on('error', (error) => console.error(error.message));
+  await watcher.start();
+  const status = watcher.status();
+  if (status.backend === backend) return () => watcher.close();
+  await watcher.close();
+  return `backend '${backend}' cannot be had: ${status.degraded?.message ?? 'not part of this build'}`;
+}
+
+async function chokidar(path, look) {
+  const { watch: watchPaths } = await import('chokidar');
+  const watcher = watchPaths(path, { ignoreInitial: true });
+  watcher.on('all', look);
+  await new Promise((resolve) => watcher.once('ready', resolve));
+  return () => watcher.close();
+}
+
+export default contestants;

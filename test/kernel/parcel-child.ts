@@ -1,0 +1,164 @@
+/**
+ * A program of its own that uses the parcel backend: what is tried here may freeze a process or leaves it
+ * worse than before. It does what its first argument says and prints one JSON object.
+ */
+import { once } from 'node:events';
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
+import { isMainThread, Worker } from 'node:worker_threads';
+
+import { ParcelBackend } from '../../src/backends/parcel.js';
+import type { BackendError } from '../../src/errors.js';
+import type { WatchSubscription } from '../../src/ports.js';
+
+const directory = { path: mkdtempSync(join(tmpdir(), 'parcel-child-')), identity: '' };
+
+/** One subscription: `dead` settles when it is down, `hinted` when the next hint comes. */
+class Subject {
+  readonly dead: Promise<unknown>;
+  hinted = (): void => undefined;
+  #down!: (error: unknown) => void;
+  #subscription: WatchSubscription | undefined;
+
+  constructor() {
+    this.dead = new Promise((resolve) => {
+      this.#down = resolve;
+    });
+  }
+
+  async open(...directories: { path: string; identity: string; entries?: Set<string> }[]): Promise<boolean> {
+    this.#subscription = await new ParcelBackend().subscribe({
+      hint: () => this.hinted(),
+      down: (error) => this.#down(error),
+    });
+    return this.#subscription.aim(directories);
+  }
+
+  /** Resolves when a write is heard of. */
+  async hears(): Promise<void> {
+    const hinted = new Promise<void>((resolve) => {
+      this.hinted = resolve;
+    });
+    writeFileSync(join(directory.path, 'file'), '');
+    await hinted;
+  }
+
+  async close(): Promise<void> {
+    await this.#subscription?.close();
+  }
+}
+
+function inotifyInstances(): number {
+  return readdirSync('/proc/self/fd').filter((fd) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`).includes('inotify');
+    } catch {
+      return false; // The descriptor of the listing itself.
+    }
+  }).length;
+}
+
+/**
+ * Interrupts the poll() of parcel's thread, which kills the backend, as the exit of a child process may do.
+ * Which thread it is cannot be told, so each gets the signal in turn, until `dead` settles.
+ * SIGWINCH, because one that comes late, when the program ends, does no harm.
+ */
+async function interruptThreads(dead: Promise<unknown>): Promise<void> {
+  const state = { over: false };
+  void dead.then(() => {
+    state.over = true;
+  });
+  while (!state.over) {
+    for (const thread of readdirSync('/proc/self/task').map(Number)) {
+      if (thread !== process.pid) process.kill(thread, 'SIGWINCH');
+      await setImmediate(); // A signal that is still pending when the next is sent swallows that one.
+    }
+  }
+}
+
+const scenarios: Record<string, () => Promise<unknown>> = {
+  /** Subscribes, hears, closes; twice, so that the second time needs an instance again. */
+  async watch() {
+    for (let round = 0; round < 2; round += 1) {
+      const subject = new Subject();
+      await subject.open(directory);
+      await subject.hears();
+      await subject.close();
+    }
+    return { heard: true, instances: inotifyInstances() };
+  },
+
+  async 'watch two'() {
+    const subject = new Subject();
+    try {
+      return await subject.open(directory, { path: tmpdir(), identity: '' });
+    } finally {
+      await subject.close();
+    }
+  },
+
+  /** Kills the backend under two subscriptions until it is no longer offered. */
+  async die() {
+    process.on('SIGWINCH', () => undefined);
+    const deaths: unknown[] = [];
+    for (;;) {
+      const subjects = [new Subject(), new Subject()];
+      try {
+        for (const subject of subjects) await subject.open(directory);
+      } catch (error) {
+        return { deaths, refused: (error as BackendError).code, instances: inotifyInstances() };
+      }
+      await Promise.all(subjects.map((subject) => subject.hears()));
+      const dead = Promise.all(subjects.map((subject) => subject.dead));
+      await interruptThreads(dead);
+      for (const error of await dead) deaths.push((error as BackendError).code);
+      for (const subject of subjects) await subject.close();
+    }
+  },
+
+  /** An ancestor that may not be read is passed over; a directory that may not be read is an error. */
+  async unreadable() {
+    const ancestor = join(directory.path, 'ancestor');
+    mkdirSync(join(ancestor, 'inner'), { recursive: true });
+    chmodSync(ancestor, 0o711);
+    chmodSync(directory.path, 0o777);
+    await import('@parcel/watcher');
+    const privileged = process.getuid?.() === 0;
+    if (privileged) {
+      process.setgid?.(65534);
+      process.setuid?.(65534);
+    } else {
+      chmodSync(ancestor, 0o311);
+    }
+    const subject = new Subject();
+    const inner = { path: join(ancestor, 'inner'), identity: '' };
+    const skipped = await subject.open({ path: ancestor, identity: '', entries: new Set(['inner']) });
+    const others = new Subject();
+    const watched = await others.open({ path: ancestor, identity: '', entries: new Set(['inner']) }, inner);
+    const refused = await new Subject()
+      .open({ path: ancestor, identity: '' })
+      .catch((error: unknown) => error);
+    await subject.close();
+    await others.close();
+    if (!privileged) chmodSync(ancestor, 0o711);
+    return { skipped, watched, refused: (refused as NodeJS.ErrnoException).code };
+  },
+
+  async worker() {
+    if (!isMainThread) {
+      await new Subject().open(directory);
+      return {};
+    }
+    const worker = new Worker(new URL(import.meta.url), { argv: ['worker'], stdout: true });
+    const [output] = (await once(worker.stdout.setEncoding('utf8'), 'data')) as [string];
+    return JSON.parse(output) as unknown;
+  },
+};
+
+const answer = await Promise.resolve(scenarios[process.argv[2] ?? '']?.()).catch((error: unknown) => {
+  const { code, sysctl, message } = error as BackendError;
+  return { code, sysctl, message };
+});
+process.stdout.write(JSON.stringify(answer));

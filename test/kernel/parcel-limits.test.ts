@@ -1,0 +1,127 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+
+import { build } from 'tsup';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+const home = mkdtempSync(join(tmpdir(), 'parcel-limits-'));
+const bare = join(home, 'bare');
+const complete = join(home, 'complete');
+
+beforeAll(async () => {
+  chmodSync(home, 0o755); // One scenario gives up being root.
+  for (const outDir of [bare, complete]) {
+    mkdirSync(outDir);
+    await build({
+      config: false,
+      entry: ['test/kernel/parcel-child.ts'],
+      format: 'esm',
+      target: 'node20',
+      outDir,
+      outExtension: () => ({ js: '.mjs' }),
+      external: ['@parcel/watcher'],
+      silent: true,
+    });
+  }
+  symlinkSync(resolve('node_modules'), join(complete, 'node_modules'));
+});
+afterAll(() => rmSync(home, { recursive: true }));
+
+/** Far above what any of it takes: it ends a process that is frozen. */
+const HANG_GUARD_MS = 30_000;
+
+/** What the child says, or how it ended. */
+function run(command: string, ...args: string[]): unknown {
+  const { stdout, stderr, status, signal } = spawnSync(command, args, {
+    encoding: 'utf8',
+    env: { ...process.env, TMPDIR: home },
+    timeout: HANG_GUARD_MS,
+    killSignal: 'SIGKILL',
+  });
+  return status === 0 ? JSON.parse(stdout) : { status, signal, stderr };
+}
+
+function child(scenario: string, from = complete): [string, ...string[]] {
+  return [process.execPath, join(from, 'parcel-child.mjs'), scenario];
+}
+
+/** Runs the scenario where the user may have only so many of an inotify resource. */
+function limited(setting: string, limit: number, scenario: string): unknown {
+  const script = `echo ${limit} > /proc/sys/user/${setting}; exec "$@"`;
+  return run('unshare', '-Ur', 'sh', '-c', script, 'sh', ...child(scenario));
+}
+
+function canUnshare(): boolean {
+  try {
+    execFileSync('unshare', ['-Ur', 'sh', '-c', 'echo 1 > /proc/sys/user/max_inotify_instances'], {
+      stdio: 'ignore',
+    });
+    return true;
+  } catch {
+    console.warn('Skipped: the inotify limits cannot be set here (unshare -Ur is not permitted).');
+    return false;
+  }
+}
+
+describe.runIf(process.platform === 'linux' && canUnshare())('with no more than', () => {
+  test('0 inotify instances it refuses and does not freeze', () => {
+    expect(limited('max_inotify_instances', 0, 'watch')).toMatchObject({
+      code: 'ERR_BACKEND_INSTANCE_LIMIT',
+      sysctl: 'fs.inotify.max_user_instances',
+    });
+  });
+
+  test('1 inotify instance it watches', () => {
+    expect(limited('max_inotify_instances', 1, 'watch')).toEqual({ heard: true, instances: 0 });
+  });
+
+  test('2 inotify instances it refuses after the second death and does not freeze', () => {
+    expect(limited('max_inotify_instances', 2, 'die')).toEqual({
+      deaths: Array(4).fill('ERR_BACKEND_DOWN'), // 2 times 2 subscriptions
+      refused: 'ERR_BACKEND_INSTANCE_LIMIT',
+      instances: 2,
+    });
+  });
+
+  test('0 inotify watches it refuses', () => {
+    expect(limited('max_inotify_watches', 0, 'watch')).toMatchObject({
+      code: 'ERR_BACKEND_WATCH_LIMIT',
+      sysctl: 'fs.inotify.max_user_watches',
+    });
+  });
+
+  test('1 inotify watch it refuses the second directory', () => {
+    expect(limited('max_inotify_watches', 1, 'watch two')).toMatchObject({ code: 'ERR_BACKEND_WATCH_LIMIT' });
+  });
+});
+
+describe.runIf(process.platform === 'linux')('on Linux', () => {
+  test('it is started three times at most after its thread died, and a death leaks no more than one instance', () => {
+    expect(run(...child('die'))).toEqual({
+      deaths: Array(6).fill('ERR_BACKEND_DOWN'), // 3 times 2 subscriptions
+      refused: 'ERR_BACKEND_UNAVAILABLE',
+      instances: 3,
+    });
+  });
+
+  test('an ancestor that may not be read is passed over', () => {
+    expect(run(...child('unreadable'))).toEqual({
+      skipped: false,
+      watched: true,
+      refused: 'ERR_BACKEND_DOWN',
+    });
+  });
+});
+
+test('it refuses in a worker thread', () => {
+  expect(run(...child('worker'))).toMatchObject({ code: 'ERR_BACKEND_UNAVAILABLE' });
+});
+
+test('it refuses when the native module is not installed', () => {
+  expect(run(...child('watch', bare))).toMatchObject({
+    code: 'ERR_BACKEND_UNAVAILABLE',
+    message: expect.stringContaining('@parcel/watcher') as string,
+  });
+});
