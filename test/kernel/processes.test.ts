@@ -73,16 +73,19 @@ describe('when a process may end', () => {
     }
   });
 
-  test.each(kinds)('otherwise it stays until close(), and then ends by itself, with %o', async (options) => {
-    const volume = makeVolume();
-    const process = new WatchingProgram(volume.path('key'), { pollIntervalMs: 10, ...options });
-    await process.transcript.until({ event: 'started' });
-    volume.publish({ key: 'v1' });
-    await process.transcript.until({ event: 'change', content: 'v1' });
-    process.close();
-    expect(await process.exit).toBe(0);
-    expect(process.transcript.told.at(-1)).toEqual({ event: 'closed' });
-  });
+  test.each([...kinds, { backend: 'parcel' } as const])(
+    'otherwise it stays until close(), and then ends by itself, with %o',
+    async (options) => {
+      const volume = makeVolume();
+      const process = new WatchingProgram(volume.path('key'), { pollIntervalMs: 10, ...options });
+      await process.transcript.until({ event: 'started' });
+      volume.publish({ key: 'v1' });
+      await process.transcript.until({ event: 'change', content: 'v1' });
+      process.close();
+      expect(await process.exit).toBe(0);
+      expect(process.transcript.told.at(-1)).toEqual({ event: 'closed' });
+    },
+  );
 });
 
 test("a worker thread watches with 'auto', and ends when it has closed", async () => {
