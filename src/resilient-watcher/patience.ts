@@ -44,7 +44,8 @@ export function patienceFor(
   written: boolean | undefined,
   { settleMs, maxSettleMs, missingGraceMs }: PatienceOptions,
 ): { readonly quietMs: number; readonly totalMs: number } {
-  if (seen.kind !== 'file') return { quietMs: missingGraceMs, totalMs: missingGraceMs };
+  // The grace is counted from when it was lost, whatever was in doubt before.
+  if (seen.kind !== 'file') return { quietMs: missingGraceMs, totalMs: missingGraceMs + maxSettleMs };
   const retargeted = seen.chain.links !== (last?.links ?? '');
   const arrived = seen.inode !== last?.inode;
   if (seen.steady && (retargeted || (arrived && seen.finished))) return { quietMs: 0, totalMs: 0 };

@@ -136,6 +136,28 @@ test('a file unlinked half written, between opening and reading it, is not taken
   expect(reported).toEqual(['one', 'two, the rest']);
 });
 
+test('a target that goes after it was written for long has the whole grace to come back', async () => {
+  const { file, clock, backend, reported, watch } = stage();
+  writeFileSync(file, 'one');
+  const watcher = watch(file, { settleMs: 50, missingGraceMs: 500 });
+  await watcher.start();
+  const look = async (ms: number): Promise<void> => {
+    backend.hint();
+    await watcher.idle();
+    await clock.advance(ms);
+    await watcher.idle();
+  };
+  for (let length = 1; length <= 12; length += 1) {
+    writeFileSync(file, '.'.repeat(length));
+    await look(40);
+  }
+  unlinkSync(file);
+  await look(499);
+  expect(reported).toEqual(['one']);
+  await look(1);
+  expect(reported).toEqual(['one', '(missing)']);
+});
+
 test('what changes while the watches are aimed is found by the look after that', async () => {
   const { volume, reported, watch } = stage();
   volume.publish({ key: 'v1' });
