@@ -57,6 +57,62 @@ export class BackendError extends ResilientError {
   }
 }
 
+/** Why something could not be written. */
+export type WriteErrorCode =
+  | 'ERR_WRITE_NO_SPACE'
+  | 'ERR_WRITE_READ_ONLY'
+  | 'ERR_WRITE_ACCESS'
+  | 'ERR_WRITE_NO_DIRECTORY'
+  | 'ERR_WRITE_NOT_FILE'
+  | 'ERR_WRITE_MOUNTED'
+  | 'ERR_WRITE_CROSS_DEVICE'
+  | 'ERR_WRITE_SYMLINK'
+  | 'ERR_WRITE_SOURCE'
+  | 'ERR_WRITE_IO';
+
+/** At which step of an atomic write it happened, in the order they are taken. */
+export type WriteStep =
+  | 'resolve'
+  | 'compare'
+  | 'create-directory'
+  | 'create'
+  | 'read-source'
+  | 'write'
+  | 'verify'
+  | 'chown'
+  | 'chmod'
+  | 'sync'
+  | 'close'
+  | 'open-directory'
+  | 'rename'
+  | 'sync-directory'
+  | 'link'
+  | 'remove';
+
+/** A file or a volume could not be written. Unless `published` is true, readers see what was there before. */
+export class WriteError extends ResilientError {
+  override readonly name = 'WriteError';
+  readonly code: WriteErrorCode;
+  /** What was to be written; absolute. */
+  readonly path: string;
+  readonly step: WriteStep;
+  /** Whether readers see the new content: it is in place, but not everything after that succeeded. */
+  readonly published: boolean;
+
+  constructor(
+    code: WriteErrorCode,
+    message: string,
+    details: { readonly path: string; readonly step: WriteStep; readonly published: boolean },
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+    this.code = code;
+    this.path = details.path;
+    this.step = details.step;
+    this.published = details.published;
+  }
+}
+
 /** The object was closed. */
 export class ClosedError extends ResilientError {
   override readonly name = 'ClosedError';

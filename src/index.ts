@@ -1,12 +1,29 @@
 /** The door "resilient-watcher". */
 export {
+  AtomicVolume,
+  type AtomicVolumeOptions,
+  type VolumeContents,
+  type VolumeEntry,
+} from './atomic-volume.js';
+export type { VolumeWriteResult } from './atomic-volume/volume-writer.js';
+export {
+  atomicWriteFile,
+  atomicWriteFileSync,
+  type AtomicWriteFileOptions,
+  type AtomicWriteFileSyncOptions,
+} from './atomic-write-file.js';
+export type { AtomicWriteResult } from './atomic-write-file/replace-file.js';
+export {
   BackendError,
   ClosedError,
   ListenerError,
   ResilientError,
   TargetError,
+  WriteError,
   type BackendErrorCode,
   type TargetErrorCode,
+  type WriteErrorCode,
+  type WriteStep,
 } from './errors.js';
 export {
   nodeFileSystem,
@@ -28,3 +45,6 @@ export type { Change, ChangeCause, RevisionChange } from './resilient-watcher/re
 export type { BackendName, ResilientWatcherOptions } from './resilient-watcher/watcher-options.js';
 export type { WatcherStatus, WatcherWarning } from './resilient-watcher/watcher-status.js';
 export { FileSnapshot, MissingSnapshot, type Snapshot } from './snapshot.js';
+export type { Durability, Owner } from './writing/pending-file.js';
+export { isTemporaryName } from './writing/temporary-name.js';
+export type { SyncWriteData, WriteChunk, WriteData } from './writing/write-source.js';

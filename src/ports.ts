@@ -120,6 +120,13 @@ const syncCalls: FileSystemCalls = {
   chmod: (path, mode) => fs.chmodSync(path, mode),
 };
 
+// The promises of `node:fs/promises` take longer, as does its FileHandle.
+const readlink = promisify(fs.readlink);
+const readdir = promisify(fs.readdir);
+const statfs = promisify(fs.statfs);
+const rename = promisify(fs.rename);
+const unlink = promisify(fs.unlink);
+const rmdir = promisify(fs.rmdir);
 const open = promisify(fs.open);
 const fstat = promisify(fs.fstat);
 const read = promisify(fs.read);
@@ -130,13 +137,13 @@ const fsync = promisify(fs.fsync);
 const close = promisify(fs.close);
 
 /** The machine's own file system. */
-export const nodeFileSystem: FileSystem = {
+export const nodeFileSystem: FileSystem & { readonly sync: FileSystemCalls } = {
   sync: syncCalls,
   lstat: (path) => fs.promises.lstat(path, { bigint: true }),
   stat: (path) => fs.promises.stat(path, { bigint: true }),
-  readlink: (path) => fs.promises.readlink(path),
-  readdir: (path) => fs.promises.readdir(path),
-  statfs: (path) => fs.promises.statfs(path),
+  readlink: (path) => readlink(path),
+  readdir: (path) => readdir(path),
+  statfs: (path) => statfs(path),
   open: (path, flags, mode) => open(path, flags, mode),
   fstat: (fd) => fstat(fd, { bigint: true }),
   read: async (fd, buffer, offset, length, position) =>
@@ -146,11 +153,11 @@ export const nodeFileSystem: FileSystem = {
   fchown: (fd, uid, gid) => fchown(fd, uid, gid),
   fsync: (fd) => fsync(fd),
   close: (fd) => close(fd),
-  rename: (from, to) => fs.promises.rename(from, to),
-  unlink: (path) => fs.promises.unlink(path),
+  rename: (from, to) => rename(from, to),
+  unlink: (path) => unlink(path),
   symlink: (target, path) => fs.promises.symlink(target, path),
   mkdir: (path, mode) => fs.promises.mkdir(path, { mode }).then(() => undefined),
-  rmdir: (path) => fs.promises.rmdir(path),
+  rmdir: (path) => rmdir(path),
   chmod: (path, mode) => fs.promises.chmod(path, mode),
 };
 

@@ -8,6 +8,9 @@
  *       return (yield* call('lstat', path)).size;
  *     }
  *     runSync(size(path), fs.sync);  await runAsync(size(path), fs);
+ *
+ * What is no call (a pause, the next chunk of a stream) is a step of its own, `wait`, which only the second way
+ * can take. A call whose answer is needed only later can be begun ahead, with `begin`.
  */
 import type { FileSystem, FileSystemCalls } from './ports.js';
 
@@ -16,8 +19,14 @@ export type Call = {
   [K in keyof FileSystemCalls]: [name: K, ...args: Parameters<FileSystemCalls[K]>];
 }[keyof FileSystemCalls];
 
+/** Something to wait for that is not a call. */
+export type Wait = [name: 'wait', work: () => Promise<unknown>];
+
+/** A call to be made while other steps are taken. */
+export type Begin = [name: 'begin', call: Call];
+
 /** Work that yields calls and returns a `T`. */
-export type Steps<T> = Generator<Call, T, unknown>;
+export type Steps<T> = Generator<Call | Wait | Begin, T, unknown>;
 
 /** One call as a step. */
 export function* call<K extends keyof FileSystemCalls>(
@@ -25,6 +34,26 @@ export function* call<K extends keyof FileSystemCalls>(
   ...args: Parameters<FileSystemCalls[K]>
 ): Steps<ReturnType<FileSystemCalls[K]>> {
   return (yield [name, ...args] as unknown as Call) as ReturnType<FileSystemCalls[K]>;
+}
+
+/** Waiting as a step. */
+export function* wait<T>(work: () => Promise<T>): Steps<T> {
+  return (yield ['wait', work]) as T;
+}
+
+/**
+ * Begins a call and goes on. The answer is what the returned steps give, which must be run if it is something to
+ * be closed. Run synchronously, the call is made here.
+ */
+export function* begin<K extends keyof FileSystemCalls>(
+  name: K,
+  ...args: Parameters<FileSystemCalls[K]>
+): Steps<() => Steps<ReturnType<FileSystemCalls[K]>>> {
+  type Answer = ReturnType<FileSystemCalls[K]>;
+  const begun = (yield ['begin', [name, ...args] as unknown as Call]) as Promise<Answer> | (() => Answer);
+  return function* () {
+    return typeof begun === 'function' ? begun() : yield* wait(() => begun);
+  };
 }
 
 /** Makes one call, blocking. */
@@ -39,9 +68,11 @@ export function makeCall([name, ...args]: Call, calls: FileSystemCalls): unknown
 export function runSync<T>(steps: Steps<T>, calls: FileSystemCalls, ask = makeCall): T {
   let next = steps.next();
   while (!next.done) {
+    const step = next.value;
     let answer: unknown;
     try {
-      answer = ask(next.value, calls);
+      if (step[0] === 'wait') throw new Error('Synchronous work cannot wait');
+      answer = step[0] === 'begin' ? outcomeNow(step[1], calls) : ask(step, calls);
     } catch (error) {
       next = steps.throw(error);
       continue;
@@ -51,14 +82,25 @@ export function runSync<T>(steps: Steps<T>, calls: FileSystemCalls, ask = makeCa
   return next.value;
 }
 
-/** Runs the steps one after another through promises. */
-export async function runAsync<T>(steps: Steps<T>, fs: FileSystem): Promise<T> {
+/**
+ * Runs the steps one after another through promises.
+ *
+ * @param atOnce the calls that are made without the thread pool, if the file system can.
+ */
+export async function runAsync<T>(
+  steps: Steps<T>,
+  fs: FileSystem,
+  atOnce: (call: Call) => boolean = never,
+): Promise<T> {
   let next = steps.next();
   while (!next.done) {
-    const [name, ...args] = next.value;
+    const step = next.value;
     let answer: unknown;
     try {
-      answer = await (fs[name] as (...args: unknown[]) => Promise<unknown>)(...args);
+      if (step[0] === 'wait') answer = await step[1]();
+      else if (step[0] === 'begin') {
+        answer = fs.sync && atOnce(step[1]) ? outcomeNow(step[1], fs.sync) : callLater(step[1], fs);
+      } else answer = fs.sync && atOnce(step) ? makeCall(step, fs.sync) : await callSoon(step, fs);
     } catch (error) {
       next = steps.throw(error);
       continue;
@@ -66,4 +108,29 @@ export async function runAsync<T>(steps: Steps<T>, fs: FileSystem): Promise<T> {
     next = steps.next(answer);
   }
   return next.value;
+}
+
+const never = (): boolean => false;
+
+/** The answer or the error, to be had later. */
+function outcomeNow(call: Call, calls: FileSystemCalls): () => unknown {
+  try {
+    const answer = makeCall(call, calls);
+    return () => answer;
+  } catch (error) {
+    return () => {
+      throw error;
+    };
+  }
+}
+
+function callSoon([name, ...args]: Call, fs: FileSystem): Promise<unknown> {
+  return (fs[name] as (...args: unknown[]) => Promise<unknown>)(...args);
+}
+
+function callLater(call: Call, fs: FileSystem): Promise<unknown> {
+  const answer = callSoon(call, fs);
+  // Nobody may be there to hear it when the steps end before they need it.
+  answer.catch(() => undefined);
+  return answer;
 }

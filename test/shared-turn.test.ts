@@ -40,7 +40,7 @@ let after: (name: string, path: unknown) => void;
 
 function observed(): FileSystem {
   const sync = Object.fromEntries(
-    Object.entries(nodeFileSystem.sync ?? {}).map(([name, call]) => [
+    Object.entries(nodeFileSystem.sync).map(([name, call]) => [
       name,
       (...args: unknown[]): unknown => {
         before(name, args[0]);

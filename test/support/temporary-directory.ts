@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 
 /** A directory of its own for the running test, gone when the test is. */
-export function temporaryDirectory(): string {
-  const directory = realpathSync(mkdtempSync(join(tmpdir(), 'resilient-watcher-')));
+export function temporaryDirectory(root = tmpdir()): string {
+  const directory = realpathSync(mkdtempSync(join(root, 'resilient-watcher-')));
   onTestFinished(() => rmSync(directory, { recursive: true, force: true, maxRetries: 3 }));
   return directory;
 }

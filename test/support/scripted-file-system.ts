@@ -1,0 +1,133 @@
+import { closeSync, readdirSync, renameSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { nodeFileSystem, type FileSystem, type FileSystemCalls } from 'resilient-watcher';
+
+import { temporaryName } from '../../src/writing/temporary-name.js';
+import { errno } from './faulty-file-system.js';
+
+export type CallName = keyof FileSystemCalls;
+
+/** What happens at a call. */
+export type Fault =
+  /** It fails and does nothing. */
+  | 'error'
+  /** It is done, and reported as failed, as by a server whose answer is lost. */
+  | 'error-after'
+  /** The process dies before it. */
+  | 'crash'
+  /** The process dies when it is done. */
+  | 'crash-after';
+
+export interface Script {
+  /** At which call, counted from 0. */
+  readonly at?: number;
+  readonly fault?: Fault;
+  /** A call by name that always fails with this errno. */
+  readonly always?: Partial<Record<CallName, string>>;
+  /** Runs before and after every call: what does a reader see now? */
+  readonly look?: () => void;
+  /** No write takes more bytes. */
+  readonly longestWriteBytes?: number;
+}
+
+/** What a process that dies runs next: nothing. */
+export class Crash extends Error {}
+
+/** The real file system, which fails as it is told, and remembers what it was asked. */
+export class ScriptedFileSystem {
+  readonly calls: { readonly name: CallName; readonly args: readonly unknown[] }[] = [];
+  readonly #script: Script;
+  readonly #open = new Set<number>();
+  #dead = false;
+
+  constructor(script: Script = {}) {
+    this.#script = script;
+  }
+
+  /** Whether the script has struck. */
+  get struck(): boolean {
+    return this.calls.length > (this.#script.at ?? Infinity);
+  }
+
+  get names(): CallName[] {
+    return this.calls.map(({ name }) => name);
+  }
+
+  /** The port. Even its promises make the real calls synchronously, so that nothing is left to chance. */
+  get port(): FileSystem & { readonly sync: FileSystemCalls } {
+    const names = Object.keys(nodeFileSystem.sync) as CallName[];
+    const now =
+      (name: CallName) =>
+      (...args: unknown[]) =>
+        this.#call(name, args);
+    const soon =
+      (name: CallName) =>
+      (...args: unknown[]) =>
+        new Promise((resolve) => resolve(this.#call(name, args)));
+    return {
+      ...Object.fromEntries(names.map((name) => [name, soon(name)])),
+      sync: Object.fromEntries(names.map((name) => [name, now(name)])),
+    } as unknown as FileSystem & { readonly sync: FileSystemCalls };
+  }
+
+  /** What the kernel does for a dead process, and what time does to its name. */
+  bury(directory: string): void {
+    for (const fd of this.#open) closeSync(fd);
+    this.#open.clear();
+    buryTemporaries(directory);
+  }
+
+  #call(name: CallName, args: unknown[]): unknown {
+    if (this.#dead) throw new Crash();
+    const { at, fault, always, look } = this.#script;
+    const strikes = this.calls.length === at;
+    this.calls.push({ name, args });
+    look?.();
+    if (always?.[name]) throw errno(always[name], name);
+    if (strikes && fault === 'crash') this.#die();
+    if (strikes && fault === 'error') throw errno('EIO', name);
+    const answer = this.#real(name, args);
+    look?.();
+    if (strikes && fault === 'crash-after') this.#die();
+    if (strikes && fault === 'error-after') throw errno('EIO', name);
+    return answer;
+  }
+
+  #real(name: CallName, args: unknown[]): unknown {
+    const { longestWriteBytes = Infinity } = this.#script;
+    if (name === 'write') args = args.with(3, Math.min(args[3] as number, longestWriteBytes));
+    const answer = (nodeFileSystem.sync[name] as (...args: unknown[]) => unknown)(...args);
+    if (name === 'open') this.#open.add(answer as number);
+    if (name === 'close') this.#open.delete(args[0] as number);
+    return answer;
+  }
+
+  #die(): never {
+    this.#dead = true;
+    throw new Crash();
+  }
+}
+
+/** The real file system with some calls of one's own, and no way to make calls at once. */
+export function slowFileSystem(calls: Partial<FileSystem>): FileSystem {
+  return { ...nodeFileSystem, ...calls, sync: undefined } as unknown as FileSystem;
+}
+
+/** A process of this machine that is gone: no pid is that high. */
+const SOMEBODY_DEAD = 2 ** 22 + 1;
+
+/** Gives the unfinished files of this process to a dead one. */
+export function buryTemporaries(directory: string): void {
+  for (const name of readdirSync(directory)) {
+    const kind = /^(\.rw|\.\.data_tmp)-/.exec(name);
+    if (!kind) continue;
+    renameSync(join(directory, name), join(directory, nameOfTheDead(kind[1] === '.rw' ? 'file' : 'link')));
+  }
+}
+
+/** The name of what a process left that is gone. */
+export function nameOfTheDead(kind: 'file' | 'link'): string {
+  const [, boot = '', namespace = ''] = /-([0-9a-f]+)\.([0-9a-z_]+)\./.exec(temporaryName(kind)) ?? [];
+  return temporaryName(kind, { boot, namespace, pid: SOMEBODY_DEAD, started: '1' });
+}
