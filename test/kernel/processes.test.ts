@@ -147,7 +147,7 @@ describe('another process that writes at full speed', () => {
 
   // Nobody can tell a writer that pauses from one that has ended, so the settling runs on fake time: less of it than
   // settleMs passes while the writer is at work, however the machine stalls it, and enough when it is done.
-  test.each(['truncate', 'unlink'])(
+  test.each(['truncate', 'unlink', 're-mode'])(
     'in place (%s, then several pieces): nothing torn is ever reported',
     { timeout: 180_000 },
     async (manner) => {
