@@ -35,7 +35,9 @@ export interface LinkChain {
   readonly directories: readonly WatchedDirectory[];
   /** The directories at which a file system begins, by identity. */
   readonly mounts: ReadonlyMap<string, string>;
-  /** The links followed with their targets, as one text: equal texts mean that no link was retargeted. */
+  /** The links followed and their targets, in order. */
+  readonly hops: ReadonlyMap<string, string>;
+  /** The same as one text: equal texts mean that no link was retargeted. */
   readonly links: string;
   /** What the last `..data` link on the way points to. */
   readonly revision: string | undefined;
@@ -61,7 +63,45 @@ export function* resolveChain(path: string, familiar?: ReadonlyMap<string, unkno
     if (chain.links === '' || (failed && sameFailure(failed, chain))) return chain;
     failed = chain;
   }
-  return { directories: [], mounts: new Map(), links: '', revision: undefined, end: { kind: 'moving' } };
+  const nothing = { directories: [], mounts: new Map(), hops: new Map(), links: '', revision: undefined };
+  return { ...nothing, end: { kind: 'moving' } };
+}
+
+/**
+ * Where a chain leads that has had a swap: one of its links points to another name in the same directory, as
+ * `..data` does, and the rest is taken to be as it was. Undefined when no link was retargeted, or in another way.
+ */
+export function* followSwap(
+  path: string,
+  chain: LinkChain,
+): Steps<{ readonly realPath: string; readonly chain: LinkChain } | undefined> {
+  const names = path.split('/').reverse();
+  const hops = new Map<string, string>();
+  let { revision } = chain;
+  let here = '';
+  for (let name = names.pop(); name !== undefined; name = names.pop()) {
+    if (name === '' || name === '.') continue;
+    // After a link it does not mean the directory before it; the whole walk knows.
+    if (name === '..') return undefined;
+    const place = `${here}/${name}`;
+    const known = chain.hops.get(place);
+    if (known === undefined) {
+      here = place;
+      continue;
+    }
+    const target = yield* call('readlink', place);
+    if (target !== known && target.includes('/')) return undefined;
+    hops.set(place, target);
+    if (name === DATA_LINK) revision = target;
+    names.push(...target.split('/').reverse());
+    if (target.startsWith('/')) here = '';
+  }
+  const links = textOf(hops);
+  return links === chain.links ? undefined : { realPath: here, chain: { ...chain, hops, links, revision } };
+}
+
+function textOf(hops: ReadonlyMap<string, string>): string {
+  return [...hops].map((hop) => hop.join('\0')).join('\0');
 }
 
 function sameFailure(a: LinkChain, b: LinkChain): boolean {
@@ -88,7 +128,7 @@ class Walk {
   readonly #familiar: ReadonlyMap<string, unknown> | undefined;
   readonly #consulted = new Map<string, Consulted>();
   readonly #mounts = new Map<string, string>();
-  #links = '';
+  readonly #hops = new Map<string, string>();
   #followed = 0;
   #revision: string | undefined;
 
@@ -102,7 +142,8 @@ class Walk {
     return {
       directories: this.#directories(),
       mounts: this.#mounts,
-      links: this.#links,
+      hops: this.#hops,
+      links: textOf(this.#hops),
       revision: this.#revision,
       end,
     };
@@ -132,7 +173,7 @@ class Walk {
           directory.holds = true;
           if ((this.#followed += 1) > MAX_LINKS) return trouble('ERR_TARGET_LOOP', place);
           const target = yield* call('readlink', place);
-          this.#links += `${place}\0${target}\0`;
+          this.#hops.set(place, target);
           if (name === DATA_LINK) this.#revision = target;
           names.push(...target.split('/').reverse());
           if (target.startsWith('/')) {

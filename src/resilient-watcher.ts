@@ -97,6 +97,7 @@ export class ResilientWatcher
   #starting: Promise<void> | undefined;
   #closing: Promise<void> | undefined;
   #resync: Scheduled | undefined;
+  #resyncAt = 0;
   #lastChange: Change | undefined;
   #mountExamined: string | undefined;
 
@@ -261,14 +262,17 @@ export class ResilientWatcher
     if (this.#phase === 'running') this.#loop.request(cause);
   }
 
+  /** At multiples of the interval, so that a thousand watchers look together and share what they ask. */
   #scheduleResync(): void {
     const { clock, resyncIntervalMs, persistent } = this.#options;
     if (resyncIntervalMs === 0) return;
+    const now = clock.monotonic();
+    this.#resyncAt = (Math.floor(Math.max(now, this.#resyncAt) / resyncIntervalMs) + 1) * resyncIntervalMs;
     const resync = (): void => {
       this.#scheduleResync();
       this.#hint('backstop');
     };
-    this.#resync = clock.schedule(resync, resyncIntervalMs, { ref: persistent });
+    this.#resync = clock.schedule(resync, this.#resyncAt - now, { ref: persistent });
   }
 
   #lookSafely(cause: ChangeCause): Promise<void> {
@@ -280,6 +284,8 @@ export class ResilientWatcher
   /** Looks, reports, and aims the watches at what the path means now, until that is stable. */
   async #look(cause: ChangeCause): Promise<void> {
     const { clock } = this.#options;
+    const swap = this.#observer.observeSwap();
+    if (swap) this.#reporter.consider(swap, cause, this.#connection.tellsWrites);
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
       const seen = await this.#observer.observe(clock.monotonic());
       if (this.#scope.ended) return;

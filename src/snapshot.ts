@@ -4,7 +4,7 @@ import { constants, type BigIntStats } from 'node:fs';
 import { inspect } from 'node:util';
 
 import { errnoOf, hasMoved, type TargetError } from './errors.js';
-import { resolveChain, targetError, type LinkChain } from './link-chain.js';
+import { followSwap, resolveChain, targetError, type LinkChain } from './link-chain.js';
 import { call, type Steps } from './steps.js';
 
 /** A pipe (O_NONBLOCK) or a link (O_NOFOLLOW) may have taken the place of the file that was found. */
@@ -21,7 +21,7 @@ interface FileSnapshotFields {
   readonly realPath: string;
   readonly revision: string | undefined;
   readonly content: Buffer | undefined;
-  readonly digest: string;
+  readonly identity: string;
   readonly size: number;
   readonly mode: number;
 }
@@ -37,27 +37,34 @@ export class FileSnapshot {
   readonly revision: string | undefined;
   /** Its bytes; undefined when there are more than `maxContentBytes`. */
   readonly content: Buffer | undefined;
-  /** `sha256:…` of the content or, where that is not read, `stat:…` of the identity. Equal digest, equal content. */
-  readonly digest: string;
   /** Bytes. */
   readonly size: number;
   /** Permission bits, as 0o644. */
   readonly mode: number;
+  readonly #identity: string;
+  #digest: string | undefined;
 
   constructor(fields: FileSnapshotFields) {
     this.path = fields.path;
     this.realPath = fields.realPath;
     this.revision = fields.revision;
     this.content = fields.content;
-    this.digest = fields.digest;
     this.size = fields.size;
     this.mode = fields.mode;
+    this.#identity = fields.identity;
+  }
+
+  /** `sha256:…` of the content or, where that is not read, `stat:…` of the identity. Equal digest, equal content. */
+  get digest(): string {
+    // Not before somebody asks: hashing would take a tenth of the time from a swap to its report.
+    this.#digest ??= this.content ? `sha256:${hash('sha256', this.content, 'hex')}` : this.#identity;
+    return this.#digest;
   }
 
   /** The same file at another place. */
   movedTo(realPath: string, revision: string | undefined): FileSnapshot {
-    const { path, content, digest, size, mode } = this;
-    return new FileSnapshot({ path, realPath, revision, content, digest, size, mode });
+    const { path, content, size, mode } = this;
+    return new FileSnapshot({ path, realPath, revision, content, size, mode, identity: this.#identity });
   }
 
   toJSON(): Record<string, unknown> {
@@ -99,6 +106,7 @@ export type Sighting = { readonly chain: LinkChain } & (
 /** A file that was read, with what tells whether it is whole. */
 export interface FileSighting {
   readonly kind: 'file';
+  readonly chain: LinkChain;
   readonly snapshot: FileSnapshot;
   /** Equal signatures mean equal content, once the signature is older than the clock that stamps it is coarse. */
   readonly signature: string;
@@ -141,8 +149,10 @@ export function* lookAtFile(
     if (known?.signature === signatureOf(end.stat)) return unchanged(known, end.path, chain);
     if (!end.stat.isFile()) return { kind: 'trouble', chain, error: notAFile(end.path, end.stat) };
     try {
-      const file = yield* readFile(end.path, maxContentBytes);
-      return { ...sightingOf(path, chain, end.path, file), chain };
+      const file = yield* readFile(end.path, end.stat, maxContentBytes);
+      // Another file has taken its place since it was found.
+      if (inodeOf(file.stat) !== inodeOf(end.stat)) continue;
+      return sightingOf(path, chain, end.path, file);
     } catch (error) {
       if (hasMoved(error)) continue;
       const code = errnoOf(error);
@@ -153,6 +163,28 @@ export function* lookAtFile(
     }
   }
   return { kind: 'moving', chain: yield* resolveChain(path, familiar) };
+}
+
+/**
+ * Looks only whether a link of a known chain leads elsewhere now, and if so reads the file there: what a swap needs
+ * to be reported, in 6 calls instead of some 15. Undefined when no link does, or when anything is unusual: then only
+ * the whole look tells. It must follow in any case, for what else has changed and for what is to be watched.
+ *
+ * The kernel resolves the path that is opened, so the content is what the target holds at that moment.
+ */
+export function* lookAtSwap(
+  path: string,
+  maxContentBytes: number,
+  chain: LinkChain,
+): Steps<FileSighting | undefined> {
+  try {
+    const swapped = yield* followSwap(path, chain);
+    if (!swapped) return undefined;
+    const file = yield* readFile(swapped.realPath, undefined, maxContentBytes);
+    return file.stat.isFile() ? sightingOf(path, swapped.chain, swapped.realPath, file) : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 function unchanged(known: Known, realPath: string, chain: LinkChain): Sighting {
@@ -170,18 +202,22 @@ function unchanged(known: Known, realPath: string, chain: LinkChain): Sighting {
 }
 
 interface ReadFile {
-  readonly before: BigIntStats;
-  readonly after: BigIntStats;
+  /** As it was after the last byte was read. */
+  readonly stat: BigIntStats;
   readonly content: Buffer | undefined;
+  readonly steady: boolean;
 }
 
-function* readFile(path: string, maxContentBytes: number): Steps<ReadFile> {
+/** @param found what is known of the file; then it has to be the same when it was read. */
+function* readFile(path: string, found: BigIntStats | undefined, maxContentBytes: number): Steps<ReadFile> {
+  if (found && found.size > maxContentBytes) return { stat: found, content: undefined, steady: true };
   const fd = yield* call('open', path, READ_ONLY);
   try {
-    const before = yield* call('fstat', fd);
-    const content =
-      before.size <= maxContentBytes ? yield* readToEnd(fd, before, maxContentBytes) : undefined;
-    return { before, content, after: yield* call('fstat', fd) };
+    const before = found ?? (yield* call('fstat', fd));
+    const fits = before.isFile() && before.size <= maxContentBytes;
+    const content = fits ? yield* readToEnd(fd, before, maxContentBytes) : undefined;
+    const after = found ? yield* call('fstat', fd) : before;
+    return { stat: after, content, steady: signatureOf(after) === signatureOf(before) };
   } finally {
     yield* call('close', fd);
   }
@@ -202,25 +238,23 @@ function* readToEnd(fd: number, { size }: BigIntStats, maxBytes: number): Steps<
 }
 
 function sightingOf(path: string, chain: LinkChain, realPath: string, file: ReadFile): FileSighting {
-  const { before, after, content } = file;
-  const signature = signatureOf(after);
+  const { stat, content, steady } = file;
   return {
     kind: 'file',
-    signature,
-    inode: inodeOf(after),
+    chain,
+    signature: signatureOf(stat),
+    inode: inodeOf(stat),
     // Being unlinked changes an inode, too, and says nothing of its bytes.
-    finished: after.ctimeNs > after.mtimeNs && after.nlink > 0n,
-    steady: signature === signatureOf(before),
+    finished: stat.ctimeNs > stat.mtimeNs && stat.nlink > 0n,
+    steady,
     snapshot: new FileSnapshot({
       path,
       realPath,
       revision: chain.revision,
       content,
-      digest: content
-        ? `sha256:${hash('sha256', content, 'hex')}`
-        : `stat:${after.dev}:${after.ino}:${after.size}:${after.mtimeNs}:${after.ctimeNs}`,
-      size: content?.length ?? Number(after.size),
-      mode: Number(after.mode & 0o7777n),
+      identity: `stat:${stat.dev}:${stat.ino}:${stat.size}:${stat.mtimeNs}:${stat.ctimeNs}`,
+      size: content?.length ?? Number(stat.size),
+      mode: Number(stat.mode & 0o7777n),
     }),
   };
 }

@@ -1,7 +1,7 @@
 import { resolveChain, type LinkChain } from '../link-chain.js';
 import { Locality } from '../locality.js';
 import type { FileSystem } from '../ports.js';
-import { lookAtFile, type FileSighting, type Sighting } from '../snapshot.js';
+import { lookAtFile, lookAtSwap, type FileSighting, type Sighting } from '../snapshot.js';
 import { runAsync, runSync } from '../steps.js';
 import { sharedTurn } from './shared-turn.js';
 
@@ -39,6 +39,16 @@ export class Observer {
     const seen = await this.#observe();
     if (seen.kind === 'file') this.#learn(seen, now);
     return seen;
+  }
+
+  /**
+   * A swap, if that is what has happened, sooner than `observe()` would tell; which has to follow. Only where it
+   * is safe at once.
+   */
+  observeSwap(): FileSighting | undefined {
+    const { path, maxContentBytes } = this.#options;
+    if (!this.#sync || !this.#last || this.#last.sighting.chain.hops.size === 0) return undefined;
+    return runSync(lookAtSwap(path, maxContentBytes, this.#last.sighting.chain), this.#sync, sharedTurn.ask);
   }
 
   /** What the path means, without reading anything. */
@@ -81,8 +91,9 @@ export class Observer {
     const last = this.#last;
     if (last?.sighting.signature !== sighting.signature) {
       this.#last = { sighting, since: now, trusted: false };
-    } else if (!last.trusted) {
-      this.#last = { sighting, since: last.since, trusted: now - last.since >= COARSEST_TIMESTAMP_MS };
+    } else {
+      const trusted = last.trusted || now - last.since >= COARSEST_TIMESTAMP_MS;
+      this.#last = { sighting, since: last.since, trusted };
     }
   }
 }

@@ -16,7 +16,7 @@ import { basename } from 'node:path';
 
 import type { TargetError } from '../errors.js';
 import type { Clock, Scheduled } from '../ports.js';
-import { MissingSnapshot, type Sighting, type Snapshot } from '../snapshot.js';
+import { MissingSnapshot, type FileSnapshot, type Sighting, type Snapshot } from '../snapshot.js';
 import { Doubt, patienceFor, type LastFile, type PatienceOptions } from './patience.js';
 
 /** Why a look was taken: a backend's name, or one of the watcher's own reasons. */
@@ -62,6 +62,8 @@ export class Reporter {
   readonly #options: ReporterOptions;
   readonly #listener: ReportListener;
   #reported: Snapshot;
+  /** A copy of the bytes reported: a listener may do with its own what it likes. */
+  #bytes: Buffer | undefined;
   #lastFile: LastFile | undefined;
   #trouble: TargetError | undefined;
   #doubt: Doubt | undefined;
@@ -127,12 +129,17 @@ export class Reporter {
   #isKnown(seen: ClearSighting): boolean {
     switch (seen.kind) {
       case 'file':
-        return seen.snapshot.digest === this.#reported.digest;
+        return this.#isSameContent(seen.snapshot);
       case 'missing':
         return this.#reported.kind === 'missing';
       case 'trouble':
         return this.#trouble?.code === seen.error.code && this.#trouble.path === seen.error.path;
     }
+  }
+
+  #isSameContent(snapshot: FileSnapshot): boolean {
+    if (this.#bytes && snapshot.content) return this.#bytes.equals(snapshot.content);
+    return !this.#bytes && !snapshot.content && snapshot.digest === this.#reported.digest;
   }
 
   #confirm(seen: ClearSighting): void {
@@ -162,9 +169,11 @@ export class Reporter {
   #remember(seen: Exclude<ClearSighting, { kind: 'trouble' }>): void {
     if (seen.kind === 'file') {
       this.#reported = seen.snapshot;
+      this.#bytes = seen.snapshot.content && Buffer.from(seen.snapshot.content);
       this.#lastFile = { links: seen.chain.links, inode: seen.inode };
     } else {
       this.#reported = new MissingSnapshot(this.#options.path);
+      this.#bytes = undefined;
     }
   }
 

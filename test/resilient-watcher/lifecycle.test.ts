@@ -212,6 +212,19 @@ test('contents above the limit are told apart by identity, and not carried', asy
   expect(String(watcher.current.content)).toBe('fits');
 });
 
+test('what a listener does to the content it was given concerns nobody else', async () => {
+  const { watcher, publish } = stage();
+  const seen: string[] = [];
+  watcher.on('change', ({ current }) => {
+    seen.push(String(current.content));
+    current.content?.fill(0);
+  });
+  await watcher.start();
+  await publish('v1');
+  await watcher.check();
+  expect(seen).toEqual(['v1']);
+});
+
 test('content is never part of what is printed', async () => {
   const { watcher, publish } = stage();
   let change: Change | undefined;
