@@ -73,7 +73,7 @@ export async function atomicWriteFile(
   data: WriteData,
   options?: AtomicWriteFileOptions,
 ): Promise<AtomicWriteResult> {
-  const settings = resolveOptions('atomicWriteFile', options, { ...SYNC_OPTIONS, ...WAITING_OPTIONS });
+  const settings = resolveOptions('atomicWriteFile', options, OPTIONS);
   const source = new WriteSource('atomicWriteFile', data, { canWait: true });
   const target = absolute(checkPath('atomicWriteFile', 'path', path));
   const { coalesce, signal, fs } = settings;
@@ -127,7 +127,8 @@ const SYNC_OPTIONS = {
   fs: port<FileSystem>(nodeFileSystem, 'open', 'write', 'rename'),
 };
 
-const WAITING_OPTIONS = {
+const OPTIONS = {
+  ...SYNC_OPTIONS,
   coalesce: flag(false),
   signal: abortSignal(),
   clock: port<Clock>(systemClock, 'schedule'),

@@ -57,6 +57,43 @@ export class BackendError extends ResilientError {
   }
 }
 
+/** What went wrong with a token. */
+export type TokenErrorCode =
+  /** The client could not get one; `cause` is what it threw. */
+  | 'ERR_TOKEN_REQUEST'
+  /** The client gave no answer in time. */
+  | 'ERR_TOKEN_TIMEOUT'
+  /** The API server has no TokenRequest API. A `TokenClient` throws it; the projected file is used instead. */
+  | 'ERR_TOKEN_UNSUPPORTED'
+  /** What came is not a token, or its dates make no sense. */
+  | 'ERR_TOKEN_MALFORMED'
+  /** It is over; `cause` is why there is no newer one. */
+  | 'ERR_TOKEN_EXPIRED'
+  /** There was none yet; `cause` is why. */
+  | 'ERR_TOKEN_UNAVAILABLE'
+  /** The token file cannot be read. */
+  | 'ERR_TOKEN_FILE'
+  /** A sink failed; `cause` is what it threw. */
+  | 'ERR_TOKEN_SINK';
+
+/** No good token, or it could not be delivered. It may heal by itself; refreshing goes on. */
+export class TokenError extends ResilientError {
+  override readonly name = 'TokenError';
+  readonly code: TokenErrorCode;
+  /** How long the server asked to be left alone (`Retry-After`), ms. */
+  readonly retryAfterMs: number | undefined;
+
+  constructor(
+    code: TokenErrorCode,
+    message: string,
+    options?: ErrorOptions & { readonly retryAfterMs?: number | undefined },
+  ) {
+    super(message, options);
+    this.code = code;
+    this.retryAfterMs = options?.retryAfterMs;
+  }
+}
+
 /** Why something could not be written. */
 export type WriteErrorCode =
   | 'ERR_WRITE_NO_SPACE'

@@ -19,12 +19,16 @@ export {
   ListenerError,
   ResilientError,
   TargetError,
+  TokenError,
   WriteError,
   type BackendErrorCode,
   type TargetErrorCode,
+  type TokenErrorCode,
   type WriteErrorCode,
   type WriteStep,
 } from './errors.js';
+export { fetchWithToken, type TokenSource } from './fetch-with-token.js';
+export { fileSink, type FileSinkOptions } from './file-sink.js';
 export {
   nodeFileSystem,
   systemClock,
@@ -35,6 +39,9 @@ export {
   type HintSink,
   type Random,
   type Scheduled,
+  type TokenAnswer,
+  type TokenClient,
+  type TokenRequest,
   type WatchBackend,
   type WatchedDirectory,
   type WatchSubscription,
@@ -45,6 +52,29 @@ export type { Change, ChangeCause, RevisionChange } from './resilient-watcher/re
 export type { BackendName, ResilientWatcherOptions } from './resilient-watcher/watcher-options.js';
 export type { WatcherStatus, WatcherWarning } from './resilient-watcher/watcher-status.js';
 export { FileSnapshot, MissingSnapshot, type Snapshot } from './snapshot.js';
+export {
+  ServiceAccountToken,
+  tokenFromAnswer,
+  tokenFromText,
+  type TokenDates,
+  type TokenFormat,
+} from './token.js';
+export {
+  TokenFile,
+  type TokenFileEvents,
+  type TokenFileOptions,
+  type TokenFileStatus,
+} from './token-file.js';
+export { TokenRefresher } from './token-refresher.js';
+export type { TokenSink, TokenSinkStatus } from './token-refresher/delivery.js';
+export type { TokenRefresherOptions } from './token-refresher/refresher-options.js';
+export type {
+  TokenRefresherEvents,
+  TokenRefresherStatus,
+  TokenWakeReason,
+} from './token-refresher/refresher-status.js';
+export type { TokenSchedule, TokenScheduleName } from './token-refresher/schedule.js';
+export type { TokenFileChange, TokenWatcher, TokenWatcherFactory } from './token-watch.js';
 export type { Durability, Owner } from './writing/pending-file.js';
 export { isTemporaryName } from './writing/temporary-name.js';
 export type { SyncWriteData, WriteChunk, WriteData } from './writing/write-source.js';

@@ -46,6 +46,18 @@ export const systemClock: Clock = {
   },
 };
 
+/**
+ * Epoch ms of an RFC 3339 timestamp as the API server writes it, of a `Date` or of epoch ms; NaN for anything
+ * else.
+ */
+export function parseTimestamp(value: unknown): number {
+  if (value instanceof Date) return value.getTime();
+  if (typeof value === 'number') return value;
+  // `Date.parse` alone would take "1" for a year and a date without a zone for local time.
+  const isTimestamp = typeof value === 'string' && /^\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:\d\d)$/i.test(value);
+  return isTimestamp ? Date.parse(value) : Number.NaN;
+}
+
 /** `epochMs` in ISO 8601, UTC, as people and names want it. */
 export const isoTime = (epochMs: number): string => new Date(epochMs).toISOString();
 
@@ -211,4 +223,33 @@ export interface WatchBackend {
     sink: HintSink,
     options: { readonly persistent: boolean },
   ): WatchSubscription | Promise<WatchSubscription>;
+}
+
+// -------------------------------------------------------------------------------------------------- tokens
+
+/** What is asked of the TokenRequest API. */
+export interface TokenRequest {
+  /** Empty: the API server's own audience. */
+  readonly audiences: readonly string[];
+  /** The server may give a shorter or, for audiences of its own, a longer one. */
+  readonly expirationSeconds: number;
+}
+
+/** What the TokenRequest API answers: its `status`. */
+export interface TokenAnswer {
+  readonly token: string;
+  /** RFC 3339, a `Date`, or epoch ms. */
+  readonly expirationTimestamp: string | Date | number;
+}
+
+/**
+ * Asks an API server for tokens. It should read its own credentials anew for each request: what it
+ * authenticates with expires too.
+ */
+export interface TokenClient {
+  /**
+   * Rejects with anything when there is no token. A finite `retryAfterMs` on what it rejects with is honoured;
+   * `code` `ERR_TOKEN_UNSUPPORTED` (a `TokenError`) says that the server has no TokenRequest API at all.
+   */
+  requestToken(request: TokenRequest, options: { readonly signal: AbortSignal }): Promise<TokenAnswer>;
 }

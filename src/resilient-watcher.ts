@@ -284,14 +284,20 @@ export class ResilientWatcher
   /** Looks, reports, and aims the watches at what the path means now, until that is stable. */
   async #look(cause: ChangeCause): Promise<void> {
     const { clock } = this.#options;
-    const swap = this.#observer.observeSwap();
-    if (swap) this.#reporter.consider(swap, cause, this.#connection.tellsWrites);
+    this.#tally.looked(clock.now());
+    if (cause === 'backstop') {
+      // What this cannot see leads to a hint; and were that lost, then only to watches that are aimed late.
+      if (!this.#reporter.inDoubt && this.#observer.isUnchanged()) return;
+    } else {
+      const swap = this.#observer.observeSwap();
+      if (swap) this.#reporter.consider(swap, cause, this.#connection.tellsWrites);
+    }
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
       const seen = await this.#observer.observe(clock.monotonic());
       if (this.#scope.ended) return;
       if (seen.kind === 'moving' || seen.kind === 'unfamiliar') break;
       const { directories } = seen.chain;
-      this.#tally.looked(clock.now(), directories);
+      this.#tally.aimed(directories);
       this.#reporter.consider(seen, cause, this.#connection.tellsWrites);
       this.#examineMount(seen, cause);
       const silent = this.#silence(seen.chain);

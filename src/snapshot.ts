@@ -187,6 +187,19 @@ export function* lookAtSwap(
   }
 }
 
+/**
+ * Whether the links of a chain lead where they led and the file there bears the same signature, in one or two calls
+ * a link and one for the file. It cannot tell a path that has been laid anew to the very same file.
+ */
+export function* isUnchanged(path: string, known: FileSighting): Steps<boolean> {
+  try {
+    if (yield* followSwap(path, known.chain)) return false;
+    return signatureOf(yield* call('lstat', known.snapshot.realPath)) === known.signature;
+  } catch {
+    return false;
+  }
+}
+
 function unchanged(known: Known, realPath: string, chain: LinkChain): Sighting {
   const { snapshot, signature, inode } = known;
   const moved = snapshot.realPath !== realPath || snapshot.revision !== chain.revision;

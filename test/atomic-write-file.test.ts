@@ -149,7 +149,7 @@ test.each(Object.entries(ORDERS))('the order of calls for durability "%s"', asyn
     const options = { durability: durability as keyof typeof ORDERS, fs: fs.port };
     if (way === 'async') await atomicWriteFile(path, 'x', options);
     else atomicWriteFileSync(path, 'x', options);
-    const lookups = new Set(['readdir', 'statfs', 'lstat']);
+    const lookups = new Set(['readdir', 'statfs', 'stat', 'lstat']);
     expect(fs.names.filter((name) => !lookups.has(name))).toEqual(expected);
     // The first fsync is of the file that is renamed, the second of its directory.
     const opened = fs.calls.filter(({ name }) => name === 'open').map(({ args }) => args[0] as string);
@@ -162,9 +162,9 @@ test.each(Object.entries(ORDERS))('the order of calls for durability "%s"', asyn
 // ------------------------------------------------------------------------------------------- mode and owner
 
 test('the mode is the given one, else that of the file, else 0600; the umask has no say', async () => {
+  const { path } = existing({ mode: 0o664 });
   const umask = process.umask(0o277);
   try {
-    const { path } = existing({ mode: 0o664 });
     await atomicWriteFile(path, 'kept');
     expect(modeOf(path)).toBe('664');
     atomicWriteFileSync(path, 'given', { mode: 0o4751 });
@@ -389,6 +389,22 @@ test('with coalesce only the newest waiting call writes, and the others share it
   expect(fourth).toBe(abort.signal.reason);
   expect(readFileSync(path, 'utf8')).toBe('333');
   expect(fs.names.filter((name) => name === 'rename')).toHaveLength(2);
+});
+
+test('with coalesce, a newest call that is aborted while it writes leaves the turn to the one before it', async () => {
+  const { path } = existing();
+  const abort = new AbortController();
+  const reason = new Error('not needed any more');
+  const hanging = new Readable({ read: () => setImmediate(() => abort.abort(reason)) });
+  const calls = [
+    atomicWriteFile(path, 'first'),
+    atomicWriteFile(path, 'second', { coalesce: true }),
+    atomicWriteFile(path, hanging, { coalesce: true, signal: abort.signal }),
+  ];
+  const [, second, third] = await Promise.all(calls.map(outcome));
+  expect(third).toBe(reason);
+  expect(second).toMatchObject({ written: true });
+  expect(readFileSync(path, 'utf8')).toBe('second');
 });
 
 test('a synchronous write is not undone by asynchronous ones that were begun before it', async () => {

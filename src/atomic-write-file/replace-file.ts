@@ -139,8 +139,8 @@ class Replacement {
   /** The work is in the directory of the path from now on. */
   *#enter(): Steps<void> {
     const directory = dirname(this.#path);
-    if (this.#settings.sweep) this.#entries = yield* begin('readdir', directory);
     yield* this.#pace.enter(directory);
+    if (this.#settings.sweep) this.#entries = yield* begin('readdir', directory);
   }
 
   /** Follows the links, and refuses what is no file. */

@@ -1,7 +1,7 @@
 import { resolveChain, type LinkChain } from '../link-chain.js';
 import { Locality } from '../locality.js';
 import type { FileSystem } from '../ports.js';
-import { lookAtFile, lookAtSwap, type FileSighting, type Sighting } from '../snapshot.js';
+import { isUnchanged, lookAtFile, lookAtSwap, type FileSighting, type Sighting } from '../snapshot.js';
 import { runAsync, runSync } from '../steps.js';
 import { sharedTurn } from './shared-turn.js';
 
@@ -38,7 +38,14 @@ export class Observer {
   async observe(now: number): Promise<Sighting> {
     const seen = await this.#observe();
     if (seen.kind === 'file') this.#learn(seen, now);
+    else this.#last = undefined;
     return seen;
+  }
+
+  /** Whether, as far as that shows at once, all is as it was when last observed. Costs little. */
+  isUnchanged(): boolean {
+    if (!this.#sync || !this.#last?.trusted) return false;
+    return runSync(isUnchanged(this.#options.path, this.#last.sighting), this.#sync, sharedTurn.ask);
   }
 
   /**

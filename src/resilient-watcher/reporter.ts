@@ -87,6 +87,11 @@ export class Reporter {
     return this.#trouble;
   }
 
+  /** Whether something was seen that differs from the report and is not ripe yet. */
+  get inDoubt(): boolean {
+    return this.#doubt !== undefined;
+  }
+
   /** Takes in that an entry of this name was written in place. */
   noteWrite(entry: string): void {
     this.#written.add(entry);

@@ -68,8 +68,11 @@ export class Tally {
   #warning: WatcherWarning | undefined;
   #lastError: WatcherStatus['lastError'] = null;
 
-  looked(at: number, directories: readonly WatchedDirectory[]): void {
+  looked(at: number): void {
     this.#lastLookAt = at;
+  }
+
+  aimed(directories: readonly WatchedDirectory[]): void {
     this.#directories = directories;
   }
 

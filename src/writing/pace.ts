@@ -2,25 +2,14 @@
  * Which calls are made at once. One trip through the thread pool costs as much as writing a small file to
  * memory; but a call that waits for a disk, or for a server that is dead, must not stop the event loop.
  */
+import { fileSystemKind } from '../file-system-kind.js';
 import { call, type Call, type Steps } from '../steps.js';
-
-/** `statfs` magic numbers (`statfs(2)`). Some architectures sign-extend them. */
-const MEMORY = new Set([
-  0x01021994, // tmpfs: Secrets, projected volumes, emptyDir with medium Memory
-  0x858458f6, // ramfs
-]);
-const DISK = new Set([
-  0xef53, // ext2, ext3, ext4
-  0x58465342, // xfs
-  0x9123683e, // btrfs
-  0x794c7630, // overlayfs: a container's root
-  0xf2f52010, // f2fs
-  0x2fc12fc1, // zfs
-  0xca451a4e, // bcachefs
-]);
 
 /** What a local disk answers from memory. All that changes it may wait for its journal. */
 const LOOKUPS: ReadonlySet<Call[0]> = new Set<Call[0]>(['lstat', 'stat', 'fstat', 'readlink', 'close']);
+
+/** A directory of this size is one block on a disk, and 200 entries in memory (20 bytes each): a lookup like others. */
+const SMALL_DIRECTORY_BYTES = 4096n;
 
 /** Copying this much takes some ten microseconds; more is copied outside the event loop. */
 const SMALL_BYTES = 65_536;
@@ -28,21 +17,25 @@ const SMALL_BYTES = 65_536;
 /** Learns what a file system is, and answers for each call whether it may be made at once. */
 export class Pace {
   #kind: 'memory' | 'disk' | 'unknown' = 'unknown';
-  readonly #canTell: boolean;
+  /** The directory that is listed at once. */
+  #small: string | undefined;
+  readonly #platform: NodeJS.Platform;
 
-  /** @param platform the numbers mean something on Linux only; elsewhere nothing is made at once. */
+  /** @param platform only Linux tells; elsewhere nothing is made at once. */
   constructor(platform: NodeJS.Platform = process.platform) {
-    this.#canTell = platform === 'linux';
+    this.#platform = platform;
   }
 
   /** From now on the work is in this directory. */
   *enter(directory: string): Steps<void> {
     this.leave();
-    if (!this.#canTell) return;
+    if (this.#platform !== 'linux') return;
     try {
-      const type = (yield* call('statfs', directory)).type >>> 0;
-      if (MEMORY.has(type)) this.#kind = 'memory';
-      else if (DISK.has(type)) this.#kind = 'disk';
+      const kind = fileSystemKind((yield* call('statfs', directory)).type, this.#platform);
+      if (kind?.place !== 'memory' && kind?.place !== 'disk') return;
+      this.#kind = kind.place;
+      const { size } = yield* call('stat', directory);
+      if (size <= SMALL_DIRECTORY_BYTES) this.#small = directory;
     } catch {
       // Missing or unreadable: the call that needs it will say so.
     }
@@ -51,10 +44,12 @@ export class Pace {
   /** From now on the work is somewhere unknown. */
   leave(): void {
     this.#kind = 'unknown';
+    this.#small = undefined;
   }
 
   /** To be given to `runAsync`. */
   readonly atOnce = (step: Call): boolean => {
+    if (step[0] === 'readdir') return step[1] === this.#small;
     switch (this.#kind) {
       case 'unknown':
         return false;
@@ -62,8 +57,7 @@ export class Pace {
         return LOOKUPS.has(step[0]);
       case 'memory':
         if (step[0] === 'read' || step[0] === 'write') return step[4] <= SMALL_BYTES;
-        // A directory may be of any size; and so each write lets the event loop turn.
-        return step[0] !== 'readdir';
+        return true;
     }
   };
 }

@@ -1,9 +1,9 @@
 /**
  * `npm run bench:write`: atomic writes side by side, on a real disk and in memory, each comparison at equal
- * durability. Contenders take turns within a round, so that noise of the machine falls on all of them; the
- * ratio is the median of the rounds' ratios.
+ * durability. Contenders take turns every few writes, so that noise of the machine falls on all of them alike;
+ * the ratio is that of their medians.
  *
- *     node test/bench/write.mjs [--rounds 9] [--bytes 1024] [--dir /path/on/a/disk]
+ *     node test/bench/write.mjs [--writes 1500] [--bytes 1024] [--dir /path/on/a/disk]
  */
 import fs from 'node:fs';
 import os from 'node:os';
@@ -17,16 +17,16 @@ import writeFileAtomic from 'write-file-atomic';
 
 const { values } = parseArgs({
   options: {
-    rounds: { type: 'string', default: '9' },
+    writes: { type: 'string', default: '1500' },
     bytes: { type: 'string', default: '1024' },
     dir: { type: 'string', default: os.tmpdir() },
   },
 });
-const rounds = Number(values.rounds);
+const writes = Number(values.writes);
 const data = Buffer.alloc(Number(values.bytes), 'a');
 
-/** Long enough in a round to be measured, short enough for many rounds. */
-const ROUND_MS = 250;
+/** Few enough for all to meet the same weather, enough for each to be warm. */
+const WRITES_IN_TURN = 5;
 
 const call = Object.fromEntries(
   ['open', 'write', 'fsync', 'close', 'rename'].map((name) => [name, promisify(fs[name])]),
@@ -97,51 +97,43 @@ const comparisons = {
   },
 };
 
-async function measure(write, path, directory) {
-  const latencies = [];
-  const end = performance.now() + ROUND_MS;
-  for (let now = performance.now(); now < end;) {
-    await write(path, directory);
-    const after = performance.now();
-    latencies.push(after - now);
-    now = after;
-  }
-  return latencies;
-}
-
 const quantile = (sorted, q) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))];
 const ascending = (numbers) => [...numbers].sort((a, b) => a - b);
 const mean = (numbers) => numbers.reduce((sum, number) => sum + number, 0) / numbers.length;
 
 async function compare(title, contenders, directory) {
   const names = Object.keys(contenders);
-  const all = Object.fromEntries(names.map((name) => [name, []]));
-  const ratios = Object.fromEntries(names.map((name) => [name, []]));
+  const latencies = Object.fromEntries(names.map((name) => [name, []]));
   const pathOf = (name) => join(directory, name.replace(/\W+/g, '-'));
-  for (const name of names) await contenders[name](pathOf(name), directory);
-  for (let round = 0; round < rounds; round += 1) {
-    const means = {};
-    // Another one begins each round.
-    for (const index of names.keys()) {
-      const name = names[(index + round) % names.length];
-      const latencies = await measure(contenders[name], pathOf(name), directory);
-      all[name].push(...latencies);
-      means[name] = mean(latencies);
+  const turn = async (name) => {
+    for (let count = 0; count < WRITES_IN_TURN; count += 1) {
+      const begun = performance.now();
+      await contenders[name](pathOf(name), directory);
+      latencies[name].push(performance.now() - begun);
     }
-    for (const name of names) ratios[name].push(means[names[0]] / means[name]);
+  };
+  for (let done = 0; done < writes; done += WRITES_IN_TURN) {
+    // Another one begins each time.
+    for (const index of names.keys()) await turn(names[(index + done) % names.length]);
   }
+  const sorted = Object.fromEntries(
+    // The first writes are for the compiler.
+    names.map((name) => [name, ascending(latencies[name].slice(writes / 10))]),
+  );
+  const floor = quantile(sorted[names[0]], 0.5);
   console.log(`\n${title}`);
   console.table(
     Object.fromEntries(
       names.map((name) => {
-        const sorted = ascending(all[name]);
+        const median = quantile(sorted[name], 0.5);
         return [
           name,
           {
-            'ops/s': Math.round(1000 / mean(sorted)),
-            [`x ${names[0]}`]: Number(quantile(ascending(ratios[name]), 0.5).toFixed(2)),
-            'p50 ms': Number(quantile(sorted, 0.5).toFixed(3)),
-            'p99 ms': Number(quantile(sorted, 0.99).toFixed(3)),
+            'ops/s at p50': Math.round(1000 / median),
+            [`x ${names[0]}`]: Number((floor / median).toFixed(2)),
+            'p50 ms': Number(median.toFixed(3)),
+            'p99 ms': Number(quantile(sorted[name], 0.99).toFixed(3)),
+            'mean ms': Number(mean(sorted[name]).toFixed(3)),
           },
         ];
       }),

@@ -39,7 +39,7 @@ const onFullDisk = [
   readdirSync(join(full, 'volume')).length,
 ];
 
-mount('-o', 'remount,ro', full);
+mount('-o', 'remount,bind,ro', full);
 const onReadOnlyDisk = [
   await attempt(() => atomicWriteFile(file, 'new')),
   await attempt(() => volume.write({ key: 'new' })),

@@ -1,0 +1,53 @@
+/**
+ * How to test a controller that watches a mounted file: real files, fake time, hints when the test says so, and a
+ * volume that is driven one system call at a time. `node examples/test-your-controller.mjs`
+ */
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { ResilientWatcher } from 'resilient-watcher';
+import { FakeClock, KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
+
+/** The code under test: everything that needs time or hints can be given another one. */
+function controller(path, ports) {
+  const applied = [];
+  const watcher = new ResilientWatcher(path, ports);
+  watcher.on('change', ({ current }) => applied.push(current.content?.toString() ?? 'gone'));
+  return { watcher, applied };
+}
+
+const directory = await mkdtemp(join(tmpdir(), 'test-your-controller-'));
+const volume = new KubeletVolume(join(directory, 'config'), { swap: 'remove' });
+volume.publish({ 'app.yaml': 'one' });
+const clock = new FakeClock();
+const backend = new ScriptedBackend();
+const { watcher, applied } = controller(volume.path('app.yaml'), { clock, backend });
+await watcher.start();
+
+// A swap that leaves a gap: looked at in the gap, nothing is told, for less than 500 ms.
+for (const step of volume.steps({ 'app.yaml': 'two' })) {
+  if (step.name !== 'unlink' || step.path !== volume.path('..data')) continue;
+  backend.hint();
+  await watcher.idle();
+  await clock.advance(499);
+  await watcher.idle();
+}
+backend.hint();
+await watcher.idle();
+assert.deepEqual(applied, ['one', 'two']);
+console.log('a short gap shows nothing but the new content:', applied.join(', '));
+
+// The backend dies, and an update is made while nobody listens: found when it is back, 50 ms later at most.
+backend.fail(new Error('inotify went away'));
+volume.publish({ 'app.yaml': 'three' });
+await clock.advance(50);
+await watcher.idle();
+assert.deepEqual(applied, ['one', 'two', 'three']);
+console.log('a dead backend loses nothing:', applied.join(', '));
+
+await watcher.close();
+assert.equal(clock.pending, 0);
+console.log('nothing is left running:', clock.pending, 'timers,', backend.subscriptions, 'subscriptions');
+await rm(directory, { recursive: true });

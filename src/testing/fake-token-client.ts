@@ -1,0 +1,120 @@
+import { TokenError } from '../errors.js';
+import {
+  isoTime,
+  systemClock,
+  type Clock,
+  type TokenAnswer,
+  type TokenClient,
+  type TokenRequest,
+} from '../ports.js';
+import { mintTestToken } from './mint-test-token.js';
+
+/** What a `FakeTokenClient` does with one request. */
+export interface TokenStep {
+  /** How long it takes, ms; `Infinity`: for ever, or until the request is aborted. Default 0. */
+  readonly delayMs?: number;
+  /** What it rejects with. */
+  readonly error?: unknown;
+  /** What it answers, however wrong; default a good token. */
+  readonly answer?: unknown;
+}
+
+/**
+ * An API server's TokenRequest API, as a test wants it to be: good unless told otherwise.
+ *
+ * ```ts
+ * const client = new FakeTokenClient({ clock });
+ * client.script({ error: new Error('ECONNREFUSED') }, { delayMs: Infinity }, { answer: { token: '' } });
+ * client.otherwise = { error: FakeTokenClient.tooManyRequests(30_000) }; // until it is set to {} again
+ * client.rotateSigningKey(); // no token made before is taken any more
+ * ```
+ */
+export class FakeTokenClient implements TokenClient {
+  /** What happens with a request that `script()` says nothing of. */
+  otherwise: TokenStep = {};
+  /** How far the server's clock is ahead of ours, ms. */
+  skewMs = 0;
+  /** Every request so far, with the epoch ms it came at. */
+  readonly requests: (TokenRequest & { readonly at: number })[] = [];
+  readonly #clock: Clock;
+  readonly #steps: TokenStep[] = [];
+  #valid = new Set<string>();
+  #inFlight = 0;
+  #mostInFlight = 0;
+
+  constructor({ clock = systemClock }: { readonly clock?: Clock } = {}) {
+    this.#clock = clock;
+  }
+
+  /** The error of a server that wants to be left alone for a while. */
+  static tooManyRequests(retryAfterMs: number): TokenError {
+    return new TokenError('ERR_TOKEN_REQUEST', '429 Too Many Requests', { retryAfterMs });
+  }
+
+  /** The error of a server without a TokenRequest API. */
+  static unsupported(): TokenError {
+    return new TokenError('ERR_TOKEN_UNSUPPORTED', 'The server has no serviceaccounts/token');
+  }
+
+  /** How many requests are neither answered nor aborted. */
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  /** The most there ever were at once. */
+  get mostInFlight(): number {
+    return this.#mostInFlight;
+  }
+
+  /** What to do with the next requests, one step for each. */
+  script(...steps: TokenStep[]): void {
+    this.#steps.push(...steps);
+  }
+
+  /** From now on only tokens made from now on are taken. */
+  rotateSigningKey(): void {
+    this.#valid = new Set();
+  }
+
+  /** Whether the server would take this token: made by it, since the last rotation, and in its time. */
+  accepts(token: string): boolean {
+    return this.#valid.has(token);
+  }
+
+  /** A good token, made now. */
+  mint(expirationSeconds = 3_600, audiences: readonly string[] = []): TokenAnswer {
+    const iat = Math.floor((this.#clock.now() + this.skewMs) / 1000);
+    const exp = iat + expirationSeconds;
+    const jti = `${this.requests.length}-${this.#valid.size}-${iat}`;
+    const token = mintTestToken({ iat, nbf: iat, exp, jti, aud: [...audiences] });
+    this.#valid.add(token);
+    return { token, expirationTimestamp: isoTime(exp * 1000) };
+  }
+
+  async requestToken(request: TokenRequest, { signal }: { signal: AbortSignal }): Promise<TokenAnswer> {
+    this.requests.push({ ...request, at: this.#clock.now() });
+    const { delayMs = 0, error, answer } = this.#steps.shift() ?? this.otherwise;
+    this.#inFlight += 1;
+    this.#mostInFlight = Math.max(this.#mostInFlight, this.#inFlight);
+    try {
+      if (delayMs > 0) await this.#delay(delayMs, signal);
+      if (error !== undefined) throw error as Error;
+      if (answer !== undefined) return answer as TokenAnswer;
+      return this.mint(request.expirationSeconds, request.audiences);
+    } finally {
+      this.#inFlight -= 1;
+    }
+  }
+
+  #delay(delayMs: number, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const timer = Number.isFinite(delayMs) ? this.#clock.schedule(resolve, delayMs) : undefined;
+      const onAbort = (): void => {
+        timer?.cancel();
+        reject(signal.reason as Error);
+      };
+      if (signal.aborted) onAbort();
+      else signal.addEventListener('abort', onAbort, { once: true });
+    });
+  }
+}

@@ -1,0 +1,17 @@
+import { UnsecuredJWT, type JWTPayload } from 'jose';
+
+/**
+ * A token with these claims (`iat`, `nbf`, `exp` in seconds), as an API server would date it. It is not signed,
+ * so no real server takes it.
+ *
+ * ```ts
+ * mintTestToken({ iat: 1711900695, exp: 1743436695, 'kubernetes.io': { warnafter: 1711904302 } });
+ * ```
+ */
+export function mintTestToken(claims: JWTPayload = {}): string {
+  const who = {
+    iss: 'https://kubernetes.default.svc.cluster.local',
+    sub: 'system:serviceaccount:default:default',
+  };
+  return new UnsecuredJWT({ ...who, ...claims }).encode();
+}

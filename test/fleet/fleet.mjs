@@ -1,0 +1,132 @@
+// 48 hours in the life of 10 000 token refreshers, all of them real, on one clock.
+import { parentPort, workerData } from 'node:worker_threads';
+
+import { TokenRefresher, TokenError } from 'resilient-watcher';
+import { mintTestToken } from 'resilient-watcher/testing';
+
+import { FleetClock } from './fleet-clock.mjs';
+
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+
+/** What happens, and when. */
+export const story = {
+  nodes: 10_000,
+  hours: 48,
+  /** All start within a minute, as after a power cut. */
+  startMs: MINUTE,
+  rotationMs: 14 * HOUR,
+  /** A wave of the fleet without chance falls into it, 18 h after the rotation: its worst case. */
+  outageMs: 31.9 * HOUR,
+  outageLastsMs: 30 * MINUTE,
+  /** Who uses a token finds out that it is refused with the next request, within this time. */
+  noticeMs: 10 * SECOND,
+  /** kubelet projects at 80 % of 3 607 s, and up to 90 s late after an outage. */
+  projectionMs: 0.8 * 3_607 * SECOND,
+  projectionLateMs: 90 * SECOND,
+};
+
+/** A small generator with a seed, so that every run is the same (mulberry32). */
+function seeded(seed) {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/**
+ * One node in ten is a pod: it asks with its projected token and follows the file, so after the rotation of the signing
+ * key it is refused until kubelet has projected a new one. The others ask with a certificate.
+ * @param options of every refresher, and whether there is `chance` in them.
+ * @returns requests in each second, and for each node how long after the rotation it had a good token, ms.
+ */
+async function liveThrough({ chance: hasChance = true, ...options }) {
+  const clock = new FleetClock(Date.UTC(2024, 0, 1), story.hours * HOUR);
+  const chance = seeded(1);
+  const perSecond = new Uint32Array(story.hours * 3600);
+  const recoveredMs = [];
+  const isOut = () => {
+    const since = clock.monotonic() - story.outageMs;
+    return since >= 0 && since < story.outageLastsMs;
+  };
+  const isRotated = () => clock.monotonic() >= story.rotationMs;
+  const refused = new TokenError('ERR_TOKEN_REQUEST', '401 Unauthorized');
+  const unreachable = new TokenError('ERR_TOKEN_REQUEST', 'connect ECONNREFUSED');
+
+  let minted = { at: -1, answer: undefined };
+  const mint = (expirationSeconds) => {
+    const iat = Math.floor(clock.now() / SECOND);
+    // One token for all who ask in the same second: making them is not what is simulated.
+    if (minted.at !== iat) {
+      const exp = iat + expirationSeconds;
+      minted = {
+        at: iat,
+        answer: { token: mintTestToken({ iat, nbf: iat, exp }), expirationTimestamp: exp * SECOND },
+      };
+    }
+    return minted.answer;
+  };
+
+  const refreshers = Array.from({ length: story.nodes }, (_, index) => {
+    const isPod = index % 10 === 0;
+    let projectedAfterRotation = false;
+    let isRecovered = false;
+    const client = {
+      requestToken: async ({ expirationSeconds }) => {
+        perSecond[Math.floor(clock.monotonic() / SECOND)] += 1;
+        if (isOut()) throw unreachable;
+        if (isPod && isRotated() && !projectedAfterRotation) throw refused;
+        if (isRotated() && !isRecovered) {
+          isRecovered = true;
+          recoveredMs.push(clock.monotonic() - story.rotationMs);
+        }
+        return mint(expirationSeconds);
+      },
+    };
+    let showChange = () => {};
+    const watcherFactory = () => ({
+      on: (event, listener) => event === 'change' && (showChange = listener),
+      start: async () => {},
+      close: async () => {},
+    });
+    const refresher = new TokenRefresher({
+      random: hasChance ? chance : () => 0,
+      ...options,
+      client,
+      clock,
+      watcherFactory,
+      ...(!isPod && { tokenFile: false }),
+    });
+    clock.schedule(() => void refresher.start(), chance() * story.startMs);
+    clock.schedule(
+      () => void refresher.token().then((token) => void refresher.reportUnauthorized(token)),
+      story.rotationMs + chance() * story.noticeMs,
+    );
+    if (isPod) {
+      let projections = 0;
+      const project = () => {
+        if (isOut()) {
+          const restMs = story.outageMs + story.outageLastsMs - clock.monotonic();
+          clock.schedule(project, restMs + chance() * story.projectionLateMs);
+          return;
+        }
+        projectedAfterRotation = isRotated();
+        showChange({ current: { content: Buffer.from(`projected ${(projections += 1)}`) } });
+        clock.schedule(project, story.projectionMs);
+      };
+      clock.schedule(project, story.startMs + chance() * story.projectionMs);
+    }
+    return refresher;
+  });
+
+  await clock.run();
+  await Promise.all(refreshers.map((refresher) => refresher.close()));
+  return { perSecond, recoveredMs: Float64Array.from(recoveredMs).sort() };
+}
+
+// Each fleet lives in a thread of its own.
+if (parentPort) parentPort.postMessage(await liveThrough(workerData));

@@ -1,0 +1,98 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { fetchWithToken, TokenFile, TokenRefresher } from 'resilient-watcher';
+import { FakeTokenClient, mintTestToken } from 'resilient-watcher/testing';
+import { expect, onTestFinished, test } from 'vitest';
+
+import { ScriptedWatchers } from '../support/scripted-watcher.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
+
+/** A server that takes one token, and remembers what was sent. */
+async function server(accepts: (token: string) => boolean) {
+  const requests: { token: string; body: string; type: string | undefined }[] = [];
+  const http = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      const token = (request.headers.authorization ?? '').replace('Bearer ', '');
+      requests.push({ token, body: Buffer.concat(chunks).toString(), type: request.headers['content-type'] });
+      response.writeHead(accepts(token) ? 200 : 401).end(accepts(token) ? 'welcome' : 'who are you?');
+    });
+  });
+  await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    http.closeAllConnections();
+    http.close();
+  });
+  return { url: `http://127.0.0.1:${(http.address() as AddressInfo).port}/`, requests };
+}
+
+function rotatingFile() {
+  const path = join(temporaryDirectory(), 'token');
+  const [first, second] = [mintTestToken({ jti: '1' }), mintTestToken({ jti: '2' })];
+  writeFileSync(path, `${first}\n`);
+  const file = new TokenFile(path, { watcherFactory: new ScriptedWatchers().factory });
+  onTestFinished(() => file.close());
+  return { file, first, second, rotate: () => writeFileSync(path, `${second}\n`) };
+}
+
+test.each<[string, RequestInit | undefined, string]>([
+  ['no body', undefined, ''],
+  ['text', { method: 'POST', body: 'text' }, 'text'],
+  ['bytes', { method: 'PUT', body: Buffer.from('bytes') }, 'bytes'],
+  ['a form', { method: 'POST', body: new URLSearchParams({ a: '1' }) }, 'a=1'],
+  ['a blob', { method: 'POST', body: new Blob(['blob']) }, 'blob'],
+])('a request with %s that gets 401 is repeated once with the new token', async (_, init, body) => {
+  const { file, first, second, rotate } = rotatingFile();
+  const { url, requests } = await server((token) => token === second);
+  await file.get();
+  rotate();
+  const response = await fetchWithToken(file)(url, init);
+  expect([response.status, await response.text()]).toEqual([200, 'welcome']);
+  expect(requests.map(({ token }) => token)).toEqual([first, second]);
+  expect(requests.map((request) => request.body)).toEqual([body, body]);
+});
+
+test.each<[string, (url: string) => Parameters<typeof fetch>]>([
+  ['a stream', (url) => [url, { method: 'POST', body: new Blob(['once']).stream(), duplex: 'half' }]],
+  ['a Request with a body', (url) => [new Request(url, { method: 'POST', body: 'once' })]],
+])(
+  'a request with %s is not repeated: its 401 is the answer, and the next one is right',
+  async (_, request) => {
+    const { file, second, rotate } = rotatingFile();
+    const { url, requests } = await server((token) => token === second);
+    await file.get();
+    rotate();
+    const send = fetchWithToken(file);
+    expect((await send(...request(url))).status).toBe(401);
+    expect(requests.map(({ body }) => body)).toEqual(['once']);
+    expect((await send(url)).status).toBe(200);
+  },
+);
+
+test('without another token the 401 is the answer, unread', async () => {
+  const { file } = rotatingFile();
+  const { url, requests } = await server(() => false);
+  const response = await fetchWithToken(file)(new Request(url, { headers: { 'content-type': 'x/y' } }));
+  expect([response.status, await response.text()]).toEqual([401, 'who are you?']);
+  expect(requests).toMatchObject([{ type: 'x/y' }]);
+});
+
+test('without any token nothing is sent', async () => {
+  const { url, requests } = await server(() => true);
+  await using file = new TokenFile(join(temporaryDirectory(), 'none'));
+  await expect(fetchWithToken(file)(url)).rejects.toMatchObject({ code: 'ERR_TOKEN_UNAVAILABLE' });
+  expect(requests).toEqual([]);
+});
+
+test('a TokenRefresher is as good a source', async () => {
+  const client = new FakeTokenClient();
+  const { url } = await server((token) => client.accepts(token));
+  await using refresher = new TokenRefresher({ client, tokenFile: false, minIntervalMs: 0, wakeJitterMs: 0 });
+  await refresher.start();
+  client.rotateSigningKey();
+  expect((await fetchWithToken(refresher)(url)).status).toBe(200);
+});

@@ -1,0 +1,240 @@
+import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { getEventListeners } from 'node:events';
+import { join } from 'node:path';
+import { inspect } from 'node:util';
+
+import { ClosedError, TokenFile, type TokenFileOptions } from 'resilient-watcher';
+import { FakeClock, KubeletVolume, mintTestToken } from 'resilient-watcher/testing';
+import { expect, onTestFinished, test } from 'vitest';
+
+import { faultyFileSystem } from '../support/faulty-file-system.js';
+import { HOUR, MINUTE, SECOND } from '../support/refresher-stage.js';
+import { ScriptedWatchers } from '../support/scripted-watcher.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
+
+const NOW = Date.UTC(2024, 1, 6);
+let serial = 0;
+
+function mint(from = NOW, lifeSeconds = 3600, claims: Record<string, unknown> = {}): string {
+  const iat = from / 1000;
+  return mintTestToken({ iat, nbf: iat, exp: iat + lifeSeconds, jti: String((serial += 1)), ...claims });
+}
+
+/** A token file whose watcher sees nothing but what it is told, on fake time; reads are counted. */
+function stage(text = mint(), options: TokenFileOptions = {}) {
+  const path = join(temporaryDirectory(), 'token');
+  const write = (next: string): void => {
+    writeFileSync(`${path}.new`, next);
+    renameSync(`${path}.new`, path);
+  };
+  write(text);
+  const clock = new FakeClock(NOW);
+  const watchers = new ScriptedWatchers();
+  let reads = 0;
+  const fs = faultyFileSystem((name) => {
+    if (name === 'open') reads += 1;
+  });
+  const file = new TokenFile(path, { clock, fs, watcherFactory: watchers.factory, ...options });
+  onTestFinished(() => file.close());
+  const told: string[] = [];
+  for (const event of ['token', 'unreadable', 'stale', 'skew', 'degraded', 'recovered'] as const) {
+    file.on(event, () => told.push(event));
+  }
+  return { path, write, clock, watchers, file, told, reads: () => reads };
+}
+
+test('get() gives the trimmed token, and reads the file once for all who ask', async () => {
+  const token = mint();
+  const { file, reads } = stage(`${token}\n`);
+  const answers = await Promise.all(Array.from({ length: 100 }, () => file.get()));
+  expect(new Set(answers).size).toBe(1);
+  expect(answers[0]?.value).toBe(token);
+  expect(reads()).toBe(1);
+});
+
+test('the file is read again after a minute without a word from the watcher, whichever way the clock jumps', async () => {
+  const { file, clock, write, reads } = stage();
+  await file.get();
+  for (const jump of [0, -5 * HOUR, 5 * HOUR]) {
+    const next = mint(NOW, 86_400);
+    write(next);
+    clock.jump(jump);
+    const before = reads();
+    await clock.advance(59 * SECOND);
+    expect((await file.get()).value).not.toBe(next);
+    expect(reads()).toBe(before);
+    await clock.advance(SECOND);
+    expect((await file.get()).value).toBe(next);
+  }
+});
+
+test('what the watcher shows is the token at once, without reading the file', async () => {
+  const { file, watchers, told, reads } = stage();
+  await file.get();
+  await file.start();
+  const next = mint();
+  watchers.show(`${next}\n`);
+  expect((await file.get()).value).toBe(next);
+  expect(reads()).toBe(1);
+  expect(told).toEqual(['token', 'token']);
+});
+
+test('a read that began before the watcher showed a newer token does not bring back the old one', async () => {
+  const { file, watchers } = stage();
+  await file.start();
+  const reading = file.reportUnauthorized();
+  const next = mint();
+  watchers.show(next);
+  expect((await reading).value).toBe(next);
+  expect((await file.get()).value).toBe(next);
+});
+
+test.each<[string, (path: string) => void]>([
+  ['missing', (path) => rmSync(path)],
+  ['empty', (path) => writeFileSync(path, '\n')],
+  ['cut off', (path) => writeFileSync(path, mint().slice(0, 50))],
+  ['too large to be a token', (path) => writeFileSync(path, 'x'.repeat(65_537))],
+  [
+    'a directory',
+    (path) => {
+      rmSync(path);
+      mkdirSync(path);
+    },
+  ],
+])('while the file is %s the last good token is kept until its end, and told once', async (_, spoil) => {
+  const { path, file, clock, told } = stage();
+  const good = await file.get();
+  spoil(path);
+  for (let minute = 0; minute < 59; minute += 1) {
+    await clock.advance(MINUTE);
+    expect(await file.get()).toBe(good);
+  }
+  expect(file.status().lastError).toContain(path);
+  await clock.advance(MINUTE);
+  await expect(file.get()).rejects.toMatchObject({
+    code: 'ERR_TOKEN_EXPIRED',
+    cause: { name: 'TokenError' },
+  });
+  expect(told).toEqual(['token', 'unreadable']);
+  rmSync(path, { recursive: true, force: true });
+  const next = mint(clock.now());
+  writeFileSync(path, next);
+  await clock.advance(SECOND);
+  expect((await file.get()).value).toBe(next);
+  expect(file.status().lastError).toBeUndefined();
+});
+
+test('a file without a token is not read for each question', async () => {
+  const { file, path, clock, reads } = stage('');
+  for (let n = 0; n < 10; n += 1) {
+    await expect(file.get()).rejects.toMatchObject({ code: 'ERR_TOKEN_UNAVAILABLE' });
+  }
+  expect(reads()).toBe(1);
+  await clock.advance(SECOND);
+  writeFileSync(path, mint());
+  expect(await file.get()).toBeDefined();
+});
+
+test('a token that should have been replaced is used while the server takes it, and told as stale once', async () => {
+  // A default pod token: rotated after an hour, refused after a year.
+  const { file, clock, told } = stage(
+    mint(NOW, 31_536_000, { 'kubernetes.io': { warnafter: NOW / 1000 + 3607 } }),
+  );
+  await file.get();
+  await clock.advance(3_606 * SECOND);
+  await file.get();
+  expect(told).toEqual(['token']);
+  await clock.advance(SECOND);
+  await file.get();
+  await file.get();
+  expect(told).toEqual(['token', 'stale']);
+  expect(file.status().stale).toBe(true);
+});
+
+test('a token dated ahead is used, and told as skew once', async () => {
+  const { file, told } = stage(mint(NOW + 54 * 24 * HOUR));
+  await file.get();
+  await file.get();
+  expect(told).toEqual(['token', 'skew']);
+});
+
+test('reportUnauthorized() reads the file again, unless that token is no longer the current one', async () => {
+  const { file, write, reads } = stage();
+  const old = await file.get();
+  const next = mint();
+  write(next);
+  const fresh = await file.reportUnauthorized(old);
+  expect(fresh.value).toBe(next);
+  expect(await file.reportUnauthorized(old)).toBe(fresh);
+  expect(reads()).toBe(2);
+  expect(await file.reportUnauthorized()).toBe(fresh);
+  expect(reads()).toBe(3);
+});
+
+test('an opaque token file is anything that fits a header', async () => {
+  const { file } = stage('s3cret\n', { format: 'opaque' });
+  expect((await file.get()).value).toBe('s3cret');
+  expect(inspect(file, { depth: 9, showHidden: true }) + JSON.stringify(file.status())).not.toContain(
+    's3cret',
+  );
+});
+
+test('a swap that falls between two steps of one path resolution is not an error', async () => {
+  const directory = temporaryDirectory();
+  writeFileSync(join(directory, 'token'), mint());
+  let misses = 2;
+  const fs = faultyFileSystem((name) => {
+    if (name === 'open' && (misses -= 1) >= 0) throw Object.assign(new Error('ENOENT'), { code: 'ENOENT' });
+  });
+  const clock = new FakeClock(NOW);
+  const watcherFactory = new ScriptedWatchers().factory;
+  await using file = new TokenFile(join(directory, 'token'), { fs, clock, watcherFactory });
+  expect(await file.get()).toBeDefined();
+});
+
+test('close() leaves no timer and no listener, and may be called twice', async () => {
+  const controller = new AbortController();
+  const { file, clock, watchers, told } = stage(mint(), { signal: controller.signal });
+  watchers.refusals.push(new Error('EMFILE'));
+  await file.get();
+  await file.start();
+  expect(told).toContain('degraded');
+  await file.close();
+  expect(clock.pending).toBe(0);
+  expect(getEventListeners(controller.signal, 'abort')).toEqual([]);
+  expect(file.close()).toBe(file.close());
+  await expect(file.get()).rejects.toThrow(ClosedError);
+  await expect(file.start()).rejects.toThrow(ClosedError);
+  expect(file.status().state).toBe('closed');
+});
+
+test.each<[unknown, unknown, typeof TypeError | typeof RangeError, string]>([
+  ['', {}, TypeError, 'path must be a non-empty string'],
+  [
+    '/x',
+    { maxAgeMs: 60_001 },
+    RangeError,
+    'option "maxAgeMs" must be a finite number between 0 and 60000 (ms)',
+  ],
+  ['/x', { format: 'jws' }, TypeError, 'option "format" must be one of "jwt", "opaque"'],
+])('%j with %j is refused', (path, options, kind, message) => {
+  const construct = (): unknown => new TokenFile(path as string, options as TokenFileOptions);
+  expect(construct).toThrow(kind);
+  expect(construct).toThrow(`TokenFile: ${message}`);
+});
+
+test('with its own watcher it follows a real volume', async () => {
+  const volume = new KubeletVolume(join(temporaryDirectory(), 'serviceaccount'));
+  const first = mintTestToken({ jti: '1' });
+  volume.publish({ token: first });
+  await using file = new TokenFile(volume.path('token'), { maxAgeMs: 60_000 });
+  await file.start();
+  expect((await file.get()).value).toBe(first);
+  for (let n = 2; n < 20; n += 1) {
+    const next = mintTestToken({ jti: String(n) });
+    const seen = new Promise<string>((resolve) => file.once('token', ({ token }) => resolve(token.value)));
+    volume.publish({ token: next });
+    expect(await seen).toBe(next);
+    expect((await file.get()).value).toBe(next);
+  }
+});
