@@ -5,7 +5,9 @@
  * | what is seen                                  | it must have been seen unchanged for        |
  * |-----------------------------------------------|---------------------------------------------|
  * | a file behind a retargeted link               | 0: its bytes were there before the link     |
- * | a new inode changed after its last byte       | 0: it was renamed into place when complete  |
+ * | a new inode changed after its last byte       | 0: it was renamed into place when complete; |
+ * |                                               | `CONFIRM_MS` where writes are told: a writer |
+ * |                                               | that re-modes its file is told of by then   |
  * | a new inode, and nobody was seen writing it   | `CONFIRM_MS`: the same, within one clock tick |
  * | a file written in place, or just created      | `settleMs`, and `maxSettleMs` at the most   |
  * | the same, and empty                           | `missingGraceMs`: truncated, not yet written |
@@ -44,10 +46,14 @@ export function patienceFor(
   written: boolean | undefined,
   { settleMs, maxSettleMs, missingGraceMs }: PatienceOptions,
 ): { readonly quietMs: number; readonly totalMs: number } {
-  if (seen.kind !== 'file') return { quietMs: missingGraceMs, totalMs: missingGraceMs };
+  // The grace is counted from when it was lost, whatever was in doubt before.
+  if (seen.kind !== 'file') return { quietMs: missingGraceMs, totalMs: missingGraceMs + maxSettleMs };
   const retargeted = seen.chain.links !== (last?.links ?? '');
   const arrived = seen.inode !== last?.inode;
-  if (seen.steady && (retargeted || (arrived && seen.finished))) return { quietMs: 0, totalMs: 0 };
+  if (seen.steady && retargeted) return { quietMs: 0, totalMs: 0 };
+  if (seen.steady && arrived && seen.finished && written !== true) {
+    return { quietMs: written === false ? CONFIRM_MS : 0, totalMs: maxSettleMs };
+  }
   if (seen.snapshot.size === 0) return { quietMs: missingGraceMs, totalMs: maxSettleMs };
   if (seen.steady && arrived && written === false) return { quietMs: CONFIRM_MS, totalMs: maxSettleMs };
   return { quietMs: settleMs, totalMs: maxSettleMs };

@@ -12,7 +12,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 
 import { inMountNamespace } from '../support/namespace.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
-import { openScene } from '../support/watch-scene.js';
+import { openScene, type Scene } from '../support/watch-scene.js';
 
 function mount(...args: string[]): { unmount(): void } {
   execFileSync('mount', args);
@@ -26,77 +26,84 @@ function mount(...args: string[]): { unmount(): void } {
   return { unmount };
 }
 
+/** Its old revisions stay, so that of a swap the volume's own directory tells, and nothing else. */
+const volumeAt = (directory: string, swap?: 'rename' | 'remove'): KubeletVolume =>
+  new KubeletVolume(directory, { swap, keepOldRevisions: true });
+
 const tmpfs = (directory: string): ReturnType<typeof mount> => mount('-t', 'tmpfs', 'tmpfs', directory);
 const bind = (source: string, target: string): ReturnType<typeof mount> => mount('--bind', source, target);
+
+/** The next report; the look that led to it has ended, so that what comes now has a cause of its own. */
+async function reports(scene: Scene, text: string): Promise<void> {
+  await scene.reports(text);
+  await scene.watcher.idle();
+}
 
 inMountNamespace(import.meta.url, () => {
   describe('something mounted over the volume, and taken away', () => {
     test('a tmpfs', async () => {
       const clock = new FakeClock();
       const scene = openScene('fs');
-      const volume = new KubeletVolume(join(scene.root, 'volume'));
+      const volume = volumeAt(join(scene.root, 'volume'));
       volume.publish({ key: 'below 1' });
       await scene.watch(volume.path('key'), { clock, resyncIntervalMs: 5_000 });
-      await scene.reports('below 1');
+      await reports(scene, 'below 1');
 
       const { unmount } = tmpfs(volume.directory);
       volume.publish({ key: 'above 1' });
       await clock.advance(5_000);
-      await scene.reports('above 1');
+      await reports(scene, 'above 1');
       expect(scene.watcher.status().backstopChanges).toBe(1);
       volume.publish({ key: 'above 2' });
-      await scene.reports('above 2');
-      await scene.watcher.idle();
+      await reports(scene, 'above 2');
 
       // A file system that goes away says so to those who watch it.
       unmount();
-      await scene.reports('below 1');
+      await reports(scene, 'below 1');
       volume.publish({ key: 'below 2' });
-      await scene.reports('below 2');
+      await reports(scene, 'below 2');
       expect(scene.watcher.status()).toMatchObject({ backstopChanges: 1, state: 'watching', restarts: 0 });
     });
 
     test('an empty tmpfs: the key is missing until it is gone', async () => {
       const clock = new FakeClock();
       const scene = openScene('fs');
-      const volume = new KubeletVolume(join(scene.root, 'volume'));
+      const volume = volumeAt(join(scene.root, 'volume'));
       volume.publish({ key: 'below' });
       // The file that comes back is the old one, as after a write in place.
       const patience = { missingGraceMs: 500, settleMs: 0 };
       await scene.watch(volume.path('key'), { clock, resyncIntervalMs: 5_000, ...patience });
-      await scene.reports('below');
+      await reports(scene, 'below');
       const { unmount } = tmpfs(volume.directory);
       await clock.advance(5_000);
       await scene.watcher.idle();
       await clock.advance(500);
       await scene.reportsMissing();
       unmount();
-      await scene.reports('below');
+      await reports(scene, 'below');
     });
 
     test('a bind mount of another volume', async () => {
       const clock = new FakeClock();
       const scene = openScene('fs');
-      const below = new KubeletVolume(join(scene.root, 'volume'));
-      const above = new KubeletVolume(join(scene.root, 'other'));
+      const below = volumeAt(join(scene.root, 'volume'));
+      const above = volumeAt(join(scene.root, 'other'));
       below.publish({ key: 'below 1' });
       above.publish({ key: 'above 1' });
       await scene.watch(below.path('key'), { clock, resyncIntervalMs: 5_000 });
-      await scene.reports('below 1');
+      await reports(scene, 'below 1');
 
       const { unmount } = bind(above.directory, below.directory);
       await clock.advance(5_000);
-      await scene.reports('above 1');
+      await reports(scene, 'above 1');
       above.publish({ key: 'above 2' });
-      await scene.reports('above 2');
-      // A swap is reported early in its look; what is done now, the same look would find.
-      await scene.watcher.idle();
+      await reports(scene, 'above 2');
 
       unmount();
       await clock.advance(5_000);
-      await scene.reports('below 1');
+      await reports(scene, 'below 1');
       below.publish({ key: 'below 2' });
-      await scene.reports('below 2');
+      await reports(scene, 'below 2');
       expect(scene.watcher.status()).toMatchObject({ backstopChanges: 2, state: 'watching', restarts: 0 });
     });
   });
@@ -106,15 +113,15 @@ inMountNamespace(import.meta.url, () => {
     async (swap) => {
       const clock = new FakeClock();
       const scene = openScene('fs');
-      const volume = new KubeletVolume(join(scene.root, 'volume'), { swap });
+      const volume = volumeAt(join(scene.root, 'volume'), swap);
       mkdirSync(volume.directory);
       tmpfs(volume.directory);
       volume.publish({ key: 'v1' });
       await scene.watch(volume.path('key'), { clock });
-      await scene.reports('v1');
+      await reports(scene, 'v1');
       for (const version of ['v2', 'v3', 'v4']) {
         volume.publish({ key: version });
-        await scene.reports(version);
+        await reports(scene, version);
       }
     },
   );

@@ -13,6 +13,7 @@ import { join } from 'node:path';
 import {
   ResilientWatcher,
   type FileSystemCalls,
+  type HintSink,
   type ResilientWatcherOptions,
   type WatchBackend,
 } from 'resilient-watcher';
@@ -107,6 +108,14 @@ test('a revision swapped away between finding and opening the file is not missin
   expect(reported).toEqual(['v1', 'v3']);
 });
 
+/** Waits until the file system's clock has moved on since the file was written. */
+function afterTick(root: string, file: string): void {
+  const written = statSync(file, { bigint: true }).mtimeNs;
+  const probe = join(root, 'probe');
+  do writeFileSync(probe, '');
+  while (statSync(probe, { bigint: true }).mtimeNs <= written);
+}
+
 test('a file unlinked half written, between opening and reading it, is not taken for a finished one', async () => {
   const { root, file, clock, backend, reported, before, watch } = stage();
   writeFileSync(file, 'one');
@@ -118,10 +127,7 @@ test('a file unlinked half written, between opening and reading it, is not taken
   before(
     (name) => name === 'fstat',
     () => {
-      const written = statSync(file, { bigint: true }).mtimeNs;
-      const probe = join(root, 'probe');
-      do writeFileSync(probe, '');
-      while (statSync(probe, { bigint: true }).mtimeNs <= written);
+      afterTick(root, file);
       unlinkSync(file); // its inode changes, after its last byte
     },
   );
@@ -134,6 +140,63 @@ test('a file unlinked half written, between opening and reading it, is not taken
   await clock.advance(50);
   await watcher.idle();
   expect(reported).toEqual(['one', 'two, the rest']);
+});
+
+test.each(['before the look', 'after the look'])(
+  'a new file, re-moded half written, settles when the backend tells of the write: %s',
+  async (moment) => {
+    const { root, file, clock, reported, watch } = stage();
+    let sink: HintSink | undefined;
+    const backend: WatchBackend = {
+      name: 'telling',
+      tellsWrites: true,
+      subscribe: (given) => {
+        sink = given;
+        return { aim: () => false, close: () => undefined };
+      },
+    };
+    writeFileSync(file, 'one');
+    const watcher = watch(file, { backend });
+    await watcher.start();
+    renameSync(file, join(root, 'old'));
+    writeFileSync(file, 'two, ');
+    afterTick(root, file);
+    chmodSync(file, 0o600);
+    sink?.hint(moment === 'before the look' ? 'app.yaml' : undefined);
+    await watcher.idle();
+    sink?.hint('app.yaml');
+    await clock.advance(49);
+    await watcher.idle();
+    expect(reported).toEqual(['one']);
+    appendFileSync(file, 'the rest');
+    sink?.hint('app.yaml');
+    await watcher.idle();
+    await clock.advance(50);
+    await watcher.idle();
+    expect(reported).toEqual(['one', 'two, the rest']);
+  },
+);
+
+test('a target that goes after it was written for long has the whole grace to come back', async () => {
+  const { file, clock, backend, reported, watch } = stage();
+  writeFileSync(file, 'one');
+  const watcher = watch(file, { settleMs: 50, missingGraceMs: 500 });
+  await watcher.start();
+  const look = async (ms: number): Promise<void> => {
+    backend.hint();
+    await watcher.idle();
+    await clock.advance(ms);
+    await watcher.idle();
+  };
+  for (let length = 1; length <= 12; length += 1) {
+    writeFileSync(file, '.'.repeat(length));
+    await look(40);
+  }
+  unlinkSync(file);
+  await look(499);
+  expect(reported).toEqual(['one']);
+  await look(1);
+  expect(reported).toEqual(['one', '(missing)']);
 });
 
 test('what changes while the watches are aimed is found by the look after that', async () => {
