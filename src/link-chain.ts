@@ -5,6 +5,7 @@ import type { BigIntStats } from 'node:fs';
 import { TargetError, errnoOf } from './errors.js';
 import type { WatchedDirectory } from './ports.js';
 import { call, type Steps } from './steps.js';
+import { DATA_LINK } from './volume-layout.js';
 
 /** The kernel's own limit of links in one path (`path_resolution(7)`). */
 const MAX_LINKS = 40;
@@ -14,9 +15,6 @@ const MAX_LINKS = 40;
  * of swaps a second leave most walks undisturbed.
  */
 const MAX_WALKS = 20;
-
-/** kubelet's name for the link to the published revision (`atomic_writer.go`). */
-const DATA_LINK = '..data';
 
 /** Where a path leads. */
 export type ChainEnd =

@@ -5,12 +5,10 @@
 import { constants } from 'node:fs';
 
 import { call, type Steps } from './steps.js';
+import { isRevisionName } from './volume-layout.js';
 
 const MOUNT_TABLE = '/proc/self/mountinfo';
 const CHUNK_BYTES = 65_536;
-
-/** A revision directory of kubelet's AtomicWriter (`..2006_01_02_15_04_05.123456789`) on the way of a path. */
-const REVISION_DIRECTORY = /(?:^|\/)\.\.\d{4}_\d\d_\d\d_\d\d_\d\d_\d\d\.\d+(?:\/|$)/;
 
 interface Mount {
   /** Where it is mounted. */
@@ -33,7 +31,7 @@ export function* frozenBy(realPath: string): Steps<string | undefined> {
   }
   const mount = mountOf(realPath, parse(table));
   if (!mount) return undefined;
-  if (REVISION_DIRECTORY.test(mount.root)) {
+  if (mount.root.split('/').some(isRevisionName)) {
     return `"${mount.point}" is a subPath mount of one revision; it never changes. Mount the whole volume instead`;
   }
   if (mount.point === realPath) {
