@@ -1,6 +1,7 @@
 /** Files that are replaced whole or not at all. */
-import { isAbsolute, resolve } from 'node:path';
+import { resolve } from 'node:path';
 
+import { absolutePath } from './absolute-path.js';
 import { abortSignal, checkPath, flag, matching, oneOf, port, resolveOptions } from './options.js';
 import { Pace } from './writing/pace.js';
 import { isMode, isOwner, type Durability, type Owner } from './writing/pending-file.js';
@@ -75,7 +76,7 @@ export async function atomicWriteFile(
 ): Promise<AtomicWriteResult> {
   const settings = resolveOptions('atomicWriteFile', options, OPTIONS);
   const source = new WriteSource('atomicWriteFile', data, { canWait: true });
-  const target = absolute(checkPath('atomicWriteFile', 'path', path));
+  const target = absolutePath(checkPath('atomicWriteFile', 'path', path));
   const { coalesce, signal, fs } = settings;
   return processWrites.run(resolve(target), {
     coalesce,
@@ -104,16 +105,11 @@ export function atomicWriteFileSync(
 ): AtomicWriteResult {
   const settings = resolveOptions('atomicWriteFileSync', options, SYNC_OPTIONS);
   const source = new WriteSource('atomicWriteFileSync', data, { canWait: false });
-  const target = absolute(checkPath('atomicWriteFileSync', 'path', path));
+  const target = absolutePath(checkPath('atomicWriteFileSync', 'path', path));
   if (!settings.fs.sync) throw new TypeError('atomicWriteFileSync: option "fs" has no synchronous calls');
   const result = runSync(replaceFile(target, source, settings, new Pace()), settings.fs.sync);
   processWrites.overtake(resolve(target));
   return result;
-}
-
-/** The same path after a `chdir`. Not normalized: `..` after a link means the parent of where it leads. */
-function absolute(path: string): string {
-  return isAbsolute(path) ? path : `${process.cwd()}/${path}`;
 }
 
 const SYNC_OPTIONS = {

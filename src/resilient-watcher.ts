@@ -12,6 +12,7 @@
  * Running shows as `watching`, `recovering` or `degraded`, which says where hints come from (connection.ts).
  * What a look leads to is the table of reporter.ts, how looks follow each other that of look-loop.ts.
  */
+import { absolutePath } from './absolute-path.js';
 import { BackendError, ClosedError, hasMoved } from './errors.js';
 import { IsolatedEmitter, Scope } from './lifecycle.js';
 import type { LinkChain } from './link-chain.js';
@@ -108,7 +109,7 @@ export class ResilientWatcher
    */
   constructor(path: string, options?: ResilientWatcherOptions) {
     super();
-    this.#path = absolute(checkPath('ResilientWatcher', 'path', path));
+    this.#path = absolutePath(checkPath('ResilientWatcher', 'path', path));
     this.#options = resolveWatcherOptions(options);
     const settings = { ...this.#options, path: this.#path };
     this.#observer = new Observer(settings);
@@ -382,11 +383,6 @@ export async function watch(path: string, options?: ResilientWatcherOptions): Pr
   const watcher = new ResilientWatcher(path, options);
   await watcher.start();
   return watcher;
-}
-
-/** Absolute, but with `..` left in: after a link it does not mean the directory before the link. */
-function absolute(path: string): string {
-  return path.startsWith('/') ? path : `${process.cwd()}/${path}`;
 }
 
 /** Two changes of which the first was not taken yet; nothing when they lead back to where it began. */

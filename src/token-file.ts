@@ -6,7 +6,6 @@ import {
   callback,
   checkPath,
   flag,
-  matching,
   milliseconds,
   oneOf,
   port,
@@ -22,7 +21,7 @@ import {
   type Random,
 } from './ports.js';
 import { readToken, tokenInFile } from './read-token.js';
-import { TokenWatch, type TokenWatcherFactory } from './token-watch.js';
+import { TokenWatch, tokenWatcherFactory, type TokenWatcherFactory } from './token-watch.js';
 import { DATE_LEEWAY_MS, type ServiceAccountToken, type TokenFormat } from './token.js';
 
 /** Options of `TokenFile`; all may be left out, and `undefined` means the default. */
@@ -88,11 +87,7 @@ const OPTIONS = {
   maxAgeMs: milliseconds(60_000, { max: 60_000 }),
   persistent: flag(false),
   signal: abortSignal(),
-  watcherFactory: matching<TokenWatcherFactory | undefined>(
-    undefined,
-    'a function',
-    (value) => typeof value === 'function',
-  ),
+  watcherFactory: tokenWatcherFactory,
   clock: port<Clock>(systemClock, 'now', 'monotonic', 'schedule'),
   random: callback<Random>(systemRandom),
   fs: port<FileSystem>(nodeFileSystem, 'open', 'read', 'close'),

@@ -3,6 +3,7 @@ import pRetry from 'p-retry';
 import type { Backoff } from './backoff.js';
 import { withDeadline } from './deadline.js';
 import { TokenError } from './errors.js';
+import { matching } from './options.js';
 import type { Clock, FileSystem, Random } from './ports.js';
 import { ResilientWatcher } from './resilient-watcher.js';
 import { sleep } from './sleep.js';
@@ -23,6 +24,13 @@ export interface TokenWatcher {
 
 /** Makes the watcher of a token file. Called again when one cannot be started or ended by itself. */
 export type TokenWatcherFactory = (path: string) => TokenWatcher;
+
+/** The option of that name, for whatever keeps a token watch. */
+export const tokenWatcherFactory = matching<TokenWatcherFactory | undefined>(
+  undefined,
+  'a function',
+  (value) => typeof value === 'function',
+);
 
 interface TokenWatchOptions {
   readonly path: string;

@@ -10,6 +10,7 @@ const src = fileURLToPath(new URL('../src', import.meta.url));
 const layers = [
   ['ports.ts', 'errors.ts'],
   [
+    'absolute-path.ts',
     'steps.ts',
     'options.ts',
     'backoff.ts',

@@ -20,7 +20,7 @@ import {
 } from '../ports.js';
 import type { TokenSink } from './delivery.js';
 import { everyInterval, tokenSchedules, type TokenSchedule, type TokenScheduleName } from './schedule.js';
-import type { TokenWatcherFactory } from '../token-watch.js';
+import { tokenWatcherFactory, type TokenWatcherFactory } from '../token-watch.js';
 
 /** Options of `TokenRefresher`. All but `client` have defaults; `undefined` means the default. */
 export interface TokenRefresherOptions {
@@ -111,11 +111,7 @@ const OPTIONS = {
   unhealthyAfter: number(3, { min: 1 }),
   persistent: flag(true),
   signal: abortSignal(),
-  watcherFactory: matching<TokenWatcherFactory | undefined>(
-    undefined,
-    'a function',
-    (value) => typeof value === 'function',
-  ),
+  watcherFactory: tokenWatcherFactory,
   clock: port<Clock>(systemClock, 'now', 'monotonic', 'schedule'),
   random: callback<Random>(systemRandom),
   fs: port<FileSystem>(nodeFileSystem, 'open', 'read', 'close'),
