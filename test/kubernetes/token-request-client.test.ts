@@ -1,5 +1,8 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import type { PeerCertificate, TLSSocket } from 'node:tls';
 import { inspect } from 'node:util';
 
 import { CoreV1Api, type Cluster, type User } from '@kubernetes/client-node';
@@ -290,10 +293,29 @@ test.each<[string, (stage: ClusterStage) => Partial<TokenRequestClientOptions>, 
   expect(stage.server.requests).toEqual([]);
 });
 
-test('a sound client certificate does not stand in the way of a token', async () => {
+test('beside the token of a file, the rest of the user is not forgotten', async () => {
   const stage = await clusterStage();
-  await ask(inPodWith(stage, { user: { certData, keyData } }));
-  expect(stage.server.requests).toMatchObject([{ status: 201 }]);
+  const seen: unknown[] = [];
+  const { cert, key } = authority;
+  const server = createServer(
+    { cert, key, requestCert: true, rejectUnauthorized: false },
+    (request, response) => {
+      const { headers, socket } = request;
+      const peer = (socket as TLSSocket).getPeerCertificate() as Partial<PeerCertificate> | null;
+      seen.push([peer?.subject?.CN, headers['impersonate-user'], headers.authorization?.slice(0, 10)]);
+      response.writeHead(403).end();
+    },
+  );
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const cluster = { server: url, caFile: undefined as never, skipTLSVerify: true };
+  const user = { certData, keyData, impersonateUser: 'somebody' };
+  await failure(ask(inPodWith(stage, { cluster, user })));
+  expect(seen).toEqual([['one', 'somebody', 'Bearer eyJ']]);
 });
 
 test('a token file that is gone is a token error, and nothing is asked for without credentials', async () => {
