@@ -3,6 +3,7 @@ import { Locality } from '../locality.js';
 import type { FileSystem } from '../ports.js';
 import type { Found, Sighting, Target } from '../sighting.js';
 import { runAsync, runSync } from '../steps.js';
+import { isRevisionName } from '../volume-layout.js';
 import { sharedTurn } from './shared-turn.js';
 
 /**
@@ -42,8 +43,7 @@ export class Observer {
    * @param swap what `observeSwap()` has just found: what came after that led to a hint.
    */
   async observe(now: number, swap?: Found): Promise<Sighting> {
-    const known = swap ?? (this.#last?.trusted ? this.#last.found : undefined);
-    const seen = await this.#observe(known);
+    const seen = await this.#observe(swap ?? this.#known(now));
     if (seen.kind === 'found') this.#learn(seen, now);
     else this.#last = undefined;
     return seen;
@@ -80,6 +80,17 @@ export class Observer {
     return this.#locality.silentFileSystem(chain);
   }
 
+  /**
+   * What need not be read again. Of a volume that is also what was first seen a moment ago: nobody writes into a
+   * revision, and the six events of a swap would have it read six times. It is read once more when the moment is over.
+   */
+  #known(now: number): Found | undefined {
+    if (!this.#last) return undefined;
+    const { found, since, trusted } = this.#last;
+    const isFreshRevision = isRevision(found) && now - since < COARSEST_TIMESTAMP_MS;
+    return trusted || isFreshRevision ? found : undefined;
+  }
+
   async #observe(known: Found | undefined): Promise<Sighting> {
     if (this.#sync) {
       const seen = runSync(this.#target.look(known, this.#locality.local), this.#sync, sharedTurn.ask);
@@ -105,4 +116,8 @@ export class Observer {
       this.#last = { found, since: last.since, trusted };
     }
   }
+}
+
+function isRevision({ snapshot: { kind, revision } }: Found): boolean {
+  return kind === 'volume' && revision !== undefined && isRevisionName(revision);
 }

@@ -1,0 +1,119 @@
+/**
+ * The process of one contestant of scale.mjs: `start` watches a directory, then every set or path it learns of is
+ * sent to the parent with its moment (CLOCK_MONOTONIC, ns).
+ */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+const now = () => Number(process.hrtime.bigint());
+const tell = (sequence) => process.send({ sequence, at: now() });
+const sequenceOf = (content) => Number(/^sequence: (\d+)\n/.exec(content.toString('latin1'))?.[1] ?? NaN);
+
+function inotifyWatches() {
+  let count = 0;
+  for (const fd of readdirSync('/proc/self/fdinfo')) {
+    try {
+      count += readFileSync(`/proc/self/fdinfo/${fd}`, 'utf8').split('\ninotify wd:').length - 1;
+    } catch {
+      // Closed meanwhile.
+    }
+  }
+  return count;
+}
+
+/** What a program does that is told only that something happened: read all, and see whether that is one set. */
+function readSet(directory) {
+  let last;
+  return () => {
+    const sequences = new Set();
+    try {
+      for (const name of readdirSync(directory)) {
+        if (!name.startsWith('..')) sequences.add(sequenceOf(readFileSync(join(directory, name))));
+      }
+    } catch {
+      return; // in the middle of something
+    }
+    const [sequence] = sequences;
+    if (sequences.size !== 1 || sequence === last) return;
+    last = sequence;
+    tell(sequence);
+  };
+}
+
+/** In a tree the one file that is written tells which write it was. */
+const readPath = (path) => {
+  try {
+    if (path.endsWith('.txt')) tell(sequenceOf(readFileSync(path)));
+  } catch {
+    // Replaced meanwhile.
+  }
+};
+
+const contestants = {
+  'resilient-watcher': async (kind, directory) => {
+    const { ResilientWatcher } = await import('../../dist/index.js');
+    if (kind === 'volume') {
+      const watcher = new ResilientWatcher(directory);
+      watcher.on('change', ({ current }) => {
+        const [first] = current.files.values();
+        if (first?.content) tell(sequenceOf(first.content));
+      });
+      await watcher.start();
+      return;
+    }
+    const watcher = new ResilientWatcher(directory, { recursive: true });
+    await watcher.start();
+    watcher.on('change', ({ added, changed }) => {
+      for (const key of [...added, ...changed]) readPath(join(directory, key));
+    });
+  },
+
+  'chokidar 5': async (kind, directory) => {
+    const { watch } = await import('chokidar');
+    const watcher = watch(directory, { ignoreInitial: true });
+    watcher.on('all', kind === 'volume' ? readSet(directory) : (_, path) => readPath(path));
+    await new Promise((resolve) => watcher.once('ready', resolve));
+  },
+
+  '@parcel/watcher': async (kind, directory) => {
+    const { default: parcel } = await import('@parcel/watcher');
+    const look = readSet(directory);
+    await parcel.subscribe(
+      directory,
+      (_, events) => {
+        if (kind === 'volume') look();
+        else for (const { path } of events ?? []) readPath(path);
+      },
+      { backend: 'inotify' },
+    );
+  },
+};
+
+let cpu;
+
+const commands = {
+  async start({ contestant, kind, directory }) {
+    const heapBefore = process.memoryUsage();
+    const began = now();
+    await contestants[contestant](kind, directory);
+    const startMs = (now() - began) / 1e6;
+    global.gc?.();
+    const { heapUsed, external } = process.memoryUsage();
+    cpu = process.cpuUsage();
+    return {
+      started: {
+        startMs,
+        watches: inotifyWatches(),
+        heapMiB: (heapUsed + external - heapBefore.heapUsed - heapBefore.external) / 2 ** 20,
+      },
+    };
+  },
+  stop() {
+    const { user, system } = process.cpuUsage(cpu);
+    return { stopped: { cpuMs: (user + system) / 1e3 } };
+  },
+};
+
+process.on('message', async ({ command, ...parameters }) => {
+  process.send(await commands[command](parameters));
+});

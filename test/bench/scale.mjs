@@ -1,0 +1,142 @@
+/**
+ * What a volume or a tree of 1 to 10 000 files costs to watch: `npm run bench:scale`, about four minutes;
+ * `npm run bench:scale -- --quick` stops at 1 000 files. Prints tables in Markdown.
+ *
+ * A volume is swapped whole, and the contestant has to have read all of it; in a tree one file is replaced by rename.
+ */
+import { fork } from 'node:child_process';
+import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { cpus, loadavg, release, tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+import { KubeletVolume } from '../../dist/testing.js';
+
+const SIZES = process.argv.includes('--quick') ? [1, 100, 1_000] : [1, 100, 1_000, 10_000];
+const CONTESTANTS = ['resilient-watcher', 'chokidar 5', '@parcel/watcher'];
+const FILE_BYTES = 256;
+/** Files in one directory of a tree. */
+const DIRECTORY_FILES = 100;
+/** Between a report and the next change, so that what follows a report does not delay the next one. */
+const PAUSE_MS = 700;
+/** What is not reported by then counts as lost. */
+const PATIENCE_MS = 20_000;
+
+const now = () => Number(process.hrtime.bigint());
+const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+const text = (sequence) => `sequence: ${sequence}\n`.padEnd(FILE_BYTES, '# a line of a file\n');
+
+/** Publishes and returns when the swap began, ns. */
+function swap(directory, size, sequence) {
+  const files = Object.fromEntries(
+    Array.from({ length: size }, (_, number) => [`f${number}`, text(sequence)]),
+  );
+  const steps = new KubeletVolume(directory).steps(files);
+  let swapped;
+  for (;;) {
+    const before = now();
+    const step = steps.next();
+    if (step.done) return swapped;
+    if (step.value.name === 'rename') swapped = before;
+  }
+}
+
+const treeFile = (directory, number) =>
+  join(directory, `d${Math.floor(number / DIRECTORY_FILES)}`, `f${number}.txt`);
+
+function makeTree(directory, size) {
+  for (let number = 0; number < size; number += 1) {
+    const path = treeFile(directory, number);
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, text(0));
+  }
+}
+
+function replace(directory, size, sequence) {
+  const path = treeFile(directory, (sequence * 7) % size);
+  writeFileSync(`${path}.next`, text(sequence));
+  const at = now();
+  renameSync(`${path}.next`, path);
+  return at;
+}
+
+const kinds = {
+  volume: { make: (directory, size) => void swap(directory, size, 0), change: swap },
+  tree: { make: makeTree, change: replace },
+};
+
+async function measure(kind, size, contestant) {
+  const { make, change } = kinds[kind];
+  const directory = join(mkdtempSync(join(tmpdir(), 'bench-scale-')), 'target');
+  mkdirSync(directory);
+  make(directory, size);
+  const child = fork(fileURLToPath(new URL('scale-contestant.mjs', import.meta.url)), {
+    execArgv: ['--expose-gc'],
+  });
+  const seen = new Map();
+  let wake = () => undefined;
+  let answer;
+  child.on('message', (message) => {
+    if (message.sequence === undefined) answer = message;
+    else if (!seen.has(message.sequence)) seen.set(message.sequence, message.at);
+    wake();
+  });
+  const until = async (ready) => {
+    const deadline = now() + PATIENCE_MS * 1e6;
+    while (!ready() && now() < deadline) {
+      await Promise.race([new Promise((resolve) => (wake = resolve)), sleep(250)]);
+    }
+    return ready();
+  };
+  const ask = async (message) => {
+    answer = undefined;
+    child.send(message);
+    if (!(await until(() => answer !== undefined))) throw new Error(`${contestant}: no answer`);
+    return answer;
+  };
+  const { started } = await ask({ command: 'start', contestant, kind, directory });
+  const count = size >= 10_000 ? 6 : size >= 1_000 ? 12 : 20;
+  const latencies = [];
+  let lost = 0;
+  for (let sequence = 1; sequence <= count; sequence += 1) {
+    await sleep(PAUSE_MS);
+    const at = change(directory, size, sequence);
+    if (await until(() => seen.has(sequence))) latencies.push((seen.get(sequence) - at) / 1e6);
+    else lost += 1;
+  }
+  await sleep(PAUSE_MS);
+  const { stopped } = await ask({ command: 'stop' });
+  child.kill('SIGKILL');
+  rmSync(dirname(directory), { recursive: true });
+  latencies.sort((a, b) => a - b);
+  return { ...started, latencies, lost, cpuMs: stopped.cpuMs / count };
+}
+
+const round = (value) => (value === undefined ? '–' : value < 10 ? value.toFixed(2) : value.toFixed(0));
+
+console.log(
+  `Node ${process.version}, Linux ${release()}, ${cpus().length} CPUs, load ${loadavg()[0].toFixed(1)}`,
+);
+for (const kind of Object.keys(kinds)) {
+  console.log(`\n### ${kind === 'volume' ? 'A volume, swapped whole' : 'A tree, one file replaced'}\n`);
+  console.log(
+    '| files | contestant | p50 ms | worst ms | lost | CPU a change, ms | inotify watches | heap MiB | start ms |',
+  );
+  console.log('|---|---|---|---|---|---|---|---|---|');
+  for (const size of SIZES) {
+    for (const contestant of CONTESTANTS) {
+      const { latencies, lost, cpuMs, watches, heapMiB, startMs } = await measure(kind, size, contestant);
+      const median = latencies[Math.floor(latencies.length / 2)];
+      const cells = [
+        round(median),
+        round(latencies.at(-1)),
+        lost,
+        round(cpuMs),
+        watches,
+        round(heapMiB),
+        round(startMs),
+      ];
+      console.log(`| ${size} | ${contestant} | ${cells.join(' | ')} |`);
+    }
+  }
+}
