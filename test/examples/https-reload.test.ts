@@ -1,0 +1,166 @@
+import { fork } from 'node:child_process';
+import { generateKeyPairSync, X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
+import { Agent, get } from 'node:https';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { TLSSocket } from 'node:tls';
+
+import { expect, onTestFinished, test } from 'vitest';
+
+import { createAuthority, createServerPair, type CertificatePair } from '../support/certificates.js';
+import { startExample } from '../support/example-program.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
+
+const PATIENCE = { timeout: 30_000, interval: 10 };
+const ROTATIONS = 100;
+
+const authority = await createAuthority('authority');
+const pairs = await Promise.all(Array.from({ length: 5 }, () => createServerPair(authority)));
+const rsaKey = generateKeyPairSync('rsa', { modulusLength: 2048 })
+  .privateKey.export({ type: 'pkcs8', format: 'pem' })
+  .toString();
+
+function secretOf({ cert, key }: CertificatePair): Record<string, string> {
+  return { 'tls.crt': cert, 'tls.key': key };
+}
+
+function fingerprintOf({ cert }: CertificatePair): string {
+  return new X509Certificate(cert).fingerprint256;
+}
+
+function pairAt(index: number): CertificatePair {
+  const pair = pairs[index % pairs.length];
+  if (!pair) throw new Error('There are no pairs');
+  return pair;
+}
+
+/** A kubelet in another process: each call publishes a Secret. */
+function startKubelet(directory: string, swap: string): (secret: Record<string, string>) => Promise<void> {
+  const program = fileURLToPath(new URL('../support/kubelet-process.mjs', import.meta.url));
+  const child = fork(program, [directory, swap]);
+  const ended = once(child, 'close');
+  onTestFinished(async () => {
+    child.kill('SIGKILL');
+    await ended;
+  });
+  const died = ended.then(() => Promise.reject(new Error('The kubelet has died')));
+  died.catch(() => {}); // at the end it is killed
+  return async (secret) => {
+    const done = once(child, 'message');
+    child.send(secret);
+    await Promise.race([done, died]);
+  };
+}
+
+/** What a client saw of one connection. */
+interface Sight {
+  readonly socket: TLSSocket;
+  readonly isResumed: boolean;
+  readonly fingerprint: string | undefined;
+}
+
+/** A client that verifies the server. Rejects when a handshake or a request fails. */
+async function ask(port: number, agent: Agent | false): Promise<Sight> {
+  const response = await new Promise<IncomingMessage>((resolve, reject) => {
+    const address = { host: '127.0.0.1', port, servername: 'localhost' };
+    get({ ...address, ca: authority.cert, rejectUnauthorized: true, agent }, resolve).on('error', reject);
+  });
+  const socket = response.socket as TLSSocket;
+  const fingerprint = socket.getPeerX509Certificate()?.fingerprint256;
+  const isResumed = socket.isSessionReused();
+  let text = '';
+  for await (const chunk of response.setEncoding('utf8')) text += String(chunk);
+  expect(text).toBe('hello\n');
+  return { socket, isResumed, fingerprint };
+}
+
+/** A client that asks without a pause until it is told to stop. */
+function keepAsking(port: number, agent: Agent | false): { stop: () => Promise<Sight[]> } {
+  let isStopped = false;
+  const sights: Sight[] = [];
+  const asking = (async () => {
+    while (!isStopped) sights.push(await ask(port, agent));
+    return sights;
+  })();
+  asking.catch(() => {}); // told by `stop`
+  onTestFinished(() => {
+    isStopped = true;
+    if (agent) agent.destroy();
+  });
+  return {
+    stop: () => {
+      isStopped = true;
+      return asking;
+    },
+  };
+}
+
+function occurrences(text: string, part: string): number {
+  return text.split(part).length - 1;
+}
+
+test.each(['rename', 'remove'])(
+  'a hundred rotations (%s) cost no handshake and no connection, and a wrong pair is kept out',
+  async (swap) => {
+    const directory = join(temporaryDirectory(), 'tls');
+    const publish = startKubelet(directory, swap);
+    await publish({ 'tls.crt': pairAt(0).cert });
+    const { child, output, ended } = startExample('https-reload.mjs', { TLS_DIRECTORY: directory });
+    await expect.poll(output, PATIENCE).toContain('no pair yet');
+
+    await publish(secretOf(pairAt(0)));
+    await expect.poll(output, PATIENCE).toMatch(/listening on port \d+/);
+    const port = Number(/listening on port (\d+)/.exec(output())?.[1]);
+    const served = async (): Promise<string | undefined> => (await ask(port, false)).fingerprint;
+
+    const fresh = keepAsking(port, false);
+    const resuming = keepAsking(port, new Agent({ keepAlive: false }));
+    const keptAlive = keepAsking(port, new Agent({ keepAlive: true, maxSockets: 1 }));
+
+    const seen = new Set<string | undefined>();
+    const rotate = async (from: number, to: number): Promise<void> => {
+      for (let index = from; index <= to; index += 1) {
+        await publish(secretOf(pairAt(index)));
+        seen.add(await served());
+      }
+      await expect.poll(served, PATIENCE).toBe(fingerprintOf(pairAt(to)));
+    };
+
+    await rotate(1, ROTATIONS / 2);
+    const last = pairAt(ROTATIONS / 2);
+    const other = pairAt(ROTATIONS / 2 + 1);
+    const wrong: Record<string, string>[] = [
+      { 'tls.crt': other.cert, 'tls.key': last.key },
+      { 'tls.crt': other.cert, 'tls.key': rsaKey },
+      { 'tls.crt': other.cert, 'tls.key': '' },
+      { 'tls.crt': other.cert },
+      { 'tls.key': other.key },
+      { 'tls.crt': 'no certificate', 'tls.key': other.key },
+    ];
+    for (const [index, secret] of wrong.entries()) {
+      await publish(secret);
+      await expect.poll(() => occurrences(output(), 'kept the last good pair'), PATIENCE).toBe(index + 1);
+      expect(await served()).toBe(fingerprintOf(last));
+    }
+    await rotate(ROTATIONS / 2 + 1, ROTATIONS);
+
+    const [freshSights, resumingSights, keptAliveSights] = await Promise.all([
+      fresh.stop(),
+      resuming.stop(),
+      keptAlive.stop(),
+    ]);
+    expect(seen.size).toBeGreaterThanOrEqual(3);
+    expect(seen).not.toContain(undefined);
+    expect(freshSights.length).toBeGreaterThan(0);
+    expect(resumingSights.some(({ isResumed }) => isResumed)).toBe(true);
+    expect(keptAliveSights.length).toBeGreaterThan(1);
+    expect(new Set(keptAliveSights.map(({ socket }) => socket)).size).toBe(1);
+    expect(occurrences(output(), 'kept the last good pair')).toBe(wrong.length);
+    expect(output()).not.toContain('PRIVATE KEY');
+
+    child.kill('SIGTERM');
+    expect(await ended).toBe(0);
+  },
+);
