@@ -226,6 +226,7 @@ export class ConfigLoader<T = ConfigMap> extends IsolatedEmitter<ConfigLoaderEve
   }
 
   async #loadAll(): Promise<T> {
+    this.#changed.clear();
     const readings = await Promise.all(
       this.#sources.map(async (source, index): Promise<SourceReading> => {
         try {
@@ -298,7 +299,7 @@ export class ConfigLoader<T = ConfigMap> extends IsolatedEmitter<ConfigLoaderEve
   async #step(retry: boolean): Promise<void> {
     const indexes = [...this.#changed];
     this.#changed = new Set();
-    const known = this.#states.map(({ problems }) => problems);
+    const known = [...this.#states];
     const readings = await Promise.all(indexes.map((index) => this.#read(index)));
     if (this.#scope.ended || !this.#layers) return;
 
@@ -307,12 +308,11 @@ export class ConfigLoader<T = ConfigMap> extends IsolatedEmitter<ConfigLoaderEve
     const problems: ConfigProblem[] = [];
     for (const [nth, index] of indexes.entries()) {
       const result = readings[nth]?.result;
-      const now = this.#states[index]?.problems ?? [];
       if (result && 'values' in result) {
         if (this.#layers.take(index, result.values)) fresh.add(index);
-      } else if (!isSame(now, known[index])) {
+      } else if (!isSame(this.#states[index], known[index])) {
         refused.add(index);
-        problems.push(...now);
+        problems.push(...(this.#states[index]?.problems ?? []));
       }
     }
     if (fresh.size > 0 || retry) {

@@ -126,10 +126,12 @@ export class FileProvider implements ConfigProvider {
   async #snapshot(): Promise<Snapshot> {
     const { watcher } = this.#watch;
     if (!watcher) return this.#look();
+    const { current } = watcher;
     const { target, changes } = watcher.status();
-    // Before its first report a file may be there that is being written; while it is unreadable, the disk says why.
+    // While it is unreadable the disk says why. Before the first report a file may be there that is being written.
     const hasToLook = target === 'unreadable' || (target === 'missing' && changes === 0);
-    return hasToLook && watcher.current.kind === 'missing' ? this.#look() : watcher.current;
+    const found = hasToLook ? await this.#look() : current;
+    return current.kind === 'file' ? current : found;
   }
 
   async #look(): Promise<Snapshot> {

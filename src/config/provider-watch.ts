@@ -50,7 +50,8 @@ export class ProviderWatch {
     if (typeof callback !== 'function') {
       throw new TypeError(`watch: the callback must be a function, got ${describe(callback)}`);
     }
-    if (this.#watcher) throw new ConfigError('ERR_CONFIG_WATCHED', `${this.#path} is already being watched`);
+    if (this.#watcher && this.#watcher.state !== 'closed')
+      throw new ConfigError('ERR_CONFIG_WATCHED', `${this.#path} is already being watched`);
     const watcher = new ResilientWatcher(this.#path, this.#options);
     this.#watcher = watcher;
     let begun = false;
