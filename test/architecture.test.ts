@@ -11,6 +11,8 @@ const layers = [
   ['ports.ts', 'errors.ts'],
   [
     'absolute-path.ts',
+    'path-globs.ts',
+    'tree-walk/draft.ts',
     'steps.ts',
     'options.ts',
     'backoff.ts',
@@ -45,10 +47,10 @@ const layers = [
   ],
   ['token-refresher/mint.ts', 'token-refresher/refresher-status.ts'],
   ['token-refresher/record.ts'],
-  ['link-chain.ts', 'mount-table.ts', 'backends/inotify-probe.ts'],
+  ['tree-walk/tree-part.ts', 'link-chain.ts', 'mount-table.ts', 'backends/inotify-probe.ts'],
   ['backends/parcel-watch.ts'],
   ['backends/'],
-  ['locality.ts', 'snapshot.ts'],
+  ['locality.ts', 'snapshot.ts', 'tree-walk.ts'],
   [
     'resilient-watcher/watcher-options.ts',
     'resilient-watcher/watcher-status.ts',
