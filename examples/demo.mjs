@@ -1,5 +1,6 @@
 /**
- * A tour in some ten seconds: one watcher, and another process that does to its volume what happens to volumes.
+ * A tour in some ten seconds. First one watcher, and another process that does to its volume what happens to volumes;
+ * then, in `demo-cluster.mjs`, the tokens and kubeconfigs of a cluster.
  *
  *     npm run demo
  */
@@ -8,17 +9,18 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { styleText } from 'node:util';
 
 import { ResilientWatcher } from 'resilient-watcher';
 import { ScriptedBackend } from 'resilient-watcher/testing';
+
+import { clusterAct } from './demo-cluster.mjs';
+import { color, createReport } from './demo-report.mjs';
 
 /** Longer than anything here takes; what was not seen by then was missed. */
 const PATIENCE_MS = 4_000;
 /** Between two scenes, so that one can read along. */
 const PAUSE_MS = 350;
 
-const color = (style, text) => (process.stdout.isTTY ? styleText(style, text) : text);
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const now = () => Number(process.hrtime.bigint()) / 1e6;
 
@@ -46,16 +48,8 @@ const ask = (command, parameters = {}) =>
 // ---------------------------------------------------------------------------------------- the audience
 
 const latencies = [];
-let broken = 0;
-
-function line(ok, ms, text) {
-  const mark = ok ? color('green', '✓') : color('red', '✗');
-  const time = ms === undefined ? ''.padStart(10) : `${ms.toFixed(ms < 10 ? 2 : 0)} ms`.padStart(10);
-  console.log(`  ${mark} ${color('bold', time)}  ${text}`);
-  if (!ok) broken += 1;
-}
-
-const scene = (title) => console.log(`\n${color('cyan', title)}`);
+const report = createReport();
+const { scene, line } = report;
 
 /** Remembers what a watcher says, and when, until somebody asks. */
 function listenTo(watcher, events) {
@@ -184,7 +178,16 @@ console.log(
     `half of the swaps were told within ${middle?.toFixed(2)} ms` +
     (polled === undefined ? '.' : `, by polling within ${polled.toFixed(0)} ms.`),
 );
+
+// ------------------------------------------------------------------------------------- the second act
+
+console.log(color('bold', '\nA kubeconfig in a cluster whose signing key is rotated'));
+await clusterAct(join(root, 'cluster'), report);
+
+const { broken } = report;
 console.log(
-  broken === 0 ? color('green', 'Nothing was missed.') : color('red', `${broken} promises were not kept.`),
+  broken === 0
+    ? color('green', '\nNothing was missed.')
+    : color('red', `\n${broken} promises were not kept.`),
 );
 process.exit(broken === 0 ? 0 : 1);

@@ -9,7 +9,7 @@
 import type { BigIntStats } from 'node:fs';
 
 import { errnoOf, hasMoved } from './errors.js';
-import { directoryIdentity, resolveChain } from './link-chain.js';
+import { inodeOf, resolveChain } from './link-chain.js';
 import type { PathGlobs } from './path-globs.js';
 import { call, type Steps } from './steps.js';
 import { joinParts, PartDraft, type OwnPart, type TreeFile, type TreePart } from './tree-walk/tree-part.js';
@@ -160,7 +160,7 @@ class Walk {
     if (key === '' && !stat.isDirectory()) throw this.#noTree('ENOTDIR');
     const above = key === '' ? undefined : this.#own.directories.map.get(parentOf(key));
     const found: Found[] = [];
-    this.#sort({ key, path, stat }, above?.identity ?? directoryIdentity(stat), this.#own, found);
+    this.#sort({ key, path, stat }, above?.identity ?? inodeOf(stat), this.#own, found);
     yield* this.#list(found, this.#own);
   }
 
@@ -168,7 +168,7 @@ class Walk {
   *#list(found: Found[], part: PartDraft): Steps<void> {
     for (let next = found.pop(); next; next = found.pop()) {
       const { key, path, stat } = next;
-      const identity = directoryIdentity(stat);
+      const identity = inodeOf(stat);
 
       if (this.#visited?.has(identity)) continue;
       this.#visited?.add(identity);
@@ -201,10 +201,10 @@ class Walk {
   #sort(entry: Found, above: string, part: PartDraft, found: Found[]): void {
     const { key, path, stat } = entry;
     if (stat.isDirectory()) {
-      if (!above.startsWith(`${stat.dev}:`)) this.#enter(directoryIdentity(stat), path);
+      if (!above.startsWith(`${stat.dev}:`)) this.#enter(inodeOf(stat), path);
       found.push(entry);
     } else if (stat.isSymbolicLink()) part.links.set(key, path);
-    else if (stat.isFile()) this.#add(key, 'file', stat, part);
+    else if (stat.isFile()) this.#add(entry, '', part);
   }
 
   /** Follows all links, and then those found on the way. */
@@ -220,22 +220,29 @@ class Walk {
 
   *#follow(key: string, path: string): Steps<void> {
     const { followLinks, familiar } = this.#options;
-    const { end, mounts } = yield* resolveChain(path, familiar);
+    const { end, mounts, links } = yield* resolveChain(path, familiar);
     if (end.kind === 'unfamiliar') throw new EarlyEnd({ kind: 'unfamiliar', root: this.#root, path });
     if (end.kind !== 'found') return;
     for (const [identity, place] of mounts) this.#enter(identity, place);
-    if (end.stat.isFile()) this.#add(key, 'link', end.stat, this.#linked);
+    const found = { key, path: end.path, stat: end.stat };
+    if (end.stat.isFile()) this.#add(found, links, this.#linked);
     if (!end.stat.isDirectory() || !followLinks) return;
     this.#visited ??= new Set([...this.#own.directories.map.values()].map(({ identity }) => identity));
-    yield* this.#list([{ key, path: end.path, stat: end.stat }], this.#linked);
+    yield* this.#list([found], this.#linked);
   }
 
-  #add(key: string, kind: TreeFile['kind'], stat: BigIntStats, part: PartDraft): void {
+  #add({ key, path, stat }: Found, links: string, part: PartDraft): void {
     const count = this.#own.files.map.size + this.#linked.files.map.size;
     if (count >= this.#options.maxFiles && !part.files.map.has(key)) throw new EarlyEnd('full');
+    const inode = inodeOf(stat);
     part.files.set(key, {
-      kind,
-      signature: `${stat.dev}:${stat.ino}:${stat.size}:${stat.mtimeNs}:${stat.ctimeNs}`,
+      kind: links === '' ? 'file' : 'link',
+      path,
+      links,
+      inode,
+      identity: `${stat.dev}:${stat.ino}:${stat.size}:${stat.mtimeNs}:${stat.ctimeNs}`,
+      signature: `${inode}:${stat.size}:${stat.mtimeNs}:${stat.ctimeNs}`,
+      finished: stat.ctimeNs > stat.mtimeNs,
       mode: Number(stat.mode & 0o7777n),
       size: Number(stat.size),
     });

@@ -1,4 +1,5 @@
 import { dirname } from 'node:path';
+import { createSecureContext } from 'node:tls';
 
 import type * as clientNode from '@kubernetes/client-node';
 import type { KubeConfig, User } from '@kubernetes/client-node';
@@ -60,10 +61,12 @@ export async function freshKubeConfig(
   else if (cluster.caData) {
     checkCertificates(Buffer.from(cluster.caData, 'base64'), `certificate-authority-data of ${name}`);
   }
+  await checkClientCertificate(user, name, fs);
   const tokenFile = tokenFileOf(user);
   if (tokenFile !== undefined) {
     const token = await readToken(tokenFile, fs, 'opaque');
-    replaceUser(fresh, { name: user.name, token: token.value });
+    // What else it has, such as a client certificate or whom it speaks for, stays.
+    replaceUser(fresh, { ...user, authProvider: undefined, exec: undefined, token: token.value });
   }
   return fresh;
 }
@@ -81,6 +84,32 @@ export async function readCertificates(path: string, fs: FileSystem): Promise<st
     throw new KubernetesError('ERR_KUBECONFIG_CA', `Cannot read the CA in ${path}: ${reason}`, { cause });
   }
   return checkCertificates(bytes, path);
+}
+
+/**
+ * Finds out before a connection does, which would fail as if the network were at fault.
+ * @throws {KubernetesError} `ERR_KUBECONFIG`; neither is shown.
+ */
+async function checkClientCertificate(user: User, name: string, fs: FileSystem): Promise<void> {
+  // The file before the data, as client-node has it.
+  const bytesOf = async (file: string | undefined, data: string | undefined): Promise<Buffer | undefined> => {
+    if (!file) return data ? Buffer.from(data, 'base64') : undefined;
+    return runAsync(readBytes(file), fs).catch((cause: unknown) => {
+      const reason = cause instanceof Error ? cause.message : String(cause);
+      throw unusable(name, `a file of its user "${user.name}" cannot be read: ${reason}`, cause);
+    });
+  };
+  const cert = await bytesOf(user.certFile, user.certData);
+  const key = await bytesOf(user.keyFile, user.keyData);
+  if (!cert && !key) return;
+  if (!cert || !key)
+    throw unusable(name, `its user "${user.name}" has only one of client certificate and key`);
+  try {
+    createSecureContext({ cert, key });
+  } catch (cause) {
+    const why = `the client certificate and key of its user "${user.name}" cannot be parsed, or do not belong together`;
+    throw unusable(name, why, cause);
+  }
 }
 
 /** The file that client-node would read this user's token from. */
@@ -134,6 +163,7 @@ function copy(source: KubeConfig, fresh: KubeConfig): void {
   for (const authenticator of added) fresh.addAuthenticator(authenticator);
 }
 
-function unusable(name: string, why: string): KubernetesError {
-  return new KubernetesError('ERR_KUBECONFIG', `Cannot use ${name}: ${why}`);
+function unusable(name: string, why: string, cause?: unknown): KubernetesError {
+  const options = cause === undefined ? undefined : { cause };
+  return new KubernetesError('ERR_KUBECONFIG', `Cannot use ${name}: ${why}`, options);
 }

@@ -107,6 +107,8 @@ function parse(text: unknown): unknown {
 function tokenOf(entry: Readonly<Record<string, unknown>>, where: string): ServiceAccountToken {
   const { token, expirationTimestamp = entry['expiry'] } = entry;
   if (typeof token !== 'string') throw malformed(`${where} has no text in "token"`);
+  // A number might count seconds or milliseconds; kubelet sends none.
+  if (typeof expirationTimestamp === 'number') throw malformed(`the end of ${where} is a number, not a date`);
   try {
     return expirationTimestamp === undefined
       ? tokenFromText(token)

@@ -4,8 +4,18 @@ import { Draft } from './draft.js';
 export interface TreeFile {
   /** `link`: what follows is of the file it leads to. */
   readonly kind: 'file' | 'link';
+  /** Where it stands: absolute, all links resolved. */
+  readonly path: string;
+  /** Of a `link`: the links that led to it, see `LinkChain.links`. */
+  readonly links: string;
+  /** Which file it is, see `inodeOf`. */
+  readonly inode: string;
   /** Which file it is and whether it was touched: device, inode, size, mtime and ctime. */
+  readonly identity: string;
+  /** The same, with the moment it was made, as `signatureOf`. */
   readonly signature: string;
+  /** Its inode was changed after its last byte was written. */
+  readonly finished: boolean;
   /** Permission bits, as 0o644. */
   readonly mode: number;
   /** Bytes. */
@@ -16,7 +26,7 @@ export interface TreeFile {
 export interface TreeDirectory {
   /** Absolute, every link resolved. */
   readonly path: string;
-  /** See `directoryIdentity`. */
+  /** See `inodeOf`. */
   readonly identity: string;
   /** It was reached through a link, so that a recursive watch of the root does not reach it. */
   readonly linked: boolean;
@@ -99,7 +109,13 @@ function joined<V>(
 }
 
 function sameFile(a: TreeFile, b: TreeFile): boolean {
-  return a.kind === b.kind && a.signature === b.signature && a.mode === b.mode;
+  return (
+    a.kind === b.kind &&
+    a.path === b.path &&
+    a.links === b.links &&
+    a.signature === b.signature &&
+    a.mode === b.mode
+  );
 }
 
 function sameDirectory(a: TreeDirectory, b: TreeDirectory): boolean {

@@ -64,6 +64,8 @@ test.each<[string, string, string]>([
   ['an entry without a token', '{"a":{}}', 'the token for "a" has no text'],
   ['a token that is no JWT', '{"a":{"token":"s3cret"}}', 'it is not a JWT'],
   ['half a token', JSON.stringify({ a: { token: token.slice(0, 50) } }), 'it is not a JWT'],
+  ['a token that is a number', '{"a":{"token":1}}', 'the token for "a" has no text'],
+  ['a date that is a number', JSON.stringify({ a: { token, expirationTimestamp: 5 } }), 'not a date'],
   ['a date that is none', JSON.stringify({ a: { token, expirationTimestamp: 'soon' } }), 'not a date'],
 ])('tokens that are %s are refused without being shown', (_, text, reason) => {
   const parse = (): unknown => parseServiceAccountTokens({ secrets: { [KEY]: text } });

@@ -1,12 +1,18 @@
-import { rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import type { PeerCertificate, TLSSocket } from 'node:tls';
 import { inspect } from 'node:util';
 
-import { CoreV1Api } from '@kubernetes/client-node';
+import { CoreV1Api, type Cluster, type User } from '@kubernetes/client-node';
 import { decodeJwt } from 'jose';
 import { TokenError, TokenRefresher, type TokenAnswer } from 'resilient-watcher';
 import { tokenRequestClient, type TokenRequestClientOptions } from 'resilient-watcher/kubernetes';
+import { mintTestToken } from 'resilient-watcher/testing';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 
+import { createAuthority } from '../support/certificates.js';
 import { clusterStage, type ClusterStage } from '../support/cluster-stage.js';
 
 const builder = { namespace: 'ci', serviceAccount: 'builder' };
@@ -162,38 +168,119 @@ test('asks through a client that is given', async () => {
   expect(error.code).toBe('ERR_TOKEN_THROTTLED');
 });
 
-test.each<[string, (stage: ClusterStage) => Partial<TokenRequestClientOptions>, string]>([
-  ['a missing kubeconfig', ({ directory }) => ({ kubeConfig: `${directory}/none` }), 'ERR_KUBECONFIG'],
-  ['a kubeconfig that is a token', (stage) => ({ kubeConfig: stage.tokenFile }), 'ERR_KUBECONFIG'],
-  ['a kubeconfig that is a directory', ({ directory }) => ({ kubeConfig: directory }), 'ERR_KUBECONFIG'],
-  ['no pod', () => ({}), 'ERR_KUBECONFIG'],
+/** The kubeconfig of the pod, its one cluster or user changed. */
+function inPodWith(
+  { inPod }: ClusterStage,
+  change: { readonly cluster?: Partial<Cluster>; readonly user?: Partial<User> },
+): Partial<TokenRequestClientOptions> {
+  const kubeConfig = inPod();
+  kubeConfig.clusters = kubeConfig.clusters.map((cluster) => ({ ...cluster, ...change.cluster }));
+  kubeConfig.users = kubeConfig.users.map((user) => ({ ...user, ...change.user }));
+  return { kubeConfig };
+}
+
+/** A kubeconfig file that says this. */
+function fileWith({ directory }: ClusterStage, text: string): Partial<TokenRequestClientOptions> {
+  const kubeConfig = join(directory, 'bad');
+  writeFileSync(kubeConfig, text);
+  return { kubeConfig };
+}
+
+const base64 = (text: string): string => Buffer.from(text).toString('base64');
+const authority = await createAuthority('one');
+const certData = base64(authority.cert);
+const keyData = base64(authority.key);
+const otherKeyData = base64((await createAuthority('two')).key);
+
+test.each<[string, (stage: ClusterStage) => Partial<TokenRequestClientOptions>, string, string]>([
   [
-    'a kubeconfig that is empty',
-    ({ directory }) => {
-      writeFileSync(`${directory}/empty`, '');
-      return { kubeConfig: `${directory}/empty` };
+    'a missing kubeconfig',
+    ({ directory }) => ({ kubeConfig: `${directory}/none` }),
+    'ERR_KUBECONFIG',
+    'ENOENT',
+  ],
+  [
+    'a kubeconfig that is a token',
+    (stage) => ({ kubeConfig: stage.tokenFile }),
+    'ERR_KUBECONFIG',
+    'Cannot use',
+  ],
+  [
+    'a kubeconfig that is a directory',
+    ({ directory }) => ({ kubeConfig: directory }),
+    'ERR_KUBECONFIG',
+    'EISDIR',
+  ],
+  ['no pod', () => ({}), 'ERR_KUBECONFIG', 'this is not a pod'],
+  ['a kubeconfig that is empty', (stage) => fileWith(stage, ''), 'ERR_KUBECONFIG', 'Cannot use'],
+  ['a kubeconfig that is no YAML', (stage) => fileWith(stage, 'users: [{'), 'ERR_KUBECONFIG', 'not the YAML'],
+  [
+    'half a kubeconfig',
+    (stage) => {
+      const whole = readFileSync(stage.kubeconfigFile(mintTestToken()), 'utf8');
+      return fileWith(stage, whole.slice(0, whole.length / 2));
     },
     'ERR_KUBECONFIG',
+    'Cannot use',
+  ],
+  [
+    'a server that is no URL',
+    (stage) => inPodWith(stage, { cluster: { server: '10.0.0.1' } }),
+    'ERR_KUBECONFIG',
+    'the server of its cluster is not a URL',
   ],
   [
     'a CA that is missing',
-    ({ inPod }) => {
-      const kubeConfig = inPod();
-      kubeConfig.clusters = kubeConfig.clusters.map((cluster) => ({ ...cluster, caFile: '/nowhere/ca.crt' }));
-      return { kubeConfig };
-    },
+    (stage) => inPodWith(stage, { cluster: { caFile: '/nowhere/ca.crt' } }),
     'ERR_KUBECONFIG_CA',
+    '/nowhere/ca.crt: ENOENT',
   ],
   [
     'a CA that is none',
-    ({ inPod, tokenFile }) => {
-      const kubeConfig = inPod();
-      kubeConfig.clusters = kubeConfig.clusters.map((cluster) => ({ ...cluster, caFile: tokenFile }));
-      return { kubeConfig };
+    (stage) => inPodWith(stage, { cluster: { caFile: stage.tokenFile } }),
+    'ERR_KUBECONFIG_CA',
+    'not a bundle of PEM certificates',
+  ],
+  [
+    'CA data that are none',
+    (stage) => {
+      const whole = readFileSync(stage.kubeconfigFile(mintTestToken()), 'utf8');
+      return fileWith(stage, whole.replace(/(authority-data:) .*/, '$1 bm9uZQ=='));
     },
     'ERR_KUBECONFIG_CA',
+    'certificate-authority-data of',
   ],
-])('%s is named in what the refresher tells', async (_, arrange, code) => {
+  [
+    'a key that is none',
+    (stage) => inPodWith(stage, { user: { certData, keyData: base64('eyJ, secret') } }),
+    'ERR_KUBECONFIG',
+    'the client certificate and key of its user "inClusterUser" cannot be parsed',
+  ],
+  [
+    'a client certificate that is none',
+    (stage) => inPodWith(stage, { user: { certData: 'bm9uZQ==', keyData } }),
+    'ERR_KUBECONFIG',
+    'cannot be parsed',
+  ],
+  [
+    'a key of another certificate',
+    (stage) => inPodWith(stage, { user: { certData, keyData: otherKeyData } }),
+    'ERR_KUBECONFIG',
+    'do not belong together',
+  ],
+  [
+    'a key file that is missing',
+    (stage) => inPodWith(stage, { user: { certData, keyFile: '/nowhere/key' } }),
+    'ERR_KUBECONFIG',
+    '/nowhere/key',
+  ],
+  [
+    'a certificate without a key',
+    (stage) => inPodWith(stage, { user: { certData } }),
+    'ERR_KUBECONFIG',
+    'only one of client certificate and key',
+  ],
+])('%s is named in what the refresher tells', async (_, arrange, code, reason) => {
   const stage = await clusterStage();
   const client = tokenRequestClient({ ...builder, ...arrange(stage) });
   const refresher = new TokenRefresher({ client, tokenFile: false });
@@ -201,9 +288,34 @@ test.each<[string, (stage: ClusterStage) => Partial<TokenRequestClientOptions>, 
   const errors: TokenError[] = [];
   refresher.on('retry', ({ error }) => void errors.push(error));
   await refresher.start();
-  expect(errors).toMatchObject([{ cause: { code } }]);
-  expect(inspect(errors, { depth: Infinity })).not.toContain('eyJ');
+  expect(errors).toMatchObject([{ message: expect.stringContaining(reason) as string, cause: { code } }]);
+  expect(inspect(errors, { depth: Infinity })).not.toMatch(/eyJ|PRIVATE KEY/);
   expect(stage.server.requests).toEqual([]);
+});
+
+test('beside the token of a file, the rest of the user is not forgotten', async () => {
+  const stage = await clusterStage();
+  const seen: unknown[] = [];
+  const { cert, key } = authority;
+  const server = createServer(
+    { cert, key, requestCert: true, rejectUnauthorized: false },
+    (request, response) => {
+      const { headers, socket } = request;
+      const peer = (socket as TLSSocket).getPeerCertificate() as Partial<PeerCertificate> | null;
+      seen.push([peer?.subject?.CN, headers['impersonate-user'], headers.authorization?.slice(0, 10)]);
+      response.writeHead(403).end();
+    },
+  );
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const cluster = { server: url, caFile: undefined as never, skipTLSVerify: true };
+  const user = { certData, keyData, impersonateUser: 'somebody' };
+  await failure(ask(inPodWith(stage, { cluster, user })));
+  expect(seen).toEqual([['one', 'somebody', 'Bearer eyJ']]);
 });
 
 test('a token file that is gone is a token error, and nothing is asked for without credentials', async () => {

@@ -4,6 +4,7 @@ import {
   readdirSync,
   readFileSync,
   readlinkSync,
+  renameSync,
   rmdirSync,
   rmSync,
   statSync,
@@ -18,6 +19,7 @@ import {
   parseServiceAccountTokens,
   ServiceAccountTokens,
   VolumePublisher,
+  type PublishedVolume,
   type VolumePublisherOptions,
 } from 'resilient-watcher/kubernetes';
 import { FakeClock, mintTestToken } from 'resilient-watcher/testing';
@@ -123,16 +125,31 @@ test('a producer that fails leaves the last good contents, and is reported witho
   expect((await stage.publish(tokensOf('b'))).outcome).toBe('published');
 });
 
-test('tokens that cannot be read are a failure like that of a producer', async () => {
-  const stage = publisherStage();
-  await stage.publish(tokensOf('a'));
-  const tokens = (): ServiceAccountTokens =>
-    parseServiceAccountTokens({ secrets: { 'csi.storage.k8s.io/serviceAccount.tokens': '{' } });
-  const result = await stage.publisher.publish('volume-1', stage.target, () => expect.unreachable(), {
-    tokens,
-  });
-  expect(result).toMatchObject({ outcome: 'kept', error: { code: 'ERR_CSI_TOKENS' } });
-  expect(stage.read()).toBe('one');
+const TOKENS_KEY = 'csi.storage.k8s.io/serviceAccount.tokens';
+
+test.each<[string, () => ServiceAccountTokens, string]>([
+  [
+    'that are not JSON',
+    () => parseServiceAccountTokens({ secrets: { [TOKENS_KEY]: '{' } }),
+    'ERR_CSI_TOKENS',
+  ],
+  [
+    'of the wrong shape',
+    () => parseServiceAccountTokens({ secrets: { [TOKENS_KEY]: '[]' } }),
+    'ERR_CSI_TOKENS',
+  ],
+  ['for other audiences', () => tokensOf('b'), 'ERR_CSI_AUDIENCE'],
+])('tokens %s are a failure like that of a producer', async (_, tokens, code) => {
+  const { publisher, target } = publisherStage();
+  const publish = (given: () => ServiceAccountTokens, audience: string): Promise<PublishedVolume> =>
+    publisher.publish('v', target, (context) => ({ files: { for: context.tokens.get(audience).value } }), {
+      tokens: given,
+    });
+  await expect(publish(tokens, 'sts')).rejects.toMatchObject({ code });
+  expect(readdirSync(target)).toEqual([]);
+  await publish(() => tokensOf('a'), 'vault');
+  expect(await publish(tokens, 'sts')).toMatchObject({ outcome: 'kept', error: { code } });
+  expect(readFileSync(join(target, 'for'), 'utf8')).toBe('a');
 });
 
 test('a driver that was restarted keeps what the one before it published', async () => {
@@ -233,25 +250,36 @@ test.each<[string, (directory: string) => string, string]>([
   ['relative', () => 'mount', 'is not an absolute path'],
   ['empty', () => '', 'is not an absolute path'],
   ['missing', (directory) => join(directory, 'none'), 'does not exist'],
+  ['below a file', (directory) => join(directory, 'file', 'mount'), 'cannot be looked at'],
   ['unclean', (directory) => `${directory}/a/../mount`, 'is not a clean path'],
-  [
-    'a file',
-    (directory) => (writeFileSync(join(directory, 'f'), ''), join(directory, 'f')),
-    'is not a directory',
-  ],
-  [
-    'a link to elsewhere',
-    (directory) => (symlinkSync('/etc', join(directory, 'l')), join(directory, 'l')),
-    'is a symbolic link',
-  ],
-])('a target that is %s is refused before anything is produced', async (_, make, reason) => {
-  const { publisher } = publisherStage();
-  const path = make(temporaryDirectory());
-  const publishing = publisher.publish('v', path, () => expect.unreachable());
-  await expect(publishing).rejects.toMatchObject({
-    code: 'ERR_CSI_TARGET',
-    message: expect.stringContaining(reason) as string,
-  });
+  ['a file', (directory) => join(directory, 'file'), 'is not a directory'],
+  ['a link to elsewhere', (directory) => join(directory, 'link'), 'is a symbolic link'],
+  ['a link, however it is spelled', (directory) => join(directory, 'link/'), 'is a symbolic link'],
+])('a target that is %s is refused, and nothing is produced, written or removed', async (_, make, reason) => {
+  const { publisher, target: elsewhere } = publisherStage();
+  const directory = temporaryDirectory();
+  writeFileSync(join(directory, 'file'), '');
+  symlinkSync(elsewhere, join(directory, 'link'));
+  writeFileSync(join(elsewhere, 'secret'), 'of another');
+  const path = make(directory);
+  const expected = { code: 'ERR_CSI_TARGET', message: expect.stringContaining(reason) as string };
+  await expect(publisher.publish('v', path, () => expect.unreachable())).rejects.toMatchObject(expected);
+  const unpublishing = publisher.unpublish('v', path);
+  if (reason === 'does not exist') await unpublishing;
+  else await expect(unpublishing).rejects.toMatchObject(expected);
+  expect(readdirSync(directory)).toEqual(['file', 'link']);
+  expect(readdirSync(elsewhere)).toEqual(['secret']);
+});
+
+test('a target that was replaced by a link is refused, and what was published stays', async () => {
+  const stage = publisherStage();
+  await stage.publish(tokensOf('a'));
+  const moved = `${stage.target}-moved`;
+  renameSync(stage.target, moved);
+  symlinkSync(moved, stage.target);
+  stage.secret = 'two';
+  await expect(stage.publish(tokensOf('b'))).rejects.toMatchObject({ code: 'ERR_CSI_TARGET' });
+  expect(readFileSync(join(moved, 'password'), 'utf8')).toBe('one');
 });
 
 test('a target is made and removed by hooks, which are not called for a path that is refused', async () => {
