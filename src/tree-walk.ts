@@ -12,7 +12,7 @@ import { errnoOf, hasMoved } from './errors.js';
 import { inodeOf, resolveChain } from './link-chain.js';
 import type { PathGlobs } from './path-globs.js';
 import { call, type Steps } from './steps.js';
-import { joinParts, PartDraft, type OwnPart, type TreeFile, type TreePart } from './tree-walk/tree-part.js';
+import { joinParts, PartDraft, type OwnPart, type TreePart } from './tree-walk/tree-part.js';
 
 export type { TreeDirectory, TreeFile, TreePart } from './tree-walk/tree-part.js';
 
