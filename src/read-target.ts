@@ -1,11 +1,15 @@
+import { basename } from 'node:path';
+
 import { Backoff } from './backoff.js';
 import { TargetError } from './errors.js';
+import type { LinkChain } from './link-chain.js';
 import type { Clock, FileSystem, Random } from './ports.js';
 import type { Target } from './sighting.js';
 import type { Snapshot } from './snapshot.js';
 import { MissingSnapshot } from './snapshot.js';
 import { sleep } from './sleep.js';
 import { runAsync } from './steps.js';
+import { isUserVisible } from './volume-layout.js';
 
 /** What it takes to wait for a target that moves. */
 export interface ReadingPorts {
@@ -14,8 +18,11 @@ export interface ReadingPorts {
   readonly random: Random;
 }
 
-/** A target that is swapped by removing and linking anew is missing for a moment: then it is looked for so often. */
+/** What is not there at so many looks, over some 10 ms, is missing. */
 const LOOKS_AT_NOTHING = 5;
+
+/** In the gap between removing `..data` and linking it anew a publisher may have to wait for a CPU, ms. */
+const LONGEST_GAP_MS = 500;
 
 /** Each of these has met swap after swap; at the tenth the waits have grown to the longest. */
 const MAX_LOOKS = 50;
@@ -29,17 +36,18 @@ const LONGEST_DELAY_MS = 20;
  */
 export async function readTarget(target: Target, { fs, clock, random }: ReadingPorts): Promise<Snapshot> {
   const backoff = new Backoff({ firstDelayMs: FIRST_DELAY_MS, maxDelayMs: LONGEST_DELAY_MS, random });
+  const begun = clock.monotonic();
   let nothing = 0;
   for (let looks = 0; looks < MAX_LOOKS; looks += 1) {
     const seen = await runAsync(target.look(), fs);
-    if (seen.kind === 'found' && seen.snapshot.kind !== 'directory') return seen.snapshot;
+    if (seen.kind === 'found') return seen.snapshot;
     if (seen.kind === 'trouble') throw seen.error;
-    // In the gap of a swap a volume is a directory with links that lead nowhere.
-    if (seen.kind === 'found' || seen.kind === 'missing') {
+    if (seen.kind === 'missing') {
       nothing += 1;
-      if (seen.kind === 'found' && (seen.files.size > 0 || nothing === LOOKS_AT_NOTHING))
-        return seen.snapshot;
-      if (nothing === LOOKS_AT_NOTHING) return new MissingSnapshot(target.path);
+      const graceMs = isBetweenRevisions(seen.chain) ? LONGEST_GAP_MS : 0;
+      if (nothing >= LOOKS_AT_NOTHING && clock.monotonic() - begun >= graceMs) {
+        return new MissingSnapshot(target.path);
+      }
     }
     await sleep(clock, backoff.next());
   }
@@ -48,4 +56,9 @@ export async function readTarget(target: Target, { fs, clock, random }: ReadingP
     target.path,
     `Cannot read "${target.path}": it was replaced during each of ${MAX_LOOKS} attempts`,
   );
+}
+
+/** It stands there, or in it, but what `..data` leads to does not. */
+function isBetweenRevisions({ end }: LinkChain): boolean {
+  return end.kind === 'found' || (end.kind === 'missing' && !isUserVisible(basename(end.path)));
 }

@@ -6,6 +6,7 @@
  * | directories below | entered | not entered |
  * | an entry that vanishes meanwhile | start over | is not there |
  * | a link to a file | followed | followed, and what it leads through is watched |
+ * | a link to `..data/…` | – | nothing is published: the directory is missing |
  * | names that begin with two dots | – (kubelet refuses them) | are not keys |
  * | afterwards | the links and the directory must be as before, else start over | – |
  */
@@ -18,7 +19,7 @@ import { followSwap, mergeChains, resolveChain, type LinkChain } from '../link-c
 import type { Familiar, Found, ReadLimits, SeenFile, Sighting } from '../sighting.js';
 import { SetSnapshot } from '../snapshot.js';
 import { call, type Steps } from '../steps.js';
-import { isUserVisible } from '../volume-layout.js';
+import { DATA_LINK, isUserVisible } from '../volume-layout.js';
 
 /** Which directory, and how it was found. */
 export interface DirectoryLook {
@@ -53,6 +54,7 @@ export function* lookAtDirectory(
   const { entries, directories } = listing;
   const chain = mergeChains(look.chain, listing.chains);
   if (listing.chains.some(({ end }) => end.kind === 'unfamiliar')) return { kind: 'unfamiliar', chain };
+  if (listing.isUnlinkedVolume) return { kind: 'missing', chain };
   const limit = limitOf(entries, limits);
   const files = new Map<string, SeenFile>();
   for (const entry of entries) {
@@ -93,6 +95,8 @@ class Listing {
   readonly entries: Entry[] = [];
   /** The signatures of the directories read, by path. */
   readonly directories = new Map<string, string>();
+  /** It has the links of a volume, but no `..data`: in the gap of a swap, or broken. */
+  isUnlinkedVolume = false;
   /** Where the links among the entries lead. */
   readonly chains: LinkChain[] = [];
   readonly #look: DirectoryLook;
@@ -125,6 +129,11 @@ class Listing {
     if (stat.isFile()) this.entries.push({ key, realPath, stat, links: this.#look.chain.links });
     else if (stat.isDirectory() && this.#isVolume) yield* this.read(`${key}/`);
     else if (stat.isSymbolicLink()) {
+      if (!this.#isVolume && (yield* call('readlink', realPath)).startsWith(`${DATA_LINK}/`)) {
+        // By now it may lead to a file again; others would be of another instant.
+        this.isUnlinkedVolume = true;
+        return;
+      }
       const chain = yield* resolveChain(realPath, this.#familiar);
       this.chains.push(chain);
       const { end, links } = chain;
