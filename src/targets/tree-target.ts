@@ -42,6 +42,7 @@ export class TreeTarget implements Target {
   readonly #globs: PathGlobs;
   #touched: Touched = 'all';
   #walk: TreeWalk | undefined;
+  #last: Found | undefined;
   /** Which root it is, and by which links it was reached. */
   #place = '';
   /** What was made of each file of the walk. */
@@ -111,6 +112,7 @@ export class TreeTarget implements Target {
   #lost(sighting: Sighting): Sighting {
     this.#touched = 'all';
     this.#walk = undefined;
+    this.#last = undefined;
     return sighting;
   }
 
@@ -131,6 +133,9 @@ export class TreeTarget implements Target {
     const { maxContentBytes, maxTotalBytes, maxFiles, content } = this.#options;
     const before = this.#walk;
     this.#walk = walk;
+    // Without contents there is no more to a tree than its walk.
+    if (before === walk && !content && this.#last)
+      return { ...this.#last, chain: this.#chainOf(chain, walk) };
     const sizes = [...walk.files.values()].map(({ size }) => size);
     const total = sizes.reduce((sum, size) => sum + (size <= maxContentBytes ? size : 0), 0);
     const digestOnly = total > maxTotalBytes;
@@ -155,7 +160,7 @@ export class TreeTarget implements Target {
       : content && digestOnly
         ? `its files hold ${total} bytes, more than maxTotalBytes (${maxTotalBytes}): only their digests are kept`
         : undefined;
-    return {
+    this.#last = {
       kind: 'found',
       chain: this.#chainOf(chain, walk),
       snapshot: new SetSnapshot({
@@ -170,6 +175,7 @@ export class TreeTarget implements Target {
       signature: [...files].map(([key, { signature }]) => `${key}\0${signature}`).join('\n'),
       limited,
     };
+    return this.#last;
   }
 
   /** A file that is gone again is as if it had not been read: its removal leads to a hint. */
