@@ -46,6 +46,7 @@ export {
   type TokenRequest,
   type WatchBackend,
   type WatchedDirectory,
+  type WatchedTree,
   type WatchSubscription,
 } from './ports.js';
 export { readVolume, type ReadVolumeOptions } from './read-volume.js';

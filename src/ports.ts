@@ -183,6 +183,16 @@ export interface WatchedDirectory {
   readonly identity: string;
   /** In an ancestor only these entries matter; undefined: every entry does. */
   readonly entries?: ReadonlySet<string>;
+  /** It is part of a tree that is watched whole; undefined: what is below it does not matter. */
+  readonly tree?: WatchedTree;
+}
+
+/** A directory that is watched with all that is below it. Each directory in it is listed, too. */
+export interface WatchedTree {
+  /** Its top: absolute, with every link on the way resolved. */
+  readonly root: string;
+  /** Globs relative to the root, see `PathGlobs`: what they match, and what is below that, does not matter. */
+  readonly ignore: readonly string[];
 }
 
 /** Where a backend says what it has to say. */
@@ -190,8 +200,10 @@ export interface HintSink {
   /**
    * Something may have changed: look again. Never wrong, at worst in vain.
    * @param written the name of an entry whose bytes were changed in place, if the kernel says so.
+   * @param path the entry that it is about, absolute; undefined: it may be about anything. About a directory, it is
+   * about all that is below.
    */
-  hint(written?: string): void;
+  hint(written?: string, path?: string): void;
   /** The subscription is dead: close it and subscribe anew. */
   down(error: unknown): void;
 }

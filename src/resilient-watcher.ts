@@ -43,6 +43,7 @@ import type { Snapshot } from './snapshot.js';
 import { runAsync } from './steps.js';
 import { GroupTarget } from './targets/group-target.js';
 import { PathTarget } from './targets/path-target.js';
+import { TreeTarget } from './targets/tree-target.js';
 
 /** The events of a `ResilientWatcher`. */
 export interface ResilientWatcherEvents {
@@ -121,15 +122,16 @@ export class ResilientWatcher
       change: (change) => this.#change(change),
       revision: (revision) => this.#tell('revision', revision),
       trouble: (error) => this.#fail(error),
-      lookAgain: (cause) => this.#hint(cause),
+      // Where it was not quiet a hint has said so; what is in doubt is looked at in any case.
+      lookAgain: (cause) => this.#request(cause),
     });
     const backends = backendsFor(settings.backend, settings);
     this.#connection = new BackendConnection(
       { ...settings, backends },
       {
-        hint: (source, written) => {
+        hint: (source, written, path) => {
           if (written !== undefined) this.#reporter.noteWrite(written);
-          this.#hint(source);
+          this.#hint(source, path);
         },
         arm: (subscription) => this.#arm(subscription),
         restarting: (restart) => this.#tell('restart', restart),
@@ -194,6 +196,7 @@ export class ResilientWatcher
   async check(): Promise<void> {
     if (this.#phase !== 'running')
       throw new ClosedError(`Cannot look at "${this.#target.path}": the watcher is ${this.#phase}`);
+    this.#target.touch?.();
     await this.#loop.lookNow('check');
   }
 
@@ -202,7 +205,9 @@ export class ResilientWatcher
    * @throws {TargetError} (rejects) when it cannot be read, or never stands still (`ERR_TARGET_IO`).
    */
   snapshot(): Promise<Snapshot> {
-    return readTarget(this.#target, this.#options);
+    // A tree remembers what was touched, for the looks.
+    const { recursive } = this.#options;
+    return readTarget(recursive ? new TreeTarget(this.path, this.#options) : this.#target, this.#options);
   }
 
   /**
@@ -272,7 +277,13 @@ export class ResilientWatcher
     );
   }
 
-  #hint(cause: ChangeCause): void {
+  /** @param path where, if that is known. */
+  #hint(cause: ChangeCause, path?: string): void {
+    this.#target.touch?.(path);
+    this.#request(cause);
+  }
+
+  #request(cause: ChangeCause): void {
     if (this.#phase === 'running') this.#loop.request(cause);
   }
 
@@ -321,6 +332,7 @@ export class ResilientWatcher
       const silent = this.#silence(seen.chain);
       if (silent) this.#connection.fail(silent);
       if (!(await this.#connection.aim(directories))) return;
+      this.#target.touch?.();
     }
     this.#hint(cause);
   }
@@ -408,10 +420,11 @@ export async function watch(
   return watcher;
 }
 
-function targetAt(path: string | readonly string[], limits: ResolvedWatcherOptions): Target {
+function targetAt(path: string | readonly string[], options: ResolvedWatcherOptions): Target {
   const check = (name: string, value: unknown): string =>
     absolutePath(checkPath('ResilientWatcher', name, value));
-  if (!Array.isArray(path)) return new PathTarget(check('path', path), limits);
+  if (options.recursive) return new TreeTarget(check('path', path), options);
+  if (!Array.isArray(path)) return new PathTarget(check('path', path), options);
   if (path.length === 0) throw new TypeError('ResilientWatcher: path must name at least one file, got []');
   const paths = new Map(
     path.map((member: unknown, index) => [member as string, check(`path[${index}]`, member)]),
@@ -419,5 +432,5 @@ function targetAt(path: string | readonly string[], limits: ResolvedWatcherOptio
   if (new Set(paths.values()).size < path.length) {
     throw new TypeError('ResilientWatcher: path must not name a file twice');
   }
-  return new GroupTarget(paths, limits);
+  return new GroupTarget(paths, options);
 }

@@ -68,6 +68,8 @@ export interface Target {
   lookAtSwap(last: Found): Steps<Found | undefined>;
   /** Whether links and signatures are as they were. It cannot tell a path laid anew to the very same files. */
   isUnchanged(last: Found): Steps<boolean>;
+  /** Takes in that something may have happened: at this absolute path, or anywhere. Then `look` may look there only. */
+  touch?(path?: string): void;
   /** What the path means, without reading any file. */
   resolve(familiar?: Familiar): Steps<LinkChain>;
 }

@@ -17,7 +17,9 @@ const NAME = 'fs';
 interface Subscriber {
   readonly sink: HintSink;
   readonly persistent: boolean;
-  entries: ReadonlySet<string> | undefined;
+  readonly entries: ReadonlySet<string> | undefined;
+  /** The native watch has ended, and is opened anew by an aim. */
+  readonly ended: () => void;
 }
 
 /** One native watch. */
@@ -83,12 +85,16 @@ class DirectoryWatch {
       return;
     }
     for (const { sink, entries } of this.#subscribers.values()) {
-      if (!entries || entries.has(entry)) sink.hint(type === 'change' ? entry : undefined);
+      if (entries && !entries.has(entry)) continue;
+      sink.hint(type === 'change' ? entry : undefined, within(this.#path, entry));
     }
   }
 
   #hintAll(): void {
-    for (const { sink } of [...this.#subscribers.values()]) sink.hint();
+    for (const { sink, ended } of [...this.#subscribers.values()]) {
+      ended();
+      sink.hint(undefined, this.#path);
+    }
   }
 
   #down(error: unknown): void {
@@ -115,6 +121,8 @@ class Subscription implements WatchSubscription {
   readonly #sink: HintSink;
   readonly #persistent: boolean;
   #aimed = new Set<string>();
+  /** What was aimed at last, while all of it is watched. */
+  #intact: readonly WatchedDirectory[] | undefined;
 
   constructor(sink: HintSink, persistent: boolean) {
     this.#sink = sink;
@@ -122,14 +130,23 @@ class Subscription implements WatchSubscription {
   }
 
   aim(directories: readonly WatchedDirectory[]): boolean {
+    // A tree has many directories, and most looks find them all as they were.
+    if (directories === this.#intact) return false;
+    this.#intact = directories;
     let opened = false;
     const before = this.#aimed;
     this.#aimed = new Set(before);
-    for (const directory of directories) {
-      if (this.#watch(directory)) opened = true;
+    try {
+      for (const directory of directories) {
+        if (this.#watch(directory)) opened = true;
+      }
+    } catch (error) {
+      this.#intact = undefined;
+      throw error;
     }
+    const wanted = new Set(directories.map(({ path }) => path));
     for (const path of before) {
-      if (!directories.some((directory) => directory.path === path)) this.#unwatch(path);
+      if (!wanted.has(path)) this.#unwatch(path);
     }
     return opened;
   }
@@ -151,7 +168,12 @@ class Subscription implements WatchSubscription {
       throw backendFailure(NAME, path, error);
     }
     table.set(path, shared);
-    shared.subscribe(this, { sink: this.#sink, persistent: this.#persistent, entries });
+    shared.subscribe(this, {
+      sink: this.#sink,
+      persistent: this.#persistent,
+      entries,
+      ended: () => (this.#intact = undefined),
+    });
     const joined = !this.#aimed.has(path);
     this.#aimed.add(path);
     return opened || joined;
@@ -163,6 +185,10 @@ class Subscription implements WatchSubscription {
     shared?.unsubscribe(this);
     if (shared?.idle) table.delete(path);
   }
+}
+
+function within(directory: string, entry: string): string {
+  return directory === '/' ? `/${entry}` : `${directory}/${entry}`;
 }
 
 /** Hints from `node:fs.watch`: within a millisecond on a local file system. */

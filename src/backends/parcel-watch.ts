@@ -15,15 +15,15 @@ export const parcelName = 'parcel';
 
 /** What a subscription has to say. */
 export interface ParcelListener {
-  /** Something in the directory may have changed. */
-  changed(): void;
+  /** Something in the directory may have changed: what stands at `path`, or anything. */
+  changed(path?: string): void;
   /** The subscription is dead. */
   died(error: BackendError): void;
 }
 
 /** A live native subscription. */
 export interface ParcelWatch {
-  /** The directory was deleted or moved away: `changed` was called for it and nothing more will come. */
+  /** Nothing more will come, and `changed` was called for that: the directory was deleted or moved away, or evicted. */
   readonly gone: boolean;
   /** Ends it. Never rejects. */
   close(): Promise<void>;
@@ -41,6 +41,19 @@ interface Life {
   over: boolean;
 }
 
+/** The subscriptions that are open on one path. The module keeps one listing for them all, that of the first. */
+interface Root {
+  /** Which paths the listing has: `depthOf` the first. */
+  readonly listing: string;
+  readonly watches: Set<OpenWatch>;
+}
+
+interface OpenWatch extends ParcelWatch {
+  /** Says that it is gone and closes it. */
+  evict(): Promise<void>;
+  readonly depth: string;
+}
+
 /**
  * Of the process, because the module's native thread and its leaks are: watchers that counted each for
  * themselves would together leak without limit.
@@ -55,6 +68,10 @@ const native = {
    * probe, and a directory that is opened before the dead handles on its path are closed is never heard of.
    */
   turn: Promise.resolve() as Promise<unknown>,
+  /** What is open on each path. */
+  roots: new Map<string, Root>(),
+  /** Roots of trees that were open at a death: their listings leak with the thread, and so are never right again. */
+  stale: new Set<string>(),
 };
 
 function inTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -125,42 +142,100 @@ async function assertInstance(path: string): Promise<void> {
  * Subscribes to a directory, and to all below it that `ignored` does not match (it is matched against paths
  * relative to the directory and must be understood by C++'s `std::regex`). What is ignored is neither
  * crawled nor watched.
+ *
+ * @param tree everything below is of interest. Then the module's listing of the directory must have it all; one that
+ * was made for less is given up, with the subscriptions that share it.
  * @throws {BackendError} when the guard refuses; else the module's own error, which has no `code`.
  */
 export async function openParcelWatch(
   path: string,
-  ignored: RegExp,
+  ignored: readonly RegExp[],
   listener: ParcelListener,
+  { tree = false }: { readonly tree?: boolean } = {},
 ): Promise<ParcelWatch> {
   return inTurn(async () => {
     const parcel = await loadParcel();
+    const depth = tree ? `tree ${ignored.map(String).join(' ')}` : SHALLOW;
+    await assertListing(path, depth);
     await assertInstance(path);
     const life = native.life;
     native.tried += 1;
-    // No relative path starts with a slash, so this matches nothing. It makes the pattern a private one:
+    // No relative path starts with a slash, so this matches nothing. It makes the subscription a private one:
     // subscriptions with equal patterns share a native object, also one that is dead.
-    const ignore = [new RegExp(`${ignored.source}|^/${native.tried}$`)];
+    const ignore = [...ignored, new RegExp(`^/${native.tried}$`)];
     const onEvents: ParcelWatcher.SubscribeCallback = (error, events) => {
       if (error && !error.message.includes(STREAM_LIVES_ON)) {
         listener.died(death(life, path, error));
         return;
       }
       if (events.some((event) => event.type === 'delete' && event.path === path)) {
-        watch.gone = true;
         // Now, not when somebody asks: while any handle of this path is open, parcel takes its old listing
         // for the truth, and hears nothing of the directory that takes its place.
+        watch.gone = true;
         void watch.close();
       }
       // An empty batch counts: a file replaced and then deleted makes one.
-      listener.changed();
+      if (error || watch.gone || events.length === 0) listener.changed();
+      else for (const event of events) listener.changed(event.path);
     };
     const subscribed = parcel.subscribe(path, onEvents, { backend: nativeBackend(), ignore });
+    let ended: Promise<void> | undefined;
     let closed: Promise<void> | undefined;
-    const watch = { gone: false, close: () => (closed ??= inTurn(() => end(life, subscribed))) };
-    await subscribed;
+    const finish = (): Promise<void> => (ended ??= end(life, subscribed).finally(forget));
+    const watch = {
+      gone: false,
+      depth,
+      close: () => (closed ??= inTurn(finish)),
+      evict: () => {
+        watch.gone = true;
+        if (!closed) listener.changed();
+        return finish();
+      },
+    };
+    const forget = remember(path, watch);
+    await subscribed.catch((error: unknown) => {
+      forget();
+      throw error;
+    });
     life.watches += 1;
     return watch;
   });
+}
+
+/** The depth of what is not a tree. */
+const SHALLOW = 'shallow';
+
+function remember(path: string, watch: OpenWatch): () => void {
+  const root = native.roots.get(path) ?? { listing: watch.depth, watches: new Set() };
+  native.roots.set(path, root);
+  root.watches.add(watch);
+  return () => {
+    root.watches.delete(watch);
+    if (root.watches.size === 0 && native.roots.get(path) === root) native.roots.delete(path);
+  };
+}
+
+/**
+ * Gives up a listing that a tree cannot use: it would never hear of the directories that are not in it. Others who
+ * share the listing are told that they are gone; they open anew, which finds the listing of the tree.
+ */
+async function assertListing(path: string, depth: string): Promise<void> {
+  if (native.stale.has(path)) {
+    throw unavailable(
+      `The backend "parcel" died while it watched the tree ${path}, and cannot watch it again.`,
+    );
+  }
+  const root = native.roots.get(path);
+  if (!root || depth === SHALLOW || root.listing === depth) return;
+  for (const watch of root.watches) {
+    // The two would give each other up for ever.
+    if (watch.depth !== SHALLOW) {
+      throw unavailable(
+        `The backend "parcel" watches the tree ${path} already, with other globs to ignore; it cannot do both.`,
+      );
+    }
+  }
+  for (const watch of [...root.watches]) await watch.evict();
 }
 
 /** On Linux an error (EINTR in its poll() is enough) ends the thread, and so every subscription there is. */
@@ -169,6 +244,7 @@ function death(life: Life, path: string, error: Error): BackendError {
     life.over = true;
     native.deaths += 1;
     native.life = { watches: 0, over: false };
+    for (const [root, { listing }] of native.roots) if (listing !== SHALLOW) native.stale.add(root);
   }
   return new BackendError(
     'ERR_BACKEND_DOWN',

@@ -1,8 +1,9 @@
 import { constants } from 'node:fs';
-import { sep } from 'node:path';
+import { dirname, sep } from 'node:path';
 
 import { backendFailure } from '../backend-failure.js';
 import { BackendError, errnoOf, hasMoved } from '../errors.js';
+import { PathGlobs } from '../path-globs.js';
 import { nodeFileSystem } from '../ports.js';
 import type { FileSystem, HintSink, WatchBackend, WatchedDirectory, WatchSubscription } from '../ports.js';
 import { loadParcel, openParcelWatch, parcelName } from './parcel-watch.js';
@@ -40,8 +41,8 @@ class ParcelSubscription implements WatchSubscription {
   /** What is watched, by `keyOf`; `undefined` for an ancestor that may not be read. */
   readonly #watches = new Map<string, ParcelWatch | undefined>();
   readonly #listener: ParcelListener = {
-    changed: () => {
-      if (this.#state === 'open') this.#sink.hint();
+    changed: (path) => {
+      if (this.#state === 'open') this.#sink.hint(undefined, path);
     },
     died: (error) => {
       if (this.#state !== 'open') return;
@@ -49,8 +50,12 @@ class ParcelSubscription implements WatchSubscription {
       this.#sink.down(error);
     },
   };
+  /** The directories of each tree as last aimed at. */
+  readonly #members = new Map<string, { readonly generation: number; readonly keys: ReadonlySet<string> }>();
+  #generations = 0;
   #state: 'open' | 'down' | 'closed' = 'open';
   #aiming: Promise<unknown> = Promise.resolve();
+  #aimed: readonly WatchedDirectory[] | undefined;
 
   constructor(sink: HintSink, fs: FileSystem) {
     this.#sink = sink;
@@ -58,9 +63,15 @@ class ParcelSubscription implements WatchSubscription {
   }
 
   aim(directories: readonly WatchedDirectory[]): boolean | Promise<boolean> {
-    const wanted = new Map(directories.map((directory) => [keyOf(directory), directory]));
+    // A tree has many directories, and most looks find them all as they were.
+    if (directories === this.#aimed && this.#isIntact()) return false;
+    const wanted = this.#watchesFor(directories);
     const watched = [...wanted.keys()].every((key) => this.#isWatched(key));
-    if (watched && wanted.size === this.#watches.size) return false;
+    if (watched && wanted.size === this.#watches.size) {
+      this.#aimed = directories;
+      return false;
+    }
+    this.#aimed = undefined;
     const aimed = this.#aiming.then(() => this.#aim(wanted));
     this.#aiming = aimed.catch(() => undefined);
     return aimed;
@@ -86,6 +97,36 @@ class ParcelSubscription implements WatchSubscription {
     return opened;
   }
 
+  #isIntact(): boolean {
+    return [...this.#watches.values()].every((watch) => !watch?.gone);
+  }
+
+  /** The native watches that these directories take, by key: one each, and one for a whole tree. */
+  #watchesFor(directories: readonly WatchedDirectory[]): Map<string, WatchedDirectory> {
+    const wanted = new Map<string, WatchedDirectory>();
+    const trees = new Map<string, WatchedDirectory[]>();
+    for (const directory of directories) {
+      const { tree } = directory;
+      if (!tree) wanted.set(keyOf(directory), directory);
+      else if (trees.has(tree.root)) trees.get(tree.root)?.push(directory);
+      else trees.set(tree.root, [directory]);
+    }
+    for (const [root, members] of trees) {
+      const top = members.find(({ path }) => path === root);
+      if (top) wanted.set(`${keyOf(top)} ${this.#generation(root, members)}`, top);
+    }
+    return wanted;
+  }
+
+  /** Changes when the tree has a directory that parcel may have missed, so that the tree is opened anew. */
+  #generation(root: string, members: readonly WatchedDirectory[]): number {
+    const known = this.#members.get(root);
+    const now = new Set(members.map((member) => `${member.identity} ${member.path}`));
+    const generation = known && !hasNested(members, known.keys) ? known.generation : (this.#generations += 1);
+    this.#members.set(root, { generation, keys: now });
+    return generation;
+  }
+
   #isWatched(key: string): boolean {
     return this.#watches.has(key) && !this.#watches.get(key)?.gone;
   }
@@ -98,8 +139,12 @@ class ParcelSubscription implements WatchSubscription {
     }
   }
 
-  async #open({ path, entries }: WatchedDirectory): Promise<ParcelWatch | undefined> {
+  async #open({ path, entries, tree }: WatchedDirectory): Promise<ParcelWatch | undefined> {
     try {
+      if (tree) {
+        const { expressions } = new PathGlobs(tree.ignore);
+        return await openParcelWatch(path, expressions, this.#listener, { tree: true });
+      }
       return await openShallow(path, ignoredBut(entries), this.#listener);
     } catch (error) {
       if (error instanceof BackendError) throw error;
@@ -130,9 +175,9 @@ class ParcelSubscription implements WatchSubscription {
  * when one of them goes between the listing and the watching.
  */
 async function openShallow(path: string, ignored: RegExp, listener: ParcelListener): Promise<ParcelWatch> {
-  const listing = await openParcelWatch(path, /^/, silent);
+  const listing = await openParcelWatch(path, [/^/], silent);
   try {
-    return await openParcelWatch(path, ignored, listener);
+    return await openParcelWatch(path, [ignored], listener);
   } finally {
     await listing.close();
   }
@@ -155,8 +200,19 @@ function movedMeanwhile(path: string, error: unknown): Error | undefined {
 }
 
 /** Two directories with the same key need not be watched twice, and one with a new key is opened anew. */
-function keyOf({ path, identity, entries }: WatchedDirectory): string {
-  return JSON.stringify([path, identity, entries && [...entries].sort()]);
+function keyOf({ path, identity, entries, tree }: WatchedDirectory): string {
+  return JSON.stringify([path, identity, entries && [...entries].sort(), tree?.ignore]);
+}
+
+/**
+ * Whether a directory is new together with the one that holds it. On Linux parcel watches a directory when it hears
+ * that it was made or moved there, and never looks what stands in it by then.
+ */
+function hasNested(members: readonly WatchedDirectory[], known: ReadonlySet<string>): boolean {
+  if (process.platform !== 'linux') return false;
+  const fresh = members.filter(({ identity, path }) => !known.has(`${identity} ${path}`));
+  const paths = new Set(fresh.map(({ path }) => path));
+  return fresh.some(({ path }) => paths.has(dirname(path)));
 }
 
 /**

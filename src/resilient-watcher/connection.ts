@@ -29,8 +29,8 @@ import { sleep } from '../sleep.js';
 
 /** What the owner of a connection does for it, and hears from it. */
 export interface ConnectionOwner {
-  /** Look again; `source` names the backend, or `poll`. `written`: see `HintSink.hint`. */
-  hint(source: string, written?: string): void;
+  /** Look again; `source` names the backend, or `poll`. `written`, `path`: see `HintSink.hint`. */
+  hint(source: string, written?: string, path?: string): void;
   /**
    * Aims a new subscription at the right directories until they are stable.
    * @throws when they cannot be watched: then the subscription is of no use.
@@ -225,7 +225,7 @@ export class BackendConnection {
     const { clock, persistent } = this.#options;
     let early: { readonly error: unknown } | undefined;
     const sink: HintSink = {
-      hint: (written) => this.#owner.hint(backend.name, written),
+      hint: (written, path) => this.#owner.hint(backend.name, written, path),
       down: (error) => {
         if (this.#state.tag === 'up' && this.#state.sink === sink) this.fail(error);
         else early ??= { error };

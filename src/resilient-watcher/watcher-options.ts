@@ -9,6 +9,7 @@ import {
   resolveOptions,
   type Option,
 } from '../options.js';
+import { PathGlobs } from '../path-globs.js';
 import {
   nodeFileSystem,
   systemClock,
@@ -51,6 +52,17 @@ export interface ResilientWatcherOptions {
    * others was not, ms. Default 200.
    */
   readonly groupSettleMs?: number | undefined;
+  /** Watches the path as a tree: the directory with all that is below it. Default false. */
+  readonly recursive?: boolean | undefined;
+  /**
+   * Of a tree: globs relative to its root (`**` any directories, `*` within a name, dots are no exception); what they
+   * match is left out, with all below it. Default none.
+   */
+  readonly ignore?: readonly string[] | undefined;
+  /** Of a tree: whether links to directories are followed, each directory once. Default false. */
+  readonly followLinks?: boolean | undefined;
+  /** Of a tree: whether files are read; if not, they are told apart by identity. Default false. */
+  readonly content?: boolean | undefined;
   /** Contents of files up to this size come with the change, bytes. Default 1 MiB. */
   readonly maxContentBytes?: number | undefined;
   /** Of more bytes than this altogether only the digests are kept. Default 64 MiB. */
@@ -103,6 +115,10 @@ const OPTIONS = {
   restartDelayMs: milliseconds(50, { min: 1 }),
   maxRestartDelayMs: milliseconds(5_000, { min: 1 }),
   maxRestarts: restarts,
+  recursive: flag(false),
+  ignore: matching<readonly string[]>([], 'an array of globs', isGlobs),
+  followLinks: flag(false),
+  content: flag(false),
   ...READ_LIMITS,
   persistent: flag(true),
   signal: abortSignal(),
@@ -120,6 +136,15 @@ const OPTIONS = {
     'statfs',
   ),
 };
+
+function isGlobs(value: unknown): boolean {
+  if (!Array.isArray(value) || !value.every((glob) => typeof glob === 'string' && glob !== '')) return false;
+  try {
+    return new PathGlobs(value as string[]).expressions.length === value.length;
+  } catch {
+    return false;
+  }
+}
 
 function hasName(value: unknown): boolean {
   return typeof (value as { readonly name?: unknown }).name === 'string';

@@ -38,9 +38,9 @@ export class ScriptedBackend implements WatchBackend {
     return this.#directories;
   }
 
-  /** Tells every subscriber to look again. */
-  hint(): void {
-    for (const sink of [...this.#live.values()]) sink.hint();
+  /** Tells every subscriber to look again: at `path` (absolute), or at everything. */
+  hint(path?: string): void {
+    for (const sink of [...this.#live.values()]) sink.hint(undefined, path);
   }
 
   /** Ends every subscription as a dying native watcher does. */

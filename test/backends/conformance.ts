@@ -5,6 +5,10 @@ import { join } from 'node:path';
 import type { WatchBackend, WatchedDirectory, WatchSubscription } from 'resilient-watcher';
 import { expect, onTestFinished, test } from 'vitest';
 
+import { PathGlobs } from '../../src/path-globs.js';
+import { nodeFileSystem } from '../../src/ports.js';
+import { runSync } from '../../src/steps.js';
+import { walkTree } from '../../src/tree-walk.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 /** A backend under test. */
@@ -27,6 +31,8 @@ export function directoryAt(path: string, entries?: string[]): WatchedDirectory 
 export async function subscribe({ backend, nudge }: Candidate): Promise<{
   readonly subscription: WatchSubscription;
   readonly written: Set<string>;
+  /** What hints were about, in order; undefined where one did not say. */
+  readonly paths: readonly (string | undefined)[];
   hints(): number;
   /** Resolves at a hint that comes after this call. */
   hinted(): Promise<void>;
@@ -34,10 +40,12 @@ export async function subscribe({ backend, nudge }: Candidate): Promise<{
   let count = 0;
   let waiting: (() => void)[] = [];
   const written = new Set<string>();
+  const paths: (string | undefined)[] = [];
   const subscription = await backend.subscribe(
     {
-      hint(entry) {
+      hint(entry, path) {
         count += 1;
+        paths.push(path);
         if (entry !== undefined) written.add(entry);
         for (const resolve of waiting.splice(0)) resolve();
       },
@@ -54,6 +62,7 @@ export async function subscribe({ backend, nudge }: Candidate): Promise<{
   return {
     subscription,
     written,
+    paths,
     hints: () => count,
     async hinted() {
       const hint = new Promise<void>((resolve) => waiting.push(resolve));
@@ -61,6 +70,125 @@ export async function subscribe({ backend, nudge }: Candidate): Promise<{
       await hint;
     },
   };
+}
+
+/** The directories of a tree as the watcher names them. */
+export function treeAt(root: string, ignore: readonly string[] = []): WatchedDirectory[] {
+  const seen = runSync(
+    walkTree(root, { ignore: new PathGlobs(ignore), followLinks: false, maxFiles: Infinity }),
+    nodeFileSystem.sync,
+  );
+  if (seen.kind !== 'tree') throw new Error(`${root} is ${seen.kind}`);
+  return [...seen.directories.values()].map(({ path, identity }) => ({
+    path,
+    identity,
+    tree: { root, ignore },
+  }));
+}
+
+/** Runs the suite for trees. */
+export function conformsForTrees(candidate: () => Candidate): void {
+  /** A tree that is watched, and what waits for a hint about a path, or about one of those above it, or anything. */
+  async function watchTree(root: string, ignore: readonly string[] = []) {
+    const subscribed = await subscribe(candidate());
+    const { subscription, paths, hinted } = subscribed;
+    /** As the watcher does: until nothing is newly watched. */
+    const aim = async (): Promise<void> => {
+      while (await subscription.aim(treeAt(root, ignore)));
+    };
+    const tells = async (path: string, act: () => void): Promise<void> => {
+      const from = paths.length;
+      let next = hinted();
+      act();
+      while (!paths.slice(from).some((about) => about === undefined || `${path}/`.startsWith(`${about}/`))) {
+        await next;
+        next = hinted();
+      }
+    };
+    await aim();
+    return { ...subscribed, aim, tells };
+  }
+
+  test('what happens anywhere in a tree leads to a hint that says where', async () => {
+    const root = temporaryDirectory();
+    const deep = join(root, 'a/b');
+    mkdirSync(deep, { recursive: true });
+    const { tells, paths } = await watchTree(root);
+    for (const directory of [deep, root]) {
+      const file = join(directory, 'file');
+      const other = join(directory, 'other');
+      await tells(file, () => writeFileSync(file, 'one'));
+      await tells(file, () => writeFileSync(file, 'two'));
+      await tells(other, () => renameSync(file, other));
+      await tells(other, () => rmSync(other));
+    }
+    expect(paths).not.toContain(undefined);
+    expect(paths.filter((path) => path === root || path === deep)).toEqual([]);
+  });
+
+  test('a directory that comes into a tree full is heard of, and all in it after the next aim', async () => {
+    const home = temporaryDirectory();
+    const root = join(home, 'root');
+    mkdirSync(root);
+    const { tells, aim } = await watchTree(root);
+    mkdirSync(join(home, 'full/a/b'), { recursive: true });
+    writeFileSync(join(home, 'full/a/b/file'), 'one');
+    await tells(join(root, 'full'), () => renameSync(join(home, 'full'), join(root, 'full')));
+    await aim();
+    await tells(join(root, 'full/a/b/file'), () => writeFileSync(join(root, 'full/a/b/file'), 'two'));
+    // Within the tree, what is in it has to be heard of under its new path.
+    await tells(join(root, 'moved'), () => renameSync(join(root, 'full'), join(root, 'moved')));
+    await aim();
+    await tells(join(root, 'moved/a/b/new'), () => writeFileSync(join(root, 'moved/a/b/new'), ''));
+    await tells(join(root, 'x'), () => mkdirSync(join(root, 'x/y/z'), { recursive: true }));
+    await aim();
+    await tells(join(root, 'x/y/z/file'), () => writeFileSync(join(root, 'x/y/z/file'), ''));
+  });
+
+  test('a tree that is deleted and made again is heard of, and watched anew by the next aim', async () => {
+    const root = join(temporaryDirectory(), 'root');
+    for (const away of [() => rmSync(root, { recursive: true }), () => renameSync(root, `${root}.old`)]) {
+      mkdirSync(join(root, 'a/b'), { recursive: true });
+      const { tells, aim } = await watchTree(root);
+      await tells(root, () => {
+        away();
+        mkdirSync(join(root, 'a/b'), { recursive: true });
+      });
+      await aim();
+      await tells(join(root, 'a/b/file'), () => writeFileSync(join(root, 'a/b/file'), ''));
+      rmSync(root, { recursive: true });
+    }
+  });
+
+  test('aiming at the same tree again opens nothing, as the same list or as another', async () => {
+    const root = temporaryDirectory();
+    mkdirSync(join(root, 'a/b'), { recursive: true });
+    const { subscription } = await subscribe(candidate());
+    const directories = treeAt(root);
+    expect(await subscription.aim(directories)).toBe(true);
+    expect(subscription.aim(directories)).toBe(false);
+    expect(subscription.aim(treeAt(root))).toBe(false);
+  });
+
+  test('a tree and one of its directories, each for itself, are heard in whatever order they are opened', async () => {
+    const root = temporaryDirectory();
+    const inner = join(root, 'inner');
+    mkdirSync(join(inner, 'deep'), { recursive: true });
+    const plain = await subscribe(candidate());
+    const aimPlain = async (): Promise<void> => {
+      while (await plain.subscription.aim([directoryAt(root), directoryAt(inner)]));
+    };
+    await aimPlain();
+    const first = await watchTree(root);
+    const second = await watchTree(inner);
+    await aimPlain();
+    await first.aim();
+    const file = join(inner, 'deep/file');
+    for (const { tells } of [first, second]) await tells(file, () => writeFileSync(file, 'one'));
+    const hint = plain.hinted();
+    writeFileSync(join(inner, 'file'), '');
+    await hint;
+  });
 }
 
 /** Runs the suite. */

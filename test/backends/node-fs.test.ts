@@ -5,11 +5,12 @@ import { expect, test } from 'vitest';
 
 import { nodeFsBackend } from '../../src/backends/node-fs.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
-import { conforms, directoryAt, subscribe, type Candidate } from './conformance.js';
+import { conforms, conformsForTrees, directoryAt, subscribe, type Candidate } from './conformance.js';
 
 const candidate = (): Candidate => ({ backend: nodeFsBackend, native: true });
 
 conforms(candidate);
+conformsForTrees(candidate);
 
 /** The inotify watches of this process. */
 function inotifyWatches(): number {

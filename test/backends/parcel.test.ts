@@ -23,7 +23,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { ParcelBackend } from '../../src/backends/parcel.js';
 import { errnoOf } from '../../src/errors.js';
 import type { HintSink, WatchedDirectory, WatchSubscription } from '../../src/ports.js';
-import { conforms } from './conformance.js';
+import { conforms, conformsForTrees, subscribe as subscribeFor, treeAt } from './conformance.js';
 
 const root = realpathSync(mkdtempSync(join(tmpdir(), 'parcel-')));
 let base: string;
@@ -361,4 +361,60 @@ function inotifyWatches(): number {
 
 describe('what every backend owes', () => {
   conforms(() => ({ backend: new ParcelBackend(), native: true }));
+  conformsForTrees(() => ({ backend: new ParcelBackend(), native: true }));
+});
+
+describe('a tree', () => {
+  const candidate = () => ({ backend: new ParcelBackend(), native: true });
+
+  test('gives no hint for what is to be ignored, and does not watch it', async () => {
+    const ignore = ['**/node_modules', '**/*.tmp', 'dist', 'a/[xy]?'];
+    for (const path of ['node_modules/x', 'a/node_modules/y', 'dist/d', 'a/x1', 'a/dist'])
+      mkdirSync(join(base, path), { recursive: true });
+    const { subscription, paths } = await subscribeFor(candidate());
+    await subscription.aim(treeAt(base, ignore));
+    if (process.platform === 'linux') expect(inotifyWatches()).toBe(3);
+    for (const path of [
+      'node_modules/f',
+      'node_modules/x/f',
+      'a/node_modules/y/f',
+      'dist/d/f',
+      'a/x1/f',
+      'f.tmp',
+    ])
+      writeFileSync(join(base, path), '');
+    mkdirSync(join(base, 'a/dist/node_modules/z'), { recursive: true });
+    writeFileSync(join(base, 'a/dist/f'), '');
+    await flush();
+    expect([...new Set(paths)]).toEqual([join(base, 'a/dist/f')]);
+  });
+
+  test.runIf(process.platform === 'linux')(
+    'costs one native subscription, which its end gives back',
+    async () => {
+      for (const name of ['x', 'y', 'z']) mkdirSync(join(base, name, 'deep/deeper'), { recursive: true });
+      const { subscription } = await subscribeFor(candidate());
+      await subscription.aim([...treeAt(base), directory(root, 'x')]);
+      expect(inotifyWatches()).toBe(11);
+      await subscription.aim([directory(root, 'x')]);
+      expect(inotifyWatches()).toBe(1);
+      await subscription.aim([]);
+      expect(inotifyWatches()).toBe(0);
+    },
+  );
+
+  test('is refused while it is watched with other globs, and can be had afterwards', async () => {
+    mkdirSync(join(base, 'a'));
+    const first = await subscribeFor(candidate());
+    const second = await subscribeFor(candidate());
+    await first.subscription.aim(treeAt(base, ['a']));
+    await expect(second.subscription.aim(treeAt(base))).rejects.toMatchObject({
+      code: 'ERR_BACKEND_UNAVAILABLE',
+    });
+    await first.subscription.close();
+    expect(await second.subscription.aim(treeAt(base))).toBe(true);
+    const hinted = second.hinted();
+    writeFileSync(join(base, 'a/file'), '');
+    await hinted;
+  });
 });

@@ -78,7 +78,7 @@ async function ask(port: number, agent: Agent | false): Promise<Sight> {
 
 /** A client that asks without a pause until it is told to stop. */
 function keepAsking(port: number, agent: Agent | false): { stop: () => Promise<Sight[]> } {
-  let isStopped = false;
+  let isStopped = false as boolean;
   const sights: Sight[] = [];
   const asking = (async () => {
     while (!isStopped) sights.push(await ask(port, agent));

@@ -26,6 +26,8 @@ beforeAll(async () => {
     });
   }
   symlinkSync(resolve('node_modules'), join(complete, 'node_modules'));
+  mkdirSync(join(bare, 'node_modules'));
+  symlinkSync(resolve('node_modules/picomatch'), join(bare, 'node_modules/picomatch'));
 });
 afterAll(() => rmSync(home, { recursive: true }));
 

@@ -1,0 +1,248 @@
+/**
+ * A directory with all that is below it.
+ *
+ * | what led to the look                      | what is looked at                                         |
+ * |-------------------------------------------|-----------------------------------------------------------|
+ * | hints that say where                      | these places, and what they led to at the look before     |
+ * | anything else, or another directory there | everything                                                |
+ */
+import { basename, dirname } from 'node:path';
+
+import { TargetError } from '../errors.js';
+import { readSeenFile } from '../file-reading.js';
+import { resolveChain, targetError, type LinkChain } from '../link-chain.js';
+import { PathGlobs } from '../path-globs.js';
+import type { WatchedDirectory } from '../ports.js';
+import type { Familiar, Found, ReadLimits, SeenFile, Sighting, Target } from '../sighting.js';
+import { FileSnapshot, SetSnapshot } from '../snapshot.js';
+import type { Steps } from '../steps.js';
+import { rewalkTree, walkTree, type TreeFile, type TreeSighting, type TreeWalk } from '../tree-walk.js';
+
+/** What a tree is to be. */
+export interface TreeOptions extends ReadLimits {
+  readonly ignore: readonly string[];
+  readonly followLinks: boolean;
+  /** Whether files are read; if not, they are told apart by identity. */
+  readonly content: boolean;
+}
+
+/** How often a tree whose root moves while it is walked is walked again. */
+const MAX_WALKS = 20;
+
+/** Of more places than this each is found sooner by walking everything. */
+const MAX_PLACES = 1_000;
+
+/** Everything, or only what is at these paths. */
+type Touched = Set<string> | 'all';
+
+/** A tree; it remembers what it saw, so that a hint that says where costs no whole walk. */
+export class TreeTarget implements Target {
+  readonly path: string;
+  readonly #options: TreeOptions;
+  readonly #globs: PathGlobs;
+  #touched: Touched = 'all';
+  #walk: TreeWalk | undefined;
+  #last: Found | undefined;
+  /** Which root it is, and by which links it was reached. */
+  #place = '';
+  /** What was made of each file of the walk. */
+  #seen = new WeakMap<TreeFile, SeenFile>();
+  #directories:
+    | { readonly key: string; readonly walk: TreeWalk['directories']; readonly list: WatchedDirectory[] }
+    | undefined;
+
+  /** @param path absolute. */
+  constructor(path: string, options: TreeOptions) {
+    this.path = path;
+    this.#options = options;
+    this.#globs = new PathGlobs(options.ignore);
+  }
+
+  /** Takes in that something may have happened: at this path, or anywhere. */
+  touch(path?: string): void {
+    if (path === undefined || this.#touched === 'all' || this.#touched.size >= MAX_PLACES)
+      this.#touched = 'all';
+    else this.#touched.add(path);
+  }
+
+  *look(known?: Found, familiar?: Familiar): Steps<Sighting> {
+    let chain = yield* resolveChain(this.path, familiar);
+    for (let walks = 0; walks < MAX_WALKS; walks += 1) {
+      const { end } = chain;
+      if (end.kind === 'missing') return this.#lost({ kind: 'missing', chain });
+      if (end.kind !== 'found') return this.#lost({ ...end, chain });
+      const touched = this.#take(
+        `${chain.links} ${end.path} ${end.stat.dev}:${end.stat.ino}:${end.stat.birthtimeNs}`,
+      );
+      const seen = yield* this.#walkAt(end.path, touched, familiar);
+      if (seen.kind === 'unfamiliar') return this.#lost({ kind: 'unfamiliar', chain });
+      if (seen.kind === 'tree') return yield* this.#found(chain, seen, touched, known);
+      if (seen.kind !== 'missing') return this.#lost({ kind: 'trouble', chain, error: troubleWith(seen) });
+      this.#touched = 'all';
+      chain = yield* resolveChain(this.path, familiar);
+    }
+    return this.#lost({ kind: 'moving', chain });
+  }
+
+  *lookAtSwap(): Steps<undefined> {
+    // A swap of a volume in the tree is one of many things that may have happened.
+  }
+
+  *isUnchanged(): Steps<boolean> {
+    // It takes a whole walk, which is a look.
+    return false;
+  }
+
+  /** The root alone stands for what is below it, until that is walked. */
+  *resolve(familiar?: Familiar): Steps<LinkChain> {
+    const chain = yield* resolveChain(this.path, familiar);
+    this.#touched = 'all';
+    if (chain.end.kind !== 'found' || !chain.end.stat.isDirectory()) return chain;
+    const seen = yield* walkTree(chain.end.path, this.#walkOptions(familiar));
+    return seen.kind === 'tree' ? this.#chainOf(chain, seen) : chain;
+  }
+
+  #take(place: string): Touched {
+    const touched = this.#walk && place === this.#place ? this.#touched : 'all';
+    this.#place = place;
+    this.#touched = new Set();
+    return touched;
+  }
+
+  #lost(sighting: Sighting): Sighting {
+    this.#touched = 'all';
+    this.#walk = undefined;
+    this.#last = undefined;
+    return sighting;
+  }
+
+  #walkOptions(familiar: Familiar): Parameters<typeof walkTree>[1] {
+    const { followLinks, maxFiles } = this.#options;
+    return { ignore: this.#globs, followLinks, maxFiles, familiar };
+  }
+
+  *#walkAt(root: string, touched: Touched, familiar: Familiar): Steps<TreeSighting> {
+    const options = this.#walkOptions(familiar);
+    if (touched !== 'all' && this.#walk) return yield* rewalkTree(this.#walk, touched, options);
+    // Against the walk before, so that what is the same remains the same object.
+    const before = this.#walk?.root === root ? this.#walk : undefined;
+    return before ? yield* rewalkTree(before, [root], options) : yield* walkTree(root, options);
+  }
+
+  *#found(chain: LinkChain, walk: TreeWalk, touched: Touched, known: Found | undefined): Steps<Sighting> {
+    const { maxContentBytes, maxTotalBytes, maxFiles, content } = this.#options;
+    const before = this.#walk;
+    this.#walk = walk;
+    // Without contents there is no more to a tree than its walk.
+    if (before === walk && !content && this.#last)
+      return { ...this.#last, chain: this.#chainOf(chain, walk) };
+    const sizes = [...walk.files.values()].map(({ size }) => size);
+    const total = sizes.reduce((sum, size) => sum + (size <= maxContentBytes ? size : 0), 0);
+    const digestOnly = total > maxTotalBytes;
+    const files = new Map<string, SeenFile>();
+    for (const [key, file] of walk.files) {
+      // A write within one tick of the file system's clock leaves the signature as it was.
+      const again = touched === 'all' ? known === undefined : touched.has(file.path);
+      let seen = again && content ? undefined : this.#seen.get(file);
+      if (!seen) {
+        seen =
+          content && file.size <= maxContentBytes
+            ? yield* this.#read(key, file, digestOnly)
+            : this.#unread(key, file);
+        if (seen.steady) this.#seen.set(file, seen);
+        // It is looked at again when it is to be reported; at first nothing is known, and all of it is.
+        if (before) this.touch(file.path);
+      }
+      files.set(key, seen);
+    }
+    const limited = !walk.complete
+      ? `it holds more than maxFiles (${maxFiles}) files: the others are not watched`
+      : content && digestOnly
+        ? `its files hold ${total} bytes, more than maxTotalBytes (${maxTotalBytes}): only their digests are kept`
+        : undefined;
+    this.#last = {
+      kind: 'found',
+      chain: this.#chainOf(chain, walk),
+      snapshot: new SetSnapshot({
+        kind: 'tree',
+        path: this.path,
+        realPath: walk.root,
+        revision: undefined,
+        files: new Map([...files].map(([key, { snapshot }]) => [key, snapshot])),
+      }),
+      files,
+      directories: new Map(),
+      signature: [...files].map(([key, { signature }]) => `${key}\0${signature}`).join('\n'),
+      limited,
+    };
+    return this.#last;
+  }
+
+  /** A file that is gone again is as if it had not been read: its removal leads to a hint. */
+  *#read(key: string, file: TreeFile, digestOnly: boolean): Steps<SeenFile> {
+    const { maxContentBytes } = this.#options;
+    const { path: realPath, links } = file;
+    try {
+      const place = { path: `${this.path}/${key}`, realPath, revision: undefined, links };
+      const seen = yield* readSeenFile({ ...place, maxContentBytes, digestOnly });
+      if (seen) return { ...seen, steady: seen.steady && seen.signature === file.signature };
+    } catch {
+      // What cannot be read is told apart by its identity.
+    }
+    return { ...this.#unread(key, file), steady: false };
+  }
+
+  #unread(key: string, file: TreeFile): SeenFile {
+    const { path: realPath, links, signature, inode, finished, size, mode } = file;
+    const path = `${this.path}/${key}`;
+    const identity = `stat:${file.identity}`;
+    const snapshot = new FileSnapshot({
+      path,
+      realPath,
+      revision: undefined,
+      content: undefined,
+      identity,
+      size,
+      mode,
+    });
+    return { snapshot, signature, inode, finished, steady: true, links };
+  }
+
+  /** The chain of the root, with the directories of the tree: the same array while nothing differs. */
+  #chainOf(chain: LinkChain, walk: TreeWalk): LinkChain {
+    const above = chain.directories.map((directory) => onlyRoot(directory, walk.root, chain));
+    const key = JSON.stringify(
+      above.map(({ path, identity, entries }) => [path, identity, entries && [...entries]]),
+    );
+    if (this.#directories?.key !== key || this.#directories.walk !== walk.directories) {
+      const tree = { root: walk.root, ignore: this.#options.ignore };
+      const below = [...walk.directories.values()].map(({ path, identity, linked }) =>
+        linked ? { path, identity } : { path, identity, tree },
+      );
+      const paths = new Set(below.map(({ path }) => path));
+      const list = [...above.filter(({ path }) => !paths.has(path)), ...below];
+      this.#directories = { key, walk: walk.directories, list };
+    }
+    const mounts = new Map([...chain.mounts, ...walk.mounts]);
+    return { ...chain, directories: this.#directories.list, mounts };
+  }
+}
+
+/** Of the directory that holds the root nothing else matters, unless a link on the way is in it. */
+function onlyRoot(directory: WatchedDirectory, root: string, { hops }: LinkChain): WatchedDirectory {
+  const { path, identity } = directory;
+  const holdsLink = [...hops.keys()].some((link) => dirname(link) === path);
+  return path === dirname(root) && !holdsLink
+    ? { path, identity, entries: new Set([basename(root)]) }
+    : directory;
+}
+
+function troubleWith(seen: Exclude<TreeSighting, { kind: 'tree' | 'unfamiliar' }>): TargetError {
+  const { root, errno } = seen;
+  if (seen.kind === 'not-directory') {
+    const message = `Cannot read "${root}": it is not a directory, but a tree is watched`;
+    return new TargetError('ERR_TARGET_NOT_DIRECTORY', root, message);
+  }
+  const denied = errno === 'EACCES' || errno === 'EPERM';
+  return targetError(denied ? 'ERR_TARGET_ACCESS' : 'ERR_TARGET_IO', root, new Error(errno));
+}

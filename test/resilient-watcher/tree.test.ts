@@ -1,0 +1,188 @@
+import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { ResilientWatcher, type Change, type ResilientWatcherOptions } from 'resilient-watcher';
+import { FakeClock, ScriptedBackend } from 'resilient-watcher/testing';
+import { describe, expect, onTestFinished, test } from 'vitest';
+
+import { temporaryDirectory } from '../support/temporary-directory.js';
+
+type Kind = 'scripted' | 'poll' | 'fs' | 'parcel';
+
+/** A tree `root` that is watched, and what is reported of it. */
+class Stage {
+  readonly root = join(temporaryDirectory(), 'root');
+  readonly changes: Change[] = [];
+  readonly errors: Error[] = [];
+  readonly clock = new FakeClock();
+  readonly backend = new ScriptedBackend();
+  readonly #kind: Kind;
+  #watcher: ResilientWatcher | undefined;
+  #noticed = (): void => undefined;
+
+  constructor(kind: Kind) {
+    this.#kind = kind;
+    mkdirSync(this.root);
+  }
+
+  get watcher(): ResilientWatcher {
+    if (!this.#watcher) throw new Error('watch() comes first');
+    return this.#watcher;
+  }
+
+  get keys(): string[] {
+    return [...this.watcher.current.files.keys()].sort();
+  }
+
+  async watch(options: ResilientWatcherOptions = {}): Promise<void> {
+    const isFake = this.#kind === 'scripted' || this.#kind === 'poll';
+    const watcher = new ResilientWatcher(this.root, {
+      recursive: true,
+      backend: this.#kind === 'scripted' ? this.backend : this.#kind,
+      resyncIntervalMs: 0,
+      missingGraceMs: 1,
+      ...(isFake && { clock: this.clock }),
+      ...options,
+    });
+    this.#watcher = watcher;
+    watcher.on('change', (change) => {
+      this.changes.push(change);
+      this.#noticed();
+    });
+    watcher.on('error', (error) => this.errors.push(error));
+    onTestFinished(() => watcher.close());
+    await watcher.start();
+  }
+
+  /** Resolves when the files are these; without kernel hints, something has happened at `paths`. */
+  async shows(keys: readonly string[], ...paths: string[]): Promise<void> {
+    if (this.#kind === 'scripted' || this.#kind === 'poll') {
+      if (this.#kind === 'scripted') for (const path of paths) this.backend.hint(join(this.root, path));
+      await this.#pass();
+      expect(this.keys).toEqual(keys);
+      return;
+    }
+    while (JSON.stringify(this.keys) !== JSON.stringify(keys)) await this.notice();
+  }
+
+  notice(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#noticed = resolve;
+    });
+  }
+
+  write(path: string, text = path): void {
+    mkdirSync(join(this.root, path, '..'), { recursive: true });
+    writeFileSync(join(this.root, path), text);
+  }
+
+  async #pass(): Promise<void> {
+    for (let second = 0; second < 3; second += 1) {
+      await this.watcher.idle();
+      await this.clock.advance(1_000);
+    }
+    await this.watcher.idle();
+  }
+}
+
+describe.each<Kind>(['scripted', 'poll', 'fs', 'parcel'])('a tree, with hints from %s', (kind) => {
+  test('what is created, changed and removed at any depth is reported', async () => {
+    const stage = new Stage(kind);
+    stage.write('a');
+    stage.write('b/c/d');
+    await stage.watch();
+    expect(stage.watcher.current.kind).toBe('tree');
+    expect(stage.changes.map(({ added, cause }) => ({ added: [...added].sort(), cause }))).toEqual([
+      { added: ['a', 'b/c/d'], cause: 'start' },
+    ]);
+    stage.write('b/x/y/z');
+    await stage.shows(['a', 'b/c/d', 'b/x/y/z'], 'b/x');
+    stage.write('b/x/y/z2');
+    await stage.shows(['a', 'b/c/d', 'b/x/y/z', 'b/x/y/z2'], 'b/x/y/z2');
+    renameSync(join(stage.root, 'b/x'), join(stage.root, 'e'));
+    await stage.shows(['a', 'b/c/d', 'e/y/z', 'e/y/z2'], 'b/x', 'e');
+    stage.write('e/y/z3');
+    await stage.shows(['a', 'b/c/d', 'e/y/z', 'e/y/z2', 'e/y/z3'], 'e/y/z3');
+    rmSync(join(stage.root, 'e'), { recursive: true });
+    await stage.shows(['a', 'b/c/d'], 'e');
+    const before = stage.watcher.current.files.get('a')?.digest;
+    stage.write('a', 'longer than before');
+    if (kind === 'scripted' || kind === 'poll') await stage.shows(['a', 'b/c/d'], 'a');
+    while (stage.watcher.current.files.get('a')?.digest === before) await stage.notice();
+    expect(stage.changes.at(-1)).toMatchObject({ added: [], changed: ['a'], removed: [] });
+    expect(stage.errors).toEqual([]);
+  });
+
+  test('a root that is deleted and made again is followed', async () => {
+    const stage = new Stage(kind);
+    stage.write('a/b');
+    await stage.watch();
+    rmSync(stage.root, { recursive: true });
+    await stage.shows([], '');
+    stage.write('c/d/e');
+    await stage.shows(['c/d/e'], '');
+    stage.write('c/d/f');
+    await stage.shows(['c/d/e', 'c/d/f'], 'c/d/f');
+  });
+
+  test('contents come when they are asked for, what is ignored does not, links are followed when asked', async () => {
+    const stage = new Stage(kind);
+    stage.write('a');
+    stage.write('node_modules/x');
+    const store = join(stage.root, '../store');
+    mkdirSync(store);
+    writeFileSync(join(store, 'file'), 'file');
+    symlinkSync('../store', join(stage.root, 'link'));
+    await stage.watch({ content: true, ignore: ['**/node_modules'], followLinks: true });
+    const texts = () =>
+      Object.fromEntries(
+        [...stage.watcher.current.files].map(([key, { content }]) => [key, String(content)]),
+      );
+    expect(texts()).toEqual({ a: 'a', 'link/file': 'file' });
+    writeFileSync(join(store, 'new'), 'new');
+    stage.write('node_modules/y');
+    await stage.shows(['a', 'link/file', 'link/new'], '../store/new');
+    expect(texts()).toEqual({ a: 'a', 'link/file': 'file', 'link/new': 'new' });
+  });
+});
+
+test('a hint that says where makes it look there only, one that does not makes it look everywhere', async () => {
+  const stage = new Stage('scripted');
+  await stage.watch();
+  stage.write('a');
+  stage.write('b');
+  await stage.shows(['a'], 'a');
+  stage.backend.hint();
+  await stage.watcher.idle();
+  await stage.clock.advance(1_000);
+  await stage.watcher.idle();
+  expect(stage.keys).toEqual(['a', 'b']);
+  stage.write('c');
+  await stage.watcher.check();
+  await stage.clock.advance(1_000);
+  await stage.watcher.idle();
+  expect(stage.keys).toEqual(['a', 'b', 'c']);
+});
+
+test('after its backend has died everything is looked at again', async () => {
+  const stage = new Stage('scripted');
+  await stage.watch();
+  stage.write('a/b');
+  stage.backend.fail();
+  await stage.shows(['a/b']);
+  expect(stage.watcher.state).toBe('watching');
+});
+
+test('a file where the tree was is an error, and healed when the tree is back', async () => {
+  const stage = new Stage('scripted');
+  stage.write('a');
+  await stage.watch();
+  rmSync(stage.root, { recursive: true });
+  writeFileSync(stage.root, '');
+  await stage.shows(['a'], '');
+  expect(stage.errors).toMatchObject([{ code: 'ERR_TARGET_NOT_DIRECTORY', path: stage.root }]);
+  rmSync(stage.root);
+  stage.write('b');
+  await stage.shows(['b'], '');
+  expect((await stage.watcher.snapshot()).files.size).toBe(1);
+});

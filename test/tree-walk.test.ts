@@ -1,0 +1,293 @@
+import {
+  mkdirSync,
+  realpathSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  unlinkSync,
+  writeFileSync,
+  chmodSync,
+} from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+
+import { PathGlobs } from '../src/path-globs.js';
+import { nodeFileSystem } from '../src/ports.js';
+import { runAsync, runSync, type Steps } from '../src/steps.js';
+import { rewalkTree, walkTree, type TreeSighting, type TreeWalk } from '../src/tree-walk.js';
+import { temporaryDirectory } from './support/temporary-directory.js';
+
+const options = (
+  given: { ignore?: string[]; followLinks?: boolean; maxFiles?: number } = {},
+): Parameters<typeof walkTree>[1] => {
+  const { ignore = [], followLinks = false, maxFiles = Infinity } = given;
+  return { ignore: new PathGlobs(ignore), followLinks, maxFiles };
+};
+
+const now = <T>(steps: Steps<T>): T => runSync(steps, nodeFileSystem.sync);
+
+function asTree(seen: TreeSighting): TreeWalk {
+  if (seen.kind !== 'tree') throw new Error(`It is ${seen.kind}`);
+  return seen;
+}
+
+const walk = (root: string, given: Parameters<typeof options>[0] = {}): TreeWalk =>
+  asTree(now(walkTree(root, options(given))));
+
+const keys = (map: ReadonlyMap<string, unknown>): string[] => [...map.keys()].sort();
+
+/** Files by path (their text is the path), `name/` for a directory, `name -> target` for a link. */
+function plant(...entries: string[]): string {
+  const root = temporaryDirectory();
+  for (const entry of entries) {
+    const [name = '', target] = entry.split(' -> ');
+    const path = join(root, name);
+    mkdirSync(name.endsWith('/') ? path : join(path, '..'), { recursive: true });
+    if (target !== undefined) symlinkSync(target, path);
+    else if (!name.endsWith('/')) writeFileSync(path, name);
+  }
+  return root;
+}
+
+test.each<
+  [
+    string,
+    { entries: string[]; ignore?: string[]; followLinks?: boolean; files: string[]; directories: string[] },
+  ]
+>([
+  [
+    'files at any depth',
+    {
+      entries: ['a', 'b/c', 'b/d/e', 'f/'],
+      files: ['a', 'b/c', 'b/d/e'],
+      directories: ['', 'b', 'b/d', 'f'],
+    },
+  ],
+  [
+    'names that begin with dots',
+    { entries: ['.a', '..b/c'], files: ['..b/c', '.a'], directories: ['', '..b'] },
+  ],
+  [
+    'a link to a file, not one that leads nowhere or to itself',
+    { entries: ['a', 'b -> a', 'c -> missing', 'd -> d'], files: ['a', 'b'], directories: [''] },
+  ],
+  ['no directory behind a link', { entries: ['a/b', 'c -> a'], files: ['a/b'], directories: ['', 'a'] }],
+  [
+    'nothing that a glob matches, nor what is below it',
+    {
+      entries: ['a.tmp', 'b/a.tmp', 'b/c', 'node_modules/d/e', 'b/node_modules/f', 'dist/g', 'b/dist/h'],
+      ignore: ['**/*.tmp', '**/node_modules', 'dist'],
+      files: ['b/c', 'b/dist/h'],
+      directories: ['', 'b', 'b/dist'],
+    },
+  ],
+  [
+    'a directory behind a link once and under its own path, however many links lead there',
+    {
+      entries: ['a/b', 'c -> a', 'a/up -> ..', 'd/e -> ../d'],
+      followLinks: true,
+      files: ['a/b'],
+      directories: ['', 'a', 'd'],
+    },
+  ],
+  [
+    'a directory that only a link leads to, under the link',
+    {
+      entries: [
+        '.store/x/file',
+        '.store/x/self -> .',
+        '.store/x/y -> ../y',
+        '.store/y/other',
+        'b -> .store/x',
+        'c -> .store/x',
+      ],
+      ignore: ['.store'],
+      followLinks: true,
+      files: ['b/file', 'b/y/other'],
+      directories: ['', 'b', 'b/y'],
+    },
+  ],
+])('a walk finds %s', async (_, { entries, files, directories, ...given }) => {
+  const root = plant(...entries);
+  const seen = walk(root, given);
+  expect({ files: keys(seen.files), directories: keys(seen.directories) }).toEqual({ files, directories });
+  expect(await runAsync(walkTree(root, options(given)), nodeFileSystem)).toEqual(seen);
+});
+
+test('it says where a directory behind a link really is, so that it can be watched', () => {
+  const root = plant('store/x/file', 'tree/b -> ../store/x');
+  const { directories } = walk(join(root, 'tree'), { followLinks: true });
+  expect(directories.get('b')).toMatchObject({ path: join(root, 'store/x'), linked: true });
+  expect(directories.get('')).toMatchObject({ path: join(root, 'tree'), linked: false });
+});
+
+test.each<[string, (root: string) => string, unknown]>([
+  ['missing', (root) => join(root, 'x'), { kind: 'missing', errno: 'ENOENT' }],
+  ['a file', (root) => join(root, 'file'), { kind: 'not-directory', errno: 'ENOTDIR' }],
+  ['a link', (root) => join(root, 'link'), { kind: 'not-directory', errno: 'ENOTDIR' }],
+])('a root that is %s comes out as that', (_, place, expected) => {
+  const root = place(plant('file', 'a/b', 'link -> a'));
+  expect(now(walkTree(root, options()))).toMatchObject({ root, ...(expected as object) });
+});
+
+test('directories that cannot be listed come out as that, the root too', () => {
+  const denied = {
+    ...nodeFileSystem.sync,
+    readdir: (path: string) => {
+      if (path.endsWith('secret')) throw Object.assign(new Error('denied'), { code: 'EACCES' });
+      return nodeFileSystem.sync.readdir(path);
+    },
+  };
+  const root = plant('a', 'secret/b');
+  const seen = asTree(runSync(walkTree(root, options()), denied));
+  expect([keys(seen.files), keys(seen.directories), [...seen.unreadable]]).toEqual([
+    ['a'],
+    [''],
+    [['secret', 'EACCES']],
+  ]);
+  expect(runSync(walkTree(join(root, 'secret'), options()), denied)).toMatchObject({
+    kind: 'unreadable',
+    errno: 'EACCES',
+  });
+  const healed = asTree(now(rewalkTree(seen, [join(root, 'secret')], options())));
+  expect([keys(healed.files), healed.unreadable.size]).toEqual([['a', 'secret/b'], 0]);
+});
+
+test('with more files than allowed it is incomplete, and complete again when they are fewer', () => {
+  const root = plant('a', 'b', 'c/d');
+  const limited = options({ maxFiles: 3 });
+  const before = asTree(now(walkTree(root, limited)));
+  expect(before.complete).toBe(true);
+  writeFileSync(join(root, 'e'), '');
+  const over = asTree(now(rewalkTree(before, [join(root, 'e')], limited)));
+  expect([over.complete, over.files.size]).toEqual([false, 3]);
+  unlinkSync(join(root, 'a'));
+  const after = asTree(now(rewalkTree(over, [join(root, 'a')], limited)));
+  expect([after.complete, keys(after.files)]).toEqual([true, ['b', 'c/d', 'e']]);
+});
+
+test('a file system that begins in the tree is entered only when it is familiar', () => {
+  const root = plant('a -> /proc/version');
+  const first = walk(root);
+  expect([...first.mounts.values()]).toContain('/proc');
+  expect(now(walkTree(root, { ...options(), familiar: new Map() }))).toMatchObject({ kind: 'unfamiliar' });
+  expect(asTree(now(walkTree(root, { ...options(), familiar: first.mounts })))).toEqual(first);
+});
+
+test('a rewalk that finds nothing new is the earlier walk itself, and looks at no more than is named', () => {
+  const root = plant('a/b', 'a/c', 'd/e', 'link -> a/b');
+  const before = walk(root);
+  expect(now(rewalkTree(before, [join(root, 'a'), join(root, 'd/e'), root, '/elsewhere'], options()))).toBe(
+    before,
+  );
+  expect(now(rewalkTree(before, [], options()))).toBe(before);
+  writeFileSync(join(root, 'a/b'), 'longer than before');
+  writeFileSync(join(root, 'd/e'), 'longer than before');
+  const after = asTree(now(rewalkTree(before, [join(root, 'd/e')], options())));
+  expect(after.files.get('a/b')).toBe(before.files.get('a/b'));
+  expect(after.files.get('d/e')?.size).toBe(18);
+  expect(after.directories).toBe(before.directories);
+  expect(before.files.get('d/e')?.size).toBe(3);
+});
+
+// ------------------------------------------------------------------------------------------- any script
+
+const NAMES = ['a', 'b', 'c'];
+const place = fc
+  .array(fc.constantFrom(...NAMES), { minLength: 1, maxLength: 3 })
+  .map((parts) => parts.join('/'));
+
+/** Something that is done; it gives the paths it touched. */
+type Operation = (root: string) => string[];
+
+/** Where the kernel would say that it happened: the entry in the directory that the way there leads to. */
+function entryAt(path: string): string[] {
+  try {
+    return [join(realpathSync(dirname(path)), basename(path))];
+  } catch {
+    return [path];
+  }
+}
+
+/** And what a link there leads to, which is what is written. */
+function endOf(path: string): string[] {
+  try {
+    return [realpathSync(path)];
+  } catch {
+    return [];
+  }
+}
+
+const one =
+  (act: (path: string) => void) =>
+  (path: string): Operation =>
+  (root) => {
+    const place = join(root, path);
+    const before = entryAt(place);
+    act(place);
+    return [...before, ...entryAt(place), ...endOf(place)];
+  };
+let written = 0;
+
+const operation: fc.Arbitrary<Operation> = fc.oneof(
+  { weight: 3, arbitrary: place.map(one((path) => writeFileSync(path, 'x'.repeat((written += 1) % 1_000)))) },
+  { weight: 3, arbitrary: place.map(one((path) => mkdirSync(path))) },
+  place.map(one((path) => mkdirSync(path, { recursive: true }))),
+  place.map(one((path) => unlinkSync(path))),
+  place.map(one((path) => rmdirSync(path))),
+  place.map(one((path) => rmSync(path, { recursive: true }))),
+  place.map(one((path) => chmodSync(path, statSync(path).isDirectory() ? 0o755 : 0o600))),
+  {
+    weight: 3,
+    arbitrary: fc.tuple(place, place).map(([from, to]): Operation => (root) => {
+      const places = [from, to].flatMap((path) => entryAt(join(root, path)));
+      renameSync(join(root, from), join(root, to));
+      return [...places, ...[from, to].flatMap((path) => entryAt(join(root, path)))];
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc
+      .tuple(place, fc.oneof(place, fc.constantFrom('.', '..', '../a', '../../b/c', 'a/../b')))
+      .map(([path, target]) => one((link) => symlinkSync(target, link))(path)),
+  },
+);
+
+const script = fc.array(fc.array(operation, { minLength: 1, maxLength: 6 }), { minLength: 1, maxLength: 8 });
+
+test.each([{ followLinks: false }, { followLinks: true }])(
+  'after anything that happens, a rewalk of what was touched equals a whole walk, $followLinks for links',
+  async ({ followLinks }) => {
+    const given = { followLinks, ignore: ['**/b/a', 'c/c'] };
+    const base = temporaryDirectory();
+    let run = 0;
+    await fc.assert(
+      fc.asyncProperty(script, async (batches) => {
+        // Deep, because some links lead upwards.
+        const root = join(base, String((run += 1)), 'x/y');
+        mkdirSync(root, { recursive: true });
+        let seen = walk(root, given);
+        for (const batch of batches) {
+          const touched: string[] = [];
+          for (const operate of batch) {
+            try {
+              touched.push(...operate(root));
+            } catch {
+              // It cannot be done here, and nothing was.
+            }
+          }
+          const steps = rewalkTree(seen, touched.reverse(), options(given));
+          seen = asTree(await runAsync(steps, nodeFileSystem, () => true));
+          const whole = walk(root, given);
+          expect(seen.own).toEqual(whole.own);
+          expect({ ...seen, mounts: 0 }).toEqual({ ...whole, mounts: 0 });
+        }
+      }),
+      { numRuns: 150 },
+    );
+  },
+);
