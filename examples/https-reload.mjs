@@ -16,12 +16,12 @@ const server = createServer((request, response) => response.end('hello\n'));
 
 /** Serves with this pair from now on, or throws and changes nothing. */
 function use(files) {
-  // Both are of one revision. Undefined would not make `setSecureContext` throw.
+  // Both are of one revision.
   const cert = files.get('tls.crt')?.content;
   const key = files.get('tls.key')?.content;
   if (!cert || !key) throw new Error(`${cert ? 'tls.key' : 'tls.crt'} is missing`);
   const certificate = new X509Certificate(cert);
-  // Nor would an RSA key beside an EC certificate; every handshake would fail.
+  // `setSecureContext` lets an RSA key pass beside an EC certificate; then every handshake fails.
   if (!certificate.checkPrivateKey(createPrivateKey(key)))
     throw new Error('tls.key is not the key of tls.crt');
   server.setSecureContext({ cert, key });

@@ -78,20 +78,20 @@ async function ask(port: number, agent: Agent | false): Promise<Sight> {
 
 /** A client that asks without a pause until it is told to stop. */
 function keepAsking(port: number, agent: Agent | false): { stop: () => Promise<Sight[]> } {
-  let isStopped = false as boolean;
+  const stopping = new AbortController();
   const sights: Sight[] = [];
   const asking = (async () => {
-    while (!isStopped) sights.push(await ask(port, agent));
+    while (!stopping.signal.aborted) sights.push(await ask(port, agent));
     return sights;
   })();
   asking.catch(() => {}); // told by `stop`
   onTestFinished(() => {
-    isStopped = true;
+    stopping.abort();
     if (agent) agent.destroy();
   });
   return {
     stop: () => {
-      isStopped = true;
+      stopping.abort();
       return asking;
     },
   };
@@ -131,17 +131,18 @@ test.each(['rename', 'remove'])(
     await rotate(1, ROTATIONS / 2);
     const last = pairAt(ROTATIONS / 2);
     const other = pairAt(ROTATIONS / 2 + 1);
-    const wrong: Record<string, string>[] = [
-      { 'tls.crt': other.cert, 'tls.key': last.key },
-      { 'tls.crt': other.cert, 'tls.key': rsaKey },
-      { 'tls.crt': other.cert, 'tls.key': '' },
-      { 'tls.crt': other.cert },
-      { 'tls.key': other.key },
-      { 'tls.crt': 'no certificate', 'tls.key': other.key },
+    const wrong: [reason: string, secret: Record<string, string>][] = [
+      ['tls.key is not the key', { 'tls.crt': other.cert, 'tls.key': last.key }],
+      ['tls.key is not the key', { 'tls.crt': other.cert, 'tls.key': rsaKey }],
+      ['', { 'tls.crt': other.cert, 'tls.key': 'no key' }],
+      ['tls.key is missing', { 'tls.crt': other.cert }],
+      ['tls.crt is missing', { 'tls.key': other.key }],
+      ['', { 'tls.crt': 'no certificate', 'tls.key': other.key }],
     ];
-    for (const [index, secret] of wrong.entries()) {
+    for (const [index, [reason, secret]] of wrong.entries()) {
       await publish(secret);
       await expect.poll(() => occurrences(output(), 'kept the last good pair'), PATIENCE).toBe(index + 1);
+      expect(output().trimEnd().split('\n').at(-1)).toContain(`kept the last good pair: ${reason}`);
       expect(await served()).toBe(fingerprintOf(last));
     }
     await rotate(ROTATIONS / 2 + 1, ROTATIONS);
