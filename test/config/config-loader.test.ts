@@ -272,7 +272,9 @@ test('listeners and selectors that throw hurt nobody, and close() within one end
     () => undefined,
   );
   let closed: Promise<void> | undefined;
-  loader.on('change', () => (closed = loader.close()));
+  loader.on('change', () => {
+    closed = loader.close();
+  });
   stage.write('a', { n: 2 });
   await stage.pass();
   await closed;

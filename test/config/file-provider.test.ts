@@ -66,7 +66,9 @@ test('errors are information: a callback that throws, a lost backend and a vanis
   const provider = stage.file('a', { parser: undefined });
   const told: string[] = [];
   await provider.watch(async (event, error) => {
-    told.push(error ? error.name : String(await provider.read().catch((reason: Error) => reason.name)));
+    told.push(
+      error ? error.name : String(await provider.read().catch((reason: unknown) => (reason as Error).name)),
+    );
     expect(event === undefined).toBe(error !== undefined);
     if (told.length === 1) throw new Error('callback');
   });
