@@ -1,6 +1,7 @@
 /** A message without the values it may quote. */
 
 const WORD = /[\p{L}\p{N}]+/gu;
+const NO_WORD = /[^\p{L}\p{N}]+/u;
 
 /** Shorter words are hidden only when they are a whole value: every long secret contains most pairs of letters. */
 const SHORTEST_PART = 3;
@@ -17,10 +18,11 @@ export function withoutValues(message: string, values: unknown): string {
     .flatMap((leaf) => [leaf, JSON.stringify(leaf)])
     .map((leaf) => leaf.toLowerCase());
   const isTold = (word: string): boolean =>
-    leaves.some((leaf) =>
-      word.length < SHORTEST_PART || leaf.length < SHORTEST_PART
-        ? leaf === word || leaf.split(/[^\p{L}\p{N}]+/u).includes(word)
-        : leaf.includes(word) || word.includes(leaf),
+    leaves.some(
+      (leaf) =>
+        (word.length >= SHORTEST_PART && leaf.includes(word)) ||
+        (leaf.length > 1 && word.includes(leaf)) ||
+        leaf.split(NO_WORD).includes(word),
     );
   const short = message.length > LONGEST_MESSAGE ? `${message.slice(0, LONGEST_MESSAGE)}…` : message;
   return short.replace(WORD, (word) => (isTold(word.toLowerCase()) ? '…' : word));

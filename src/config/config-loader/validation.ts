@@ -55,8 +55,9 @@ export async function validateLayers<T>(
   }
 
   function problemsOf(issues: readonly SchemaIssue[]): ConfigProblem[] {
-    return issues.map((issue) => {
-      const path = issue.path?.map((part) => String(typeof part === 'object' ? part.key : part)) ?? [];
+    // Copies: arktype's arrays are of classes of their own, and map() would make more of those.
+    return [...issues].map((issue) => {
+      const path = [...(issue.path ?? [])].map((part) => String(typeof part === 'object' ? part.key : part));
       const layer = layers.findLastIndex((candidate) => holds(candidate, path));
       return {
         code: 'ERR_CONFIG_SCHEMA',

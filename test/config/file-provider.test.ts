@@ -1,0 +1,134 @@
+import { FileProvider, VolumeProvider, yamlParser, type ProviderCallback } from 'resilient-watcher/config';
+import { KubeletVolume } from 'resilient-watcher/testing';
+import { expect, test } from 'vitest';
+
+import { ConfigStage } from './config-stage.js';
+
+test('a second watch says that it is already being watched; after unwatch() one may watch again', async () => {
+  const stage = new ConfigStage();
+  stage.write('a', '1');
+  const provider = stage.file('a');
+  let told = 0;
+  const callback: ProviderCallback = () => (told += 1);
+  await provider.unwatch();
+  await provider.watch(callback);
+  await expect(provider.watch(callback)).rejects.toThrow('already being watched');
+  await expect(provider.watch(undefined as never)).rejects.toThrow(TypeError);
+  stage.write('a', '2');
+  await stage.pass();
+  expect(told).toBe(1);
+
+  await provider.unwatch();
+  await provider.unwatch();
+  expect([stage.backend.subscriptions, stage.clock.pending]).toEqual([0, 0]);
+  stage.write('a', '3');
+  await provider.watch(callback);
+  expect(told, 'what changed meanwhile is caught up').toBe(2);
+  await provider.unwatch();
+});
+
+test('a change between the first read and the watch is told', async () => {
+  const stage = new ConfigStage();
+  stage.write('a', '{"n":1}');
+  const provider = stage.file('a');
+  expect(await provider.read()).toEqual({ n: 1 });
+  stage.write('a', '{"n":2}');
+  const told: unknown[] = [];
+  await provider.watch(async () => told.push(await provider.read()));
+  await stage.pass();
+  expect(told).toEqual([{ n: 2 }]);
+  await provider.unwatch();
+});
+
+test('unwatch() and a new watch() inside the callback', async () => {
+  const stage = new ConfigStage();
+  stage.write('a', '1');
+  const provider = stage.file('a');
+  const told: string[] = [];
+  let again: Promise<void> | undefined;
+  await provider.watch(() => {
+    told.push('first');
+    void provider.unwatch();
+    again = provider.watch(() => told.push('second'));
+  });
+  stage.write('a', '2');
+  await stage.pass();
+  await again;
+  stage.write('a', '3');
+  await stage.pass();
+  expect(told).toEqual(['first', 'second']);
+  await provider.unwatch();
+});
+
+test('errors are information: a callback that throws, a lost backend and a vanished file end nothing', async () => {
+  const stage = new ConfigStage();
+  stage.write('a', '1');
+  const provider = stage.file('a', { parser: undefined });
+  const told: string[] = [];
+  await provider.watch(async (event, error) => {
+    told.push(
+      error ? error.name : String(await provider.read().catch((reason: unknown) => (reason as Error).name)),
+    );
+    expect(event === undefined).toBe(error !== undefined);
+    if (told.length === 1) throw new Error('callback');
+  });
+  stage.write('a', '2');
+  await stage.pass();
+  stage.backend.fail();
+  stage.remove('a');
+  await stage.pass();
+  await stage.pass(5_000);
+  stage.write('a', '3');
+  await stage.pass();
+  expect(told).toEqual(['2', 'ListenerError', 'ConfigError', '3']);
+  await provider.unwatch();
+});
+
+test('setup errors reach the one who watches: a signal that has aborted', async () => {
+  const stage = new ConfigStage();
+  const provider = stage.file('a', { signal: AbortSignal.abort(new Error('enough')) });
+  await expect(provider.watch(() => undefined)).rejects.toThrow('enough');
+  expect(() => new FileProvider('')).toThrow(TypeError);
+  expect(() => new FileProvider('a', { settleMs: -1 })).toThrow(RangeError);
+});
+
+test('a volume is read as keys, one revision at a time, and followed swap by swap', async () => {
+  const stage = new ConfigStage();
+  const volume = new KubeletVolume(stage.path('volume'));
+  const { clock, backend } = stage;
+  volume.publish({ 'db.host': 'a', 'db.port': '1', 'limits.yaml': 'rate: 5' });
+  const provider = new VolumeProvider(volume.directory, {
+    clock,
+    backend,
+    resyncIntervalMs: 0,
+    delimiter: '.',
+    parsers: { '.yaml': yamlParser },
+  });
+  expect(await provider.read()).toEqual({ db: { host: 'a', port: '1' }, limits: { rate: 5 } });
+  const loader = stage.loader({ sources: [{ provider }] });
+  await loader.load();
+  volume.publish({ 'db.host': 'b', 'db.port': '2', 'limits.yaml': 'rate: [' });
+  await stage.pass();
+  expect(stage.rejections).toMatchObject([
+    {
+      sources: [{ name: volume.directory, digest: expect.stringMatching(/^set:/) as string }],
+      problems: [{ source: volume.path('limits.yaml'), line: 1 }],
+    },
+  ]);
+  expect(loader.current).toMatchObject({ db: { host: 'a' } });
+  volume.publish({ 'db.host': 'b', 'db.port': '2' });
+  await stage.pass();
+  expect(loader.current).toEqual({ db: { host: 'b', port: '2' } });
+  expect(stage.changes).toEqual([['db.host', 'db.port', 'limits']]);
+
+  for (const files of [{ a: 'x', 'a.b': 'y' }, { '__proto__.x': 'y' }, { big: 'x'.repeat(2 ** 20 + 1) }]) {
+    volume.publish(files);
+    await stage.pass();
+  }
+  expect(stage.rejections.slice(1).map(({ problems }) => problems[0]?.code)).toEqual([
+    'ERR_CONFIG_REFUSED',
+    'ERR_CONFIG_REFUSED',
+    'ERR_CONFIG_TOO_LARGE',
+  ]);
+  expect(loader.current).toEqual({ db: { host: 'b', port: '2' } });
+});

@@ -1,0 +1,138 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import {
+  dotenvParser,
+  FileProvider,
+  jsonParser,
+  tomlParser,
+  yamlParser,
+  type ConfigError,
+  type ConfigParser,
+} from 'resilient-watcher/config';
+import { expect, test } from 'vitest';
+
+import { optionalPackage } from '../../src/config/optional-package.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
+
+const BOM = '\uFEFF';
+
+/** Stands in every bad text, and must stand in no message. */
+const SECRET = 'hunter2';
+
+async function parse(parser: ConfigParser, bytes: string | Buffer, maxBytes?: number): Promise<unknown> {
+  const path = join(temporaryDirectory(), 'config');
+  writeFileSync(path, bytes);
+  return new FileProvider(path, { parser, maxBytes }).read();
+}
+
+test.each<[ConfigParser, string, unknown]>([
+  [
+    jsonParser,
+    '{"a":{"b":[1,-2.5e3,true,null,"\\u00e9\\n"]},"c":{}}',
+    { a: { b: [1, -2500, true, null, 'é\n'] }, c: {} },
+  ],
+  [
+    yamlParser,
+    'a: &x {b: [1, true, null]}\nc: *x\n1: one\n',
+    { a: { b: [1, true, null] }, c: { b: [1, true, null] }, 1: 'one' },
+  ],
+  [
+    tomlParser,
+    'a.b = [1, 2.5]\nd = 1979-05-27T07:32:00Z\n[c]\n',
+    { a: { b: [1, 2.5] }, d: '1979-05-27T07:32:00.000Z', c: {} },
+  ],
+  [
+    dotenvParser,
+    '# c\r\nexport A=1 # x\nB="two\nC=not a key"\n\nD=\nE: yes\nF=\'#\'\nG=a"b\n',
+    { A: '1', B: 'two\nC=not a key', D: '', E: 'yes', F: '#', G: 'a"b' },
+  ],
+])('a parser (%j) reads its format, with and without a byte order mark', async (parser, text, values) => {
+  expect(await parse(parser, text)).toEqual(values);
+  expect(await parse(parser, BOM + text)).toEqual(values);
+});
+
+/** What is wrong, the text, the code, and the place as `line:column`. */
+const bad: [string, ConfigParser, string | Buffer, string, string?][] = [
+  ...[jsonParser, yamlParser, tomlParser, dotenvParser].flatMap<(typeof bad)[number]>((parser) => [
+    ['an empty file', parser, '', 'ERR_CONFIG_PARSE'],
+    ['nothing but space and a mark', parser, `${BOM} \n`, 'ERR_CONFIG_PARSE'],
+    ['UTF-16', parser, Buffer.from(`${BOM}A=1`, 'utf16le'), 'ERR_CONFIG_PARSE'],
+    ['no UTF-8', parser, Buffer.from([0x41, 0x3d, 0xff]), 'ERR_CONFIG_PARSE'],
+    ['too many bytes', parser, `A=${SECRET}`.repeat(20), 'ERR_CONFIG_TOO_LARGE'],
+  ]),
+  ['a parse error', jsonParser, `{"a": 1,\n "b": ${SECRET}}`, 'ERR_CONFIG_PARSE', '2:7'],
+  ['an open string', jsonParser, `{"a": "${SECRET}\n"}`, 'ERR_CONFIG_PARSE', '1:7'],
+  ['a trailing comma', jsonParser, '{"a": [1,]}', 'ERR_CONFIG_PARSE', '1:10'],
+  ['text after the end', jsonParser, `{} ${SECRET}`, 'ERR_CONFIG_PARSE', '1:4'],
+  ['a duplicate key', jsonParser, `{"a": {"b": "${SECRET}",\n"b": 2}}`, 'ERR_CONFIG_PARSE', '2:1'],
+  ['an array at the top', jsonParser, `["${SECRET}"]`, 'ERR_CONFIG_REFUSED'],
+  ['__proto__', jsonParser, `{"a": [{"__proto__": "${SECRET}"}]}`, 'ERR_CONFIG_REFUSED'],
+  ['constructor', jsonParser, `{"constructor": {"x": "${SECRET}"}}`, 'ERR_CONFIG_REFUSED'],
+  ['prototype', jsonParser, `{"a": {"prototype": {}}}`, 'ERR_CONFIG_REFUSED'],
+  ['a duplicate __proto__', jsonParser, '{"__proto__":1,"__proto__":2}', 'ERR_CONFIG_PARSE', '1:16'],
+  ['deep nesting', jsonParser, '{"a":'.repeat(100_000), 'ERR_CONFIG_PARSE', '1:2501'],
+  ['a parse error', yamlParser, `a: 1\nb: "${SECRET}`, 'ERR_CONFIG_PARSE', '2:12'],
+  ['a value that is none', yamlParser, `a: @${SECRET}`, 'ERR_CONFIG_PARSE', '1:4'],
+  ['a duplicate key', yamlParser, `a: ${SECRET}\na: 2`, 'ERR_CONFIG_PARSE', '2:1'],
+  ['an unknown tag', yamlParser, `a: !vault ${SECRET}`, 'ERR_CONFIG_PARSE', '1:4'],
+  ['an alias to nothing', yamlParser, `a: *${SECRET}`, 'ERR_CONFIG_PARSE'],
+  ['aliases in a circle', yamlParser, 'a: &a [*a]', 'ERR_CONFIG_REFUSED'],
+  [
+    'aliases that multiply',
+    yamlParser,
+    `a0: &a0 [x,x,x,x,x,x,x,x,x]\n${[1, 2, 3, 4, 5, 6, 7, 8].map((n) => `a${n}: &a${n} [${`*a${n - 1},`.repeat(9)}]`).join('\n')}`,
+    'ERR_CONFIG_PARSE',
+  ],
+  ['two documents', yamlParser, 'a: 1\n---\nb: 2', 'ERR_CONFIG_PARSE', '2:1'],
+  ['a map as a key', yamlParser, `? {a: ${SECRET}}\n: b`, 'ERR_CONFIG_PARSE', '1:3'],
+  ['only a comment', yamlParser, '# nothing', 'ERR_CONFIG_REFUSED'],
+  ['a text at the top', yamlParser, SECRET, 'ERR_CONFIG_REFUSED'],
+  ['__proto__', yamlParser, `a:\n  __proto__: {x: ${SECRET}}`, 'ERR_CONFIG_REFUSED'],
+  ['bytes', yamlParser, 'a: !!binary aGk=', 'ERR_CONFIG_REFUSED'],
+  ['a parse error', tomlParser, `a = 1\nb = ${SECRET}`, 'ERR_CONFIG_PARSE', '2:5'],
+  ['a duplicate key', tomlParser, `a = "${SECRET}"\na = 2`, 'ERR_CONFIG_PARSE', '2:1'],
+  ['__proto__', tomlParser, `[__proto__]\nx = "${SECRET}"`, 'ERR_CONFIG_REFUSED'],
+  ['a line without key', dotenvParser, `A=1\n${SECRET}\n`, 'ERR_CONFIG_PARSE', '2:'],
+  ['a duplicate key', dotenvParser, `A=${SECRET}\nB=2\nA=3`, 'ERR_CONFIG_PARSE', '3:'],
+  ['__proto__', dotenvParser, `A=1\n__proto__=${SECRET}`, 'ERR_CONFIG_PARSE'],
+  ['constructor', dotenvParser, `constructor=${SECRET}`, 'ERR_CONFIG_REFUSED'],
+];
+
+const named = bad.map(
+  ([what, parser, text, code, place]) => [what, parser.name, parser, text, code, place] as const,
+);
+
+test.each(named)(
+  '%s is refused in %s, and no value is quoted',
+  async (what, _, parser, text, code, place) => {
+    const limit = what === 'too many bytes' ? 100 : undefined;
+    const error = (await parse(parser, text, limit).catch((reason: unknown) => reason)) as ConfigError;
+    expect(error).toMatchObject({ name: 'ConfigError', code });
+    expect(error.problems).toHaveLength(1);
+    const [problem] = error.problems;
+    if (place !== undefined) expect(`${problem?.line}:${problem?.column ?? ''}`).toBe(place);
+    expect(`${error.stack}${JSON.stringify(error)}${String(error.cause)}`).not.toContain(SECRET);
+    expect(({} as Record<string, unknown>)['x']).toBeUndefined();
+  },
+);
+
+test('what a parser of one’s own throws is not quoted, its line and column are', async () => {
+  const parser: ConfigParser = {
+    name: 'mine',
+    parse: (text) => {
+      throw Object.assign(new Error(`bad: ${text}`), { line: 3, column: 7 });
+    },
+  };
+  await expect(parse(parser, SECRET)).rejects.toMatchObject({
+    problems: [{ code: 'ERR_CONFIG_PARSE', line: 3, column: 7, message: 'the mine parser cannot read it' }],
+  });
+});
+
+test('a package that is not installed is named, with what to do', async () => {
+  const load = (): Promise<unknown> => import('a-package-that-nobody-has');
+  await expect(optionalPackage('yaml', load)).rejects.toMatchObject({
+    code: 'ERR_CONFIG_PACKAGE',
+    message: expect.stringContaining('npm install yaml') as string,
+  });
+});
