@@ -188,6 +188,64 @@ export class WriteError extends ResilientError {
   }
 }
 
+/** What is wrong with a configuration. */
+export type ConfigErrorCode =
+  /** `load()` found no configuration it may use; `problems` says all that is wrong. */
+  | 'ERR_CONFIG_INVALID'
+  /** There is nothing at the path, and it is not optional. */
+  | 'ERR_CONFIG_MISSING'
+  /** A source cannot be read. */
+  | 'ERR_CONFIG_UNREADABLE'
+  /** There are more bytes than `maxBytes`. */
+  | 'ERR_CONFIG_TOO_LARGE'
+  /** The bytes are not what the parser reads. */
+  | 'ERR_CONFIG_PARSE'
+  /** The values are refused: keys that would change what objects are, or no map at the top. */
+  | 'ERR_CONFIG_REFUSED'
+  /** `validate` refuses the merged values. */
+  | 'ERR_CONFIG_SCHEMA'
+  /** A parser or `validate` gave no answer in time. */
+  | 'ERR_CONFIG_TIMEOUT'
+  /** An optional package is needed and not installed. */
+  | 'ERR_CONFIG_PACKAGE'
+  /** The provider is already being watched. */
+  | 'ERR_CONFIG_WATCHED'
+  /** The file is mounted in a way that never shows an update. */
+  | 'ERR_CONFIG_FROZEN';
+
+/** One thing that is wrong with a configuration. Holds no value of it, only names and places. */
+export interface ConfigProblem {
+  readonly code: ConfigErrorCode;
+  /** The name of the source: a path, `environment APP_*`, `values`, or `validate` when no source gave the value. */
+  readonly source: string;
+  /** Where in the values, from the top. */
+  readonly path?: readonly string[] | undefined;
+  /** Where in the text, from 1. */
+  readonly line?: number | undefined;
+  /** From 1. */
+  readonly column?: number | undefined;
+  /** What is wrong; values are left out. */
+  readonly message: string;
+}
+
+/** A configuration cannot be used. Neither its message nor its problems quote a value of the configuration. */
+export class ConfigError extends ResilientError {
+  override readonly name = 'ConfigError';
+  readonly code: ConfigErrorCode;
+  /** All that is wrong, in the order of the sources. */
+  readonly problems: readonly ConfigProblem[];
+
+  constructor(
+    code: ConfigErrorCode,
+    message: string,
+    options?: ErrorOptions & { readonly problems?: readonly ConfigProblem[] },
+  ) {
+    super(message, options);
+    this.code = code;
+    this.problems = options?.problems ?? [];
+  }
+}
+
 /** The object was closed. */
 export class ClosedError extends ResilientError {
   override readonly name = 'ClosedError';

@@ -62,6 +62,36 @@ const layers = [
   ['token-watch.ts'],
   ['token-refresher/refresher-options.ts'],
   ['token-file.ts', 'token-refresher.ts', 'file-sink.ts'],
+  [
+    'config/config-value.ts',
+    'config/config-provider.ts',
+    'config/optional-package.ts',
+    'config/redaction.ts',
+    'config/standard-schema.ts',
+    'config/config-loader/loader-status.ts',
+    'config/config-loader/source-problems.ts',
+  ],
+  [
+    'config/difference.ts',
+    'config/freeze.ts',
+    'config/merge.ts',
+    'config/parser.ts',
+    'config/provider-watch.ts',
+    'config/put-value.ts',
+  ],
+  [
+    'config/dotenv-parser.ts',
+    'config/environment.ts',
+    'config/file-provider.ts',
+    'config/json-reader.ts',
+    'config/toml-parser.ts',
+    'config/volume-provider.ts',
+    'config/yaml-parser.ts',
+    'config/config-loader/layers.ts',
+  ],
+  ['config/config-source.ts', 'config/json-parser.ts', 'config/config-loader/validation.ts'],
+  ['config/config-loader/loader-options.ts'],
+  ['config/config-loader.ts'],
   ['kubernetes/csi-tokens.ts', 'kubernetes/kubeconfig.ts', 'kubernetes/api-failure.ts'],
   ['kubernetes/cluster-access.ts'],
   [
@@ -78,7 +108,7 @@ const layers = [
   ['testing/local-api-server/server-certificates.ts', 'testing/local-api-server/token-authority.ts'],
   ['testing/local-api-server/service-account-api.ts'],
   ['testing/'],
-  ['index.ts', 'kubernetes.ts', 'testing.ts'],
+  ['index.ts', 'config.ts', 'kubernetes.ts', 'testing.ts'],
 ];
 
 /** `testing/` sees the ports (and the errors that go with them) only, so that a fake cannot inherit a fault of the code it tests. */

@@ -1,0 +1,28 @@
+/** The door "resilient-watcher/config". What needs `yaml`, `smol-toml` or `dotenv` loads it when used. */
+export {
+  ConfigLoader,
+  type ConfigChange,
+  type ConfigLoaderEvents,
+  type ConfigRejection,
+} from './config/config-loader.js';
+export type { ConfigLoaderOptions } from './config/config-loader/loader-options.js';
+export type { ConfigLoaderStatus, ConfigSourceStatus } from './config/config-loader/loader-status.js';
+export type { ConfigValidator } from './config/config-loader/validation.js';
+export type { ConfigProvider, ProviderCallback } from './config/config-provider.js';
+export type {
+  ConfigSource,
+  EnvironmentSource,
+  ProviderSource,
+  ValuesSource,
+} from './config/config-source.js';
+export type { ConfigMap, ConfigValue } from './config/config-value.js';
+export { dotenvParser } from './config/dotenv-parser.js';
+export type { EnvironmentOptions } from './config/environment.js';
+export { FileProvider, type FileProviderOptions } from './config/file-provider.js';
+export { jsonParser } from './config/json-parser.js';
+export type { ConfigParser } from './config/parser.js';
+export type { SchemaIssue, SchemaResult, StandardSchema } from './config/standard-schema.js';
+export { tomlParser } from './config/toml-parser.js';
+export { VolumeProvider, type VolumeProviderOptions } from './config/volume-provider.js';
+export { yamlParser } from './config/yaml-parser.js';
+export { ConfigError, type ConfigErrorCode, type ConfigProblem } from './errors.js';

@@ -1,0 +1,59 @@
+import { abortSignal, describe, matching, milliseconds, port, resolveOptions } from '../../options.js';
+import { systemClock, type Clock } from '../../ports.js';
+import type { ConfigSource } from '../config-source.js';
+import { isStandardSchema } from '../standard-schema.js';
+import type { ConfigValidator } from './validation.js';
+
+/** Options of `ConfigLoader`. `sources` is needed, and so is `validate` for a `T` of one's own. */
+export interface ConfigLoaderOptions<T> {
+  /** The layers, from the lowest: later ones win. */
+  readonly sources: readonly ConfigSource[];
+  /** Turns merged values into the configuration, or refuses them. Default: they are taken as they are. */
+  readonly validate?: ConfigValidator<T> | undefined;
+  /** How long reading and parsing one source may take, ms. Default 5 000. Synchronous work cannot be cut short. */
+  readonly parseTimeoutMs?: number | undefined;
+  /** How long `validate` may take, ms. Default 5 000. Synchronous work cannot be cut short. */
+  readonly validateTimeoutMs?: number | undefined;
+  /** Sources that change within this time of the first one change in one step, ms. Default 50. */
+  readonly settleMs?: number | undefined;
+  /** Closes the loader when it aborts. */
+  readonly signal?: AbortSignal | undefined;
+  /** Default: the machine's own. */
+  readonly clock?: Clock | undefined;
+}
+
+const OPTIONS = {
+  sources: matching<readonly ConfigSource[] | undefined>(undefined, 'an array of sources', Array.isArray),
+  validate: matching<ConfigValidator<unknown>>(
+    (values) => values,
+    'a function or a Standard Schema',
+    (value) => typeof value === 'function' || isStandardSchema(value),
+  ),
+  // A mebibyte is parsed in well under a second; a server that is asked answers in that time or not at all.
+  parseTimeoutMs: milliseconds(5_000, { min: 1 }),
+  validateTimeoutMs: milliseconds(5_000, { min: 1 }),
+  // The files of one volume change at once, and their watchers tell within a few ms.
+  settleMs: milliseconds(50),
+  signal: abortSignal(),
+  clock: port<Clock>(systemClock, 'now', 'monotonic', 'schedule'),
+};
+
+/** The options of a loader, complete and checked. */
+export type ResolvedLoaderOptions = ReturnType<typeof resolveOptions<typeof OPTIONS>> & {
+  readonly sources: readonly ConfigSource[];
+};
+
+/**
+ * Fills in the defaults.
+ * @throws {TypeError} for an unknown option, one of the wrong type, or no sources.
+ * @throws {RangeError} for a number out of range.
+ */
+export function resolveLoaderOptions(given: unknown): ResolvedLoaderOptions {
+  const { sources, ...options } = resolveOptions('ConfigLoader', given, OPTIONS);
+  if (!sources || sources.length === 0) {
+    throw new TypeError(
+      `ConfigLoader: option "sources" must be an array of sources, got ${describe(sources)}`,
+    );
+  }
+  return { ...options, sources };
+}

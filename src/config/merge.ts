@@ -1,0 +1,20 @@
+import { isMap, type ConfigMap, type ConfigValue } from './config-value.js';
+
+/**
+ * Layers merged into one new map: where two layers both have a map these are merged, too; anything else, arrays
+ * and null included, is replaced by what the later layer has (the rule of koanf's `maps.Merge`). Shares nothing
+ * with the layers.
+ */
+export function mergeLayers(layers: readonly ConfigMap[]): ConfigMap {
+  const merged: Record<string, ConfigValue> = {};
+  for (const layer of layers) mergeInto(merged, layer);
+  return merged;
+}
+
+function mergeInto(target: Record<string, ConfigValue>, layer: ConfigMap): void {
+  for (const [key, value] of Object.entries(layer)) {
+    const below = Object.hasOwn(target, key) ? target[key] : undefined;
+    if (isMap(value) && isMap(below)) mergeInto(below as Record<string, ConfigValue>, value as ConfigMap);
+    else target[key] = structuredClone(value) as ConfigValue;
+  }
+}

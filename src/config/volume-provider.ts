@@ -1,0 +1,159 @@
+import { hash } from 'node:crypto';
+import { extname } from 'node:path';
+
+import { absolutePath } from '../absolute-path.js';
+import { AtomicVolume } from '../atomic-volume.js';
+import { TargetError } from '../errors.js';
+import { checkPath, flag, matching, number, resolveOptions } from '../options.js';
+import type { Change } from '../resilient-watcher/reporter.js';
+import type { ResilientWatcherOptions } from '../resilient-watcher/watcher-options.js';
+import type { ConfigProvider, ProviderCallback } from './config-provider.js';
+import { configMapOf, isMap, type ConfigMap } from './config-value.js';
+import { configError, isParser, parseBytes, textOf, type ConfigParser } from './parser.js';
+import { ProviderWatch } from './provider-watch.js';
+import { putValue } from './put-value.js';
+
+/** Options of `VolumeProvider`: its own, and those of `ResilientWatcher`. All may be left out. */
+export interface VolumeProviderOptions extends Omit<ResilientWatcherOptions, 'maxContentBytes'> {
+  /**
+   * Parsers by extension: `{ '.yaml': yamlParser }`. Such a key is parsed and stands without its extension:
+   * `limits.yaml` gives `limits: {…}`. Every other key gives its text. Default: none.
+   */
+  readonly parsers?: Readonly<Record<string, ConfigParser>> | undefined;
+  /** Where a key is split into the keys of nested maps, as `/` or `.`. Default: keys are not split. */
+  readonly delimiter?: string | undefined;
+  /** Whether it is fine that nothing is published: then it has no values. Default false: reading it fails. */
+  readonly optional?: boolean | undefined;
+  /** A longer file is refused, bytes. Default 1 MiB, the most that a ConfigMap or Secret can hold. */
+  readonly maxBytes?: number | undefined;
+}
+
+const OWN_OPTIONS = {
+  parsers: matching<Readonly<Record<string, ConfigParser>>>(
+    {},
+    'an object of parsers by extension, as { ".yaml": yamlParser }',
+    (value) => isMap(value) && Object.values(value).every(isParser),
+  ),
+  delimiter: matching<string | undefined>(
+    undefined,
+    'a non-empty string',
+    (value) => typeof value === 'string' && value !== '',
+  ),
+  optional: flag(false),
+  maxBytes: number(1_048_576, { max: 2 ** 31 - 1, unit: 'bytes' }),
+};
+
+/** The files of one revision by key; undefined when nothing is published. */
+type Files = ReadonlyMap<string, Buffer> | undefined;
+
+/**
+ * A mounted ConfigMap or Secret as a source of configuration: its keys, all of one revision. Also any directory in
+ * that layout (`AtomicVolume`).
+ *
+ * ```ts
+ * const provider = new VolumeProvider('/etc/db'); // keys host, password
+ * const { host, password } = await provider.read();
+ * ```
+ */
+export class VolumeProvider implements ConfigProvider {
+  /** The directory, absolute. */
+  readonly name: string;
+  readonly #options: ReturnType<typeof resolveOptions<typeof OWN_OPTIONS>>;
+  readonly #watcherOptions: ResilientWatcherOptions;
+  readonly #watch: ProviderWatch;
+  #digest: string | undefined;
+
+  /**
+   * Touches no file.
+   * @param directory a relative one is taken from the working directory now.
+   * @throws {TypeError | RangeError} for a wrong path or option.
+   */
+  constructor(directory: string, options: VolumeProviderOptions = {}) {
+    this.name = absolutePath(checkPath('VolumeProvider', 'directory', directory));
+    const { parsers, delimiter, optional, maxBytes, ...watcherOptions } = options;
+    const own = { parsers, delimiter, optional, maxBytes };
+    this.#options = resolveOptions('VolumeProvider', own, OWN_OPTIONS);
+    this.#watcherOptions = { ...watcherOptions, maxContentBytes: this.#options.maxBytes };
+    this.#watch = new ProviderWatch(this.name, this.#watcherOptions);
+  }
+
+  /** `sha256:…` of the keys and contents last read, `missing` when nothing was published; undefined before. */
+  get digest(): string | undefined {
+    return this.#digest;
+  }
+
+  /**
+   * The contents by key, all of one revision; undefined when nothing is published and it is optional.
+   * @throws {ConfigError} (rejects) `ERR_CONFIG_MISSING`, `ERR_CONFIG_UNREADABLE`, `ERR_CONFIG_TOO_LARGE`.
+   */
+  async readFiles(): Promise<ReadonlyMap<string, Buffer> | undefined> {
+    const files = await this.#files();
+    this.#digest = files ? digestOf(files) : 'missing';
+    this.#watch.seen(this.#digest);
+    if (!files && !this.#options.optional) {
+      throw configError('ERR_CONFIG_MISSING', this.name, 'nothing is published there');
+    }
+    for (const [key, { length }] of files ?? []) {
+      if (length <= this.#options.maxBytes) continue;
+      const message = `it has ${length} bytes, the limit is ${this.#options.maxBytes}`;
+      throw configError('ERR_CONFIG_TOO_LARGE', `${this.name}/${key}`, message);
+    }
+    return files;
+  }
+
+  /**
+   * The text of each key, or what its parser makes of it; see the options `parsers` and `delimiter`. Undefined when
+   * nothing is published and it is optional.
+   * @throws {ConfigError} (rejects) what `readFiles()` throws, `ERR_CONFIG_PARSE`, `ERR_CONFIG_REFUSED`,
+   * `ERR_CONFIG_PACKAGE`.
+   */
+  async read(): Promise<ConfigMap | undefined> {
+    const files = await this.readFiles();
+    if (!files) return undefined;
+    const { parsers, delimiter } = this.#options;
+    const values: Record<string, unknown> = {};
+    for (const [key, bytes] of files) {
+      const source = `${this.name}/${key}`;
+      const extension = extname(key);
+      const parser = Object.hasOwn(parsers, extension) ? parsers[extension] : undefined;
+      const name = parser ? key.slice(0, -extension.length) : key;
+      const path = delimiter === undefined ? [name] : name.split(delimiter);
+      const value = parser ? await parseBytes(bytes, parser, source) : textOf(bytes, source);
+      if (!putValue(values, path, value)) {
+        throw configError('ERR_CONFIG_REFUSED', source, 'another key has a value at the same place', {
+          path,
+        });
+      }
+    }
+    return configMapOf(values);
+  }
+
+  /**
+   * Calls back after each new revision whose files differ, and with each error, as `FileProvider.watch` does.
+   * @throws what `FileProvider.watch` throws.
+   */
+  watch(callback: ProviderCallback<Change>): Promise<void> {
+    return this.#watch.begin(callback);
+  }
+
+  /** As `FileProvider.unwatch`. */
+  unwatch(): Promise<void> {
+    return this.#watch.end();
+  }
+
+  async #files(): Promise<Files> {
+    const { fs, clock, random } = this.#watcherOptions;
+    try {
+      const { revision, files } = await new AtomicVolume(this.name, { fs, clock, random }).read();
+      return revision === undefined ? undefined : files;
+    } catch (error) {
+      if (!(error instanceof TargetError)) throw error;
+      throw configError('ERR_CONFIG_UNREADABLE', this.name, error.message);
+    }
+  }
+}
+
+function digestOf(files: ReadonlyMap<string, Buffer>): string {
+  const parts = [...files].flatMap(([key, bytes]) => [`${key}\0${bytes.length}\0`, bytes]);
+  return `sha256:${hash('sha256', Buffer.concat(parts.map((part) => Buffer.from(part as Buffer))), 'hex')}`;
+}
