@@ -13,24 +13,24 @@ test('a convict schema judges each update: a good one takes effect, a bad one sh
   const kubelet = new KubeletProcess(mount);
   const publish = (config: unknown): Promise<void> =>
     kubelet.publish([{ 'app.json': typeof config === 'string' ? config : JSON.stringify(config) }]);
-  await publish({ env: 'production', db: { host: 'db-1', password: 'hunter2' } });
+  await publish({ env: 'production', db: { host: 'first.example', password: 'hunter2' } });
   const { child, output, ended } = startExample('config-convict.mjs', { CONFIG_DIR: mount, PORT: '4711' });
-  await expect.poll(output, PATIENCE).toContain('started on port 4711 with db-1');
+  await expect.poll(output, PATIENCE).toContain('started on port 4711 with first.example');
 
-  await publish({ env: 'production', db: { host: 'db-2', password: 'hunter2' } });
-  await expect.poll(output, PATIENCE).toContain('connecting to db-2');
+  await publish({ env: 'production', db: { host: 'second.example', password: 'hunter2' } });
+  await expect.poll(output, PATIENCE).toContain('connecting to second.example');
   expect(output()).toContain('changed db.host\n');
 
-  await publish({ env: 'hunter3', db: { host: 'db-3', password: 12345678 } });
+  await publish({ env: 'hunter3', db: { host: 'third.example', password: 12345678 } });
   await expect.poll(output, PATIENCE).toContain('rejected');
-  await publish({ db: { hots: 'db-4' } });
+  await publish({ db: { hots: 'fourth.example' } });
   await expect.poll(output, PATIENCE).toContain("configuration param 'db.hots' not declared in the schema");
   await publish('{ "db": ');
   await expect.poll(output, PATIENCE).toContain('app.json:1:');
-  expect(output()).not.toMatch(/hunter|12345678|db-3/);
+  expect(output()).not.toMatch(/hunter|12345678|third/);
 
-  await publish({ env: 'production', db: { host: 'db-5', password: 'hunter2' } });
-  await expect.poll(output, PATIENCE).toContain('connecting to db-5');
+  await publish({ env: 'production', db: { host: 'fifth.example', password: 'hunter2' } });
+  await expect.poll(output, PATIENCE).toContain('connecting to fifth.example');
   child.kill('SIGTERM');
   expect(await ended).toBe(0);
 });
