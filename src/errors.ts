@@ -11,6 +11,8 @@ export abstract class ResilientError extends Error {
 
 /** Why a target cannot be read although something stands at its path. */
 export type TargetErrorCode =
+  /** Nothing is there; only where that is no state but a failure, as in `readVolume`. */
+  | 'ERR_TARGET_MISSING'
   | 'ERR_TARGET_LOOP'
   | 'ERR_TARGET_ACCESS'
   | 'ERR_TARGET_NOT_DIRECTORY'

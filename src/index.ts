@@ -48,12 +48,21 @@ export {
   type WatchedDirectory,
   type WatchSubscription,
 } from './ports.js';
+export { readVolume, type ReadVolumeOptions } from './read-volume.js';
 export { ResilientWatcher, watch, type ResilientWatcherEvents } from './resilient-watcher.js';
 export type { Degradation, Recovery, Restart } from './resilient-watcher/connection.js';
-export type { Change, ChangeCause, RevisionChange } from './resilient-watcher/reporter.js';
+export type { Change, ChangeCause, KeyDifference } from './resilient-watcher/change.js';
+export type { RevisionChange } from './resilient-watcher/reporter.js';
 export type { BackendName, ResilientWatcherOptions } from './resilient-watcher/watcher-options.js';
 export type { WatcherStatus, WatcherWarning } from './resilient-watcher/watcher-status.js';
-export { FileSnapshot, MissingSnapshot, type Snapshot } from './snapshot.js';
+export {
+  FileSnapshot,
+  MissingSnapshot,
+  SetSnapshot,
+  type FileState,
+  type SetKind,
+  type Snapshot,
+} from './snapshot.js';
 export {
   ServiceAccountToken,
   tokenFromAnswer,

@@ -5,7 +5,7 @@ import type { BigIntStats } from 'node:fs';
 import { TargetError, errnoOf } from './errors.js';
 import type { WatchedDirectory } from './ports.js';
 import { call, type Steps } from './steps.js';
-import { DATA_LINK } from './volume-layout.js';
+import { DATA_LINK, isRevisionName } from './volume-layout.js';
 
 /** The kernel's own limit of links in one path (`path_resolution(7)`). */
 const MAX_LINKS = 40;
@@ -29,6 +29,8 @@ export type ChainEnd =
 
 /** A resolved path. */
 export interface LinkChain {
+  /** What was resolved. */
+  readonly path: string;
   /** The directories whose change can change the meaning of the path. */
   readonly directories: readonly WatchedDirectory[];
   /** The directories at which a file system begins, by identity. */
@@ -42,8 +44,8 @@ export interface LinkChain {
   readonly end: ChainEnd;
 }
 
-/** Which directory it is: an inode number alone is reused at once when a directory is deleted and made again. */
-export function directoryIdentity(stat: BigIntStats): string {
+/** Which file or directory it is: an inode number alone is used again at once. */
+export function inodeOf(stat: BigIntStats): string {
   return `${stat.dev}:${stat.ino}:${stat.birthtimeNs}`;
 }
 
@@ -61,7 +63,14 @@ export function* resolveChain(path: string, familiar?: ReadonlyMap<string, unkno
     if (chain.links === '' || (failed && sameFailure(failed, chain))) return chain;
     failed = chain;
   }
-  const nothing = { directories: [], mounts: new Map(), hops: new Map(), links: '', revision: undefined };
+  const nothing = {
+    path,
+    directories: [],
+    mounts: new Map(),
+    hops: new Map(),
+    links: '',
+    revision: undefined,
+  };
   return { ...nothing, end: { kind: 'moving' } };
 }
 
@@ -70,10 +79,9 @@ export function* resolveChain(path: string, familiar?: ReadonlyMap<string, unkno
  * `..data` does, and the rest is taken to be as it was. Undefined when no link was retargeted, or in another way.
  */
 export function* followSwap(
-  path: string,
   chain: LinkChain,
 ): Steps<{ readonly realPath: string; readonly chain: LinkChain } | undefined> {
-  const names = path.split('/').reverse();
+  const names = chain.path.split('/').reverse();
   const hops = new Map<string, string>();
   let { revision } = chain;
   let here = '';
@@ -96,6 +104,27 @@ export function* followSwap(
   }
   const links = textOf(hops);
   return links === chain.links ? undefined : { realPath: here, chain: { ...chain, hops, links, revision } };
+}
+
+/** The first chain, with the directories and mounts of the others: for a target that is several files. */
+export function mergeChains(first: LinkChain, others: Iterable<LinkChain>): LinkChain {
+  const directories = new Map(first.directories.map((directory) => [directory.path, directory]));
+  const mounts = new Map(first.mounts);
+  for (const chain of others) {
+    for (const [identity, path] of chain.mounts) mounts.set(identity, path);
+    for (const directory of chain.directories) {
+      const known = directories.get(directory.path);
+      directories.set(directory.path, known ? together(known, directory) : directory);
+    }
+  }
+  return { ...first, directories: [...directories.values()], mounts };
+}
+
+function together(one: WatchedDirectory, other: WatchedDirectory): WatchedDirectory {
+  const { path, identity } = other;
+  return one.entries && other.entries
+    ? { path, identity, entries: new Set([...one.entries, ...other.entries]) }
+    : { path, identity };
 }
 
 function textOf(hops: ReadonlyMap<string, string>): string {
@@ -127,6 +156,8 @@ class Walk {
   readonly #consulted = new Map<string, Consulted>();
   readonly #mounts = new Map<string, string>();
   readonly #hops = new Map<string, string>();
+  /** The directories of the revisions entered, each with a slash at its end. */
+  readonly #revisions: string[] = [];
   #followed = 0;
   #revision: string | undefined;
 
@@ -138,6 +169,7 @@ class Walk {
   *run(): Steps<LinkChain> {
     const end = yield* this.#walk();
     return {
+      path: this.#path,
       directories: this.#directories(),
       mounts: this.#mounts,
       hops: this.#hops,
@@ -172,7 +204,10 @@ class Walk {
           if ((this.#followed += 1) > MAX_LINKS) return trouble('ERR_TARGET_LOOP', place);
           const target = yield* call('readlink', place);
           this.#hops.set(place, target);
-          if (name === DATA_LINK) this.#revision = target;
+          if (name === DATA_LINK) {
+            this.#revision = target;
+            if (isRevisionName(target)) this.#revisions.push(`${here === root ? '' : here}/${target}/`);
+          }
           names.push(...target.split('/').reverse());
           if (target.startsWith('/')) {
             here = root;
@@ -221,11 +256,15 @@ class Walk {
   /** Remembers where a file system begins; false when it must not be entered. */
   #enter(stat: BigIntStats, parent: BigIntStats | undefined, path: string): boolean {
     if (parent?.dev === stat.dev) return true;
-    const identity = directoryIdentity(stat);
+    const identity = inodeOf(stat);
     this.#mounts.set(identity, path);
     return this.#familiar === undefined || this.#familiar.has(identity);
   }
 
+  /**
+   * Revisions are left out: they never change once they are published, being removed is an event of the volume
+   * they are in, and each would cost an inotify watch that moves with every swap.
+   */
   #directories(): WatchedDirectory[] {
     const watched: WatchedDirectory[] = [];
     const last = [...this.#consulted.keys()].at(-1);
@@ -233,7 +272,8 @@ class Walk {
       // Nobody can rename the root, and a renamed child says so itself: of the root only its links matter, and
       // the entry that is missing.
       if (path === '/' && !holds && path !== last) continue;
-      const identity = directoryIdentity(stat);
+      if (this.#revisions.some((revision) => `${path}/`.startsWith(revision))) continue;
+      const identity = inodeOf(stat);
       watched.push(holds ? { path, identity } : { path, identity, entries });
     }
     return watched;

@@ -19,6 +19,7 @@ import type { LinkChain } from './link-chain.js';
 import { frozenBy } from './mount-table.js';
 import { checkPath } from './options.js';
 import type { Scheduled, WatchSubscription } from './ports.js';
+import { readTarget } from './read-target.js';
 import { backendsFor } from './resilient-watcher/backend-choice.js';
 import {
   BackendConnection,
@@ -29,20 +30,19 @@ import {
 import { Latest } from './resilient-watcher/latest.js';
 import { LookLoop } from './resilient-watcher/look-loop.js';
 import { Observer } from './resilient-watcher/observer.js';
-import {
-  Reporter,
-  type Change,
-  type ChangeCause,
-  type RevisionChange,
-} from './resilient-watcher/reporter.js';
+import { mergeChanges, type Change, type ChangeCause } from './resilient-watcher/change.js';
+import { Reporter, type RevisionChange } from './resilient-watcher/reporter.js';
 import {
   resolveWatcherOptions,
   type ResilientWatcherOptions,
   type ResolvedWatcherOptions,
 } from './resilient-watcher/watcher-options.js';
 import { Tally, type WatcherStatus, type WatcherWarning } from './resilient-watcher/watcher-status.js';
-import type { Sighting, Snapshot } from './snapshot.js';
+import type { Found, Target } from './sighting.js';
+import type { Snapshot } from './snapshot.js';
 import { runAsync } from './steps.js';
+import { GroupTarget } from './targets/group-target.js';
+import { PathTarget } from './targets/path-target.js';
 
 /** The events of a `ResilientWatcher`. */
 export interface ResilientWatcherEvents {
@@ -70,10 +70,12 @@ export interface ResilientWatcherEvents {
 const MAX_ROUNDS = 5;
 
 /**
- * Reports every change of one file, once and whole, for as long as the process lives.
+ * Reports every change of a file, a volume, a directory or a group of files, once and whole, for as long as the
+ * process lives.
  *
- * The path may be a plain file, a link, a key of a volume, or not exist yet, at any depth. `start()` reports
- * what is there as the first `change`.
+ * The path may be a plain file, a link, a key of a volume, a volume, or not exist yet, at any depth; what stands
+ * there may become something else. A group of files is given as an array. `start()` reports what is there as the
+ * first `change`.
  *
  * ```ts
  * const watcher = new ResilientWatcher('/etc/policy/policy.yaml');
@@ -85,7 +87,7 @@ export class ResilientWatcher
   extends IsolatedEmitter<ResilientWatcherEvents>
   implements AsyncIterable<Change>
 {
-  readonly #path: string;
+  readonly #target: Target;
   readonly #options: ResolvedWatcherOptions;
   readonly #scope = new Scope();
   readonly #connection: BackendConnection;
@@ -103,16 +105,17 @@ export class ResilientWatcher
   #mountExamined: string | undefined;
 
   /**
-   * @param path the file; a relative path is taken from the working directory now.
-   * @throws {TypeError} for an empty path, a NUL byte, an unknown option or one of the wrong type.
+   * @param path the file or directory, or several files; a relative path is taken from the working directory now.
+   * @throws {TypeError} for an empty path, a NUL byte, no path at all, the same one twice, an unknown option or one
+   * of the wrong type.
    * @throws {RangeError} for a number out of range.
    */
-  constructor(path: string, options?: ResilientWatcherOptions) {
+  constructor(path: string | readonly string[], options?: ResilientWatcherOptions) {
     super();
-    this.#path = absolutePath(checkPath('ResilientWatcher', 'path', path));
     this.#options = resolveWatcherOptions(options);
-    const settings = { ...this.#options, path: this.#path };
-    this.#observer = new Observer(settings);
+    this.#target = targetAt(path, this.#options);
+    const settings = { ...this.#options, path: this.#target.path };
+    this.#observer = new Observer(this.#target, settings.fs);
     this.#loop = new LookLoop((cause) => this.#lookSafely(cause), this.#scope);
     this.#reporter = new Reporter(settings, {
       change: (change) => this.#change(change),
@@ -139,9 +142,9 @@ export class ResilientWatcher
     );
   }
 
-  /** The path that is watched, absolute. */
+  /** The path that is watched, absolute; of a group all of them. */
   get path(): string {
-    return this.#path;
+    return this.#target.path;
   }
 
   /** What was last reported; a `MissingSnapshot` before the first report. */
@@ -161,7 +164,7 @@ export class ResilientWatcher
     const { cause, backend, restarts } = this.#connection;
     const running = this.#phase === 'running';
     return {
-      path: this.#path,
+      path: this.#target.path,
       state: this.state,
       target: this.#reporter.trouble ? 'unreadable' : this.current.kind,
       revision: this.current.revision ?? null,
@@ -190,8 +193,16 @@ export class ResilientWatcher
    */
   async check(): Promise<void> {
     if (this.#phase !== 'running')
-      throw new ClosedError(`Cannot look at "${this.#path}": the watcher is ${this.#phase}`);
+      throw new ClosedError(`Cannot look at "${this.#target.path}": the watcher is ${this.#phase}`);
     await this.#loop.lookNow('check');
+  }
+
+  /**
+   * What the target is now, all of it at one instant, whatever was reported; needs no `start()`.
+   * @throws {TargetError} (rejects) when it cannot be read, or never stands still (`ERR_TARGET_IO`).
+   */
+  snapshot(): Promise<Snapshot> {
+    return readTarget(this.#target, this.#options);
   }
 
   /**
@@ -245,7 +256,7 @@ export class ResilientWatcher
     this.#resync?.cancel();
     this.#reporter.close();
     this.#connection.close();
-    const ended = this.#scope.end(new ClosedError(`The watcher of "${this.#path}" was closed`));
+    const ended = this.#scope.end(new ClosedError(`The watcher of "${this.#target.path}" was closed`));
     this.#loop.close();
     for (const stream of [...this.#streams]) stream.end();
     await ended;
@@ -256,7 +267,9 @@ export class ResilientWatcher
   #throwIfClosed(): void {
     if (this.#phase !== 'closed') return;
     this.#options.signal?.throwIfAborted();
-    throw new ClosedError(`Cannot start watching "${this.#path}": the watcher was closed; make a new one`);
+    throw new ClosedError(
+      `Cannot start watching "${this.#target.path}": the watcher was closed; make a new one`,
+    );
   }
 
   #hint(cause: ChangeCause): void {
@@ -286,21 +299,25 @@ export class ResilientWatcher
   async #look(cause: ChangeCause): Promise<void> {
     const { clock } = this.#options;
     this.#tally.looked(clock.now());
+    let swap: Found | undefined;
     if (cause === 'backstop') {
       // What this cannot see leads to a hint; and were that lost, then only to watches that are aimed late.
       if (!this.#reporter.inDoubt && this.#observer.isUnchanged()) return;
     } else {
-      const swap = this.#observer.observeSwap();
+      swap = this.#observer.observeSwap();
       if (swap) this.#reporter.consider(swap, cause, this.#connection.tellsWrites);
     }
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
-      const seen = await this.#observer.observe(clock.monotonic());
+      const seen = await this.#observer.observe(clock.monotonic(), round === 0 ? swap : undefined);
       if (this.#scope.ended) return;
       if (seen.kind === 'moving' || seen.kind === 'unfamiliar') break;
       const { directories } = seen.chain;
       this.#tally.aimed(directories);
       this.#reporter.consider(seen, cause, this.#connection.tellsWrites);
-      this.#examineMount(seen, cause);
+      if (seen.kind === 'found') {
+        this.#warn('limit', seen.limited);
+        this.#examineMount(seen, cause);
+      }
       const silent = this.#silence(seen.chain);
       if (silent) this.#connection.fail(silent);
       if (!(await this.#connection.aim(directories))) return;
@@ -328,22 +345,25 @@ export class ResilientWatcher
     const { backend } = this.#options;
     const name = this.#observer.silentFileSystem(chain);
     if (name === undefined || typeof backend !== 'string' || backend === 'poll') return undefined;
-    const message = `Cannot watch "${this.#path}": it is on ${name}, which tells of no changes; it is polled`;
+    const message = `Cannot watch "${this.#target.path}": it is on ${name}, which tells of no changes; it is polled`;
     return new BackendError('ERR_BACKEND_UNAVAILABLE', backend, message);
   }
 
   /** Mounts give no hint, so their table is read only when nothing else was the reason to look. */
-  #examineMount(seen: Sighting, cause: ChangeCause): void {
-    if (seen.kind !== 'file' || !['start', 'restart', 'backstop'].includes(cause)) return;
-    const file = `${seen.snapshot.realPath} ${seen.inode}`;
-    if (file === this.#mountExamined) return;
-    this.#mountExamined = file;
-    const examined = runAsync(frozenBy(seen.snapshot.realPath), this.#options.fs).then((message) => {
-      const warning: WatcherWarning | undefined =
-        message === undefined ? undefined : { code: 'subPath', message };
-      if (this.#tally.warn(warning) && warning) this.#tell('warning', warning);
-    });
+  #examineMount({ snapshot, files }: Found, cause: ChangeCause): void {
+    if (!['start', 'restart', 'backstop'].includes(cause)) return;
+    const inodes = snapshot.kind === 'file' ? [...files.values()].map(({ inode }) => inode).join() : '';
+    const place = `${snapshot.realPath} ${inodes}`;
+    if (place === this.#mountExamined || snapshot.kind === 'group') return;
+    this.#mountExamined = place;
+    const examined = runAsync(frozenBy(snapshot.realPath), this.#options.fs).then((message) =>
+      this.#warn('subPath', message),
+    );
     void this.#scope.track(examined);
+  }
+
+  #warn(code: WatcherWarning['code'], message: string | undefined): void {
+    if (this.#tally.warn(code, message) && message !== undefined) this.#tell('warning', { code, message });
   }
 
   #change(change: Change): void {
@@ -379,14 +399,25 @@ export class ResilientWatcher
  * ```
  * @throws what the constructor and `start()` of `ResilientWatcher` throw.
  */
-export async function watch(path: string, options?: ResilientWatcherOptions): Promise<ResilientWatcher> {
+export async function watch(
+  path: string | readonly string[],
+  options?: ResilientWatcherOptions,
+): Promise<ResilientWatcher> {
   const watcher = new ResilientWatcher(path, options);
   await watcher.start();
   return watcher;
 }
 
-/** Two changes of which the first was not taken yet; nothing when they lead back to where it began. */
-function mergeChanges(waiting: Change, next: Change): Change | undefined {
-  if (waiting.previous.digest === next.current.digest) return undefined;
-  return { previous: waiting.previous, current: next.current, cause: next.cause };
+function targetAt(path: string | readonly string[], limits: ResolvedWatcherOptions): Target {
+  const check = (name: string, value: unknown): string =>
+    absolutePath(checkPath('ResilientWatcher', name, value));
+  if (!Array.isArray(path)) return new PathTarget(check('path', path), limits);
+  if (path.length === 0) throw new TypeError('ResilientWatcher: path must name at least one file, got []');
+  const paths = new Map(
+    path.map((member: unknown, index) => [member as string, check(`path[${index}]`, member)]),
+  );
+  if (new Set(paths.values()).size < path.length) {
+    throw new TypeError('ResilientWatcher: path must not name a file twice');
+  }
+  return new GroupTarget(paths, limits);
 }

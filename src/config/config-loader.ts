@@ -24,7 +24,6 @@
  *
  * What throws or takes too long counts as wrong, and what it gives later is ignored.
  */
-import { withDeadline } from '../deadline.js';
 import { BackendError, ClosedError, ConfigError, TargetError, type ConfigProblem } from '../errors.js';
 import { IsolatedEmitter, Scope } from '../lifecycle.js';
 import type { Scheduled } from '../ports.js';
@@ -35,9 +34,8 @@ import {
   type ResolvedLoaderOptions,
 } from './config-loader/loader-options.js';
 import type { ConfigLoaderStatus } from './config-loader/loader-status.js';
-import { sourceProblems } from './config-loader/source-problems.js';
+import { SourceSet } from './config-loader/source-set.js';
 import { validateLayers, type ConfigValidator } from './config-loader/validation.js';
-import { openSource, type OpenSource, type SourceReading } from './config-source.js';
 import type { ConfigMap } from './config-value.js';
 import { differingPaths, isSame } from './difference.js';
 import { problemText } from './parser.js';
@@ -89,9 +87,8 @@ export interface ConfigLoaderEvents<T> {
  */
 export class ConfigLoader<T = ConfigMap> extends IsolatedEmitter<ConfigLoaderEvents<T>> {
   readonly #options: ResolvedLoaderOptions;
-  readonly #sources: readonly OpenSource[];
+  readonly #sources: SourceSet;
   readonly #scope = new Scope();
-  readonly #states: SourceState[];
   #layers: Layers<T> | undefined;
   #phase: ConfigLoaderStatus['state'] = 'idle';
   #current: { readonly config: T; readonly at: number } | undefined;
@@ -111,8 +108,7 @@ export class ConfigLoader<T = ConfigMap> extends IsolatedEmitter<ConfigLoaderEve
   constructor(options: ConfigLoaderOptions<T>) {
     super();
     this.#options = resolveLoaderOptions(options);
-    this.#sources = this.#options.sources.map((source, index) => openSource(source, index));
-    this.#states = this.#sources.map(() => ({ digest: undefined, problems: [] }));
+    this.#sources = new SourceSet({ ...this.#options, signal: this.#scope.signal });
   }
 
   /**
@@ -138,10 +134,10 @@ export class ConfigLoader<T = ConfigMap> extends IsolatedEmitter<ConfigLoaderEve
       changes: this.#changes,
       rejections: this.#rejections,
       lastRejectedAt: this.#lastRejectedAt,
-      sources: this.#sources.map(({ name }, index) => {
-        const { digest = null, problems = [] } = this.#states[index] ?? {};
+      sources: this.#sources.states.map(({ digest = null, problems }, index) => {
         const isBad = problems.length > 0 || this.#layers?.isWaiting(index);
-        return { name, state: isBad ? 'rejected' : this.#layers ? 'current' : 'unread', digest, problems };
+        const state = isBad ? 'rejected' : this.#layers ? 'current' : 'unread';
+        return { name: this.#sources.names[index] ?? '', state, digest, problems };
       }),
     };
   }
@@ -166,7 +162,7 @@ export class ConfigLoader<T = ConfigMap> extends IsolatedEmitter<ConfigLoaderEve
     while (this.#stepping) await this.#stepping;
     if (this.#phase !== 'running')
       throw new ClosedError(`Cannot check the configuration: it is ${this.#phase}`);
-    for (const index of this.#sources.keys()) this.#changed.add(index);
+    for (const index of this.#sources.names.keys()) this.#changed.add(index);
     await this.#run(true);
   }
 
@@ -220,24 +216,16 @@ export class ConfigLoader<T = ConfigMap> extends IsolatedEmitter<ConfigLoaderEve
       this.#phase = 'idle';
       this.#loading = undefined;
       signal?.removeEventListener('abort', this.#onAbort);
-      await this.#unwatch();
+      await this.#sources.close();
       throw error;
     }
   }
 
   async #loadAll(): Promise<T> {
-    const readings = await Promise.all(
-      this.#sources.map(async (source, index): Promise<SourceReading> => {
-        try {
-          await this.#inTime(() => source.provider?.watch?.((_, error) => this.#hint(index, error)));
-        } catch (error) {
-          return { digest: undefined, result: { error } };
-        }
-        return this.#read(index);
-      }),
-    );
-    const layers = readings.map(({ result }) => ('values' in result ? result.values : {}));
-    const unread = this.#states.flatMap(({ problems }) => problems);
+    this.#changed.clear();
+    const read = await this.#sources.open((index, error) => this.#hint(index, error));
+    const layers = read.map((values) => values ?? {});
+    const unread = this.#sources.states.flatMap(({ problems }) => problems);
     const verdict = unread.length > 0 ? { problems: unread } : await this.#validate(layers);
     if ('problems' in verdict) throw invalid(verdict.problems);
     this.#layers = new Layers(layers, (candidate) => this.#validate(candidate));
@@ -250,7 +238,7 @@ export class ConfigLoader<T = ConfigMap> extends IsolatedEmitter<ConfigLoaderEve
     this.#options.signal?.removeEventListener('abort', this.#onAbort);
     this.#settling?.cancel();
     const ended = this.#scope.end(new ClosedError('The configuration loader was closed'));
-    await Promise.all([ended, this.#unwatch()]);
+    await Promise.all([ended, this.#sources.close()]);
   }
 
   readonly #onAbort = (): void => void this.close();
@@ -259,10 +247,6 @@ export class ConfigLoader<T = ConfigMap> extends IsolatedEmitter<ConfigLoaderEve
     if (this.#phase !== 'closed') return;
     this.#options.signal?.throwIfAborted();
     throw new ClosedError('Cannot load the configuration: the loader was closed; make a new one');
-  }
-
-  async #unwatch(): Promise<void> {
-    await Promise.allSettled(this.#sources.map(async ({ provider }) => provider?.unwatch?.()));
   }
 
   /** A provider calls back. */
@@ -298,55 +282,32 @@ export class ConfigLoader<T = ConfigMap> extends IsolatedEmitter<ConfigLoaderEve
   async #step(retry: boolean): Promise<void> {
     const indexes = [...this.#changed];
     this.#changed = new Set();
-    const known = this.#states.map(({ problems }) => problems);
-    const readings = await Promise.all(indexes.map((index) => this.#read(index)));
-    if (this.#scope.ended || !this.#layers) return;
+    const known = [...this.#sources.states];
+    const readings = await Promise.all(indexes.map((index) => this.#sources.read(index)));
+    const layers = this.#layers;
+    if (!layers || this.#scope.ended) return;
 
     const fresh = new Set<number>();
     const refused = new Set<number>();
     const problems: ConfigProblem[] = [];
     for (const [nth, index] of indexes.entries()) {
-      const result = readings[nth]?.result;
-      const now = this.#states[index]?.problems ?? [];
-      if (result && 'values' in result) {
-        if (this.#layers.take(index, result.values)) fresh.add(index);
-      } else if (!isSame(now, known[index])) {
+      const values = readings[nth];
+      const state = this.#sources.states[index];
+      if (values) {
+        if (layers.take(index, values)) fresh.add(index);
+      } else if (!isSame(state, known[index])) {
         refused.add(index);
-        problems.push(...now);
+        problems.push(...(state?.problems ?? []));
       }
     }
     if (fresh.size > 0 || retry) {
-      const settlement = await this.#layers.settle(fresh);
-      if (this.#scope.ended) return;
-      const waiting = [...fresh].filter((index) => this.#layers?.isWaiting(index));
-      for (const index of waiting) refused.add(index);
-      if (waiting.length > 0) problems.push(...settlement.problems);
+      const settlement = await layers.settle(fresh);
       if (settlement.accepted) this.#accept(settlement.accepted.config);
+      const waiting = [...fresh].filter((index) => layers.isWaiting(index));
+      if (waiting.length > 0) problems.push(...settlement.problems);
+      for (const index of waiting) refused.add(index);
     }
     if (refused.size > 0) this.#reject(refused, problems);
-  }
-
-  /** Reads one source; never rejects but at the end. */
-  async #read(index: number): Promise<SourceReading> {
-    const source = this.#sources[index];
-    if (!source) throw new RangeError(`there is no source ${index}`);
-    let reading: SourceReading;
-    try {
-      reading = await this.#inTime(() => source.read());
-    } catch (error) {
-      reading = { digest: source.provider?.digest, result: { error } };
-    }
-    const { digest, result } = reading;
-    const problems = 'error' in result ? sourceProblems(result.error, source.name) : [];
-    this.#states[index] = { digest, problems };
-    return reading;
-  }
-
-  #inTime<R>(work: () => R | Promise<R>): Promise<R> {
-    const { clock, parseTimeoutMs } = this.#options;
-    const late = (): Error =>
-      new ConfigError('ERR_CONFIG_TIMEOUT', `it was not read and parsed within ${parseTimeoutMs} ms`);
-    return withDeadline(work, { clock, timeoutMs: parseTimeoutMs, signal: this.#scope.signal, late });
   }
 
   #validate(layers: readonly ConfigMap[]): ReturnType<typeof validateLayers<T>> {
@@ -356,7 +317,7 @@ export class ConfigLoader<T = ConfigMap> extends IsolatedEmitter<ConfigLoaderEve
       timeoutMs: validateTimeoutMs,
       clock,
       signal: this.#scope.signal,
-      sources: this.#sources.map(({ name }) => name),
+      sources: this.#sources.names,
     });
   }
 
@@ -372,8 +333,8 @@ export class ConfigLoader<T = ConfigMap> extends IsolatedEmitter<ConfigLoaderEve
     this.#rejections += 1;
     this.#lastRejectedAt = this.#options.clock.now();
     const sources = [...indexes].map((index) => ({
-      name: this.#sources[index]?.name ?? '',
-      digest: this.#states[index]?.digest,
+      name: this.#sources.names[index] ?? '',
+      digest: this.#sources.states[index]?.digest,
     }));
     this.#tell('rejected', { sources, problems });
   }
@@ -382,12 +343,6 @@ export class ConfigLoader<T = ConfigMap> extends IsolatedEmitter<ConfigLoaderEve
     if (this.#phase === 'closed') return;
     (this.emit as (event: E, ...args: ConfigLoaderEvents<T>[E]) => boolean).call(this, event, ...args);
   }
-}
-
-/** What a source last gave, apart from its values. */
-interface SourceState {
-  readonly digest: string | undefined;
-  readonly problems: readonly ConfigProblem[];
 }
 
 function invalid(problems: readonly ConfigProblem[]): ConfigError {

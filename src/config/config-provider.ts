@@ -23,4 +23,7 @@ export interface ConfigProvider {
 }
 
 /** Told of a change (`error` is undefined), or of an error (`event` is undefined): information, watching goes on. */
-export type ProviderCallback<Event = unknown> = (event: Event | undefined, error: Error | undefined) => void;
+export type ProviderCallback<Event = unknown> = (
+  event: Event | undefined,
+  error: Error | undefined,
+) => unknown;

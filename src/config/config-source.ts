@@ -71,15 +71,18 @@ function openProvider({ provider, parser }: ProviderSource): OpenSource {
     name,
     provider,
     async read() {
-      let digest: string | undefined;
+      let bytes: Uint8Array | undefined;
+      const digest = (): string | undefined =>
+        bytes ? `sha256:${hash('sha256', bytes, 'hex')}` : provider.digest;
       try {
-        if (!parser)
-          return { digest: provider.digest, result: { values: valuesOf(await provider.read(), name) } };
-        const bytes = await provider.readBytes?.();
-        digest = bytes && `sha256:${hash('sha256', bytes, 'hex')}`;
-        return { digest, result: { values: bytes ? await parseBytes(bytes, parser, name) : {} } };
+        let values: ConfigMap;
+        if (parser) {
+          bytes = await provider.readBytes?.();
+          values = bytes ? await parseBytes(bytes, parser, name) : {};
+        } else values = valuesOf(await provider.read(), name);
+        return { digest: digest(), result: { values } };
       } catch (error) {
-        return { digest: digest ?? provider.digest, result: { error } };
+        return { digest: digest(), result: { error } };
       }
     },
   };

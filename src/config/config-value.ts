@@ -1,4 +1,6 @@
 /** The values of a configuration: what JSON can hold, and nothing that could change what objects are. */
+import { isDate } from 'node:util/types';
+
 import { ConfigError } from '../errors.js';
 
 /** Keys to values; what a source gives. */
@@ -48,7 +50,7 @@ function copyValue(value: unknown, path: readonly string[]): ConfigValue {
     throw refused([], `it is nested more than ${DEEPEST} levels deep, or in a circle`);
   if (Array.isArray(value)) return value.map((item, index) => copyValue(item ?? null, [...path, `${index}`]));
   if (isMap(value)) return copyMap(value, path);
-  if (value instanceof Date) return value.toISOString();
+  if (isDate(value)) return value.toISOString();
   if (value === null || ['string', 'number', 'bigint', 'boolean'].includes(typeof value)) {
     return value as ConfigValue;
   }

@@ -28,7 +28,7 @@ export interface EnvironmentOptions {
  */
 export function environmentValues(options: EnvironmentOptions, source: string): ConfigMap {
   const { prefix, delimiter = '__', env = process.env } = options;
-  const { transform = (name, value) => ({ key: name.toLowerCase(), value }) } = options;
+  const { transform = inLowerCase } = options;
   const values: Record<string, unknown> = {};
   for (const [variable, text] of Object.entries(env)) {
     if (text === undefined || !variable.startsWith(prefix)) continue;
@@ -49,4 +49,8 @@ export function environmentValues(options: EnvironmentOptions, source: string): 
     }
   }
   return configMapOf(values);
+}
+
+function inLowerCase(name: string, value: string): { readonly key: string; readonly value: unknown } {
+  return { key: name.toLowerCase(), value };
 }

@@ -1,14 +1,10 @@
-import { absolutePath } from '../absolute-path.js';
 import { checkPath, flag, matching, number, resolveOptions } from '../options.js';
-import { nodeFileSystem } from '../ports.js';
 import type { ResilientWatcherOptions } from '../resilient-watcher/watcher-options.js';
-import type { Change } from '../resilient-watcher/reporter.js';
+import type { Change } from '../resilient-watcher/change.js';
 import type { WatcherStatus } from '../resilient-watcher/watcher-status.js';
-import { lookAtFile, MissingSnapshot, type Snapshot } from '../snapshot.js';
-import { runAsync } from '../steps.js';
 import type { ConfigProvider, ProviderCallback } from './config-provider.js';
 import { configError, isParser, parseBytes, type ConfigParser } from './parser.js';
-import { ProviderWatch } from './provider-watch.js';
+import { WatchedTarget } from './watched-target.js';
 
 /** Options of `FileProvider`: its own, and those of `ResilientWatcher`. All may be left out. */
 export interface FileProviderOptions extends Omit<ResilientWatcherOptions, 'maxContentBytes'> {
@@ -25,9 +21,6 @@ const OWN_OPTIONS = {
   optional: flag(false),
   maxBytes: number(1_048_576, { max: 2 ** 31 - 1, unit: 'bytes' }),
 };
-
-/** How often a path that keeps moving is looked at. Each look follows it several times by itself. */
-const MAX_LOOKS = 5;
 
 /**
  * A file as a source of configuration, in the shape of koanf's file provider: a key of a ConfigMap or Secret, a
@@ -46,9 +39,7 @@ export class FileProvider implements ConfigProvider {
   /** The path, absolute. */
   readonly name: string;
   readonly #options: ReturnType<typeof resolveOptions<typeof OWN_OPTIONS>>;
-  readonly #watcherOptions: ResilientWatcherOptions;
-  readonly #watch: ProviderWatch;
-  #digest: string | undefined;
+  readonly #target: WatchedTarget;
 
   /**
    * Touches no file.
@@ -56,16 +47,18 @@ export class FileProvider implements ConfigProvider {
    * @throws {TypeError | RangeError} for a wrong path or option.
    */
   constructor(path: string, options: FileProviderOptions = {}) {
-    this.name = absolutePath(checkPath('FileProvider', 'path', path));
     const { parser, optional, maxBytes, ...watcherOptions } = options;
     this.#options = resolveOptions('FileProvider', { parser, optional, maxBytes }, OWN_OPTIONS);
-    this.#watcherOptions = { ...watcherOptions, maxContentBytes: this.#options.maxBytes };
-    this.#watch = new ProviderWatch(this.name, this.#watcherOptions);
+    this.#target = new WatchedTarget(checkPath('FileProvider', 'path', path), {
+      ...watcherOptions,
+      maxContentBytes: this.#options.maxBytes,
+    });
+    this.name = this.#target.path;
   }
 
   /** `sha256:…` of the bytes last read, `missing` when there was no file; undefined before. */
   get digest(): string | undefined {
-    return this.#digest;
+    return this.#target.digest;
   }
 
   /**
@@ -74,12 +67,17 @@ export class FileProvider implements ConfigProvider {
    * @throws {ConfigError} (rejects) `ERR_CONFIG_MISSING`, `ERR_CONFIG_UNREADABLE`, `ERR_CONFIG_TOO_LARGE`.
    */
   async readBytes(): Promise<Buffer | undefined> {
-    const snapshot = await this.#snapshot();
-    this.#digest = snapshot.digest;
-    this.#watch.seen(snapshot.digest);
+    const snapshot = await this.#target.read();
     if (snapshot.kind === 'missing') {
       if (this.#options.optional) return undefined;
       throw configError('ERR_CONFIG_MISSING', this.name, 'there is no such file');
+    }
+    if (snapshot.kind !== 'file') {
+      throw configError(
+        'ERR_CONFIG_UNREADABLE',
+        this.name,
+        'it is a directory; a VolumeProvider reads those',
+      );
     }
     if (snapshot.content) return Buffer.from(snapshot.content);
     const message = `it has ${snapshot.size} bytes, the limit is ${this.#options.maxBytes}`;
@@ -107,7 +105,7 @@ export class FileProvider implements ConfigProvider {
    * @throws {ClosedError} (rejects) when `unwatch()` is called meanwhile; the signal's reason when that has aborted.
    */
   watch(callback: ProviderCallback<Change>): Promise<void> {
-    return this.#watch.begin(callback);
+    return this.#target.watch(callback);
   }
 
   /**
@@ -115,31 +113,11 @@ export class FileProvider implements ConfigProvider {
    * Never rejects.
    */
   unwatch(): Promise<void> {
-    return this.#watch.end();
+    return this.#target.unwatch();
   }
 
   /** How the watcher is; undefined while nothing is watched. */
   status(): WatcherStatus | undefined {
-    return this.#watch.watcher?.status();
-  }
-
-  async #snapshot(): Promise<Snapshot> {
-    const { watcher } = this.#watch;
-    if (!watcher) return this.#look();
-    const { target, changes } = watcher.status();
-    // Before its first report a file may be there that is being written; while it is unreadable, the disk says why.
-    const hasToLook = target === 'unreadable' || (target === 'missing' && changes === 0);
-    return hasToLook && watcher.current.kind === 'missing' ? this.#look() : watcher.current;
-  }
-
-  async #look(): Promise<Snapshot> {
-    const { fs = nodeFileSystem } = this.#watcherOptions;
-    for (let look = 0; look < MAX_LOOKS; look += 1) {
-      const seen = await runAsync(lookAtFile(this.name, this.#options.maxBytes), fs);
-      if (seen.kind === 'file') return seen.snapshot;
-      if (seen.kind === 'missing') return new MissingSnapshot(this.name);
-      if (seen.kind === 'trouble') throw configError('ERR_CONFIG_UNREADABLE', this.name, seen.error.message);
-    }
-    throw configError('ERR_CONFIG_UNREADABLE', this.name, 'the path to it changes all the time');
+    return this.#target.watcher?.status();
   }
 }

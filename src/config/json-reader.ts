@@ -2,7 +2,6 @@ import { ParseFailure } from './parser.js';
 
 const SPACE = /[ \t\n\r]*/y;
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
-// eslint-disable-next-line no-control-regex -- JSON forbids control characters in strings
 const STRING = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[\da-fA-F]{4}))*"/y;
 const WORD = /true|false|null/y;
 
@@ -37,6 +36,7 @@ export class JsonReader {
         return this.#nested(() => this.#array());
       case '"':
         return this.#string();
+      case undefined:
       default: {
         const token = this.#take(NUMBER) ?? this.#take(WORD);
         if (token === undefined) throw this.#wrong('expected a value');

@@ -1,4 +1,4 @@
-import { isMap, type ConfigMap, type ConfigValue } from './config-value.js';
+import { isMap, type ConfigMap } from './config-value.js';
 
 /**
  * Layers merged into one new map: where two layers both have a map these are merged, too; anything else, arrays
@@ -6,15 +6,15 @@ import { isMap, type ConfigMap, type ConfigValue } from './config-value.js';
  * with the layers.
  */
 export function mergeLayers(layers: readonly ConfigMap[]): ConfigMap {
-  const merged: Record<string, ConfigValue> = {};
+  const merged = {};
   for (const layer of layers) mergeInto(merged, layer);
   return merged;
 }
 
-function mergeInto(target: Record<string, ConfigValue>, layer: ConfigMap): void {
+function mergeInto(target: Record<string, unknown>, layer: ConfigMap): void {
   for (const [key, value] of Object.entries(layer)) {
     const below = Object.hasOwn(target, key) ? target[key] : undefined;
-    if (isMap(value) && isMap(below)) mergeInto(below as Record<string, ConfigValue>, value as ConfigMap);
-    else target[key] = structuredClone(value) as ConfigValue;
+    if (isMap(value) && isMap(below)) mergeInto(below, value);
+    else target[key] = structuredClone(value);
   }
 }

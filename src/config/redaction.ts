@@ -13,7 +13,9 @@ const LONGEST_MESSAGE = 300;
  * quotation can consist of.
  */
 export function withoutValues(message: string, values: unknown): string {
-  const leaves = [...leavesOf(values)].map((leaf) => leaf.toLowerCase());
+  const leaves = [...leavesOf(values)]
+    .flatMap((leaf) => [leaf, JSON.stringify(leaf)])
+    .map((leaf) => leaf.toLowerCase());
   const isTold = (word: string): boolean =>
     leaves.some((leaf) =>
       word.length < SHORTEST_PART || leaf.length < SHORTEST_PART

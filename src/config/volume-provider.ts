@@ -1,17 +1,15 @@
-import { hash } from 'node:crypto';
 import { extname } from 'node:path';
 
-import { absolutePath } from '../absolute-path.js';
-import { AtomicVolume } from '../atomic-volume.js';
-import { TargetError } from '../errors.js';
 import { checkPath, flag, matching, number, resolveOptions } from '../options.js';
-import type { Change } from '../resilient-watcher/reporter.js';
+import type { Change } from '../resilient-watcher/change.js';
 import type { ResilientWatcherOptions } from '../resilient-watcher/watcher-options.js';
+import type { WatcherStatus } from '../resilient-watcher/watcher-status.js';
+import type { FileState } from '../snapshot.js';
 import type { ConfigProvider, ProviderCallback } from './config-provider.js';
 import { configMapOf, isMap, type ConfigMap } from './config-value.js';
 import { configError, isParser, parseBytes, textOf, type ConfigParser } from './parser.js';
-import { ProviderWatch } from './provider-watch.js';
 import { putValue } from './put-value.js';
+import { WatchedTarget } from './watched-target.js';
 
 /** Options of `VolumeProvider`: its own, and those of `ResilientWatcher`. All may be left out. */
 export interface VolumeProviderOptions extends Omit<ResilientWatcherOptions, 'maxContentBytes'> {
@@ -22,7 +20,7 @@ export interface VolumeProviderOptions extends Omit<ResilientWatcherOptions, 'ma
   readonly parsers?: Readonly<Record<string, ConfigParser>> | undefined;
   /** Where a key is split into the keys of nested maps, as `/` or `.`. Default: keys are not split. */
   readonly delimiter?: string | undefined;
-  /** Whether it is fine that nothing is published: then it has no values. Default false: reading it fails. */
+  /** Whether it is fine that there is no directory: then it has no values. Default false: reading it fails. */
   readonly optional?: boolean | undefined;
   /** A longer file is refused, bytes. Default 1 MiB, the most that a ConfigMap or Secret can hold. */
   readonly maxBytes?: number | undefined;
@@ -43,12 +41,9 @@ const OWN_OPTIONS = {
   maxBytes: number(1_048_576, { max: 2 ** 31 - 1, unit: 'bytes' }),
 };
 
-/** The files of one revision by key; undefined when nothing is published. */
-type Files = ReadonlyMap<string, Buffer> | undefined;
-
 /**
  * A mounted ConfigMap or Secret as a source of configuration: its keys, all of one revision. Also any directory in
- * that layout (`AtomicVolume`).
+ * that layout (`AtomicVolume`), and a plain one, of which each file is whole.
  *
  * ```ts
  * const provider = new VolumeProvider('/etc/db'); // keys host, password
@@ -59,9 +54,7 @@ export class VolumeProvider implements ConfigProvider {
   /** The directory, absolute. */
   readonly name: string;
   readonly #options: ReturnType<typeof resolveOptions<typeof OWN_OPTIONS>>;
-  readonly #watcherOptions: ResilientWatcherOptions;
-  readonly #watch: ProviderWatch;
-  #digest: string | undefined;
+  readonly #target: WatchedTarget;
 
   /**
    * Touches no file.
@@ -69,41 +62,40 @@ export class VolumeProvider implements ConfigProvider {
    * @throws {TypeError | RangeError} for a wrong path or option.
    */
   constructor(directory: string, options: VolumeProviderOptions = {}) {
-    this.name = absolutePath(checkPath('VolumeProvider', 'directory', directory));
     const { parsers, delimiter, optional, maxBytes, ...watcherOptions } = options;
     const own = { parsers, delimiter, optional, maxBytes };
     this.#options = resolveOptions('VolumeProvider', own, OWN_OPTIONS);
-    this.#watcherOptions = { ...watcherOptions, maxContentBytes: this.#options.maxBytes };
-    this.#watch = new ProviderWatch(this.name, this.#watcherOptions);
+    this.#target = new WatchedTarget(checkPath('VolumeProvider', 'directory', directory), {
+      ...watcherOptions,
+      maxContentBytes: this.#options.maxBytes,
+    });
+    this.name = this.#target.path;
   }
 
-  /** `sha256:…` of the keys and contents last read, `missing` when nothing was published; undefined before. */
+  /** `set:…` of the keys and contents last read, `missing` when there was no directory; undefined before. */
   get digest(): string | undefined {
-    return this.#digest;
+    return this.#target.digest;
   }
 
   /**
-   * The contents by key, all of one revision; undefined when nothing is published and it is optional.
+   * The contents by key, all of one revision; undefined when there is no directory and that is fine.
    * @throws {ConfigError} (rejects) `ERR_CONFIG_MISSING`, `ERR_CONFIG_UNREADABLE`, `ERR_CONFIG_TOO_LARGE`.
    */
   async readFiles(): Promise<ReadonlyMap<string, Buffer> | undefined> {
-    const files = await this.#files();
-    this.#digest = files ? digestOf(files) : 'missing';
-    this.#watch.seen(this.#digest);
-    if (!files && !this.#options.optional) {
-      throw configError('ERR_CONFIG_MISSING', this.name, 'nothing is published there');
+    const snapshot = await this.#target.read();
+    if (snapshot.kind === 'missing') {
+      if (this.#options.optional) return undefined;
+      throw configError('ERR_CONFIG_MISSING', this.name, 'there is no such directory');
     }
-    for (const [key, { length }] of files ?? []) {
-      if (length <= this.#options.maxBytes) continue;
-      const message = `it has ${length} bytes, the limit is ${this.#options.maxBytes}`;
-      throw configError('ERR_CONFIG_TOO_LARGE', `${this.name}/${key}`, message);
+    if (snapshot.kind === 'file') {
+      throw configError('ERR_CONFIG_UNREADABLE', this.name, 'it is a file; a FileProvider reads those');
     }
-    return files;
+    return new Map([...snapshot.files].map(([key, file]) => [key, this.#bytesOf(key, file)]));
   }
 
   /**
    * The text of each key, or what its parser makes of it; see the options `parsers` and `delimiter`. Undefined when
-   * nothing is published and it is optional.
+   * there is no directory and that is fine.
    * @throws {ConfigError} (rejects) what `readFiles()` throws, `ERR_CONFIG_PARSE`, `ERR_CONFIG_REFUSED`,
    * `ERR_CONFIG_PACKAGE`.
    */
@@ -133,27 +125,22 @@ export class VolumeProvider implements ConfigProvider {
    * @throws what `FileProvider.watch` throws.
    */
   watch(callback: ProviderCallback<Change>): Promise<void> {
-    return this.#watch.begin(callback);
+    return this.#target.watch(callback);
   }
 
   /** As `FileProvider.unwatch`. */
   unwatch(): Promise<void> {
-    return this.#watch.end();
+    return this.#target.unwatch();
   }
 
-  async #files(): Promise<Files> {
-    const { fs, clock, random } = this.#watcherOptions;
-    try {
-      const { revision, files } = await new AtomicVolume(this.name, { fs, clock, random }).read();
-      return revision === undefined ? undefined : files;
-    } catch (error) {
-      if (!(error instanceof TargetError)) throw error;
-      throw configError('ERR_CONFIG_UNREADABLE', this.name, error.message);
-    }
+  /** How the watcher is; undefined while nothing is watched. */
+  status(): WatcherStatus | undefined {
+    return this.#target.watcher?.status();
   }
-}
 
-function digestOf(files: ReadonlyMap<string, Buffer>): string {
-  const parts = [...files].flatMap(([key, bytes]) => [`${key}\0${bytes.length}\0`, bytes]);
-  return `sha256:${hash('sha256', Buffer.concat(parts.map((part) => Buffer.from(part as Buffer))), 'hex')}`;
+  #bytesOf(key: string, { content, size }: FileState): Buffer {
+    if (content) return Buffer.from(content);
+    const message = `it has ${size} bytes; the limits are ${this.#options.maxBytes} and what maxTotalBytes says of all`;
+    throw configError('ERR_CONFIG_TOO_LARGE', `${this.name}/${key}`, message);
+  }
 }

@@ -1,7 +1,7 @@
-import { resolveChain, type LinkChain } from '../link-chain.js';
+import type { LinkChain } from '../link-chain.js';
 import { Locality } from '../locality.js';
 import type { FileSystem } from '../ports.js';
-import { isUnchanged, lookAtFile, lookAtSwap, type FileSighting, type Sighting } from '../snapshot.js';
+import type { Found, Sighting, Target } from '../sighting.js';
 import { runAsync, runSync } from '../steps.js';
 import { sharedTurn } from './shared-turn.js';
 
@@ -11,22 +11,24 @@ import { sharedTurn } from './shared-turn.js';
  */
 const COARSEST_TIMESTAMP_MS = 2_000;
 
-/** What an observer needs. */
-export interface ObserverOptions {
-  readonly path: string;
-  readonly fs: FileSystem;
-  readonly maxContentBytes: number;
+/** What was found, and whether its signatures vouch for it. */
+interface Knowledge {
+  readonly found: Found;
+  readonly since: number;
+  readonly trusted: boolean;
 }
 
-/** Looks at one file: synchronously where that is safe, and without reading again what cannot have changed. */
+/** Looks at a target: synchronously where that is safe, and without reading again what cannot have changed. */
 export class Observer {
-  readonly #options: ObserverOptions;
+  readonly #target: Target;
+  readonly #fs: FileSystem;
   readonly #locality = new Locality();
   #sync: FileSystem['sync'];
-  #last: { readonly sighting: FileSighting; readonly since: number; readonly trusted: boolean } | undefined;
+  #last: Knowledge | undefined;
 
-  constructor(options: ObserverOptions) {
-    this.#options = options;
+  constructor(target: Target, fs: FileSystem) {
+    this.#target = target;
+    this.#fs = fs;
   }
 
   /** Every file system on the way is local, so that an observation ends within microseconds. */
@@ -34,10 +36,15 @@ export class Observer {
     return this.#sync !== undefined;
   }
 
-  /** What is there. @param now monotonic ms */
-  async observe(now: number): Promise<Sighting> {
-    const seen = await this.#observe();
-    if (seen.kind === 'file') this.#learn(seen, now);
+  /**
+   * What is there.
+   * @param now monotonic ms
+   * @param swap what `observeSwap()` has just found: what came after that led to a hint.
+   */
+  async observe(now: number, swap?: Found): Promise<Sighting> {
+    const known = swap ?? (this.#last?.trusted ? this.#last.found : undefined);
+    const seen = await this.#observe(known);
+    if (seen.kind === 'found') this.#learn(seen, now);
     else this.#last = undefined;
     return seen;
   }
@@ -45,26 +52,25 @@ export class Observer {
   /** Whether, as far as that shows at once, all is as it was when last observed. Costs little. */
   isUnchanged(): boolean {
     if (!this.#sync || !this.#last?.trusted) return false;
-    return runSync(isUnchanged(this.#options.path, this.#last.sighting), this.#sync, sharedTurn.ask);
+    return runSync(this.#target.isUnchanged(this.#last.found), this.#sync, sharedTurn.ask);
   }
 
   /**
    * A swap, if that is what has happened, sooner than `observe()` would tell; which has to follow. Only where it
    * is safe at once.
    */
-  observeSwap(): FileSighting | undefined {
-    const { path, maxContentBytes } = this.#options;
-    if (!this.#sync || !this.#last || this.#last.sighting.chain.hops.size === 0) return undefined;
-    return runSync(lookAtSwap(path, maxContentBytes, this.#last.sighting.chain), this.#sync, sharedTurn.ask);
+  observeSwap(): Found | undefined {
+    if (!this.#sync || !this.#last) return undefined;
+    return runSync(this.#target.lookAtSwap(this.#last.found), this.#sync, sharedTurn.ask);
   }
 
   /** What the path means, without reading anything. */
   async resolve(): Promise<LinkChain> {
     if (this.#sync) {
-      const chain = runSync(resolveChain(this.#options.path, this.#locality.local), this.#sync);
+      const chain = runSync(this.#target.resolve(this.#locality.local), this.#sync);
       if (chain.end.kind !== 'unfamiliar') return chain;
     }
-    const chain = await runAsync(resolveChain(this.#options.path), this.#options.fs);
+    const chain = await runAsync(this.#target.resolve(), this.#fs);
     await this.#classify(chain);
     return chain;
   }
@@ -74,33 +80,29 @@ export class Observer {
     return this.#locality.silentFileSystem(chain);
   }
 
-  async #observe(): Promise<Sighting> {
-    const { path, fs, maxContentBytes } = this.#options;
-    const known = this.#last?.trusted ? this.#last.sighting : undefined;
+  async #observe(known: Found | undefined): Promise<Sighting> {
     if (this.#sync) {
-      const look = lookAtFile(path, maxContentBytes, known, this.#locality.local);
-      const seen = runSync(look, this.#sync, sharedTurn.ask);
+      const seen = runSync(this.#target.look(known, this.#locality.local), this.#sync, sharedTurn.ask);
       if (seen.kind !== 'unfamiliar') return seen;
     }
-    const seen = await runAsync(lookAtFile(path, maxContentBytes, known), fs);
+    const seen = await runAsync(this.#target.look(known), this.#fs);
     await this.#classify(seen.chain);
     return seen;
   }
 
   async #classify(chain: LinkChain): Promise<void> {
-    const { fs } = this.#options;
-    await runAsync(this.#locality.classify(chain), fs);
-    this.#sync = this.#locality.isLocal(chain) ? fs.sync : undefined;
+    await runAsync(this.#locality.classify(chain), this.#fs);
+    this.#sync = this.#locality.isLocal(chain) ? this.#fs.sync : undefined;
   }
 
   /** Keeps what a signature stands for, and whether it can be trusted yet. */
-  #learn(sighting: FileSighting, now: number): void {
+  #learn(found: Found, now: number): void {
     const last = this.#last;
-    if (last?.sighting.signature !== sighting.signature) {
-      this.#last = { sighting, since: now, trusted: false };
+    if (last?.found.signature !== found.signature) {
+      this.#last = { found, since: now, trusted: false };
     } else {
       const trusted = last.trusted || now - last.since >= COARSEST_TIMESTAMP_MS;
-      this.#last = { sighting, since: last.since, trusted };
+      this.#last = { found, since: last.since, trusted };
     }
   }
 }

@@ -12,8 +12,12 @@
  * | a file written in place, or just created      | `settleMs`, and `maxSettleMs` at the most   |
  * | the same, and empty                           | `missingGraceMs`: truncated, not yet written |
  * | nothing, or something unreadable              | `missingGraceMs`                            |
+ *
+ * Of several files the one that takes longest counts, and of these that differ only. A file that is gone from a
+ * new revision needs none. Files of a group that lie behind different links wait `groupSettleMs` for each other,
+ * until all these links have been retargeted.
  */
-import type { Sighting } from '../snapshot.js';
+import type { SeenFile } from '../sighting.js';
 
 /**
  * A file created in place tells of its writes right after its creation; what was said within that time has arrived, ms.
@@ -25,32 +29,53 @@ export interface PatienceOptions {
   readonly settleMs: number;
   readonly maxSettleMs: number;
   readonly missingGraceMs: number;
+  readonly groupSettleMs: number;
+}
+
+/** How long something must stay as it is before it is reported, ms, and how long that may take altogether. */
+export interface Patience {
+  readonly quietMs: number;
+  readonly totalMs: number;
+}
+
+/** Reported at once. */
+export const NO_PATIENCE: Patience = { quietMs: 0, totalMs: 0 };
+
+/** For what is gone or unreadable; counted from when it was lost, whatever was in doubt before. */
+export function patienceForLoss({ missingGraceMs, maxSettleMs }: PatienceOptions): Patience {
+  return { quietMs: missingGraceMs, totalMs: missingGraceMs + maxSettleMs };
+}
+
+/** The longer of the two. */
+export function longer(one: Patience, other: Patience): Patience {
+  return {
+    quietMs: Math.max(one.quietMs, other.quietMs),
+    totalMs: Math.max(one.totalMs, other.totalMs),
+  };
 }
 
 /** What was known of the file when it was last seen. */
 export interface LastFile {
-  /** The links of its chain, see `LinkChain.links`. */
+  /** The links that led to it, see `LinkChain.links`. */
   readonly links: string;
-  /** Which file it was, see `FileSighting.inode`. */
-  readonly inode: string;
+  /** Which file it was, see `SeenFile.inode`; undefined for one that was not there. */
+  readonly inode: string | undefined;
 }
 
 /**
- * How long `seen` must stay as it is before it is reported, ms, and how long it may take altogether.
+ * For a file that differs from what was reported.
  *
  * @param written whether it was seen being written in place; undefined when the backend cannot tell.
  */
 export function patienceFor(
-  seen: Sighting,
+  seen: SeenFile,
   last: LastFile | undefined,
   written: boolean | undefined,
   { settleMs, maxSettleMs, missingGraceMs }: PatienceOptions,
-): { readonly quietMs: number; readonly totalMs: number } {
-  // The grace is counted from when it was lost, whatever was in doubt before.
-  if (seen.kind !== 'file') return { quietMs: missingGraceMs, totalMs: missingGraceMs + maxSettleMs };
-  const retargeted = seen.chain.links !== (last?.links ?? '');
+): Patience {
+  const retargeted = seen.links !== (last?.links ?? '');
   const arrived = seen.inode !== last?.inode;
-  if (seen.steady && retargeted) return { quietMs: 0, totalMs: 0 };
+  if (seen.steady && retargeted) return NO_PATIENCE;
   if (seen.steady && arrived && seen.finished && written !== true) {
     return { quietMs: written === false ? CONFIRM_MS : 0, totalMs: maxSettleMs };
   }
@@ -75,7 +100,7 @@ export class Doubt {
   }
 
   /** Takes in what is seen now and says how much longer to wait, ms; 0 or less: report it. */
-  remaining(key: string, now: number, { quietMs, totalMs }: { quietMs: number; totalMs: number }): number {
+  remaining(key: string, now: number, { quietMs, totalMs }: Patience): number {
     if (key !== this.#key) {
       this.#key = key;
       this.#since = now;

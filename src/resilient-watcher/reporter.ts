@@ -1,14 +1,14 @@
 /**
  * Compares what is seen with what was last reported, and reports the difference when it is ripe.
  *
- * | what is seen                | compared with the last report    | then                                       |
- * |-----------------------------|----------------------------------|--------------------------------------------|
- * | a file                      | same digest                      | end doubt and trouble; a new revision is told |
- * | a file                      | another digest, or was missing   | `change`, after the patience of patience.ts |
- * | nothing                     | missing                          | end doubt and trouble                      |
- * | nothing                     | a file                           | `change` to missing, after the grace       |
- * | something unreadable        | the same trouble                 | end doubt                                  |
- * | something unreadable        | anything else                    | `error`, after the grace; the file is kept |
+ * | what is seen         | compared with the last report     | then                                          |
+ * |----------------------|-----------------------------------|-----------------------------------------------|
+ * | files                | the same keys and contents        | end doubt and trouble; a new revision is told |
+ * | files                | others, or it was missing         | `change`, after the patience of patience.ts   |
+ * | nothing              | missing                           | end doubt and trouble                         |
+ * | nothing              | files                             | `change` to missing, after the grace          |
+ * | something unreadable | the same trouble                  | end doubt                                     |
+ * | something unreadable | anything else                     | `error`, after the grace; the files are kept  |
  *
  * At the start nothing is doubted but a file that is being written this moment: there is nothing to keep.
  */
@@ -16,21 +16,19 @@ import { basename } from 'node:path';
 
 import type { TargetError } from '../errors.js';
 import type { Clock, Scheduled } from '../ports.js';
-import { MissingSnapshot, type FileSnapshot, type Sighting, type Snapshot } from '../snapshot.js';
-import { Doubt, patienceFor, type LastFile, type PatienceOptions } from './patience.js';
-
-/** Why a look was taken: a backend's name, or one of the watcher's own reasons. */
-export type ChangeCause =
-  'start' | 'fs' | 'parcel' | 'poll' | 'backstop' | 'restart' | 'check' | (string & {});
-
-/** Two states of the target that differ. */
-export interface Change {
-  /** What was last reported; at the first report a `MissingSnapshot`. */
-  readonly previous: Snapshot;
-  readonly current: Snapshot;
-  /** What made the watcher look when it first saw the difference. */
-  readonly cause: ChangeCause;
-}
+import type { Found, SeenFile, Sighting } from '../sighting.js';
+import { digestOf, MissingSnapshot, type Snapshot } from '../snapshot.js';
+import { differenceOf, type Change, type ChangeCause, type KeyDifference } from './change.js';
+import {
+  Doubt,
+  longer,
+  NO_PATIENCE,
+  patienceFor,
+  patienceForLoss,
+  type LastFile,
+  type Patience,
+  type PatienceOptions,
+} from './patience.js';
 
 /** A new revision with the same bytes. */
 export interface RevisionChange {
@@ -57,17 +55,24 @@ export interface ReporterOptions extends PatienceOptions {
   readonly persistent: boolean;
 }
 
+/** What was reported of a file: a copy of the bytes, since a listener may do with its own what it likes. */
+type ReportedFile = Buffer | string;
+
+const NOTHING: Pick<Found, 'files'> = { files: new Map() };
+
 /** The memory of what was reported. */
 export class Reporter {
   readonly #options: ReporterOptions;
   readonly #listener: ReportListener;
   #reported: Snapshot;
-  /** A copy of the bytes reported: a listener may do with its own what it likes. */
-  #bytes: Buffer | undefined;
-  #lastFile: LastFile | undefined;
+  #files = new Map<string, ReportedFile>();
+  /** How each file was last seen, also one that is gone. */
+  readonly #lastFiles = new Map<string, LastFile>();
+  /** The links of the last target that was there. */
+  #lastLinks = '';
   #trouble: TargetError | undefined;
   #doubt: Doubt | undefined;
-  /** Entries that were written in place since what is seen was last what was reported. */
+  /** Paths that were written in place since what is seen was last what was reported. */
   readonly #written = new Set<string>();
   #timer: Scheduled | undefined;
 
@@ -102,21 +107,20 @@ export class Reporter {
    * @param tellsWrites whether `noteWrite` would have been called for every write.
    */
   consider(seen: ClearSighting, cause: ChangeCause, tellsWrites: boolean): void {
-    if (this.#isKnown(seen)) {
+    const difference = this.#compare(seen);
+    if (this.#isKnown(seen, difference)) {
       this.#confirm(seen);
       return;
     }
     const now = this.#options.clock.monotonic();
-    const key = differenceKey(seen);
-    this.#doubt ??= new Doubt(key, cause, now);
-    const beingWritten = seen.kind === 'file' && !seen.steady;
     const patience =
-      cause === 'start' && !beingWritten
-        ? { quietMs: 0, totalMs: 0 }
-        : patienceFor(seen, this.#lastFile, tellsWrites ? this.#wasWritten(seen) : undefined, this.#options);
+      cause === 'start' ? this.#patienceAtStart(seen) : this.#patience(seen, difference, tellsWrites);
+    // What is ripe the moment it is seen needs no key, which takes digests.
+    const key = patience === NO_PATIENCE ? '' : differenceKey(seen, difference);
+    this.#doubt ??= new Doubt(key, cause, now);
     const remainingMs = this.#doubt.remaining(key, now, patience);
     if (remainingMs > 0) this.#wait(remainingMs, this.#doubt.cause);
-    else this.#report(seen, this.#doubt.cause);
+    else this.#report(seen, difference, this.#doubt.cause);
   }
 
   /** Forgets what it doubts. */
@@ -127,24 +131,60 @@ export class Reporter {
     this.#timer = undefined;
   }
 
-  #wasWritten(seen: ClearSighting): boolean {
-    return seen.kind === 'file' && this.#written.has(basename(seen.snapshot.realPath));
+  #compare(seen: ClearSighting): KeyDifference {
+    const { files } = seen.kind === 'found' ? seen : NOTHING;
+    return differenceOf(this.#files, files, isSameContent);
   }
 
-  #isKnown(seen: ClearSighting): boolean {
-    switch (seen.kind) {
-      case 'file':
-        return this.#isSameContent(seen.snapshot);
-      case 'missing':
-        return this.#reported.kind === 'missing';
-      case 'trouble':
-        return this.#trouble?.code === seen.error.code && this.#trouble.path === seen.error.path;
+  #isKnown(seen: ClearSighting, { added, changed, removed }: KeyDifference): boolean {
+    if (seen.kind === 'trouble') {
+      return this.#trouble?.code === seen.error.code && this.#trouble.path === seen.error.path;
     }
+    const isMissing = this.#reported.kind === 'missing';
+    return (seen.kind === 'missing') === isMissing && added.length + changed.length + removed.length === 0;
   }
 
-  #isSameContent(snapshot: FileSnapshot): boolean {
-    if (this.#bytes && snapshot.content) return this.#bytes.equals(snapshot.content);
-    return !this.#bytes && !snapshot.content && snapshot.digest === this.#reported.digest;
+  #patienceAtStart(seen: ClearSighting): Patience {
+    const isWhole = seen.kind !== 'found' || [...seen.files.values()].every(({ steady }) => steady);
+    const { settleMs, maxSettleMs } = this.#options;
+    return isWhole ? NO_PATIENCE : { quietMs: settleMs, totalMs: maxSettleMs };
+  }
+
+  #patience(seen: ClearSighting, difference: KeyDifference, tellsWrites: boolean): Patience {
+    if (seen.kind !== 'found') return patienceForLoss(this.#options);
+    const { added, changed, removed } = difference;
+    const isNewRevision = seen.snapshot.kind === 'volume' && seen.chain.links !== this.#lastLinks;
+    let patience = removed.length > 0 && !isNewRevision ? patienceForLoss(this.#options) : NO_PATIENCE;
+    if (isNewRevision && [...seen.files.values()].every(({ steady }) => steady)) return patience;
+    for (const key of [...added, ...changed]) {
+      const file = seen.files.get(key);
+      if (!file) continue;
+      const written = tellsWrites ? this.#written.has(basename(file.snapshot.realPath)) : undefined;
+      const own = patienceFor(file, this.#lastFile(key, seen), written, this.#options);
+      if (own !== NO_PATIENCE) patience = longer(patience, own);
+    }
+    return seen.snapshot.kind === 'group' && this.#isPartial(seen)
+      ? longer(patience, { quietMs: this.#options.groupSettleMs, totalMs: this.#options.groupSettleMs })
+      : patience;
+  }
+
+  /** A key of a directory that was not there has been behind the same links as the others. */
+  #lastFile(key: string, { snapshot }: Found): LastFile | undefined {
+    const last = this.#lastFiles.get(key);
+    if (last || snapshot.kind === 'file' || snapshot.kind === 'group') return last;
+    return { links: this.#lastLinks, inode: undefined };
+  }
+
+  /** Of the links that lead to a group's files some were retargeted and some were not. */
+  #isPartial({ files }: Found): boolean {
+    const kept = new Set<string>();
+    let retargeted = false;
+    for (const [key, { links }] of files) {
+      if (links === '') continue;
+      if (this.#lastFiles.get(key)?.links === links) kept.add(links);
+      else retargeted = true;
+    }
+    return retargeted && kept.size > 0;
   }
 
   #confirm(seen: ClearSighting): void {
@@ -158,7 +198,7 @@ export class Reporter {
     if (current !== undefined && current !== previous) this.#listener.revision({ previous, current });
   }
 
-  #report(seen: ClearSighting, cause: ChangeCause): void {
+  #report(seen: ClearSighting, difference: KeyDifference, cause: ChangeCause): void {
     this.close();
     if (seen.kind === 'trouble') {
       this.#trouble = seen.error;
@@ -168,17 +208,25 @@ export class Reporter {
     const previous = this.#reported;
     this.#trouble = undefined;
     this.#remember(seen);
-    this.#listener.change({ previous, current: this.#reported, cause });
+    this.#listener.change({ previous, current: this.#reported, cause, ...difference });
   }
 
   #remember(seen: Exclude<ClearSighting, { kind: 'trouble' }>): void {
-    if (seen.kind === 'file') {
-      this.#reported = seen.snapshot;
-      this.#bytes = seen.snapshot.content && Buffer.from(seen.snapshot.content);
-      this.#lastFile = { links: seen.chain.links, inode: seen.inode };
-    } else {
+    if (seen.kind === 'missing') {
       this.#reported = new MissingSnapshot(this.#options.path);
-      this.#bytes = undefined;
+      this.#files = new Map();
+      return;
+    }
+    const before = this.#files;
+    this.#reported = seen.snapshot;
+    this.#lastLinks = seen.chain.links;
+    this.#files = new Map();
+    // A member of a group that is gone may come back through a link; a file may be replaced.
+    if (seen.snapshot.kind !== 'group') this.#lastFiles.clear();
+    for (const [key, file] of seen.files) {
+      const known = before.get(key);
+      this.#files.set(key, known !== undefined && isSameContent(known, file) ? known : reportedFile(file));
+      this.#lastFiles.set(key, { links: file.links, inode: file.inode });
     }
   }
 
@@ -189,10 +237,24 @@ export class Reporter {
   }
 }
 
-function differenceKey(seen: ClearSighting): string {
+function reportedFile({ snapshot }: SeenFile): ReportedFile {
+  return snapshot.content ? Buffer.from(snapshot.content) : snapshot.digest;
+}
+
+function isSameContent(reported: ReportedFile, { snapshot }: SeenFile): boolean {
+  if (typeof reported === 'string') return reported === snapshot.digest;
+  return snapshot.content ? reported.equals(snapshot.content) : digestOf(reported) === snapshot.digest;
+}
+
+function differenceKey(seen: ClearSighting, { added, changed, removed }: KeyDifference): string {
   switch (seen.kind) {
-    case 'file':
-      return `${seen.signature} ${seen.snapshot.digest}`;
+    case 'found': {
+      const files = [...added, ...changed].map((key) => {
+        const file = seen.files.get(key);
+        return [key, file?.signature, file?.snapshot.digest];
+      });
+      return JSON.stringify([files, removed]);
+    }
     case 'missing':
       return seen.kind;
     case 'trouble':

@@ -5,7 +5,6 @@ import {
   hasMethods,
   matching,
   milliseconds,
-  number,
   port,
   resolveOptions,
   type Option,
@@ -19,6 +18,7 @@ import {
   type Random,
   type WatchBackend,
 } from '../ports.js';
+import { READ_LIMITS } from '../targets/read-limits.js';
 
 /** The backends by name. */
 export type BackendName = 'auto' | 'fs' | 'parcel' | 'poll';
@@ -46,8 +46,17 @@ export interface ResilientWatcherOptions {
   readonly maxRestartDelayMs?: number | undefined;
   /** How many attempts in a row before it stays with polling. Default `Infinity`. */
   readonly maxRestarts?: number | undefined;
-  /** Contents up to this size come with the change, bytes. Default 1 MiB. */
+  /**
+   * How long the files of a group wait for each other when the link to some of them was retargeted and that to
+   * others was not, ms. Default 200.
+   */
+  readonly groupSettleMs?: number | undefined;
+  /** Contents of files up to this size come with the change, bytes. Default 1 MiB. */
   readonly maxContentBytes?: number | undefined;
+  /** Of more bytes than this altogether only the digests are kept. Default 64 MiB. */
+  readonly maxTotalBytes?: number | undefined;
+  /** Of a directory with more files than this none is read; they are told apart by identity. Default 16 384. */
+  readonly maxFiles?: number | undefined;
   /** Whether watching keeps the process alive. Default true. */
   readonly persistent?: boolean | undefined;
   /** Closes the watcher when it aborts. */
@@ -85,6 +94,8 @@ const OPTIONS = {
   settleMs: milliseconds(50),
   // A log file should not be silent for ever; a config file is never written for that long.
   maxSettleMs: milliseconds(10_000),
+  // kubelet projects the volumes of a pod in rounds 100 ms apart: two of them.
+  groupSettleMs: milliseconds(200),
   // A look costs tens of microseconds: at 5 s a thousand watchers take well under 1 % of a core.
   resyncIntervalMs: milliseconds(5_000),
   // Without native hints this is the latency; kubelet itself takes about a minute to project an update.
@@ -92,13 +103,22 @@ const OPTIONS = {
   restartDelayMs: milliseconds(50, { min: 1 }),
   maxRestartDelayMs: milliseconds(5_000, { min: 1 }),
   maxRestarts: restarts,
-  // The API server accepts no larger ConfigMap or Secret. Buffers end at 2 GiB.
-  maxContentBytes: number(1_048_576, { max: 2 ** 31 - 1, unit: 'bytes' }),
+  ...READ_LIMITS,
   persistent: flag(true),
   signal: abortSignal(),
   clock: port<Clock>(systemClock, 'now', 'monotonic', 'schedule'),
   random: callback<Random>(systemRandom),
-  fs: port<FileSystem>(nodeFileSystem, 'lstat', 'readlink', 'open', 'fstat', 'read', 'close', 'statfs'),
+  fs: port<FileSystem>(
+    nodeFileSystem,
+    'lstat',
+    'readlink',
+    'readdir',
+    'open',
+    'fstat',
+    'read',
+    'close',
+    'statfs',
+  ),
 };
 
 function hasName(value: unknown): boolean {

@@ -1,10 +1,14 @@
 import { ResilientError, type BackendErrorCode } from '../errors.js';
 import type { WatchedDirectory } from '../ports.js';
+import type { Snapshot } from '../snapshot.js';
 
 /** Something that no watcher can cure. */
 export interface WatcherWarning {
-  /** `subPath`: the file is mounted by itself, or is one revision of a volume; it never shows an update. */
-  readonly code: 'subPath';
+  /**
+   * `subPath`: the file is mounted by itself, or is one revision of a volume; it never shows an update.
+   * `limit`: there is more to read than the options allow, so that some contents are left out.
+   */
+  readonly code: 'subPath' | 'limit';
   /** What it is and what to do. */
   readonly message: string;
 }
@@ -18,7 +22,7 @@ export interface WatcherStatus {
    */
   readonly state: 'idle' | 'starting' | 'watching' | 'recovering' | 'degraded' | 'closed';
   /** What was last reported of the target; `unreadable` while an error stands. */
-  readonly target: 'file' | 'missing' | 'unreadable';
+  readonly target: Snapshot['kind'] | 'unreadable';
   readonly revision: string | null;
   /** Where hints come from now; null when it is not running. */
   readonly backend: string | null;
@@ -65,7 +69,7 @@ export class Tally {
   #lastChangeAt: number | null = null;
   #lastLookAt: number | null = null;
   #directories: readonly WatchedDirectory[] = [];
-  #warning: WatcherWarning | undefined;
+  readonly #warnings = new Map<WatcherWarning['code'], WatcherWarning>();
   #lastError: WatcherStatus['lastError'] = null;
 
   looked(at: number): void {
@@ -87,11 +91,12 @@ export class Tally {
     this.#lastError = { name: error.name, code, message: error.message, at };
   }
 
-  /** Takes the warning in, or its end. True when it says something new. */
-  warn(warning: WatcherWarning | undefined): boolean {
-    const news = warning?.message !== this.#warning?.message;
-    this.#warning = warning;
-    return news;
+  /** Takes in a warning, or with no message its end. True when it says something new. */
+  warn(code: WatcherWarning['code'], message: string | undefined): boolean {
+    const before = this.#warnings.get(code)?.message;
+    if (message === undefined) this.#warnings.delete(code);
+    else this.#warnings.set(code, { code, message });
+    return message !== undefined && message !== before;
   }
 
   report(): Counted {
@@ -101,7 +106,7 @@ export class Tally {
       lastChangeAt: this.#lastChangeAt,
       lastLookAt: this.#lastLookAt,
       watchedDirectories: this.#directories.map(({ path }) => path),
-      warnings: this.#warning ? [this.#warning] : [],
+      warnings: [...this.#warnings.values()],
       lastError: this.#lastError,
     };
   }

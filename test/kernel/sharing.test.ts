@@ -11,9 +11,9 @@ import { temporaryDirectory } from '../support/temporary-directory.js';
 
 linuxOnly();
 
-/** The volume, its revision, and each directory above it but the root, which cannot be renamed. */
+/** The volume, and each directory above it but the root, which cannot be renamed. A revision never changes. */
 function watchesNeeded(volume: KubeletVolume): number {
-  return volume.directory.split('/').slice(1).length + 1;
+  return volume.directory.split('/').slice(1).length;
 }
 
 class Watched {
@@ -75,6 +75,28 @@ test('two hundred swaps, and a volume made anew in between, leave no watch behin
     expect(inotifyWatches()).toBe(watchesNeeded(volume));
   }
   await watched.watcher.close();
+  expect(inotifyWatches()).toBe(0);
+});
+
+test('two hundred watchers of fifty volumes, their keys and groups of these cost one watch a volume', async () => {
+  const root = temporaryDirectory();
+  const volumes = Array.from(
+    { length: 50 },
+    (_, number) => new KubeletVolume(join(root, `volume-${number}`)),
+  );
+  for (const volume of volumes) volume.publish({ 'tls.crt': 'certificate', 'tls.key': 'key' });
+  const watchers = volumes.flatMap((volume) =>
+    [
+      volume.directory,
+      volume.path('tls.crt'),
+      volume.path('tls.key'),
+      [volume.path('tls.crt'), volume.path('tls.key')],
+    ].map((target) => new ResilientWatcher(target, { backend: 'fs', resyncIntervalMs: 0 })),
+  );
+  await Promise.all(watchers.map((watcher) => watcher.start()));
+  expect(watchers).toHaveLength(200);
+  expect(inotifyWatches()).toBe(50 + root.split('/').length - 1);
+  await Promise.all(watchers.map((watcher) => watcher.close()));
   expect(inotifyWatches()).toBe(0);
 });
 

@@ -60,7 +60,7 @@ export async function validateLayers<T>(
       const layer = layers.findLastIndex((candidate) => holds(candidate, path));
       return {
         code: 'ERR_CONFIG_SCHEMA',
-        source: (path.length > 0 && options.sources[layer]) || NO_SOURCE,
+        source: (path.length > 0 ? options.sources[layer] : undefined) ?? NO_SOURCE,
         path,
         message: withoutValues(issue.message, values),
       };
@@ -79,7 +79,7 @@ async function judge<T>(
     return { config: deepFreeze(config) };
   }
   const result = await validate['~standard'].validate(values);
-  return result.issues ? { issues: result.issues } : { config: deepFreeze(result.value as T) };
+  return result.issues ? { issues: result.issues } : { config: deepFreeze(result.value) };
 }
 
 /** Whether a layer has something at the path. */

@@ -1,0 +1,139 @@
+/** One path: a file, a volume, a directory or nothing, whatever stands there at the time. */
+import type { BigIntStats } from 'node:fs';
+
+import { errnoOf, hasMoved } from '../errors.js';
+import { fileAgain, readSeenFile, signatureOf } from '../file-reading.js';
+import { followSwap, resolveChain, targetError, type LinkChain } from '../link-chain.js';
+import { basename } from 'node:path';
+import type { Familiar, Found, ReadLimits, SeenFile, Sighting, Target } from '../sighting.js';
+import { call, type Steps } from '../steps.js';
+import { DATA_LINK } from '../volume-layout.js';
+import { lookAtDirectory } from './directory-look.js';
+
+/** How often something that moves between finding and reading it is looked for again. */
+const MAX_READS = 20;
+
+/** What stands at a path. */
+export class PathTarget implements Target {
+  readonly path: string;
+  readonly #limits: ReadLimits;
+
+  constructor(path: string, limits: ReadLimits) {
+    this.path = path;
+    this.#limits = limits;
+  }
+
+  *look(known?: Found, familiar?: Familiar): Steps<Sighting> {
+    let chain: LinkChain | undefined;
+    for (let reading = 0; reading < MAX_READS; reading += 1) {
+      chain = yield* this.resolve(familiar);
+      const { end } = chain;
+      if (end.kind === 'missing') return { kind: 'missing', chain };
+      if (end.kind !== 'found') return { ...end, chain };
+      const { path: realPath, stat } = end;
+      if (!stat.isFile() && !stat.isDirectory()) {
+        const cause = new Error('it is neither a regular file nor a directory');
+        return { kind: 'trouble', chain, error: targetError('ERR_TARGET_NOT_FILE', realPath, cause) };
+      }
+      try {
+        const found = stat.isFile()
+          ? yield* this.#lookAtFile(chain, realPath, stat, known)
+          : yield* lookAtDirectory(
+              { path: this.path, chain, realPath, limits: this.#limits },
+              known,
+              familiar,
+            );
+        if (found) return found;
+      } catch (error) {
+        if (hasMoved(error)) continue;
+        const code = errnoOf(error);
+        if (code === undefined) throw error;
+        const denied = code === 'EACCES' || code === 'EPERM';
+        const at = (error as NodeJS.ErrnoException).path ?? end.path;
+        return {
+          kind: 'trouble',
+          chain,
+          error: targetError(denied ? 'ERR_TARGET_ACCESS' : 'ERR_TARGET_IO', at, error),
+        };
+      }
+    }
+    return { kind: 'moving', chain: chain ?? (yield* this.resolve(familiar)) };
+  }
+
+  /** The kernel resolves the path that is opened, so the content is what the target holds at that moment. */
+  *lookAtSwap({ chain, snapshot }: Found): Steps<Found | undefined> {
+    if (chain.hops.size === 0 || snapshot.kind === 'directory') return undefined;
+    try {
+      const swapped = yield* followSwap(chain);
+      if (!swapped) return undefined;
+      if (snapshot.kind !== 'file') {
+        const { chain: swappedChain, realPath } = swapped;
+        const look = { path: this.path, chain: swappedChain, realPath, limits: this.#limits };
+        // A file may be there now, or anything else: the whole look tells.
+        const seen = yield* lookAtDirectory(look);
+        return seen?.kind === 'found' ? seen : undefined;
+      }
+      return yield* this.#readFile(swapped.chain, swapped.realPath);
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** In one or two calls a link, and one for each directory and file. */
+  *isUnchanged({ chain, directories, files }: Found): Steps<boolean> {
+    try {
+      if (yield* followSwap(chain)) return false;
+      for (const [path, signature] of directories) {
+        if (signatureOf(yield* call('lstat', path)) !== signature) return false;
+      }
+      for (const { snapshot, signature, links } of files.values()) {
+        // A file behind a link of its own: the whole look knows.
+        if (links !== chain.links) return false;
+        if (signatureOf(yield* call('lstat', snapshot.realPath)) !== signature) return false;
+      }
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  /** Of a directory also its `..data` link, if it has one; if not, every entry of it matters. */
+  *resolve(familiar?: Familiar): Steps<LinkChain> {
+    const chain = yield* resolveChain(this.path, familiar);
+    if (chain.end.kind !== 'found' || !chain.end.stat.isDirectory()) return chain;
+    const data = yield* resolveChain(`${this.path}/${DATA_LINK}`, familiar);
+    const { end } = data;
+    if (end.kind === 'found' && end.stat.isDirectory()) return data;
+    if (end.kind !== 'found' && end.kind !== 'missing') return data;
+    const { path } = chain.end;
+    const directories = data.directories.map((directory) =>
+      directory.path === path ? { path, identity: directory.identity } : directory,
+    );
+    return { ...chain, directories };
+  }
+
+  *#lookAtFile(
+    chain: LinkChain,
+    realPath: string,
+    stat: BigIntStats,
+    known: Found | undefined,
+  ): Steps<Found | undefined> {
+    const [file] = known?.snapshot.kind === 'file' ? known.files.values() : [];
+    if (file?.signature !== signatureOf(stat)) return yield* this.#readFile(chain, realPath, stat);
+    return foundFile(chain, fileAgain(file, realPath, chain));
+  }
+
+  *#readFile(chain: LinkChain, realPath: string, found?: BigIntStats): Steps<Found | undefined> {
+    const { path } = this;
+    const { revision, links } = chain;
+    const { maxContentBytes } = this.#limits;
+    const seen = yield* readSeenFile({ path, realPath, revision, links, found, maxContentBytes });
+    return seen && foundFile(chain, seen);
+  }
+}
+
+function foundFile(chain: LinkChain, file: SeenFile): Found {
+  const { snapshot, signature } = file;
+  const files = new Map([[basename(snapshot.path), file]]);
+  return { kind: 'found', chain, snapshot, files, directories: new Map(), signature };
+}
