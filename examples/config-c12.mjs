@@ -4,8 +4,9 @@
  *
  *   CONFIG_DIR   where the ConfigMap is mounted; its keys are app.yaml and what that extends; default /etc/app
  */
-import { realpath } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 
 import { loadConfig } from 'c12';
 import { ConfigLoader, VolumeProvider } from 'resilient-watcher/config';
@@ -13,37 +14,35 @@ import { z } from 'zod';
 
 const { CONFIG_DIR: directory = '/etc/app' } = process.env;
 
-/** c12 as a provider: it reads, and the volume tells when. */
+/** c12 as a provider: it reads a copy of the revision that the volume has told of, so it never sees two at once. */
 class C12Provider {
   name = `c12 in ${directory}`;
   #volume = new VolumeProvider(directory);
-  #data = join(directory, '..data');
 
   async read() {
-    for (;;) {
-      const revision = await realpath(this.#data);
-      const result = await this.#readRevision(revision).catch((error) => error);
-      // c12 takes a file that is gone for one that never was: what was read during a swap is read again.
-      if (revision !== (await realpath(this.#data))) continue;
-      if (result instanceof Error) throw result;
-      return result;
+    const files = await this.#volume.readFiles();
+    const cwd = await mkdtemp(join(tmpdir(), 'c12-'));
+    try {
+      for (const [key, bytes] of files) {
+        await mkdir(dirname(join(cwd, key)), { recursive: true });
+        await writeFile(join(cwd, key), bytes);
+      }
+      const { config } = await loadConfig({
+        cwd,
+        configFile: 'app',
+        configFileRequired: true,
+        rcFile: false,
+        giget: false, // no ConfigMap makes this program download anything
+        defaults: { workers: 1 },
+      });
+      return config;
+    } finally {
+      await rm(cwd, { recursive: true });
     }
   }
 
   watch = (callback) => this.#volume.watch(callback);
   unwatch = () => this.#volume.unwatch();
-
-  async #readRevision(cwd) {
-    const { config } = await loadConfig({
-      cwd,
-      configFile: 'app',
-      configFileRequired: true,
-      rcFile: false,
-      giget: false, // no ConfigMap makes this program download anything
-      defaults: { workers: 1 },
-    });
-    return config;
-  }
 }
 
 const loader = new ConfigLoader({
