@@ -1,16 +1,14 @@
-import { fork } from 'node:child_process';
 import { generateKeyPairSync, X509Certificate } from 'node:crypto';
-import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { Agent, get } from 'node:https';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { TLSSocket } from 'node:tls';
 
 import { expect, onTestFinished, test } from 'vitest';
 
 import { createAuthority, createServerPair, type CertificatePair } from '../support/certificates.js';
 import { startExample } from '../support/example-program.js';
+import { KubeletProcess } from '../support/kubelet-process.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 const PATIENCE = { timeout: 30_000, interval: 10 };
@@ -37,21 +35,12 @@ function pairAt(index: number): CertificatePair {
 }
 
 /** A kubelet in another process: each call publishes a Secret. */
-function startKubelet(directory: string, swap: string): (secret: Record<string, string>) => Promise<void> {
-  const program = fileURLToPath(new URL('../support/kubelet-process.mjs', import.meta.url));
-  const child = fork(program, [directory, swap]);
-  const ended = once(child, 'close');
-  onTestFinished(async () => {
-    child.kill('SIGKILL');
-    await ended;
-  });
-  const died = ended.then(() => Promise.reject(new Error('The kubelet has died')));
-  died.catch(() => {}); // at the end it is killed
-  return async (secret) => {
-    const done = once(child, 'message');
-    child.send(secret);
-    await Promise.race([done, died]);
-  };
+function startKubelet(
+  directory: string,
+  swap: 'rename' | 'remove',
+): (secret: Record<string, string>) => Promise<void> {
+  const kubelet = new KubeletProcess(directory);
+  return (secret) => kubelet.publish([secret], swap);
 }
 
 /** What a client saw of one connection. */

@@ -1,9 +1,17 @@
 /**
- * A kubelet in a process of its own: `kubelet-process.mjs VOLUME SWAP`. Publishes the files of each message, and
- * answers when that is done.
+ * Publishes what it is told to. Each line of its standard input is one order, answered by one line when it is done:
+ * `{ "swap": "rename", "revisions": [{ "key": "content" }, …] }` are published in a row, `{ "remove": true }` deletes
+ * the volume. `node kubelet-process.mjs VOLUME`
  */
+import { createInterface } from 'node:readline';
+
 import { KubeletVolume } from 'resilient-watcher/testing';
 
-const [directory, swap] = process.argv.slice(2);
-const volume = new KubeletVolume(directory, { swap });
-process.on('message', (files) => process.send(volume.publish(files).revision));
+const [directory] = process.argv.slice(2);
+for await (const line of createInterface({ input: process.stdin })) {
+  const { swap, revisions = [], remove = false } = JSON.parse(line);
+  const volume = new KubeletVolume(directory, { swap });
+  if (remove) volume.remove();
+  for (const files of revisions) volume.publish(files);
+  console.log('done');
+}

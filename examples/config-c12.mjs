@@ -1,0 +1,64 @@
+/**
+ * c12 finds and merges the files (`extends`, `$production`, defaults), the loader decides when and whether: each
+ * reload is read from one revision of the mount, and one that fails leaves the last good configuration in place.
+ *
+ *   CONFIG_DIR   where the ConfigMap is mounted; its keys are app.yaml and what that extends; default /etc/app
+ */
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+
+import { loadConfig } from 'c12';
+import { ConfigLoader, VolumeProvider } from 'resilient-watcher/config';
+import { z } from 'zod';
+
+const { CONFIG_DIR: directory = '/etc/app' } = process.env;
+
+/** c12 as a provider: it reads a copy of the revision that the volume has told of, so it never sees two at once. */
+class C12Provider {
+  name = `c12 in ${directory}`;
+  #volume = new VolumeProvider(directory);
+
+  async read() {
+    const files = await this.#volume.readFiles();
+    const cwd = await mkdtemp(join(tmpdir(), 'c12-'));
+    try {
+      for (const [key, bytes] of files) {
+        await mkdir(dirname(join(cwd, key)), { recursive: true });
+        await writeFile(join(cwd, key), bytes);
+      }
+      const { config } = await loadConfig({
+        cwd,
+        configFile: 'app',
+        configFileRequired: true,
+        rcFile: false,
+        giget: false, // no ConfigMap makes this program download anything
+        defaults: { workers: 1 },
+      });
+      return config;
+    } finally {
+      await rm(cwd, { recursive: true });
+    }
+  }
+
+  watch = (callback) => this.#volume.watch(callback);
+  unwatch = () => this.#volume.unwatch();
+}
+
+const loader = new ConfigLoader({
+  sources: [{ provider: new C12Provider() }],
+  validate: z.object({
+    server: z.object({ host: z.string(), certificate: z.number(), key: z.number() }),
+    workers: z.number(),
+  }),
+});
+loader.on('change', ({ current }) => use(current));
+loader.on('rejected', ({ problems }) => console.log('rejected:', problems));
+loader.on('error', (error) => console.log('cannot be watched:', error.message));
+use(await loader.load());
+
+function use({ server: { host, certificate, key }, workers }) {
+  console.log(`using certificate ${certificate}, key ${key} of ${host}, ${workers} workers`);
+}
+
+process.once('SIGTERM', () => loader.close());

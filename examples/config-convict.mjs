@@ -1,0 +1,49 @@
+/**
+ * convict keeps its schema (formats, defaults, environment, sensitive values), the loader feeds it: each update is
+ * loaded into a new convict configuration, and takes effect only when `validate` of convict accepts it.
+ *
+ *   CONFIG_DIR   where the ConfigMap is mounted; its key is app.json; default /etc/app
+ *   PORT, DB_PASSWORD   as the schema says
+ */
+import { join } from 'node:path';
+
+import convict from 'convict';
+import { ConfigLoader, FileProvider, jsonParser } from 'resilient-watcher/config';
+
+const { CONFIG_DIR: directory = '/etc/app' } = process.env;
+
+const schema = {
+  env: { doc: 'The environment', format: ['production', 'test'], default: 'test' },
+  port: { doc: 'Where it listens', format: 'port', default: 8080, env: 'PORT' },
+  db: {
+    host: { doc: 'Name of the database server', format: String, default: 'localhost' },
+    password: { doc: 'Its password', format: String, default: '', env: 'DB_PASSWORD', sensitive: true },
+  },
+};
+
+const loader = new ConfigLoader({
+  sources: [{ provider: new FileProvider(join(directory, 'app.json')), parser: jsonParser }],
+  validate(values) {
+    const config = convict(schema);
+    config.load(values);
+    config.validate({ allowed: 'strict' });
+    return config.getProperties();
+  },
+});
+
+const { port, db } = await loader.load();
+console.log(`started on port ${port} with ${db.host}`);
+
+loader.select(
+  (config) => config.db.host,
+  (host) => console.log('connecting to', host),
+);
+loader.on('change', ({ paths }) => console.log('changed', paths.map((path) => path.join('.')).join(' ')));
+loader.on('rejected', ({ problems }) => {
+  for (const { source, line, column, message } of problems) {
+    console.log('rejected', [source, line, column].filter(Boolean).join(':'), message);
+  }
+});
+loader.on('error', (error) => console.log('cannot be watched:', error.message));
+
+process.once('SIGTERM', () => loader.close());

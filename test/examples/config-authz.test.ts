@@ -1,0 +1,91 @@
+import { join } from 'node:path';
+
+import type { VolumeFiles } from 'resilient-watcher/testing';
+import { expect, test } from 'vitest';
+
+import { startExample } from '../support/example-program.js';
+import { KubeletProcess } from '../support/kubelet-process.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
+
+const PATIENCE = { timeout: 30_000, interval: 20 };
+
+/** A policy that lets these accounts read. */
+const policyFor = (...accounts: string[]): VolumeFiles => ({
+  'policy.yaml': JSON.stringify({ roles: { viewer: ['GET'] }, bindings: [{ role: 'viewer', accounts }] }),
+});
+
+async function authzStage() {
+  const mount = join(temporaryDirectory(), 'authz');
+  const kubelet = new KubeletProcess(mount);
+  await kubelet.publish([policyFor('alice')]);
+  const program = startExample('config-authz.mjs', { POLICY_FILE: join(mount, 'policy.yaml'), PORT: '0' });
+  const { output } = program;
+  await expect.poll(output, PATIENCE).toMatch(/listening on \d+/);
+  const url = `http://127.0.0.1:${/listening on (\d+)/.exec(output())?.[1]}/`;
+  const answerTo = async (account: string, method = 'GET'): Promise<number> =>
+    (await fetch(url, { method, headers: { 'x-account': account } })).status;
+  const rejected = (): number => output().split('policy rejected').length - 1;
+  return { kubelet, program, output, answerTo, rejected };
+}
+
+test('a new account is let in after each storm of swaps, also when the watch was killed in between', async () => {
+  const { kubelet, program, answerTo, rejected } = await authzStage();
+  expect(await answerTo('alice')).toBe(200);
+  expect(await answerTo('alice', 'PUT')).toBe(403);
+
+  const rounds = [
+    ['rename', 'made anew at once'],
+    ['remove', 'made anew at once'],
+    ['rename', 'seen missing first'],
+    ['remove', 'seen missing first'],
+  ] as const;
+  for (const [round, [swap, then]] of rounds.entries()) {
+    const storm = Array.from({ length: 300 }, (_, index) =>
+      policyFor('alice', `passer-by-${round}-${index}`),
+    );
+    const newcomer = `newcomer-${round}`;
+    expect(await answerTo(newcomer)).toBe(403);
+    await kubelet.publish([...storm, policyFor('alice', newcomer)], swap);
+    await expect.poll(() => answerTo(newcomer), PATIENCE).toBe(200);
+    expect(await answerTo(`passer-by-${round}-299`)).toBe(403);
+
+    // Every watch of the kernel in the volume ends here.
+    const rejections = rejected();
+    await kubelet.remove();
+    if (then === 'seen missing first') await expect.poll(rejected, PATIENCE).toBeGreaterThan(rejections);
+    expect(await answerTo('alice')).toBe(200);
+  }
+
+  await kubelet.publish([policyFor('bob')], 'remove');
+  await expect.poll(() => answerTo('bob'), PATIENCE).toBe(200);
+  expect(await answerTo('alice')).toBe(403);
+  program.child.kill('SIGTERM');
+  expect(await program.ended).toBe(0);
+});
+
+test('a broken policy lets nobody in and locks nobody out', async () => {
+  const { kubelet, answerTo, rejected } = await authzStage();
+  const broken = [
+    'roles: {',
+    '',
+    'bindings: []',
+    JSON.stringify({ roles: {}, bindings: [{ role: 'x', accounts: ['mallory'] }] }),
+  ];
+  for (const [count, text] of broken.entries()) {
+    await kubelet.publish([{ 'policy.yaml': text }]);
+    await expect.poll(rejected, PATIENCE).toBe(count + 1);
+    expect(await answerTo('alice')).toBe(200);
+    expect(await answerTo('mallory')).toBe(403);
+  }
+  await kubelet.publish([policyFor('bob')]);
+  await expect.poll(() => answerTo('bob'), PATIENCE).toBe(200);
+  expect(await answerTo('alice')).toBe(403);
+});
+
+test('without a good policy the server does not start', async () => {
+  const mount = join(temporaryDirectory(), 'authz');
+  await new KubeletProcess(mount).publish([{ 'policy.yaml': 'roles: {}' }]);
+  const { output, ended } = startExample('config-authz.mjs', { POLICY_FILE: join(mount, 'policy.yaml') });
+  expect(await ended).toBe(1);
+  expect(output()).toContain('bindings');
+});
