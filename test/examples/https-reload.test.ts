@@ -90,7 +90,7 @@ function occurrences(text: string, part: string): number {
   return text.split(part).length - 1;
 }
 
-test.each(['rename', 'remove'])(
+test.each(['rename', 'remove'] as const)(
   'a hundred rotations (%s) cost no handshake and no connection, and a wrong pair is kept out',
   async (swap) => {
     const directory = join(temporaryDirectory(), 'tls');
