@@ -365,7 +365,7 @@ const scenarios: Record<string, (scene: Scene) => Promise<void>> = {
     await scene.reports('one');
     unlinkSync(path);
     mkdirSync(path);
-    await scene.reports('undefined');
+    await scene.reports('');
     expect(scene.watcher.current).toMatchObject({ kind: 'directory', files: new Map() });
     rmSync(path, { recursive: true });
     symlinkSync('app.yaml', path);

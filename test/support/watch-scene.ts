@@ -1,4 +1,6 @@
-import { ResilientWatcher, type ResilientWatcherOptions } from 'resilient-watcher';
+import { basename } from 'node:path';
+
+import { ResilientWatcher, type ResilientWatcherOptions, type Snapshot } from 'resilient-watcher';
 import { FakeClock, ScriptedBackend } from 'resilient-watcher/testing';
 import { expect, onTestFinished } from 'vitest';
 
@@ -13,6 +15,13 @@ export type Grace = 'longer than gaps' | 'shorter than gaps';
 /** What a listener of `change` was told, as text. */
 const MISSING = '(missing)';
 
+/** A file's content; of several files each with its name. */
+function textOf({ kind, content, files }: Snapshot): string {
+  if (kind === 'missing') return MISSING;
+  if (kind === 'file') return String(content);
+  return [...files].map(([key, file]) => `${basename(key)}=${String(file.content)}`).join(' ');
+}
+
 /** A watcher on a stage: things happen to its target, and what it reports is checked in order. */
 export interface Scene {
   /** A directory for the test. */
@@ -22,7 +31,10 @@ export interface Scene {
   readonly revisions: readonly string[];
   readonly errors: readonly Error[];
   watcher: ResilientWatcher;
-  watch(path: string, options?: ResilientWatcherOptions & { readonly grace?: Grace }): Promise<void>;
+  watch(
+    path: string | readonly string[],
+    options?: ResilientWatcherOptions & { readonly grace?: Grace },
+  ): Promise<void>;
   /** The next report, and by now the only one outstanding, is this. */
   reports(expected: string): Promise<void>;
   reportsMissing(): Promise<void>;
@@ -50,11 +62,11 @@ abstract class BaseScene {
     return this.#watcher;
   }
 
-  protected async open(path: string, options: ResilientWatcherOptions): Promise<void> {
+  protected async open(path: string | readonly string[], options: ResilientWatcherOptions): Promise<void> {
     const watcher = new ResilientWatcher(path, options);
     this.#watcher = watcher;
     watcher.on('change', ({ current }) => {
-      this.reported.push(current.kind === 'missing' ? MISSING : String(current.content));
+      this.reported.push(textOf(current));
       this.noticed();
     });
     watcher.on('revision', ({ current }) => {
@@ -102,7 +114,7 @@ class FakeScene extends BaseScene implements Scene {
   }
 
   watch(
-    path: string,
+    path: string | readonly string[],
     { grace: _, ...options }: ResilientWatcherOptions & { readonly grace?: Grace } = {},
   ): Promise<void> {
     const backend = this.#kind === 'poll' ? 'poll' : this.#backend;
@@ -144,7 +156,7 @@ class KernelScene extends BaseScene implements Scene {
   }
 
   watch(
-    path: string,
+    path: string | readonly string[],
     { grace = 'longer than gaps', ...options }: ResilientWatcherOptions & { readonly grace?: Grace } = {},
   ): Promise<void> {
     const missingGraceMs = grace === 'longer than gaps' ? 600_000 : 1;
