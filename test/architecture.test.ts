@@ -53,7 +53,8 @@ const layers = [
   ['locality.ts', 'snapshot.ts', 'tree-walk.ts'],
   ['sighting.ts'],
   ['file-reading.ts', 'read-target.ts'],
-  ['targets/directory-look.ts', 'targets/read-limits.ts'],
+  ['targets/read-limits.ts'],
+  ['targets/directory-look.ts'],
   ['targets/path-target.ts'],
   ['targets/group-target.ts', 'targets/tree-target.ts', 'read-volume.ts'],
   [

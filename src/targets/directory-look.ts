@@ -20,6 +20,7 @@ import type { Familiar, Found, ReadLimits, SeenFile, Sighting } from '../sightin
 import { SetSnapshot } from '../snapshot.js';
 import { call, type Steps } from '../steps.js';
 import { DATA_LINK, isUserVisible } from '../volume-layout.js';
+import { limitReading, type Limited } from './read-limits.js';
 
 /** Which directory, and how it was found. */
 export interface DirectoryLook {
@@ -55,11 +56,12 @@ export function* lookAtDirectory(
   const chain = mergeChains(look.chain, listing.chains);
   if (listing.chains.some(({ end }) => end.kind === 'unfamiliar')) return { kind: 'unfamiliar', chain };
   if (listing.isUnlinkedVolume) return { kind: 'missing', chain };
-  const limit = limitOf(entries, limits);
+  const sizes = entries.map(({ stat }) => Number(stat.size));
+  const { kept, limited } = limitReading(sizes, limits);
   const files = new Map<string, SeenFile>();
   for (const entry of entries) {
     try {
-      const file = yield* seenFile(entry, look, limit, known?.files.get(entry.key));
+      const file = yield* seenFile(entry, look, kept, known?.files.get(entry.key));
       if (file) files.set(entry.key, file);
       else if (isVolume) return undefined;
     } catch (error) {
@@ -81,7 +83,7 @@ export function* lookAtDirectory(
     files,
     directories,
     signature: signatureOfSet(files),
-    limited: limit.reached,
+    limited,
   };
 }
 
@@ -144,39 +146,14 @@ class Listing {
   }
 }
 
-/** What is read of each file. */
-interface Limit {
-  readonly maxContentBytes: number;
-  readonly digestOnly: boolean;
-  readonly reached: string | undefined;
-}
-
-function limitOf(entries: readonly Entry[], limits: ReadLimits): Limit {
-  const { maxFiles, maxContentBytes, maxTotalBytes } = limits;
-  if (entries.length > maxFiles) {
-    const reached = `it holds ${entries.length} files, more than maxFiles (${maxFiles}): they are told apart by identity, and none is read`;
-    return { maxContentBytes: -1, digestOnly: false, reached };
-  }
-  const small = entries.filter(({ stat }) => stat.size <= maxContentBytes);
-  const total = small.reduce((sum, { stat }) => sum + Number(stat.size), 0);
-  if (total > maxTotalBytes) {
-    const reached = `its files hold ${total} bytes, more than maxTotalBytes (${maxTotalBytes}): only their digests are kept`;
-    return { maxContentBytes, digestOnly: true, reached };
-  }
-  const large = entries.length - small.length;
-  const reached =
-    large > 0
-      ? `${large} of its files are larger than maxContentBytes (${maxContentBytes}): they are told apart by identity, and not read`
-      : undefined;
-  return { maxContentBytes, digestOnly: false, reached };
-}
-
 function* seenFile(
   { key, realPath, stat, links }: Entry,
-  { path, chain: { revision } }: DirectoryLook,
-  { maxContentBytes, digestOnly }: Limit,
+  { path, chain: { revision }, limits }: DirectoryLook,
+  kept: Limited['kept'],
   known: SeenFile | undefined,
 ): Steps<SeenFile | undefined> {
+  const maxContentBytes = kept === 'identities' ? -1 : limits.maxContentBytes;
+  const digestOnly = kept === 'digests';
   const isKept = (known?.snapshot.content === undefined) === (digestOnly || stat.size > maxContentBytes);
   if (known?.signature === signatureOf(stat) && isKept)
     return fileAgain(known, realPath, { links, revision });

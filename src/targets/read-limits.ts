@@ -1,4 +1,5 @@
 import { number } from '../options.js';
+import type { ReadLimits } from '../sighting.js';
 
 /** The options that bound what is read; see `ReadLimits`. */
 export const READ_LIMITS = {
@@ -9,3 +10,30 @@ export const READ_LIMITS = {
   // Reading one takes some 10 µs, and for that long nothing else happens: 16 384 are a fifth of a second.
   maxFiles: number(16_384),
 };
+
+/** What is kept of each file that is not too large, and in words which limit is the reason. */
+export interface Limited {
+  readonly kept: 'contents' | 'digests' | 'identities';
+  readonly limited: string | undefined;
+}
+
+/** What the limits allow for files of these sizes, bytes. */
+export function limitReading(sizes: readonly number[], limits: ReadLimits): Limited {
+  const { maxFiles, maxContentBytes, maxTotalBytes } = limits;
+  if (sizes.length > maxFiles) {
+    const limited = `it holds ${sizes.length} files, more than maxFiles (${maxFiles}): they are told apart by identity, and none is read`;
+    return { kept: 'identities', limited };
+  }
+  const small = sizes.filter((size) => size <= maxContentBytes);
+  const total = small.reduce((sum, size) => sum + size, 0);
+  if (total > maxTotalBytes) {
+    const limited = `its files hold ${total} bytes, more than maxTotalBytes (${maxTotalBytes}): only their digests are kept`;
+    return { kept: 'digests', limited };
+  }
+  const large = sizes.length - small.length;
+  const limited =
+    large > 0
+      ? `${large} of its files are larger than maxContentBytes (${maxContentBytes}): they are told apart by identity, and not read`
+      : undefined;
+  return { kept: 'contents', limited };
+}

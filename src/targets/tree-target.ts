@@ -16,6 +16,7 @@ import type { WatchedDirectory } from '../ports.js';
 import type { Familiar, Found, ReadLimits, SeenFile, Sighting, Target } from '../sighting.js';
 import { FileSnapshot, SetSnapshot } from '../snapshot.js';
 import type { Steps } from '../steps.js';
+import { limitReading, type Limited } from './read-limits.js';
 import { rewalkTree, walkTree, type TreeFile, type TreeSighting, type TreeWalk } from '../tree-walk.js';
 
 /** What a tree is to be. */
@@ -45,6 +46,7 @@ export class TreeTarget implements Target {
   #last: Found | undefined;
   /** Which root it is, and by which links it was reached. */
   #place = '';
+  #kept: Limited['kept'] = 'identities';
   /** What was made of each file of the walk. */
   #seen = new WeakMap<TreeFile, SeenFile>();
   #directories:
@@ -117,8 +119,9 @@ export class TreeTarget implements Target {
   }
 
   #walkOptions(familiar: Familiar): Parameters<typeof walkTree>[1] {
-    const { followLinks, maxFiles } = this.#options;
-    return { ignore: this.#globs, followLinks, maxFiles, familiar };
+    const { followLinks } = this.#options;
+    // `maxFiles` bounds what is read; every file is watched.
+    return { ignore: this.#globs, followLinks, maxFiles: Infinity, familiar };
   }
 
   *#walkAt(root: string, touched: Touched, familiar: Familiar): Steps<TreeSighting> {
@@ -130,15 +133,18 @@ export class TreeTarget implements Target {
   }
 
   *#found(chain: LinkChain, walk: TreeWalk, touched: Touched, known: Found | undefined): Steps<Sighting> {
-    const { maxContentBytes, maxTotalBytes, maxFiles, content } = this.#options;
+    const { maxContentBytes, content } = this.#options;
     const before = this.#walk;
     this.#walk = walk;
     // Without contents there is no more to a tree than its walk.
     if (before === walk && !content && this.#last)
       return { ...this.#last, chain: this.#chainOf(chain, walk) };
     const sizes = [...walk.files.values()].map(({ size }) => size);
-    const total = sizes.reduce((sum, size) => sum + (size <= maxContentBytes ? size : 0), 0);
-    const digestOnly = total > maxTotalBytes;
+    const { kept, limited } = content
+      ? limitReading(sizes, this.#options)
+      : ({ kept: 'identities', limited: undefined } satisfies Limited);
+    if (kept !== this.#kept) this.#seen = new WeakMap();
+    this.#kept = kept;
     const files = new Map<string, SeenFile>();
     for (const [key, file] of walk.files) {
       // A write within one tick of the file system's clock leaves the signature as it was.
@@ -146,8 +152,8 @@ export class TreeTarget implements Target {
       let seen = again && content ? undefined : this.#seen.get(file);
       if (!seen) {
         seen =
-          content && file.size <= maxContentBytes
-            ? yield* this.#read(key, file, digestOnly)
+          kept !== 'identities' && file.size <= maxContentBytes
+            ? yield* this.#read(key, file, kept === 'digests')
             : this.#unread(key, file);
         if (seen.steady) this.#seen.set(file, seen);
         // It is looked at again when it is to be reported; at first nothing is known, and all of it is.
@@ -155,11 +161,6 @@ export class TreeTarget implements Target {
       }
       files.set(key, seen);
     }
-    const limited = !walk.complete
-      ? `it holds more than maxFiles (${maxFiles}) files: the others are not watched`
-      : content && digestOnly
-        ? `its files hold ${total} bytes, more than maxTotalBytes (${maxTotalBytes}): only their digests are kept`
-        : undefined;
     this.#last = {
       kind: 'found',
       chain: this.#chainOf(chain, walk),

@@ -186,3 +186,24 @@ test('a file where the tree was is an error, and healed when the tree is back', 
   await stage.shows(['b'], '');
   expect((await stage.watcher.snapshot()).files.size).toBe(1);
 });
+
+test('over a limit keeps digests or identities of all its files, and says so once', async () => {
+  const stage = new Stage('scripted');
+  const warnings: string[] = [];
+  const write = (name: string, text: string): void => writeFileSync(join(stage.root, name), text);
+  write('a', 'x'.repeat(90));
+  await stage.watch({ content: true, maxFiles: 2, maxContentBytes: 100, maxTotalBytes: 150 });
+  stage.watcher.on('warning', ({ message }) => warnings.push(/max\w+/.exec(message)?.[0] ?? message));
+  const kept = (): unknown =>
+    [...stage.watcher.current.files.values()].map(
+      ({ content, digest }) => content?.length ?? digest.slice(0, 4),
+    );
+  expect(kept()).toEqual([90]);
+  write('b', 'x'.repeat(90));
+  await stage.shows(['a', 'b'], 'b');
+  expect(kept()).toEqual(['sha2', 'sha2']);
+  write('c', '');
+  await stage.shows(['a', 'b', 'c'], 'c');
+  expect(kept()).toEqual(['stat', 'stat', 'stat']);
+  expect(warnings).toEqual(['maxTotalBytes', 'maxFiles']);
+});
