@@ -95,7 +95,7 @@ async function measure(kind, size, contestant) {
     return answer;
   };
   const { started } = await ask({ command: 'start', contestant, kind, directory });
-  const count = size >= 10_000 ? 6 : size >= 1_000 ? 12 : 20;
+  const count = size >= 10_000 ? 6 : 10;
   const latencies = [];
   let lost = 0;
   for (let sequence = 1; sequence <= count; sequence += 1) {
