@@ -1,7 +1,7 @@
 /** Reads one file whole, with what tells whether it was whole. */
 import { constants, type BigIntStats } from 'node:fs';
 
-import { inodeOf, type LinkChain } from './link-chain.js';
+import { inodeOf, signatureOf, type LinkChain } from './link-chain.js';
 import { digestOf, FileSnapshot } from './snapshot.js';
 import type { SeenFile } from './sighting.js';
 import { call, type Steps } from './steps.js';
@@ -11,11 +11,6 @@ const READ_ONLY = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLL
 
 /** Asked for at a time when a file does not say its size (as in /proc). */
 const CHUNK_BYTES = 65_536;
-
-/** Which file it is and, as far as its stamps tell, with what content. */
-export function signatureOf(stat: BigIntStats): string {
-  return `${inodeOf(stat)}:${stat.size}:${stat.mtimeNs}:${stat.ctimeNs}`;
-}
 
 /** Where a file is and which of its bytes are wanted. */
 export interface FileReading {

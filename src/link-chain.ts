@@ -49,6 +49,11 @@ export function inodeOf(stat: BigIntStats): string {
   return `${stat.dev}:${stat.ino}:${stat.birthtimeNs}`;
 }
 
+/** Which file it is and, as far as its stamps tell, with what content. */
+export function signatureOf(stat: BigIntStats): string {
+  return `${inodeOf(stat)}:${stat.size}:${stat.mtimeNs}:${stat.ctimeNs}`;
+}
+
 /**
  * Resolves an absolute path. A failure counts only when two walks in a row meet the same one: between reading
  * a link and entering its target, a swap may have removed the target.

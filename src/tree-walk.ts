@@ -9,7 +9,7 @@
 import type { BigIntStats } from 'node:fs';
 
 import { errnoOf, hasMoved } from './errors.js';
-import { inodeOf, resolveChain } from './link-chain.js';
+import { inodeOf, resolveChain, signatureOf } from './link-chain.js';
 import type { PathGlobs } from './path-globs.js';
 import { call, type Steps } from './steps.js';
 import { joinParts, PartDraft, type OwnPart, type TreePart } from './tree-walk/tree-part.js';
@@ -234,14 +234,13 @@ class Walk {
   #add({ key, path, stat }: Found, links: string, part: PartDraft): void {
     const count = this.#own.files.map.size + this.#linked.files.map.size;
     if (count >= this.#options.maxFiles && !part.files.map.has(key)) throw new EarlyEnd('full');
-    const inode = inodeOf(stat);
     part.files.set(key, {
       kind: links === '' ? 'file' : 'link',
       path,
       links,
-      inode,
+      inode: inodeOf(stat),
       identity: `${stat.dev}:${stat.ino}:${stat.size}:${stat.mtimeNs}:${stat.ctimeNs}`,
-      signature: `${inode}:${stat.size}:${stat.mtimeNs}:${stat.ctimeNs}`,
+      signature: signatureOf(stat),
       finished: stat.ctimeNs > stat.mtimeNs,
       mode: Number(stat.mode & 0o7777n),
       size: Number(stat.size),

@@ -14,8 +14,8 @@ import { hash } from 'node:crypto';
 import type { BigIntStats } from 'node:fs';
 
 import { hasMoved } from '../errors.js';
-import { fileAgain, readSeenFile, signatureOf } from '../file-reading.js';
-import { followSwap, mergeChains, resolveChain, type LinkChain } from '../link-chain.js';
+import { fileAgain, readSeenFile } from '../file-reading.js';
+import { followSwap, mergeChains, resolveChain, signatureOf, type LinkChain } from '../link-chain.js';
 import type { Familiar, Found, ReadLimits, SeenFile, Sighting } from '../sighting.js';
 import { SetSnapshot } from '../snapshot.js';
 import { call, type Steps } from '../steps.js';

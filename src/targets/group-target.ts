@@ -1,11 +1,10 @@
 /** Several files as one target: their contents are those of one instant. */
-import { hash } from 'node:crypto';
-
 import { followSwap, mergeChains, targetError, type LinkChain } from '../link-chain.js';
 import type { Familiar, Found, ReadLimits, SeenFile, Sighting, Target } from '../sighting.js';
 import { SetSnapshot } from '../snapshot.js';
 import { hasMoved, type TargetError } from '../errors.js';
 import { call, type Steps } from '../steps.js';
+import { signatureOfSet } from './directory-look.js';
 import { PathTarget } from './path-target.js';
 
 /** How often a group whose links move while it is read is read again. */
@@ -98,11 +97,7 @@ export class GroupTarget implements Target {
       }),
       files,
       directories: new Map(),
-      signature: hash(
-        'sha256',
-        [...files].flatMap(([key, { signature }]) => [key, signature]).join('\0'),
-        'hex',
-      ),
+      signature: signatureOfSet(files),
       limited: limited[0],
       members,
     };

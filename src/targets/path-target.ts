@@ -2,8 +2,8 @@
 import type { BigIntStats } from 'node:fs';
 
 import { errnoOf, hasMoved } from '../errors.js';
-import { fileAgain, readSeenFile, signatureOf } from '../file-reading.js';
-import { followSwap, resolveChain, targetError, type LinkChain } from '../link-chain.js';
+import { fileAgain, readSeenFile } from '../file-reading.js';
+import { followSwap, resolveChain, signatureOf, targetError, type LinkChain } from '../link-chain.js';
 import { basename } from 'node:path';
 import type { Familiar, Found, ReadLimits, SeenFile, Sighting, Target } from '../sighting.js';
 import { call, type Steps } from '../steps.js';
