@@ -3,7 +3,7 @@
  * version here and can be replaced through an option of the same name.
  */
 import fs from 'node:fs';
-import type { BigIntStats, StatsFs } from 'node:fs';
+import type { BigIntStats, Dirent, StatsFs } from 'node:fs';
 import { promisify } from 'node:util';
 
 // ---------------------------------------------------------------------------------------------------- time
@@ -81,6 +81,8 @@ export interface FileSystemCalls {
   stat(path: string): BigIntStats;
   readlink(path: string): string;
   readdir(path: string): string[];
+  /** The same with what each entry is, itself, not what it may lead to. */
+  scandir(path: string): Dirent[];
   statfs(path: string): StatsFs;
   open(path: string, flags: number, mode?: number): number;
   fstat(fd: number): BigIntStats;
@@ -112,6 +114,7 @@ const syncCalls: FileSystemCalls = {
   stat: (path) => fs.statSync(path, { bigint: true }),
   readlink: (path) => fs.readlinkSync(path),
   readdir: (path) => fs.readdirSync(path),
+  scandir: (path) => fs.readdirSync(path, { withFileTypes: true }),
   statfs: (path) => fs.statfsSync(path),
   open: (path, flags, mode) => fs.openSync(path, flags, mode),
   fstat: (fd) => fs.fstatSync(fd, { bigint: true }),
@@ -155,6 +158,7 @@ export const nodeFileSystem: FileSystem & { readonly sync: FileSystemCalls } = {
   stat: (path) => fs.promises.stat(path, { bigint: true }),
   readlink: (path) => readlink(path),
   readdir: (path) => readdir(path),
+  scandir: (path) => fs.promises.readdir(path, { withFileTypes: true }),
   statfs: (path) => statfs(path),
   open: (path, flags, mode) => open(path, flags, mode),
   fstat: (fd) => fstat(fd, { bigint: true }),

@@ -37,7 +37,17 @@ export async function readVolume(directory: string, options?: ReadVolumeOptions)
   const path = absolutePath(checkPath('readVolume', 'directory', directory));
   const { fs, clock, ...limits } = resolveOptions('readVolume', options, {
     ...READ_LIMITS,
-    fs: port<FileSystem>(nodeFileSystem, 'lstat', 'readlink', 'readdir', 'open', 'fstat', 'read', 'close'),
+    fs: port<FileSystem>(
+      nodeFileSystem,
+      'lstat',
+      'readlink',
+      'readdir',
+      'scandir',
+      'open',
+      'fstat',
+      'read',
+      'close',
+    ),
     clock: port<Clock>(systemClock, 'now', 'monotonic', 'schedule'),
   });
   const snapshot = await readTarget(new PathTarget(path, limits), { fs, clock, random: systemRandom });

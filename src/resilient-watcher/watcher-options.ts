@@ -129,6 +129,7 @@ const OPTIONS = {
     'lstat',
     'readlink',
     'readdir',
+    'scandir',
     'open',
     'fstat',
     'read',
