@@ -6,13 +6,14 @@
  * the first, so that each directory is visited once, under its own path if it has one in the tree. So links make
  * neither cycles nor doubles, and what comes out does not depend on the order in which things happened.
  */
-import type { BigIntStats } from 'node:fs';
+import type { BigIntStats, Dirent } from 'node:fs';
 
 import { errnoOf, hasMoved } from './errors.js';
 import { inodeOf, resolveChain, signatureOf } from './link-chain.js';
 import type { PathGlobs } from './path-globs.js';
 import { call, type Steps } from './steps.js';
-import { joinParts, PartDraft, type OwnPart, type TreePart } from './tree-walk/tree-part.js';
+import { Draft } from './tree-walk/draft.js';
+import { joinParts, PartDraft, type OwnPart, type TreeParts } from './tree-walk/tree-part.js';
 
 export type { TreeDirectory, TreeFile, TreePart } from './tree-walk/tree-part.js';
 
@@ -22,23 +23,17 @@ export interface TreeWalkOptions {
   readonly ignore: PathGlobs;
   /** Whether links to directories are followed; links to files always are. */
   readonly followLinks: boolean;
-  /** With more files than this the walk ends. */
-  readonly maxFiles: number;
   /** File systems that may be entered, see `resolveChain`; undefined means all. */
   readonly familiar?: ReadonlyMap<string, unknown> | undefined;
 }
 
-/** A tree that was walked: both parts together. */
-export interface TreeWalk extends TreePart {
+/** A tree that was walked. */
+export interface TreeWalk extends TreeParts {
   readonly kind: 'tree';
   /** Absolute, every link resolved. */
   readonly root: string;
-  /** False when there are more than `maxFiles`: then these are some of them. */
-  readonly complete: boolean;
   /** The directories at which a file system begins, by identity; that of the root is for the caller to know. */
   readonly mounts: ReadonlyMap<string, string>;
-  /** The first part alone. */
-  readonly own: OwnPart;
 }
 
 /** What stands at the root when that is no tree. */
@@ -66,6 +61,11 @@ export function* walkTree(root: string, options: TreeWalkOptions): Steps<TreeSig
   return yield* new Walk(root, options).run(['']);
 }
 
+/** The same without its files: what is to be watched, at a fraction of the price. */
+export function* walkDirectories(root: string, options: TreeWalkOptions): Steps<TreeSighting> {
+  return yield* new Walk(root, { ...options, skipFiles: true }).run(['']);
+}
+
 /**
  * The tree as it is when only what these paths name may have changed since an earlier walk with the same options: a
  * file or link itself, a directory with all that is below it. Where nothing differs its maps are the earlier ones,
@@ -77,24 +77,20 @@ export function* rewalkTree(
   paths: Iterable<string>,
   options: TreeWalkOptions,
 ): Steps<TreeSighting> {
-  const { root, complete } = previous;
-  if (complete) {
-    const keys = [...new Set(paths)].flatMap((path) => keyBelow(root, path) ?? []);
-    const seen = yield* new Walk(root, options, previous).run(keys.sort());
-    if (seen.kind !== 'tree' || seen.complete) return seen;
-  }
-  // What an incomplete walk left out is not known.
-  return yield* walkTree(root, options);
+  const { root } = previous;
+  const keys = [...new Set(paths)].flatMap((path) => keyBelow(root, path) ?? []);
+  return yield* new Walk(root, options, previous).run(keys.sort());
 }
 
-function keyBelow(root: string, path: string): string | undefined {
+/** The path relative to the root; undefined for one that is not below it. */
+export function keyBelow(root: string, path: string): string | undefined {
   if (path === root) return '';
   const above = root.endsWith('/') ? root : `${root}/`;
   return path.startsWith(above) ? path.slice(above.length) : undefined;
 }
 
-/** A directory to be listed. */
-interface Found {
+/** An entry of a directory. */
+interface Entry {
   readonly key: string;
   readonly path: string;
   readonly stat: BigIntStats;
@@ -102,9 +98,9 @@ interface Found {
 
 /** Ends a walk early. */
 class EarlyEnd extends Error {
-  readonly sighting: NoTree | UnfamiliarTree | 'full';
+  readonly sighting: NoTree | UnfamiliarTree;
 
-  constructor(sighting: NoTree | UnfamiliarTree | 'full') {
+  constructor(sighting: NoTree | UnfamiliarTree) {
     super('The walk has ended');
     this.sighting = sighting;
   }
@@ -112,19 +108,28 @@ class EarlyEnd extends Error {
 
 class Walk {
   readonly #root: string;
-  readonly #options: TreeWalkOptions;
+  readonly #options: TreeWalkOptions & { readonly skipFiles?: boolean };
   readonly #previous: TreeWalk | undefined;
   readonly #own: PartDraft;
-  readonly #linked = new PartDraft();
+  readonly #linked: PartDraft;
+  readonly #links: Draft<string>;
+  /** The links in directories that links led to. */
+  readonly #linkedLinks: [key: string, path: string][] = [];
   readonly #mounts: Map<string, string>;
   /** The directories that have been visited, by identity; needed where links are followed. */
   #visited: Set<string> | undefined;
 
-  constructor(root: string, options: TreeWalkOptions, previous?: TreeWalk) {
+  constructor(
+    root: string,
+    options: TreeWalkOptions & { readonly skipFiles?: boolean },
+    previous?: TreeWalk,
+  ) {
     this.#root = root;
     this.#options = options;
     this.#previous = previous;
     this.#own = new PartDraft(previous?.own);
+    this.#linked = new PartDraft(previous?.linked);
+    this.#links = new Draft<string>(Object.is, previous?.own.links);
     this.#mounts = new Map(previous?.mounts);
   }
 
@@ -132,11 +137,12 @@ class Walk {
     try {
       const done = new Set<string>();
       for (const key of keys) yield* this.#visitNamed(key, done);
-      yield* this.#visitLinks();
-      return this.#result(true);
+      const own = { ...this.#own.part, links: this.#links.map };
+      yield* this.#visitLinks(own);
+      return this.#result(own);
     } catch (error) {
-      if (!(error instanceof EarlyEnd)) throw error;
-      return error.sighting === 'full' ? this.#result(false) : error.sighting;
+      if (error instanceof EarlyEnd) return error.sighting;
+      throw error;
     }
   }
 
@@ -145,10 +151,13 @@ class Walk {
     if (done.has('')) return;
     for (const place of placesOnTheWay(key)) {
       if (done.has(place) || (place !== '' && this.#options.ignore.matches(place))) return;
-      if (place !== key && this.#own.directories.map.has(place)) continue;
+      if (place !== key && this.#own.directories.get(place)) continue;
       done.add(place);
       yield* this.#visit(place);
-      this.#own.sweep(place);
+      // A scan of everything, which a file need not cost.
+      const below = this.#own.directories.get(place) !== undefined;
+      this.#links.sweep(place, below);
+      this.#own.sweep(place, below);
       return;
     }
   }
@@ -158,36 +167,38 @@ class Walk {
     const stat = yield* this.#stat(key, path);
     if (!stat) return;
     if (key === '' && !stat.isDirectory()) throw this.#noTree('ENOTDIR');
-    const above = key === '' ? undefined : this.#own.directories.map.get(parentOf(key));
-    const found: Found[] = [];
-    this.#sort({ key, path, stat }, above?.identity ?? inodeOf(stat), this.#own, found);
-    yield* this.#list(found, this.#own);
+    if (stat.isSymbolicLink()) this.#links.set(key, path);
+    const above = key === '' ? undefined : this.#own.directories.get(parentOf(key));
+    const directories: Entry[] = [];
+    this.#sort({ key, path, stat }, above?.identity ?? inodeOf(stat), this.#own, directories);
+    yield* this.#list(directories, this.#own);
   }
 
   /** Lists directories, and those in them. */
-  *#list(found: Found[], part: PartDraft): Steps<void> {
-    for (let next = found.pop(); next; next = found.pop()) {
+  *#list(directories: Entry[], part: PartDraft): Steps<void> {
+    for (let next = directories.pop(); next; next = directories.pop()) {
       const { key, path, stat } = next;
       const identity = inodeOf(stat);
-
       if (this.#visited?.has(identity)) continue;
       this.#visited?.add(identity);
-      const names = yield* this.#namesIn(next, part);
-      if (!names) continue;
+      const entries = yield* this.#entriesOf(next, part);
+      if (!entries) continue;
       part.directories.set(key, { path, identity, linked: part === this.#linked });
-      for (const name of names) {
-        const inner = key === '' ? name : `${key}/${name}`;
+      for (const entry of entries) {
+        const inner = key === '' ? entry.name : `${key}/${entry.name}`;
         if (this.#options.ignore.matches(inner)) continue;
-        const place = within(path, name);
-        const entry = yield* this.#stat(inner, place);
-        if (entry) this.#sort({ key: inner, path: place, stat: entry }, identity, part, found);
+        const place = within(path, entry.name);
+        if (entry.isSymbolicLink()) this.#addLink(inner, place, part);
+        if (!entry.isDirectory() && !(entry.isFile() && !this.#options.skipFiles)) continue;
+        const found = yield* this.#stat(inner, place);
+        if (found) this.#sort({ key: inner, path: place, stat: found }, identity, part, directories);
       }
     }
   }
 
-  *#namesIn({ key, path }: Found, part: PartDraft): Steps<string[] | undefined> {
+  *#entriesOf({ key, path }: Entry, part: PartDraft): Steps<Dirent[] | undefined> {
     try {
-      return yield* call('readdir', path);
+      return yield* call('scandir', path);
     } catch (error) {
       const errno = errnoOf(error);
       if (errno === undefined) throw error;
@@ -198,49 +209,60 @@ class Walk {
   }
 
   /** @param above the identity of the directory that holds it. */
-  #sort(entry: Found, above: string, part: PartDraft, found: Found[]): void {
-    const { key, path, stat } = entry;
+  #sort(entry: Entry, above: string, part: PartDraft, directories: Entry[]): void {
+    const { path, stat } = entry;
     if (stat.isDirectory()) {
       if (!above.startsWith(`${stat.dev}:`)) this.#enter(inodeOf(stat), path);
-      found.push(entry);
-    } else if (stat.isSymbolicLink()) part.links.set(key, path);
-    else if (stat.isFile()) this.#add(entry, '', part);
+      directories.push(entry);
+    } else if (stat.isFile()) this.#addFile(entry, '', part);
   }
 
   /** Follows all links, and then those found on the way. */
-  *#visitLinks(): Steps<void> {
-    let links = [...this.#own.links.map];
-    for (let done = 0; links.length > 0;) {
-      // The first to reach a directory has it, so there must be an order.
-      for (const [key, path] of links.sort(([a], [b]) => (a < b ? -1 : 1))) yield* this.#follow(key, path);
-      links = [...this.#linked.links.map].slice(done);
-      done += links.length;
+  *#visitLinks({ links, directories }: OwnPart): Steps<void> {
+    const waiting: [key: string, path: string][] = [...links];
+    if (waiting.length > 0 && this.#options.followLinks) {
+      this.#visited = new Set([...directories.values()].map(({ identity }) => identity));
     }
+    while (waiting.length > 0) {
+      // The first to reach a directory has it, so there must be an order.
+      waiting.sort(([a], [b]) => (a < b ? -1 : 1));
+      for (const [key, path] of waiting.splice(0)) yield* this.#follow(key, path);
+      waiting.push(...this.#linkedLinks.splice(0));
+    }
+    this.#linked.sweep('', true);
   }
 
   *#follow(key: string, path: string): Steps<void> {
-    const { followLinks, familiar } = this.#options;
+    const { followLinks, familiar, skipFiles } = this.#options;
     const { end, mounts, links } = yield* resolveChain(path, familiar);
     if (end.kind === 'unfamiliar') throw new EarlyEnd({ kind: 'unfamiliar', root: this.#root, path });
     if (end.kind !== 'found') return;
     for (const [identity, place] of mounts) this.#enter(identity, place);
     const found = { key, path: end.path, stat: end.stat };
-    if (end.stat.isFile()) this.#add(found, links, this.#linked);
-    if (!end.stat.isDirectory() || !followLinks) return;
-    this.#visited ??= new Set([...this.#own.directories.map.values()].map(({ identity }) => identity));
-    yield* this.#list([found], this.#linked);
+    if (end.stat.isFile() && !skipFiles) this.#addFile(found, links, this.#linked);
+    if (end.stat.isDirectory() && followLinks) yield* this.#list([found], this.#linked);
   }
 
-  #add({ key, path, stat }: Found, links: string, part: PartDraft): void {
-    const count = this.#own.files.map.size + this.#linked.files.map.size;
-    if (count >= this.#options.maxFiles && !part.files.map.has(key)) throw new EarlyEnd('full');
+  #addLink(key: string, path: string, part: PartDraft): void {
+    if (part === this.#own) this.#links.set(key, path);
+    else this.#linkedLinks.push([key, path]);
+  }
+
+  #addFile({ key, path, stat }: Entry, links: string, part: PartDraft): void {
+    const signature = signatureOf(stat);
+    const known = part.files.get(key);
+    // Mostly so; and it spares what follows.
+    if (known?.signature === signature && known.links === links && known.path === path) {
+      part.files.set(key, known);
+      return;
+    }
     part.files.set(key, {
       kind: links === '' ? 'file' : 'link',
       path,
       links,
       inode: inodeOf(stat),
       identity: `${stat.dev}:${stat.ino}:${stat.size}:${stat.mtimeNs}:${stat.ctimeNs}`,
-      signature: signatureOf(stat),
+      signature,
       finished: stat.ctimeNs > stat.mtimeNs,
       mode: Number(stat.mode & 0o7777n),
       size: Number(stat.size),
@@ -270,23 +292,16 @@ class Walk {
     return new EarlyEnd({ kind: errno === 'ENOTDIR' ? 'not-directory' : kind, root: this.#root, errno });
   }
 
-  #result(complete: boolean): TreeWalk {
-    const own = {
-      files: this.#own.files.map,
-      directories: this.#own.directories.map,
-      unreadable: this.#own.unreadable.map,
-      links: this.#own.links.map,
-    };
+  #result(own: OwnPart): TreeWalk {
     const before = this.#previous;
-    const parts = joinParts(own, this.#linked, before);
+    const parts = joinParts(own, this.#linked.part, before);
     const unchanged =
-      before?.complete === complete &&
-      before.own.links === own.links &&
+      before?.own.links === own.links &&
       before.files === parts.files &&
       before.directories === parts.directories &&
       before.unreadable === parts.unreadable;
     if (unchanged) return before;
-    return { kind: 'tree', root: this.#root, complete, mounts: this.#mounts, own, ...parts };
+    return { kind: 'tree', root: this.#root, mounts: this.#mounts, ...parts };
   }
 }
 

@@ -1,3 +1,4 @@
+import { keysThatDiffer } from '../persistent-map.js';
 import type { FileState, Snapshot } from '../snapshot.js';
 
 /** Why a look was taken: a backend's name, or one of the watcher's own reasons. */
@@ -20,20 +21,23 @@ export interface Change extends KeyDifference {
   readonly cause: ChangeCause;
 }
 
-/** Compares two sets of files by key. */
+/** Compares two sets of files under these keys; under all others they are known to be the same. */
 export function differenceOf<Before, After>(
   before: ReadonlyMap<string, Before>,
   after: ReadonlyMap<string, After>,
+  keys: Iterable<string>,
   isSame: (before: Before, after: After) => boolean,
 ): KeyDifference {
   const added: string[] = [];
   const changed: string[] = [];
-  for (const [key, file] of after) {
+  const removed: string[] = [];
+  for (const key of keys) {
     const earlier = before.get(key);
-    if (earlier === undefined) added.push(key);
-    else if (!isSame(earlier, file)) changed.push(key);
+    const file = after.get(key);
+    if (earlier === undefined && file !== undefined) added.push(key);
+    else if (earlier !== undefined && file === undefined) removed.push(key);
+    else if (earlier !== undefined && file !== undefined && !isSame(earlier, file)) changed.push(key);
   }
-  const removed = [...before.keys()].filter((key) => !after.has(key));
   return { added, changed, removed };
 }
 
@@ -42,7 +46,8 @@ export function mergeChanges(waiting: Change, next: Change): Change | undefined 
   const { previous } = waiting;
   const { current, cause } = next;
   if (previous.digest === current.digest) return undefined;
-  return { previous, current, cause, ...differenceOf(previous.files, current.files, haveSameDigest) };
+  const keys = keysThatDiffer(previous.files, current.files);
+  return { previous, current, cause, ...differenceOf(previous.files, current.files, keys, haveSameDigest) };
 }
 
 function haveSameDigest(one: FileState, other: FileState): boolean {

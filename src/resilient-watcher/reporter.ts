@@ -18,6 +18,7 @@ import type { TargetError } from '../errors.js';
 import type { Clock, Scheduled } from '../ports.js';
 import type { Found, SeenFile, Sighting } from '../sighting.js';
 import { digestOf, MissingSnapshot, type Snapshot } from '../snapshot.js';
+import { keysThatDiffer } from '../persistent-map.js';
 import { differenceOf, type Change, type ChangeCause, type KeyDifference } from './change.js';
 import {
   Doubt,
@@ -58,14 +59,16 @@ export interface ReporterOptions extends PatienceOptions {
 /** What was reported of a file: a copy of the bytes, since a listener may do with its own what it likes. */
 type ReportedFile = Buffer | string;
 
-const NOTHING: Pick<Found, 'files'> = { files: new Map() };
+const NOTHING: Found['files'] = new Map();
 
 /** The memory of what was reported. */
 export class Reporter {
   readonly #options: ReporterOptions;
   readonly #listener: ReportListener;
   #reported: Snapshot;
-  #files = new Map<string, ReportedFile>();
+  readonly #files = new Map<string, ReportedFile>();
+  /** As they were seen when they were last known to be what was reported. */
+  #seen: Found['files'] = NOTHING;
   /** How each file was last seen, also one that is gone. */
   readonly #lastFiles = new Map<string, LastFile>();
   /** The links of the last target that was there. */
@@ -132,8 +135,8 @@ export class Reporter {
   }
 
   #compare(seen: ClearSighting): KeyDifference {
-    const { files } = seen.kind === 'found' ? seen : NOTHING;
-    return differenceOf(this.#files, files, isSameContent);
+    const files = seen.kind === 'found' ? seen.files : NOTHING;
+    return differenceOf(this.#files, files, keysThatDiffer(this.#seen, files), isSameContent);
   }
 
   #isKnown(seen: ClearSighting, { added, changed, removed }: KeyDifference): boolean {
@@ -212,22 +215,28 @@ export class Reporter {
   }
 
   #remember(seen: Exclude<ClearSighting, { kind: 'trouble' }>): void {
-    if (seen.kind === 'missing') {
-      this.#reported = new MissingSnapshot(this.#options.path);
-      this.#files = new Map();
-      return;
+    const files = seen.kind === 'found' ? seen.files : NOTHING;
+    // A member of a group that is gone may come back through a link; a file of a directory may be replaced.
+    const forgets = seen.kind === 'found' && seen.snapshot.kind !== 'group';
+    if (forgets && this.#seen === NOTHING) this.#lastFiles.clear();
+    for (const key of keysThatDiffer(this.#seen, files)) {
+      const file = files.get(key);
+      if (file) this.#rememberFile(key, file);
+      else this.#files.delete(key);
+      if (!file && forgets) this.#lastFiles.delete(key);
     }
-    const before = this.#files;
-    this.#reported = seen.snapshot;
-    this.#lastLinks = seen.chain.links;
-    this.#files = new Map();
-    // A member of a group that is gone may come back through a link; a file may be replaced.
-    if (seen.snapshot.kind !== 'group') this.#lastFiles.clear();
-    for (const [key, file] of seen.files) {
-      const known = before.get(key);
-      this.#files.set(key, known !== undefined && isSameContent(known, file) ? known : reportedFile(file));
-      this.#lastFiles.set(key, { links: file.links, inode: file.inode });
+    this.#seen = files;
+    if (seen.kind === 'missing') this.#reported = new MissingSnapshot(this.#options.path);
+    else {
+      this.#reported = seen.snapshot;
+      this.#lastLinks = seen.chain.links;
     }
+  }
+
+  #rememberFile(key: string, file: SeenFile): void {
+    const known = this.#files.get(key);
+    if (known === undefined || !isSameContent(known, file)) this.#files.set(key, reportedFile(file));
+    this.#lastFiles.set(key, { links: file.links, inode: file.inode });
   }
 
   #wait(delayMs: number, cause: ChangeCause): void {

@@ -9,22 +9,26 @@
 import { basename, dirname } from 'node:path';
 
 import { TargetError } from '../errors.js';
-import { readSeenFile } from '../file-reading.js';
 import { resolveChain, targetError, type LinkChain } from '../link-chain.js';
 import { PathGlobs } from '../path-globs.js';
 import type { WatchedDirectory } from '../ports.js';
-import type { Familiar, Found, ReadLimits, SeenFile, Sighting, Target } from '../sighting.js';
-import { FileSnapshot, SetSnapshot } from '../snapshot.js';
+import type { Familiar, Found, Sighting, Target } from '../sighting.js';
+import { SetSnapshot } from '../snapshot.js';
 import type { Steps } from '../steps.js';
-import { limitReading, type Limited } from './read-limits.js';
-import { rewalkTree, walkTree, type TreeFile, type TreeSighting, type TreeWalk } from '../tree-walk.js';
+import {
+  keyBelow,
+  rewalkTree,
+  walkDirectories,
+  walkTree,
+  type TreeSighting,
+  type TreeWalk,
+} from '../tree-walk.js';
+import { TreeFiles, type TreeReading } from './tree-files.js';
 
 /** What a tree is to be. */
-export interface TreeOptions extends ReadLimits {
+export interface TreeOptions extends TreeReading {
   readonly ignore: readonly string[];
   readonly followLinks: boolean;
-  /** Whether files are read; if not, they are told apart by identity. */
-  readonly content: boolean;
 }
 
 /** How often a tree whose root moves while it is walked is walked again. */
@@ -46,9 +50,7 @@ export class TreeTarget implements Target {
   #last: Found | undefined;
   /** Which root it is, and by which links it was reached. */
   #place = '';
-  #kept: Limited['kept'] = 'identities';
-  /** What was made of each file of the walk. */
-  #seen = new WeakMap<TreeFile, SeenFile>();
+  readonly #files: TreeFiles;
   #directories:
     | { readonly key: string; readonly walk: TreeWalk['directories']; readonly list: WatchedDirectory[] }
     | undefined;
@@ -58,6 +60,7 @@ export class TreeTarget implements Target {
     this.path = path;
     this.#options = options;
     this.#globs = new PathGlobs(options.ignore);
+    this.#files = new TreeFiles(path, options);
   }
 
   /** Takes in that something may have happened: at this path, or anywhere. */
@@ -95,12 +98,12 @@ export class TreeTarget implements Target {
     return false;
   }
 
-  /** The root alone stands for what is below it, until that is walked. */
+  /** With the directories of the tree, but without looking at its files. */
   *resolve(familiar?: Familiar): Steps<LinkChain> {
     const chain = yield* resolveChain(this.path, familiar);
     this.#touched = 'all';
     if (chain.end.kind !== 'found' || !chain.end.stat.isDirectory()) return chain;
-    const seen = yield* walkTree(chain.end.path, this.#walkOptions(familiar));
+    const seen = yield* walkDirectories(chain.end.path, this.#walkOptions(familiar));
     return seen.kind === 'tree' ? this.#chainOf(chain, seen) : chain;
   }
 
@@ -120,8 +123,7 @@ export class TreeTarget implements Target {
 
   #walkOptions(familiar: Familiar): Parameters<typeof walkTree>[1] {
     const { followLinks } = this.#options;
-    // `maxFiles` bounds what is read; every file is watched.
-    return { ignore: this.#globs, followLinks, maxFiles: Infinity, familiar };
+    return { ignore: this.#globs, followLinks, familiar };
   }
 
   *#walkAt(root: string, touched: Touched, familiar: Familiar): Steps<TreeSighting> {
@@ -133,80 +135,29 @@ export class TreeTarget implements Target {
   }
 
   *#found(chain: LinkChain, walk: TreeWalk, touched: Touched, known: Found | undefined): Steps<Sighting> {
-    const { maxContentBytes, content } = this.#options;
-    const before = this.#walk;
     this.#walk = walk;
-    // Without contents there is no more to a tree than its walk.
-    if (before === walk && !content && this.#last)
-      return { ...this.#last, chain: this.#chainOf(chain, walk) };
-    const sizes = [...walk.files.values()].map(({ size }) => size);
-    const { kept, limited } = content
-      ? limitReading(sizes, this.#options)
-      : ({ kept: 'identities', limited: undefined } satisfies Limited);
-    if (kept !== this.#kept) this.#seen = new WeakMap();
-    this.#kept = kept;
-    const files = new Map<string, SeenFile>();
-    for (const [key, file] of walk.files) {
-      // A write within one tick of the file system's clock leaves the signature as it was.
-      const again = touched === 'all' ? known === undefined : touched.has(file.path);
-      let seen = again && content ? undefined : this.#seen.get(file);
-      if (!seen) {
-        seen =
-          kept !== 'identities' && file.size <= maxContentBytes
-            ? yield* this.#read(key, file, kept === 'digests')
-            : this.#unread(key, file);
-        if (seen.steady) this.#seen.set(file, seen);
-        // It is looked at again when it is to be reported; at first nothing is known, and all of it is.
-        if (before) this.touch(file.path);
-      }
-      files.set(key, seen);
-    }
+    const restless = yield* this.#files.take(walk.files, keysAt(touched, walk, known));
+    // They are looked at again when they are to be reported.
+    for (const { path } of restless) this.touch(path);
+    const { seen: files, states, version, limited } = this.#files;
+    const placed = this.#chainOf(chain, walk);
+    if (this.#last?.files === files) return { ...this.#last, chain: placed };
     this.#last = {
       kind: 'found',
-      chain: this.#chainOf(chain, walk),
+      chain: placed,
       snapshot: new SetSnapshot({
         kind: 'tree',
         path: this.path,
         realPath: walk.root,
         revision: undefined,
-        files: new Map([...files].map(([key, { snapshot }]) => [key, snapshot])),
+        files: states,
       }),
       files,
       directories: new Map(),
-      signature: [...files].map(([key, { signature }]) => `${key}\0${signature}`).join('\n'),
+      signature: String(version),
       limited,
     };
     return this.#last;
-  }
-
-  /** A file that is gone again is as if it had not been read: its removal leads to a hint. */
-  *#read(key: string, file: TreeFile, digestOnly: boolean): Steps<SeenFile> {
-    const { maxContentBytes } = this.#options;
-    const { path: realPath, links } = file;
-    try {
-      const place = { path: `${this.path}/${key}`, realPath, revision: undefined, links };
-      const seen = yield* readSeenFile({ ...place, maxContentBytes, digestOnly });
-      if (seen) return { ...seen, steady: seen.steady && seen.signature === file.signature };
-    } catch {
-      // What cannot be read is told apart by its identity.
-    }
-    return { ...this.#unread(key, file), steady: false };
-  }
-
-  #unread(key: string, file: TreeFile): SeenFile {
-    const { path: realPath, links, signature, inode, finished, size, mode } = file;
-    const path = `${this.path}/${key}`;
-    const identity = `stat:${file.identity}`;
-    const snapshot = new FileSnapshot({
-      path,
-      realPath,
-      revision: undefined,
-      content: undefined,
-      identity,
-      size,
-      mode,
-    });
-    return { snapshot, signature, inode, finished, steady: true, links };
   }
 
   /** The chain of the root, with the directories of the tree: the same array while nothing differs. */
@@ -236,6 +187,18 @@ function onlyRoot(directory: WatchedDirectory, root: string, { hops }: LinkChain
   return path === dirname(root) && !holdsLink
     ? { path, identity, entries: new Set([basename(root)]) }
     : directory;
+}
+
+/** The keys of the files that were touched. */
+function keysAt(
+  touched: Touched,
+  { root, files, linked }: TreeWalk,
+  known: Found | undefined,
+): Iterable<string> {
+  if (touched === 'all') return known ? [] : files.keys();
+  const own = [...touched].map((path) => keyBelow(root, path) ?? '').filter((key) => files.has(key));
+  const behindLinks = [...linked.files].filter(([, { path }]) => touched.has(path)).map(([key]) => key);
+  return [...own, ...behindLinks];
 }
 
 function troubleWith(seen: Exclude<TreeSighting, { kind: 'tree' | 'unfamiliar' }>): TargetError {

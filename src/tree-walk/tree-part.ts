@@ -1,3 +1,4 @@
+import { keysThatDiffer, PersistentMap } from '../persistent-map.js';
 import { Draft } from './draft.js';
 
 /** A regular file in a tree, or a link to one. */
@@ -34,16 +35,22 @@ export interface TreeDirectory {
 
 /** What was found, by path relative to the root: `/` between its parts, `''` for the root, in no order. */
 export interface TreePart {
-  readonly files: ReadonlyMap<string, TreeFile>;
-  readonly directories: ReadonlyMap<string, TreeDirectory>;
+  readonly files: PersistentMap<TreeFile>;
+  readonly directories: PersistentMap<TreeDirectory>;
   /** Directories that could not be listed, and why (errno). */
-  readonly unreadable: ReadonlyMap<string, string>;
+  readonly unreadable: PersistentMap<string>;
 }
 
 /** What stands under its own path. */
 export interface OwnPart extends TreePart {
   /** All links, those that lead nowhere included, and where they stand (absolute). */
-  readonly links: ReadonlyMap<string, string>;
+  readonly links: PersistentMap<string>;
+}
+
+/** What stands under its own path, what links lead to, and both together. */
+export interface TreeParts extends TreePart {
+  readonly own: OwnPart;
+  readonly linked: TreePart;
 }
 
 /** One part while it is walked. */
@@ -51,61 +58,59 @@ export class PartDraft {
   readonly files: Draft<TreeFile>;
   readonly directories: Draft<TreeDirectory>;
   readonly unreadable: Draft<string>;
-  readonly links: Draft<string>;
 
-  constructor(previous?: OwnPart) {
+  constructor(previous?: TreePart) {
     this.files = new Draft(sameFile, previous?.files);
     this.directories = new Draft(sameDirectory, previous?.directories);
     this.unreadable = new Draft<string>(Object.is, previous?.unreadable);
-    this.links = new Draft<string>(Object.is, previous?.links);
   }
 
-  sweep(key: string): void {
-    // A scan of everything, which a file need not cost.
-    const below = this.directories.map.has(key);
-    for (const draft of [this.files, this.unreadable, this.links, this.directories]) draft.sweep(key, below);
+  get part(): TreePart {
+    return {
+      files: this.files.map,
+      directories: this.directories.map,
+      unreadable: this.unreadable.map,
+    };
+  }
+
+  sweep(key: string, below: boolean): void {
+    for (const draft of [this.files, this.unreadable, this.directories]) draft.sweep(key, below);
   }
 }
 
-/** Both parts together: the maps from before where they are the same. */
-export function joinParts(
-  own: OwnPart,
-  linked: PartDraft,
-  before?: TreePart & { readonly own: OwnPart },
-): TreePart {
+/** Both parts together, made from those before. */
+export function joinParts(own: OwnPart, linked: TreePart, before?: TreeParts): TreeParts {
   return {
-    files: joined(own.files, linked.files.map, sameFile, before?.own.files, before?.files),
+    own,
+    linked,
+    files: joined(own.files, linked.files, before?.own.files, before?.linked.files, before?.files),
     directories: joined(
       own.directories,
-      linked.directories.map,
-      sameDirectory,
+      linked.directories,
       before?.own.directories,
+      before?.linked.directories,
       before?.directories,
     ),
     unreadable: joined(
       own.unreadable,
-      linked.unreadable.map,
-      Object.is,
+      linked.unreadable,
       before?.own.unreadable,
+      before?.linked.unreadable,
       before?.unreadable,
     ),
   };
 }
 
 function joined<V>(
-  own: ReadonlyMap<string, V>,
-  linked: ReadonlyMap<string, V>,
-  same: (a: V, b: V) => boolean,
-  ownBefore: ReadonlyMap<string, V> | undefined,
-  before: ReadonlyMap<string, V> | undefined,
-): ReadonlyMap<string, V> {
+  own: PersistentMap<V>,
+  linked: PersistentMap<V>,
+  ownBefore = PersistentMap.empty<V>(),
+  linkedBefore = PersistentMap.empty<V>(),
+  before = PersistentMap.empty<V>(),
+): PersistentMap<V> {
   if (linked.size === 0) return own;
-  const isBefore = ([key, value]: [string, V]): boolean => {
-    const known = before?.get(key);
-    return known !== undefined && same(known, value);
-  };
-  const unchanged = before && own === ownBefore && before.size === own.size + linked.size;
-  return unchanged && [...linked].every(isBefore) ? before : new Map([...own, ...linked]);
+  const differing = [...keysThatDiffer(ownBefore, own), ...keysThatDiffer(linkedBefore, linked)];
+  return before.with(new Map(differing.map((key) => [key, linked.get(key) ?? own.get(key)])));
 }
 
 function sameFile(a: TreeFile, b: TreeFile): boolean {

@@ -75,7 +75,7 @@ export async function subscribe({ backend, nudge }: Candidate): Promise<{
 /** The directories of a tree as the watcher names them. */
 export function treeAt(root: string, ignore: readonly string[] = []): WatchedDirectory[] {
   const seen = runSync(
-    walkTree(root, { ignore: new PathGlobs(ignore), followLinks: false, maxFiles: Infinity }),
+    walkTree(root, { ignore: new PathGlobs(ignore), followLinks: false }),
     nodeFileSystem.sync,
   );
   if (seen.kind !== 'tree') throw new Error(`${root} is ${seen.kind}`);

@@ -1,0 +1,132 @@
+import { inspect } from 'node:util';
+
+/**
+ * A map that is never changed: `with` makes another one, which shares with the first all but what differs. Changing
+ * one entry, and finding out in what two of them differ, take about the square root of its size.
+ *
+ * The keys are spread over buckets by their hash; two maps that share a bucket do not differ in it.
+ */
+export class PersistentMap<V> implements ReadonlyMap<string, V> {
+  readonly size: number;
+  readonly #buckets: readonly Bucket<V>[];
+
+  private constructor(buckets: readonly Bucket<V>[], size: number) {
+    this.#buckets = buckets;
+    this.size = size;
+  }
+
+  static empty<V>(): PersistentMap<V> {
+    return new PersistentMap<V>(emptyBuckets(0), 0);
+  }
+
+  get(key: string): V | undefined {
+    return this.#buckets[indexOf(key, this.#buckets)]?.get(key);
+  }
+
+  has(key: string): boolean {
+    return this.#buckets[indexOf(key, this.#buckets)]?.has(key) ?? false;
+  }
+
+  /** This map with these entries set, and those removed whose value is undefined; itself when there are none. */
+  with(changes: ReadonlyMap<string, V | undefined>): PersistentMap<V> {
+    if (changes.size === 0) return this;
+    const full = isFullFor(this.size + changes.size, this.#buckets);
+    const spread: Bucket<V>[] = full
+      ? spreadOver(emptyBuckets<V>(this.size + changes.size), this)
+      : [...this.#buckets];
+    const own = new Set<number>();
+    let { size } = this;
+    for (const [key, value] of changes) {
+      const index = indexOf(key, spread);
+      if (!own.has(index)) spread[index] = new Map(spread[index]);
+      own.add(index);
+      const bucket = spread[index] as Map<string, V>;
+      size -= bucket.size;
+      if (value === undefined) bucket.delete(key);
+      else bucket.set(key, value);
+      size += bucket.size;
+    }
+    return new PersistentMap(spread, size);
+  }
+
+  /** The keys under which the two do not hold the very same value. */
+  static *differingKeys<V>(one: PersistentMap<V>, other: PersistentMap<V>): Iterable<string> {
+    if (one.#buckets.length !== other.#buckets.length) yield* keysThatDiffer(one.#whole(), other.#whole());
+    else {
+      for (const [index, bucket] of one.#buckets.entries()) {
+        const against = other.#buckets[index];
+        if (against !== undefined && bucket !== against) yield* keysThatDiffer(bucket, against);
+      }
+    }
+  }
+
+  *entries(): MapIterator<[string, V]> {
+    for (const bucket of this.#buckets) yield* bucket;
+  }
+
+  *keys(): MapIterator<string> {
+    for (const bucket of this.#buckets) yield* bucket.keys();
+  }
+
+  *values(): MapIterator<V> {
+    for (const bucket of this.#buckets) yield* bucket.values();
+  }
+
+  [Symbol.iterator](): MapIterator<[string, V]> {
+    return this.entries();
+  }
+
+  forEach(callback: (value: V, key: string, map: ReadonlyMap<string, V>) => void): void {
+    for (const [key, value] of this) callback(value, key, this);
+  }
+
+  [inspect.custom](): Bucket<V> {
+    return this.#whole();
+  }
+
+  #whole(): Bucket<V> {
+    return new Map(this);
+  }
+}
+
+type Bucket<V> = ReadonlyMap<string, V>;
+
+/** A bucket holds at most four times as many entries as there are buckets. */
+const MAX_CROWDING = 4;
+
+function isFullFor(size: number, { length }: readonly unknown[]): boolean {
+  return size > MAX_CROWDING * length * length;
+}
+
+/** As many buckets as each is to hold entries: a power of two, for `indexOf`. */
+function emptyBuckets<V>(size: number): Bucket<V>[] {
+  return Array.from({ length: 2 ** Math.ceil(Math.log2(Math.max(1, size)) / 2) }, () => new Map<string, V>());
+}
+
+function spreadOver<V>(buckets: Bucket<V>[], entries: Iterable<[string, V]>): Bucket<V>[] {
+  for (const [key, value] of entries) (buckets[indexOf(key, buckets)] as Map<string, V>).set(key, value);
+  return buckets;
+}
+
+/** FNV-1a: short, and spreads names that differ in one digit. */
+function indexOf(key: string, { length }: readonly unknown[]): number {
+  let hash = 0x811c9dc5;
+  for (let place = 0; place < key.length; place += 1) {
+    hash = Math.imul(hash ^ key.charCodeAt(place), 0x01000193);
+  }
+  return (hash ^ (hash >>> 16)) & (length - 1);
+}
+
+/** The keys under which two maps do not hold the very same value. */
+export function* keysThatDiffer<V>(
+  one: ReadonlyMap<string, V>,
+  other: ReadonlyMap<string, V>,
+): Iterable<string> {
+  if (one === other) return;
+  if (one instanceof PersistentMap && other instanceof PersistentMap) {
+    yield* PersistentMap.differingKeys(one as PersistentMap<V>, other as PersistentMap<V>);
+    return;
+  }
+  for (const [key, value] of one) if (other.get(key) !== value) yield key;
+  for (const key of other.keys()) if (!one.has(key)) yield key;
+}
