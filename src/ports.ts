@@ -216,11 +216,12 @@ export interface HintSink {
 export interface WatchSubscription {
   /**
    * Watches exactly these directories from now on. Called after every look, mostly with what is watched
-   * already, so it must be cheap then. Returns true when a directory was opened that was not watched before:
-   * the watcher then looks again, since something may have happened in between. May throw the errno error of
-   * the directory that could not be watched; `ENOENT` and `ENOTDIR` mean that it moved meanwhile.
+   * already, so it must be cheap then. Returns the paths of the directories that were opened because they were
+   * not watched before: the watcher looks there again, since something may have happened in between. (Of a tree
+   * that is opened as one, its root.) May throw the errno error of the directory that could not be watched;
+   * `ENOENT` and `ENOTDIR` mean that it moved meanwhile.
    */
-  aim(directories: readonly WatchedDirectory[]): boolean | Promise<boolean>;
+  aim(directories: readonly WatchedDirectory[]): readonly string[] | Promise<readonly string[]>;
   /** Stops every hint. Must not throw. */
   close(): void | Promise<void>;
 }

@@ -331,8 +331,9 @@ export class ResilientWatcher
       }
       const silent = this.#silence(seen.chain);
       if (silent) this.#connection.fail(silent);
-      if (!(await this.#connection.aim(directories))) return;
-      this.#target.touch?.();
+      const opened = await this.#connection.aim(directories);
+      if (opened.length === 0) return;
+      for (const path of opened) this.#target.touch?.(path);
     }
     this.#hint(cause);
   }
@@ -345,7 +346,7 @@ export class ResilientWatcher
       const silent = this.#silence(chain);
       if (silent) throw silent;
       try {
-        if (!(await subscription.aim(chain.directories))) return;
+        if ((await subscription.aim(chain.directories)).length === 0) return;
       } catch (error) {
         if (!hasMoved(error)) throw error;
       }

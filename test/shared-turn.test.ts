@@ -25,7 +25,7 @@ const backend: WatchBackend = {
   name: 'single',
   subscribe(sink) {
     sinks.add(sink);
-    return { aim: () => false, close: () => void sinks.delete(sink) };
+    return { aim: () => [], close: () => void sinks.delete(sink) };
   },
 };
 

@@ -129,16 +129,16 @@ class Subscription implements WatchSubscription {
     this.#persistent = persistent;
   }
 
-  aim(directories: readonly WatchedDirectory[]): boolean {
+  aim(directories: readonly WatchedDirectory[]): readonly string[] {
     // A tree has many directories, and most looks find them all as they were.
-    if (directories === this.#intact) return false;
+    if (directories === this.#intact) return [];
     this.#intact = directories;
-    let opened = false;
+    const opened: string[] = [];
     const before = this.#aimed;
     this.#aimed = new Set(before);
     try {
       for (const directory of directories) {
-        if (this.#watch(directory)) opened = true;
+        if (this.#watch(directory)) opened.push(directory.path);
       }
     } catch (error) {
       this.#intact = undefined;

@@ -62,14 +62,14 @@ class ParcelSubscription implements WatchSubscription {
     this.#fs = fs;
   }
 
-  aim(directories: readonly WatchedDirectory[]): boolean | Promise<boolean> {
+  aim(directories: readonly WatchedDirectory[]): readonly string[] | Promise<readonly string[]> {
     // A tree has many directories, and most looks find them all as they were.
-    if (directories === this.#aimed && this.#isIntact()) return false;
+    if (directories === this.#aimed && this.#isIntact()) return [];
     const wanted = this.#watchesFor(directories);
     const watched = [...wanted.keys()].every((key) => this.#isWatched(key));
     if (watched && wanted.size === this.#watches.size) {
       this.#aimed = directories;
-      return false;
+      return [];
     }
     this.#aimed = undefined;
     const aimed = this.#aiming.then(() => this.#aim(wanted));
@@ -83,16 +83,16 @@ class ParcelSubscription implements WatchSubscription {
     await this.#closeWhere(() => true);
   }
 
-  async #aim(wanted: ReadonlyMap<string, WatchedDirectory>): Promise<boolean> {
+  async #aim(wanted: ReadonlyMap<string, WatchedDirectory>): Promise<readonly string[]> {
     // Closed first, for the same reason as a handle whose directory is gone (see parcel-watch.ts).
     await this.#closeWhere((key) => !wanted.has(key) || !this.#isWatched(key));
-    let opened = false;
+    const opened: string[] = [];
     for (const [key, directory] of wanted) {
       if (this.#isWatched(key)) continue;
       if (this.#state !== 'open') break;
       const watch = await this.#open(directory);
       this.#watches.set(key, watch);
-      opened ||= watch !== undefined;
+      if (watch) opened.push(directory.path);
     }
     return opened;
   }

@@ -14,7 +14,7 @@ export function pollingBackend(clock: Clock, intervalMs: number): WatchBackend {
       };
       let timer = clock.schedule(tick, intervalMs, { ref: persistent });
       return {
-        aim: () => false,
+        aim: () => [],
         close: () => timer.cancel(),
       };
     },

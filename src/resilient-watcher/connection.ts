@@ -155,18 +155,18 @@ export class BackendConnection {
   }
 
   /**
-   * Watches these directories. True when something was newly watched, or moved meanwhile: look again.
-   * A failure takes the connection down and is false.
+   * Watches these directories. Returns those that were newly watched, or may have moved meanwhile: look again.
+   * A failure takes the connection down.
    */
-  async aim(directories: readonly WatchedDirectory[]): Promise<boolean> {
-    if (this.#state.tag !== 'up') return false;
+  async aim(directories: readonly WatchedDirectory[]): Promise<readonly string[]> {
+    if (this.#state.tag !== 'up') return [];
     const { subscription } = this.#state;
     try {
       return await subscription.aim(directories);
     } catch (error) {
-      if (hasMoved(error)) return true;
+      if (hasMoved(error)) return directories.map(({ path }) => path);
       this.fail(error);
-      return false;
+      return [];
     }
   }
 

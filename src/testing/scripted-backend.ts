@@ -65,10 +65,10 @@ export class ScriptedBackend implements WatchBackend {
     const subscription: WatchSubscription = {
       aim: (directories) => {
         this.#directories = directories;
-        const now = new Set(directories.map((directory) => `${directory.identity} ${directory.path}`));
-        const opened = [...now].some((key) => !known.has(key));
-        known = now;
-        return opened;
+        const keyOf = ({ identity, path }: WatchedDirectory): string => `${identity} ${path}`;
+        const opened = directories.filter((directory) => !known.has(keyOf(directory)));
+        known = new Set(directories.map(keyOf));
+        return opened.map(({ path }) => path);
       },
       close: () => void this.#live.delete(subscription),
     };

@@ -152,7 +152,7 @@ test.each(['before the look', 'after the look'])(
       tellsWrites: true,
       subscribe: (given) => {
         sink = given;
-        return { aim: () => false, close: () => undefined };
+        return { aim: () => [], close: () => undefined };
       },
     };
     writeFileSync(file, 'one');
@@ -216,7 +216,7 @@ test('what changes while the watches are aimed is found by the look after that',
           aimed = reported.length;
           const next = opened && reported.includes('v2') ? during.shift() : undefined;
           if (next !== undefined) volume.publish({ key: next });
-          return opened;
+          return opened ? ['/'] : [];
         },
         close: () => undefined,
       };
