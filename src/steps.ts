@@ -1,6 +1,6 @@
 /**
  * File system work written once and run in either of two ways: at once (a local file system answers in
- * microseconds) or through the thread pool (a dead NFS server must not stop the event loop).
+ * microseconds), if need be in slices, or through the thread pool (a dead NFS server must not stop the event loop).
  *
  * A function of steps is a generator that yields the calls it wants made:
  *
@@ -66,8 +66,34 @@ export function makeCall([name, ...args]: Call, calls: FileSystemCalls): unknown
  * @param ask makes the calls; it may know the answer already.
  */
 export function runSync<T>(steps: Steps<T>, calls: FileSystemCalls, ask = makeCall): T {
-  let next = steps.next();
+  return runStretch(steps, steps.next(), calls, ask, Infinity).value as T;
+}
+
+/** So many calls take two or three milliseconds; nobody else in the process should wait longer. */
+const SLICE_CALLS = 500;
+
+/** The same, but after every so many calls the event loop has a turn. Few steps are taken in one stretch. */
+export async function runSliced<T>(steps: Steps<T>, calls: FileSystemCalls, ask = makeCall): Promise<T> {
+  let next = runStretch(steps, steps.next(), calls, ask, SLICE_CALLS);
   while (!next.done) {
+    await new Promise<void>((resolve) => setImmediate(resolve));
+    next = runStretch(steps, next, calls, ask, SLICE_CALLS);
+  }
+  return next.value;
+}
+
+type Step<T> = ReturnType<Steps<T>['next']>;
+
+/** Takes steps until that many calls are made, or none is left. */
+function runStretch<T>(
+  steps: Steps<T>,
+  first: Step<T>,
+  calls: FileSystemCalls,
+  ask: typeof makeCall,
+  count: number,
+): Step<T> {
+  let next = first;
+  for (let made = 0; !next.done && made < count; made += 1) {
     const step = next.value;
     let answer: unknown;
     try {
@@ -79,7 +105,7 @@ export function runSync<T>(steps: Steps<T>, calls: FileSystemCalls, ask = makeCa
     }
     next = steps.next(answer);
   }
-  return next.value;
+  return next;
 }
 
 /**

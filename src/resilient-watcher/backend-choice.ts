@@ -1,5 +1,6 @@
 import { nodeFsBackend } from '../backends/node-fs.js';
 import { ParcelBackend } from '../backends/parcel.js';
+import { forSmallTrees } from '../backends/small-trees.js';
 import { pollingBackend } from '../backends/polling.js';
 import type { Clock, FileSystem, WatchBackend } from '../ports.js';
 import type { BackendName } from './watcher-options.js';
@@ -9,7 +10,7 @@ interface Ports {
   readonly clock: Clock;
   readonly fs: FileSystem;
   readonly pollIntervalMs: number;
-  /** Trees are watched. */
+  /** A tree is watched. */
   readonly recursive: boolean;
 }
 
@@ -17,10 +18,12 @@ interface Ports {
 export function backendsFor(choice: BackendName | WatchBackend, ports: Ports): WatchBackend[] {
   switch (choice) {
     case 'auto':
-      // One subscription for a whole tree; below, for all else, one for each directory.
-      if (ports.recursive) return [new ParcelBackend(ports.fs), nodeFsBackend];
-      // For a file, by measurement: one watch a directory, hints at once, the process's one inotify instance.
-      return [nodeFsBackend, new ParcelBackend(ports.fs)];
+      // By measurement: hints at once, and of writes; one watch a directory, in the process's one inotify instance.
+      if (!ports.recursive) return [nodeFsBackend, new ParcelBackend(ports.fs)];
+      // On Linux `parcel`, too, takes a watch for each directory of a tree; elsewhere one for all.
+      return process.platform === 'linux'
+        ? [forSmallTrees(nodeFsBackend), new ParcelBackend(ports.fs), nodeFsBackend]
+        : [new ParcelBackend(ports.fs), nodeFsBackend];
     case 'fs':
       return [nodeFsBackend];
     case 'parcel':

@@ -2,7 +2,7 @@ import type { LinkChain } from '../link-chain.js';
 import { Locality } from '../locality.js';
 import type { FileSystem } from '../ports.js';
 import type { Found, Sighting, Target } from '../sighting.js';
-import { runAsync, runSync } from '../steps.js';
+import { runAsync, runSliced, runSync } from '../steps.js';
 import { isRevisionName } from '../volume-layout.js';
 import { sharedTurn } from './shared-turn.js';
 
@@ -11,6 +11,12 @@ import { sharedTurn } from './shared-turn.js';
  * seen, ms: two writes within one tick of the file system's clock (2 s on FAT, 1 s on old ext) look alike.
  */
 const COARSEST_TIMESTAMP_MS = 2_000;
+
+/**
+ * More files than this are looked at in slices only, whole: what else there is to see costs little beside them. Reading
+ * one takes some five calls, so they are one slice.
+ */
+const MAX_FILES_AT_ONCE = 100;
 
 /** What was found, and whether its signatures vouch for it. */
 interface Knowledge {
@@ -51,7 +57,7 @@ export class Observer {
 
   /** Whether, as far as that shows at once, all is as it was when last observed. Costs little. */
   isUnchanged(): boolean {
-    if (!this.#sync || !this.#last?.trusted) return false;
+    if (!this.#sync || !this.#last?.trusted || !isSmall(this.#last.found)) return false;
     return runSync(this.#target.isUnchanged(this.#last.found), this.#sync, sharedTurn.ask);
   }
 
@@ -60,14 +66,14 @@ export class Observer {
    * is safe at once.
    */
   observeSwap(): Found | undefined {
-    if (!this.#sync || !this.#last) return undefined;
+    if (!this.#sync || !this.#last || !isSmall(this.#last.found)) return undefined;
     return runSync(this.#target.lookAtSwap(this.#last.found), this.#sync, sharedTurn.ask);
   }
 
   /** What the path means, without reading anything. */
   async resolve(): Promise<LinkChain> {
     if (this.#sync) {
-      const chain = runSync(this.#target.resolve(this.#locality.local), this.#sync);
+      const chain = await runSliced(this.#target.resolve(this.#locality.local), this.#sync);
       if (chain.end.kind !== 'unfamiliar') return chain;
     }
     const chain = await runAsync(this.#target.resolve(), this.#fs);
@@ -93,7 +99,11 @@ export class Observer {
 
   async #observe(known: Found | undefined): Promise<Sighting> {
     if (this.#sync) {
-      const seen = runSync(this.#target.look(known, this.#locality.local), this.#sync, sharedTurn.ask);
+      const seen = await runSliced(
+        this.#target.look(known, this.#locality.local),
+        this.#sync,
+        sharedTurn.ask,
+      );
       if (seen.kind !== 'unfamiliar') return seen;
     }
     const seen = await runAsync(this.#target.look(known), this.#fs);
@@ -116,6 +126,10 @@ export class Observer {
       this.#last = { found, since: last.since, trusted };
     }
   }
+}
+
+function isSmall({ files }: Found): boolean {
+  return files.size <= MAX_FILES_AT_ONCE;
 }
 
 function isRevision({ snapshot: { kind, revision } }: Found): boolean {
