@@ -203,7 +203,7 @@ export class BackendConnection {
     }
   }
 
-  /** Tries the backends in order. Throws the failure of the first, since that is the one to cure. */
+  /** Tries the backends in order. Throws a limit of the kernel or else the failure of the first: that is to be cured. */
   async #subscribeToAny(): Promise<void> {
     const { backends, path } = this.#options;
     let first: BackendError | undefined;
@@ -213,9 +213,10 @@ export class BackendConnection {
         return;
       } catch (error) {
         const failure = backendFailure(backend.name, path, error);
+        // The limit is the same for the next one.
+        if (failure.sysctl !== undefined) throw failure;
         first ??= failure;
-        // A limit of the kernel is the same for the next one.
-        if (this.#scope.ended || failure.sysctl !== undefined) break;
+        if (this.#scope.ended) break;
       }
     }
     if (first) throw first;

@@ -27,7 +27,8 @@ export type BackendName = 'auto' | 'fs' | 'parcel' | 'poll';
 /** Options of `ResilientWatcher`; all may be left out, and `undefined` means the default. */
 export interface ResilientWatcherOptions {
   /**
-   * Where hints come from. `auto` (default) takes `fs`, then `parcel`, and polls while neither can be had.
+   * Where hints come from. `auto` (default) takes `fs`, then `parcel`, and polls while neither can be had; for a tree
+   * of more than 4 096 directories, and for any tree where the system is not Linux, `parcel` comes first.
    * An object with the `WatchBackend` interface is used as it is.
    */
   readonly backend?: BackendName | WatchBackend | undefined;

@@ -5,6 +5,7 @@ import { ResilientWatcher, type Change, type ResilientWatcherOptions } from 'res
 import { FakeClock, ScriptedBackend } from 'resilient-watcher/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
+import { nodeFileSystem } from '../../src/ports.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 type Kind = 'scripted' | 'poll' | 'fs' | 'parcel';
@@ -163,6 +164,42 @@ test('a hint that says where makes it look there only, one that does not makes i
   await stage.watcher.idle();
   expect(stage.keys).toEqual(['a', 'b', 'c']);
 });
+
+test('a new directory leads to a look at it alone', async () => {
+  const scanned: string[] = [];
+  const scandir = (path: string) => {
+    scanned.push(path);
+    return nodeFileSystem.sync.scandir(path);
+  };
+  const stage = new Stage('scripted');
+  stage.write('a/b');
+  await stage.watch({ fs: { ...nodeFileSystem, sync: { ...nodeFileSystem.sync, scandir } } });
+  expect(scanned).toContain(join(stage.root, 'a'));
+  scanned.length = 0;
+  stage.write('c/d/e');
+  await stage.shows(['a/b', 'c/d/e'], 'c');
+  expect([...new Set(scanned)].sort()).toEqual([join(stage.root, 'c'), join(stage.root, 'c/d')]);
+});
+
+test.runIf(process.platform === 'linux')(
+  'a tree that outgrows what `fs` does well goes over to `parcel`, and is reported on',
+  async () => {
+    const stage = new Stage('fs');
+    const directories = (from: number, to: number): void => {
+      for (let number = from; number < to; number += 1) mkdirSync(join(stage.root, `d${number}`));
+    };
+    directories(0, 4_000);
+    await stage.watch({ backend: 'auto' });
+    expect(stage.watcher.status().backend).toBe('fs');
+    const restarted = new Promise((resolve) => stage.watcher.once('restart', resolve));
+    directories(4_000, 4_200);
+    await restarted;
+    await stage.watcher.idle();
+    expect(stage.watcher.status()).toMatchObject({ state: 'watching', backend: 'parcel', restarts: 1 });
+    stage.write('d4100/file');
+    await stage.shows(['d4100/file']);
+  },
+);
 
 test('after its backend has died everything is looked at again', async () => {
   const stage = new Stage('scripted');
