@@ -156,6 +156,24 @@ describe('a volume', () => {
     ]);
   });
 
+  test('of many files is looked at in slices, so that the process goes on meanwhile', async () => {
+    const stage = new Stage();
+    const files = Object.fromEntries(Array.from({ length: 2_000 }, (_, number) => [`f${number}`, 'v1']));
+    new KubeletVolume(stage.root).publish(files);
+    await stage.watch(stage.root);
+    let turns = 0;
+    let isLooking = true;
+    const turn = (): void => {
+      turns += 1;
+      if (isLooking) setImmediate(turn);
+    };
+    setImmediate(turn);
+    await stage.watcher.check();
+    isLooking = false;
+    // Reading each takes one call at least, and 500 calls are one slice.
+    expect(turns).toBeGreaterThanOrEqual(4);
+  });
+
   test('over a limit carries digests or identities, and says so once', async () => {
     const stage = new Stage();
     const volume = new KubeletVolume(join(stage.root, 'tls'));
