@@ -5,6 +5,8 @@
  * The second visits what links lead to. It is always done anew, since nothing tells of what happens there, and after
  * the first, so that each directory is visited once, under its own path if it has one in the tree. So links make
  * neither cycles nor doubles, and what comes out does not depend on the order in which things happened.
+ *
+ * A volume in the tree shows its keys: names that begin with two dots are left out of it.
  */
 import type { BigIntStats, Dirent } from 'node:fs';
 
@@ -14,6 +16,7 @@ import type { PathGlobs } from './path-globs.js';
 import { call, type Steps } from './steps.js';
 import { Draft } from './tree-walk/draft.js';
 import { joinParts, PartDraft, type OwnPart, type TreeParts } from './tree-walk/tree-part.js';
+import { DATA_LINK, isUserVisible } from './volume-layout.js';
 
 export type { TreeDirectory, TreeFile, TreePart } from './tree-walk/tree-part.js';
 
@@ -21,7 +24,7 @@ export type { TreeDirectory, TreeFile, TreePart } from './tree-walk/tree-part.js
 export interface TreeWalkOptions {
   /** What they match is left out, and what is below it. */
   readonly ignore: PathGlobs;
-  /** Whether links to directories are followed; links to files always are. */
+  /** Whether links to directories are followed; links to files, and those of a volume, always are. */
   readonly followLinks: boolean;
   /** File systems that may be entered, see `resolveChain`; undefined means all. */
   readonly familiar?: ReadonlyMap<string, unknown> | undefined;
@@ -136,7 +139,7 @@ class Walk {
   *run(keys: readonly string[]): Steps<TreeSighting> {
     try {
       const done = new Set<string>();
-      for (const key of keys) yield* this.#visitNamed(key, done);
+      for (const key of keys) yield* this.#visitNamed(shownPlace(key), done);
       const own = { ...this.#own.part, links: this.#links.map };
       yield* this.#visitLinks(own);
       return this.#result(own);
@@ -184,7 +187,9 @@ class Walk {
       const entries = yield* this.#entriesOf(next, part);
       if (!entries) continue;
       part.directories.set(key, { path, identity, linked: part === this.#linked });
+      const isVolume = entries.some((entry) => entry.name === DATA_LINK && entry.isSymbolicLink());
       for (const entry of entries) {
+        if (isVolume && !isUserVisible(entry.name)) continue;
         const inner = key === '' ? entry.name : `${key}/${entry.name}`;
         if (this.#options.ignore.matches(inner)) continue;
         const place = within(path, entry.name);
@@ -220,9 +225,8 @@ class Walk {
   /** Follows all links, and then those found on the way. */
   *#visitLinks({ links, directories }: OwnPart): Steps<void> {
     const waiting: [key: string, path: string][] = [...links];
-    if (waiting.length > 0 && this.#options.followLinks) {
+    if (waiting.length > 0)
       this.#visited = new Set([...directories.values()].map(({ identity }) => identity));
-    }
     while (waiting.length > 0) {
       // The first to reach a directory has it, so there must be an order.
       waiting.sort(([a], [b]) => (a < b ? -1 : 1));
@@ -234,13 +238,15 @@ class Walk {
 
   *#follow(key: string, path: string): Steps<void> {
     const { followLinks, familiar, skipFiles } = this.#options;
-    const { end, mounts, links } = yield* resolveChain(path, familiar);
+    const { end, mounts, links, hops } = yield* resolveChain(path, familiar);
     if (end.kind === 'unfamiliar') throw new EarlyEnd({ kind: 'unfamiliar', root: this.#root, path });
     if (end.kind !== 'found') return;
     for (const [identity, place] of mounts) this.#enter(identity, place);
     const found = { key, path: end.path, stat: end.stat };
     if (end.stat.isFile() && !skipFiles) this.#addFile(found, links, this.#linked);
-    if (end.stat.isDirectory() && followLinks) yield* this.#list([found], this.#linked);
+    // The links in a volume stand for what it holds.
+    const isKey = hops.get(path)?.startsWith(`${DATA_LINK}/`) === true;
+    if (end.stat.isDirectory() && (followLinks || isKey)) yield* this.#list([found], this.#linked);
   }
 
   #addLink(key: string, path: string, part: PartDraft): void {
@@ -311,6 +317,11 @@ function within(directory: string, name: string): string {
 
 function parentOf(key: string): string {
   return key.slice(0, Math.max(0, key.lastIndexOf('/')));
+}
+
+/** What happens behind names that a volume does not show, shows in the directory they are in. */
+function shownPlace(key: string): string {
+  return key.replace(/(^|\/)\.\..*$/, '');
 }
 
 /** `a/b/c` → `a`, `a/b`, `a/b/c`. */

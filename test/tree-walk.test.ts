@@ -82,6 +82,22 @@ test.each<
     { entries: ['.a', '..b/c'], files: ['..b/c', '.a'], directories: ['', '..b'] },
   ],
   [
+    'the keys of a volume, not what only the volume sees',
+    {
+      entries: [
+        'v/..r/k',
+        'v/..r/d/e',
+        'v/..data -> ..r',
+        'v/k -> ..data/k',
+        'v/d -> ..data/d',
+        'v/..x',
+        'w/..x',
+      ],
+      files: ['v/d/e', 'v/k', 'w/..x'],
+      directories: ['', 'v', 'v/d', 'w'],
+    },
+  ],
+  [
     'a link to a file, not one that leads nowhere or to itself',
     { entries: ['a', 'b -> a', 'c -> missing', 'd -> d'], files: ['a', 'b'], directories: [''] },
   ],
@@ -200,7 +216,7 @@ test('a rewalk that finds nothing new is the earlier walk itself, and looks at n
 
 // ------------------------------------------------------------------------------------------- any script
 
-const NAMES = ['a', 'b', 'c'];
+const NAMES = ['a', 'b', 'c', '..data'];
 const place = fc
   .array(fc.constantFrom(...NAMES), { minLength: 1, maxLength: 3 })
   .map((parts) => parts.join('/'));

@@ -2,7 +2,7 @@ import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:
 import { join } from 'node:path';
 
 import { ResilientWatcher, type Change, type ResilientWatcherOptions } from 'resilient-watcher';
-import { FakeClock, ScriptedBackend } from 'resilient-watcher/testing';
+import { FakeClock, KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
 import { nodeFileSystem } from '../../src/ports.js';
@@ -124,6 +124,19 @@ describe.each<Kind>(['scripted', 'poll', 'fs', 'parcel'])('a tree, with hints fr
     await stage.shows(['c/d/e'], '');
     stage.write('c/d/f');
     await stage.shows(['c/d/e', 'c/d/f'], 'c/d/f');
+  });
+
+  test('a volume in it shows its keys, and a swap changes them', async () => {
+    const stage = new Stage(kind);
+    stage.write('plain');
+    const volume = new KubeletVolume(join(stage.root, 'etc/app'));
+    volume.publish({ key: 'v1', 'conf.d/nested': 'v1', gone: 'v1' });
+    await stage.watch({ content: true });
+    expect(stage.keys).toEqual(['etc/app/conf.d/nested', 'etc/app/gone', 'etc/app/key', 'plain']);
+    volume.publish({ key: 'v2', 'conf.d/nested': 'v2' });
+    await stage.shows(['etc/app/conf.d/nested', 'etc/app/key', 'plain'], 'etc/app/..data');
+    expect(String(stage.watcher.current.files.get('etc/app/conf.d/nested')?.content)).toBe('v2');
+    expect(stage.changes.flatMap(({ added }) => added).filter((key) => key.includes('..'))).toEqual([]);
   });
 
   test('contents come when they are asked for, what is ignored does not, links are followed when asked', async () => {
