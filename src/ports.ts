@@ -109,6 +109,9 @@ export type FileSystem = {
   ) => Promise<ReturnType<FileSystemCalls[K]>>;
 } & { readonly sync?: FileSystemCalls };
 
+/** How many links the kernel follows in one path (`path_resolution(7)`). */
+export const MAX_LINKS = 40;
+
 const syncCalls: FileSystemCalls = {
   lstat: (path) => fs.lstatSync(path, { bigint: true }),
   stat: (path) => fs.statSync(path, { bigint: true }),
