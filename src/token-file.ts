@@ -1,25 +1,9 @@
 import { Backoff } from './backoff.js';
 import { ClosedError, TokenError } from './errors.js';
 import { IsolatedEmitter } from './lifecycle.js';
-import {
-  abortSignal,
-  callback,
-  checkPath,
-  flag,
-  milliseconds,
-  oneOf,
-  port,
-  resolveOptions,
-} from './options.js';
+import { checkPath, fileSystem, flag, milliseconds, oneOf, PORT_OPTIONS, resolveOptions } from './options.js';
 import { heeded } from './outcome.js';
-import {
-  nodeFileSystem,
-  systemClock,
-  systemRandom,
-  type Clock,
-  type FileSystem,
-  type Random,
-} from './ports.js';
+import type { Clock, FileSystem, Random } from './ports.js';
 import { readToken, tokenInFile } from './read-token.js';
 import { TokenWatch, tokenWatcherFactory, type TokenWatcherFactory } from './token-watch.js';
 import { DATE_LEEWAY_MS, type ServiceAccountToken, type TokenFormat } from './token.js';
@@ -86,11 +70,9 @@ const OPTIONS = {
   format: oneOf<TokenFormat>('jwt', ['jwt', 'opaque']),
   maxAgeMs: milliseconds(60_000, { max: 60_000 }),
   persistent: flag(false),
-  signal: abortSignal(),
+  ...PORT_OPTIONS,
   watcherFactory: tokenWatcherFactory,
-  clock: port<Clock>(systemClock, 'now', 'monotonic', 'schedule'),
-  random: callback<Random>(systemRandom),
-  fs: port<FileSystem>(nodeFileSystem, 'open', 'read', 'close'),
+  fs: fileSystem('open', 'read', 'close'),
 };
 
 /**
