@@ -81,7 +81,7 @@ const layers = [
     'config/config-loader/source-problems.ts',
   ],
   ['config/difference.ts', 'config/freeze.ts', 'config/merge.ts', 'config/parser.ts', 'config/put-value.ts'],
-  ['config/watched-target.ts'],
+  ['config/watched-provider.ts'],
   [
     'config/dotenv-parser.ts',
     'config/environment.ts',
