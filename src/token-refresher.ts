@@ -1,6 +1,6 @@
 import { Backoff } from './backoff.js';
 import { ClosedError, TokenError } from './errors.js';
-import { IsolatedEmitter, Scope } from './lifecycle.js';
+import { IsolatedEmitter, Lifecycle } from './lifecycle.js';
 import { Alarm } from './token-refresher/alarm.js';
 import { TokenDelivery, type TokenSink } from './token-refresher/delivery.js';
 import type { TokenLease } from './token-refresher/lease.js';
@@ -44,7 +44,7 @@ const LONGEST_RETRY_AFTER_MS = 5 * 60_000;
  */
 export class TokenRefresher extends IsolatedEmitter<TokenRefresherEvents> {
   readonly #options: ResolvedRefresherOptions;
-  readonly #scope = new Scope();
+  readonly #lifecycle: Lifecycle;
   readonly #retries: Backoff;
   /** For tokens refused as soon as they were made, which asking faster does not help. */
   readonly #refusals: Backoff;
@@ -55,9 +55,6 @@ export class TokenRefresher extends IsolatedEmitter<TokenRefresherEvents> {
   readonly #alarm: Alarm;
   /** Set while attempts fail, to tell of the end of the current token when it comes. */
   readonly #expiry: Alarm;
-  readonly #onAbort = (): void => void this.close();
-  #started: Promise<void> | undefined;
-  #closed: Promise<void> | undefined;
 
   #state: TokenRefresherStatus['state'] = 'idle';
   #lease: TokenLease | undefined;
@@ -95,8 +92,16 @@ export class TokenRefresher extends IsolatedEmitter<TokenRefresherEvents> {
     this.#expiry = new Alarm(clock, false, () => this.#onExpiry());
     this.#deliveries = this.#options.sinks.map((sink) => this.#deliveryTo(sink, backoff()));
     this.#watch = this.#watchOf(backoff());
-    signal?.addEventListener('abort', this.#onAbort, { once: true });
-    if (signal?.aborted) this.#onAbort();
+    this.#lifecycle = new Lifecycle({
+      signal,
+      open: async () => this.#watch?.start(),
+      run: () => {
+        this.#attempt();
+        return this.idle();
+      },
+      end: () => this.#end(),
+      over: () => new ClosedError('The token refresher was closed'),
+    });
   }
 
   /**
@@ -105,9 +110,7 @@ export class TokenRefresher extends IsolatedEmitter<TokenRefresherEvents> {
    * @throws {ClosedError} once closed.
    */
   start(): Promise<void> {
-    if (this.#closed) return heeded(Promise.reject(new ClosedError('The token refresher was closed')));
-    this.#started ??= heeded(this.#begin());
-    return this.#started;
+    return heeded(this.#lifecycle.start());
   }
 
   /**
@@ -116,9 +119,9 @@ export class TokenRefresher extends IsolatedEmitter<TokenRefresherEvents> {
    * @throws {ClosedError} once closed.
    */
   async token(): Promise<ServiceAccountToken> {
-    this.#throwIfClosed();
+    this.#lifecycle.throwIfClosed();
     if (this.#lease && this.#lease.remainingMs() > 0) return this.#lease.token;
-    if (!this.#started)
+    if (this.#lifecycle.state === 'idle')
       throw new TokenError('ERR_TOKEN_UNAVAILABLE', 'There is no token yet: call start() first');
     if (this.#state === 'retrying') throw this.#noToken(this.#record.error);
     // It ended while the machine slept, and nobody has noticed yet.
@@ -160,7 +163,7 @@ export class TokenRefresher extends IsolatedEmitter<TokenRefresherEvents> {
   status(): TokenRefresherStatus {
     const token = this.#lease?.token;
     return {
-      state: this.#state,
+      state: this.#lifecycle.state === 'closed' ? 'closed' : this.#state,
       healthy: this.#record.healthy && !(this.#lease && this.#lease.remainingMs() <= 0),
       issuedAt: token?.issuedAt,
       expiresAt: token?.expiresAt,
@@ -176,36 +179,19 @@ export class TokenRefresher extends IsolatedEmitter<TokenRefresherEvents> {
    * past its rename stays. Never rejects; a second call returns the same promise. Not to be awaited in a sink.
    */
   close(): Promise<void> {
-    this.#closed ??= this.#end();
-    return this.#closed;
+    return this.#lifecycle.close();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
 
-  async #begin(): Promise<void> {
-    this.#throwIfClosed();
-    await this.#watch?.start();
-    this.#throwIfClosed();
-    this.#attempt();
-    await this.idle();
-    this.#throwIfClosed();
-  }
-
   async #end(): Promise<void> {
-    const reason = new ClosedError('The token refresher was closed');
     this.#state = 'closed';
-    this.#options.signal?.removeEventListener('abort', this.#onAbort);
     this.#alarm.clear();
     this.#expiry.clear();
-    this.#takeOutcome()?.reject(reason);
-    const parts = [this.#watch, ...this.#deliveries];
-    await Promise.all([this.#scope.end(reason), ...parts.map((part) => part?.close())]);
-  }
-
-  #throwIfClosed(): void {
-    if (this.#scope.ended || this.#closed) throw new ClosedError('The token refresher was closed');
+    this.#takeOutcome()?.reject(this.#lifecycle.scope.signal.reason as Error);
+    await Promise.all([this.#watch, ...this.#deliveries].map(async (part) => part?.close()));
   }
 
   // ------------------------------------------------------------------------------------------------- hints
@@ -250,16 +236,16 @@ export class TokenRefresher extends IsolatedEmitter<TokenRefresherEvents> {
     this.#state = 'refreshing';
     this.#earliest = clock.monotonic() + minIntervalMs;
     this.#record.attempted(this.#reason, clock.now());
-    const attempt = this.#mint.mint(this.#lease, this.#scope.signal).then(
+    const attempt = this.#mint.mint(this.#lease, this.#lifecycle.scope.signal).then(
       (lease) => this.#succeeded(lease),
       (error: unknown) => this.#failed(error as TokenError),
     );
-    this.#attempting = this.#scope.track(attempt);
+    this.#attempting = this.#lifecycle.scope.track(attempt);
   }
 
   #succeeded(lease: TokenLease): void {
     this.#attempting = undefined;
-    if (this.#scope.ended) return;
+    if (this.#lifecycle.state === 'closed') return;
     const now = this.#options.clock.now();
     const { token } = lease;
     const reason = this.#reason;
@@ -281,7 +267,7 @@ export class TokenRefresher extends IsolatedEmitter<TokenRefresherEvents> {
 
   #failed(error: TokenError): void {
     this.#attempting = undefined;
-    if (this.#scope.ended) return;
+    if (this.#lifecycle.state === 'closed') return;
     const { clock } = this.#options;
     const unhealthy = this.#record.failed(error, clock.now());
     const retryAfterMs = Math.min(error.retryAfterMs ?? 0, LONGEST_RETRY_AFTER_MS);
@@ -336,14 +322,14 @@ export class TokenRefresher extends IsolatedEmitter<TokenRefresherEvents> {
 
   /** Nothing is told after the end, not even by a step that began before it. */
   #tell<T extends keyof TokenRefresherEvents>(event: T, ...args: TokenRefresherEvents[T]): void {
-    if (!this.#closed) this.emit(event, ...(args as never));
+    if (this.#lifecycle.state !== 'closed') this.emit(event, ...(args as never));
   }
 
   /** How the attempt under way ends, or else the next one. May be ignored. */
   #nextOutcome(): Promise<ServiceAccountToken> {
     try {
-      this.#throwIfClosed();
-      if (!this.#started)
+      this.#lifecycle.throwIfClosed();
+      if (this.#lifecycle.state === 'idle')
         throw new TokenError('ERR_TOKEN_UNAVAILABLE', 'There is no token yet: call start() first');
     } catch (error) {
       return heeded(Promise.reject(error as Error));
