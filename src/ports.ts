@@ -237,7 +237,10 @@ export interface WatchBackend {
    * and is reported at once; otherwise it has to settle first. Default false.
    */
   readonly tellsWrites?: boolean;
-  /** `persistent: false` means that watching must not keep the process alive. */
+  /**
+   * `persistent: false` means that watching must not keep the process alive. It must come to an end: `close()` of a
+   * watcher waits for it, to give back what it grants.
+   */
   subscribe(
     sink: HintSink,
     options: { readonly persistent: boolean },

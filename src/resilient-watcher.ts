@@ -341,6 +341,7 @@ export class ResilientWatcher
   async #arm(subscription: WatchSubscription): Promise<void> {
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
       const chain = await this.#observer.resolve();
+      if (this.#scope.ended) return;
       if (chain.end.kind === 'moving') continue;
       const silent = this.#silence(chain);
       if (silent) throw silent;
