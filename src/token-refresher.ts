@@ -5,6 +5,7 @@ import { Alarm } from './token-refresher/alarm.js';
 import { TokenDelivery, type TokenSink } from './token-refresher/delivery.js';
 import type { TokenLease } from './token-refresher/lease.js';
 import { TokenMint } from './token-refresher/mint.js';
+import { NextAttempt } from './token-refresher/next-attempt.js';
 import { heeded, Outcome } from './outcome.js';
 import { RefresherRecord } from './token-refresher/record.js';
 import {
@@ -52,18 +53,14 @@ export class TokenRefresher extends IsolatedEmitter<TokenRefresherEvents> {
   readonly #record: RefresherRecord;
   readonly #deliveries: readonly TokenDelivery[];
   readonly #watch: TokenWatch | undefined;
-  readonly #alarm: Alarm;
+  readonly #next: NextAttempt;
   /** Set while attempts fail, to tell of the end of the current token when it comes. */
   readonly #expiry: Alarm;
 
   #state: TokenRefresherStatus['state'] = 'idle';
   #lease: TokenLease | undefined;
-  /** Why the next attempt is made. */
-  #reason: TokenWakeReason = 'start';
   /** During an attempt, which then may not have known of it. */
   #fileChanged = false;
-  /** The next attempt begins no sooner, monotonic ms. */
-  #earliest = -Infinity;
   /** How the attempt under way, or the next one, ends. */
   #outcome: Outcome<ServiceAccountToken> | undefined;
   #attempting: Promise<void> | undefined;
@@ -83,10 +80,10 @@ export class TokenRefresher extends IsolatedEmitter<TokenRefresherEvents> {
     this.#record = new RefresherRecord(this.#options.unhealthyAfter);
     this.#retries = backoff();
     this.#refusals = backoff();
-    this.#alarm = new Alarm(
+    this.#next = new NextAttempt(
       clock,
       persistent,
-      () => this.#onDue(),
+      () => this.#attempt(),
       () => this.#onJump(),
     );
     this.#expiry = new Alarm(clock, false, () => this.#onExpiry());
@@ -167,7 +164,7 @@ export class TokenRefresher extends IsolatedEmitter<TokenRefresherEvents> {
       healthy: this.#record.healthy && !(this.#lease && this.#lease.remainingMs() <= 0),
       issuedAt: token?.issuedAt,
       expiresAt: token?.expiresAt,
-      nextRefreshAt: this.#alarm.at,
+      nextRefreshAt: this.#next.at,
       ...this.#record.told(),
       watching: this.#watch?.watching ?? false,
       sinks: this.#deliveries.map((delivery) => delivery.status()),
@@ -188,7 +185,7 @@ export class TokenRefresher extends IsolatedEmitter<TokenRefresherEvents> {
 
   async #end(): Promise<void> {
     this.#state = 'closed';
-    this.#alarm.clear();
+    this.#next.clear();
     this.#expiry.clear();
     this.#takeOutcome()?.reject(this.#lifecycle.scope.signal.reason as Error);
     await Promise.all([this.#watch, ...this.#deliveries].map(async (part) => part?.close()));
@@ -199,27 +196,18 @@ export class TokenRefresher extends IsolatedEmitter<TokenRefresherEvents> {
   /** Brings the next attempt forward to `delayMs` from now, if it is not to come sooner. */
   #wake(reason: TokenWakeReason, delayMs = 0): void {
     if (this.#state === 'refreshing' && reason === 'file') this.#fileChanged = true;
-    if (this.#state !== 'waiting' && this.#state !== 'retrying') return;
-    const soonestMs = Math.max(delayMs, this.#earliest - this.#options.clock.monotonic());
-    if (this.#alarm.hasten(soonestMs)) this.#reason = reason;
+    if (this.#state === 'waiting' || this.#state === 'retrying') this.#next.hasten(reason, delayMs);
   }
 
   #wakeForFile(): void {
     this.#wake('file', this.#options.random() * this.#options.wakeJitterMs);
   }
 
-  #onDue(): void {
-    // The wall clock may have jumped to the plan; the bounds are kept in time that passed.
-    const earlyMs = this.#earliest - this.#options.clock.monotonic();
-    if (earlyMs > 0) this.#alarm.set(earlyMs);
-    else this.#attempt();
-  }
-
   #onJump(): void {
     // By the new time the token is not valid yet: it was dated by a clock that was wrong, ours or the server's.
     const ahead = (this.#lease?.token.aheadMs(this.#options.clock.now()) ?? 0) > DATE_LEEWAY_MS;
     if (ahead) this.#wake('clock');
-    else if (this.#alarm.remainingMs === 0) this.#reason = 'clock';
+    else this.#next.jumped();
   }
 
   #delayAfterRefusal(): number {
@@ -234,8 +222,8 @@ export class TokenRefresher extends IsolatedEmitter<TokenRefresherEvents> {
   #attempt(): void {
     const { clock, minIntervalMs } = this.#options;
     this.#state = 'refreshing';
-    this.#earliest = clock.monotonic() + minIntervalMs;
-    this.#record.attempted(this.#reason, clock.now());
+    this.#next.notBefore(minIntervalMs);
+    this.#record.attempted(this.#next.reason, clock.now());
     const attempt = this.#mint.mint(this.#lease, this.#lifecycle.scope.signal).then(
       (lease) => this.#succeeded(lease),
       (error: unknown) => this.#failed(error as TokenError),
@@ -248,7 +236,7 @@ export class TokenRefresher extends IsolatedEmitter<TokenRefresherEvents> {
     if (this.#lifecycle.state === 'closed') return;
     const now = this.#options.clock.now();
     const { token } = lease;
-    const reason = this.#reason;
+    const { reason } = this.#next;
     const aheadMs = token.aheadMs(now);
     const isNew = lease !== this.#lease;
 
@@ -270,21 +258,19 @@ export class TokenRefresher extends IsolatedEmitter<TokenRefresherEvents> {
     if (this.#lifecycle.state === 'closed') return;
     const { clock } = this.#options;
     const unhealthy = this.#record.failed(error, clock.now());
-    const retryAfterMs = Math.min(error.retryAfterMs ?? 0, LONGEST_RETRY_AFTER_MS);
-    this.#earliest = Math.max(this.#earliest, clock.monotonic() + retryAfterMs);
+    this.#next.notBefore(Math.min(error.retryAfterMs ?? 0, LONGEST_RETRY_AFTER_MS));
     this.#plan('retrying', 'retry', this.#retries.next());
     if (this.#lease) this.#expiry.set(Math.max(0, this.#lease.remainingMs()));
 
     this.#takeOutcome()?.reject(error);
     const { consecutiveFailures } = this.#record.told();
-    this.#tell('retry', { error, consecutiveFailures, delayMs: this.#alarm.remainingMs });
+    this.#tell('retry', { error, consecutiveFailures, delayMs: this.#next.remainingMs });
     if (unhealthy) this.#tell('unhealthy', { error, consecutiveFailures });
   }
 
   #plan(state: 'waiting' | 'retrying', reason: TokenWakeReason, delayMs: number): void {
     this.#state = state;
-    this.#reason = reason;
-    this.#alarm.set(Math.max(delayMs, this.#earliest - this.#options.clock.monotonic()));
+    this.#next.plan(reason, delayMs);
     if (this.#fileChanged) this.#wakeForFile();
     this.#fileChanged = false;
   }

@@ -46,7 +46,7 @@ const layers = [
     'token-refresher/schedule.ts',
   ],
   ['token-refresher/mint.ts', 'token-refresher/refresher-status.ts'],
-  ['token-refresher/record.ts'],
+  ['token-refresher/next-attempt.ts', 'token-refresher/record.ts'],
   ['tree-walk/tree-part.ts', 'link-chain.ts', 'mount-table.ts', 'backends/inotify-probe.ts'],
   ['backends/parcel-watch.ts'],
   ['backends/'],
