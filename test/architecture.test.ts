@@ -105,6 +105,7 @@ const layers = [
   ],
   [
     'testing/mint-test-token.ts',
+    'testing/kubelet-volume/volume-file.ts',
     'testing/local-api-server/api-answer.ts',
     'testing/local-api-server/request-body.ts',
   ],
