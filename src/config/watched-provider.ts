@@ -1,15 +1,19 @@
 import { absolutePath } from '../absolute-path.js';
 import { ClosedError, ConfigError, ResilientError } from '../errors.js';
-import { checkPath, describe, flag, number, resolveOptions } from '../options.js';
-import { nodeFileSystem, systemClock, systemRandom } from '../ports.js';
+import { checkPath, describe, flag, resolveOptions } from '../options.js';
 import { readTarget } from '../read-target.js';
 import { ResilientWatcher } from '../resilient-watcher.js';
 import type { Change } from '../resilient-watcher/change.js';
-import { resolveWatcherOptions, type ResilientWatcherOptions } from '../resilient-watcher/watcher-options.js';
+import {
+  resolveWatcherOptions,
+  type ResilientWatcherOptions,
+  type ResolvedWatcherOptions,
+} from '../resilient-watcher/watcher-options.js';
 import type { WatcherStatus } from '../resilient-watcher/watcher-status.js';
 import { MissingSnapshot, type Snapshot } from '../snapshot.js';
 import { runAsync } from '../steps.js';
 import { PathTarget } from '../targets/path-target.js';
+import { READ_LIMITS } from '../targets/read-limits.js';
 import type { ConfigProvider, ProviderCallback } from './config-provider.js';
 import { configError } from './parser.js';
 
@@ -26,7 +30,7 @@ export interface WatchedProviderOptions extends Omit<ResilientWatcherOptions, 'm
 
 const OWN_OPTIONS = {
   optional: flag(false),
-  maxBytes: number(1_048_576, { max: 2 ** 31 - 1, unit: 'bytes' }),
+  maxBytes: READ_LIMITS.maxContentBytes,
 };
 
 /**
@@ -46,7 +50,7 @@ export abstract class WatchedProvider implements ConfigProvider {
   protected readonly maxBytes: number;
   readonly #optional: boolean;
   readonly #target: PathTarget;
-  readonly #options: ResilientWatcherOptions;
+  readonly #options: ResolvedWatcherOptions;
   #watcher: ResilientWatcher | undefined;
   #digest: string | undefined;
 
@@ -63,8 +67,8 @@ export abstract class WatchedProvider implements ConfigProvider {
     this.#optional = own.optional;
     this.maxBytes = own.maxBytes;
     this.name = absolutePath(checkPath(owner.name, owner.argument, path));
-    this.#options = { ...watcherOptions, maxContentBytes: this.maxBytes };
-    this.#target = new PathTarget(this.name, resolveWatcherOptions(this.#options));
+    this.#options = resolveWatcherOptions({ ...watcherOptions, maxContentBytes: this.maxBytes });
+    this.#target = new PathTarget(this.name, this.#options);
   }
 
   /** Of what was last read or told: `sha256:…` of a file, `set:…` of a volume, `missing`; undefined before. */
@@ -167,15 +171,13 @@ export abstract class WatchedProvider implements ConfigProvider {
   }
 
   #onDisk(): Promise<Snapshot> {
-    const { fs = nodeFileSystem, clock = systemClock, random = systemRandom } = this.#options;
-    return readTarget(this.#target, { fs, clock, random });
+    return readTarget(this.#target, this.#options);
   }
 
   /** Without the patience of `#onDisk()`: what comes later the watcher reports. */
   async #lookOnce(): Promise<Snapshot> {
-    const { fs = nodeFileSystem } = this.#options;
     for (let look = 0; look < MAX_LOOKS; look += 1) {
-      const seen = await runAsync(this.#target.look(), fs);
+      const seen = await runAsync(this.#target.look(), this.#options.fs);
       if (seen.kind === 'found') return seen.snapshot;
       if (seen.kind === 'trouble') throw seen.error;
       if (seen.kind === 'missing') break;
