@@ -12,12 +12,10 @@
  * Running shows as `watching`, `recovering` or `degraded`, which says where hints come from (connection.ts).
  * What a look leads to is the table of reporter.ts, how looks follow each other that of look-loop.ts.
  */
-import { absolutePath } from './absolute-path.js';
 import { BackendError, ClosedError, hasMoved } from './errors.js';
 import { IsolatedEmitter, Lifecycle, type Scope } from './lifecycle.js';
 import type { LinkChain } from './link-chain.js';
 import { frozenBy } from './mount-table.js';
-import { checkPath } from './options.js';
 import type { Scheduled, WatchSubscription } from './ports.js';
 import { readTarget } from './read-target.js';
 import { backendsFor } from './resilient-watcher/backend-choice.js';
@@ -41,8 +39,7 @@ import { Tally, type WatcherStatus, type WatcherWarning } from './resilient-watc
 import type { Found, Target } from './sighting.js';
 import type { Snapshot } from './snapshot.js';
 import { runAsync } from './steps.js';
-import { GroupTarget } from './targets/group-target.js';
-import { PathTarget } from './targets/path-target.js';
+import { targetAt } from './targets/target.js';
 import { TreeTarget } from './targets/tree-target.js';
 
 /** The events of a `ResilientWatcher`. */
@@ -405,19 +402,4 @@ export async function watch(
   const watcher = new ResilientWatcher(path, options);
   await watcher.start();
   return watcher;
-}
-
-function targetAt(path: string | readonly string[], options: ResolvedWatcherOptions): Target {
-  const check = (name: string, value: unknown): string =>
-    absolutePath(checkPath('ResilientWatcher', name, value));
-  if (options.recursive) return new TreeTarget(check('path', path), options);
-  if (!Array.isArray(path)) return new PathTarget(check('path', path), options);
-  if (path.length === 0) throw new TypeError('ResilientWatcher: path must name at least one file, got []');
-  const paths = new Map(
-    path.map((member: unknown, index) => [member as string, check(`path[${index}]`, member)]),
-  );
-  if (new Set(paths.values()).size < path.length) {
-    throw new TypeError('ResilientWatcher: path must not name a file twice');
-  }
-  return new GroupTarget(paths, options);
 }

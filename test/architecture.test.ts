@@ -57,6 +57,7 @@ const layers = [
   ['targets/directory-look.ts'],
   ['targets/path-target.ts'],
   ['targets/group-target.ts', 'targets/tree-target.ts', 'read-volume.ts'],
+  ['targets/target.ts'],
   [
     'resilient-watcher/watcher-options.ts',
     'resilient-watcher/watcher-status.ts',
