@@ -5,8 +5,16 @@ import { readFiles, type RevisionFile, type RevisionFiles } from './atomic-volum
 import { VolumeWriter, type VolumeWriteResult } from './atomic-volume/volume-writer.js';
 import { Backoff } from './backoff.js';
 import { TargetError, errnoOf } from './errors.js';
-import { checkPath, flag, matching, milliseconds, oneOf, port, resolveOptions } from './options.js';
-import { nodeFileSystem, systemClock, systemRandom } from './ports.js';
+import {
+  checkPath,
+  fileSystem,
+  flag,
+  matching,
+  milliseconds,
+  oneOf,
+  PORT_OPTIONS,
+  resolveOptions,
+} from './options.js';
 import type { Clock, FileSystem, Random, Scheduled } from './ports.js';
 import { sleep } from './sleep.js';
 import { call, runAsync, wait, type Steps } from './steps.js';
@@ -254,8 +262,8 @@ function resolveVolumeOptions(options: unknown) {
     durability: oneOf<Durability>('full', ['full', 'file', 'none']),
     graceMs: milliseconds(0),
     createDirectory: flag(false),
-    fs: port<FileSystem>(nodeFileSystem, 'open', 'readlink', 'symlink', 'rename'),
-    clock: port<Clock>(systemClock, 'now', 'monotonic', 'schedule'),
-    random: matching<Random>(systemRandom, 'a function', (value) => typeof value === 'function'),
+    fs: fileSystem('open', 'readlink', 'symlink', 'rename'),
+    clock: PORT_OPTIONS.clock,
+    random: PORT_OPTIONS.random,
   });
 }

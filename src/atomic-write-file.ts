@@ -2,10 +2,9 @@
 import { resolve } from 'node:path';
 
 import { absolutePath } from './absolute-path.js';
-import { abortSignal, checkPath, flag, matching, oneOf, port, resolveOptions } from './options.js';
+import { checkPath, fileSystem, flag, matching, oneOf, PORT_OPTIONS, resolveOptions } from './options.js';
 import { Pace } from './writing/pace.js';
 import { isMode, isOwner, type Durability, type Owner } from './writing/pending-file.js';
-import { nodeFileSystem, systemClock, systemRandom } from './ports.js';
 import type { Clock, FileSystem, Random } from './ports.js';
 import { replaceFile, type AtomicWriteResult } from './atomic-write-file/replace-file.js';
 import { runAsync, runSync } from './steps.js';
@@ -120,13 +119,11 @@ const SYNC_OPTIONS = {
   ifChanged: flag(false),
   createDirectory: flag(false),
   sweep: flag(true),
-  fs: port<FileSystem>(nodeFileSystem, 'open', 'write', 'rename'),
+  fs: fileSystem('open', 'write', 'rename'),
 };
 
 const OPTIONS = {
   ...SYNC_OPTIONS,
   coalesce: flag(false),
-  signal: abortSignal(),
-  clock: port<Clock>(systemClock, 'schedule'),
-  random: matching<Random>(systemRandom, 'a function', (value) => typeof value === 'function'),
+  ...PORT_OPTIONS,
 };

@@ -1,4 +1,15 @@
-/** What every machine of the library has in common: events that cannot hurt it, and an orderly end. */
+/**
+ * What every machine of the library has in common: events that cannot hurt it, and an orderly start and end.
+ *
+ * The life of a machine:
+ *
+ * | state      | `start()`            | `open()` succeeds     | fails                | `close()`, the signal aborts |
+ * |------------|----------------------|-----------------------|----------------------|------------------------------|
+ * | `idle`     | → `starting`, opens  | –                     | –                    | → `closed`                   |
+ * | `starting` | same promise         | → `running`, runs     | → `idle`, rejects    | → `closed`, ends             |
+ * | `running`  | same promise         | –                     | the same, of `run()` | → `closed`, ends             |
+ * | `closed`   | rejects              | `start()` rejects     | the same             | same promise                 |
+ */
 import { EventEmitter } from 'eventemitter3';
 
 import { ListenerError } from './errors.js';
@@ -59,9 +70,96 @@ export class Scope {
     return work;
   }
 
-  /** Ends the scope and resolves when no tracked work is left. Never rejects. */
+  /**
+   * Ends the scope and resolves when no tracked work is left, that which the end itself makes included. Never
+   * rejects.
+   */
   async end(reason: unknown): Promise<void> {
     this.#controller.abort(reason);
-    while (this.#work.size > 0) await Promise.allSettled(this.#work);
+    do await Promise.allSettled(this.#work);
+    while (this.#work.size > 0);
+  }
+}
+
+/** What a machine does at the turns of its life. */
+export interface LifecycleOptions<T> {
+  /** Closes the machine when it aborts; listened to only between start and end. */
+  readonly signal: AbortSignal | undefined;
+  /** Gets what it needs. When this rejects nothing is to be left of it. */
+  readonly open: () => Promise<unknown>;
+  /** Begins its work, now that it is running; what `start()` resolves to. */
+  readonly run: () => T | Promise<T>;
+  /** Gives back everything. Called once, at once, when the scope has just ended; must not reject. */
+  readonly end: () => unknown;
+  /** What is thrown at whoever comes after the end. */
+  readonly over: () => Error;
+}
+
+/** The start and the end of a machine: the table at the head of this file. */
+export class Lifecycle<T = void> {
+  /** Ends when the machine is closed, before `end()`. */
+  readonly scope = new Scope();
+  readonly #options: LifecycleOptions<T>;
+  readonly #onAbort = (): void => void this.close();
+  #state: 'idle' | 'starting' | 'running' | 'closed' = 'idle';
+  #started: Promise<T> | undefined;
+  #closed: Promise<void> | undefined;
+
+  constructor(options: LifecycleOptions<T>) {
+    this.#options = options;
+  }
+
+  get state(): 'idle' | 'starting' | 'running' | 'closed' {
+    return this.#options.signal?.aborted ? 'closed' : this.#state;
+  }
+
+  /** Resolves when the machine runs; the same promise for all who ask, until that fails. */
+  start(): Promise<T> {
+    if (this.#options.signal?.aborted) void this.close();
+    if (this.state === 'closed') return Promise.reject(this.#options.over());
+    this.#started ??= this.#start();
+    return this.#started;
+  }
+
+  /** Ends it. Resolves when nothing is left, and never rejects; the same promise for all who ask. */
+  close(): Promise<void> {
+    if (!this.#closed) {
+      let follow!: (end: Promise<void>) => void;
+      // Set before anybody hears of the end: they may call close(), too.
+      this.#closed = new Promise((resolve) => (follow = resolve));
+      follow(this.#end());
+    }
+    return this.#closed;
+  }
+
+  throwIfClosed(): void {
+    if (this.state === 'closed') throw this.#options.over();
+  }
+
+  async #start(): Promise<T> {
+    const { signal, open, run } = this.#options;
+    this.#state = 'starting';
+    signal?.addEventListener('abort', this.#onAbort, { once: true });
+    try {
+      await open();
+      this.throwIfClosed();
+      this.#state = 'running';
+      const result = await run();
+      this.throwIfClosed();
+      return result;
+    } catch (error) {
+      this.throwIfClosed();
+      this.#state = 'idle';
+      this.#started = undefined;
+      signal?.removeEventListener('abort', this.#onAbort);
+      throw error;
+    }
+  }
+
+  async #end(): Promise<void> {
+    const { signal, end, over } = this.#options;
+    this.#state = 'closed';
+    signal?.removeEventListener('abort', this.#onAbort);
+    await Promise.all([this.scope.end(over()), end()]);
   }
 }

@@ -3,12 +3,9 @@ import { dirname } from 'node:path';
 import type { BigIntStats } from 'node:fs';
 
 import { TargetError, errnoOf } from './errors.js';
-import type { WatchedDirectory } from './ports.js';
+import { MAX_LINKS, type WatchedDirectory } from './ports.js';
 import { call, type Steps } from './steps.js';
 import { DATA_LINK, isRevisionName } from './volume-layout.js';
-
-/** The kernel's own limit of links in one path (`path_resolution(7)`). */
-const MAX_LINKS = 40;
 
 /**
  * How often a path that moves while it is walked is walked again. A swap takes microseconds, so even thousands

@@ -2,6 +2,14 @@
  * How options are read: `undefined` means the default, everything is checked once, and a wrong option is named
  * together with its value and what is wanted. The caller's object is never changed.
  */
+import {
+  nodeFileSystem,
+  systemClock,
+  systemRandom,
+  type Clock,
+  type FileSystem,
+  type Random,
+} from './ports.js';
 
 /** One option: its default, and what is wanted when a value is not acceptable. */
 export interface Option<T> {
@@ -100,13 +108,25 @@ export function callback<T extends (...args: never[]) => unknown>(fallback: T): 
 }
 
 /** An AbortSignal, or none. */
-export function abortSignal(): Option<AbortSignal | undefined> {
+function abortSignal(): Option<AbortSignal | undefined> {
   return matching<AbortSignal | undefined>(
     undefined,
     'an AbortSignal',
     (value) => value instanceof AbortSignal,
   );
 }
+
+/** A file system of which these calls are used. Default: the machine's own. */
+export function fileSystem(...calls: readonly (keyof FileSystem)[]): Option<FileSystem> {
+  return port(nodeFileSystem, ...calls);
+}
+
+/** What a feature that takes time takes from outside. By default the machine's own, and no signal. */
+export const PORT_OPTIONS = {
+  signal: abortSignal(),
+  clock: port<Clock>(systemClock, 'now', 'monotonic', 'schedule'),
+  random: callback<Random>(systemRandom),
+};
 
 /** Whether a value is an object that has all of these methods. */
 export function hasMethods(value: unknown, methods: readonly string[]): boolean {

@@ -109,6 +109,9 @@ export type FileSystem = {
   ) => Promise<ReturnType<FileSystemCalls[K]>>;
 } & { readonly sync?: FileSystemCalls };
 
+/** How many links the kernel follows in one path (`path_resolution(7)`). */
+export const MAX_LINKS = 40;
+
 const syncCalls: FileSystemCalls = {
   lstat: (path) => fs.lstatSync(path, { bigint: true }),
   stat: (path) => fs.statSync(path, { bigint: true }),
@@ -235,7 +238,10 @@ export interface WatchBackend {
    * and is reported at once; otherwise it has to settle first. Default false.
    */
   readonly tellsWrites?: boolean;
-  /** `persistent: false` means that watching must not keep the process alive. */
+  /**
+   * `persistent: false` means that watching must not keep the process alive. It must come to an end: `close()` of a
+   * watcher waits for it, to give back what it grants.
+   */
   subscribe(
     sink: HintSink,
     options: { readonly persistent: boolean },

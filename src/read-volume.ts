@@ -1,11 +1,11 @@
 import { absolutePath } from './absolute-path.js';
 import { TargetError } from './errors.js';
-import { checkPath, port, resolveOptions } from './options.js';
-import { nodeFileSystem, systemClock, systemRandom, type Clock, type FileSystem } from './ports.js';
+import { checkPath, fileSystem, PORT_OPTIONS, resolveOptions } from './options.js';
+import { systemRandom, type Clock, type FileSystem } from './ports.js';
 import { readTarget } from './read-target.js';
 import type { SetSnapshot } from './snapshot.js';
 import { PathTarget } from './targets/path-target.js';
-import { READ_LIMITS } from './targets/read-limits.js';
+import { READ_CALLS, READ_LIMITS } from './targets/read-limits.js';
 
 /** Options of {@link readVolume}. */
 export interface ReadVolumeOptions {
@@ -37,18 +37,8 @@ export async function readVolume(directory: string, options?: ReadVolumeOptions)
   const path = absolutePath(checkPath('readVolume', 'directory', directory));
   const { fs, clock, ...limits } = resolveOptions('readVolume', options, {
     ...READ_LIMITS,
-    fs: port<FileSystem>(
-      nodeFileSystem,
-      'lstat',
-      'readlink',
-      'readdir',
-      'scandir',
-      'open',
-      'fstat',
-      'read',
-      'close',
-    ),
-    clock: port<Clock>(systemClock, 'now', 'monotonic', 'schedule'),
+    fs: fileSystem(...READ_CALLS),
+    clock: PORT_OPTIONS.clock,
   });
   const snapshot = await readTarget(new PathTarget(path, limits), { fs, clock, random: systemRandom });
   if (snapshot.kind === 'missing') {

@@ -12,12 +12,10 @@
  * Running shows as `watching`, `recovering` or `degraded`, which says where hints come from (connection.ts).
  * What a look leads to is the table of reporter.ts, how looks follow each other that of look-loop.ts.
  */
-import { absolutePath } from './absolute-path.js';
 import { BackendError, ClosedError, hasMoved } from './errors.js';
-import { IsolatedEmitter, Scope } from './lifecycle.js';
+import { IsolatedEmitter, Lifecycle, type Scope } from './lifecycle.js';
 import type { LinkChain } from './link-chain.js';
 import { frozenBy } from './mount-table.js';
-import { checkPath } from './options.js';
 import type { Scheduled, WatchSubscription } from './ports.js';
 import { readTarget } from './read-target.js';
 import { backendsFor } from './resilient-watcher/backend-choice.js';
@@ -41,8 +39,7 @@ import { Tally, type WatcherStatus, type WatcherWarning } from './resilient-watc
 import type { Found, Target } from './sighting.js';
 import type { Snapshot } from './snapshot.js';
 import { runAsync } from './steps.js';
-import { GroupTarget } from './targets/group-target.js';
-import { PathTarget } from './targets/path-target.js';
+import { targetAt } from './targets/target.js';
 import { TreeTarget } from './targets/tree-target.js';
 
 /** The events of a `ResilientWatcher`. */
@@ -90,16 +87,14 @@ export class ResilientWatcher
 {
   readonly #target: Target;
   readonly #options: ResolvedWatcherOptions;
-  readonly #scope = new Scope();
+  readonly #lifecycle: Lifecycle;
+  readonly #scope: Scope;
   readonly #connection: BackendConnection;
   readonly #loop: LookLoop;
   readonly #observer: Observer;
   readonly #reporter: Reporter;
   readonly #tally = new Tally();
   readonly #streams = new Set<Latest<Change>>();
-  #phase: 'idle' | 'starting' | 'running' | 'closed' = 'idle';
-  #starting: Promise<void> | undefined;
-  #closing: Promise<void> | undefined;
   #resync: Scheduled | undefined;
   #resyncAt = 0;
   #lastChange: Change | undefined;
@@ -116,6 +111,8 @@ export class ResilientWatcher
     this.#options = resolveWatcherOptions(options);
     this.#target = targetAt(path, this.#options);
     const settings = { ...this.#options, path: this.#target.path };
+    this.#lifecycle = this.#newLifecycle();
+    this.#scope = this.#lifecycle.scope;
     this.#observer = new Observer(this.#target, settings.fs);
     this.#loop = new LookLoop((cause) => this.#lookSafely(cause), this.#scope);
     this.#reporter = new Reporter(settings, {
@@ -156,7 +153,7 @@ export class ResilientWatcher
 
   /** See `WatcherStatus.state`. */
   get state(): WatcherStatus['state'] {
-    if (this.#phase !== 'running') return this.#phase;
+    if (this.#lifecycle.state !== 'running') return this.#lifecycle.state;
     const { state } = this.#connection;
     return state === 'recovering' || state === 'degraded' ? state : 'watching';
   }
@@ -164,7 +161,7 @@ export class ResilientWatcher
   /** How it is: plain data, fit for a health endpoint. Holds no content. */
   status(): WatcherStatus {
     const { cause, backend, restarts } = this.#connection;
-    const running = this.#phase === 'running';
+    const running = this.#lifecycle.state === 'running';
     return {
       path: this.#target.path,
       state: this.state,
@@ -185,8 +182,7 @@ export class ResilientWatcher
    * @throws {ClosedError} (rejects) after or during `close()`; the signal's reason when that has aborted.
    */
   start(): Promise<void> {
-    this.#starting ??= this.#begin();
-    return this.#starting;
+    return this.#lifecycle.start();
   }
 
   /**
@@ -194,8 +190,9 @@ export class ResilientWatcher
    * @throws {ClosedError} (rejects) when the watcher is not running.
    */
   async check(): Promise<void> {
-    if (this.#phase !== 'running')
-      throw new ClosedError(`Cannot look at "${this.#target.path}": the watcher is ${this.#phase}`);
+    const { state } = this.#lifecycle;
+    if (state !== 'running')
+      throw new ClosedError(`Cannot look at "${this.#target.path}": the watcher is ${state}`);
     this.#target.touch?.();
     await this.#loop.lookNow('check');
   }
@@ -224,8 +221,7 @@ export class ResilientWatcher
    * twice, before `start()`, and within a listener. Never rejects.
    */
   close(): Promise<void> {
-    this.#closing ??= this.#end();
-    return this.#closing;
+    return this.#lifecycle.close();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -236,45 +232,32 @@ export class ResilientWatcher
   [Symbol.asyncIterator](): AsyncIterableIterator<Change, undefined> {
     const stream = new Latest<Change>(mergeChanges, () => void this.#streams.delete(stream));
     if (this.#lastChange) stream.push(this.#lastChange);
-    if (this.#phase === 'closed') stream.end();
+    if (this.#lifecycle.state === 'closed') stream.end();
     else this.#streams.add(stream);
     return stream;
   }
 
-  async #begin(): Promise<void> {
+  #newLifecycle(): Lifecycle {
     const { signal } = this.#options;
-    signal?.throwIfAborted();
-    this.#throwIfClosed();
-    this.#phase = 'starting';
-    signal?.addEventListener('abort', this.#onAbort);
-    await this.#connection.open();
-    this.#throwIfClosed();
-    this.#phase = 'running';
-    await this.#loop.lookNow('start');
-    this.#throwIfClosed();
-    this.#scheduleResync();
+    const closed = `Cannot start watching "${this.#target.path}": the watcher was closed; make a new one`;
+    return new Lifecycle({
+      signal,
+      open: () => this.#connection.open(),
+      run: async () => {
+        await this.#loop.lookNow('start');
+        if (!this.#scope.ended) this.#scheduleResync();
+      },
+      end: () => this.#end(),
+      over: () => (signal?.aborted ? (signal.reason as Error) : new ClosedError(closed)),
+    });
   }
 
-  async #end(): Promise<void> {
-    this.#phase = 'closed';
-    this.#options.signal?.removeEventListener('abort', this.#onAbort);
+  #end(): void {
     this.#resync?.cancel();
     this.#reporter.close();
     this.#connection.close();
-    const ended = this.#scope.end(new ClosedError(`The watcher of "${this.#target.path}" was closed`));
     this.#loop.close();
     for (const stream of [...this.#streams]) stream.end();
-    await ended;
-  }
-
-  readonly #onAbort = (): void => void this.close();
-
-  #throwIfClosed(): void {
-    if (this.#phase !== 'closed') return;
-    this.#options.signal?.throwIfAborted();
-    throw new ClosedError(
-      `Cannot start watching "${this.#target.path}": the watcher was closed; make a new one`,
-    );
   }
 
   /** @param path where, if that is known. */
@@ -284,7 +267,7 @@ export class ResilientWatcher
   }
 
   #request(cause: ChangeCause): void {
-    if (this.#phase === 'running') this.#loop.request(cause);
+    if (this.#lifecycle.state === 'running') this.#loop.request(cause);
   }
 
   /** At multiples of the interval, so that a thousand watchers look together and share what they ask. */
@@ -342,6 +325,7 @@ export class ResilientWatcher
   async #arm(subscription: WatchSubscription): Promise<void> {
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
       const chain = await this.#observer.resolve();
+      if (this.#scope.ended) return;
       if (chain.end.kind === 'moving') continue;
       const silent = this.#silence(chain);
       if (silent) throw silent;
@@ -398,7 +382,7 @@ export class ResilientWatcher
   }
 
   #tell<E extends keyof ResilientWatcherEvents>(event: E, ...args: ResilientWatcherEvents[E]): void {
-    if (this.#phase === 'closed') return;
+    if (this.#lifecycle.state === 'closed') return;
     (this.emit as (event: E, ...args: ResilientWatcherEvents[E]) => boolean).call(this, event, ...args);
   }
 }
@@ -419,19 +403,4 @@ export async function watch(
   const watcher = new ResilientWatcher(path, options);
   await watcher.start();
   return watcher;
-}
-
-function targetAt(path: string | readonly string[], options: ResolvedWatcherOptions): Target {
-  const check = (name: string, value: unknown): string =>
-    absolutePath(checkPath('ResilientWatcher', name, value));
-  if (options.recursive) return new TreeTarget(check('path', path), options);
-  if (!Array.isArray(path)) return new PathTarget(check('path', path), options);
-  if (path.length === 0) throw new TypeError('ResilientWatcher: path must name at least one file, got []');
-  const paths = new Map(
-    path.map((member: unknown, index) => [member as string, check(`path[${index}]`, member)]),
-  );
-  if (new Set(paths.values()).size < path.length) {
-    throw new TypeError('ResilientWatcher: path must not name a file twice');
-  }
-  return new GroupTarget(paths, options);
 }

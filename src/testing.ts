@@ -5,10 +5,9 @@ export {
   KubeletVolume,
   type KubeletVolumeOptions,
   type PublishResult,
-  type VolumeFile,
-  type VolumeFiles,
   type VolumeStep,
 } from './testing/kubelet-volume.js';
+export type { VolumeFile, VolumeFiles } from './testing/kubelet-volume/volume-file.js';
 export {
   LocalApiServer,
   type ApiTrouble,

@@ -1,25 +1,9 @@
 import { Backoff } from './backoff.js';
 import { ClosedError, TokenError } from './errors.js';
-import { IsolatedEmitter } from './lifecycle.js';
-import {
-  abortSignal,
-  callback,
-  checkPath,
-  flag,
-  milliseconds,
-  oneOf,
-  port,
-  resolveOptions,
-} from './options.js';
+import { IsolatedEmitter, Lifecycle } from './lifecycle.js';
+import { checkPath, fileSystem, flag, milliseconds, oneOf, PORT_OPTIONS, resolveOptions } from './options.js';
 import { heeded } from './outcome.js';
-import {
-  nodeFileSystem,
-  systemClock,
-  systemRandom,
-  type Clock,
-  type FileSystem,
-  type Random,
-} from './ports.js';
+import type { Clock, FileSystem, Random } from './ports.js';
 import { readToken, tokenInFile } from './read-token.js';
 import { TokenWatch, tokenWatcherFactory, type TokenWatcherFactory } from './token-watch.js';
 import { DATE_LEEWAY_MS, type ServiceAccountToken, type TokenFormat } from './token.js';
@@ -86,11 +70,9 @@ const OPTIONS = {
   format: oneOf<TokenFormat>('jwt', ['jwt', 'opaque']),
   maxAgeMs: milliseconds(60_000, { max: 60_000 }),
   persistent: flag(false),
-  signal: abortSignal(),
+  ...PORT_OPTIONS,
   watcherFactory: tokenWatcherFactory,
-  clock: port<Clock>(systemClock, 'now', 'monotonic', 'schedule'),
-  random: callback<Random>(systemRandom),
-  fs: port<FileSystem>(nodeFileSystem, 'open', 'read', 'close'),
+  fs: fileSystem('open', 'read', 'close'),
 };
 
 /**
@@ -111,9 +93,7 @@ export class TokenFile extends IsolatedEmitter<TokenFileEvents> {
   readonly path: string;
   readonly #options: ReturnType<typeof resolveOptions<typeof OPTIONS>>;
   readonly #watch: TokenWatch;
-  readonly #onAbort = (): void => void this.close();
-  #started: Promise<void> | undefined;
-  #closed: Promise<void> | undefined;
+  readonly #lifecycle: Lifecycle;
   #reading: Promise<void> | undefined;
   /** Counts what the watcher showed: a read that began before is older. */
   #shown = 0;
@@ -142,8 +122,13 @@ export class TokenFile extends IsolatedEmitter<TokenFileEvents> {
       onDegraded: (error) => this.#tell('degraded', { error }),
       onRecovered: () => this.#tell('recovered'),
     });
-    signal?.addEventListener('abort', this.#onAbort, { once: true });
-    if (signal?.aborted) this.#onAbort();
+    this.#lifecycle = new Lifecycle({
+      signal,
+      open: () => this.#watch.start(),
+      run: () => (this.#isDue() ? this.#read() : undefined),
+      end: () => Promise.all([this.#watch.close(), this.#reading]),
+      over: () => new ClosedError(`The token file ${path} was closed`),
+    });
   }
 
   /**
@@ -151,9 +136,7 @@ export class TokenFile extends IsolatedEmitter<TokenFileEvents> {
    * @throws {ClosedError} once closed.
    */
   start(): Promise<void> {
-    if (this.#closed) return heeded(this.#begin());
-    this.#started ??= heeded(this.#begin());
-    return this.#started;
+    return heeded(this.#lifecycle.start());
   }
 
   /**
@@ -163,10 +146,10 @@ export class TokenFile extends IsolatedEmitter<TokenFileEvents> {
    * @throws {ClosedError} once closed.
    */
   async get(): Promise<ServiceAccountToken> {
-    this.#throwIfClosed();
+    this.#lifecycle.throwIfClosed();
     void this.start();
     if (this.#isDue()) await this.#read();
-    this.#throwIfClosed();
+    this.#lifecycle.throwIfClosed();
     const token = this.#token;
     const now = this.#options.clock.now();
     const cause = this.#error;
@@ -192,9 +175,10 @@ export class TokenFile extends IsolatedEmitter<TokenFileEvents> {
 
   status(): TokenFileStatus {
     const token = this.#token;
+    const { state } = this.#lifecycle;
     return {
       path: this.path,
-      state: this.#closed ? 'closed' : this.#started ? 'open' : 'idle',
+      state: state === 'idle' || state === 'closed' ? state : 'open',
       issuedAt: token?.issuedAt,
       expiresAt: token?.expiresAt,
       stale: token !== undefined && token.expiresAt <= this.#options.clock.now(),
@@ -206,28 +190,11 @@ export class TokenFile extends IsolatedEmitter<TokenFileEvents> {
 
   /** Stops watching and awaits a read in flight. Never rejects; a second call returns the same promise. */
   close(): Promise<void> {
-    this.#closed ??= this.#end();
-    return this.#closed;
+    return this.#lifecycle.close();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
-  }
-
-  async #begin(): Promise<void> {
-    this.#throwIfClosed();
-    await this.#watch.start();
-    this.#throwIfClosed();
-    if (this.#isDue()) await this.#read();
-  }
-
-  async #end(): Promise<void> {
-    this.#options.signal?.removeEventListener('abort', this.#onAbort);
-    await Promise.all([this.#watch.close(), this.#reading]);
-  }
-
-  #throwIfClosed(): void {
-    if (this.#closed) throw new ClosedError(`The token file ${this.path} was closed`);
   }
 
   #isDue(): boolean {
@@ -259,7 +226,7 @@ export class TokenFile extends IsolatedEmitter<TokenFileEvents> {
   }
 
   #found(found: ServiceAccountToken | TokenError): void {
-    if (this.#closed) return;
+    if (this.#lifecycle.state === 'closed') return;
     const { clock } = this.#options;
     this.#lookedAt = clock.monotonic();
     const wasUnreadable = this.#error !== undefined;
@@ -279,6 +246,6 @@ export class TokenFile extends IsolatedEmitter<TokenFileEvents> {
 
   /** Nothing is told after the end. */
   #tell<T extends keyof TokenFileEvents>(event: T, ...args: TokenFileEvents[T]): void {
-    if (!this.#closed) this.emit(event, ...(args as never));
+    if (this.#lifecycle.state !== 'closed') this.emit(event, ...(args as never));
   }
 }

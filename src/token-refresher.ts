@@ -1,10 +1,11 @@
 import { Backoff } from './backoff.js';
 import { ClosedError, TokenError } from './errors.js';
-import { IsolatedEmitter, Scope } from './lifecycle.js';
+import { IsolatedEmitter, Lifecycle } from './lifecycle.js';
 import { Alarm } from './token-refresher/alarm.js';
 import { TokenDelivery, type TokenSink } from './token-refresher/delivery.js';
 import type { TokenLease } from './token-refresher/lease.js';
 import { TokenMint } from './token-refresher/mint.js';
+import { NextAttempt } from './token-refresher/next-attempt.js';
 import { heeded, Outcome } from './outcome.js';
 import { RefresherRecord } from './token-refresher/record.js';
 import {
@@ -44,7 +45,7 @@ const LONGEST_RETRY_AFTER_MS = 5 * 60_000;
  */
 export class TokenRefresher extends IsolatedEmitter<TokenRefresherEvents> {
   readonly #options: ResolvedRefresherOptions;
-  readonly #scope = new Scope();
+  readonly #lifecycle: Lifecycle;
   readonly #retries: Backoff;
   /** For tokens refused as soon as they were made, which asking faster does not help. */
   readonly #refusals: Backoff;
@@ -52,21 +53,14 @@ export class TokenRefresher extends IsolatedEmitter<TokenRefresherEvents> {
   readonly #record: RefresherRecord;
   readonly #deliveries: readonly TokenDelivery[];
   readonly #watch: TokenWatch | undefined;
-  readonly #alarm: Alarm;
+  readonly #next: NextAttempt;
   /** Set while attempts fail, to tell of the end of the current token when it comes. */
   readonly #expiry: Alarm;
-  readonly #onAbort = (): void => void this.close();
-  #started: Promise<void> | undefined;
-  #closed: Promise<void> | undefined;
 
   #state: TokenRefresherStatus['state'] = 'idle';
   #lease: TokenLease | undefined;
-  /** Why the next attempt is made. */
-  #reason: TokenWakeReason = 'start';
   /** During an attempt, which then may not have known of it. */
   #fileChanged = false;
-  /** The next attempt begins no sooner, monotonic ms. */
-  #earliest = -Infinity;
   /** How the attempt under way, or the next one, ends. */
   #outcome: Outcome<ServiceAccountToken> | undefined;
   #attempting: Promise<void> | undefined;
@@ -86,17 +80,25 @@ export class TokenRefresher extends IsolatedEmitter<TokenRefresherEvents> {
     this.#record = new RefresherRecord(this.#options.unhealthyAfter);
     this.#retries = backoff();
     this.#refusals = backoff();
-    this.#alarm = new Alarm(
+    this.#next = new NextAttempt(
       clock,
       persistent,
-      () => this.#onDue(),
+      () => this.#attempt(),
       () => this.#onJump(),
     );
     this.#expiry = new Alarm(clock, false, () => this.#onExpiry());
     this.#deliveries = this.#options.sinks.map((sink) => this.#deliveryTo(sink, backoff()));
     this.#watch = this.#watchOf(backoff());
-    signal?.addEventListener('abort', this.#onAbort, { once: true });
-    if (signal?.aborted) this.#onAbort();
+    this.#lifecycle = new Lifecycle({
+      signal,
+      open: async () => this.#watch?.start(),
+      run: () => {
+        this.#attempt();
+        return this.idle();
+      },
+      end: () => this.#end(),
+      over: () => new ClosedError('The token refresher was closed'),
+    });
   }
 
   /**
@@ -105,9 +107,7 @@ export class TokenRefresher extends IsolatedEmitter<TokenRefresherEvents> {
    * @throws {ClosedError} once closed.
    */
   start(): Promise<void> {
-    if (this.#closed) return heeded(Promise.reject(new ClosedError('The token refresher was closed')));
-    this.#started ??= heeded(this.#begin());
-    return this.#started;
+    return heeded(this.#lifecycle.start());
   }
 
   /**
@@ -116,9 +116,9 @@ export class TokenRefresher extends IsolatedEmitter<TokenRefresherEvents> {
    * @throws {ClosedError} once closed.
    */
   async token(): Promise<ServiceAccountToken> {
-    this.#throwIfClosed();
+    this.#lifecycle.throwIfClosed();
     if (this.#lease && this.#lease.remainingMs() > 0) return this.#lease.token;
-    if (!this.#started)
+    if (this.#lifecycle.state === 'idle')
       throw new TokenError('ERR_TOKEN_UNAVAILABLE', 'There is no token yet: call start() first');
     if (this.#state === 'retrying') throw this.#noToken(this.#record.error);
     // It ended while the machine slept, and nobody has noticed yet.
@@ -160,11 +160,11 @@ export class TokenRefresher extends IsolatedEmitter<TokenRefresherEvents> {
   status(): TokenRefresherStatus {
     const token = this.#lease?.token;
     return {
-      state: this.#state,
+      state: this.#lifecycle.state === 'closed' ? 'closed' : this.#state,
       healthy: this.#record.healthy && !(this.#lease && this.#lease.remainingMs() <= 0),
       issuedAt: token?.issuedAt,
       expiresAt: token?.expiresAt,
-      nextRefreshAt: this.#alarm.at,
+      nextRefreshAt: this.#next.at,
       ...this.#record.told(),
       watching: this.#watch?.watching ?? false,
       sinks: this.#deliveries.map((delivery) => delivery.status()),
@@ -176,36 +176,19 @@ export class TokenRefresher extends IsolatedEmitter<TokenRefresherEvents> {
    * past its rename stays. Never rejects; a second call returns the same promise. Not to be awaited in a sink.
    */
   close(): Promise<void> {
-    this.#closed ??= this.#end();
-    return this.#closed;
+    return this.#lifecycle.close();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
 
-  async #begin(): Promise<void> {
-    this.#throwIfClosed();
-    await this.#watch?.start();
-    this.#throwIfClosed();
-    this.#attempt();
-    await this.idle();
-    this.#throwIfClosed();
-  }
-
   async #end(): Promise<void> {
-    const reason = new ClosedError('The token refresher was closed');
     this.#state = 'closed';
-    this.#options.signal?.removeEventListener('abort', this.#onAbort);
-    this.#alarm.clear();
+    this.#next.clear();
     this.#expiry.clear();
-    this.#takeOutcome()?.reject(reason);
-    const parts = [this.#watch, ...this.#deliveries];
-    await Promise.all([this.#scope.end(reason), ...parts.map((part) => part?.close())]);
-  }
-
-  #throwIfClosed(): void {
-    if (this.#scope.ended || this.#closed) throw new ClosedError('The token refresher was closed');
+    this.#takeOutcome()?.reject(this.#lifecycle.scope.signal.reason as Error);
+    await Promise.all([this.#watch, ...this.#deliveries].map(async (part) => part?.close()));
   }
 
   // ------------------------------------------------------------------------------------------------- hints
@@ -213,27 +196,18 @@ export class TokenRefresher extends IsolatedEmitter<TokenRefresherEvents> {
   /** Brings the next attempt forward to `delayMs` from now, if it is not to come sooner. */
   #wake(reason: TokenWakeReason, delayMs = 0): void {
     if (this.#state === 'refreshing' && reason === 'file') this.#fileChanged = true;
-    if (this.#state !== 'waiting' && this.#state !== 'retrying') return;
-    const soonestMs = Math.max(delayMs, this.#earliest - this.#options.clock.monotonic());
-    if (this.#alarm.hasten(soonestMs)) this.#reason = reason;
+    if (this.#state === 'waiting' || this.#state === 'retrying') this.#next.hasten(reason, delayMs);
   }
 
   #wakeForFile(): void {
     this.#wake('file', this.#options.random() * this.#options.wakeJitterMs);
   }
 
-  #onDue(): void {
-    // The wall clock may have jumped to the plan; the bounds are kept in time that passed.
-    const earlyMs = this.#earliest - this.#options.clock.monotonic();
-    if (earlyMs > 0) this.#alarm.set(earlyMs);
-    else this.#attempt();
-  }
-
   #onJump(): void {
     // By the new time the token is not valid yet: it was dated by a clock that was wrong, ours or the server's.
     const ahead = (this.#lease?.token.aheadMs(this.#options.clock.now()) ?? 0) > DATE_LEEWAY_MS;
     if (ahead) this.#wake('clock');
-    else if (this.#alarm.remainingMs === 0) this.#reason = 'clock';
+    else this.#next.jumped();
   }
 
   #delayAfterRefusal(): number {
@@ -248,21 +222,21 @@ export class TokenRefresher extends IsolatedEmitter<TokenRefresherEvents> {
   #attempt(): void {
     const { clock, minIntervalMs } = this.#options;
     this.#state = 'refreshing';
-    this.#earliest = clock.monotonic() + minIntervalMs;
-    this.#record.attempted(this.#reason, clock.now());
-    const attempt = this.#mint.mint(this.#lease, this.#scope.signal).then(
+    this.#next.notBefore(minIntervalMs);
+    this.#record.attempted(this.#next.reason, clock.now());
+    const attempt = this.#mint.mint(this.#lease, this.#lifecycle.scope.signal).then(
       (lease) => this.#succeeded(lease),
       (error: unknown) => this.#failed(error as TokenError),
     );
-    this.#attempting = this.#scope.track(attempt);
+    this.#attempting = this.#lifecycle.scope.track(attempt);
   }
 
   #succeeded(lease: TokenLease): void {
     this.#attempting = undefined;
-    if (this.#scope.ended) return;
+    if (this.#lifecycle.state === 'closed') return;
     const now = this.#options.clock.now();
     const { token } = lease;
-    const reason = this.#reason;
+    const { reason } = this.#next;
     const aheadMs = token.aheadMs(now);
     const isNew = lease !== this.#lease;
 
@@ -281,24 +255,22 @@ export class TokenRefresher extends IsolatedEmitter<TokenRefresherEvents> {
 
   #failed(error: TokenError): void {
     this.#attempting = undefined;
-    if (this.#scope.ended) return;
+    if (this.#lifecycle.state === 'closed') return;
     const { clock } = this.#options;
     const unhealthy = this.#record.failed(error, clock.now());
-    const retryAfterMs = Math.min(error.retryAfterMs ?? 0, LONGEST_RETRY_AFTER_MS);
-    this.#earliest = Math.max(this.#earliest, clock.monotonic() + retryAfterMs);
+    this.#next.notBefore(Math.min(error.retryAfterMs ?? 0, LONGEST_RETRY_AFTER_MS));
     this.#plan('retrying', 'retry', this.#retries.next());
     if (this.#lease) this.#expiry.set(Math.max(0, this.#lease.remainingMs()));
 
     this.#takeOutcome()?.reject(error);
     const { consecutiveFailures } = this.#record.told();
-    this.#tell('retry', { error, consecutiveFailures, delayMs: this.#alarm.remainingMs });
+    this.#tell('retry', { error, consecutiveFailures, delayMs: this.#next.remainingMs });
     if (unhealthy) this.#tell('unhealthy', { error, consecutiveFailures });
   }
 
   #plan(state: 'waiting' | 'retrying', reason: TokenWakeReason, delayMs: number): void {
     this.#state = state;
-    this.#reason = reason;
-    this.#alarm.set(Math.max(delayMs, this.#earliest - this.#options.clock.monotonic()));
+    this.#next.plan(reason, delayMs);
     if (this.#fileChanged) this.#wakeForFile();
     this.#fileChanged = false;
   }
@@ -336,14 +308,14 @@ export class TokenRefresher extends IsolatedEmitter<TokenRefresherEvents> {
 
   /** Nothing is told after the end, not even by a step that began before it. */
   #tell<T extends keyof TokenRefresherEvents>(event: T, ...args: TokenRefresherEvents[T]): void {
-    if (!this.#closed) this.emit(event, ...(args as never));
+    if (this.#lifecycle.state !== 'closed') this.emit(event, ...(args as never));
   }
 
   /** How the attempt under way ends, or else the next one. May be ignored. */
   #nextOutcome(): Promise<ServiceAccountToken> {
     try {
-      this.#throwIfClosed();
-      if (!this.#started)
+      this.#lifecycle.throwIfClosed();
+      if (this.#lifecycle.state === 'idle')
         throw new TokenError('ERR_TOKEN_UNAVAILABLE', 'There is no token yet: call start() first');
     } catch (error) {
       return heeded(Promise.reject(error as Error));

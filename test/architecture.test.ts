@@ -46,7 +46,7 @@ const layers = [
     'token-refresher/schedule.ts',
   ],
   ['token-refresher/mint.ts', 'token-refresher/refresher-status.ts'],
-  ['token-refresher/record.ts'],
+  ['token-refresher/next-attempt.ts', 'token-refresher/record.ts'],
   ['tree-walk/draft.ts', 'link-chain.ts', 'mount-table.ts', 'backends/inotify-probe.ts'],
   ['backends/parcel-watch.ts', 'tree-walk/tree-part.ts'],
   ['backends/'],
@@ -57,6 +57,7 @@ const layers = [
   ['targets/directory-look.ts', 'targets/tree-files.ts'],
   ['targets/path-target.ts'],
   ['targets/group-target.ts', 'targets/tree-target.ts', 'read-volume.ts'],
+  ['targets/target.ts'],
   [
     'resilient-watcher/watcher-options.ts',
     'resilient-watcher/watcher-status.ts',
@@ -81,7 +82,7 @@ const layers = [
     'config/config-loader/source-problems.ts',
   ],
   ['config/difference.ts', 'config/freeze.ts', 'config/merge.ts', 'config/parser.ts', 'config/put-value.ts'],
-  ['config/watched-target.ts'],
+  ['config/watched-provider.ts'],
   [
     'config/dotenv-parser.ts',
     'config/environment.ts',
@@ -105,6 +106,7 @@ const layers = [
   ],
   [
     'testing/mint-test-token.ts',
+    'testing/kubelet-volume/volume-file.ts',
     'testing/local-api-server/api-answer.ts',
     'testing/local-api-server/request-body.ts',
   ],

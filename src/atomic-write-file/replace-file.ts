@@ -12,7 +12,7 @@ import { holdsBytes } from '../writing/file-content.js';
 import type { Pace } from '../writing/pace.js';
 import { PendingFile, syncDirectory } from '../writing/pending-file.js';
 import type { Durability, FileAttributes, Owner } from '../writing/pending-file.js';
-import type { Clock, Random } from '../ports.js';
+import { MAX_LINKS, type Clock, type Random } from '../ports.js';
 import { sleep } from '../sleep.js';
 import { begin, call, wait, type Steps } from '../steps.js';
 import { RENEWAL_MS, sweepFiles, temporaryName } from '../writing/temporary-name.js';
@@ -51,9 +51,6 @@ export interface Waiting {
 
 /** Tokens and kubeconfigs: for their owner only. */
 const DEFAULT_MODE = 0o600;
-
-/** The kernel's own limit of links in one path (`path_resolution(7)`). */
-const MAX_LINKS = 40;
 
 /**
  * For how long a rename is tried again, ms. On Windows, scanners and indexers hold files open for moments. On
@@ -154,7 +151,10 @@ class Replacement {
         throw this.progress.refusal('ERR_WRITE_SYMLINK', 'it is a symbolic link, and symlink is "error"');
       }
       if (links > MAX_LINKS) {
-        throw this.progress.refusal('ERR_WRITE_SYMLINK', 'the symbolic links are a loop, or more than 40');
+        throw this.progress.refusal(
+          'ERR_WRITE_SYMLINK',
+          `the symbolic links are a loop, or more than ${MAX_LINKS}`,
+        );
       }
       const target = yield* call('readlink', this.#path);
       // Not `resolve()`: `..` is meant from where the directory really is.

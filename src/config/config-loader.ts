@@ -25,7 +25,7 @@
  * What throws or takes too long counts as wrong, and what it gives later is ignored.
  */
 import { BackendError, ClosedError, ConfigError, TargetError, type ConfigProblem } from '../errors.js';
-import { IsolatedEmitter, Scope } from '../lifecycle.js';
+import { IsolatedEmitter, Lifecycle } from '../lifecycle.js';
 import type { Scheduled } from '../ports.js';
 import { Layers } from './config-loader/layers.js';
 import {
@@ -88,12 +88,9 @@ export interface ConfigLoaderEvents<T> {
 export class ConfigLoader<T = ConfigMap> extends IsolatedEmitter<ConfigLoaderEvents<T>> {
   readonly #options: ResolvedLoaderOptions;
   readonly #sources: SourceSet;
-  readonly #scope = new Scope();
+  readonly #lifecycle: Lifecycle<T>;
   #layers: Layers<T> | undefined;
-  #phase: ConfigLoaderStatus['state'] = 'idle';
   #current: { readonly config: T; readonly at: number } | undefined;
-  #loading: Promise<T> | undefined;
-  #closing: Promise<void> | undefined;
   #changed = new Set<number>();
   #settling: Scheduled | undefined;
   #stepping: Promise<void> | undefined;
@@ -108,7 +105,21 @@ export class ConfigLoader<T = ConfigMap> extends IsolatedEmitter<ConfigLoaderEve
   constructor(options: ConfigLoaderOptions<T>) {
     super();
     this.#options = resolveLoaderOptions(options);
-    this.#sources = new SourceSet({ ...this.#options, signal: this.#scope.signal });
+    const { signal } = this.#options;
+    this.#lifecycle = new Lifecycle({
+      signal,
+      open: () => this.#open(),
+      run: () => {
+        if (this.#changed.size > 0) this.#plan();
+        return this.current;
+      },
+      end: () => this.#end(),
+      over: () =>
+        signal?.aborted
+          ? (signal.reason as Error)
+          : new ClosedError('Cannot load the configuration: the loader was closed; make a new one'),
+    });
+    this.#sources = new SourceSet({ ...this.#options, signal: this.#lifecycle.scope.signal });
   }
 
   /**
@@ -123,13 +134,14 @@ export class ConfigLoader<T = ConfigMap> extends IsolatedEmitter<ConfigLoaderEve
 
   /** See `ConfigLoaderStatus.state`. */
   get state(): ConfigLoaderStatus['state'] {
-    return this.#phase;
+    const { state } = this.#lifecycle;
+    return state === 'starting' ? 'loading' : state;
   }
 
   /** How it is. */
   status(): ConfigLoaderStatus {
     return {
-      state: this.#phase,
+      state: this.state,
       loadedAt: this.#current?.at ?? null,
       changes: this.#changes,
       rejections: this.#rejections,
@@ -149,8 +161,7 @@ export class ConfigLoader<T = ConfigMap> extends IsolatedEmitter<ConfigLoaderEve
    * @throws {ClosedError} (rejects) after or during `close()`; the signal's reason when that has aborted.
    */
   load(): Promise<T> {
-    this.#loading ??= this.#begin();
-    return this.#loading;
+    return this.#lifecycle.start();
   }
 
   /**
@@ -160,8 +171,8 @@ export class ConfigLoader<T = ConfigMap> extends IsolatedEmitter<ConfigLoaderEve
    */
   async check(): Promise<void> {
     while (this.#stepping) await this.#stepping;
-    if (this.#phase !== 'running')
-      throw new ClosedError(`Cannot check the configuration: it is ${this.#phase}`);
+    if (this.state !== 'running')
+      throw new ClosedError(`Cannot check the configuration: it is ${this.state}`);
     for (const index of this.#sources.names.keys()) this.#changed.add(index);
     await this.#run(true);
   }
@@ -191,37 +202,23 @@ export class ConfigLoader<T = ConfigMap> extends IsolatedEmitter<ConfigLoaderEve
    * before `load()`, and within a listener. Never rejects.
    */
   close(): Promise<void> {
-    this.#closing ??= this.#end();
-    return this.#closing;
+    return this.#lifecycle.close();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
 
-  async #begin(): Promise<T> {
-    const { signal } = this.#options;
-    signal?.throwIfAborted();
-    this.#throwIfClosed();
-    this.#phase = 'loading';
-    signal?.addEventListener('abort', this.#onAbort);
+  async #open(): Promise<void> {
     try {
-      const config = await this.#scope.track(this.#loadAll());
-      this.#throwIfClosed();
-      this.#phase = 'running';
-      if (this.#changed.size > 0) this.#plan();
-      return config;
+      await this.#lifecycle.scope.track(this.#loadAll());
     } catch (error) {
-      this.#throwIfClosed();
-      this.#phase = 'idle';
-      this.#loading = undefined;
-      signal?.removeEventListener('abort', this.#onAbort);
-      await this.#sources.close();
+      if (this.state !== 'closed') await this.#sources.close();
       throw error;
     }
   }
 
-  async #loadAll(): Promise<T> {
+  async #loadAll(): Promise<void> {
     this.#changed.clear();
     const read = await this.#sources.open((index, error) => this.#hint(index, error));
     const layers = read.map((values) => values ?? {});
@@ -230,28 +227,16 @@ export class ConfigLoader<T = ConfigMap> extends IsolatedEmitter<ConfigLoaderEve
     if ('problems' in verdict) throw invalid(verdict.problems);
     this.#layers = new Layers(layers, (candidate) => this.#validate(candidate));
     this.#current = { config: verdict.config, at: this.#options.clock.now() };
-    return verdict.config;
   }
 
-  async #end(): Promise<void> {
-    this.#phase = 'closed';
-    this.#options.signal?.removeEventListener('abort', this.#onAbort);
+  #end(): Promise<void> {
     this.#settling?.cancel();
-    const ended = this.#scope.end(new ClosedError('The configuration loader was closed'));
-    await Promise.all([ended, this.#sources.close()]);
-  }
-
-  readonly #onAbort = (): void => void this.close();
-
-  #throwIfClosed(): void {
-    if (this.#phase !== 'closed') return;
-    this.#options.signal?.throwIfAborted();
-    throw new ClosedError('Cannot load the configuration: the loader was closed; make a new one');
+    return this.#sources.close();
   }
 
   /** A provider calls back. */
   #hint(index: number, error: Error | undefined): void {
-    if (this.#phase === 'closed') return;
+    if (this.state === 'closed') return;
     // That it cannot be read is for a step to find out; that it is polled heals by itself.
     if (error && !(error instanceof TargetError) && !(error instanceof BackendError))
       this.#tell('error', error);
@@ -260,7 +245,7 @@ export class ConfigLoader<T = ConfigMap> extends IsolatedEmitter<ConfigLoaderEve
   }
 
   #plan(): void {
-    if (this.#phase !== 'running' || this.#settling || this.#stepping) return;
+    if (this.state !== 'running' || this.#settling || this.#stepping) return;
     this.#settling = this.#options.clock.schedule(() => void this.#run(false), this.#options.settleMs);
   }
 
@@ -270,9 +255,10 @@ export class ConfigLoader<T = ConfigMap> extends IsolatedEmitter<ConfigLoaderEve
     this.#settling = undefined;
     const step = this.#step(retry).catch((error: unknown) => {
       // Ended by close(), or a fault of a listener's error handling that must not stop the loop.
-      if (!this.#scope.ended) this.#tell('error', error instanceof Error ? error : new Error(String(error)));
+      if (!this.#lifecycle.scope.ended)
+        this.#tell('error', error instanceof Error ? error : new Error(String(error)));
     });
-    this.#stepping = this.#scope.track(step).finally(() => {
+    this.#stepping = this.#lifecycle.scope.track(step).finally(() => {
       this.#stepping = undefined;
       if (this.#changed.size > 0) this.#plan();
     });
@@ -285,7 +271,7 @@ export class ConfigLoader<T = ConfigMap> extends IsolatedEmitter<ConfigLoaderEve
     const known = [...this.#sources.states];
     const readings = await Promise.all(indexes.map((index) => this.#sources.read(index)));
     const layers = this.#layers;
-    if (!layers || this.#scope.ended) return;
+    if (!layers || this.#lifecycle.scope.ended) return;
 
     const fresh = new Set<number>();
     const refused = new Set<number>();
@@ -316,7 +302,7 @@ export class ConfigLoader<T = ConfigMap> extends IsolatedEmitter<ConfigLoaderEve
       validate: this.#options.validate as ConfigValidator<T>,
       timeoutMs: validateTimeoutMs,
       clock,
-      signal: this.#scope.signal,
+      signal: this.#lifecycle.scope.signal,
       sources: this.#sources.names,
     });
   }
@@ -340,7 +326,7 @@ export class ConfigLoader<T = ConfigMap> extends IsolatedEmitter<ConfigLoaderEve
   }
 
   #tell<E extends keyof ConfigLoaderEvents<T>>(event: E, ...args: ConfigLoaderEvents<T>[E]): void {
-    if (this.#phase === 'closed') return;
+    if (this.state === 'closed') return;
     (this.emit as (event: E, ...args: ConfigLoaderEvents<T>[E]) => boolean).call(this, event, ...args);
   }
 }

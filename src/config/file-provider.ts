@@ -1,25 +1,15 @@
-import { checkPath, flag, matching, number, resolveOptions } from '../options.js';
-import type { ResilientWatcherOptions } from '../resilient-watcher/watcher-options.js';
-import type { Change } from '../resilient-watcher/change.js';
-import type { WatcherStatus } from '../resilient-watcher/watcher-status.js';
-import type { ConfigProvider, ProviderCallback } from './config-provider.js';
+import { matching, resolveOptions } from '../options.js';
 import { configError, isParser, parseBytes, type ConfigParser } from './parser.js';
-import { WatchedTarget } from './watched-target.js';
+import { WatchedProvider, type WatchedProviderOptions } from './watched-provider.js';
 
-/** Options of `FileProvider`: its own, and those of `ResilientWatcher`. All may be left out. */
-export interface FileProviderOptions extends Omit<ResilientWatcherOptions, 'maxContentBytes'> {
+/** Options of `FileProvider`, and those of `ResilientWatcher`. All may be left out. */
+export interface FileProviderOptions extends WatchedProviderOptions {
   /** What `read()` reads the bytes with. Default: none. */
   readonly parser?: ConfigParser | undefined;
-  /** Whether it is fine that there is no file: then it has no values. Default false: reading it fails. */
-  readonly optional?: boolean | undefined;
-  /** A longer file is refused, bytes. Default 1 MiB, the most that a ConfigMap or Secret can hold. */
-  readonly maxBytes?: number | undefined;
 }
 
 const OWN_OPTIONS = {
   parser: matching<ConfigParser | undefined>(undefined, 'an object with name and parse', isParser),
-  optional: flag(false),
-  maxBytes: number(1_048_576, { max: 2 ** 31 - 1, unit: 'bytes' }),
 };
 
 /**
@@ -35,11 +25,8 @@ const OWN_OPTIONS = {
  * });
  * ```
  */
-export class FileProvider implements ConfigProvider {
-  /** The path, absolute. */
-  readonly name: string;
-  readonly #options: ReturnType<typeof resolveOptions<typeof OWN_OPTIONS>>;
-  readonly #target: WatchedTarget;
+export class FileProvider extends WatchedProvider {
+  readonly #parser: ConfigParser | undefined;
 
   /**
    * Touches no file.
@@ -47,18 +34,9 @@ export class FileProvider implements ConfigProvider {
    * @throws {TypeError | RangeError} for a wrong path or option.
    */
   constructor(path: string, options: FileProviderOptions = {}) {
-    const { parser, optional, maxBytes, ...watcherOptions } = options;
-    this.#options = resolveOptions('FileProvider', { parser, optional, maxBytes }, OWN_OPTIONS);
-    this.#target = new WatchedTarget(checkPath('FileProvider', 'path', path), {
-      ...watcherOptions,
-      maxContentBytes: this.#options.maxBytes,
-    });
-    this.name = this.#target.path;
-  }
-
-  /** `sha256:…` of the bytes last read, `missing` when there was no file; undefined before. */
-  get digest(): string | undefined {
-    return this.#target.digest;
+    const { parser, ...others } = options;
+    super({ name: 'FileProvider', argument: 'path' }, path, others);
+    this.#parser = resolveOptions('FileProvider', { parser }, OWN_OPTIONS).parser;
   }
 
   /**
@@ -67,11 +45,8 @@ export class FileProvider implements ConfigProvider {
    * @throws {ConfigError} (rejects) `ERR_CONFIG_MISSING`, `ERR_CONFIG_UNREADABLE`, `ERR_CONFIG_TOO_LARGE`.
    */
   async readBytes(): Promise<Buffer | undefined> {
-    const snapshot = await this.#target.read();
-    if (snapshot.kind === 'missing') {
-      if (this.#options.optional) return undefined;
-      throw configError('ERR_CONFIG_MISSING', this.name, 'there is no such file');
-    }
+    const snapshot = await this.snapshot('file');
+    if (!snapshot) return undefined;
     if (snapshot.kind !== 'file') {
       throw configError(
         'ERR_CONFIG_UNREADABLE',
@@ -80,7 +55,7 @@ export class FileProvider implements ConfigProvider {
       );
     }
     if (snapshot.content) return Buffer.from(snapshot.content);
-    const message = `it has ${snapshot.size} bytes, the limit is ${this.#options.maxBytes}`;
+    const message = `it has ${snapshot.size} bytes, the limit is ${this.maxBytes}`;
     throw configError('ERR_CONFIG_TOO_LARGE', this.name, message);
   }
 
@@ -92,32 +67,6 @@ export class FileProvider implements ConfigProvider {
    */
   async read(): Promise<unknown> {
     const bytes = await this.readBytes();
-    const { parser } = this.#options;
-    return bytes && parser ? parseBytes(bytes, parser, this.name) : bytes;
-  }
-
-  /**
-   * Calls back after each change of the file's bytes, its coming and going included, and with each error. When it
-   * resolves no change can be missed; one since the last read is told at once. It never ends by itself: an error is
-   * information. What the callback throws is told as a `ListenerError`.
-   * @throws {TypeError} (rejects) when the callback is no function.
-   * @throws {ConfigError} (rejects) `ERR_CONFIG_WATCHED`: it is already being watched.
-   * @throws {ClosedError} (rejects) when `unwatch()` is called meanwhile; the signal's reason when that has aborted.
-   */
-  watch(callback: ProviderCallback<Change>): Promise<void> {
-    return this.#target.watch(callback);
-  }
-
-  /**
-   * Ends watching; no call comes after this one, also when it is made inside the callback. It may be watched again.
-   * Never rejects.
-   */
-  unwatch(): Promise<void> {
-    return this.#target.unwatch();
-  }
-
-  /** How the watcher is; undefined while nothing is watched. */
-  status(): WatcherStatus | undefined {
-    return this.#target.watcher?.status();
+    return bytes && this.#parser ? parseBytes(bytes, this.#parser, this.name) : bytes;
   }
 }

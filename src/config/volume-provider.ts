@@ -1,18 +1,14 @@
 import { extname } from 'node:path';
 
-import { checkPath, flag, matching, number, resolveOptions } from '../options.js';
-import type { Change } from '../resilient-watcher/change.js';
-import type { ResilientWatcherOptions } from '../resilient-watcher/watcher-options.js';
-import type { WatcherStatus } from '../resilient-watcher/watcher-status.js';
+import { matching, resolveOptions } from '../options.js';
 import type { FileState } from '../snapshot.js';
-import type { ConfigProvider, ProviderCallback } from './config-provider.js';
 import { configMapOf, isMap, type ConfigMap } from './config-value.js';
 import { configError, isParser, parseBytes, textOf, type ConfigParser } from './parser.js';
 import { putValue } from './put-value.js';
-import { WatchedTarget } from './watched-target.js';
+import { WatchedProvider, type WatchedProviderOptions } from './watched-provider.js';
 
-/** Options of `VolumeProvider`: its own, and those of `ResilientWatcher`. All may be left out. */
-export interface VolumeProviderOptions extends Omit<ResilientWatcherOptions, 'maxContentBytes'> {
+/** Options of `VolumeProvider`, and those of `ResilientWatcher`. All may be left out. */
+export interface VolumeProviderOptions extends WatchedProviderOptions {
   /**
    * Parsers by extension: `{ '.yaml': yamlParser }`. Such a key is parsed and stands without its extension:
    * `limits.yaml` gives `limits: {…}`. Every other key gives its text. Default: none.
@@ -20,10 +16,6 @@ export interface VolumeProviderOptions extends Omit<ResilientWatcherOptions, 'ma
   readonly parsers?: Readonly<Record<string, ConfigParser>> | undefined;
   /** Where a key is split into the keys of nested maps, as `/` or `.`. Default: keys are not split. */
   readonly delimiter?: string | undefined;
-  /** Whether it is fine that there is no directory: then it has no values. Default false: reading it fails. */
-  readonly optional?: boolean | undefined;
-  /** A longer file is refused, bytes. Default 1 MiB, the most that a ConfigMap or Secret can hold. */
-  readonly maxBytes?: number | undefined;
 }
 
 const OWN_OPTIONS = {
@@ -37,8 +29,6 @@ const OWN_OPTIONS = {
     'a non-empty string',
     (value) => typeof value === 'string' && value !== '',
   ),
-  optional: flag(false),
-  maxBytes: number(1_048_576, { max: 2 ** 31 - 1, unit: 'bytes' }),
 };
 
 /**
@@ -50,11 +40,8 @@ const OWN_OPTIONS = {
  * const { host, password } = await provider.read();
  * ```
  */
-export class VolumeProvider implements ConfigProvider {
-  /** The directory, absolute. */
-  readonly name: string;
+export class VolumeProvider extends WatchedProvider {
   readonly #options: ReturnType<typeof resolveOptions<typeof OWN_OPTIONS>>;
-  readonly #target: WatchedTarget;
 
   /**
    * Touches no file.
@@ -62,19 +49,9 @@ export class VolumeProvider implements ConfigProvider {
    * @throws {TypeError | RangeError} for a wrong path or option.
    */
   constructor(directory: string, options: VolumeProviderOptions = {}) {
-    const { parsers, delimiter, optional, maxBytes, ...watcherOptions } = options;
-    const own = { parsers, delimiter, optional, maxBytes };
-    this.#options = resolveOptions('VolumeProvider', own, OWN_OPTIONS);
-    this.#target = new WatchedTarget(checkPath('VolumeProvider', 'directory', directory), {
-      ...watcherOptions,
-      maxContentBytes: this.#options.maxBytes,
-    });
-    this.name = this.#target.path;
-  }
-
-  /** `set:…` of the keys and contents last read, `missing` when there was no directory; undefined before. */
-  get digest(): string | undefined {
-    return this.#target.digest;
+    const { parsers, delimiter, ...others } = options;
+    super({ name: 'VolumeProvider', argument: 'directory' }, directory, others);
+    this.#options = resolveOptions('VolumeProvider', { parsers, delimiter }, OWN_OPTIONS);
   }
 
   /**
@@ -82,11 +59,8 @@ export class VolumeProvider implements ConfigProvider {
    * @throws {ConfigError} (rejects) `ERR_CONFIG_MISSING`, `ERR_CONFIG_UNREADABLE`, `ERR_CONFIG_TOO_LARGE`.
    */
   async readFiles(): Promise<ReadonlyMap<string, Buffer> | undefined> {
-    const snapshot = await this.#target.read();
-    if (snapshot.kind === 'missing') {
-      if (this.#options.optional) return undefined;
-      throw configError('ERR_CONFIG_MISSING', this.name, 'there is no such directory');
-    }
+    const snapshot = await this.snapshot('directory');
+    if (!snapshot) return undefined;
     if (snapshot.kind === 'file') {
       throw configError('ERR_CONFIG_UNREADABLE', this.name, 'it is a file; a FileProvider reads those');
     }
@@ -120,27 +94,9 @@ export class VolumeProvider implements ConfigProvider {
     return configMapOf(values);
   }
 
-  /**
-   * Calls back after each new revision whose files differ, and with each error, as `FileProvider.watch` does.
-   * @throws what `FileProvider.watch` throws.
-   */
-  watch(callback: ProviderCallback<Change>): Promise<void> {
-    return this.#target.watch(callback);
-  }
-
-  /** As `FileProvider.unwatch`. */
-  unwatch(): Promise<void> {
-    return this.#target.unwatch();
-  }
-
-  /** How the watcher is; undefined while nothing is watched. */
-  status(): WatcherStatus | undefined {
-    return this.#target.watcher?.status();
-  }
-
   #bytesOf(key: string, { content, size }: FileState): Buffer {
     if (content) return Buffer.from(content);
-    const message = `it has ${size} bytes; the limits are ${this.#options.maxBytes} and what maxTotalBytes says of all`;
+    const message = `it has ${size} bytes; the limits are ${this.maxBytes} and what maxTotalBytes says of all`;
     throw configError('ERR_CONFIG_TOO_LARGE', `${this.name}/${key}`, message);
   }
 }

@@ -1,8 +1,8 @@
 import type { CoreV1Api, KubeConfig } from '@kubernetes/client-node';
 
 import { TokenError } from '../errors.js';
-import { hasMethods, matching, port, resolveOptions } from '../options.js';
-import { nodeFileSystem, type FileSystem, type TokenAnswer, type TokenClient } from '../ports.js';
+import { fileSystem, hasMethods, matching, resolveOptions } from '../options.js';
+import type { FileSystem, TokenAnswer, TokenClient } from '../ports.js';
 import { statusOf, tokenFailure } from './api-failure.js';
 import { freshKubeConfig, loadClientNode, type ClientNode, type KubeConfigSource } from './cluster-access.js';
 
@@ -58,7 +58,7 @@ const OPTIONS = {
       return typeof kind === 'string' && typeof of === 'string';
     },
   ),
-  fs: port<FileSystem>(nodeFileSystem, 'open', 'read', 'close'),
+  fs: fileSystem('open', 'read', 'close'),
 };
 
 /**

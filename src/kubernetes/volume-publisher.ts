@@ -4,8 +4,16 @@ import { AtomicVolume, type AtomicVolumeOptions, type VolumeEntry } from '../ato
 import { withDeadline } from '../deadline.js';
 import { ClosedError, errnoOf, KubernetesError, ResilientError } from '../errors.js';
 import { IsolatedEmitter, Scope } from '../lifecycle.js';
-import { callback, describe, matching, milliseconds, port, resolveOptions } from '../options.js';
-import { nodeFileSystem, systemClock, type Clock, type FileSystem } from '../ports.js';
+import {
+  callback,
+  describe,
+  fileSystem,
+  matching,
+  milliseconds,
+  PORT_OPTIONS,
+  resolveOptions,
+} from '../options.js';
+import type { Clock, FileSystem } from '../ports.js';
 import { withoutTokens } from '../token.js';
 import { DATA_LINK } from '../volume-layout.js';
 import { ServiceAccountTokens } from './csi-tokens.js';
@@ -84,8 +92,8 @@ const OPTIONS = {
   produceTimeoutMs: milliseconds(90_000, { min: 1 }),
   prepareTarget: callback<(targetPath: string) => void | Promise<void>>(() => {}),
   removeTarget: callback<(targetPath: string) => void | Promise<void>>(() => {}),
-  clock: port<Clock>(systemClock, 'now', 'monotonic', 'schedule'),
-  fs: port<FileSystem>(nodeFileSystem, 'open', 'readlink', 'symlink', 'rename', 'lstat'),
+  clock: PORT_OPTIONS.clock,
+  fs: fileSystem('open', 'readlink', 'symlink', 'rename', 'lstat'),
 };
 
 /** One target path with contents of ours. */

@@ -109,6 +109,8 @@ export class BackendConnection {
   #state: State = { tag: 'closed' };
   #polling: Scheduled | undefined;
   #subscribing: Promise<void> | undefined;
+  /** Subscribed, and not up yet. */
+  #arming: WatchSubscription | undefined;
   #restarts = 0;
 
   constructor(options: ConnectionOptions, owner: ConnectionOwner, scope: Scope) {
@@ -187,9 +189,13 @@ export class BackendConnection {
     while (this.#subscribing) await this.#subscribing.catch(() => undefined);
   }
 
-  /** Ends it; what is still under way ends with the scope. */
+  /**
+   * Ends it; what is still under way ends with the scope. What is being armed is released at once: its arming may
+   * hang on a dead server.
+   */
   close(): void {
     this.#stopPolling();
+    this.#disarm();
     if (this.#state.tag === 'up') this.#release(this.#state.subscription);
     this.#state = { tag: 'closed' };
   }
@@ -223,7 +229,7 @@ export class BackendConnection {
   }
 
   async #subscribeTo(backend: WatchBackend): Promise<void> {
-    const { clock, persistent } = this.#options;
+    const { clock } = this.#options;
     let early: { readonly error: unknown } | undefined;
     const sink: HintSink = {
       hint: (written, path) => this.#owner.hint(backend.name, written, path),
@@ -232,19 +238,35 @@ export class BackendConnection {
         else early ??= { error };
       },
     };
-    const subscription = await backend.subscribe(sink, { persistent });
+    // Tracked: nobody else could give back what comes of it.
+    const subscription = await this.#scope.track(this.#granted(backend, sink));
+    this.#arming = subscription;
     try {
-      this.#scope.signal.throwIfAborted();
       await this.#owner.arm(subscription);
       this.#scope.signal.throwIfAborted();
       if (early) throw early.error;
     } catch (error) {
-      this.#release(subscription);
+      this.#disarm();
       throw error;
     }
+    this.#arming = undefined;
     this.#stopPolling();
     const { name, tellsWrites = false } = backend;
     this.#state = { tag: 'up', backend: name, tellsWrites, sink, subscription, since: clock.monotonic() };
+  }
+
+  /** A subscription; none once the scope has ended. */
+  async #granted(backend: WatchBackend, sink: HintSink): Promise<WatchSubscription> {
+    const { persistent } = this.#options;
+    const subscription = await backend.subscribe(sink, { persistent });
+    if (!this.#scope.ended) return subscription;
+    this.#release(subscription);
+    throw this.#scope.signal.reason;
+  }
+
+  #disarm(): void {
+    if (this.#arming) this.#release(this.#arming);
+    this.#arming = undefined;
   }
 
   #degrade(cause: BackendError): void {

@@ -1,25 +1,16 @@
 import {
-  abortSignal,
-  callback,
+  fileSystem,
   flag,
   hasMethods,
   matching,
   milliseconds,
-  port,
+  PORT_OPTIONS,
   resolveOptions,
   type Option,
 } from '../options.js';
 import { PathGlobs } from '../path-globs.js';
-import {
-  nodeFileSystem,
-  systemClock,
-  systemRandom,
-  type Clock,
-  type FileSystem,
-  type Random,
-  type WatchBackend,
-} from '../ports.js';
-import { READ_LIMITS } from '../targets/read-limits.js';
+import type { Clock, FileSystem, Random, WatchBackend } from '../ports.js';
+import { READ_CALLS, READ_LIMITS } from '../targets/read-limits.js';
 
 /** The backends by name. */
 export type BackendName = 'auto' | 'fs' | 'parcel' | 'poll';
@@ -122,21 +113,8 @@ const OPTIONS = {
   content: flag(false),
   ...READ_LIMITS,
   persistent: flag(true),
-  signal: abortSignal(),
-  clock: port<Clock>(systemClock, 'now', 'monotonic', 'schedule'),
-  random: callback<Random>(systemRandom),
-  fs: port<FileSystem>(
-    nodeFileSystem,
-    'lstat',
-    'readlink',
-    'readdir',
-    'scandir',
-    'open',
-    'fstat',
-    'read',
-    'close',
-    'statfs',
-  ),
+  ...PORT_OPTIONS,
+  fs: fileSystem(...READ_CALLS, 'statfs'),
 };
 
 function isGlobs(value: unknown): boolean {

@@ -1,4 +1,5 @@
 import { number } from '../options.js';
+import type { FileSystem } from '../ports.js';
 import type { ReadLimits } from '../sighting.js';
 
 /** The options that bound what is read; see `ReadLimits`. */
@@ -10,6 +11,18 @@ export const READ_LIMITS = {
   // Reading one takes some 10 µs, and for that long nothing else happens: 16 384 are a fifth of a second.
   maxFiles: number(16_384),
 };
+
+/** What is asked of a file system to look at a target and to read it. */
+export const READ_CALLS = [
+  'lstat',
+  'readlink',
+  'readdir',
+  'scandir',
+  'open',
+  'fstat',
+  'read',
+  'close',
+] as const satisfies readonly (keyof FileSystem)[];
 
 /** What is kept of each file that is not too large, and in words which limit is the reason. */
 export interface Limited {

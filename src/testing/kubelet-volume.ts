@@ -2,13 +2,7 @@ import fs from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 
 import { type Clock, type Random, isoTime, systemClock, systemRandom } from '../ports.js';
-
-/** A file of a volume: its contents, or its contents and its mode (default `0o644`). Strings are UTF-8. */
-export type VolumeFile =
-  string | Uint8Array | { readonly data: string | Uint8Array; readonly mode?: number | undefined };
-
-/** What a volume is to hold: key (a relative path such as `app.yaml` or `conf.d/app.yaml`) to file. */
-export type VolumeFiles = Readonly<Record<string, VolumeFile>>;
+import { checkedFile, type CheckedFile, type VolumeFiles } from './kubelet-volume/volume-file.js';
 
 /** One system call that changed the disk. It is done when the step is yielded. */
 export interface VolumeStep {
@@ -47,19 +41,8 @@ export interface KubeletVolumeOptions {
   readonly random?: Random | undefined;
 }
 
-/** A key ready to be written. */
-interface Entry {
-  readonly key: string;
-  readonly data: Uint8Array;
-  readonly mode: number;
-}
-
 const DATA = '..data';
 const NEXT_DATA = '..data_tmp';
-
-/** The limits of kubelet's payload check, bytes; they are Linux's NAME_MAX and PATH_MAX. */
-const LONGEST_NAME = 255;
-const LONGEST_PATH = 4096;
 
 /** How often Go's `os.MkdirTemp` tries another name. */
 const NAME_ATTEMPTS = 10_000;
@@ -177,7 +160,7 @@ export class KubeletVolume {
    *   (as steps of their own): EEXIST at a stale `..data_tmp`, EINVAL when `..data` is not a link.
    */
   steps(files: VolumeFiles): Generator<VolumeStep, PublishResult, undefined> {
-    return this.#update(Object.entries(files).map(([key, file]) => entryOf(key, file)));
+    return this.#update(Object.entries(files).map(([key, file]) => checkedFile(key, file)));
   }
 
   /** Deletes the directory with all that is in it. Does nothing when there is none. */
@@ -185,7 +168,7 @@ export class KubeletVolume {
     fs.rmSync(this.directory, { recursive: true, force: true });
   }
 
-  *#update(entries: readonly Entry[]): Generator<VolumeStep, PublishResult, undefined> {
+  *#update(entries: readonly CheckedFile[]): Generator<VolumeStep, PublishResult, undefined> {
     yield* makeDirectories(this.directory);
     const old = this.revision;
     const vanished = old === undefined ? [] : vanishedPaths(this.path(old), entries);
@@ -251,7 +234,7 @@ export class KubeletVolume {
     yield* unlinkIfAny(next);
   }
 
-  *#link(entries: readonly Entry[]): Generator<VolumeStep, void> {
+  *#link(entries: readonly CheckedFile[]): Generator<VolumeStep, void> {
     const names = new Set(entries.map(({ key }) => key.split('/', 1).join()));
     for (const name of names) {
       if (isMissing(this.path(name))) yield symlink(`${DATA}/${name}`, this.path(name));
@@ -266,38 +249,10 @@ function mustBeOneOf(option: string, value: string, wanted: readonly string[]): 
   throw new TypeError(`KubeletVolume: ${option} must be '${wanted.join("' or '")}', got ${value}`);
 }
 
-function isContents(value: unknown): value is string | Uint8Array {
-  return typeof value === 'string' || value instanceof Uint8Array;
-}
-
-/** Kubelet's `validatePath` and `filepath.Clean`, then the contents as bytes, copied. */
-function entryOf(key: string, file: VolumeFile): Entry {
-  const wrong = (why: string): TypeError => new TypeError(`KubeletVolume: key '${key}' ${why}`);
-  const names = key.split('/').filter((name) => name !== '' && name !== '.');
-  const [first] = names;
-  if (key.startsWith('/')) throw wrong('must be a relative path');
-  if (first === undefined) throw wrong('must name a file');
-  if (key.includes('\0')) throw wrong('must not contain a NUL byte');
-  if (names.includes('..')) throw wrong("must not contain '..'");
-  if (first.startsWith('..')) throw wrong("must not start with '..'");
-  if (names.some((name) => Buffer.byteLength(name) > LONGEST_NAME)) {
-    throw wrong(`must have names of at most ${LONGEST_NAME} bytes`);
-  }
-  if (Buffer.byteLength(key) > LONGEST_PATH) throw wrong(`must be at most ${LONGEST_PATH} bytes`);
-
-  // What a wrong value is, is not shown: it may be a secret.
-  if (!isContents(file) && !isContents((file as Partial<typeof file> | null | undefined)?.data)) {
-    throw wrong('must hold a string or a Uint8Array');
-  }
-  const { data, mode = 0o644 } = isContents(file) ? { data: file } : file;
-  if (!Number.isInteger(mode) || mode < 0 || mode > 0o7777) throw wrong('must have a mode from 0 to 0o7777');
-  return { key: names.join('/'), data: Buffer.from(data as Uint8Array), mode };
-}
-
 // -------------------------------------------------------------------------------------------------- reading
 
 /** What stands in the revision but is neither one of the files nor on the way to one. */
-function vanishedPaths(revision: string, entries: readonly Entry[]): string[] {
+function vanishedPaths(revision: string, entries: readonly CheckedFile[]): string[] {
   const wanted = new Set<string>();
   for (const { key } of entries) for (let path = key; path !== '.'; path = dirname(path)) wanted.add(path);
   return pathsIn(revision).filter((path) => !wanted.has(path));
@@ -313,7 +268,7 @@ function pathsIn(directory: string): string[] {
 }
 
 /** Whether the files of the revision have these contents. */
-function holds(revision: string, entries: readonly Entry[]): boolean {
+function holds(revision: string, entries: readonly CheckedFile[]): boolean {
   return entries.every(({ key, data }) => {
     try {
       return fs.readFileSync(join(revision, key)).equals(data);
@@ -356,7 +311,7 @@ function* makeDirectories(path: string): Generator<VolumeStep, void> {
   yield { name: 'mkdir', path };
 }
 
-function* writeFiles(revision: string, entries: readonly Entry[]): Generator<VolumeStep, void> {
+function* writeFiles(revision: string, entries: readonly CheckedFile[]): Generator<VolumeStep, void> {
   for (const { key, data, mode } of entries) {
     const path = join(revision, key);
     yield* makeDirectories(dirname(path));

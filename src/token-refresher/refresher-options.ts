@@ -1,23 +1,15 @@
 import {
-  abortSignal,
-  callback,
+  fileSystem,
   flag,
   matching,
   milliseconds,
   number,
   port,
+  PORT_OPTIONS,
   resolveOptions,
   type Option,
 } from '../options.js';
-import {
-  nodeFileSystem,
-  systemClock,
-  systemRandom,
-  type Clock,
-  type FileSystem,
-  type Random,
-  type TokenClient,
-} from '../ports.js';
+import type { Clock, FileSystem, Random, TokenClient } from '../ports.js';
 import type { TokenSink } from './delivery.js';
 import { everyInterval, tokenSchedules, type TokenSchedule, type TokenScheduleName } from './schedule.js';
 import { tokenWatcherFactory, type TokenWatcherFactory } from '../token-watch.js';
@@ -110,11 +102,9 @@ const OPTIONS = {
   sinkTimeoutMs: milliseconds(30_000, { min: 1 }),
   unhealthyAfter: number(3, { min: 1 }),
   persistent: flag(true),
-  signal: abortSignal(),
+  ...PORT_OPTIONS,
   watcherFactory: tokenWatcherFactory,
-  clock: port<Clock>(systemClock, 'now', 'monotonic', 'schedule'),
-  random: callback<Random>(systemRandom),
-  fs: port<FileSystem>(nodeFileSystem, 'open', 'read', 'close'),
+  fs: fileSystem('open', 'read', 'close'),
 };
 
 /** The options of a refresher, complete and checked. */

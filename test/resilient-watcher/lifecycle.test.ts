@@ -7,10 +7,13 @@ import fc from 'fast-check';
 import {
   ClosedError,
   ListenerError,
+  nodeFileSystem,
   ResilientWatcher,
   watch,
   type Change,
+  type FileSystem,
   type ResilientWatcherOptions,
+  type WatchBackend,
 } from 'resilient-watcher';
 import { FakeClock, KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
 import { expect, expectTypeOf, onTestFinished, test, vi } from 'vitest';
@@ -242,6 +245,46 @@ test('content is never part of what is printed', async () => {
     expect(printed).not.toContain(Buffer.from('s3cret').toString('hex'));
     expect(printed).not.toContain(JSON.stringify([...Buffer.from('s3cret')]).slice(1, -1));
   }
+});
+
+test('close() while start() is arming has released the subscription when it resolves, and nothing aims it again', async () => {
+  let ask = (): void => undefined;
+  let answer = (): void => undefined;
+  const asked = new Promise<void>((resolve) => (ask = resolve));
+  const answers = new Promise<void>((resolve) => (answer = resolve));
+  // A server that does not answer: the arming hangs in its first call.
+  const { sync: _, ...calls } = nodeFileSystem;
+  const lstat: FileSystem['lstat'] = async (path) => {
+    ask();
+    await answers;
+    return calls.lstat(path);
+  };
+  const { watcher, backend, clock } = stage({ fs: { ...calls, lstat } });
+  const refused = expect(watcher.start()).rejects.toThrow(ClosedError);
+  await asked;
+  expect(backend.subscriptions).toBe(1);
+  await watcher.close();
+  expect([backend.subscriptions, clock.pending]).toEqual([0, 0]);
+  answer();
+  await refused;
+  expect([backend.subscribed, backend.directories]).toEqual([1, []]);
+});
+
+test('close() waits for a backend that is being subscribed, and gives back what it grants', async () => {
+  let grant = (): void => undefined;
+  const granted = new Promise<void>((resolve) => (grant = resolve));
+  const backend = new ScriptedBackend();
+  const slow: WatchBackend = {
+    name: 'slow',
+    subscribe: (sink) => granted.then(() => backend.subscribe(sink)),
+  };
+  const { watcher } = stage({ backend: slow });
+  const refused = expect(watcher.start()).rejects.toThrow(ClosedError);
+  const closed = watcher.close();
+  grant();
+  await closed;
+  expect([backend.subscribed, backend.subscriptions]).toEqual([1, 0]);
+  await refused;
 });
 
 test('close() at any moment leaves no timer, no handle, no listener, and no event after it', async () => {

@@ -1,5 +1,5 @@
-import { abortSignal, describe, matching, milliseconds, port, resolveOptions } from '../../options.js';
-import { systemClock, type Clock } from '../../ports.js';
+import { describe, matching, milliseconds, PORT_OPTIONS, resolveOptions } from '../../options.js';
+import type { Clock } from '../../ports.js';
 import type { ConfigSource } from '../config-source.js';
 import { isStandardSchema } from '../standard-schema.js';
 import type { ConfigValidator } from './validation.js';
@@ -34,8 +34,8 @@ const OPTIONS = {
   validateTimeoutMs: milliseconds(5_000, { min: 1 }),
   // The files of one volume change at once, and their watchers tell within a few ms.
   settleMs: milliseconds(50),
-  signal: abortSignal(),
-  clock: port<Clock>(systemClock, 'now', 'monotonic', 'schedule'),
+  signal: PORT_OPTIONS.signal,
+  clock: PORT_OPTIONS.clock,
 };
 
 /** The options of a loader, complete and checked. */
