@@ -89,6 +89,22 @@ export class PersistentMap<V> implements ReadonlyMap<string, V> {
   }
 }
 
+/** The first map, but under these keys with what the second holds. */
+export function withEntries<V>(
+  map: ReadonlyMap<string, V>,
+  keys: readonly string[],
+  from: ReadonlyMap<string, V>,
+): ReadonlyMap<string, V> {
+  const changes = new Map(keys.map((key) => [key, from.get(key)]));
+  if (map instanceof PersistentMap) return (map as PersistentMap<V>).with(changes);
+  const copy = new Map(map);
+  for (const [key, value] of changes) {
+    if (value === undefined) copy.delete(key);
+    else copy.set(key, value);
+  }
+  return copy;
+}
+
 type Bucket<V> = ReadonlyMap<string, V>;
 
 /** A bucket holds at most four times as many entries as there are buckets. */

@@ -67,6 +67,7 @@ const layers = [
   ],
   ['resilient-watcher/backend-choice.ts', 'resilient-watcher/look-loop.ts', 'resilient-watcher/observer.ts'],
   ['resilient-watcher/connection.ts', 'resilient-watcher/patience.ts'],
+  ['resilient-watcher/doubts.ts'],
   ['resilient-watcher/reporter.ts'],
   ['resilient-watcher.ts'],
   ['token-watch.ts'],

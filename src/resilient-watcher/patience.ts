@@ -13,8 +13,8 @@
  * | the same, and empty                           | `missingGraceMs`: truncated, not yet written |
  * | nothing, or something unreadable              | `missingGraceMs`                            |
  *
- * Of several files the one that takes longest counts, and of these that differ only. A file that is gone from a
- * new revision needs none. Files of a group that lie behind different links wait `groupSettleMs` for each other,
+ * Only files that differ count. In a tree and in a plain directory each is reported when it is ripe; of a volume or a
+ * group, which are whole together, the one that takes longest counts. A file that is gone from a new revision needs none. Files of a group that lie behind different links wait `groupSettleMs` for each other,
  * until all these links have been retargeted.
  */
 import type { SeenFile } from '../sighting.js';
@@ -82,29 +82,4 @@ export function patienceFor(
   if (seen.snapshot.size === 0) return { quietMs: missingGraceMs, totalMs: maxSettleMs };
   if (seen.steady && arrived && written === false) return { quietMs: CONFIRM_MS, totalMs: maxSettleMs };
   return { quietMs: settleMs, totalMs: maxSettleMs };
-}
-
-/** A difference that was seen but not yet reported. */
-export class Doubt {
-  /** What made us look when it was first seen. */
-  readonly cause: string;
-  readonly #first: number;
-  #key: string;
-  #since: number;
-
-  constructor(key: string, cause: string, now: number) {
-    this.#key = key;
-    this.cause = cause;
-    this.#first = now;
-    this.#since = now;
-  }
-
-  /** Takes in what is seen now and says how much longer to wait, ms; 0 or less: report it. */
-  remaining(key: string, now: number, { quietMs, totalMs }: Patience): number {
-    if (key !== this.#key) {
-      this.#key = key;
-      this.#since = now;
-    }
-    return Math.min(this.#since + quietMs, this.#first + totalMs) - now;
-  }
 }

@@ -10,6 +10,7 @@
  * | something unreadable | the same trouble                  | end doubt                                     |
  * | something unreadable | anything else                     | `error`, after the grace; the files are kept  |
  *
+ * Of a tree or a plain directory each file waits for itself: one that is written all the time holds up no other.
  * At the start nothing is doubted but a file that is being written this moment: there is nothing to keep.
  */
 import { basename } from 'node:path';
@@ -17,11 +18,11 @@ import { basename } from 'node:path';
 import type { TargetError } from '../errors.js';
 import type { Clock, Scheduled } from '../ports.js';
 import type { Found, SeenFile, Sighting } from '../sighting.js';
-import { digestOf, MissingSnapshot, type Snapshot } from '../snapshot.js';
-import { keysThatDiffer } from '../persistent-map.js';
+import { digestOf, MissingSnapshot, SetSnapshot, type SetKind, type Snapshot } from '../snapshot.js';
+import { keysThatDiffer, withEntries } from '../persistent-map.js';
 import { differenceOf, type Change, type ChangeCause, type KeyDifference } from './change.js';
+import { Doubts, type Waiting } from './doubts.js';
 import {
-  Doubt,
   longer,
   NO_PATIENCE,
   patienceFor,
@@ -59,6 +60,8 @@ export interface ReporterOptions extends PatienceOptions {
 /** What was reported of a file: a copy of the bytes, since a listener may do with its own what it likes. */
 type ReportedFile = Buffer | string;
 
+const NO_DIFFERENCE: KeyDifference = { added: [], changed: [], removed: [] };
+
 const NOTHING: Found['files'] = new Map();
 
 /** The memory of what was reported. */
@@ -74,7 +77,7 @@ export class Reporter {
   /** The links of the last target that was there. */
   #lastLinks = '';
   #trouble: TargetError | undefined;
-  #doubt: Doubt | undefined;
+  readonly #doubts = new Doubts();
   /** Paths that were written in place since what is seen was last what was reported. */
   readonly #written = new Set<string>();
   #timer: Scheduled | undefined;
@@ -97,7 +100,7 @@ export class Reporter {
 
   /** Whether something was seen that differs from the report and is not ripe yet. */
   get inDoubt(): boolean {
-    return this.#doubt !== undefined;
+    return this.#doubts.any;
   }
 
   /** Takes in that an entry of this name was written in place. */
@@ -116,19 +119,27 @@ export class Reporter {
       return;
     }
     const now = this.#options.clock.monotonic();
-    const patience =
-      cause === 'start' ? this.#patienceAtStart(seen) : this.#patience(seen, difference, tellsWrites);
-    // What is ripe the moment it is seen needs no key, which takes digests.
-    const key = patience === NO_PATIENCE ? '' : differenceKey(seen, difference);
-    this.#doubt ??= new Doubt(key, cause, now);
-    const remainingMs = this.#doubt.remaining(key, now, patience);
-    if (remainingMs > 0) this.#wait(remainingMs, this.#doubt.cause);
-    else this.#report(seen, difference, this.#doubt.cause);
+    const parts = this.#partsOf(seen, difference);
+    const waiting = new Map<string, Waiting>();
+    for (const [name, part] of parts) {
+      const patience =
+        cause === 'start' ? this.#patienceAtStart(seen) : this.#patience(seen, part, tellsWrites);
+      // What is ripe the moment it is seen needs no looks, which take digests.
+      waiting.set(name, { patience, looks: patience === NO_PATIENCE ? '' : looksOf(seen, part) });
+    }
+    const { ripe, next, cause: first = cause } = this.#doubts.weigh(waiting, cause, now);
+    if (next) this.#wait(next.inMs, next.cause);
+    else this.close();
+    if (ripe.length === parts.size) this.#report(seen, difference, first);
+    else if (ripe.length > 0 && seen.kind === 'found') {
+      const part = together(ripe.flatMap((name) => parts.get(name) ?? []));
+      this.#report(this.#onlyWith(seen, part), part, first);
+    }
   }
 
   /** Forgets what it doubts. */
   close(): void {
-    this.#doubt = undefined;
+    this.#doubts.clear();
     this.#written.clear();
     this.#timer?.cancel();
     this.#timer = undefined;
@@ -137,6 +148,29 @@ export class Reporter {
   #compare(seen: ClearSighting): KeyDifference {
     const files = seen.kind === 'found' ? seen.files : NOTHING;
     return differenceOf(this.#files, files, keysThatDiffer(this.#seen, files), isSameContent);
+  }
+
+  /** What is reported together: files that stand for themselves by key, all else under one name. */
+  #partsOf(seen: ClearSighting, difference: KeyDifference): ReadonlyMap<string, KeyDifference> {
+    const kind = seen.kind === 'found' ? seen.snapshot.kind : undefined;
+    const isLoose = (kind === 'tree' || kind === 'directory') && this.#reported.kind === kind;
+    if (!isLoose) return new Map([['', difference]]);
+    const parts = new Map<string, KeyDifference>();
+    for (const key of difference.added) parts.set(key, { ...NO_DIFFERENCE, added: [key] });
+    for (const key of difference.changed) parts.set(key, { ...NO_DIFFERENCE, changed: [key] });
+    for (const key of difference.removed) parts.set(key, { ...NO_DIFFERENCE, removed: [key] });
+    return parts;
+  }
+
+  /** What was reported, with these differences. */
+  #onlyWith(seen: Found, { added, changed, removed }: KeyDifference): Found {
+    const keys = [...added, ...changed, ...removed];
+    for (const key of keys) this.#written.delete(basename(seen.files.get(key)?.snapshot.realPath ?? key));
+    const { kind, path, realPath, revision } = seen.snapshot;
+    const files = withEntries(this.#seen, keys, seen.files);
+    const states = withEntries(this.#reported.files, keys, seen.snapshot.files);
+    const snapshot = new SetSnapshot({ kind: kind as SetKind, path, realPath, revision, files: states });
+    return { ...seen, files, snapshot };
   }
 
   #isKnown(seen: ClearSighting, { added, changed, removed }: KeyDifference): boolean {
@@ -202,7 +236,6 @@ export class Reporter {
   }
 
   #report(seen: ClearSighting, difference: KeyDifference, cause: ChangeCause): void {
-    this.close();
     if (seen.kind === 'trouble') {
       this.#trouble = seen.error;
       this.#listener.trouble(seen.error);
@@ -246,6 +279,14 @@ export class Reporter {
   }
 }
 
+function together(parts: readonly KeyDifference[]): KeyDifference {
+  return {
+    added: parts.flatMap(({ added }) => added),
+    changed: parts.flatMap(({ changed }) => changed),
+    removed: parts.flatMap(({ removed }) => removed),
+  };
+}
+
 function reportedFile({ snapshot }: SeenFile): ReportedFile {
   return snapshot.content ? Buffer.from(snapshot.content) : snapshot.digest;
 }
@@ -255,7 +296,7 @@ function isSameContent(reported: ReportedFile, { snapshot }: SeenFile): boolean 
   return snapshot.content ? reported.equals(snapshot.content) : digestOf(reported) === snapshot.digest;
 }
 
-function differenceKey(seen: ClearSighting, { added, changed, removed }: KeyDifference): string {
+function looksOf(seen: ClearSighting, { added, changed, removed }: KeyDifference): string {
   switch (seen.kind) {
     case 'found': {
       const files = [...added, ...changed].map((key) => {

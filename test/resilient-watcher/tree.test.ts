@@ -178,6 +178,40 @@ test('a hint that says where makes it look there only, one that does not makes i
   expect(stage.keys).toEqual(['a', 'b', 'c']);
 });
 
+test.each([true, false])(
+  'a file that is written all the time holds up no other, recursive: %s',
+  async (recursive) => {
+    const stage = new Stage('scripted');
+    stage.write('log', 'x');
+    stage.write('other', 'x');
+    await stage.watch({ recursive });
+    const told = (): unknown =>
+      stage.changes.splice(0).map(({ added, changed, removed }) => [added, changed, removed]);
+    const write = async (line: number): Promise<void> => {
+      stage.write('log', 'x'.repeat(line));
+      stage.backend.hint(join(stage.root, 'log'));
+      await stage.watcher.idle();
+      await stage.clock.advance(20);
+    };
+    told();
+    for (let line = 2; line < 10; line += 1) await write(line);
+    expect(told()).toEqual([]);
+    stage.write('other', 'changed');
+    stage.backend.hint(join(stage.root, 'other'));
+    for (let line = 10; line < 16; line += 1) await write(line);
+    expect(told()).toEqual([[[], ['other'], []]]);
+    expect(stage.watcher.current.files.get('log')?.size).toBe(1);
+    rmSync(join(stage.root, 'other'));
+    stage.backend.hint(join(stage.root, 'other'));
+    for (let line = 16; line < 30; line += 1) await write(line);
+    expect(told()).toEqual([[[], [], ['other']]]);
+    await stage.clock.advance(1_000);
+    await stage.watcher.idle();
+    expect(told()).toEqual([[[], ['log'], []]]);
+    expect(stage.watcher.current.files.get('log')?.size).toBe(29);
+  },
+);
+
 test('a new directory leads to a look at it alone', async () => {
   const scanned: string[] = [];
   const scandir = (path: string) => {

@@ -1,0 +1,76 @@
+import type { ChangeCause } from './change.js';
+import type { Patience } from './patience.js';
+
+/** A difference that waits by itself. */
+export interface Waiting {
+  /** What it looks like now; its waiting begins anew when that changes. */
+  readonly looks: string;
+  readonly patience: Patience;
+}
+
+/** What is to be done about all differences. */
+export interface Ripeness {
+  /** The names of those that have waited long enough; they are in doubt no longer. */
+  readonly ripe: readonly string[];
+  /** What made us look when the first of them was first seen. */
+  readonly cause: ChangeCause | undefined;
+  /** When the next of the others will be ripe, ms, and what led to it. */
+  readonly next: { readonly inMs: number; readonly cause: ChangeCause } | undefined;
+}
+
+/** Differences that were seen but not yet reported, by name. */
+export class Doubts {
+  readonly #doubts = new Map<string, Doubt>();
+
+  get any(): boolean {
+    return this.#doubts.size > 0;
+  }
+
+  clear(): void {
+    this.#doubts.clear();
+  }
+
+  /** Takes in all that differs now. What differs no longer is forgotten. */
+  weigh(differences: ReadonlyMap<string, Waiting>, cause: ChangeCause, now: number): Ripeness {
+    for (const name of this.#doubts.keys()) if (!differences.has(name)) this.#doubts.delete(name);
+    const ripe: string[] = [];
+    let first: ChangeCause | undefined;
+    let next: Ripeness['next'];
+    for (const [name, { looks, patience }] of differences) {
+      const doubt = this.#doubts.get(name) ?? new Doubt(looks, cause, now);
+      this.#doubts.set(name, doubt);
+      const inMs = doubt.remaining(looks, now, patience);
+      if (inMs <= 0) {
+        ripe.push(name);
+        first ??= doubt.cause;
+        this.#doubts.delete(name);
+      } else if (next === undefined || inMs < next.inMs) next = { inMs, cause: doubt.cause };
+    }
+    return { ripe, cause: first, next };
+  }
+}
+
+/** A difference that was seen but not yet reported. */
+class Doubt {
+  /** What made us look when it was first seen. */
+  readonly cause: ChangeCause;
+  readonly #first: number;
+  #key: string;
+  #since: number;
+
+  constructor(key: string, cause: ChangeCause, now: number) {
+    this.#key = key;
+    this.cause = cause;
+    this.#first = now;
+    this.#since = now;
+  }
+
+  /** Takes in what is seen now and says how much longer to wait, ms; 0 or less: report it. */
+  remaining(key: string, now: number, { quietMs, totalMs }: Patience): number {
+    if (key !== this.#key) {
+      this.#key = key;
+      this.#since = now;
+    }
+    return Math.min(this.#since + quietMs, this.#first + totalMs) - now;
+  }
+}
