@@ -4,11 +4,11 @@ import { Backoff } from './backoff.js';
 import { TargetError } from './errors.js';
 import type { LinkChain } from './link-chain.js';
 import type { Clock, FileSystem, Random } from './ports.js';
+import { Observer } from './resilient-watcher/observer.js';
 import type { Target } from './sighting.js';
 import type { Snapshot } from './snapshot.js';
 import { MissingSnapshot } from './snapshot.js';
 import { sleep } from './sleep.js';
-import { runAsync } from './steps.js';
 import { isUserVisible } from './volume-layout.js';
 
 /** What it takes to wait for a target that moves. */
@@ -37,9 +37,12 @@ const LONGEST_DELAY_MS = 20;
 export async function readTarget(target: Target, { fs, clock, random }: ReadingPorts): Promise<Snapshot> {
   const backoff = new Backoff({ firstDelayMs: FIRST_DELAY_MS, maxDelayMs: LONGEST_DELAY_MS, random });
   const begun = clock.monotonic();
+  const observer = new Observer(target, fs);
+  // Tells whether it may be read without the thread pool, which takes ten times as long.
+  await observer.resolve();
   let nothing = 0;
   for (let looks = 0; looks < MAX_LOOKS; looks += 1) {
-    const seen = await runAsync(target.look(), fs);
+    const seen = await observer.observe(clock.monotonic());
     if (seen.kind === 'found') return seen.snapshot;
     if (seen.kind === 'trouble') throw seen.error;
     if (seen.kind === 'missing') {

@@ -101,7 +101,8 @@ async function measure(kind, size, contestant) {
   const ask = async (message) => {
     answer = undefined;
     child.send(message);
-    if (!(await until(() => answer !== undefined, ANSWER_PATIENCE_MS))) throw new Error(`${contestant}: no answer`);
+    if (!(await until(() => answer !== undefined, ANSWER_PATIENCE_MS)))
+      throw new Error(`${contestant}: no answer`);
     return answer;
   };
   const { started } = await ask({ command: 'start', contestant, kind, directory });
