@@ -240,8 +240,8 @@ export class BackendConnection {
     };
     // Tracked: nobody else could give back what comes of it.
     const subscription = await this.#scope.track(this.#granted(backend, sink));
-    this.#arming = subscription;
     try {
+      this.#scope.signal.throwIfAborted();
       await this.#owner.arm(subscription);
       this.#scope.signal.throwIfAborted();
       if (early) throw early.error;
@@ -255,13 +255,13 @@ export class BackendConnection {
     this.#state = { tag: 'up', backend: name, tellsWrites, sink, subscription, since: clock.monotonic() };
   }
 
-  /** A subscription; none once the scope has ended. */
+  /** A subscription, from now on being armed; released already when the scope has ended. */
   async #granted(backend: WatchBackend, sink: HintSink): Promise<WatchSubscription> {
     const { persistent } = this.#options;
     const subscription = await backend.subscribe(sink, { persistent });
-    if (!this.#scope.ended) return subscription;
-    this.#release(subscription);
-    throw this.#scope.signal.reason;
+    this.#arming = subscription;
+    if (this.#scope.ended) this.#disarm();
+    return subscription;
   }
 
   #disarm(): void {

@@ -16,6 +16,9 @@ const SOURCES = ['file', 'key', 'volume'] as const;
 
 type Source = (typeof SOURCES)[number];
 
+/** A source that hangs is tried alone and with others, twice a step, and the sources may come in two steps. */
+const LONGEST_STEP_MS = 2_000;
+
 const state = fc.oneof(
   fc.record({ is: fc.constant('good' as const), n: fc.integer({ min: 1, max: 9 }) }),
   // Parsed, but refused by validate, which may also fail to answer.
@@ -119,7 +122,7 @@ test('current is always the merge of the newest good state of each source', asyn
         newest.set(source, written.is === 'good' ? text : '');
         if (loseBackend) backend.fail();
         if (!look && nth < script.length - 1) continue;
-        await stage.pass();
+        await stage.pass(LONGEST_STEP_MS);
         for (const [seen, seenText] of newest) if (seenText !== '') good.set(seen, parsed(seenText));
         newest.clear();
         expect(loader.current).toEqual(expected());

@@ -26,15 +26,15 @@ const seed = Number(process.env['SEED'] ?? Math.floor(Math.random() * 2 ** 32));
 class Watched {
   readonly path: string;
   readonly watcher: ResilientWatcher;
-  /** Each reported content; null is missing. */
-  readonly reported: (string | null)[] = [];
+  /** Each reported content of a file, or what else was there. */
+  readonly reported: string[] = [];
   readonly errors: Error[] = [];
 
   constructor(path: string, options: { clock: FakeClock; backend: UnreliableBackend; random: () => number }) {
     this.path = path;
     this.watcher = new ResilientWatcher(path, options);
     this.watcher.on('change', ({ current }) =>
-      this.reported.push(current.kind === 'missing' ? null : String(current.content)),
+      this.reported.push(current.kind === 'file' ? String(current.content) : current.kind),
     );
     this.watcher.on('error', (error) => this.errors.push(error));
   }
@@ -79,9 +79,9 @@ test('whatever happens, the last report equals the disk', { timeout: 300_000 }, 
       const status = watcher.status();
       const why = `SEED=${seed}, ${path} after ${history.length}: … ${history.slice(-15).join(', ')}`;
       if (disk === 'unreadable') expect(status.target, why).toBe('unreadable');
-      else expect(reported.at(-1) ?? null, why).toBe(disk === 'missing' ? null : disk.content);
+      else expect(reported.at(-1) ?? 'missing', why).toBe(typeof disk === 'string' ? disk : disk.content);
       expect(
-        reported.filter((text) => text !== null && !isSealed(text)),
+        reported.filter((text) => !['missing', 'directory'].includes(text) && !isSealed(text)),
         why,
       ).toEqual([]);
       expect(

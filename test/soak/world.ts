@@ -27,7 +27,7 @@ export function turn(): Promise<void> {
 }
 
 /** What a reader finds at a path. */
-export type OnDisk = { readonly content: string } | 'missing' | 'unreadable';
+export type OnDisk = { readonly content: string } | 'missing' | 'directory' | 'unreadable';
 
 /**
  * Files to which everything happens that may happen to a mounted configuration. Between two calls of `disturb` every
@@ -66,7 +66,8 @@ export class World {
     try {
       return { content: readFileSync(path, 'utf8') };
     } catch (error) {
-      return (error as { code?: string }).code === 'ENOENT' ? 'missing' : 'unreadable';
+      const { code } = error as { code?: string };
+      return code === 'ENOENT' ? 'missing' : code === 'EISDIR' ? 'directory' : 'unreadable';
     }
   }
 
@@ -182,7 +183,8 @@ export class World {
   }
 
   async #write(flags: 'w' | 'wx'): Promise<void> {
-    if (this.look(this.#plain) === 'unreadable') return;
+    const there = this.look(this.#plain);
+    if (there === 'directory' || there === 'unreadable') return;
     mkdirSync(dirname(this.#plain), { recursive: true });
     const bytes = Buffer.from(this.#text());
     const fd = openSync(this.#plain, flags);
