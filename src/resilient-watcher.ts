@@ -15,10 +15,10 @@
 import { BackendError, ClosedError, hasMoved } from './errors.js';
 import { IsolatedEmitter, Lifecycle, type Scope } from './lifecycle.js';
 import type { LinkChain } from './link-chain.js';
-import { frozenBy } from './mount-table.js';
-import type { Scheduled, WatchSubscription } from './ports.js';
+import type { WatchSubscription } from './ports.js';
 import { readTarget } from './read-target.js';
 import { backendsFor } from './resilient-watcher/backend-choice.js';
+import { Backstop } from './resilient-watcher/backstop.js';
 import {
   BackendConnection,
   type Degradation,
@@ -27,6 +27,7 @@ import {
 } from './resilient-watcher/connection.js';
 import { Latest } from './resilient-watcher/latest.js';
 import { LookLoop } from './resilient-watcher/look-loop.js';
+import { MountExamination } from './resilient-watcher/mount-examination.js';
 import { Observer } from './resilient-watcher/observer.js';
 import { mergeChanges, type Change, type ChangeCause } from './resilient-watcher/change.js';
 import { Reporter, type RevisionChange } from './resilient-watcher/reporter.js';
@@ -38,7 +39,6 @@ import {
 import { Tally, type WatcherStatus, type WatcherWarning } from './resilient-watcher/watcher-status.js';
 import type { Found, Target } from './sighting.js';
 import type { Snapshot } from './snapshot.js';
-import { runAsync } from './steps.js';
 import { targetAt } from './targets/target.js';
 import { TreeTarget } from './targets/tree-target.js';
 
@@ -93,12 +93,11 @@ export class ResilientWatcher
   readonly #loop: LookLoop;
   readonly #observer: Observer;
   readonly #reporter: Reporter;
+  readonly #backstop: Backstop;
+  readonly #mount: MountExamination;
   readonly #tally = new Tally();
   readonly #streams = new Set<Latest<Change>>();
-  #resync: Scheduled | undefined;
-  #resyncAt = 0;
   #lastChange: Change | undefined;
-  #mountExamined: string | undefined;
 
   /**
    * @param path the file or directory, or several files; a relative path is taken from the working directory now.
@@ -115,6 +114,8 @@ export class ResilientWatcher
     this.#scope = this.#lifecycle.scope;
     this.#observer = new Observer(this.#target, settings.fs);
     this.#loop = new LookLoop((cause) => this.#lookSafely(cause), this.#scope);
+    this.#backstop = new Backstop(settings, () => this.#hint('backstop'));
+    this.#mount = new MountExamination(settings.fs);
     this.#reporter = new Reporter(settings, {
       change: (change) => this.#change(change),
       revision: (revision) => this.#tell('revision', revision),
@@ -245,7 +246,7 @@ export class ResilientWatcher
       open: () => this.#connection.open(),
       run: async () => {
         await this.#loop.lookNow('start');
-        if (!this.#scope.ended) this.#scheduleResync();
+        if (!this.#scope.ended) this.#backstop.start();
       },
       end: () => this.#end(),
       over: () => (signal?.aborted ? (signal.reason as Error) : new ClosedError(closed)),
@@ -253,7 +254,7 @@ export class ResilientWatcher
   }
 
   #end(): void {
-    this.#resync?.cancel();
+    this.#backstop.cancel();
     this.#reporter.close();
     this.#connection.close();
     this.#loop.close();
@@ -268,19 +269,6 @@ export class ResilientWatcher
 
   #request(cause: ChangeCause): void {
     if (this.#lifecycle.state === 'running') this.#loop.request(cause);
-  }
-
-  /** At multiples of the interval, so that a thousand watchers look together and share what they ask. */
-  #scheduleResync(): void {
-    const { clock, resyncIntervalMs, persistent } = this.#options;
-    if (resyncIntervalMs === 0) return;
-    const now = clock.monotonic();
-    this.#resyncAt = (Math.floor(Math.max(now, this.#resyncAt) / resyncIntervalMs) + 1) * resyncIntervalMs;
-    const resync = (): void => {
-      this.#scheduleResync();
-      this.#hint('backstop');
-    };
-    this.#resync = clock.schedule(resync, this.#resyncAt - now, { ref: persistent });
   }
 
   #lookSafely(cause: ChangeCause): Promise<void> {
@@ -346,17 +334,9 @@ export class ResilientWatcher
     return new BackendError('ERR_BACKEND_UNAVAILABLE', backend, message);
   }
 
-  /** Mounts give no hint, so their table is read only when nothing else was the reason to look. */
-  #examineMount({ snapshot, files }: Found, cause: ChangeCause): void {
-    if (!['start', 'restart', 'backstop'].includes(cause)) return;
-    const inodes = snapshot.kind === 'file' ? [...files.values()].map(({ inode }) => inode).join() : '';
-    const place = `${snapshot.realPath} ${inodes}`;
-    if (place === this.#mountExamined || snapshot.kind === 'group') return;
-    this.#mountExamined = place;
-    const examined = runAsync(frozenBy(snapshot.realPath), this.#options.fs).then((message) =>
-      this.#warn('subPath', message),
-    );
-    void this.#scope.track(examined);
+  #examineMount(seen: Found, cause: ChangeCause): void {
+    const examined = this.#mount.examine(seen, cause)?.then((message) => this.#warn('subPath', message));
+    if (examined) void this.#scope.track(examined);
   }
 
   #warn(code: WatcherWarning['code'], message: string | undefined): void {
