@@ -45,13 +45,14 @@ export interface LinkChain {
 }
 
 /** Which file or directory it is: an inode number alone is used again at once. */
-export function inodeOf(stat: BigIntStats): string {
-  return `${stat.dev}:${stat.ino}:${stat.birthtimeNs}`;
+export function inodeOf({ dev, ino, birthtimeNs }: BigIntStats): string {
+  return `${dev}:${ino}:${birthtimeNs}`;
 }
 
-/** Which file it is and, as far as its stamps tell, with what content. */
-export function signatureOf(stat: BigIntStats): string {
-  return `${inodeOf(stat)}:${stat.size}:${stat.mtimeNs}:${stat.ctimeNs}`;
+/** Which file it is and, as far as its stamps tell, with what content. Begins with what `inodeOf` gives. */
+export function signatureOf({ dev, ino, birthtimeNs, size, mtimeNs, ctimeNs }: BigIntStats): string {
+  // One flat string: a template would keep each of its pieces, five times the memory for every file there is.
+  return [dev, ino, birthtimeNs, size, mtimeNs, ctimeNs].join(':');
 }
 
 /**

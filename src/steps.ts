@@ -25,8 +25,14 @@ export type Wait = [name: 'wait', work: () => Promise<unknown>];
 /** A call to be made while other steps are taken. */
 export type Begin = [name: 'begin', call: Call];
 
+/**
+ * Steps that are taken for themselves: they give the same as with `yield*`, but what they yield need not pass through
+ * all who called, which is most of what a small file costs.
+ */
+export type Part = [name: 'part', steps: Steps<unknown>];
+
 /** Work that yields calls and returns a `T`. */
-export type Steps<T> = Generator<Call | Wait | Begin, T, unknown>;
+export type Steps<T> = Generator<Call | Wait | Begin | Part, T, unknown>;
 
 /** One call as a step. */
 export function* call<K extends keyof FileSystemCalls>(
@@ -72,7 +78,8 @@ export function runSync<T>(steps: Steps<T>, calls: FileSystemCalls, ask = makeCa
     let answer: unknown;
     try {
       if (step[0] === 'wait') throw new Error('Synchronous work cannot wait');
-      answer = step[0] === 'begin' ? outcomeNow(step[1], calls) : ask(step, calls);
+      if (step[0] === 'part') answer = runSync(step[1], calls, ask);
+      else answer = step[0] === 'begin' ? outcomeNow(step[1], calls) : ask(step, calls);
     } catch (error) {
       next = steps.throw(error);
       continue;
@@ -98,6 +105,7 @@ export async function runAsync<T>(
     let answer: unknown;
     try {
       if (step[0] === 'wait') answer = await step[1]();
+      else if (step[0] === 'part') answer = await runAsync(step[1], fs, atOnce);
       else if (step[0] === 'begin') {
         answer = fs.sync && atOnce(step[1]) ? outcomeNow(step[1], fs.sync) : callLater(step[1], fs);
       } else answer = fs.sync && atOnce(step) ? makeCall(step, fs.sync) : await callSoon(step, fs);
