@@ -1,7 +1,7 @@
 /** Reads one file whole, with what tells whether it was whole. */
 import { constants, type BigIntStats } from 'node:fs';
 
-import { inodeOf, signatureOf, type LinkChain } from './link-chain.js';
+import { inodeIn, inodeOf, signatureOf, type LinkChain } from './link-chain.js';
 import { digestOf, FileSnapshot } from './snapshot.js';
 import type { SeenFile } from './sighting.js';
 import type { Steps } from './steps.js';
@@ -90,9 +90,10 @@ function seenFile(
   steady: boolean,
 ): SeenFile {
   const { size, mode, mtimeNs, ctimeNs, nlink } = stat;
+  const signature = signatureOf(stat);
   return {
-    signature: signatureOf(stat),
-    inode: inodeOf(stat),
+    signature,
+    inode: inodeIn(signature),
     // Being unlinked changes an inode, too, and says nothing of its bytes.
     finished: ctimeNs > mtimeNs && nlink > 0n,
     steady,

@@ -28,7 +28,7 @@ export interface Found {
   readonly files: ReadonlyMap<string, SeenFile>;
   /** The signatures of the directories whose entries these are, by real path. */
   readonly directories: ReadonlyMap<string, string>;
-  /** Equal signatures: the same files with equal signatures. */
+  /** Equal signatures: the same files with equal signatures, or the same immutable directory. */
   readonly signature: string;
   /**
    * A revision with kubelet's name, into which nobody has been seen writing: while links and directories are as they

@@ -63,8 +63,9 @@ export function* begin<K extends keyof FileSystemCalls>(
 }
 
 /** Makes one call, blocking. */
-export function makeCall([name, ...args]: Call, calls: FileSystemCalls): unknown {
-  return (calls[name] as (...args: unknown[]) => unknown)(...args);
+export function makeCall(call: Call, calls: FileSystemCalls): unknown {
+  // No call takes more arguments than `read`; to spread them would take a tenth of the time of a small file.
+  return (calls[call[0]] as (...args: unknown[]) => unknown)(call[1], call[2], call[3], call[4], call[5]);
 }
 
 /**

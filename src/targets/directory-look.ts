@@ -69,14 +69,9 @@ export function* lookAtDirectory(
   // Unchanged, so nobody had begun to replace or remove it while it was read.
   if (isVolume && !(yield* stands(chain, realPath, directories))) return undefined;
   const snapshots = new Map<string, FileSnapshot>();
-  let steady = true;
-  for (const [key, file] of files) {
-    snapshots.set(key, file.snapshot);
-    steady &&= file.steady;
-  }
-  const signature = signatureOfSet(files);
-  const same = known?.snapshot.realPath === realPath ? known : undefined;
-  const written = !steady || (same !== undefined && !(same.immutable && same.signature === signature));
+  for (const [key, file] of files) snapshots.set(key, file.snapshot);
+  const before = known?.snapshot.realPath === realPath ? known : undefined;
+  const immutable = isPublished && listing.chains.length === 0 && isUnwritten(files, before);
   return {
     kind: 'found',
     chain,
@@ -89,8 +84,8 @@ export function* lookAtDirectory(
     }),
     files,
     directories,
-    signature,
-    immutable: isPublished && !written && listing.chains.length === 0,
+    signature: immutable ? [...directories].join('\n') : signatureOfSet(files),
+    immutable,
     limited,
   };
 }
@@ -142,6 +137,15 @@ function* readWithinLimits(
     }
   }
   return { files, limited };
+}
+
+/** Nobody wrote into these files, neither while they were read nor since the same revision was seen before. */
+function isUnwritten(files: ReadonlyMap<string, SeenFile>, before: Found | undefined): boolean {
+  if (before && (!before.immutable || before.files.size !== files.size)) return false;
+  for (const [key, { steady, signature }] of files) {
+    if (!steady || (before && before.files.get(key)?.signature !== signature)) return false;
+  }
+  return true;
 }
 
 /** One signature for those of all. */
