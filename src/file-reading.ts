@@ -34,7 +34,7 @@ export interface FileReading {
 export function* readSeenFile(reading: FileReading): Steps<SeenFile | undefined> {
   const { realPath, found, maxContentBytes } = reading;
   if (found && found.size > maxContentBytes) return seenFile(reading, found, undefined, true);
-  // The calls are yielded as they are: `call` would take half as long as what it calls.
+  // The calls are yielded as they are, since `call` makes a generator of each.
   const fd = (yield ['open', realPath, READ_ONLY]) as number;
   try {
     const before = found ?? ((yield ['fstat', fd]) as BigIntStats);

@@ -9,6 +9,10 @@
  * | a link to `..data/…` | – | nothing is published: the directory is missing |
  * | names that begin with two dots | – (kubelet refuses them) | are not keys |
  * | afterwards | the links and the directory must be as before, else start over | – |
+ *
+ * A revision with kubelet's name is read in the fewest calls, since nobody writes into it once it is published: its
+ * listing tells what is a file, and a file's size and stamps are asked for once, when it is open. Where somebody does
+ * write, that shows at the next look at its files, and from then on it is looked at as any other directory.
  */
 import { hash } from 'node:crypto';
 import type { BigIntStats, Dirent } from 'node:fs';
@@ -60,7 +64,8 @@ export function* lookAtDirectory(
   if (listing.chains.some(({ end }) => end.kind === 'unfamiliar')) return { kind: 'unfamiliar', chain };
   if (listing.isUnlinkedVolume) return { kind: 'missing', chain };
   let limited: string | undefined;
-  let files = isPublished && !known ? yield* readAtOnce(entries, look) : undefined;
+  const before = known?.snapshot.realPath === realPath ? known : undefined;
+  let files = isPublished && !before ? yield* readAtOnce(entries, look) : undefined;
   if (!files) {
     const seen = yield* readWithinLimits(entries, look, known);
     if (!seen) return undefined;
@@ -70,7 +75,6 @@ export function* lookAtDirectory(
   if (isVolume && !(yield* stands(chain, realPath, directories))) return undefined;
   const snapshots = new Map<string, FileSnapshot>();
   for (const [key, file] of files) snapshots.set(key, file.snapshot);
-  const before = known?.snapshot.realPath === realPath ? known : undefined;
   const immutable = isPublished && listing.chains.length === 0 && isUnwritten(files, before);
   return {
     kind: 'found',
@@ -91,8 +95,8 @@ export function* lookAtDirectory(
 }
 
 /**
- * The files of a revision, each asked for its size when it is open: half the calls. Undefined when one is too large,
- * or all are too many: then the sizes have to be known before.
+ * The files of a revision, each asked for its size when it is open. Undefined when one is too large, or all are too
+ * many: then the sizes have to be known before.
  */
 function* readAtOnce(
   entries: readonly Entry[],
