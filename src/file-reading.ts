@@ -1,10 +1,10 @@
 /** Reads one file whole, with what tells whether it was whole. */
 import { constants, type BigIntStats } from 'node:fs';
 
-import { inodeOf, signatureOf, type LinkChain } from './link-chain.js';
+import { inodeIn, inodeOf, signatureOf, type LinkChain } from './link-chain.js';
 import { digestOf, FileSnapshot } from './snapshot.js';
 import type { SeenFile } from './sighting.js';
-import { call, type Steps } from './steps.js';
+import type { Steps } from './steps.js';
 
 /** A pipe (O_NONBLOCK) or a link (O_NOFOLLOW) may have taken the place of the file that was found. */
 const READ_ONLY = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
@@ -34,16 +34,18 @@ export interface FileReading {
 export function* readSeenFile(reading: FileReading): Steps<SeenFile | undefined> {
   const { realPath, found, maxContentBytes } = reading;
   if (found && found.size > maxContentBytes) return seenFile(reading, found, undefined, true);
-  const fd = yield* call('open', realPath, READ_ONLY);
+  // The calls are yielded as they are, since `call` makes a generator of each.
+  const fd = (yield ['open', realPath, READ_ONLY]) as number;
   try {
-    const before = found ?? (yield* call('fstat', fd));
+    const before = found ?? ((yield ['fstat', fd]) as BigIntStats);
     const fits = before.isFile() && before.size <= maxContentBytes;
     const content = fits ? yield* readToEnd(fd, before, maxContentBytes) : undefined;
-    const after = found ? yield* call('fstat', fd) : before;
+    if (!found) return before.isFile() ? seenFile(reading, before, content, true) : undefined;
+    const after = (yield ['fstat', fd]) as BigIntStats;
     if (!after.isFile() || inodeOf(after) !== inodeOf(before)) return undefined;
     return seenFile(reading, after, content, signatureOf(after) === signatureOf(before));
   } finally {
-    yield* call('close', fd);
+    yield ['close', fd];
   }
 }
 
@@ -64,17 +66,19 @@ export function fileAgain(
   };
 }
 
-/** All bytes, or undefined when there are more than allowed. */
-function* readToEnd(fd: number, { size }: BigIntStats, maxBytes: number): Steps<Buffer | undefined> {
-  // One more than its size: the end shows in the same read.
-  let buffer = Buffer.alloc((size === 0n ? CHUNK_BYTES : Number(size)) + 1);
+/** All bytes that its size tells of, or to the end when it tells of none; undefined when there are more than allowed. */
+function* readToEnd(fd: number, stat: BigIntStats, maxBytes: number): Steps<Buffer | undefined> {
+  const size = Number(stat.size);
+  // Not cleared before: nothing but what was read is handed out.
+  let buffer = Buffer.allocUnsafe(size === 0 ? CHUNK_BYTES : size);
   let length = 0;
   for (;;) {
-    const count = yield* call('read', fd, buffer, length, buffer.length - length, length);
+    const count = (yield ['read', fd, buffer, length, buffer.length - length, length]) as number;
     length += count;
     if (length > maxBytes) return undefined;
-    if (count === 0 || BigInt(length) === size) return buffer.subarray(0, length);
-    if (length === buffer.length) buffer = Buffer.concat([buffer, Buffer.alloc(CHUNK_BYTES)]);
+    if (length === size && length === buffer.length) return buffer;
+    if (count === 0) return buffer.subarray(0, length);
+    if (length === buffer.length) buffer = Buffer.concat([buffer, Buffer.allocUnsafe(CHUNK_BYTES)]);
   }
 }
 
@@ -85,15 +89,13 @@ function seenFile(
   content: Buffer | undefined,
   steady: boolean,
 ): SeenFile {
-  const identity =
-    content && digestOnly
-      ? digestOf(content)
-      : `stat:${stat.dev}:${stat.ino}:${stat.size}:${stat.mtimeNs}:${stat.ctimeNs}`;
+  const { size, mode, mtimeNs, ctimeNs, nlink } = stat;
+  const signature = signatureOf(stat);
   return {
-    signature: signatureOf(stat),
-    inode: inodeOf(stat),
+    signature,
+    inode: inodeIn(signature),
     // Being unlinked changes an inode, too, and says nothing of its bytes.
-    finished: stat.ctimeNs > stat.mtimeNs && stat.nlink > 0n,
+    finished: ctimeNs > mtimeNs && nlink > 0n,
     steady,
     links,
     snapshot: new FileSnapshot({
@@ -101,9 +103,13 @@ function seenFile(
       realPath,
       revision,
       content: digestOnly ? undefined : content,
-      identity,
-      size: content?.length ?? Number(stat.size),
-      mode: Number(stat.mode & 0o7777n),
+      identity: content ? (digestOnly ? digestOf(content) : '') : identityOf(stat),
+      size: content?.length ?? Number(size),
+      mode: Number(mode) & 0o7777,
     }),
   };
+}
+
+function identityOf({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
+  return `stat:${dev}:${ino}:${size}:${mtimeNs}:${ctimeNs}`;
 }

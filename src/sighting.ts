@@ -28,8 +28,13 @@ export interface Found {
   readonly files: ReadonlyMap<string, SeenFile>;
   /** The signatures of the directories whose entries these are, by real path. */
   readonly directories: ReadonlyMap<string, string>;
-  /** Equal signatures: the same files with equal signatures. */
+  /** Equal signatures: the same files with equal signatures, or the same immutable directory. */
   readonly signature: string;
+  /**
+   * A revision with kubelet's name, into which nobody has been seen writing: while links and directories are as they
+   * were, so are the files.
+   */
+  readonly immutable?: boolean;
   /** Which limit left contents out, in words. */
   readonly limited?: string | undefined;
   /** Of a group: what is at each of its paths. */
@@ -68,7 +73,7 @@ export interface Target {
   lookAtSwap(last: Found): Steps<Found | undefined>;
   /** Whether links and signatures are as they were. It cannot tell a path laid anew to the very same files. */
   isUnchanged(last: Found): Steps<boolean>;
-  /** Takes in that something may have happened: at this absolute path, or anywhere. Then `look` may look there only. */
+  /** Takes in that something may have happened: at this absolute path, or anywhere. `look` may then look there only. */
   touch?(path?: string): void;
   /** What the path means, without reading any file. */
   resolve(familiar?: Familiar): Steps<LinkChain>;

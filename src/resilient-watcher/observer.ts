@@ -3,7 +3,6 @@ import { Locality } from '../locality.js';
 import type { FileSystem } from '../ports.js';
 import type { Found, Sighting, Target } from '../sighting.js';
 import { runAsync, runSliced, runSync } from '../steps.js';
-import { isRevisionName } from '../volume-layout.js';
 import { sharedTurn } from './shared-turn.js';
 
 /**
@@ -49,7 +48,8 @@ export class Observer {
    * @param swap what `observeSwap()` has just found: what came after that led to a hint.
    */
   async observe(now: number, swap?: Found): Promise<Sighting> {
-    const seen = await this.#observe(swap ?? this.#known(now));
+    const known = this.#last?.trusted ? this.#last.found : undefined;
+    const seen = await this.#observe(swap ?? known);
     if (seen.kind === 'found') this.#learn(seen, now);
     else this.#last = undefined;
     return seen;
@@ -86,17 +86,6 @@ export class Observer {
     return this.#locality.silentFileSystem(chain);
   }
 
-  /**
-   * What need not be read again. Of a volume that is also what was first seen a moment ago: nobody writes into a
-   * revision, and the six events of a swap would have it read six times. It is read once more when the moment is over.
-   */
-  #known(now: number): Found | undefined {
-    if (!this.#last) return undefined;
-    const { found, since, trusted } = this.#last;
-    const isFreshRevision = isRevision(found) && now - since < COARSEST_TIMESTAMP_MS;
-    return trusted || isFreshRevision ? found : undefined;
-  }
-
   async #observe(known: Found | undefined): Promise<Sighting> {
     if (this.#sync) {
       const seen = await runSliced(
@@ -116,22 +105,18 @@ export class Observer {
     this.#sync = this.#locality.isLocal(chain) ? this.#fs.sync : undefined;
   }
 
-  /** Keeps what a signature stands for, and whether it can be trusted yet. */
+  /**
+   * Keeps what a signature stands for, and whether it can be trusted yet. That of a revision can at once: nobody
+   * writes into it, and the six events of a swap would have it read six times.
+   */
   #learn(found: Found, now: number): void {
-    const last = this.#last;
-    if (last?.found.signature !== found.signature) {
-      this.#last = { found, since: now, trusted: false };
-    } else {
-      const trusted = last.trusted || now - last.since >= COARSEST_TIMESTAMP_MS;
-      this.#last = { found, since: last.since, trusted };
-    }
+    const { since, trusted } =
+      this.#last?.found.signature === found.signature ? this.#last : { since: now, trusted: false };
+    const isOld = now - since >= COARSEST_TIMESTAMP_MS;
+    this.#last = { found, since, trusted: trusted || isOld || found.immutable === true };
   }
 }
 
 function isSmall({ files }: Found): boolean {
   return files.size <= MAX_FILES_AT_ONCE;
-}
-
-function isRevision({ snapshot: { kind, revision } }: Found): boolean {
-  return kind === 'volume' && revision !== undefined && isRevisionName(revision);
 }

@@ -72,8 +72,8 @@ export class Reporter {
   readonly #files = new Map<string, ReportedFile>();
   /** As they were seen when they were last known to be what was reported. */
   #seen: Found['files'] = NOTHING;
-  /** How each file was last seen, also one that is gone. */
-  readonly #lastFiles = new Map<string, LastFile>();
+  /** How those that are gone were last seen. */
+  readonly #gone = new Map<string, LastFile>();
   /** The links of the last target that was there. */
   #lastLinks = '';
   #trouble: TargetError | undefined;
@@ -207,7 +207,7 @@ export class Reporter {
 
   /** A key of a directory that was not there has been behind the same links as the others. */
   #lastFile(key: string, { snapshot }: Found): LastFile | undefined {
-    const last = this.#lastFiles.get(key);
+    const last = this.#seen.get(key) ?? this.#gone.get(key);
     if (last || snapshot.kind === 'file' || snapshot.kind === 'group') return last;
     return { links: this.#lastLinks, inode: undefined };
   }
@@ -218,7 +218,8 @@ export class Reporter {
     let retargeted = false;
     for (const [key, { links }] of files) {
       if (links === '') continue;
-      if (this.#lastFiles.get(key)?.links === links) kept.add(links);
+      const last = this.#seen.get(key) ?? this.#gone.get(key);
+      if (last?.links === links) kept.add(links);
       else retargeted = true;
     }
     return retargeted && kept.size > 0;
@@ -243,6 +244,8 @@ export class Reporter {
     }
     const previous = this.#reported;
     this.#trouble = undefined;
+    // They differ, so that there is no need to compare them again.
+    for (const key of difference.changed) this.#files.delete(key);
     this.#remember(seen);
     this.#listener.change({ previous, current: this.#reported, cause, ...difference });
   }
@@ -250,13 +253,18 @@ export class Reporter {
   #remember(seen: Exclude<ClearSighting, { kind: 'trouble' }>): void {
     const files = seen.kind === 'found' ? seen.files : NOTHING;
     // A member of a group that is gone may come back through a link; a file of a directory may be replaced.
-    const forgets = seen.kind === 'found' && seen.snapshot.kind !== 'group';
-    if (forgets && this.#seen === NOTHING) this.#lastFiles.clear();
+    const isReplaced = seen.kind === 'found' && seen.snapshot.kind !== 'group';
+    if (isReplaced) this.#gone.clear();
     for (const key of keysThatDiffer(this.#seen, files)) {
       const file = files.get(key);
-      if (file) this.#rememberFile(key, file);
-      else this.#files.delete(key);
-      if (!file && forgets) this.#lastFiles.delete(key);
+      const last = this.#seen.get(key);
+      if (file) {
+        this.#rememberFile(key, file);
+        this.#gone.delete(key);
+      } else {
+        this.#files.delete(key);
+        if (last && !isReplaced) this.#gone.set(key, { links: last.links, inode: last.inode });
+      }
     }
     this.#seen = files;
     if (seen.kind === 'missing') this.#reported = new MissingSnapshot(this.#options.path);
@@ -269,7 +277,6 @@ export class Reporter {
   #rememberFile(key: string, file: SeenFile): void {
     const known = this.#files.get(key);
     if (known === undefined || !isSameContent(known, file)) this.#files.set(key, reportedFile(file));
-    this.#lastFiles.set(key, { links: file.links, inode: file.inode });
   }
 
   #wait(delayMs: number, cause: ChangeCause): void {

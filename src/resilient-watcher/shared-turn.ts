@@ -28,8 +28,9 @@ class SharedTurn {
 
   /** Makes a call, or answers what was asked in this stretch already. */
   readonly ask = (call: Call, calls: FileSystemCalls): unknown => {
+    if (!this.#answers) return makeCall(call, calls);
     const [name, path] = call;
-    if (!this.#answers || (name !== 'lstat' && name !== 'readlink')) return this.#make(call, calls);
+    if (name !== 'lstat' && name !== 'readlink') return this.#make(call, calls);
     let known = this.#answers.get(calls);
     if (!known) this.#answers.set(calls, (known = new Map<string, unknown>()));
     const question = `${name} ${path}`;

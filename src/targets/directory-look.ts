@@ -9,17 +9,21 @@
  * | a link to `..data/…` | – | nothing is published: the directory is missing |
  * | names that begin with two dots | – (kubelet refuses them) | are not keys |
  * | afterwards | the links and the directory must be as before, else start over | – |
+ *
+ * A revision with kubelet's name is read in the fewest calls, since nobody writes into it once it is published: its
+ * listing tells what is a file, and a file's size and stamps are asked for once, when it is open. Where somebody does
+ * write, that shows at the next look at its files, and from then on it is looked at as any other directory.
  */
 import { hash } from 'node:crypto';
-import type { BigIntStats } from 'node:fs';
+import type { BigIntStats, Dirent } from 'node:fs';
 
 import { hasMoved } from '../errors.js';
 import { fileAgain, readSeenFile } from '../file-reading.js';
 import { followSwap, mergeChains, resolveChain, signatureOf, type LinkChain } from '../link-chain.js';
 import type { Familiar, Found, ReadLimits, SeenFile, Sighting } from '../sighting.js';
-import { SetSnapshot } from '../snapshot.js';
+import { SetSnapshot, type FileSnapshot } from '../snapshot.js';
 import { call, type Steps } from '../steps.js';
-import { DATA_LINK, isUserVisible } from '../volume-layout.js';
+import { DATA_LINK, isRevisionName, isUserVisible } from '../volume-layout.js';
 import { limitReading, type Limited } from './read-limits.js';
 
 /** Which directory, and how it was found. */
@@ -34,7 +38,8 @@ export interface DirectoryLook {
 interface Entry {
   readonly key: string;
   readonly realPath: string;
-  readonly stat: BigIntStats;
+  /** Undefined where the listing alone tells that it is a file. */
+  readonly stat: BigIntStats | undefined;
   /** The links that led to it, see `LinkChain.links`. */
   readonly links: string;
 }
@@ -48,16 +53,83 @@ export function* lookAtDirectory(
   known?: Found,
   familiar?: Familiar,
 ): Steps<Sighting | undefined> {
-  const { path, realPath, limits } = look;
-  const isVolume = look.chain.revision !== undefined;
-  const listing = new Listing(look, isVolume, familiar);
+  const { path, realPath } = look;
+  const { revision } = look.chain;
+  const isVolume = revision !== undefined;
+  const isPublished = isVolume && isRevisionName(revision);
+  const listing = new Listing(look, isPublished, familiar);
   yield* listing.read('');
   const { entries, directories } = listing;
   const chain = mergeChains(look.chain, listing.chains);
   if (listing.chains.some(({ end }) => end.kind === 'unfamiliar')) return { kind: 'unfamiliar', chain };
   if (listing.isUnlinkedVolume) return { kind: 'missing', chain };
+  let limited: string | undefined;
+  const before = known?.snapshot.realPath === realPath ? known : undefined;
+  let files = isPublished && !before ? yield* readAtOnce(entries, look) : undefined;
+  if (!files) {
+    const seen = yield* readWithinLimits(entries, look, known);
+    if (!seen) return undefined;
+    ({ files, limited } = seen);
+  }
+  // Unchanged, so nobody had begun to replace or remove it while it was read.
+  if (isVolume && !(yield* stands(chain, realPath, directories))) return undefined;
+  const snapshots = new Map<string, FileSnapshot>();
+  for (const [key, file] of files) snapshots.set(key, file.snapshot);
+  const immutable = isPublished && listing.chains.length === 0 && isUnwritten(files, before);
+  return {
+    kind: 'found',
+    chain,
+    snapshot: new SetSnapshot({
+      kind: isVolume ? 'volume' : 'directory',
+      path,
+      realPath,
+      revision,
+      files: snapshots,
+    }),
+    files,
+    directories,
+    signature: immutable ? [...directories].join('\n') : signatureOfSet(files),
+    immutable,
+    limited,
+  };
+}
+
+/**
+ * The files of a revision, each asked for its size when it is open. Undefined when one is too large, or all are too
+ * many: then the sizes have to be known before.
+ */
+function* readAtOnce(
+  entries: readonly Entry[],
+  { path, chain: { revision }, limits }: DirectoryLook,
+): Steps<Map<string, SeenFile> | undefined> {
+  const { maxFiles, maxTotalBytes, maxContentBytes } = limits;
+  if (entries.length > maxFiles) return undefined;
+  const files = new Map<string, SeenFile>();
+  let total = 0;
+  for (const { key, realPath, stat: found, links } of entries) {
+    const reading = { path: `${path}/${key}`, realPath, revision, links, found, maxContentBytes };
+    const file = (yield ['part', readSeenFile(reading)]) as SeenFile | undefined;
+    if (!file?.snapshot.content) return undefined;
+    total += file.snapshot.size;
+    if (total > maxTotalBytes) return undefined;
+    files.set(key, file);
+  }
+  return files;
+}
+
+/** The files whose signatures are not known, as far as the limits allow. Undefined when a volume's moved meanwhile. */
+function* readWithinLimits(
+  listed: readonly Entry[],
+  look: DirectoryLook,
+  known: Found | undefined,
+): Steps<{ files: Map<string, SeenFile>; limited: string | undefined } | undefined> {
+  const entries: StatedEntry[] = [];
+  for (const { stat, ...entry } of listed) {
+    entries.push({ ...entry, stat: stat ?? (yield* call('lstat', entry.realPath)) });
+  }
   const sizes = entries.map(({ stat }) => Number(stat.size));
-  const { kept, limited } = limitReading(sizes, limits);
+  const { kept, limited } = limitReading(sizes, look.limits);
+  const isVolume = look.chain.revision !== undefined;
   const files = new Map<string, SeenFile>();
   for (const entry of entries) {
     try {
@@ -68,23 +140,16 @@ export function* lookAtDirectory(
       if (isVolume || !hasMoved(error)) throw error;
     }
   }
-  // Unchanged, so nobody had begun to replace or remove it while it was read.
-  if (isVolume && !(yield* stands(chain, realPath, directories))) return undefined;
-  return {
-    kind: 'found',
-    chain,
-    snapshot: new SetSnapshot({
-      kind: isVolume ? 'volume' : 'directory',
-      path,
-      realPath,
-      revision: chain.revision,
-      files: new Map([...files].map(([key, { snapshot }]) => [key, snapshot])),
-    }),
-    files,
-    directories,
-    signature: signatureOfSet(files),
-    limited,
-  };
+  return { files, limited };
+}
+
+/** Nobody wrote into these files, neither while they were read nor since the same revision was seen before. */
+function isUnwritten(files: ReadonlyMap<string, SeenFile>, before: Found | undefined): boolean {
+  if (before && (!before.immutable || before.files.size !== files.size)) return false;
+  for (const [key, { steady, signature }] of files) {
+    if (!steady || (before && before.files.get(key)?.signature !== signature)) return false;
+  }
+  return true;
 }
 
 /** One signature for those of all. */
@@ -92,6 +157,8 @@ export function signatureOfSet(files: ReadonlyMap<string, SeenFile>): string {
   const lines = [...files].map(([key, { signature }]) => `${key}\0${signature}`);
   return hash('sha256', lines.join('\n'), 'hex');
 }
+
+type StatedEntry = Entry & { readonly stat: BigIntStats };
 
 class Listing {
   readonly entries: Entry[] = [];
@@ -103,11 +170,14 @@ class Listing {
   readonly chains: LinkChain[] = [];
   readonly #look: DirectoryLook;
   readonly #isVolume: boolean;
+  readonly #isPublished: boolean;
   readonly #familiar: Familiar;
 
-  constructor(look: DirectoryLook, isVolume: boolean, familiar: Familiar) {
+  /** @param isPublished nothing in it is replaced any more: every entry remains what it is listed as. */
+  constructor(look: DirectoryLook, isPublished: boolean, familiar: Familiar) {
     this.#look = look;
-    this.#isVolume = isVolume;
+    this.#isVolume = look.chain.revision !== undefined;
+    this.#isPublished = isPublished;
     this.#familiar = familiar;
   }
 
@@ -116,21 +186,25 @@ class Listing {
     const { realPath: root } = this.#look;
     const directory = below === '' ? root : `${root}/${below.slice(0, -1)}`;
     this.directories.set(directory, signatureOf(yield* call('lstat', directory)));
-    for (const name of (yield* call('readdir', directory)).sort()) {
+    const listed = yield* call('scandir', directory);
+    for (const entry of listed.sort(byName)) {
+      const { name } = entry;
       if (below === '' && !isUserVisible(name)) continue;
       try {
-        yield* this.#add(`${below}${name}`, `${directory}/${name}`);
+        yield* this.#add(`${below}${name}`, `${directory}/${name}`, entry);
       } catch (error) {
         if (this.#isVolume || !hasMoved(error)) throw error;
       }
     }
   }
 
-  *#add(key: string, realPath: string): Steps<void> {
-    const stat = yield* call('lstat', realPath);
-    if (stat.isFile()) this.entries.push({ key, realPath, stat, links: this.#look.chain.links });
-    else if (stat.isDirectory() && this.#isVolume) yield* this.read(`${key}/`);
-    else if (stat.isSymbolicLink()) {
+  *#add(key: string, realPath: string, listed: Dirent): Steps<void> {
+    const { links } = this.#look.chain;
+    const stat = this.#isPublished ? undefined : yield* call('lstat', realPath);
+    const entry = stat ?? listed;
+    if (entry.isFile()) this.entries.push({ key, realPath, stat, links });
+    else if (entry.isDirectory() && this.#isVolume) yield* this.read(`${key}/`);
+    else if (entry.isSymbolicLink()) {
       if (!this.#isVolume && (yield* call('readlink', realPath)).startsWith(`${DATA_LINK}/`)) {
         // By now it may lead to a file again; others would be of another instant.
         this.isUnlinkedVolume = true;
@@ -138,16 +212,16 @@ class Listing {
       }
       const chain = yield* resolveChain(realPath, this.#familiar);
       this.chains.push(chain);
-      const { end, links } = chain;
+      const { end } = chain;
       if (end.kind === 'found' && end.stat.isFile()) {
-        this.entries.push({ key, realPath: end.path, stat: end.stat, links });
+        this.entries.push({ key, realPath: end.path, stat: end.stat, links: chain.links });
       }
     }
   }
 }
 
 function* seenFile(
-  { key, realPath, stat, links }: Entry,
+  { key, realPath, stat, links }: StatedEntry,
   { path, chain: { revision }, limits }: DirectoryLook,
   kept: Limited['kept'],
   known: SeenFile | undefined,
@@ -168,4 +242,8 @@ function* stands(
 ): Steps<boolean> {
   if (yield* followSwap(chain)) return false;
   return signatureOf(yield* call('lstat', realPath)) === directories.get(realPath);
+}
+
+function byName(one: Dirent, other: Dirent): number {
+  return one.name < other.name ? -1 : 1;
 }

@@ -1,13 +1,14 @@
 /** One path: a file, a volume, a directory or nothing, whatever stands there at the time. */
 import type { BigIntStats } from 'node:fs';
 
+import { basename, dirname } from 'node:path';
+
 import { errnoOf, hasMoved } from '../errors.js';
 import { fileAgain, readSeenFile } from '../file-reading.js';
 import { followSwap, resolveChain, signatureOf, targetError, type LinkChain } from '../link-chain.js';
-import { basename } from 'node:path';
 import type { Familiar, Found, ReadLimits, SeenFile, Sighting, Target } from '../sighting.js';
 import { call, type Steps } from '../steps.js';
-import { DATA_LINK } from '../volume-layout.js';
+import { DATA_LINK, isRevisionName } from '../volume-layout.js';
 import { lookAtDirectory } from './directory-look.js';
 
 /** How often something that moves between finding and reading it is looked for again. */
@@ -17,13 +18,31 @@ const MAX_READS = 20;
 export class PathTarget implements Target {
   readonly path: string;
   readonly #limits: ReadLimits;
+  /** How often something may have been written that no link and no directory shows. */
+  #touches = 0;
+  /** Which of them the files were looked at for. */
+  #examined = 0;
 
   constructor(path: string, limits: ReadLimits) {
     this.path = path;
     this.#limits = limits;
   }
 
+  /** No native watch is in a revision; what happens elsewhere shows in the links or in the directories. */
+  touch(path?: string): void {
+    if (path === undefined || dirname(path).split('/').some(isRevisionName)) this.#touches += 1;
+  }
+
   *look(known?: Found, familiar?: Familiar): Steps<Sighting> {
+    const touches = this.#touches;
+    const unwritten = known?.immutable && touches === this.#examined ? known : undefined;
+    const seen = yield* this.#look(known, unwritten, familiar);
+    if (known && seen.kind === 'found') this.#examined = touches;
+    return seen;
+  }
+
+  /** @param unwritten the same as `known`, when there is no reason to look at each of its files. */
+  *#look(known: Found | undefined, unwritten: Found | undefined, familiar: Familiar): Steps<Sighting> {
     let chain: LinkChain | undefined;
     for (let reading = 0; reading < MAX_READS; reading += 1) {
       chain = yield* this.resolve(familiar);
@@ -36,6 +55,7 @@ export class PathTarget implements Target {
         return { kind: 'trouble', chain, error: targetError('ERR_TARGET_NOT_FILE', realPath, cause) };
       }
       try {
+        if (unwritten && (yield* this.#isSameRevision(chain, unwritten))) return { ...unwritten, chain };
         const found = stat.isFile()
           ? yield* this.#lookAtFile(chain, realPath, stat, known)
           : yield* lookAtDirectory(
@@ -81,16 +101,16 @@ export class PathTarget implements Target {
 
   /** In one or two calls a link, and one for each directory and file. */
   *isUnchanged({ chain, directories, files }: Found): Steps<boolean> {
+    const touches = this.#touches;
     try {
       if (yield* followSwap(chain)) return false;
-      for (const [path, signature] of directories) {
-        if (signatureOf(yield* call('lstat', path)) !== signature) return false;
-      }
+      if (!(yield* areAsBefore(directories))) return false;
       for (const { snapshot, signature, links } of files.values()) {
         // A file behind a link of its own: the whole look knows.
         if (links !== chain.links) return false;
         if (signatureOf(yield* call('lstat', snapshot.realPath)) !== signature) return false;
       }
+      this.#examined = touches;
       return true;
     } catch {
       return false;
@@ -112,6 +132,11 @@ export class PathTarget implements Target {
     return { ...chain, directories };
   }
 
+  *#isSameRevision({ links, end }: LinkChain, { chain, snapshot, directories }: Found): Steps<boolean> {
+    if (links !== chain.links || end.kind !== 'found' || end.path !== snapshot.realPath) return false;
+    return yield* areAsBefore(directories);
+  }
+
   *#lookAtFile(
     chain: LinkChain,
     realPath: string,
@@ -130,6 +155,13 @@ export class PathTarget implements Target {
     const seen = yield* readSeenFile({ path, realPath, revision, links, found, maxContentBytes });
     return seen && foundFile(chain, seen);
   }
+}
+
+function* areAsBefore(directories: Found['directories']): Steps<boolean> {
+  for (const [path, signature] of directories) {
+    if (signatureOf(yield* call('lstat', path)) !== signature) return false;
+  }
+  return true;
 }
 
 function foundFile(chain: LinkChain, file: SeenFile): Found {

@@ -6,6 +6,7 @@ import { readVolume, ResilientWatcher, TargetError, type Change } from 'resilien
 import { FakeClock, KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
+import { ScriptedFileSystem } from '../support/scripted-file-system.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 type Options = ConstructorParameters<typeof ResilientWatcher>[1];
@@ -172,6 +173,53 @@ describe('a volume', () => {
     isLooking = false;
     // Reading each takes one call at least, and 500 calls are one slice.
     expect(turns).toBeGreaterThanOrEqual(4);
+  });
+
+  test('is read once a swap, in four calls a file, and its files are not looked at for what happens beside them', async () => {
+    const stage = new Stage();
+    const volume = new KubeletVolume(join(stage.root, 'tls'));
+    const files = new ScriptedFileSystem();
+    const asked = (): string[] =>
+      files.calls
+        .splice(0)
+        .filter(({ args }) => typeof args[0] === 'number' || /\/[ab]$/.test(String(args[0])))
+        .map(({ name }) => name);
+    volume.publish({ a: 'one', b: 'two' });
+    await stage.watch(volume.directory, { fs: files.port, resyncIntervalMs: 5_000 });
+    asked();
+    volume.publish({ a: 'ONE', b: 'TWO' });
+    stage.backend.hint(join(volume.directory, '..data'));
+    await stage.watcher.idle();
+    const reading = ['open', 'fstat', 'read', 'close'];
+    expect(asked()).toEqual([...reading, ...reading]);
+    stage.backend.hint(join(volume.directory, 'something'));
+    await stage.watcher.idle();
+    expect(asked()).toEqual([]);
+    await stage.clock.advance(5_000);
+    await stage.watcher.idle();
+    expect(asked()).toEqual(['lstat', 'lstat']);
+    await stage.watcher.check();
+    expect(asked()).toEqual(['lstat', 'lstat']);
+    expect(stage.told().map((change) => change.files)).toEqual([
+      { a: 'one', b: 'two' },
+      { a: 'ONE', b: 'TWO' },
+    ]);
+  });
+
+  test('into which somebody writes is looked at file by file until the writer is done', async () => {
+    const stage = new Stage();
+    const volume = new KubeletVolume(join(stage.root, 'tls'));
+    volume.publish({ a: 'one' });
+    await stage.watch(volume.directory, { settleMs: 100, maxSettleMs: 1_000 });
+    await stage.clock.advance(5_000);
+    writeFileSync(join(volume.directory, 'a'), 'half');
+    await stage.watcher.check();
+    writeFileSync(join(volume.directory, 'a'), 'half and half');
+    stage.backend.hint(join(volume.directory, 'something'));
+    await stage.watcher.idle();
+    await stage.clock.advance(100);
+    await stage.watcher.idle();
+    expect(stage.told().map((change) => change.files)).toEqual([{ a: 'one' }, { a: 'half and half' }]);
   });
 
   test('over a limit carries digests or identities, and says so once', async () => {
