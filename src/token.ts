@@ -1,6 +1,8 @@
 import { inspect } from 'node:util';
 
-import { decodeJwt, type JWTPayload } from 'jose';
+// Not the whole package: loading it takes longer than loading all of this library.
+import { decodeJwt } from 'jose/jwt/decode';
+import type { JWTPayload } from 'jose';
 
 import { TokenError } from './errors.js';
 import { isoTime, parseTimestamp } from './ports.js';
