@@ -15,8 +15,8 @@ export const parcelName = 'parcel';
 
 /** What a subscription has to say. */
 export interface ParcelListener {
-  /** Something in the directory may have changed: what stands at `path`, or anything. `isGone`: nothing stands there. */
-  changed(path?: string, isGone?: boolean): void;
+  /** Something in the directory may have changed: what stands at `path`, or anything. `isMade`: it was not there before. */
+  changed(path?: string, isMade?: boolean): void;
   /** The subscription is dead. */
   died(error: BackendError): void;
 }
@@ -181,7 +181,7 @@ export async function openParcelWatch(
       }
       // An empty batch counts: a file replaced and then deleted makes one.
       if (error || watch.gone || events.length === 0) listener.changed();
-      else for (const { path, type } of events) listener.changed(path, type === 'delete');
+      else for (const { path, type } of events) listener.changed(path, type === 'create');
     };
     const subscribed = parcel.subscribe(path, onEvents, { backend: nativeBackend(), ignore });
     let ended: Promise<void> | undefined;

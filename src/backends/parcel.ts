@@ -61,9 +61,9 @@ class ParcelSubscription implements WatchSubscription {
   /** What is watched, by `keyOf`; `undefined` for an ancestor that may not be read. */
   readonly #watches = new Map<string, ParcelWatch | undefined>();
   readonly #listener: ParcelListener = {
-    changed: (path, isGone) => {
+    changed: (path, isMade = false) => {
       if (this.#state !== 'open') return;
-      if (path !== undefined && !isGone) for (const { coverage } of this.#trees.values()) coverage.tell(path);
+      if (path !== undefined) for (const { coverage } of this.#trees.values()) coverage.tell(path, isMade);
       this.#sink.hint(undefined, path);
     },
     died: (error) => {

@@ -1,12 +1,14 @@
 /**
  * Whether parcel watches every directory of a tree. On Linux it begins to watch one when the kernel tells it that one
- * was made or moved there; it never looks what stands in it by then, and says nothing of events that were dropped.
+ * was made or moved there. It never looks what stands in it by then, passes over what may not be read, and says nothing
+ * of events that were dropped.
  *
- * | a directory that was not there before  | then                                                       |
- * |----------------------------------------|------------------------------------------------------------|
- * | stands in another one                  | it may be missed                                           |
- * | parcel told of it, or of what is in it | it is watched                                              |
- * | neither, for `LATEST_EVENT_MS`         | it is missed: the kernel's queue has overflowed            |
+ * | a directory that was not there before                  | then                                             |
+ * |--------------------------------------------------------|--------------------------------------------------|
+ * | stands in another one                                  | it may be missed                                 |
+ * | parcel told that it, or something in it, was made      | it is watched                                    |
+ * | parcel has not, for `LATEST_EVENT_MS`                  | it is missed: the kernel's queue has overflowed, |
+ * |                                                        | or it could not be read when it was made         |
  */
 import { dirname } from 'node:path';
 
@@ -34,11 +36,13 @@ export class TreeCoverage {
     this.#untold.clear();
   }
 
-  /** Takes in that something was made or changed at this path. */
-  tell(path: string): void {
-    this.#told.add(path);
+  /** Takes in that something has happened at this path; `isMade`: it was not there before. */
+  tell(path: string, isMade: boolean): void {
+    const directory = dirname(path);
+    this.#untold.delete(directory);
+    if (!isMade) return;
     this.#untold.delete(path);
-    this.#untold.delete(dirname(path));
+    this.#told.add(path).add(directory);
   }
 
   /** The same directories are aimed at. True when one of them is missed. */
