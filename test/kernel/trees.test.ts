@@ -20,8 +20,8 @@ const SOON = { pollIntervalMs: 20, maxRestartDelayMs: 100, missingGraceMs: 1 } a
 /** What is reported, a native event or a poll led to. */
 const NATIVE: ResilientWatcherOptions = { ...SOON, recursive: true, resyncIntervalMs: 0 };
 
-/** The same with a backstop. */
-const BACKED: ResilientWatcherOptions = { ...NATIVE, resyncIntervalMs: 100 };
+/** The same with a backstop, which leaves time for parcel and the settling to be first. */
+const BACKED: ResilientWatcherOptions = { ...NATIVE, resyncIntervalMs: 350 };
 
 /** A tree on disk, and who watches it. */
 class Stage {

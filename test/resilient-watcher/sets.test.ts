@@ -297,6 +297,25 @@ describe('a group', () => {
     ]);
   });
 
+  test('of a volume and a file never shows a set that was not there: the file was replaced before the swap', async () => {
+    const stage = new Stage();
+    const { tls } = twoVolumes(stage);
+    const file = join(stage.root, 'app.yaml');
+    const place = (text: string): void => {
+      writeFileSync(join(stage.root, 'next'), text);
+      renameSync(join(stage.root, 'next'), file);
+    };
+    place('1');
+    await stage.watch([tls.path('crt'), file]);
+    place('2');
+    tls.publish({ crt: 'c2', key: 'k2' });
+    await stage.settle();
+    rmSync(file);
+    tls.publish({ crt: 'c3', key: 'k3' });
+    await stage.settle();
+    expect(stage.told().map(({ files }) => Object.values(files))).toEqual([['c1', '1'], ['c2', '2'], ['c3']]);
+  });
+
   test('tells of members that are missing, come and go; all gone is missing', async () => {
     const stage = new Stage();
     const [one, two] = [join(stage.root, 'one'), join(stage.root, 'two')];

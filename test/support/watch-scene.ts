@@ -27,7 +27,12 @@ export interface SceneOptions extends ResilientWatcherOptions {
   readonly grace?: Grace;
   /** The test lets the backend die, or loses its hints: see `Scene.fragile`. */
   readonly fragile?: boolean;
+  /** There is a backstop, and hints come first. */
+  readonly backstop?: boolean;
 }
+
+/** More than parcel and the settling take together, so that a hint can be first, ms. */
+const BACKSTOP_MS = 350;
 
 /** What a listener of `change` was told, as text. */
 const MISSING = '(missing)';
@@ -168,12 +173,13 @@ class FakeScene extends BaseScene implements Scene {
 
   watch(
     path: string | readonly string[],
-    { grace: _, fragile = false, ...options }: SceneOptions = {},
+    { grace: _, fragile = false, backstop = false, ...options }: SceneOptions = {},
   ): Promise<void> {
     const real = this.#kind === 'poll' ? pollingBackend(this.#clock, 1_000) : this.#backend;
     const named = this.#kind === 'poll' ? 'poll' : real;
     const backend = fragile ? this.madeFragile(real) : named;
-    return this.open(path, { backend, clock: this.#clock, resyncIntervalMs: 0, ...options });
+    const resyncIntervalMs = backstop ? 1_500 : 0;
+    return this.open(path, { backend, clock: this.#clock, resyncIntervalMs, ...options });
   }
 
   async quiet(): Promise<void> {
@@ -212,12 +218,13 @@ class KernelScene extends BaseScene implements Scene {
 
   watch(
     path: string | readonly string[],
-    { grace = 'longer than gaps', fragile = false, ...options }: SceneOptions = {},
+    { grace = 'longer than gaps', fragile = false, backstop = false, ...options }: SceneOptions = {},
   ): Promise<void> {
     const missingGraceMs = grace === 'longer than gaps' ? 600_000 : 1;
     const real = this.#kind === 'fs' ? nodeFsBackend : new ParcelBackend();
     const backend = fragile ? this.madeFragile(real) : this.#kind;
-    return this.open(path, { backend, resyncIntervalMs: 0, missingGraceMs, ...options });
+    const resyncIntervalMs = backstop ? BACKSTOP_MS : 0;
+    return this.open(path, { backend, resyncIntervalMs, missingGraceMs, ...options });
   }
 
   async quiet(): Promise<void> {
