@@ -1,11 +1,12 @@
 /** Volumes, directories and groups: one snapshot, one change, whoever gives the hints. */
-import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { mkdirSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 
 import { readVolume, ResilientWatcher, TargetError, type Change } from 'resilient-watcher';
 import { FakeClock, KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
+import { faultyFileSystem } from '../support/faulty-file-system.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 type Options = ConstructorParameters<typeof ResilientWatcher>[1];
@@ -358,6 +359,83 @@ describe('a group', () => {
     [['a', 7], /path\[1\] must be a non-empty string/],
   ])('%j is refused', (paths, message) => {
     expect(() => new ResilientWatcher(paths as string[])).toThrow(message);
+  });
+});
+
+describe('a set is of one instant', () => {
+  /** Replaces a file, at once and visibly complete. */
+  function place(file: string, text: string): void {
+    writeFileSync(`${file}.next`, text);
+    utimesSync(`${file}.next`, 1, 1);
+    renameSync(`${file}.next`, file);
+  }
+
+  const publish = (directory: string, swap: 'rename' | 'remove', version: string): void =>
+    void new KubeletVolume(directory, { swap }).publish({ a: version, b: version, [version]: version });
+  const isOneRevision = (files: Record<string, string>): boolean => new Set(Object.values(files)).size <= 1;
+
+  /** What is watched below a root, how it changes, and whether a set of files was there at an instant. */
+  const cases: Record<
+    string,
+    {
+      target(root: string): string | string[];
+      first(root: string): void;
+      then(root: string): void;
+      meanwhile(root: string): void;
+      isPossible(files: Record<string, string>): boolean;
+    }
+  > = {};
+  for (const swap of ['rename', 'remove'] as const) {
+    const changes = {
+      first: (root: string) => publish(join(root, 'v'), swap, '1'),
+      then: (root: string) => publish(join(root, 'v'), swap, '2'),
+      meanwhile: (root: string) => publish(join(root, 'v'), swap, '3'),
+      isPossible: isOneRevision,
+    };
+    cases[`a volume swapped by ${swap}`] = { ...changes, target: (root) => join(root, 'v') };
+    cases[`a group swapped by ${swap}`] = {
+      ...changes,
+      target: (root) => ['a', '3', 'b', '1', '2'].map((key) => join(root, 'v', key)),
+    };
+  }
+  cases['a group of files, one of which comes before the other is replaced'] = {
+    target: (root) => [join(root, 'x'), join(root, 'y')],
+    first: (root) => place(join(root, 'y'), '1'),
+    then: (root) => place(join(root, 'y'), '2'),
+    meanwhile: (root) => {
+      place(join(root, 'x'), '3');
+      place(join(root, 'y'), '3');
+    },
+    isPossible: (files) =>
+      isOneRevision(files) && (Object.keys(files).length === 2 || !Object.values(files).includes('3')),
+  };
+
+  test.each(Object.entries(cases))('%s between any two calls of a look', async (_, set) => {
+    const short = (files: Record<string, string>): Record<string, string> =>
+      Object.fromEntries(Object.entries(files).map(([key, text]) => [basename(key), text]));
+    for (let at = 1, reached = true; reached; at += 1) {
+      const stage = new Stage();
+      let calls = -Infinity;
+      const fs = faultyFileSystem(() => {
+        calls += 1;
+        if (calls === at) set.meanwhile(stage.root);
+      });
+      set.first(stage.root);
+      await stage.watch(set.target(stage.root), { fs });
+      set.then(stage.root);
+      calls = 0;
+      await stage.look();
+      reached = calls >= at;
+      calls = -Infinity;
+      await stage.settle();
+      const told = stage.told().map(({ files }) => short(files));
+      expect(
+        told.filter((files) => !set.isPossible(files)),
+        `at call ${at}`,
+      ).toEqual([]);
+      expect(Object.values(told.at(-1) ?? {})).toContain(reached ? '3' : '2');
+      await stage.watcher.close();
+    }
   });
 });
 
