@@ -3,7 +3,7 @@ import { mkdirSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync }
 import { basename, dirname, join } from 'node:path';
 
 import { readVolume, ResilientWatcher, TargetError, type Change } from 'resilient-watcher';
-import { FakeClock, KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
+import { FakeClock, KubeletVolume, ScriptedBackend, type VolumeStep } from 'resilient-watcher/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
 import { faultyFileSystem } from '../support/faulty-file-system.js';
@@ -370,73 +370,93 @@ describe('a set is of one instant', () => {
     renameSync(`${file}.next`, file);
   }
 
-  const publish = (directory: string, swap: 'rename' | 'remove', version: string): void =>
-    void new KubeletVolume(directory, { swap }).publish({ a: version, b: version, [version]: version });
-  const isOneRevision = (files: Record<string, string>): boolean => new Set(Object.values(files)).size <= 1;
+  const isOneVersion = (files: Record<string, string>): boolean => new Set(Object.values(files)).size === 1;
 
-  /** What is watched below a root, how it changes, and whether a set of files was there at an instant. */
-  const cases: Record<
-    string,
-    {
-      target(root: string): string | string[];
-      first(root: string): void;
-      then(root: string): void;
-      meanwhile(root: string): void;
-      isPossible(files: Record<string, string>): boolean;
-    }
-  > = {};
+  /** What is watched below a root, how it goes from version to version, and whether files were there at an instant. */
+  interface Case {
+    target(root: string): string | string[];
+    /** Each step is one change of the disk. */
+    publish(root: string, version: string): Iterator<unknown>;
+    /** The steps that nobody sees. */
+    prepare?(steps: Iterator<unknown>): void;
+    wasThere(files: Record<string, string>): boolean;
+  }
+
+  const cases: Record<string, Case> = {};
   for (const swap of ['rename', 'remove'] as const) {
-    const changes = {
-      first: (root: string) => publish(join(root, 'v'), swap, '1'),
-      then: (root: string) => publish(join(root, 'v'), swap, '2'),
-      meanwhile: (root: string) => publish(join(root, 'v'), swap, '3'),
-      isPossible: isOneRevision,
+    const publish = (root: string, version: string): Iterator<unknown> =>
+      new KubeletVolume(join(root, 'v'), { swap }).steps({ a: version, b: version, 'c/d': version });
+    const prepare = (steps: Iterator<unknown>): void => {
+      while ((steps.next().value as VolumeStep).name !== 'symlink');
     };
-    cases[`a volume swapped by ${swap}`] = { ...changes, target: (root) => join(root, 'v') };
+    cases[`a volume swapped by ${swap}`] = {
+      prepare,
+      target: (root) => join(root, 'v'),
+      publish,
+      wasThere: (files) => isOneVersion(files) && Object.keys(files).length === 3,
+    };
     cases[`a group swapped by ${swap}`] = {
-      ...changes,
-      target: (root) => ['a', '3', 'b', '1', '2'].map((key) => join(root, 'v', key)),
+      prepare,
+      target: (root) => ['a', 'b'].map((key) => join(root, 'v', key)),
+      publish,
+      wasThere: (files) => isOneVersion(files) && Object.keys(files).length === 2,
     };
   }
   cases['a group of files, one of which comes before the other is replaced'] = {
     target: (root) => [join(root, 'x'), join(root, 'y')],
-    first: (root) => place(join(root, 'y'), '1'),
-    then: (root) => place(join(root, 'y'), '2'),
-    meanwhile: (root) => {
-      place(join(root, 'x'), '3');
-      place(join(root, 'y'), '3');
+    *publish(root, version) {
+      for (const name of version === '3' ? ['x', 'y'] : ['y']) {
+        place(join(root, name), version);
+        yield name;
+      }
     },
-    isPossible: (files) =>
-      isOneRevision(files) && (Object.keys(files).length === 2 || !Object.values(files).includes('3')),
+    wasThere: ({ x, y }) => x === '3' || (x === undefined && y !== '3'),
   };
 
-  test.each(Object.entries(cases))('%s between any two calls of a look', async (_, set) => {
-    const short = (files: Record<string, string>): Record<string, string> =>
-      Object.fromEntries(Object.entries(files).map(([key, text]) => [basename(key), text]));
-    for (let at = 1, reached = true; reached; at += 1) {
-      const stage = new Stage();
-      let calls = -Infinity;
-      const fs = faultyFileSystem(() => {
-        calls += 1;
-        if (calls === at) set.meanwhile(stage.root);
-      });
-      set.first(stage.root);
-      await stage.watch(set.target(stage.root), { fs });
-      set.then(stage.root);
-      calls = 0;
-      await stage.look();
-      reached = calls >= at;
-      calls = -Infinity;
-      await stage.settle();
-      const told = stage.told().map(({ files }) => short(files));
-      expect(
-        told.filter((files) => !set.isPossible(files)),
-        `at call ${at}`,
-      ).toEqual([]);
-      expect(Object.values(told.at(-1) ?? {})).toContain(reached ? '3' : '2');
-      await stage.watcher.close();
-    }
-  });
+  const paced = Object.entries(cases).flatMap(([name, set]) =>
+    // Three steps: the swap, and the first two files of the old revision are gone.
+    [1, 2, 3].map((pace) => [name, pace, set] as const),
+  );
+
+  test.each(paced)(
+    '%s, and again during a look, from any of its calls on, %i at once',
+    async (_, pace, set) => {
+      const short = (files: Record<string, string>): Record<string, string> =>
+        Object.fromEntries(Object.entries(files).map(([key, text]) => [basename(key), text]));
+      const finish = (steps: Iterator<unknown>): void => {
+        while (!steps.next().done);
+      };
+      for (let at = 1, reached = true; reached; at += 1) {
+        const stage = new Stage();
+        let calls = -Infinity;
+        let steps: Iterator<unknown> = [].values();
+        const fs = faultyFileSystem(() => {
+          calls += 1;
+          if (calls === at) for (let step = 0; step < pace; step += 1) steps.next();
+          // The rest comes after the look, or one with each of its calls.
+          else if (calls > at && pace === 1) steps.next();
+        });
+        finish(set.publish(stage.root, '1'));
+        await stage.watch(set.target(stage.root), { fs });
+        finish(set.publish(stage.root, '2'));
+        steps = set.publish(stage.root, '3');
+        set.prepare?.(steps);
+        calls = 0;
+        await stage.look();
+        reached = calls >= at;
+        calls = -Infinity;
+        if (reached) finish(steps);
+        await stage.settle();
+        const told = stage.told().map(({ files }) => short(files));
+        expect(
+          told.filter((files) => !set.wasThere(files)),
+          `at call ${at}`,
+        ).toEqual([]);
+        expect(Object.values(told.at(-1) ?? {})).toContain(reached ? '3' : '2');
+        await stage.watcher.close();
+      }
+    },
+  );
 });
 
 describe('snapshot() and readVolume()', () => {
