@@ -15,8 +15,8 @@ export const parcelName = 'parcel';
 
 /** What a subscription has to say. */
 export interface ParcelListener {
-  /** Something in the directory may have changed: what stands at `path`, or anything. */
-  changed(path?: string): void;
+  /** Something in the directory may have changed: what stands at `path`, or anything. `isMade`: it was not there before. */
+  changed(path?: string, isMade?: boolean): void;
   /** The subscription is dead. */
   died(error: BackendError): void;
 }
@@ -25,6 +25,8 @@ export interface ParcelListener {
 export interface ParcelWatch {
   /** Nothing more will come, and `changed` was called for that: the directory was deleted or moved away, or evicted. */
   readonly gone: boolean;
+  /** Which listing of the directory it shares with others: a later one has a greater number. */
+  readonly listing: number;
   /** Ends it. Never rejects. */
   close(): Promise<void>;
 }
@@ -43,8 +45,10 @@ interface Life {
 
 /** The subscriptions that are open on one path. The module keeps one listing for them all, that of the first. */
 interface Root {
-  /** Which paths the listing has: `depthOf` the first. */
-  readonly listing: string;
+  /** Of the listing, see `ParcelWatch`. */
+  readonly listing: number;
+  /** Which paths the listing has: the depth of the first. */
+  readonly depth: string;
   readonly watches: Set<OpenWatch>;
 }
 
@@ -145,18 +149,19 @@ async function assertInstance(path: string): Promise<void> {
  *
  * @param tree everything below is of interest. Then the module's listing of the directory must have it all; one that
  * was made for less is given up, with the subscriptions that share it.
+ * @param newerThan a listing that will not do, since it misses something: it is given up likewise.
  * @throws {BackendError} when the guard refuses; else the module's own error, which has no `code`.
  */
 export async function openParcelWatch(
   path: string,
   ignored: readonly RegExp[],
   listener: ParcelListener,
-  { tree = false }: { readonly tree?: boolean } = {},
+  { tree = false, newerThan = 0 }: { readonly tree?: boolean; readonly newerThan?: number | undefined } = {},
 ): Promise<ParcelWatch> {
   return inTurn(async () => {
     const parcel = await loadParcel();
     const depth = tree ? `tree ${ignored.map(String).join(' ')}` : SHALLOW;
-    await assertListing(path, depth);
+    await assertListing(path, depth, newerThan);
     await assertInstance(path);
     const life = native.life;
     native.tried += 1;
@@ -176,7 +181,7 @@ export async function openParcelWatch(
       }
       // An empty batch counts: a file replaced and then deleted makes one.
       if (error || watch.gone || events.length === 0) listener.changed();
-      else for (const event of events) listener.changed(event.path);
+      else for (const { path, type } of events) listener.changed(path, type === 'create');
     };
     const subscribed = parcel.subscribe(path, onEvents, { backend: nativeBackend(), ignore });
     let ended: Promise<void> | undefined;
@@ -184,6 +189,7 @@ export async function openParcelWatch(
     const finish = (): Promise<void> => (ended ??= end(life, subscribed).finally(forget));
     const watch = {
       gone: false,
+      listing: native.tried,
       depth,
       close: () => (closed ??= inTurn(finish)),
       evict: () => {
@@ -193,6 +199,7 @@ export async function openParcelWatch(
       },
     };
     const forget = remember(path, watch);
+    watch.listing = native.roots.get(path)?.listing ?? watch.listing;
     await subscribed.catch((error: unknown) => {
       forget();
       throw error;
@@ -206,7 +213,7 @@ export async function openParcelWatch(
 const SHALLOW = 'shallow';
 
 function remember(path: string, watch: OpenWatch): () => void {
-  const root = native.roots.get(path) ?? { listing: watch.depth, watches: new Set() };
+  const root = native.roots.get(path) ?? { listing: watch.listing, depth: watch.depth, watches: new Set() };
   native.roots.set(path, root);
   root.watches.add(watch);
   return () => {
@@ -219,17 +226,17 @@ function remember(path: string, watch: OpenWatch): () => void {
  * Gives up a listing that a tree cannot use: it would never hear of the directories that are not in it. Others who
  * share the listing are told that they are gone; they open anew, which finds the listing of the tree.
  */
-async function assertListing(path: string, depth: string): Promise<void> {
+async function assertListing(path: string, depth: string, newerThan: number): Promise<void> {
   if (native.stale.has(path)) {
     throw unavailable(
       `The backend "parcel" died while it watched the tree ${path}, and cannot watch it again.`,
     );
   }
   const root = native.roots.get(path);
-  if (!root || depth === SHALLOW || root.listing === depth) return;
+  if (!root || depth === SHALLOW || (root.depth === depth && root.listing > newerThan)) return;
   for (const watch of root.watches) {
     // The two would give each other up for ever.
-    if (watch.depth !== SHALLOW) {
+    if (watch.depth !== SHALLOW && watch.depth !== depth) {
       throw unavailable(
         `The backend "parcel" watches the tree ${path} already, with other globs to ignore; it cannot do both.`,
       );
@@ -244,7 +251,7 @@ function death(life: Life, path: string, error: Error): BackendError {
     life.over = true;
     native.deaths += 1;
     native.life = { watches: 0, over: false };
-    for (const [root, { listing }] of native.roots) if (listing !== SHALLOW) native.stale.add(root);
+    for (const [root, { depth }] of native.roots) if (depth !== SHALLOW) native.stale.add(root);
   }
   return new BackendError(
     'ERR_BACKEND_DOWN',

@@ -1,13 +1,21 @@
 import { constants } from 'node:fs';
-import { dirname, sep } from 'node:path';
+import { sep } from 'node:path';
 
 import { backendFailure } from '../backend-failure.js';
 import { BackendError, errnoOf, hasMoved } from '../errors.js';
 import { PathGlobs } from '../path-globs.js';
-import { nodeFileSystem } from '../ports.js';
-import type { FileSystem, HintSink, WatchBackend, WatchedDirectory, WatchSubscription } from '../ports.js';
+import { nodeFileSystem, systemClock } from '../ports.js';
+import type {
+  Clock,
+  FileSystem,
+  HintSink,
+  WatchBackend,
+  WatchedDirectory,
+  WatchSubscription,
+} from '../ports.js';
 import { loadParcel, openParcelWatch, parcelName } from './parcel-watch.js';
 import type { ParcelListener, ParcelWatch } from './parcel-watch.js';
+import { TreeCoverage } from './tree-coverage.js';
 
 /**
  * Hints from `@parcel/watcher`: inotify on Linux, FSEvents on macOS, ReadDirectoryChangesW on Windows. Hints
@@ -24,25 +32,39 @@ import type { ParcelListener, ParcelWatch } from './parcel-watch.js';
 export class ParcelBackend implements WatchBackend {
   readonly name = parcelName;
   readonly #fs: FileSystem;
+  readonly #clock: Clock;
 
-  constructor(fs: FileSystem = nodeFileSystem) {
+  constructor(fs: FileSystem = nodeFileSystem, clock: Clock = systemClock) {
     this.#fs = fs;
+    this.#clock = clock;
   }
 
   async subscribe(sink: HintSink): Promise<WatchSubscription> {
     await loadParcel();
-    return new ParcelSubscription(sink, this.#fs);
+    return new ParcelSubscription(sink, this.#fs, this.#clock);
   }
+}
+
+/** A tree that is watched. */
+interface Tree {
+  readonly coverage: TreeCoverage;
+  /** Changes when it is to be opened anew. */
+  generation: number;
+  /** The listing it was last opened with; when it is opened anew, that one will not do. */
+  listing?: number;
 }
 
 class ParcelSubscription implements WatchSubscription {
   readonly #sink: HintSink;
   readonly #fs: FileSystem;
+  readonly #clock: Clock;
   /** What is watched, by `keyOf`; `undefined` for an ancestor that may not be read. */
   readonly #watches = new Map<string, ParcelWatch | undefined>();
   readonly #listener: ParcelListener = {
-    changed: (path) => {
-      if (this.#state === 'open') this.#sink.hint(undefined, path);
+    changed: (path, isMade = false) => {
+      if (this.#state !== 'open') return;
+      if (path !== undefined) for (const { coverage } of this.#trees.values()) coverage.tell(path, isMade);
+      this.#sink.hint(undefined, path);
     },
     died: (error) => {
       if (this.#state !== 'open') return;
@@ -50,16 +72,16 @@ class ParcelSubscription implements WatchSubscription {
       this.#sink.down(error);
     },
   };
-  /** The directories of each tree as last aimed at. */
-  readonly #members = new Map<string, { readonly generation: number; readonly keys: ReadonlySet<string> }>();
-  #generations = 0;
+  /** By root. */
+  readonly #trees = new Map<string, Tree>();
   #state: 'open' | 'down' | 'closed' = 'open';
   #aiming: Promise<unknown> = Promise.resolve();
   #aimed: readonly WatchedDirectory[] | undefined;
 
-  constructor(sink: HintSink, fs: FileSystem) {
+  constructor(sink: HintSink, fs: FileSystem, clock: Clock) {
     this.#sink = sink;
     this.#fs = fs;
+    this.#clock = clock;
   }
 
   aim(directories: readonly WatchedDirectory[]): readonly string[] | Promise<readonly string[]> {
@@ -98,7 +120,9 @@ class ParcelSubscription implements WatchSubscription {
   }
 
   #isIntact(): boolean {
-    return [...this.#watches.values()].every((watch) => !watch?.gone);
+    const now = this.#clock.monotonic();
+    const missed = [...this.#trees.values()].some(({ coverage }) => coverage.again(now));
+    return !missed && [...this.#watches.values()].every((watch) => !watch?.gone);
   }
 
   /** The native watches that these directories take, by key: one each, and one for a whole tree. */
@@ -120,11 +144,11 @@ class ParcelSubscription implements WatchSubscription {
 
   /** Changes when the tree has a directory that parcel may have missed, so that the tree is opened anew. */
   #generation(root: string, members: readonly WatchedDirectory[]): number {
-    const known = this.#members.get(root);
-    const now = new Set(members.map((member) => `${member.identity} ${member.path}`));
-    const generation = known && !hasNested(members, known.keys) ? known.generation : (this.#generations += 1);
-    this.#members.set(root, { generation, keys: now });
-    return generation;
+    const tree = this.#trees.get(root) ?? { coverage: new TreeCoverage(root), generation: 0 };
+    this.#trees.set(root, tree);
+    const isMissed = tree.coverage.aim(members, this.#clock.monotonic());
+    if (isMissed && process.platform === 'linux') tree.generation += 1;
+    return tree.generation;
   }
 
   #isWatched(key: string): boolean {
@@ -143,7 +167,14 @@ class ParcelSubscription implements WatchSubscription {
     try {
       if (tree) {
         const { expressions } = new PathGlobs(tree.ignore);
-        return await openParcelWatch(path, expressions, this.#listener, { tree: true });
+        const opening = this.#trees.get(tree.root);
+        const watch = await openParcelWatch(path, expressions, this.#listener, {
+          tree: true,
+          newerThan: opening?.listing,
+        });
+        opening?.coverage.opened();
+        if (opening) opening.listing = watch.listing;
+        return watch;
       }
       return await openShallow(path, ignoredBut(entries), this.#listener);
     } catch (error) {
@@ -202,17 +233,6 @@ function movedMeanwhile(path: string, error: unknown): Error | undefined {
 /** Two directories with the same key need not be watched twice, and one with a new key is opened anew. */
 function keyOf({ path, identity, entries, tree }: WatchedDirectory): string {
   return JSON.stringify([path, identity, entries && [...entries].sort(), tree?.ignore]);
-}
-
-/**
- * Whether a directory is new together with the one that holds it. On Linux parcel watches a directory when it hears
- * that it was made or moved there, and never looks what stands in it by then.
- */
-function hasNested(members: readonly WatchedDirectory[], known: ReadonlySet<string>): boolean {
-  if (process.platform !== 'linux') return false;
-  const fresh = members.filter(({ identity, path }) => !known.has(`${identity} ${path}`));
-  const paths = new Set(fresh.map(({ path }) => path));
-  return fresh.some(({ path }) => paths.has(dirname(path)));
 }
 
 /**

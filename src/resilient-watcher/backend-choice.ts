@@ -19,15 +19,15 @@ export function backendsFor(choice: BackendName | WatchBackend, ports: Ports): W
   switch (choice) {
     case 'auto':
       // By measurement: hints at once, and of writes; one watch a directory, in the process's one inotify instance.
-      if (!ports.recursive) return [nodeFsBackend, new ParcelBackend(ports.fs)];
+      if (!ports.recursive) return [nodeFsBackend, new ParcelBackend(ports.fs, ports.clock)];
       // On Linux `parcel`, too, takes a watch for each directory of a tree; elsewhere one for all.
       return process.platform === 'linux'
-        ? [forSmallTrees(nodeFsBackend), new ParcelBackend(ports.fs), nodeFsBackend]
-        : [new ParcelBackend(ports.fs), nodeFsBackend];
+        ? [forSmallTrees(nodeFsBackend), new ParcelBackend(ports.fs, ports.clock), nodeFsBackend]
+        : [new ParcelBackend(ports.fs, ports.clock), nodeFsBackend];
     case 'fs':
       return [nodeFsBackend];
     case 'parcel':
-      return [new ParcelBackend(ports.fs)];
+      return [new ParcelBackend(ports.fs, ports.clock)];
     case 'poll':
       return [pollingBackend(ports.clock, ports.pollIntervalMs)];
     default:

@@ -44,6 +44,8 @@ export class GroupTarget implements Target {
       const before = members[index];
       if (before?.kind !== 'found') return undefined;
       const after = yield* member.lookAtSwap(before);
+      // What was there before may have gone before the swap came.
+      if (!after && !(yield* member.isUnchanged(before))) return undefined;
       swapped ||= after !== undefined;
       seen.push(after ?? before);
     }

@@ -403,6 +403,26 @@ describe('a tree', () => {
     },
   );
 
+  test('that two watch is heard by both after both have opened it anew', async () => {
+    const watchers = [await subscribeFor(candidate()), await subscribeFor(candidate())];
+    for (const { subscription } of watchers) await subscription.aim(treeAt(base));
+    // On Linux parcel does not see what stands in a new directory; a listing shared with another is as blind.
+    for (const name of ['x', 'y']) {
+      mkdirSync(join(base, name, 'deep/er'), { recursive: true });
+      await flush();
+      for (let opened = true; opened;) {
+        opened = false;
+        for (const { subscription } of watchers) {
+          opened = (await subscription.aim(treeAt(base))).length > 0 || opened;
+        }
+      }
+      const hinted = Promise.all(watchers.map(({ hinted }) => hinted()));
+      writeFileSync(join(base, name, 'deep/er/file'), '');
+      await hinted;
+      await flush();
+    }
+  });
+
   test('is refused while it is watched with other globs, and can be had afterwards', async () => {
     mkdirSync(join(base, 'a'));
     const first = await subscribeFor(candidate());

@@ -78,24 +78,54 @@ test('two hundred swaps, and a volume made anew in between, leave no watch behin
   expect(inotifyWatches()).toBe(0);
 });
 
-test('two hundred watchers of fifty volumes, their keys and groups of these cost one watch a volume', async () => {
+test('two hundred watchers of fifty volumes, their keys, groups and trees cost no more than a hundred watches', async () => {
   const root = temporaryDirectory();
   const volumes = Array.from(
     { length: 50 },
     (_, number) => new KubeletVolume(join(root, `volume-${number}`)),
   );
-  for (const volume of volumes) volume.publish({ 'tls.crt': 'certificate', 'tls.key': 'key' });
-  const watchers = volumes.flatMap((volume) =>
-    [
-      volume.directory,
-      volume.path('tls.crt'),
-      volume.path('tls.key'),
-      [volume.path('tls.crt'), volume.path('tls.key')],
-    ].map((target) => new ResilientWatcher(target, { backend: 'fs', resyncIntervalMs: 0 })),
-  );
+  const publish = (version: string): void => {
+    for (const volume of volumes) volume.publish({ 'tls.crt': version, 'conf.d/tls.key': version });
+  };
+  publish('v1');
+  const options = { backend: 'fs', resyncIntervalMs: 0, missingGraceMs: 600_000 } as const;
+  const watchers = volumes.flatMap((volume, number) => {
+    const next = volumes[(number + 1) % volumes.length] ?? volume;
+    return [
+      new ResilientWatcher(volume.directory, options),
+      new ResilientWatcher(volume.path('tls.crt'), options),
+      new ResilientWatcher([volume.path('tls.crt'), volume.path('conf.d/tls.key')], options),
+      // Of revisions, too, a tree watches what it is not told to ignore.
+      number % 2 === 0
+        ? new ResilientWatcher([volume.path('tls.crt'), next.path('conf.d/tls.key')], options)
+        : new ResilientWatcher(volume.directory, {
+            ...options,
+            recursive: true,
+            content: true,
+            ignore: ['..*'],
+          }),
+    ];
+  });
+  const isIn = (watcher: ResilientWatcher, version: string): boolean =>
+    [...watcher.current.files.values()].every(({ content }) => String(content) === version);
   await Promise.all(watchers.map((watcher) => watcher.start()));
   expect(watchers).toHaveLength(200);
-  expect(inotifyWatches()).toBe(50 + root.split('/').length - 1);
+  // One a volume, and one for each directory above.
+  const needed = 50 + root.split('/').length - 1;
+  expect(needed).toBeLessThanOrEqual(100);
+  expect(inotifyWatches()).toBe(needed);
+  for (const version of ['v2', 'v3']) {
+    const told = watchers.map(
+      (watcher) =>
+        new Promise<void>((resolve) => {
+          watcher.on('change', () => isIn(watcher, version) && resolve());
+        }),
+    );
+    publish(version);
+    await Promise.all(told);
+    for (const watcher of watchers) await watcher.idle();
+    expect(inotifyWatches()).toBe(needed);
+  }
   await Promise.all(watchers.map((watcher) => watcher.close()));
   expect(inotifyWatches()).toBe(0);
 });

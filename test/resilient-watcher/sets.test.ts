@@ -1,11 +1,12 @@
 /** Volumes, directories and groups: one snapshot, one change, whoever gives the hints. */
-import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { mkdirSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 
 import { readVolume, ResilientWatcher, TargetError, type Change } from 'resilient-watcher';
-import { FakeClock, KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
+import { FakeClock, KubeletVolume, ScriptedBackend, type VolumeStep } from 'resilient-watcher/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
+import { faultyFileSystem } from '../support/faulty-file-system.js';
 import { ScriptedFileSystem } from '../support/scripted-file-system.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
@@ -363,6 +364,25 @@ describe('a group', () => {
     ]);
   });
 
+  test('of a volume and a file never shows a set that was not there: the file was replaced before the swap', async () => {
+    const stage = new Stage();
+    const { tls } = twoVolumes(stage);
+    const file = join(stage.root, 'app.yaml');
+    const place = (text: string): void => {
+      writeFileSync(join(stage.root, 'next'), text);
+      renameSync(join(stage.root, 'next'), file);
+    };
+    place('1');
+    await stage.watch([tls.path('crt'), file]);
+    place('2');
+    tls.publish({ crt: 'c2', key: 'k2' });
+    await stage.settle();
+    rmSync(file);
+    tls.publish({ crt: 'c3', key: 'k3' });
+    await stage.settle();
+    expect(stage.told().map(({ files }) => Object.values(files))).toEqual([['c1', '1'], ['c2', '2'], ['c3']]);
+  });
+
   test('tells of members that are missing, come and go; all gone is missing', async () => {
     const stage = new Stage();
     const [one, two] = [join(stage.root, 'one'), join(stage.root, 'two')];
@@ -406,6 +426,103 @@ describe('a group', () => {
   ])('%j is refused', (paths, message) => {
     expect(() => new ResilientWatcher(paths as string[])).toThrow(message);
   });
+});
+
+describe('a set is of one instant', () => {
+  /** Replaces a file, at once and visibly complete. */
+  function place(file: string, text: string): void {
+    writeFileSync(`${file}.next`, text);
+    utimesSync(`${file}.next`, 1, 1);
+    renameSync(`${file}.next`, file);
+  }
+
+  const isOneVersion = (files: Record<string, string>): boolean => new Set(Object.values(files)).size === 1;
+
+  /** What is watched below a root, how it goes from version to version, and whether files were there at an instant. */
+  interface Case {
+    target(root: string): string | string[];
+    /** Each step is one change of the disk. */
+    publish(root: string, version: string): Iterator<unknown>;
+    /** The steps that nobody sees. */
+    prepare?(steps: Iterator<unknown>): void;
+    wasThere(files: Record<string, string>): boolean;
+  }
+
+  const cases: Record<string, Case> = {};
+  for (const swap of ['rename', 'remove'] as const) {
+    const publish = (root: string, version: string): Iterator<unknown> =>
+      new KubeletVolume(join(root, 'v'), { swap }).steps({ a: version, b: version, 'c/d': version });
+    const prepare = (steps: Iterator<unknown>): void => {
+      while ((steps.next().value as VolumeStep).name !== 'symlink');
+    };
+    cases[`a volume swapped by ${swap}`] = {
+      prepare,
+      target: (root) => join(root, 'v'),
+      publish,
+      wasThere: (files) => isOneVersion(files) && Object.keys(files).length === 3,
+    };
+    cases[`a group swapped by ${swap}`] = {
+      prepare,
+      target: (root) => ['a', 'b'].map((key) => join(root, 'v', key)),
+      publish,
+      wasThere: (files) => isOneVersion(files) && Object.keys(files).length === 2,
+    };
+  }
+  cases['a group of files, one of which comes before the other is replaced'] = {
+    target: (root) => [join(root, 'x'), join(root, 'y')],
+    *publish(root, version) {
+      for (const name of version === '3' ? ['x', 'y'] : ['y']) {
+        place(join(root, name), version);
+        yield name;
+      }
+    },
+    wasThere: ({ x, y }) => x === '3' || (x === undefined && y !== '3'),
+  };
+
+  const paced = Object.entries(cases).flatMap(([name, set]) =>
+    // Three steps: the swap, and the first two files of the old revision are gone.
+    [1, 2, 3].map((pace) => [name, pace, set] as const),
+  );
+
+  test.each(paced)(
+    '%s, and again during a look, from any of its calls on, %i at once',
+    async (_, pace, set) => {
+      const short = (files: Record<string, string>): Record<string, string> =>
+        Object.fromEntries(Object.entries(files).map(([key, text]) => [basename(key), text]));
+      const finish = (steps: Iterator<unknown>): void => {
+        while (!steps.next().done);
+      };
+      for (let at = 1, reached = true; reached; at += 1) {
+        const stage = new Stage();
+        let calls = -Infinity;
+        let steps: Iterator<unknown> = [].values();
+        const fs = faultyFileSystem(() => {
+          calls += 1;
+          if (calls === at) for (let step = 0; step < pace; step += 1) steps.next();
+          // The rest comes after the look, or one with each of its calls.
+          else if (calls > at && pace === 1) steps.next();
+        });
+        finish(set.publish(stage.root, '1'));
+        await stage.watch(set.target(stage.root), { fs });
+        finish(set.publish(stage.root, '2'));
+        steps = set.publish(stage.root, '3');
+        set.prepare?.(steps);
+        calls = 0;
+        await stage.look();
+        reached = calls >= at;
+        calls = -Infinity;
+        if (reached) finish(steps);
+        await stage.settle();
+        const told = stage.told().map(({ files }) => short(files));
+        expect(
+          told.filter((files) => !set.wasThere(files)),
+          `at call ${at}`,
+        ).toEqual([]);
+        expect(Object.values(told.at(-1) ?? {})).toContain(reached ? '3' : '2');
+        await stage.watcher.close();
+      }
+    },
+  );
 });
 
 describe('snapshot() and readVolume()', () => {

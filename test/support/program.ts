@@ -1,5 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import type { Readable } from 'node:stream';
@@ -100,15 +100,36 @@ export class Program {
   }
 }
 
-/** A child process that watches a file. */
+/** A child process that watches a file or a tree. */
 export class WatchingProgram extends Program {
   readonly transcript: Transcript;
 
-  constructor(path: string, options: ResilientWatcherOptions = {}, prefix: readonly string[] = []) {
-    super('watch', [path, JSON.stringify(options)], prefix);
+  /** @param more further arguments of watch.mjs. */
+  constructor(
+    path: string,
+    options: ResilientWatcherOptions = {},
+    prefix: readonly string[] = [],
+    ...more: readonly string[]
+  ) {
+    super('watch', [path, JSON.stringify(options), ...more], prefix);
     const { stdout, stderr } = this.child;
     if (!stdout || !stderr) throw new Error('It has no pipes');
     this.transcript = new Transcript(stdout, stderr);
+  }
+
+  /**
+   * Interrupts the system calls of its threads, until `over`. Which thread is which cannot be told from outside, so each
+   * gets the signal in turn; the main one makes nothing of it.
+   */
+  async interruptThreads(over: () => boolean): Promise<void> {
+    const { pid } = this.child;
+    while (!over()) {
+      for (const thread of readdirSync(`/proc/${pid}/task`).map(Number)) {
+        if (thread !== pid) process.kill(thread, 'SIGWINCH');
+        // A signal that is still pending when the next is sent swallows that one.
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+    }
   }
 
   /** Asks it to close its watcher, and nothing else. */

@@ -1,9 +1,19 @@
 import { basename } from 'node:path';
 
-import { ResilientWatcher, type ResilientWatcherOptions, type Snapshot } from 'resilient-watcher';
+import {
+  ResilientWatcher,
+  type ResilientWatcherOptions,
+  type Snapshot,
+  type TargetError,
+  type WatchBackend,
+} from 'resilient-watcher';
 import { FakeClock, ScriptedBackend } from 'resilient-watcher/testing';
 import { expect, onTestFinished } from 'vitest';
 
+import { nodeFsBackend } from '../../src/backends/node-fs.js';
+import { ParcelBackend } from '../../src/backends/parcel.js';
+import { pollingBackend } from '../../src/backends/polling.js';
+import { FragileBackend } from './fragile-backend.js';
 import { temporaryDirectory } from './temporary-directory.js';
 
 /** How hints come: told by the test, by the clock under fake time, or by the kernel in real time. */
@@ -12,14 +22,29 @@ export type SceneKind = 'scripted' | 'poll' | 'fs' | 'parcel';
 /** Whether a gap in which the target is missing is to be short or long compared with the grace. */
 export type Grace = 'longer than gaps' | 'shorter than gaps';
 
+/** How a scene is watched. */
+export interface SceneOptions extends ResilientWatcherOptions {
+  readonly grace?: Grace;
+  /** The test lets the backend die, or loses its hints: see `Scene.fragile`. */
+  readonly fragile?: boolean;
+  /** There is a backstop, and hints come first. */
+  readonly backstop?: boolean;
+}
+
+/** More than parcel and the settling take together, so that a hint can be first, ms. */
+const BACKSTOP_MS = 350;
+
 /** What a listener of `change` was told, as text. */
 const MISSING = '(missing)';
 
-/** A file's content; of several files each with its name. */
+/** A file's content; of several files each with its key, of a group with its name. */
 function textOf({ kind, content, files }: Snapshot): string {
   if (kind === 'missing') return MISSING;
   if (kind === 'file') return String(content);
-  return [...files].map(([key, file]) => `${basename(key)}=${String(file.content)}`).join(' ');
+  const name = (key: string): string => (kind === 'group' ? basename(key) : key);
+  const texts = [...files].map(([key, file]) => `${name(key)}=${String(file.content)}`);
+  // The files of a tree come in no order.
+  return (kind === 'tree' ? texts.sort() : texts).join(' ');
 }
 
 /** A watcher on a stage: things happen to its target, and what it reports is checked in order. */
@@ -30,14 +55,19 @@ export interface Scene {
   readonly reported: readonly string[];
   readonly revisions: readonly string[];
   readonly errors: readonly Error[];
-  watcher: ResilientWatcher;
-  watch(
-    path: string | readonly string[],
-    options?: ResilientWatcherOptions & { readonly grace?: Grace },
-  ): Promise<void>;
+  /** What the changes so far were caused by. */
+  readonly causes: readonly string[];
+  readonly watcher: ResilientWatcher;
+  /** Of a scene that is to be `fragile`. */
+  readonly fragile: FragileBackend;
+  watch(path: string | readonly string[], options?: SceneOptions): Promise<void>;
   /** The next report, and by now the only one outstanding, is this. */
   reports(expected: string): Promise<void>;
   reportsMissing(): Promise<void>;
+  /** This is reported, whatever is reported on the way there. */
+  comesTo(expected: string): Promise<void>;
+  /** The next error, and the only one outstanding, is a `TargetError` with this code. */
+  fails(code: TargetError['code']): Promise<void>;
   /** A look is taken and leads to no report, but time does not pass. */
   unreported(): Promise<void>;
   /** Nothing is reported, however long one waits. */
@@ -53,20 +83,34 @@ abstract class BaseScene {
   readonly root = temporaryDirectory();
   readonly reported: string[] = [];
   readonly revisions: string[] = [];
+  readonly causes: string[] = [];
   readonly errors: Error[] = [];
   #watcher: ResilientWatcher | undefined;
+  #fragile: FragileBackend | undefined;
   #expected = 0;
+  #expectedErrors = 0;
 
   get watcher(): ResilientWatcher {
     if (!this.#watcher) throw new Error('watch() comes first');
     return this.#watcher;
   }
 
+  get fragile(): FragileBackend {
+    if (!this.#fragile) throw new Error('watch() with `fragile` comes first');
+    return this.#fragile;
+  }
+
+  protected madeFragile(backend: WatchBackend): WatchBackend {
+    this.#fragile = new FragileBackend(backend);
+    return this.#fragile;
+  }
+
   protected async open(path: string | readonly string[], options: ResilientWatcherOptions): Promise<void> {
     const watcher = new ResilientWatcher(path, options);
     this.#watcher = watcher;
-    watcher.on('change', ({ current }) => {
+    watcher.on('change', ({ current, cause }) => {
       this.reported.push(textOf(current));
+      this.causes.push(cause);
       this.noticed();
     });
     watcher.on('revision', ({ current }) => {
@@ -74,6 +118,7 @@ abstract class BaseScene {
     });
     watcher.on('error', (error) => {
       this.errors.push(error);
+      this.noticed();
     });
     onTestFinished(() => watcher.close());
     await watcher.start();
@@ -81,8 +126,20 @@ abstract class BaseScene {
 
   async reports(expected: string): Promise<void> {
     this.#expected += 1;
-    await this.awaitReport(this.#expected);
+    await this.until(() => this.reported.length >= this.#expected);
     this.check(expected);
+  }
+
+  async comesTo(expected: string): Promise<void> {
+    await this.until(() => this.reported.at(-1) === expected && this.reported.length > this.#expected);
+    expect(this.reported.slice(this.#expected).at(-1)).toBe(expected);
+    this.#expected = this.reported.length;
+  }
+
+  async fails(code: TargetError['code']): Promise<void> {
+    this.#expectedErrors += 1;
+    await this.until(() => this.errors.length >= this.#expectedErrors);
+    expect(this.errors.slice(this.#expectedErrors - 1)).toMatchObject([{ name: 'TargetError', code }]);
   }
 
   reportsMissing(): Promise<void> {
@@ -99,7 +156,8 @@ abstract class BaseScene {
   }
 
   protected abstract noticed(): void;
-  protected abstract awaitReport(count: number): Promise<void>;
+  /** Resolves when that is so; in fake time also when it will not be. */
+  protected abstract until(isSo: () => boolean): Promise<void>;
 }
 
 /** Fake time: what is due happens when the scene says so, and nothing else does. */
@@ -115,10 +173,13 @@ class FakeScene extends BaseScene implements Scene {
 
   watch(
     path: string | readonly string[],
-    { grace: _, ...options }: ResilientWatcherOptions & { readonly grace?: Grace } = {},
+    { grace: _, fragile = false, backstop = false, ...options }: SceneOptions = {},
   ): Promise<void> {
-    const backend = this.#kind === 'poll' ? 'poll' : this.#backend;
-    return this.open(path, { backend, clock: this.#clock, resyncIntervalMs: 0, ...options });
+    const real = this.#kind === 'poll' ? pollingBackend(this.#clock, 1_000) : this.#backend;
+    const named = this.#kind === 'poll' ? 'poll' : real;
+    const backend = fragile ? this.madeFragile(real) : named;
+    const resyncIntervalMs = backstop ? 1_500 : 0;
+    return this.open(path, { backend, clock: this.#clock, resyncIntervalMs, ...options });
   }
 
   async quiet(): Promise<void> {
@@ -130,7 +191,7 @@ class FakeScene extends BaseScene implements Scene {
     // Looks are driven by #pass().
   }
 
-  protected awaitReport(): Promise<void> {
+  protected until(): Promise<void> {
     return this.#pass();
   }
 
@@ -157,10 +218,13 @@ class KernelScene extends BaseScene implements Scene {
 
   watch(
     path: string | readonly string[],
-    { grace = 'longer than gaps', ...options }: ResilientWatcherOptions & { readonly grace?: Grace } = {},
+    { grace = 'longer than gaps', fragile = false, backstop = false, ...options }: SceneOptions = {},
   ): Promise<void> {
     const missingGraceMs = grace === 'longer than gaps' ? 600_000 : 1;
-    return this.open(path, { backend: this.#kind, resyncIntervalMs: 0, missingGraceMs, ...options });
+    const real = this.#kind === 'fs' ? nodeFsBackend : new ParcelBackend();
+    const backend = fragile ? this.madeFragile(real) : this.#kind;
+    const resyncIntervalMs = backstop ? BACKSTOP_MS : 0;
+    return this.open(path, { backend, resyncIntervalMs, missingGraceMs, ...options });
   }
 
   async quiet(): Promise<void> {
@@ -171,8 +235,8 @@ class KernelScene extends BaseScene implements Scene {
     this.#waiting?.();
   }
 
-  protected async awaitReport(count: number): Promise<void> {
-    while (this.reported.length < count) {
+  protected async until(isSo: () => boolean): Promise<void> {
+    while (!isSo()) {
       await new Promise<void>((resolve) => {
         this.#waiting = resolve;
       });

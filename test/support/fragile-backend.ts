@@ -1,0 +1,42 @@
+import type { HintSink, WatchBackend, WatchSubscription } from 'resilient-watcher';
+
+/** A real backend that dies, or whose hints are lost, when a test says so. */
+export class FragileBackend implements WatchBackend {
+  readonly name: string;
+  readonly tellsWrites: boolean;
+  /** No hint comes through. */
+  deaf = false;
+  readonly #inner: WatchBackend;
+  readonly #sinks = new Set<HintSink>();
+
+  constructor(inner: WatchBackend) {
+    this.name = inner.name;
+    this.tellsWrites = inner.tellsWrites ?? false;
+    this.#inner = inner;
+  }
+
+  async subscribe(sink: HintSink, options: { readonly persistent: boolean }): Promise<WatchSubscription> {
+    const subscription = await this.#inner.subscribe(
+      {
+        hint: (written, path) => {
+          if (!this.deaf) sink.hint(written, path);
+        },
+        down: (error) => sink.down(error),
+      },
+      options,
+    );
+    this.#sinks.add(sink);
+    return {
+      aim: (directories) => subscription.aim(directories),
+      close: () => {
+        this.#sinks.delete(sink);
+        return subscription.close();
+      },
+    };
+  }
+
+  /** Ends every subscription. */
+  die(): void {
+    for (const sink of [...this.#sinks]) sink.down(new Error('It died, as the test told it to'));
+  }
+}
