@@ -30,16 +30,30 @@ export class Doubts {
     this.#doubts.clear();
   }
 
-  /** Takes in all that differs now. What differs no longer is forgotten. */
-  weigh(differences: ReadonlyMap<string, Waiting>, cause: ChangeCause, now: number): Ripeness {
+  /**
+   * Takes in all that differs now. What differs no longer is forgotten.
+   * @param togetherMs how long what is ripe waits for the others, so that what changes together is one change.
+   */
+  weigh(
+    differences: ReadonlyMap<string, Waiting>,
+    cause: ChangeCause,
+    now: number,
+    togetherMs: number,
+  ): Ripeness {
     for (const name of this.#doubts.keys()) if (!differences.has(name)) this.#doubts.delete(name);
-    const ripe: string[] = [];
-    let first: ChangeCause | undefined;
-    let next: Ripeness['next'];
+    const remaining = new Map<string, number>();
     for (const [name, { looks, patience }] of differences) {
       const doubt = this.#doubts.get(name) ?? new Doubt(looks, cause, now);
       this.#doubts.set(name, doubt);
-      const inMs = doubt.remaining(looks, now, patience);
+      remaining.set(name, doubt.remaining(looks, now, patience));
+    }
+    const areAllRipe = [...remaining.values()].every((inMs) => inMs <= 0);
+    const ripe: string[] = [];
+    let first: ChangeCause | undefined;
+    let next: Ripeness['next'];
+    for (const [name, doubt] of this.#doubts) {
+      const ripeInMs = remaining.get(name) ?? 0;
+      const inMs = areAllRipe || ripeInMs > 0 ? ripeInMs : ripeInMs + togetherMs;
       if (inMs <= 0) {
         ripe.push(name);
         first ??= doubt.cause;

@@ -13,7 +13,7 @@
  * | the same, and empty                           | `missingGraceMs`: truncated, not yet written |
  * | nothing, or something unreadable              | `missingGraceMs`                            |
  *
- * Only files that differ count. In a tree and in a plain directory each is reported when it is ripe; of a volume or a
+ * Only files that differ count. In a tree and in a plain directory each counts for itself; of a volume or a
  * group, which are whole together, the one that takes longest counts. A file that is gone from a new revision needs none. Files of a group that lie behind different links wait `groupSettleMs` for each other,
  * until all these links have been retargeted.
  */

@@ -10,7 +10,8 @@
  * | something unreadable | the same trouble                  | end doubt                                     |
  * | something unreadable | anything else                     | `error`, after the grace; the files are kept  |
  *
- * Of a tree or a plain directory each file waits for itself: one that is written all the time holds up no other.
+ * Of a tree or a plain directory each file waits for itself, and then `settleMs` for the others: what changes together
+ * is one change, and a file that is written all the time holds up no other.
  * At the start nothing is doubted but a file that is being written this moment: there is nothing to keep.
  */
 import { basename } from 'node:path';
@@ -127,7 +128,11 @@ export class Reporter {
       // What is ripe the moment it is seen needs no looks, which take digests.
       waiting.set(name, { patience, looks: patience === NO_PATIENCE ? '' : looksOf(seen, part) });
     }
-    const { ripe, next, cause: first = cause } = this.#doubts.weigh(waiting, cause, now);
+    const {
+      ripe,
+      next,
+      cause: first = cause,
+    } = this.#doubts.weigh(waiting, cause, now, this.#options.settleMs);
     if (next) this.#wait(next.inMs, next.cause);
     else this.close();
     if (ripe.length === parts.size) this.#report(seen, difference, first);

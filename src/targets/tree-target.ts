@@ -23,6 +23,7 @@ import {
   type TreeSighting,
   type TreeWalk,
 } from '../tree-walk.js';
+import { isRevisionName } from '../volume-layout.js';
 import { TreeFiles, type TreeReading } from './tree-files.js';
 
 /** What a tree is to be. */
@@ -168,7 +169,11 @@ export class TreeTarget implements Target {
     );
     if (this.#directories?.key !== key || this.#directories.walk !== walk.directories) {
       const tree = { root: walk.root, ignore: this.#options.ignore };
-      const below = [...walk.directories.values()].map(({ path, identity, linked }) =>
+      // Revisions change no more, and each would be another watch with every swap.
+      const changing = [...walk.directories.values()].filter(
+        ({ path, linked }) => !linked || !path.split('/').some(isRevisionName),
+      );
+      const below = changing.map(({ path, identity, linked }) =>
         linked ? { path, identity } : { path, identity, tree },
       );
       const paths = new Set(below.map(({ path }) => path));
