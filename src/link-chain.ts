@@ -116,6 +116,14 @@ export function* followSwap(
   return links === chain.links ? undefined : { realPath: here, chain: { ...chain, hops, links, revision } };
 }
 
+/** Whether each link on the way still leads where it led: then so does the path, as far as links decide it. */
+export function* linksStand({ hops }: LinkChain): Steps<boolean> {
+  for (const [place, target] of hops) {
+    if ((yield* call('readlink', place)) !== target) return false;
+  }
+  return true;
+}
+
 /** The first chain, with the directories and mounts of the others: for a target that is several files. */
 export function mergeChains(first: LinkChain, others: Iterable<LinkChain>): LinkChain {
   const directories = new Map(first.directories.map((directory) => [directory.path, directory]));

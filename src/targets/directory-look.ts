@@ -19,7 +19,7 @@ import type { BigIntStats, Dirent } from 'node:fs';
 
 import { hasMoved } from '../errors.js';
 import { fileAgain, readSeenFile } from '../file-reading.js';
-import { followSwap, mergeChains, resolveChain, signatureOf, type LinkChain } from '../link-chain.js';
+import { linksStand, mergeChains, resolveChain, signatureOf, type LinkChain } from '../link-chain.js';
 import type { Familiar, Found, ReadLimits, SeenFile, Sighting } from '../sighting.js';
 import { SetSnapshot, type FileSnapshot } from '../snapshot.js';
 import { call, type Steps } from '../steps.js';
@@ -240,7 +240,7 @@ function* stands(
   realPath: string,
   directories: ReadonlyMap<string, string>,
 ): Steps<boolean> {
-  if (yield* followSwap(chain)) return false;
+  if (!(yield* linksStand(chain))) return false;
   return signatureOf(yield* call('lstat', realPath)) === directories.get(realPath);
 }
 

@@ -1,5 +1,5 @@
 /** Several files as one target: their contents are those of one instant. */
-import { followSwap, mergeChains, targetError, type LinkChain } from '../link-chain.js';
+import { linksStand, mergeChains, targetError, type LinkChain } from '../link-chain.js';
 import type { Familiar, Found, ReadLimits, SeenFile, Sighting, Target } from '../sighting.js';
 import { SetSnapshot } from '../snapshot.js';
 import { hasMoved, type TargetError } from '../errors.js';
@@ -114,7 +114,7 @@ function mergeAll(chains: readonly LinkChain[]): LinkChain {
 function* stand(members: readonly Sighting[]): Steps<boolean> {
   try {
     for (const { chain } of members) {
-      if (yield* followSwap(chain)) return false;
+      if (!(yield* linksStand(chain))) return false;
       if (chain.end.kind === 'missing' && (yield* exists(chain.end.path))) return false;
     }
     return true;

@@ -5,7 +5,14 @@ import { basename, dirname } from 'node:path';
 
 import { errnoOf, hasMoved } from '../errors.js';
 import { fileAgain, readSeenFile } from '../file-reading.js';
-import { followSwap, resolveChain, signatureOf, targetError, type LinkChain } from '../link-chain.js';
+import {
+  followSwap,
+  linksStand,
+  resolveChain,
+  signatureOf,
+  targetError,
+  type LinkChain,
+} from '../link-chain.js';
 import type { Familiar, Found, ReadLimits, SeenFile, Sighting, Target } from '../sighting.js';
 import { call, type Steps } from '../steps.js';
 import { DATA_LINK, isRevisionName } from '../volume-layout.js';
@@ -103,7 +110,7 @@ export class PathTarget implements Target {
   *isUnchanged({ chain, directories, files }: Found): Steps<boolean> {
     const touches = this.#touches;
     try {
-      if (yield* followSwap(chain)) return false;
+      if (!(yield* linksStand(chain))) return false;
       if (!(yield* areAsBefore(directories))) return false;
       for (const { snapshot, signature, links } of files.values()) {
         // A file behind a link of its own: the whole look knows.

@@ -2,8 +2,10 @@
 import {
   appendFileSync,
   chmodSync,
+  mkdirSync,
   renameSync,
   statSync,
+  symlinkSync,
   truncateSync,
   unlinkSync,
   writeFileSync,
@@ -241,6 +243,35 @@ test('hints before a look make one look, and hints during it make one more', asy
   thrice();
   await watcher.idle();
   expect(watcher.status().looks).toBe(looks + 2);
+});
+
+test.each([
+  ['a name', (to: string) => to, 'app.yaml'],
+  ['a relative path', (to: string) => `./${to}`, 'app.yaml'],
+  ['a path that goes up', (to: string) => `../links/${to}`, 'app.yaml'],
+  ['an absolute path', (to: string, directory: string) => join(directory, to), 'app.yaml'],
+  ['a path that goes up', (to: string) => `../links/${to}`, ''],
+])('the backstop finds that a link leads elsewhere, by %s', async (_, target, file) => {
+  const { root, clock, watch } = stage();
+  const links = join(root, 'links');
+  for (const directory of ['r1', 'r2']) {
+    mkdirSync(join(links, directory), { recursive: true });
+    writeFileSync(join(links, directory, 'app.yaml'), directory);
+  }
+  symlinkSync(target('r1', links), join(links, 'current'));
+  const watcher = watch(join(links, 'current', file), { resyncIntervalMs: 5_000 });
+  await watcher.start();
+  // Long enough for the backstop to trust what it sees.
+  for (let tick = 0; tick < 3; tick += 1) {
+    await clock.advance(5_000);
+    await watcher.idle();
+  }
+  unlinkSync(join(links, 'current'));
+  symlinkSync(target('r2', links), join(links, 'current'));
+  await clock.advance(5_000);
+  await watcher.idle();
+  const { current } = watcher;
+  expect([...current.files.values()].map(({ content }) => String(content))).toEqual(['r2']);
 });
 
 test('a file that grows while it is read, at the start too, is reported when it is complete', async () => {
