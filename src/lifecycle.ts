@@ -8,7 +8,9 @@
  * | `idle`     | → `starting`, opens  | –                     | –                    | → `closed`                   |
  * | `starting` | same promise         | → `running`, runs     | → `idle`, rejects    | → `closed`, ends             |
  * | `running`  | same promise         | –                     | the same, of `run()` | → `closed`, ends             |
- * | `closed`   | rejects              | `start()` rejects     | the same             | same promise                 |
+ * | `closed`   | rejects              | –                     | –                    | same promise                 |
+ *
+ * Whoever waits for `start()` is rejected at the end, not when `open()` or `run()` has come to something.
  */
 import { EventEmitter } from 'eventemitter3';
 
@@ -70,6 +72,18 @@ export class Scope {
     return work;
   }
 
+  /** What the work comes to; rejects as soon as the scope ends, for the work may hang. */
+  untilEnd<T>(work: T | Promise<T>): Promise<T> {
+    const { signal } = this;
+    return new Promise<T>((resolve, reject) => {
+      const onEnd = (): void => reject(signal.reason as Error);
+      if (signal.aborted) onEnd();
+      signal.addEventListener('abort', onEnd, { once: true });
+      const forget = (): void => signal.removeEventListener('abort', onEnd);
+      void Promise.resolve(work).then(resolve, reject).finally(forget);
+    });
+  }
+
   /**
    * Ends the scope and resolves when no tracked work is left, that which the end itself makes included. Never
    * rejects.
@@ -85,9 +99,15 @@ export class Scope {
 export interface LifecycleOptions<T> {
   /** Closes the machine when it aborts; listened to only between start and end. */
   readonly signal: AbortSignal | undefined;
-  /** Gets what it needs. When this rejects nothing is to be left of it. */
+  /**
+   * Gets what it needs. When this rejects nothing is to be left of it. It may come to something after the end: then
+   * it gives that back itself.
+   */
   readonly open: () => Promise<unknown>;
-  /** Begins its work, now that it is running; what `start()` resolves to. */
+  /**
+   * Begins its work, now that it is running; what `start()` resolves to. When this rejects nothing is to be left of
+   * it, and of what `open()` got: another start opens anew.
+   */
   readonly run: () => T | Promise<T>;
   /** Gives back everything. Called once, at once, when the scope has just ended; must not reject. */
   readonly end: () => unknown;
@@ -141,10 +161,10 @@ export class Lifecycle<T = void> {
     this.#state = 'starting';
     signal?.addEventListener('abort', this.#onAbort, { once: true });
     try {
-      await open();
+      await this.scope.untilEnd(open());
       this.throwIfClosed();
       this.#state = 'running';
-      const result = await run();
+      const result = await this.scope.untilEnd(run());
       this.throwIfClosed();
       return result;
     } catch (error) {

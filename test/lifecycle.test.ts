@@ -65,8 +65,9 @@ test.each<[string, (controller: AbortController, close: () => void) => void, str
     end(controller, () => void lifecycle.close());
     expect(lifecycle.state).toBe('closed');
     if (when === 'starting') {
-      opened();
+      // What it opens may hang for ever.
       await expect(started).rejects.toThrow(reason);
+      opened();
     }
     await expect(lifecycle.start()).rejects.toThrow(reason);
     expect(() => lifecycle.throwIfClosed()).toThrow(reason);
@@ -75,6 +76,27 @@ test.each<[string, (controller: AbortController, close: () => void) => void, str
     expect(getEventListeners(controller.signal, 'abort')).toEqual([]);
     expect(told.filter((word) => word !== 'open')).toEqual(when === 'running' ? ['run', 'end'] : ['end']);
   }
+});
+
+test('the end does not wait for a run that hangs, nor hears of what comes of it later', async () => {
+  const began = new Outcome<void>();
+  const work = new Outcome<never>();
+  const lifecycle = new Lifecycle({
+    signal: undefined,
+    open: () => Promise.resolve(),
+    run: () => {
+      began.resolve();
+      return work.promise;
+    },
+    end: () => undefined,
+    over: () => new Error('over'),
+  });
+  const started = lifecycle.start();
+  await began.promise;
+  await lifecycle.close();
+  await expect(started).rejects.toThrow('over');
+  work.reject(new Error('late'));
+  await new Promise(setImmediate);
 });
 
 test('the end waits for the work under way and for what the end itself makes, whoever asks for it', async () => {
