@@ -137,8 +137,12 @@ export class Lifecycle<T = void> {
   start(): Promise<T> {
     if (this.#options.signal?.aborted) void this.close();
     if (this.state === 'closed') return Promise.reject(this.#options.over());
-    this.#started ??= this.#start();
-    return this.#started;
+    if (this.#started) return this.#started;
+    let follow!: (start: Promise<T>) => void;
+    // Set before `open()`, within which somebody may call start(), too.
+    const started = (this.#started = new Promise((resolve) => (follow = resolve)));
+    follow(this.#start());
+    return started;
   }
 
   /** Ends it. Resolves when nothing is left, and never rejects; the same promise for all who ask. */

@@ -37,6 +37,29 @@ test('start() opens, then runs, once for all who ask', async () => {
   expect([lifecycle.start() === started, lifecycle.state, told]).toEqual([true, 'running', ['open', 'run']]);
 });
 
+test('start() within open() is the same start, and an open() that throws at once may be tried again', async () => {
+  let opened = 0;
+  const within: Promise<void>[] = [];
+  const lifecycle = new Lifecycle({
+    signal: undefined,
+    open: () => {
+      opened += 1;
+      // Twice at most: a start that opens again would do so for ever.
+      if (opened < 3) within.push(lifecycle.start());
+      if (opened === 1) throw new Error('not yet');
+      return Promise.resolve();
+    },
+    run: () => undefined,
+    end: () => undefined,
+    over: () => new Error('over'),
+  });
+  const first = lifecycle.start();
+  await expect(first).rejects.toThrow('not yet');
+  const second = lifecycle.start();
+  await second;
+  expect([opened, within[0] === first, within[1] === second]).toEqual([2, true, true]);
+});
+
 test('a start that fails may be tried again, and leaves no listener meanwhile', async () => {
   const { signal } = new AbortController();
   const { lifecycle, told, opened, refused } = stage(signal);
