@@ -10,7 +10,9 @@
  * | `running`  | same promise         | –                     | the same, of `run()` | → `closed`, ends             |
  * | `closed`   | rejects              | –                     | –                    | same promise                 |
  *
- * Whoever waits for `start()` is rejected at the end, not when `open()` or `run()` has come to something.
+ * Whoever waits for `start()` is rejected at the end, not when `open()` or `run()` has come to something. Before the
+ * start the signal is only asked, and `end()` waits for the next `start()` or `close()`: who waits for the end by then
+ * heeds the signal itself.
  */
 import { EventEmitter } from 'eventemitter3';
 
