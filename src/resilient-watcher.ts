@@ -36,6 +36,7 @@ import {
   type ResilientWatcherOptions,
   type ResolvedWatcherOptions,
 } from './resilient-watcher/watcher-options.js';
+import { Writes } from './resilient-watcher/writes.js';
 import { Tally, type WatcherStatus, type WatcherWarning } from './resilient-watcher/watcher-status.js';
 import type { Found, Target } from './sighting.js';
 import type { Snapshot } from './snapshot.js';
@@ -96,6 +97,7 @@ export class ResilientWatcher
   readonly #backstop: Backstop;
   readonly #mount: MountExamination;
   readonly #tally = new Tally();
+  readonly #writes = new Writes();
   readonly #streams = new Set<Latest<Change>>();
   #lastChange: Change | undefined;
 
@@ -116,19 +118,23 @@ export class ResilientWatcher
     this.#loop = new LookLoop((cause) => this.#lookSafely(cause), this.#scope);
     this.#backstop = new Backstop(settings, () => this.#hint('backstop'));
     this.#mount = new MountExamination(settings.fs);
-    this.#reporter = new Reporter(settings, {
-      change: (change) => this.#change(change),
-      revision: (revision) => this.#tell('revision', revision),
-      trouble: (error) => this.#fail(error),
-      // Where it was not quiet a hint has said so; what is in doubt is looked at in any case.
-      lookAgain: (cause) => this.#request(cause),
-    });
+    this.#reporter = new Reporter(
+      settings,
+      {
+        change: (change) => this.#change(change),
+        revision: (revision) => this.#tell('revision', revision),
+        trouble: (error) => this.#fail(error),
+        // Where it was not quiet a hint has said so; what is in doubt is looked at in any case.
+        lookAgain: (cause) => this.#request(cause),
+      },
+      this.#writes,
+    );
     const backends = backendsFor(settings.backend, settings);
     this.#connection = new BackendConnection(
       { ...settings, backends },
       {
         hint: (source, written, path) => {
-          if (written !== undefined) this.#reporter.noteWrite(written);
+          if (written !== undefined) this.#writes.tell(written, path);
           this.#hint(source, path);
         },
         arm: (subscription) => this.#arm(subscription),
@@ -288,13 +294,14 @@ export class ResilientWatcher
   async #look(cause: ChangeCause): Promise<void> {
     const { clock } = this.#options;
     this.#tally.looked(clock.now());
+    this.#writes.begin(this.#connection.tellsWrites);
     let swap: Found | undefined;
     if (cause === 'backstop') {
       // What this cannot see leads to a hint; and were that lost, then only to watches that are aimed late.
       if (!this.#reporter.inDoubt && this.#observer.isUnchanged()) return;
     } else {
       swap = this.#observer.observeSwap();
-      if (swap) this.#reporter.consider(swap, cause, this.#connection.tellsWrites);
+      if (swap) this.#reporter.consider(swap, cause);
     }
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
       const seen = await this.#observer.observe(clock.monotonic(), round === 0 ? swap : undefined);
@@ -302,7 +309,8 @@ export class ResilientWatcher
       if (seen.kind === 'moving' || seen.kind === 'unfamiliar') break;
       const { directories } = seen.chain;
       this.#tally.aimed(directories);
-      this.#reporter.consider(seen, cause, this.#connection.tellsWrites);
+      this.#reporter.consider(seen, cause);
+      this.#writes.forgetBut(this.#reporter.doubted);
       if (seen.kind === 'found') {
         this.#warn('limit', seen.limited);
         this.#examineMount(seen, cause);
@@ -310,8 +318,10 @@ export class ResilientWatcher
       const silent = this.#silence(seen.chain);
       if (silent) this.#connection.fail(silent);
       const opened = await this.#connection.aim(directories);
+      this.#writes.aimed(directories, opened);
       if (opened.length === 0) return;
       for (const path of opened) this.#target.touch?.(path);
+      this.#writes.begin(this.#connection.tellsWrites);
     }
     this.#hint(cause);
   }
@@ -325,7 +335,9 @@ export class ResilientWatcher
       const silent = this.#silence(chain);
       if (silent) throw silent;
       try {
-        if ((await subscription.aim(chain.directories)).length === 0) return;
+        const opened = await subscription.aim(chain.directories);
+        this.#writes.aimed(chain.directories, opened);
+        if (opened.length === 0) return;
       } catch (error) {
         if (!hasMoved(error)) throw error;
       }

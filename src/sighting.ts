@@ -35,6 +35,8 @@ export interface Found {
    * were, so are the files.
    */
   readonly immutable?: boolean;
+  /** Only what was touched was looked at: of the rest this says nothing new. */
+  readonly partial?: boolean;
   /** Which limit left contents out, in words. */
   readonly limited?: string | undefined;
   /** Of a group: what is at each of its paths. */

@@ -71,6 +71,7 @@ const layers = [
     'resilient-watcher/change.ts',
     'resilient-watcher/shared-turn.ts',
     'resilient-watcher/backstop.ts',
+    'resilient-watcher/writes.ts',
   ],
   [
     'resilient-watcher/backend-choice.ts',

@@ -113,7 +113,8 @@ export class Observer {
     const { since, trusted } =
       this.#last?.found.signature === found.signature ? this.#last : { since: now, trusted: false };
     const isOld = now - since >= COARSEST_TIMESTAMP_MS;
-    this.#last = { found, since, trusted: trusted || isOld || found.immutable === true };
+    const isProven = isOld && !found.partial;
+    this.#last = { found, since, trusted: trusted || isProven || found.immutable === true };
   }
 }
 

@@ -14,8 +14,6 @@
  * is one change, and a file that is written all the time holds up no other.
  * At the start nothing is doubted but a file that is being written this moment: there is nothing to keep.
  */
-import { basename } from 'node:path';
-
 import type { TargetError } from '../errors.js';
 import type { Clock, Scheduled } from '../ports.js';
 import type { Found, SeenFile, Sighting } from '../sighting.js';
@@ -32,6 +30,7 @@ import {
   type Patience,
   type PatienceOptions,
 } from './patience.js';
+import type { Writes } from './writes.js';
 
 /** A new revision with the same bytes. */
 export interface RevisionChange {
@@ -61,6 +60,8 @@ export interface ReporterOptions extends PatienceOptions {
 /** What was reported of a file: a copy of the bytes, since a listener may do with its own what it likes. */
 type ReportedFile = Buffer | string;
 
+const NO_PATHS: ReadonlySet<string> = new Set();
+
 const NO_DIFFERENCE: KeyDifference = { added: [], changed: [], removed: [] };
 
 const NOTHING: Found['files'] = new Map();
@@ -69,6 +70,7 @@ const NOTHING: Found['files'] = new Map();
 export class Reporter {
   readonly #options: ReporterOptions;
   readonly #listener: ReportListener;
+  readonly #writes: Writes;
   #reported: Snapshot;
   readonly #files = new Map<string, ReportedFile>();
   /** As they were seen when they were last known to be what was reported. */
@@ -79,13 +81,13 @@ export class Reporter {
   #lastLinks = '';
   #trouble: TargetError | undefined;
   readonly #doubts = new Doubts();
-  /** Paths that were written in place since what is seen was last what was reported. */
-  readonly #written = new Set<string>();
+  #doubted = NO_PATHS;
   #timer: Scheduled | undefined;
 
-  constructor(options: ReporterOptions, listener: ReportListener) {
+  constructor(options: ReporterOptions, listener: ReportListener, writes: Writes) {
     this.#options = options;
     this.#listener = listener;
+    this.#writes = writes;
     this.#reported = new MissingSnapshot(options.path);
   }
 
@@ -104,16 +106,13 @@ export class Reporter {
     return this.#doubts.any;
   }
 
-  /** Takes in that an entry of this name was written in place. */
-  noteWrite(entry: string): void {
-    this.#written.add(entry);
+  /** Where the files stand that differ and are not ripe yet. */
+  get doubted(): ReadonlySet<string> {
+    return this.#doubted;
   }
 
-  /**
-   * Takes in what a look has found.
-   * @param tellsWrites whether `noteWrite` would have been called for every write.
-   */
-  consider(seen: ClearSighting, cause: ChangeCause, tellsWrites: boolean): void {
+  /** Takes in what a look has found. */
+  consider(seen: ClearSighting, cause: ChangeCause): void {
     const difference = this.#compare(seen);
     if (this.#isKnown(seen, difference)) {
       this.#confirm(seen);
@@ -123,8 +122,7 @@ export class Reporter {
     const parts = this.#partsOf(seen, difference);
     const waiting = new Map<string, Waiting>();
     for (const [name, part] of parts) {
-      const patience =
-        cause === 'start' ? this.#patienceAtStart(seen) : this.#patience(seen, part, tellsWrites);
+      const patience = cause === 'start' ? this.#patienceAtStart(seen, part) : this.#patience(seen, part);
       // What is ripe the moment it is seen needs no looks, which take digests.
       waiting.set(name, { patience, looks: patience === NO_PATIENCE ? '' : looksOf(seen, part) });
     }
@@ -132,20 +130,23 @@ export class Reporter {
       ripe,
       next,
       cause: first = cause,
-    } = this.#doubts.weigh(waiting, cause, now, this.#options.settleMs);
+    } = this.#doubts.weigh(waiting, cause, now, cause === 'start' ? 0 : this.#options.settleMs);
     if (next) this.#wait(next.inMs, next.cause);
     else this.close();
-    if (ripe.length === parts.size) this.#report(seen, difference, first);
+    const areRipe = new Set(ripe);
+    const unripe = [...parts].filter(([name]) => !areRipe.has(name)).map(([, part]) => part);
+    this.#doubted = pathsIn(seen, unripe);
+    if (unripe.length === 0) this.#report(seen, difference, first);
     else if (ripe.length > 0 && seen.kind === 'found') {
       const part = together(ripe.flatMap((name) => parts.get(name) ?? []));
-      this.#report(this.#onlyWith(seen, part), part, first);
+      this.#report(this.#without(seen, together(unripe)), part, first);
     }
   }
 
   /** Forgets what it doubts. */
   close(): void {
     this.#doubts.clear();
-    this.#written.clear();
+    this.#doubted = NO_PATHS;
     this.#timer?.cancel();
     this.#timer = undefined;
   }
@@ -157,9 +158,7 @@ export class Reporter {
 
   /** What is reported together: files that stand for themselves by key, all else under one name. */
   #partsOf(seen: ClearSighting, difference: KeyDifference): ReadonlyMap<string, KeyDifference> {
-    const kind = seen.kind === 'found' ? seen.snapshot.kind : undefined;
-    const isLoose = (kind === 'tree' || kind === 'directory') && this.#reported.kind === kind;
-    if (!isLoose) return new Map([['', difference]]);
+    if (!this.#isLoose(seen)) return new Map([['', difference]]);
     const parts = new Map<string, KeyDifference>();
     for (const key of difference.added) parts.set(key, { ...NO_DIFFERENCE, added: [key] });
     for (const key of difference.changed) parts.set(key, { ...NO_DIFFERENCE, changed: [key] });
@@ -167,13 +166,21 @@ export class Reporter {
     return parts;
   }
 
-  /** What was reported, with these differences. */
-  #onlyWith(seen: Found, { added, changed, removed }: KeyDifference): Found {
+  /** Whether each file stands for itself: in a directory that is the same as before, or newly there. */
+  #isLoose(seen: ClearSighting): boolean {
+    if (seen.kind !== 'found') return false;
+    const { kind, realPath } = seen.snapshot;
+    if (kind !== 'tree' && kind !== 'directory') return false;
+    const before = this.#reported;
+    return before.kind === 'missing' || (before.kind === kind && before.realPath === realPath);
+  }
+
+  /** What is seen, but without these differences: there, what was reported. */
+  #without(seen: Found, { added, changed, removed }: KeyDifference): Found {
     const keys = [...added, ...changed, ...removed];
-    for (const key of keys) this.#written.delete(basename(seen.files.get(key)?.snapshot.realPath ?? key));
     const { kind, path, realPath, revision } = seen.snapshot;
-    const files = withEntries(this.#seen, keys, seen.files);
-    const states = withEntries(this.#reported.files, keys, seen.snapshot.files);
+    const files = withEntries(seen.files, keys, this.#seen);
+    const states = withEntries(seen.snapshot.files, keys, this.#reported.files);
     const snapshot = new SetSnapshot({ kind: kind as SetKind, path, realPath, revision, files: states });
     return { ...seen, files, snapshot };
   }
@@ -186,22 +193,22 @@ export class Reporter {
     return (seen.kind === 'missing') === isMissing && added.length + changed.length + removed.length === 0;
   }
 
-  #patienceAtStart(seen: ClearSighting): Patience {
-    const isWhole = seen.kind !== 'found' || [...seen.files.values()].every(({ steady }) => steady);
+  #patienceAtStart(seen: ClearSighting, { added }: KeyDifference): Patience {
+    const isWhole = seen.kind !== 'found' || added.every((key) => seen.files.get(key)?.steady);
     const { settleMs, maxSettleMs } = this.#options;
     return isWhole ? NO_PATIENCE : { quietMs: settleMs, totalMs: maxSettleMs };
   }
 
-  #patience(seen: ClearSighting, difference: KeyDifference, tellsWrites: boolean): Patience {
+  #patience(seen: ClearSighting, difference: KeyDifference): Patience {
     if (seen.kind !== 'found') return patienceForLoss(this.#options);
     const { added, changed, removed } = difference;
-    const isNewRevision = seen.snapshot.kind === 'volume' && seen.chain.links !== this.#lastLinks;
-    let patience = removed.length > 0 && !isNewRevision ? patienceForLoss(this.#options) : NO_PATIENCE;
-    if (isNewRevision && [...seen.files.values()].every(({ steady }) => steady)) return patience;
+    const isSwapped = isDirectory(seen) && seen.chain.links !== this.#lastLinks;
+    let patience = removed.length > 0 && !isSwapped ? patienceForLoss(this.#options) : NO_PATIENCE;
+    if (isSwapped && [...seen.files.values()].every(({ steady }) => steady)) return patience;
     for (const key of [...added, ...changed]) {
       const file = seen.files.get(key);
       if (!file) continue;
-      const written = tellsWrites ? this.#written.has(basename(file.snapshot.realPath)) : undefined;
+      const written = this.#writes.areOf(file.snapshot.realPath);
       const own = patienceFor(file, this.#lastFile(key, seen), written, this.#options);
       if (own !== NO_PATIENCE) patience = longer(patience, own);
     }
@@ -214,7 +221,8 @@ export class Reporter {
   #lastFile(key: string, { snapshot }: Found): LastFile | undefined {
     const last = this.#seen.get(key) ?? this.#gone.get(key);
     if (last || snapshot.kind === 'file' || snapshot.kind === 'group') return last;
-    return { links: this.#lastLinks, inode: undefined };
+    // The files of a tree are told apart from its root on.
+    return { links: snapshot.kind === 'tree' ? '' : this.#lastLinks, inode: undefined };
   }
 
   /** Of the links that lead to a group's files some were retargeted and some were not. */
@@ -289,6 +297,18 @@ export class Reporter {
     this.#timer?.cancel();
     this.#timer = clock.schedule(() => this.#listener.lookAgain(cause), delayMs, { ref: persistent });
   }
+}
+
+/** One that is behind the links of the target; a file that is behind others has its own. */
+function isDirectory({ snapshot: { kind } }: Found): boolean {
+  return kind === 'volume' || kind === 'tree' || kind === 'directory';
+}
+
+/** Where the files stand that differ in these parts. */
+function pathsIn(seen: ClearSighting, parts: readonly KeyDifference[]): ReadonlySet<string> {
+  const files = seen.kind === 'found' ? seen.files : NOTHING;
+  const keys = parts.flatMap(({ added, changed }) => [...added, ...changed]);
+  return new Set(keys.flatMap((key) => files.get(key)?.snapshot.realPath ?? []));
 }
 
 function together(parts: readonly KeyDifference[]): KeyDifference {

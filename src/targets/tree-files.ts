@@ -1,3 +1,4 @@
+import { errnoOf, hasMoved } from '../errors.js';
 import { readSeenFile } from '../file-reading.js';
 import { keysThatDiffer, PersistentMap } from '../persistent-map.js';
 import type { ReadLimits, SeenFile } from '../sighting.js';
@@ -101,7 +102,10 @@ export class TreeFiles {
       : this.#unread(key, file);
   }
 
-  /** A file that is gone again is as if it had not been read: its removal leads to a hint. */
+  /**
+   * A file that is gone again is as if it had not been read: its removal leads to a hint. One that may not be read is
+   * told apart by its identity. Other failures (no descriptor left, a broken disk) say nothing of the file.
+   */
   *#read(key: string, file: TreeFile, digestOnly: boolean): Steps<SeenFile> {
     const { maxContentBytes } = this.#reading;
     const { path: realPath, links } = file;
@@ -109,8 +113,10 @@ export class TreeFiles {
       const place = { path: `${this.#path}/${key}`, realPath, revision: undefined, links };
       const seen = yield* readSeenFile({ ...place, maxContentBytes, digestOnly });
       if (seen) return { ...seen, steady: seen.steady && seen.signature === file.signature };
-    } catch {
-      // What cannot be read is told apart by its identity.
+    } catch (error) {
+      const errno = errnoOf(error);
+      if (errno === 'EACCES' || errno === 'EPERM') return this.#unread(key, file);
+      if (!hasMoved(error)) throw error;
     }
     return { ...this.#unread(key, file), steady: false };
   }

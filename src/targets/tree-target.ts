@@ -8,7 +8,7 @@
  */
 import { basename, dirname } from 'node:path';
 
-import { TargetError } from '../errors.js';
+import { errnoOf, TargetError } from '../errors.js';
 import { resolveChain, targetError, type LinkChain } from '../link-chain.js';
 import { PathGlobs } from '../path-globs.js';
 import type { WatchedDirectory } from '../ports.js';
@@ -82,7 +82,7 @@ export class TreeTarget implements Target {
       );
       const seen = yield* this.#walkAt(end.path, touched, familiar);
       if (seen.kind === 'unfamiliar') return this.#lost({ kind: 'unfamiliar', chain });
-      if (seen.kind === 'tree') return yield* this.#found(chain, seen, touched, known);
+      if (seen.kind === 'tree') return yield* this.#foundOrTrouble(chain, seen, touched, known);
       if (seen.kind !== 'missing') return this.#lost({ kind: 'trouble', chain, error: troubleWith(seen) });
       this.#touched = 'all';
       chain = yield* resolveChain(this.path, familiar);
@@ -135,6 +135,21 @@ export class TreeTarget implements Target {
     return before ? yield* rewalkTree(before, [root], options) : yield* walkTree(root, options);
   }
 
+  *#foundOrTrouble(
+    chain: LinkChain,
+    walk: TreeWalk,
+    touched: Touched,
+    known: Found | undefined,
+  ): Steps<Sighting> {
+    try {
+      return yield* this.#found(chain, walk, touched, known);
+    } catch (error) {
+      if (errnoOf(error) === undefined) throw error;
+      const path = (error as NodeJS.ErrnoException).path ?? walk.root;
+      return this.#lost({ kind: 'trouble', chain, error: targetError('ERR_TARGET_IO', path, error) });
+    }
+  }
+
   *#found(chain: LinkChain, walk: TreeWalk, touched: Touched, known: Found | undefined): Steps<Sighting> {
     this.#walk = walk;
     const restless = yield* this.#files.take(walk.files, keysAt(touched, walk, known));
@@ -142,7 +157,8 @@ export class TreeTarget implements Target {
     for (const { path } of restless) this.touch(path);
     const { seen: files, states, version, limited } = this.#files;
     const placed = this.#chainOf(chain, walk);
-    if (this.#last?.files === files) return { ...this.#last, chain: placed };
+    const partial = touched !== 'all';
+    if (this.#last?.files === files) return { ...this.#last, chain: placed, partial };
     this.#last = {
       kind: 'found',
       chain: placed,
@@ -156,6 +172,7 @@ export class TreeTarget implements Target {
       files,
       directories: new Map(),
       signature: String(version),
+      partial,
       limited,
     };
     return this.#last;

@@ -14,13 +14,16 @@ import type { HintSink, WatchBackend, WatchedDirectory, WatchSubscription } from
  */
 export class ScriptedBackend implements WatchBackend {
   readonly name: string;
+  readonly tellsWrites: boolean;
   readonly #live = new Map<WatchSubscription, HintSink>();
   #directories: readonly WatchedDirectory[] = [];
   #failures: unknown[] = [];
   #subscribed = 0;
 
-  constructor(name = 'scripted') {
+  /** @param options `tellsWrites`: every write in place will be told, with `written()`. Default false. */
+  constructor(name = 'scripted', { tellsWrites = false }: { readonly tellsWrites?: boolean } = {}) {
     this.name = name;
+    this.tellsWrites = tellsWrites;
   }
 
   /** How many subscriptions are open now. */
@@ -41,6 +44,11 @@ export class ScriptedBackend implements WatchBackend {
   /** Tells every subscriber to look again: at `path` (absolute), or at everything. */
   hint(path?: string): void {
     for (const sink of [...this.#live.values()]) sink.hint(undefined, path);
+  }
+
+  /** Tells every subscriber that the file at `path` (absolute) was written in place. */
+  written(path: string): void {
+    for (const sink of [...this.#live.values()]) sink.hint(path.slice(path.lastIndexOf('/') + 1), path);
   }
 
   /** Ends every subscription as a dying native watcher does. */

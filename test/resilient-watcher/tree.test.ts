@@ -1,4 +1,12 @@
-import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  mkdirSync,
+  type BigIntStats,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 
 import { ResilientWatcher, type Change, type ResilientWatcherOptions } from 'resilient-watcher';
@@ -6,6 +14,7 @@ import { FakeClock, KubeletVolume, ScriptedBackend } from 'resilient-watcher/tes
 import { describe, expect, onTestFinished, test } from 'vitest';
 
 import { nodeFileSystem } from '../../src/ports.js';
+import { errno, faultyFileSystem } from '../support/faulty-file-system.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 type Kind = 'scripted' | 'poll' | 'fs' | 'parcel';
@@ -249,6 +258,78 @@ test.runIf(process.platform === 'linux')(
     expect(stage.errors).toEqual([]);
   },
 );
+
+test('a file that cannot be read just now keeps its content, and is an error until it can', async () => {
+  const stage = new Stage('scripted');
+  stage.write('x', 'one');
+  stage.write('y', 'one');
+  let left = Infinity;
+  const fs = faultyFileSystem((name, [path]) => {
+    if (name === 'open' && left <= 0) throw errno('EMFILE', String(path));
+  });
+  await stage.watch({ content: true, fs });
+  const text = (key: string): string => String(stage.watcher.current.files.get(key)?.content);
+  left = 0;
+  stage.write('x', 'two');
+  await stage.shows(['x', 'y'], 'x');
+  expect([text('x'), text('y')]).toEqual(['one', 'one']);
+  expect(stage.errors).toMatchObject([{ code: 'ERR_TARGET_IO' }]);
+  left = Infinity;
+  stage.backend.hint();
+  await stage.shows(['x', 'y']);
+  expect([text('x'), text('y'), stage.errors.length]).toEqual(['two', 'one', 1]);
+});
+
+test('at the start one file that is being written, and one that may not be read, hold up nothing', async () => {
+  const stage = new Stage('scripted');
+  for (const file of ['busy', 'secret', 'whole']) stage.write(file);
+  const fs = faultyFileSystem((name, [path]) => {
+    if (name !== 'open') return;
+    if (String(path).endsWith('secret')) throw errno('EACCES', String(path));
+    if (String(path).endsWith('busy')) appendFileSync(String(path), '.');
+  });
+  await stage.watch({ content: true, fs });
+  expect(stage.keys).toEqual(['secret', 'whole']);
+  expect(stage.watcher.current.files.get('secret')).toMatchObject({ content: undefined, size: 6 });
+  for (let second = 0; second < 12; second += 1) {
+    await stage.clock.advance(1_000);
+    await stage.watcher.idle();
+  }
+  expect(stage.keys).toEqual(['busy', 'secret', 'whole']);
+  expect(stage.errors).toEqual([]);
+});
+
+test('a write that no stamp and no hint shows is found by the backstop, though hints told of other files', async () => {
+  const stage = new Stage('scripted');
+  stage.write('x', 'one');
+  stage.write('y', 'one');
+  const coarse = (stat: unknown): unknown => Object.assign(stat as object, { mtimeNs: 1n, ctimeNs: 1n });
+  const sync = {
+    ...nodeFileSystem.sync,
+    lstat: (path: string) => coarse(nodeFileSystem.sync.lstat(path)) as BigIntStats,
+    fstat: (fd: number) => coarse(nodeFileSystem.sync.fstat(fd)) as BigIntStats,
+  };
+  await stage.watch({ content: true, resyncIntervalMs: 10_000, fs: { ...nodeFileSystem, sync } });
+  const pass = async (ms: number): Promise<void> => {
+    await stage.clock.advance(ms);
+    await stage.watcher.idle();
+  };
+  await pass(20_000);
+  stage.write('x', 'four');
+  stage.backend.hint(join(stage.root, 'x'));
+  await stage.watcher.idle();
+  await pass(100);
+  await pass(100);
+  stage.write('x', 'five');
+  await pass(2_500);
+  stage.backend.hint(join(stage.root, 'y'));
+  await stage.watcher.idle();
+  for (let round = 0; round < 3; round += 1) {
+    await pass(10_000);
+    await pass(100);
+  }
+  expect(String(stage.watcher.current.files.get('x')?.content)).toBe('five');
+});
 
 test('after its backend has died everything is looked at again', async () => {
   const stage = new Stage('scripted');
