@@ -1,10 +1,12 @@
 import {
   appendFileSync,
+  chmodSync,
   mkdirSync,
   type BigIntStats,
   renameSync,
   rmSync,
   symlinkSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
@@ -278,6 +280,36 @@ test('a file that cannot be read just now keeps its content, and is an error unt
   stage.backend.hint();
   await stage.shows(['x', 'y']);
   expect([text('x'), text('y'), stage.errors.length]).toEqual(['two', 'one', 1]);
+});
+
+test('a file that may not be read is told apart by its identity, and its content comes when it may', async () => {
+  const stage = new Stage('scripted');
+  const secret = join(stage.root, 'secret');
+  stage.write('secret');
+  let isDenied = true;
+  const fs = faultyFileSystem((name, [path]) => {
+    if (name === 'open' && isDenied && path === secret) throw errno('EACCES', secret);
+  });
+  await stage.watch({ content: true, fs });
+  const contents: unknown[] = [];
+  for (const change of [
+    () => utimesSync(secret, 1, 1),
+    () => {
+      isDenied = false;
+      chmodSync(secret, 0o640);
+    },
+    () => chmodSync(secret, 0o600),
+  ]) {
+    change();
+    await stage.shows(['secret'], 'secret');
+    contents.push(stage.watcher.current.files.get('secret')?.content?.toString());
+  }
+  expect(stage.changes.map(({ added, changed }) => [...added, ...changed])).toEqual([
+    ['secret'],
+    ['secret'],
+    ['secret'],
+  ]);
+  expect([contents, stage.errors]).toEqual([[undefined, 'secret', 'secret'], []]);
 });
 
 test('at the start one file that is being written, and one that may not be read, hold up nothing', async () => {
