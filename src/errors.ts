@@ -35,7 +35,12 @@ export class TargetError extends ResilientError {
 
 /** Why a backend cannot give hints. */
 export type BackendErrorCode =
-  'ERR_BACKEND_INSTANCE_LIMIT' | 'ERR_BACKEND_WATCH_LIMIT' | 'ERR_BACKEND_UNAVAILABLE' | 'ERR_BACKEND_DOWN';
+  | 'ERR_BACKEND_INSTANCE_LIMIT'
+  | 'ERR_BACKEND_WATCH_LIMIT'
+  | 'ERR_BACKEND_UNAVAILABLE'
+  | 'ERR_BACKEND_DOWN'
+  /** It could watch this, but another one does it better. No failure while there is another one. */
+  | 'ERR_BACKEND_UNSUITED';
 
 /** Native watching cannot be had, or has ended. The watcher polls and keeps trying to come back. */
 export class BackendError extends ResilientError {

@@ -8,7 +8,11 @@
  * | `idle`     | → `starting`, opens  | –                     | –                    | → `closed`                   |
  * | `starting` | same promise         | → `running`, runs     | → `idle`, rejects    | → `closed`, ends             |
  * | `running`  | same promise         | –                     | the same, of `run()` | → `closed`, ends             |
- * | `closed`   | rejects              | `start()` rejects     | the same             | same promise                 |
+ * | `closed`   | rejects              | –                     | –                    | same promise                 |
+ *
+ * Whoever waits for `start()` is rejected at the end, not when `open()` or `run()` has come to something. Before the
+ * start the signal is only asked, and `end()` waits for the next `start()` or `close()`: who waits for the end by then
+ * heeds the signal itself.
  */
 import { EventEmitter } from 'eventemitter3';
 
@@ -70,6 +74,18 @@ export class Scope {
     return work;
   }
 
+  /** What the work comes to; rejects as soon as the scope ends, for the work may hang. */
+  untilEnd<T>(work: T | Promise<T>): Promise<T> {
+    const { signal } = this;
+    return new Promise<T>((resolve, reject) => {
+      const onEnd = (): void => reject(signal.reason as Error);
+      if (signal.aborted) onEnd();
+      signal.addEventListener('abort', onEnd, { once: true });
+      const forget = (): void => signal.removeEventListener('abort', onEnd);
+      void Promise.resolve(work).then(resolve, reject).finally(forget);
+    });
+  }
+
   /**
    * Ends the scope and resolves when no tracked work is left, that which the end itself makes included. Never
    * rejects.
@@ -85,9 +101,15 @@ export class Scope {
 export interface LifecycleOptions<T> {
   /** Closes the machine when it aborts; listened to only between start and end. */
   readonly signal: AbortSignal | undefined;
-  /** Gets what it needs. When this rejects nothing is to be left of it. */
+  /**
+   * Gets what it needs. When this rejects nothing is to be left of it. It may come to something after the end: then
+   * it gives that back itself.
+   */
   readonly open: () => Promise<unknown>;
-  /** Begins its work, now that it is running; what `start()` resolves to. */
+  /**
+   * Begins its work, now that it is running; what `start()` resolves to. When this rejects nothing is to be left of
+   * it, and of what `open()` got: another start opens anew.
+   */
   readonly run: () => T | Promise<T>;
   /** Gives back everything. Called once, at once, when the scope has just ended; must not reject. */
   readonly end: () => unknown;
@@ -117,8 +139,12 @@ export class Lifecycle<T = void> {
   start(): Promise<T> {
     if (this.#options.signal?.aborted) void this.close();
     if (this.state === 'closed') return Promise.reject(this.#options.over());
-    this.#started ??= this.#start();
-    return this.#started;
+    if (this.#started) return this.#started;
+    let follow!: (start: Promise<T>) => void;
+    // Set before `open()`, within which somebody may call start(), too.
+    const started = (this.#started = new Promise((resolve) => (follow = resolve)));
+    follow(this.#start());
+    return started;
   }
 
   /** Ends it. Resolves when nothing is left, and never rejects; the same promise for all who ask. */
@@ -141,10 +167,10 @@ export class Lifecycle<T = void> {
     this.#state = 'starting';
     signal?.addEventListener('abort', this.#onAbort, { once: true });
     try {
-      await open();
+      await this.scope.untilEnd(open());
       this.throwIfClosed();
       this.#state = 'running';
-      const result = await run();
+      const result = await this.scope.untilEnd(run());
       this.throwIfClosed();
       return result;
     } catch (error) {

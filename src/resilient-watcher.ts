@@ -237,10 +237,17 @@ export class ResilientWatcher
 
   /** Changes as they come, the last one first. A slow consumer gets the newest state, not a backlog. */
   [Symbol.asyncIterator](): AsyncIterableIterator<Change, undefined> {
-    const stream = new Latest<Change>(mergeChanges, () => void this.#streams.delete(stream));
+    const { signal } = this.#options;
+    const end = (): void => stream.end();
+    const stream = new Latest<Change>(mergeChanges, () => {
+      this.#streams.delete(stream);
+      signal?.removeEventListener('abort', end);
+    });
     if (this.#lastChange) stream.push(this.#lastChange);
+    this.#streams.add(stream);
+    // Before the start nobody else heeds it.
+    signal?.addEventListener('abort', end, { once: true });
     if (this.#lifecycle.state === 'closed') stream.end();
-    else this.#streams.add(stream);
     return stream;
   }
 

@@ -37,6 +37,29 @@ test('start() opens, then runs, once for all who ask', async () => {
   expect([lifecycle.start() === started, lifecycle.state, told]).toEqual([true, 'running', ['open', 'run']]);
 });
 
+test('start() within open() is the same start, and an open() that throws at once may be tried again', async () => {
+  let opened = 0;
+  const within: Promise<void>[] = [];
+  const lifecycle = new Lifecycle({
+    signal: undefined,
+    open: () => {
+      opened += 1;
+      // Twice at most: a start that opens again would do so for ever.
+      if (opened < 3) within.push(lifecycle.start());
+      if (opened === 1) throw new Error('not yet');
+      return Promise.resolve();
+    },
+    run: () => undefined,
+    end: () => undefined,
+    over: () => new Error('over'),
+  });
+  const first = lifecycle.start();
+  await expect(first).rejects.toThrow('not yet');
+  const second = lifecycle.start();
+  await second;
+  expect([opened, within[0] === first, within[1] === second]).toEqual([2, true, true]);
+});
+
 test('a start that fails may be tried again, and leaves no listener meanwhile', async () => {
   const { signal } = new AbortController();
   const { lifecycle, told, opened, refused } = stage(signal);
@@ -65,8 +88,9 @@ test.each<[string, (controller: AbortController, close: () => void) => void, str
     end(controller, () => void lifecycle.close());
     expect(lifecycle.state).toBe('closed');
     if (when === 'starting') {
-      opened();
+      // What it opens may hang for ever.
       await expect(started).rejects.toThrow(reason);
+      opened();
     }
     await expect(lifecycle.start()).rejects.toThrow(reason);
     expect(() => lifecycle.throwIfClosed()).toThrow(reason);
@@ -75,6 +99,27 @@ test.each<[string, (controller: AbortController, close: () => void) => void, str
     expect(getEventListeners(controller.signal, 'abort')).toEqual([]);
     expect(told.filter((word) => word !== 'open')).toEqual(when === 'running' ? ['run', 'end'] : ['end']);
   }
+});
+
+test('the end does not wait for a run that hangs, nor hears of what comes of it later', async () => {
+  const began = new Outcome<void>();
+  const work = new Outcome<never>();
+  const lifecycle = new Lifecycle({
+    signal: undefined,
+    open: () => Promise.resolve(),
+    run: () => {
+      began.resolve();
+      return work.promise;
+    },
+    end: () => undefined,
+    over: () => new Error('over'),
+  });
+  const started = lifecycle.start();
+  await began.promise;
+  await lifecycle.close();
+  await expect(started).rejects.toThrow('over');
+  work.reject(new Error('late'));
+  await new Promise(setImmediate);
 });
 
 test('the end waits for the work under way and for what the end itself makes, whoever asks for it', async () => {

@@ -39,9 +39,9 @@ class DirectoryWatch {
     return this.#subscribers.size === 0;
   }
 
-  /** Makes sure that the directory of this identity is watched. True when that took a new native watch. */
-  arm(identity: string, persistent: boolean): boolean {
-    if (this.#native && this.#identity === identity) return false;
+  /** Makes sure that the directory of this identity is watched. Returns the native watch that does so. */
+  arm(identity: string, persistent: boolean): FSWatcher {
+    if (this.#native && this.#identity === identity) return this.#native;
     // The self event of a directory bears its own base name, which a child may have too. With "/." at the end
     // that base name is ".", which no child has.
     const native = watch(`${this.#path}/.`, { persistent });
@@ -56,7 +56,7 @@ class DirectoryWatch {
     replaced?.close();
     // The others looked at what the old watch covered.
     if (replaced) this.#hintAll();
-    return true;
+    return native;
   }
 
   subscribe(key: object, subscriber: Subscriber): void {
@@ -120,7 +120,8 @@ const table = new Map<string, DirectoryWatch>();
 class Subscription implements WatchSubscription {
   readonly #sink: HintSink;
   readonly #persistent: boolean;
-  #aimed = new Set<string>();
+  /** The native watch of each directory at the last aim. Another one has not heard what came after the look before. */
+  readonly #aimed = new Map<string, FSWatcher>();
   /** What was aimed at last, while all of it is watched. */
   #intact: readonly WatchedDirectory[] | undefined;
 
@@ -134,8 +135,6 @@ class Subscription implements WatchSubscription {
     if (directories === this.#intact) return [];
     this.#intact = directories;
     const opened: string[] = [];
-    const before = this.#aimed;
-    this.#aimed = new Set(before);
     try {
       for (const directory of directories) {
         if (this.#watch(directory)) opened.push(directory.path);
@@ -145,21 +144,21 @@ class Subscription implements WatchSubscription {
       throw error;
     }
     const wanted = new Set(directories.map(({ path }) => path));
-    for (const path of before) {
+    for (const path of this.#aimed.keys()) {
       if (!wanted.has(path)) this.#unwatch(path);
     }
     return opened;
   }
 
   close(): void {
-    for (const path of [...this.#aimed]) this.#unwatch(path);
+    for (const path of this.#aimed.keys()) this.#unwatch(path);
   }
 
   #watch({ path, identity, entries }: WatchedDirectory): boolean {
     const shared = table.get(path) ?? new DirectoryWatch(path);
-    let opened: boolean;
+    let native: FSWatcher;
     try {
-      opened = shared.arm(identity, this.#persistent);
+      native = shared.arm(identity, this.#persistent);
     } catch (error) {
       const code = errnoOf(error);
       if (code === 'ENOENT' || code === 'ENOTDIR') throw error;
@@ -174,9 +173,9 @@ class Subscription implements WatchSubscription {
       entries,
       ended: () => (this.#intact = undefined),
     });
-    const joined = !this.#aimed.has(path);
-    this.#aimed.add(path);
-    return opened || joined;
+    const isNew = this.#aimed.get(path) !== native;
+    this.#aimed.set(path, native);
+    return isNew;
   }
 
   #unwatch(path: string): void {

@@ -7,7 +7,7 @@ import type { WatchBackend } from '../ports.js';
  */
 const MAX_DIRECTORIES = 4_096;
 
-/** A backend that refuses to watch more directories than it does well. */
+/** A backend that leaves more directories than it does well to another one: `ERR_BACKEND_UNSUITED`. */
 export function forSmallTrees(backend: WatchBackend): WatchBackend {
   return {
     ...backend,
@@ -17,7 +17,7 @@ export function forSmallTrees(backend: WatchBackend): WatchBackend {
         aim(directories) {
           if (directories.length > MAX_DIRECTORIES) {
             const message = `The backend "${backend.name}" is not used for a tree of ${directories.length} directories; another one takes more than ${MAX_DIRECTORIES} better.`;
-            throw new BackendError('ERR_BACKEND_UNAVAILABLE', backend.name, message);
+            throw new BackendError('ERR_BACKEND_UNSUITED', backend.name, message);
           }
           return subscription.aim(directories);
         },

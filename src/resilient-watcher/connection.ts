@@ -8,13 +8,14 @@
  * | `recovering` | –                   | –                            | → `up`           | → `degraded`, say so     |
  * | `degraded`   | –                   | –                            | → `up`, say so   | stay, next attempt later |
  *
- * In `recovering` and `degraded` it polls, and tries again with growing delays.
+ * In `recovering` and `degraded` it polls, and tries again with growing delays. A backend that says that it is not
+ * suited has not failed: the others are tried at once, which is no restart, and only their failure counts.
  */
 import pRetry from 'p-retry';
 
 import { backendFailure } from '../backend-failure.js';
 import { Backoff } from '../backoff.js';
-import { hasMoved, type BackendError } from '../errors.js';
+import { BackendError, hasMoved } from '../errors.js';
 import type { Scope } from '../lifecycle.js';
 import type {
   Clock,
@@ -166,7 +167,9 @@ export class BackendConnection {
     try {
       return await subscription.aim(directories);
     } catch (error) {
-      if (hasMoved(error)) return directories.map(({ path }) => path);
+      const all = directories.map(({ path }) => path);
+      if (hasMoved(error)) return all;
+      if (isUnsuited(error)) return (await this.#handOver(error)) ? all : [];
       this.fail(error);
       return [];
     }
@@ -174,14 +177,37 @@ export class BackendConnection {
 
   /** Takes it down for a reason that it, or the owner, found. */
   fail(error: unknown): void {
-    if (this.#state.tag !== 'up' || this.#scope.ended) return;
+    const cause = this.#takeDown(error);
+    if (cause) this.#recover(cause);
+  }
+
+  /** Undefined when it is not up. */
+  #takeDown(error: unknown): BackendError | undefined {
+    if (this.#state.tag !== 'up' || this.#scope.ended) return undefined;
     const { backend, subscription, since } = this.#state;
     const cause = backendFailure(backend, this.#options.path, error);
     this.#state = { tag: 'recovering', cause };
     this.#release(subscription);
     // Only one that lived longer than the longest delay has earned a quick restart.
     if (this.#options.clock.monotonic() - since > this.#options.maxRestartDelayMs) this.#backoff.reset();
-    this.#recover(cause);
+    return cause;
+  }
+
+  /** Leaves it to the other backends at once. False when none can be had: then it recovers as from any failure. */
+  async #handOver(unsuited: BackendError): Promise<boolean> {
+    // Closed before the next one opens, which may need its watches.
+    this.#takeDown(unsuited);
+    this.#poll();
+    try {
+      await this.#subscribe();
+      return true;
+    } catch (error) {
+      if (this.#scope.ended) return false;
+      const cause = error as BackendError;
+      this.#state = { tag: 'recovering', cause };
+      this.#recover(cause);
+      return false;
+    }
   }
 
   /** Resolves when no attempt is under way; the wait for the next one does not count. */
@@ -209,7 +235,10 @@ export class BackendConnection {
     }
   }
 
-  /** Tries the backends in order. Throws a limit of the kernel or else the failure of the first: that is to be cured. */
+  /**
+   * Tries the backends in order. Throws a limit of the kernel or else the failure of the first that is suited: that is
+   * to be cured.
+   */
   async #subscribeToAny(): Promise<void> {
     const { backends, path } = this.#options;
     let first: BackendError | undefined;
@@ -221,7 +250,7 @@ export class BackendConnection {
         const failure = backendFailure(backend.name, path, error);
         // The limit is the same for the next one.
         if (failure.sysctl !== undefined) throw failure;
-        first ??= failure;
+        if (!first || isUnsuited(first)) first = failure;
         if (this.#scope.ended) break;
       }
     }
@@ -340,4 +369,8 @@ export class BackendConnection {
       .catch(() => undefined);
     void this.#scope.track(closing);
   }
+}
+
+function isUnsuited(error: unknown): error is BackendError {
+  return error instanceof BackendError && error.code === 'ERR_BACKEND_UNSUITED';
 }

@@ -50,6 +50,18 @@ test('a watch is opened anew when another directory is meant, and the others who
   await told;
 });
 
+test('a watch that ended is new to each who shared it, whoever opened it anew', async () => {
+  const directory = temporaryDirectory();
+  const shared = [await subscribe(candidate()), await subscribe(candidate())];
+  const aim = [directoryAt(directory)];
+  for (const { subscription } of shared) await subscription.aim(aim);
+  const hints = shared.map(({ hinted }) => hinted());
+  chmodSync(directory, 0o755);
+  await Promise.all(hints);
+  for (const { subscription } of shared) expect(await subscription.aim(aim)).toEqual([directory]);
+  for (const { subscription } of shared) expect(await subscription.aim(aim)).toEqual([]);
+});
+
 test('joining a watch that is open already counts as new: its earlier events were not for us', async () => {
   const directory = temporaryDirectory();
   const first = await subscribe(candidate());

@@ -164,6 +164,18 @@ test('for await: the newest state wins over a backlog, and close() ends it', asy
   expect(seen).toEqual(['undefined>v1', 'v1>v4']);
 });
 
+test('for await before start(): a signal that aborts ends it, and no listener is left', async () => {
+  const controller = new AbortController();
+  const { watcher } = stage({ signal: controller.signal });
+  const [waiting, left] = [watcher[Symbol.asyncIterator](), watcher[Symbol.asyncIterator]()];
+  const next = waiting.next();
+  await left.return?.();
+  expect(getEventListeners(controller.signal, 'abort')).toHaveLength(1);
+  controller.abort();
+  expect(await next).toEqual({ done: true, value: undefined });
+  expect(getEventListeners(controller.signal, 'abort')).toEqual([]);
+});
+
 test('for await: what went there and back while the consumer was busy is no change to it', async () => {
   const { watcher, publish } = stage();
   await watcher.start();

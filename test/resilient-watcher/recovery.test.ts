@@ -2,10 +2,19 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { ResilientWatcher, type ResilientWatcherOptions } from 'resilient-watcher';
+import {
+  BackendError,
+  ResilientWatcher,
+  type HintSink,
+  type ResilientWatcherOptions,
+  type WatchedDirectory,
+  type WatchSubscription,
+} from 'resilient-watcher';
 import { FakeClock, KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
 
+import { Scope } from '../../src/lifecycle.js';
+import { BackendConnection } from '../../src/resilient-watcher/connection.js';
 import { errno } from '../support/faulty-file-system.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
@@ -149,6 +158,81 @@ test.each([
     expect(events.at(-1)).toMatch(/^recovered by scripted/);
   },
 );
+
+/** Leaves more than one directory to another backend. */
+class ModestBackend extends ScriptedBackend {
+  override subscribe(sink: HintSink): WatchSubscription {
+    const subscription = super.subscribe(sink);
+    return {
+      ...subscription,
+      aim: (directories) => {
+        if (directories.length <= 1) return subscription.aim(directories);
+        throw new BackendError('ERR_BACKEND_UNSUITED', this.name, 'too many for me');
+      },
+    };
+  }
+}
+
+test.each<[string, number, boolean, string[]]>([
+  ['takes over at once, and nothing is said', 1, true, []],
+  ['cannot be had: that is the failure', 1, false, ['gaveUp: Cannot watch "/etc" with "strong": no']],
+  ['serves from the start', 2, true, []],
+  [
+    'cannot be had at the start: that is the failure',
+    2,
+    false,
+    ['degraded: Cannot watch "/etc" with "strong": no', 'gaveUp: Cannot watch "/etc" with "strong": no'],
+  ],
+])('where a backend is not suited, the next one %s', async (_, atFirst, isHad, expected) => {
+  const [modest, strong] = [new ModestBackend('modest'), new ScriptedBackend('strong')];
+  if (!isHad) strong.refuse(new Error('no'));
+  let directories: WatchedDirectory[] = [];
+  const show = (count: number): void => {
+    directories = Array.from({ length: count }, (__, index) => ({ path: `/etc/${index}`, identity: '1' }));
+  };
+  const events: string[] = [];
+  const scope = new Scope();
+  const connection = new BackendConnection(
+    {
+      path: '/etc',
+      backends: [modest, strong],
+      pollIntervalMs: 1_000,
+      restartDelayMs: 50,
+      maxRestartDelayMs: 5_000,
+      maxRestarts: 0,
+      persistent: true,
+      clock: new FakeClock(),
+      random: () => 0,
+    },
+    {
+      hint: () => events.push('hint'),
+      arm: async (subscription) => {
+        await subscription.aim(directories);
+      },
+      restarting: () => events.push('restarting'),
+      restarted: () => events.push('restarted'),
+      degraded: ({ cause }) => events.push(`degraded: ${cause.message}`),
+      recovered: () => events.push('recovered'),
+      gaveUp: ({ message }) => events.push(`gaveUp: ${message}`),
+    },
+    scope,
+  );
+  onTestFinished(async () => {
+    connection.close();
+    await scope.end(undefined);
+    expect([modest.subscriptions, strong.subscriptions]).toEqual([0, 0]);
+  });
+  show(atFirst);
+  await connection.open();
+  if (atFirst === 1) expect(connection.backend).toBe('modest');
+  show(2);
+  const lookAgainAt = await connection.aim(directories);
+  await new Promise(setImmediate);
+  expect(events).toEqual(expected);
+  expect([connection.backend, connection.restarts]).toEqual([isHad ? 'strong' : 'poll', 0]);
+  if (atFirst === 1) expect(lookAgainAt).toEqual(isHad ? ['/etc/0', '/etc/1'] : []);
+  expect(await connection.aim(directories)).toEqual([]);
+});
 
 test('when the allowed attempts are used up, that is an error, and polling goes on', async () => {
   const { volume, clock, backend, watcher, events } = stage({ maxRestarts: 2 });
