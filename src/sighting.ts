@@ -69,8 +69,9 @@ export interface Target {
    * Looks only whether a link leads elsewhere now, and if so reads what is there: what a swap needs to be reported,
    * in a few calls. Undefined when no link does, or when anything is unusual: then only the whole look tells. It
    * must follow in any case, for what else has changed and for what is to be watched.
+   * @param familiar what is there is unusual if it leads through another mount.
    */
-  lookAtSwap(last: Found): Steps<Found | undefined>;
+  lookAtSwap(last: Found, familiar?: Familiar): Steps<Found | undefined>;
   /** Whether links and signatures are as they were. It cannot tell a path laid anew to the very same files. */
   isUnchanged(last: Found): Steps<boolean>;
   /** Takes in that something may have happened: at this absolute path, or anywhere. `look` may then look there only. */

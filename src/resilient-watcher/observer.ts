@@ -67,7 +67,8 @@ export class Observer {
    */
   observeSwap(): Found | undefined {
     if (!this.#sync || !this.#last || !isSmall(this.#last.found)) return undefined;
-    return runSync(this.#target.lookAtSwap(this.#last.found), this.#sync, sharedTurn.ask);
+    const steps = this.#target.lookAtSwap(this.#last.found, this.#locality.local);
+    return runSync(steps, this.#sync, sharedTurn.ask);
   }
 
   /** What the path means, without reading anything. */

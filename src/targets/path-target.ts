@@ -81,7 +81,7 @@ export class PathTarget implements Target {
   }
 
   /** The kernel resolves the path that is opened, so the content is what the target holds at that moment. */
-  *lookAtSwap({ chain, snapshot }: Found): Steps<Found | undefined> {
+  *lookAtSwap({ chain, snapshot }: Found, familiar?: Familiar): Steps<Found | undefined> {
     if (chain.hops.size === 0 || snapshot.kind === 'directory') return undefined;
     try {
       const swapped = yield* followSwap(chain);
@@ -90,7 +90,7 @@ export class PathTarget implements Target {
         const { chain: swappedChain, realPath } = swapped;
         const look = { path: this.path, chain: swappedChain, realPath, limits: this.#limits };
         // A file may be there now, or anything else: the whole look tells.
-        const seen = yield* lookAtDirectory(look);
+        const seen = yield* lookAtDirectory(look, undefined, familiar);
         return seen?.kind === 'found' ? seen : undefined;
       }
       return yield* this.#readFile(swapped.chain, swapped.realPath);
