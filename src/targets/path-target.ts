@@ -6,7 +6,15 @@ import { basename, dirname } from 'node:path';
 import { errnoOf, hasMoved } from '../errors.js';
 import { fileAgain, readSeenFile } from '../file-reading.js';
 import { followSwap, resolveChain, signatureOf, targetError, type LinkChain } from '../link-chain.js';
-import type { Familiar, Found, ReadLimits, SeenFile, Sighting, Target } from '../sighting.js';
+import {
+  MAX_FILES_AT_ONCE,
+  type Familiar,
+  type Found,
+  type ReadLimits,
+  type SeenFile,
+  type Sighting,
+  type Target,
+} from '../sighting.js';
 import { call, type Steps } from '../steps.js';
 import { DATA_LINK, isRevisionName } from '../volume-layout.js';
 import { lookAtDirectory } from './directory-look.js';
@@ -88,7 +96,13 @@ export class PathTarget implements Target {
       if (!swapped) return undefined;
       if (snapshot.kind !== 'file') {
         const { chain: swappedChain, realPath } = swapped;
-        const look = { path: this.path, chain: swappedChain, realPath, limits: this.#limits };
+        const look = {
+          path: this.path,
+          chain: swappedChain,
+          realPath,
+          limits: this.#limits,
+          maxEntries: MAX_FILES_AT_ONCE,
+        };
         // A file may be there now, or anything else: the whole look tells.
         const seen = yield* lookAtDirectory(look, undefined, familiar);
         return seen?.kind === 'found' ? seen : undefined;

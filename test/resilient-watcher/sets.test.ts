@@ -176,6 +176,29 @@ describe('a volume', () => {
     expect(turns).toBeGreaterThanOrEqual(4);
   });
 
+  test('that has many more files after a swap is looked at in slices, too', async () => {
+    const stage = new Stage();
+    const volume = new KubeletVolume(stage.root);
+    let reads = 0;
+    let readsInTurn = 0;
+    let mostReads = 0;
+    const fs = faultyFileSystem((name) => {
+      if (name !== 'read') return;
+      reads += 1;
+      if (readsInTurn === 0) setImmediate(() => (readsInTurn = 0));
+      mostReads = Math.max(mostReads, (readsInTurn += 1));
+    });
+    volume.publish({ f: 'v1' });
+    await stage.watch(stage.root, { fs });
+    const files = Array.from({ length: 1_000 }, (_, number) => [`d${number % 20}/f${number}`, 'v2']);
+    volume.publish(Object.fromEntries(files) as Record<string, string>);
+    await stage.look();
+    expect(stage.told().map((change) => Object.keys(change.files).length)).toEqual([1, 1_000]);
+    expect(reads).toBeGreaterThanOrEqual(1_000);
+    // One slice is 500 calls, and reading a file takes four.
+    expect(mostReads).toBeLessThanOrEqual(125);
+  });
+
   test('is read once a swap, in four calls a file, and its files are not looked at for what happens beside them', async () => {
     const stage = new Stage();
     const volume = new KubeletVolume(join(stage.root, 'tls'));
