@@ -14,7 +14,7 @@ import { errnoOf, hasMoved } from './errors.js';
 import { inodeOf, resolveChain, signatureOf } from './link-chain.js';
 import type { PathGlobs } from './path-globs.js';
 import { call, type Steps } from './steps.js';
-import { Draft } from './tree-walk/draft.js';
+import { Draft, Subtrees } from './tree-walk/draft.js';
 import { joinParts, PartDraft, type OwnPart, type TreeParts } from './tree-walk/tree-part.js';
 import { DATA_LINK, isUserVisible } from './volume-layout.js';
 
@@ -140,6 +140,7 @@ class Walk {
     try {
       const done = new Set<string>();
       for (const key of keys) yield* this.#visitNamed(shownPlace(key), done);
+      this.#sweep(done);
       const own = { ...this.#own.part, links: this.#links.map };
       yield* this.#visitLinks(own);
       return this.#result(own);
@@ -157,12 +158,16 @@ class Walk {
       if (place !== key && this.#own.directories.get(place)) continue;
       done.add(place);
       yield* this.#visit(place);
-      // A scan of everything, which a file need not cost.
-      const below = this.#own.directories.get(place) !== undefined;
-      this.#links.sweep(place, below);
-      this.#own.sweep(place, below);
       return;
     }
+  }
+
+  /** Removes what was not found again where it was looked for. Once for all, since it goes through everything. */
+  #sweep(done: ReadonlySet<string>): void {
+    // Below what was no directory nothing was known.
+    const below = new Subtrees([...done].filter((place) => this.#previous?.own.directories.has(place)));
+    this.#links.sweep(done, below);
+    this.#own.sweep(done, below);
   }
 
   *#visit(key: string): Steps<void> {
@@ -233,7 +238,7 @@ class Walk {
       for (const [key, path] of waiting.splice(0)) yield* this.#follow(key, path);
       waiting.push(...this.#linkedLinks.splice(0));
     }
-    this.#linked.sweep('', true);
+    this.#linked.sweep([], new Subtrees(['']));
   }
 
   *#follow(key: string, path: string): Steps<void> {

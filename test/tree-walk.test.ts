@@ -13,9 +13,10 @@ import {
 import { basename, dirname, join } from 'node:path';
 
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 
 import { PathGlobs } from '../src/path-globs.js';
+import { PersistentMap } from '../src/persistent-map.js';
 import { nodeFileSystem } from '../src/ports.js';
 import { runAsync, runSync, type Steps } from '../src/steps.js';
 import { rewalkTree, walkDirectories, walkTree, type TreeSighting, type TreeWalk } from '../src/tree-walk.js';
@@ -212,6 +213,27 @@ test('a rewalk that finds nothing new is the earlier walk itself, and looks at n
   expect(after.files.get('d/e')?.size).toBe(18);
   expect(after.directories).toBe(before.directories);
   expect(before.files.get('d/e')?.size).toBe(3);
+});
+
+test('a rewalk of many directories goes through what was known once, not once for each of them', () => {
+  const old = Array.from({ length: 40 }, (_, number) => `d${number}/file`);
+  const root = plant(...old, 'd1.x', 'd1/deeper/file');
+  const before = walk(root);
+  const through = vi.spyOn(PersistentMap.prototype, 'keys');
+  onTestFinished(() => through.mockRestore());
+  const directories = Array.from({ length: 40 }, (_, number) => [`d${number}`, `new${number}`]).flat();
+  for (const directory of directories) mkdirSync(join(root, directory), { recursive: true });
+  for (const file of old) unlinkSync(join(root, file));
+  const steps = rewalkTree(
+    before,
+    directories.map((directory) => join(root, directory)),
+    options(),
+  );
+  const after = asTree(now(steps));
+  // Files, directories, links and what could not be read, and what was behind links.
+  expect(through.mock.calls.length).toBeLessThanOrEqual(8);
+  expect(asFound(after)).toEqual(asFound(walk(root)));
+  expect(keys(after.files)).toEqual(['d1.x', 'd1/deeper/file']);
 });
 
 // ------------------------------------------------------------------------------------------- any script

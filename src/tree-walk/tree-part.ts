@@ -1,5 +1,5 @@
 import { keysThatDiffer, PersistentMap } from '../persistent-map.js';
-import { Draft } from './draft.js';
+import { Draft, type Subtrees } from './draft.js';
 
 /** A regular file in a tree, or a link to one. */
 export interface TreeFile {
@@ -73,8 +73,8 @@ export class PartDraft {
     };
   }
 
-  sweep(key: string, below: boolean): void {
-    for (const draft of [this.files, this.unreadable, this.directories]) draft.sweep(key, below);
+  sweep(paths: Iterable<string>, below: Subtrees): void {
+    for (const draft of [this.files, this.unreadable, this.directories]) draft.sweep(paths, below);
   }
 }
 
