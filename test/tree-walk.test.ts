@@ -40,12 +40,12 @@ const walk = (root: string, given: Parameters<typeof options>[0] = {}): TreeWalk
   asTree(now(walkTree(root, options(given))));
 
 /** What a walk has found, in an order that does not depend on how it was found. */
-function asFound({ root, own, linked, files, directories, unreadable }: TreeWalk): unknown {
+function asFound({ root, mounts, own, linked, files, directories, unreadable }: TreeWalk): unknown {
   const parts: ReadonlyMap<string, unknown>[] = [
     ...Object.values({ ...own }),
     ...Object.values({ ...linked }),
   ];
-  const maps = [files, directories, unreadable, ...parts];
+  const maps = [mounts, files, directories, unreadable, ...parts];
   return [root, ...maps.map((map) => [...map].sort(([a], [b]) => (a < b ? -1 : 1)))];
 }
 
@@ -197,6 +197,34 @@ test('a file system that begins in the tree is entered only when it is familiar'
   expect(now(walkTree(root, { ...options(), familiar: new Map() }))).toMatchObject({ kind: 'unfamiliar' });
   const again = asTree(now(walkTree(root, { ...options(), familiar: first.mounts })));
   expect(asFound(again)).toEqual(asFound(first));
+});
+
+test('a file system that no link leads to any more is forgotten', () => {
+  const root = plant('a', 'b -> /proc/version', 'c -> /proc/version');
+  const before = walk(root);
+  const mounts = ({ mounts: found }: TreeWalk): string[] => [...found.values()].sort();
+  expect(mounts(before)).toContain('/proc');
+  unlinkSync(join(root, 'b'));
+  const without = asTree(now(rewalkTree(before, [join(root, 'b')], options())));
+  expect(mounts(without)).toEqual(mounts(before));
+  unlinkSync(join(root, 'c'));
+  const after = asTree(now(rewalkTree(without, [join(root, 'c')], options())));
+  expect(mounts(after)).toEqual([]);
+});
+
+test('a file system in a directory is remembered until that directory is found without it', () => {
+  const root = plant('a/b/c', 'd');
+  const mounted = (path: string) => {
+    const stat = nodeFileSystem.sync.lstat(path);
+    return path.startsWith(join(root, 'a/b')) ? Object.assign(stat, { dev: stat.dev + 1n }) : stat;
+  };
+  const calls = { ...nodeFileSystem.sync, lstat: mounted };
+  const before = asTree(runSync(walkTree(root, options()), calls));
+  expect([...before.mounts.values()]).toEqual([join(root, 'a/b')]);
+  const elsewhere = asTree(runSync(rewalkTree(before, [join(root, 'd')], options()), calls));
+  expect(elsewhere).toBe(before);
+  const after = asTree(now(rewalkTree(before, [join(root, 'a')], options())));
+  expect([...after.mounts.values()]).toEqual([]);
 });
 
 test('a rewalk that finds nothing new is the earlier walk itself, and looks at no more than is named', () => {

@@ -45,6 +45,8 @@ export interface TreePart {
 export interface OwnPart extends TreePart {
   /** All links, those that lead nowhere included, and where they stand (absolute). */
   readonly links: PersistentMap<string>;
+  /** Where a file system begins: the identities of these directories. That of the root is not among them. */
+  readonly mounts: PersistentMap<string>;
 }
 
 /** What stands under its own path, what links lead to, and both together. */
