@@ -12,7 +12,7 @@
  *
  * A revision with kubelet's name is read in the fewest calls, since nobody writes into it once it is published: its
  * listing tells what is a file, and a file's size and stamps are asked for once, when it is open. Where somebody does
- * write, that shows at the next look at its files, and from then on it is looked at as any other directory.
+ * write, that shows at the next look at its files, and from then on it is looked at as any other revision.
  */
 import { hash } from 'node:crypto';
 import type { BigIntStats, Dirent } from 'node:fs';
@@ -32,6 +32,8 @@ export interface DirectoryLook {
   readonly chain: LinkChain;
   readonly realPath: string;
   readonly limits: ReadLimits;
+  /** Somebody has been seen writing into this revision. */
+  readonly isWritten?: boolean;
   /** When more is listed than this, nothing more is looked at. */
   readonly maxEntries?: number;
 }
@@ -58,7 +60,7 @@ export function* lookAtDirectory(
   const { path, realPath } = look;
   const { revision } = look.chain;
   const isVolume = revision !== undefined;
-  const isPublished = isVolume && isRevisionName(revision);
+  const isPublished = isVolume && isRevisionName(revision) && !look.isWritten;
   const listing = new Listing(look, isPublished, familiar);
   yield* listing.read('');
   if (listing.isTooLong) return undefined;

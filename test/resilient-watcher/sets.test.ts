@@ -246,6 +246,34 @@ describe('a volume', () => {
     expect(stage.told().map((change) => change.files)).toEqual([{ a: 'one' }, { a: 'half and half' }]);
   });
 
+  test('into which somebody was seen writing is looked at file by file for good, the next revision is not', async () => {
+    const stage = new Stage();
+    const volume = new KubeletVolume(join(stage.root, 'tls'));
+    const beside = async (): Promise<void> => {
+      stage.backend.hint(join(volume.directory, 'something'));
+      await stage.watcher.idle();
+      await stage.clock.advance(3_000);
+      await stage.watcher.idle();
+    };
+    const write = (text: string): void => writeFileSync(join(volume.directory, 'a'), text);
+    volume.publish({ a: 'one' });
+    await stage.watch(volume.directory);
+    write('one, written');
+    await stage.watcher.check();
+    await beside();
+    await beside();
+    for (const text of ['two', 'three!', 'four...']) {
+      write(text);
+      await beside();
+    }
+    volume.publish({ a: 'five' });
+    await beside();
+    write('nobody hears of this');
+    await beside();
+    const texts = ['one', 'one, written', 'two', 'three!', 'four...', 'five'];
+    expect(stage.told().map(({ files }) => files)).toEqual(texts.map((a) => ({ a })));
+  });
+
   test('over a limit carries digests or identities, and says so once', async () => {
     const stage = new Stage();
     const volume = new KubeletVolume(join(stage.root, 'tls'));
