@@ -58,6 +58,12 @@ export type Sighting =
 /** Mounts that may be entered, see `resolveChain`. */
 export type Familiar = ReadonlyMap<string, unknown> | undefined;
 
+/**
+ * More files than this are looked at in slices only, whole: what else there is to see costs little beside them. Reading
+ * one takes some five calls, so they are one slice.
+ */
+export const MAX_FILES_AT_ONCE = 100;
+
 /** Something that can be looked at. */
 export interface Target {
   /** For messages, and the `path` of snapshots. */
@@ -69,10 +75,12 @@ export interface Target {
   look(known?: Found, familiar?: Familiar): Steps<Sighting>;
   /**
    * Looks only whether a link leads elsewhere now, and if so reads what is there: what a swap needs to be reported,
-   * in a few calls. Undefined when no link does, or when anything is unusual: then only the whole look tells. It
-   * must follow in any case, for what else has changed and for what is to be watched.
+   * in a few calls. Undefined when no link does, or when anything is unusual, more than `MAX_FILES_AT_ONCE` files for
+   * one: then only the whole look tells. It must follow in any case, for what else has changed and for what is to be
+   * watched.
+   * @param familiar what is there is unusual if it leads through another mount.
    */
-  lookAtSwap(last: Found): Steps<Found | undefined>;
+  lookAtSwap(last: Found, familiar?: Familiar): Steps<Found | undefined>;
   /** Whether links and signatures are as they were. It cannot tell a path laid anew to the very same files. */
   isUnchanged(last: Found): Steps<boolean>;
   /** Takes in that something may have happened: at this absolute path, or anywhere. `look` may then look there only. */

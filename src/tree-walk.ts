@@ -13,8 +13,9 @@ import type { BigIntStats, Dirent } from 'node:fs';
 import { errnoOf, hasMoved } from './errors.js';
 import { inodeOf, resolveChain, signatureOf } from './link-chain.js';
 import type { PathGlobs } from './path-globs.js';
+import { keysThatDiffer } from './persistent-map.js';
 import { call, type Steps } from './steps.js';
-import { Draft } from './tree-walk/draft.js';
+import { Draft, Subtrees } from './tree-walk/draft.js';
 import { joinParts, PartDraft, type OwnPart, type TreeParts } from './tree-walk/tree-part.js';
 import { DATA_LINK, isUserVisible } from './volume-layout.js';
 
@@ -118,7 +119,10 @@ class Walk {
   readonly #links: Draft<string>;
   /** The links in directories that links led to. */
   readonly #linkedLinks: [key: string, path: string][] = [];
-  readonly #mounts: Map<string, string>;
+  /** The identities of the directories at which a file system begins, of the own part. */
+  readonly #mounts: Draft<string>;
+  /** And those entered by following links: where they are, by identity. */
+  readonly #linkedMounts = new Map<string, string>();
   /** The directories that have been visited, by identity; needed where links are followed. */
   #visited: Set<string> | undefined;
 
@@ -133,14 +137,15 @@ class Walk {
     this.#own = new PartDraft(previous?.own);
     this.#linked = new PartDraft(previous?.linked);
     this.#links = new Draft<string>(Object.is, previous?.own.links);
-    this.#mounts = new Map(previous?.mounts);
+    this.#mounts = new Draft<string>(Object.is, previous?.own.mounts);
   }
 
   *run(keys: readonly string[]): Steps<TreeSighting> {
     try {
       const done = new Set<string>();
       for (const key of keys) yield* this.#visitNamed(shownPlace(key), done);
-      const own = { ...this.#own.part, links: this.#links.map };
+      this.#sweep(done);
+      const own = { ...this.#own.part, links: this.#links.map, mounts: this.#mounts.map };
       yield* this.#visitLinks(own);
       return this.#result(own);
     } catch (error) {
@@ -157,12 +162,15 @@ class Walk {
       if (place !== key && this.#own.directories.get(place)) continue;
       done.add(place);
       yield* this.#visit(place);
-      // A scan of everything, which a file need not cost.
-      const below = this.#own.directories.get(place) !== undefined;
-      this.#links.sweep(place, below);
-      this.#own.sweep(place, below);
       return;
     }
+  }
+
+  /** Removes what was not found again where it was looked for. Once for all, since it goes through everything. */
+  #sweep(done: ReadonlySet<string>): void {
+    // Below what was no directory nothing was known.
+    const below = new Subtrees([...done].filter((place) => this.#previous?.own.directories.has(place)));
+    for (const draft of [this.#links, this.#mounts, this.#own]) draft.sweep(done, below);
   }
 
   *#visit(key: string): Steps<void> {
@@ -215,9 +223,14 @@ class Walk {
 
   /** @param above the identity of the directory that holds it. */
   #sort(entry: Entry, above: string, part: PartDraft, directories: Entry[]): void {
-    const { path, stat } = entry;
+    const { key, path, stat } = entry;
     if (stat.isDirectory()) {
-      if (!above.startsWith(`${stat.dev}:`)) this.#enter(inodeOf(stat), path);
+      if (!above.startsWith(`${stat.dev}:`)) {
+        const identity = inodeOf(stat);
+        this.#assertFamiliar(identity, path);
+        if (part === this.#own) this.#mounts.set(key, identity);
+        else this.#linkedMounts.set(identity, path);
+      }
       directories.push(entry);
     } else if (stat.isFile()) this.#addFile(entry, '', part);
   }
@@ -233,7 +246,7 @@ class Walk {
       for (const [key, path] of waiting.splice(0)) yield* this.#follow(key, path);
       waiting.push(...this.#linkedLinks.splice(0));
     }
-    this.#linked.sweep('', true);
+    this.#linked.sweep([], new Subtrees(['']));
   }
 
   *#follow(key: string, path: string): Steps<void> {
@@ -241,7 +254,10 @@ class Walk {
     const { end, mounts, links, hops } = yield* resolveChain(path, familiar);
     if (end.kind === 'unfamiliar') throw new EarlyEnd({ kind: 'unfamiliar', root: this.#root, path });
     if (end.kind !== 'found') return;
-    for (const [identity, place] of mounts) this.#enter(identity, place);
+    for (const [identity, place] of mounts) {
+      this.#assertFamiliar(identity, place);
+      this.#linkedMounts.set(identity, place);
+    }
     const found = { key, path: end.path, stat: end.stat };
     if (end.stat.isFile() && !skipFiles) this.#addFile(found, links, this.#linked);
     // The links in a volume stand for what it holds.
@@ -275,11 +291,10 @@ class Walk {
     });
   }
 
-  #enter(identity: string, path: string): void {
+  #assertFamiliar(identity: string, path: string): void {
     const { familiar } = this.#options;
     if (familiar && !familiar.has(identity))
       throw new EarlyEnd({ kind: 'unfamiliar', root: this.#root, path });
-    this.#mounts.set(identity, path);
   }
 
   *#stat(key: string, path: string): Steps<BigIntStats | undefined> {
@@ -301,13 +316,17 @@ class Walk {
   #result(own: OwnPart): TreeWalk {
     const before = this.#previous;
     const parts = joinParts(own, this.#linked.part, before);
+    const mounts = new Map(this.#linkedMounts);
+    for (const [key, identity] of own.mounts) mounts.set(identity, within(this.#root, key));
     const unchanged =
       before?.own.links === own.links &&
+      before.own.mounts === own.mounts &&
+      [...keysThatDiffer(before.mounts, mounts)].length === 0 &&
       before.files === parts.files &&
       before.directories === parts.directories &&
       before.unreadable === parts.unreadable;
     if (unchanged) return before;
-    return { kind: 'tree', root: this.#root, mounts: this.#mounts, ...parts };
+    return { kind: 'tree', root: this.#root, mounts, ...parts };
   }
 }
 

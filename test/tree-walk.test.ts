@@ -13,9 +13,10 @@ import {
 import { basename, dirname, join } from 'node:path';
 
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 
 import { PathGlobs } from '../src/path-globs.js';
+import { PersistentMap } from '../src/persistent-map.js';
 import { nodeFileSystem } from '../src/ports.js';
 import { runAsync, runSync, type Steps } from '../src/steps.js';
 import { rewalkTree, walkDirectories, walkTree, type TreeSighting, type TreeWalk } from '../src/tree-walk.js';
@@ -39,12 +40,12 @@ const walk = (root: string, given: Parameters<typeof options>[0] = {}): TreeWalk
   asTree(now(walkTree(root, options(given))));
 
 /** What a walk has found, in an order that does not depend on how it was found. */
-function asFound({ root, own, linked, files, directories, unreadable }: TreeWalk): unknown {
+function asFound({ root, mounts, own, linked, files, directories, unreadable }: TreeWalk): unknown {
   const parts: ReadonlyMap<string, unknown>[] = [
     ...Object.values({ ...own }),
     ...Object.values({ ...linked }),
   ];
-  const maps = [files, directories, unreadable, ...parts];
+  const maps = [mounts, files, directories, unreadable, ...parts];
   return [root, ...maps.map((map) => [...map].sort(([a], [b]) => (a < b ? -1 : 1)))];
 }
 
@@ -198,6 +199,34 @@ test('a file system that begins in the tree is entered only when it is familiar'
   expect(asFound(again)).toEqual(asFound(first));
 });
 
+test('a file system that no link leads to any more is forgotten', () => {
+  const root = plant('a', 'b -> /proc/version', 'c -> /proc/version');
+  const before = walk(root);
+  const mounts = ({ mounts: found }: TreeWalk): string[] => [...found.values()].sort();
+  expect(mounts(before)).toContain('/proc');
+  unlinkSync(join(root, 'b'));
+  const without = asTree(now(rewalkTree(before, [join(root, 'b')], options())));
+  expect(mounts(without)).toEqual(mounts(before));
+  unlinkSync(join(root, 'c'));
+  const after = asTree(now(rewalkTree(without, [join(root, 'c')], options())));
+  expect(mounts(after)).toEqual([]);
+});
+
+test('a file system in a directory is remembered until that directory is found without it', () => {
+  const root = plant('a/b/c', 'd');
+  const mounted = (path: string) => {
+    const stat = nodeFileSystem.sync.lstat(path);
+    return path.startsWith(join(root, 'a/b')) ? Object.assign(stat, { dev: stat.dev + 1n }) : stat;
+  };
+  const calls = { ...nodeFileSystem.sync, lstat: mounted };
+  const before = asTree(runSync(walkTree(root, options()), calls));
+  expect([...before.mounts.values()]).toEqual([join(root, 'a/b')]);
+  const elsewhere = asTree(runSync(rewalkTree(before, [join(root, 'd')], options()), calls));
+  expect(elsewhere).toBe(before);
+  const after = asTree(now(rewalkTree(before, [join(root, 'a')], options())));
+  expect([...after.mounts.values()]).toEqual([]);
+});
+
 test('a rewalk that finds nothing new is the earlier walk itself, and looks at no more than is named', () => {
   const root = plant('a/b', 'a/c', 'd/e', 'link -> a/b');
   const before = walk(root);
@@ -212,6 +241,27 @@ test('a rewalk that finds nothing new is the earlier walk itself, and looks at n
   expect(after.files.get('d/e')?.size).toBe(18);
   expect(after.directories).toBe(before.directories);
   expect(before.files.get('d/e')?.size).toBe(3);
+});
+
+test('a rewalk of many directories goes through what was known once, not once for each of them', () => {
+  const old = Array.from({ length: 40 }, (_, number) => `d${number}/file`);
+  const root = plant(...old, 'd1.x', 'd1/deeper/file');
+  const before = walk(root);
+  const through = vi.spyOn(PersistentMap.prototype, 'keys');
+  onTestFinished(() => through.mockRestore());
+  const directories = Array.from({ length: 40 }, (_, number) => [`d${number}`, `new${number}`]).flat();
+  for (const directory of directories) mkdirSync(join(root, directory), { recursive: true });
+  for (const file of old) unlinkSync(join(root, file));
+  const steps = rewalkTree(
+    before,
+    directories.map((directory) => join(root, directory)),
+    options(),
+  );
+  const after = asTree(now(steps));
+  // Files, directories, links and what could not be read, and what was behind links.
+  expect(through.mock.calls.length).toBeLessThanOrEqual(8);
+  expect(asFound(after)).toEqual(asFound(walk(root)));
+  expect(keys(after.files)).toEqual(['d1.x', 'd1/deeper/file']);
 });
 
 // ------------------------------------------------------------------------------------------- any script

@@ -13,6 +13,7 @@ import type {
   WatchedDirectory,
   WatchSubscription,
 } from '../ports.js';
+import { DATA_LINK } from '../volume-layout.js';
 import { loadParcel, openParcelWatch, parcelName } from './parcel-watch.js';
 import type { ParcelListener, ParcelWatch } from './parcel-watch.js';
 import { TreeCoverage } from './tree-coverage.js';
@@ -166,9 +167,9 @@ class ParcelSubscription implements WatchSubscription {
   async #open({ path, entries, tree }: WatchedDirectory): Promise<ParcelWatch | undefined> {
     try {
       if (tree) {
-        const { expressions } = new PathGlobs(tree.ignore);
+        const ignored = new PathGlobs(tree.ignore).expressions.map(sparingSwaps);
         const opening = this.#trees.get(tree.root);
-        const watch = await openParcelWatch(path, expressions, this.#listener, {
+        const watch = await openParcelWatch(path, ignored, this.#listener, {
           tree: true,
           newerThan: opening?.listing,
         });
@@ -243,6 +244,14 @@ function keyOf({ path, identity, entries, tree }: WatchedDirectory): string {
 function ignoredBut(entries: ReadonlySet<string> | undefined): RegExp {
   if (!entries) return new RegExp(literal(sep));
   return new RegExp(`^(?!(?:${[...entries].map(literal).join('|')})$)`);
+}
+
+/**
+ * What is to be ignored, but for the link that is swapped: a volume in a tree shows its keys whatever is ignored of its
+ * own names, as with `**\/.*`, and a swap may be an event of that link alone.
+ */
+function sparingSwaps({ source }: RegExp): RegExp {
+  return new RegExp(`^(?!(?:.*[\\\\/])?${literal(DATA_LINK)}$)${source}`);
 }
 
 /** With the escapes that JavaScript and C++'s `std::regex` have in common. */

@@ -1,4 +1,3 @@
-import { keysThatDiffer } from '../persistent-map.js';
 import type { FileState, Snapshot } from '../snapshot.js';
 
 /** Why a look was taken: a backend's name, or one of the watcher's own reasons. */
@@ -45,9 +44,15 @@ export function differenceOf<Before, After>(
 export function mergeChanges(waiting: Change, next: Change): Change | undefined {
   const { previous } = waiting;
   const { current, cause } = next;
-  if (previous.digest === current.digest) return undefined;
-  const keys = keysThatDiffer(previous.files, current.files);
-  return { previous, current, cause, ...differenceOf(previous.files, current.files, keys, haveSameDigest) };
+  // Under no other key has anything changed. To compare the sets by their digests would take that of every file.
+  const keys = new Set([...keysOf(waiting), ...keysOf(next)]);
+  const difference = differenceOf(previous.files, current.files, keys, haveSameDigest);
+  const isBack = previous.kind === current.kind && keysOf(difference).length === 0;
+  return isBack ? undefined : { previous, current, cause, ...difference };
+}
+
+function keysOf({ added, changed, removed }: KeyDifference): string[] {
+  return [...added, ...changed, ...removed];
 }
 
 function haveSameDigest(one: FileState, other: FileState): boolean {

@@ -1,7 +1,7 @@
 import type { LinkChain } from '../link-chain.js';
 import { Locality } from '../locality.js';
 import type { FileSystem } from '../ports.js';
-import type { Found, Sighting, Target } from '../sighting.js';
+import { MAX_FILES_AT_ONCE, type Found, type Sighting, type Target } from '../sighting.js';
 import { runAsync, runSliced, runSync } from '../steps.js';
 import { sharedTurn } from './shared-turn.js';
 
@@ -10,12 +10,6 @@ import { sharedTurn } from './shared-turn.js';
  * seen, ms: two writes within one tick of the file system's clock (2 s on FAT, 1 s on old ext) look alike.
  */
 const COARSEST_TIMESTAMP_MS = 2_000;
-
-/**
- * More files than this are looked at in slices only, whole: what else there is to see costs little beside them. Reading
- * one takes some five calls, so they are one slice.
- */
-const MAX_FILES_AT_ONCE = 100;
 
 /** What was found, and whether its signatures vouch for it. */
 interface Knowledge {
@@ -67,7 +61,8 @@ export class Observer {
    */
   observeSwap(): Found | undefined {
     if (!this.#sync || !this.#last || !isSmall(this.#last.found)) return undefined;
-    return runSync(this.#target.lookAtSwap(this.#last.found), this.#sync, sharedTurn.ask);
+    const steps = this.#target.lookAtSwap(this.#last.found, this.#locality.local);
+    return runSync(steps, this.#sync, sharedTurn.ask);
   }
 
   /** What the path means, without reading anything. */

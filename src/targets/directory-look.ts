@@ -12,7 +12,7 @@
  *
  * A revision with kubelet's name is read in the fewest calls, since nobody writes into it once it is published: its
  * listing tells what is a file, and a file's size and stamps are asked for once, when it is open. Where somebody does
- * write, that shows at the next look at its files, and from then on it is looked at as any other directory.
+ * write, that shows at the next look at its files, and from then on it is looked at as any other revision.
  */
 import { hash } from 'node:crypto';
 import type { BigIntStats, Dirent } from 'node:fs';
@@ -32,6 +32,10 @@ export interface DirectoryLook {
   readonly chain: LinkChain;
   readonly realPath: string;
   readonly limits: ReadLimits;
+  /** Somebody has been seen writing into this revision. */
+  readonly isWritten?: boolean;
+  /** When more is listed than this, nothing more is looked at. */
+  readonly maxEntries?: number;
 }
 
 /** A file in the directory, not yet read. */
@@ -45,7 +49,7 @@ interface Entry {
 }
 
 /**
- * All its files; undefined when they moved meanwhile. Throws what the calls throw.
+ * All its files; undefined when they moved meanwhile or are too many. Throws what the calls throw.
  * @param known what an earlier look found: files with the same signature are not read again.
  */
 export function* lookAtDirectory(
@@ -56,9 +60,10 @@ export function* lookAtDirectory(
   const { path, realPath } = look;
   const { revision } = look.chain;
   const isVolume = revision !== undefined;
-  const isPublished = isVolume && isRevisionName(revision);
+  const isPublished = isVolume && isRevisionName(revision) && !look.isWritten;
   const listing = new Listing(look, isPublished, familiar);
   yield* listing.read('');
+  if (listing.isTooLong) return undefined;
   const { entries, directories } = listing;
   const chain = mergeChains(look.chain, listing.chains);
   if (listing.chains.some(({ end }) => end.kind === 'unfamiliar')) return { kind: 'unfamiliar', chain };
@@ -168,6 +173,7 @@ class Listing {
   isUnlinkedVolume = false;
   /** Where the links among the entries lead. */
   readonly chains: LinkChain[] = [];
+  #listed = 0;
   readonly #look: DirectoryLook;
   readonly #isVolume: boolean;
   readonly #isPublished: boolean;
@@ -181,13 +187,20 @@ class Listing {
     this.#familiar = familiar;
   }
 
+  /** It was ended early. */
+  get isTooLong(): boolean {
+    return this.#listed > (this.#look.maxEntries ?? Infinity);
+  }
+
   /** @param below empty, or a key with a slash at its end. */
   *read(below: string): Steps<void> {
     const { realPath: root } = this.#look;
     const directory = below === '' ? root : `${root}/${below.slice(0, -1)}`;
     this.directories.set(directory, signatureOf(yield* call('lstat', directory)));
     const listed = yield* call('scandir', directory);
+    this.#listed += listed.length;
     for (const entry of listed.sort(byName)) {
+      if (this.isTooLong) return;
       const { name } = entry;
       if (below === '' && !isUserVisible(name)) continue;
       try {

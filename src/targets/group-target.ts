@@ -37,13 +37,13 @@ export class GroupTarget implements Target {
     }
   }
 
-  *lookAtSwap({ members = [] }: Found): Steps<Found | undefined> {
+  *lookAtSwap({ members = [] }: Found, familiar?: Familiar): Steps<Found | undefined> {
     const seen: Sighting[] = [];
     let swapped = false;
     for (const [index, member] of this.#members.entries()) {
       const before = members[index];
       if (before?.kind !== 'found') return undefined;
-      const after = yield* member.lookAtSwap(before);
+      const after = yield* member.lookAtSwap(before, familiar);
       // What was there before may have gone before the swap came.
       if (!after && !(yield* member.isUnchanged(before))) return undefined;
       swapped ||= after !== undefined;

@@ -13,10 +13,18 @@ import {
   targetError,
   type LinkChain,
 } from '../link-chain.js';
-import type { Familiar, Found, ReadLimits, SeenFile, Sighting, Target } from '../sighting.js';
+import {
+  MAX_FILES_AT_ONCE,
+  type Familiar,
+  type Found,
+  type ReadLimits,
+  type SeenFile,
+  type Sighting,
+  type Target,
+} from '../sighting.js';
 import { call, type Steps } from '../steps.js';
 import { DATA_LINK, isRevisionName } from '../volume-layout.js';
-import { lookAtDirectory } from './directory-look.js';
+import { lookAtDirectory, type DirectoryLook } from './directory-look.js';
 
 /** How often something that moves between finding and reading it is looked for again. */
 const MAX_READS = 20;
@@ -29,6 +37,8 @@ export class PathTarget implements Target {
   #touches = 0;
   /** Which of them the files were looked at for. */
   #examined = 0;
+  /** The directory of the last revision that somebody was seen writing into. */
+  #written: string | undefined;
 
   constructor(path: string, limits: ReadLimits) {
     this.path = path;
@@ -44,7 +54,10 @@ export class PathTarget implements Target {
     const touches = this.#touches;
     const unwritten = known?.immutable && touches === this.#examined ? known : undefined;
     const seen = yield* this.#look(known, unwritten, familiar);
-    if (known && seen.kind === 'found') this.#examined = touches;
+    if (seen.kind !== 'found') return seen;
+    if (known) this.#examined = touches;
+    const { realPath } = seen.snapshot;
+    if (known?.immutable && !seen.immutable && known.snapshot.realPath === realPath) this.#written = realPath;
     return seen;
   }
 
@@ -65,11 +78,7 @@ export class PathTarget implements Target {
         if (unwritten && (yield* this.#isSameRevision(chain, unwritten))) return { ...unwritten, chain };
         const found = stat.isFile()
           ? yield* this.#lookAtFile(chain, realPath, stat, known)
-          : yield* lookAtDirectory(
-              { path: this.path, chain, realPath, limits: this.#limits },
-              known,
-              familiar,
-            );
+          : yield* lookAtDirectory(this.#directoryAt(chain, realPath), known, familiar);
         if (found) return found;
       } catch (error) {
         if (hasMoved(error)) continue;
@@ -88,16 +97,15 @@ export class PathTarget implements Target {
   }
 
   /** The kernel resolves the path that is opened, so the content is what the target holds at that moment. */
-  *lookAtSwap({ chain, snapshot }: Found): Steps<Found | undefined> {
+  *lookAtSwap({ chain, snapshot }: Found, familiar?: Familiar): Steps<Found | undefined> {
     if (chain.hops.size === 0 || snapshot.kind === 'directory') return undefined;
     try {
       const swapped = yield* followSwap(chain);
       if (!swapped) return undefined;
       if (snapshot.kind !== 'file') {
-        const { chain: swappedChain, realPath } = swapped;
-        const look = { path: this.path, chain: swappedChain, realPath, limits: this.#limits };
+        const look = this.#directoryAt(swapped.chain, swapped.realPath);
         // A file may be there now, or anything else: the whole look tells.
-        const seen = yield* lookAtDirectory(look);
+        const seen = yield* lookAtDirectory({ ...look, maxEntries: MAX_FILES_AT_ONCE }, undefined, familiar);
         return seen?.kind === 'found' ? seen : undefined;
       }
       return yield* this.#readFile(swapped.chain, swapped.realPath);
@@ -137,6 +145,11 @@ export class PathTarget implements Target {
       directory.path === path ? { path, identity: directory.identity } : directory,
     );
     return { ...chain, directories };
+  }
+
+  #directoryAt(chain: LinkChain, realPath: string): DirectoryLook {
+    const { path } = this;
+    return { path, chain, realPath, limits: this.#limits, isWritten: realPath === this.#written };
   }
 
   *#isSameRevision({ links, end }: LinkChain, { chain, snapshot, directories }: Found): Steps<boolean> {

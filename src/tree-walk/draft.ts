@@ -23,18 +23,49 @@ export class Draft<V> {
     if (known === undefined || !this.#same(known, value)) this.#changes.set(key, value);
   }
 
-  /** Removes what was not set: at the path and, if `below`, under it. `''` is above all others. */
-  sweep(path: string, below: boolean): void {
-    if (this.get(path) !== undefined && !this.#set.has(path)) this.#changes.set(path, undefined);
-    if (!below) return;
-    const prefix = path === '' ? '' : `${path}/`;
-    for (const key of this.#before.keys()) {
-      if (key.startsWith(prefix) && !this.#set.has(key)) this.#changes.set(key, undefined);
-    }
+  /** Removes what was not set: at these paths, and what is below directories. */
+  sweep(paths: Iterable<string>, below: Subtrees): void {
+    for (const path of paths) this.#sweep(path);
+    if (below.isEmpty) return;
+    for (const key of this.#before.keys()) if (below.has(key)) this.#sweep(key);
   }
 
   /** What it holds now; the earlier map itself when nothing differs. */
   get map(): PersistentMap<V> {
     return this.#before.with(this.#changes);
+  }
+
+  #sweep(key: string): void {
+    if (this.get(key) !== undefined && !this.#set.has(key)) this.#changes.set(key, undefined);
+  }
+}
+
+/** What is below directories, given by path; `''` is above all others. */
+export class Subtrees {
+  /** With what a path below begins: in order, and none begins with another, so that only one can be the beginning. */
+  readonly #beginnings: string[] = [];
+
+  constructor(directories: Iterable<string>) {
+    const beginnings = [...directories].map((path) => (path === '' ? '' : `${path}/`)).sort();
+    for (const beginning of beginnings) {
+      const last = this.#beginnings.at(-1);
+      if (last === undefined || !beginning.startsWith(last)) this.#beginnings.push(beginning);
+    }
+  }
+
+  get isEmpty(): boolean {
+    return this.#beginnings.length === 0;
+  }
+
+  has(path: string): boolean {
+    let from = 0;
+    let to = this.#beginnings.length;
+    while (from < to) {
+      const middle = (from + to) >>> 1;
+      if ((this.#beginnings[middle] ?? '') <= path) from = middle + 1;
+      else to = middle;
+    }
+    const beginning = this.#beginnings[from - 1];
+    return beginning !== undefined && path.startsWith(beginning);
   }
 }

@@ -1,5 +1,5 @@
 import { keysThatDiffer, PersistentMap } from '../persistent-map.js';
-import { Draft } from './draft.js';
+import { Draft, type Subtrees } from './draft.js';
 
 /** A regular file in a tree, or a link to one. */
 export interface TreeFile {
@@ -45,6 +45,8 @@ export interface TreePart {
 export interface OwnPart extends TreePart {
   /** All links, those that lead nowhere included, and where they stand (absolute). */
   readonly links: PersistentMap<string>;
+  /** Where a file system begins: the identities of these directories. That of the root is not among them. */
+  readonly mounts: PersistentMap<string>;
 }
 
 /** What stands under its own path, what links lead to, and both together. */
@@ -73,8 +75,8 @@ export class PartDraft {
     };
   }
 
-  sweep(key: string, below: boolean): void {
-    for (const draft of [this.files, this.unreadable, this.directories]) draft.sweep(key, below);
+  sweep(paths: Iterable<string>, below: Subtrees): void {
+    for (const draft of [this.files, this.unreadable, this.directories]) draft.sweep(paths, below);
   }
 }
 

@@ -176,6 +176,29 @@ describe('a volume', () => {
     expect(turns).toBeGreaterThanOrEqual(4);
   });
 
+  test('that has many more files after a swap is looked at in slices, too', async () => {
+    const stage = new Stage();
+    const volume = new KubeletVolume(stage.root);
+    let reads = 0;
+    let readsInTurn = 0;
+    let mostReads = 0;
+    const fs = faultyFileSystem((name) => {
+      if (name !== 'read') return;
+      reads += 1;
+      if (readsInTurn === 0) setImmediate(() => (readsInTurn = 0));
+      mostReads = Math.max(mostReads, (readsInTurn += 1));
+    });
+    volume.publish({ f: 'v1' });
+    await stage.watch(stage.root, { fs });
+    const files = Array.from({ length: 1_000 }, (_, number) => [`d${number % 20}/f${number}`, 'v2']);
+    volume.publish(Object.fromEntries(files) as Record<string, string>);
+    await stage.look();
+    expect(stage.told().map((change) => Object.keys(change.files).length)).toEqual([1, 1_000]);
+    expect(reads).toBeGreaterThanOrEqual(1_000);
+    // One slice is 500 calls, and reading a file takes four.
+    expect(mostReads).toBeLessThanOrEqual(125);
+  });
+
   test('is read once a swap, in four calls a file, and its files are not looked at for what happens beside them', async () => {
     const stage = new Stage();
     const volume = new KubeletVolume(join(stage.root, 'tls'));
@@ -221,6 +244,34 @@ describe('a volume', () => {
     await stage.clock.advance(100);
     await stage.watcher.idle();
     expect(stage.told().map((change) => change.files)).toEqual([{ a: 'one' }, { a: 'half and half' }]);
+  });
+
+  test('into which somebody was seen writing is looked at file by file for good, the next revision is not', async () => {
+    const stage = new Stage();
+    const volume = new KubeletVolume(join(stage.root, 'tls'));
+    const beside = async (): Promise<void> => {
+      stage.backend.hint(join(volume.directory, 'something'));
+      await stage.watcher.idle();
+      await stage.clock.advance(3_000);
+      await stage.watcher.idle();
+    };
+    const write = (text: string): void => writeFileSync(join(volume.directory, 'a'), text);
+    volume.publish({ a: 'one' });
+    await stage.watch(volume.directory);
+    write('one, written');
+    await stage.watcher.check();
+    await beside();
+    await beside();
+    for (const text of ['two', 'three!', 'four...']) {
+      write(text);
+      await beside();
+    }
+    volume.publish({ a: 'five' });
+    await beside();
+    write('nobody hears of this');
+    await beside();
+    const texts = ['one', 'one, written', 'two', 'three!', 'four...', 'five'];
+    expect(stage.told().map(({ files }) => files)).toEqual(texts.map((a) => ({ a })));
   });
 
   test('over a limit carries digests or identities, and says so once', async () => {

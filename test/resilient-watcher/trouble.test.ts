@@ -1,6 +1,6 @@
 /** Something is at the path, but it cannot be read: said once, healed by itself, and the last content is kept. */
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
 import {
@@ -232,6 +232,42 @@ describe('where the event loop could hang', () => {
     expect(String(watcher.current.content)).toBe('two');
     expect(reads).toBeGreaterThan(before);
   });
+
+  test.runIf(process.platform === 'linux')(
+    'a swap to a revision that leads to another file system asks nothing behind that synchronously',
+    async () => {
+      const asked: string[] = [];
+      const fs = faultyFileSystem((name, [path]) => {
+        if (name === 'statfs') return path === '/proc' ? NFS : EXT4;
+        if (String(path).startsWith('/proc/')) asked.push(name);
+        return undefined;
+      }).sync;
+      const statfs = (path: string) => Promise.resolve((path === '/proc' ? NFS : EXT4) as never);
+      const directory = temporaryDirectory();
+      const publish = (revision: string, fill: (path: string) => void): void => {
+        const path = join(directory, revision);
+        mkdirSync(path);
+        writeFileSync(join(path, 'own'), revision);
+        fill(path);
+        symlinkSync(revision, join(directory, 'next'));
+        renameSync(join(directory, 'next'), join(directory, '..data'));
+      };
+      publish('..2024_01_01_00_00_00.1', () => undefined);
+      const backend = new ScriptedBackend();
+      const watcher = new ResilientWatcher(directory, {
+        backend,
+        clock: new FakeClock(),
+        fs: { ...nodeFileSystem, statfs, ...(fs && { sync: fs }) },
+      });
+      onTestFinished(() => watcher.close());
+      await watcher.start();
+      publish('..2024_01_01_00_00_00.2', (path) => symlinkSync('/proc/version', join(path, 'far')));
+      backend.hint(join(directory, '..data'));
+      await watcher.idle();
+      expect([...watcher.current.files.keys()].sort()).toEqual(['far', 'own']);
+      expect(asked).toEqual([]);
+    },
+  );
 
   test('a file system that tells of no changes is polled, and that is said', async () => {
     const path = join(temporaryDirectory(), 'app.yaml');
