@@ -280,6 +280,11 @@ export function errnoOf(error: unknown): string | undefined {
   return typeof error.code === 'string' ? error.code : undefined;
 }
 
+/** Whether the process or the machine is out of something: nothing is wrong with what was asked for. */
+export function isExhausted(error: unknown): boolean {
+  return ['EMFILE', 'ENFILE', 'ENOMEM'].includes(errnoOf(error) ?? '');
+}
+
 /** Whether a call failed because the path does not lead there any more: look again from the top. */
 export function hasMoved(error: unknown): boolean {
   return ['ENOENT', 'ENOTDIR', 'ESTALE', 'ELOOP'].includes(errnoOf(error) ?? '');

@@ -10,7 +10,7 @@
  */
 import type { BigIntStats, Dirent } from 'node:fs';
 
-import { errnoOf, hasMoved } from './errors.js';
+import { errnoOf, hasMoved, isExhausted } from './errors.js';
 import { inodeOf, resolveChain, signatureOf } from './link-chain.js';
 import type { PathGlobs } from './path-globs.js';
 import { keysThatDiffer } from './persistent-map.js';
@@ -216,6 +216,7 @@ class Walk {
       const errno = errnoOf(error);
       if (errno === undefined) throw error;
       if (key === '') throw this.#noTree(errno);
+      if (isExhausted(error)) throw new EarlyEnd({ kind: 'unreadable', root: path, errno });
       if (!hasMoved(error)) part.unreadable.set(key, errno);
       return undefined;
     }

@@ -1,4 +1,4 @@
-import { errnoOf, hasMoved } from '../errors.js';
+import { errnoOf, hasMoved, isExhausted } from '../errors.js';
 import { readSeenFile } from '../file-reading.js';
 import { keysThatDiffer, PersistentMap } from '../persistent-map.js';
 import type { ReadLimits, SeenFile } from '../sighting.js';
@@ -103,8 +103,8 @@ export class TreeFiles {
   }
 
   /**
-   * A file that is gone again is as if it had not been read: its removal leads to a hint. One that may not be read is
-   * told apart by its identity. Other failures (no descriptor left, a broken disk) say nothing of the file.
+   * A file that is gone again is as if it had not been read: its removal leads to a hint. One that cannot be read is
+   * told apart by its identity. That no descriptor is left says nothing of the file.
    */
   *#read(key: string, file: TreeFile, digestOnly: boolean): Steps<SeenFile> {
     const { maxContentBytes } = this.#reading;
@@ -114,9 +114,8 @@ export class TreeFiles {
       const seen = yield* readSeenFile({ ...place, maxContentBytes, digestOnly });
       if (seen) return { ...seen, steady: seen.steady && seen.signature === file.signature };
     } catch (error) {
-      const errno = errnoOf(error);
-      if (errno === 'EACCES' || errno === 'EPERM') return this.#unread(key, file);
-      if (!hasMoved(error)) throw error;
+      if (errnoOf(error) === undefined || isExhausted(error)) throw error;
+      if (!hasMoved(error)) return this.#unread(key, file);
     }
     return { ...this.#unread(key, file), steady: false };
   }

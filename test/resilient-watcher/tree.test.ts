@@ -319,6 +319,24 @@ test('a file that may not be read is told apart by its identity, and its content
   expect([contents, stage.errors]).toEqual([[undefined, 'secret', 'secret'], []]);
 });
 
+test('a directory that cannot be listed for want of descriptors keeps its files, and is an error until it can', async () => {
+  const stage = new Stage('scripted');
+  stage.write('a/x');
+  let isExhausted = false;
+  const fs = faultyFileSystem((name, [path]) => {
+    if (isExhausted && name === 'scandir' && path === join(stage.root, 'a'))
+      throw errno('EMFILE', String(path));
+  });
+  await stage.watch({ fs });
+  isExhausted = true;
+  stage.write('a/y');
+  await stage.shows(['a/x'], 'a');
+  expect(stage.errors).toMatchObject([{ code: 'ERR_TARGET_IO', path: join(stage.root, 'a') }]);
+  isExhausted = false;
+  await stage.shows(['a/x', 'a/y'], 'a');
+  expect(stage.errors).toHaveLength(1);
+});
+
 test('at the start one file that is being written, and one that may not be read, hold up nothing', async () => {
   const stage = new Stage('scripted');
   for (const file of ['busy', 'secret', 'whole']) stage.write(file);
