@@ -69,8 +69,8 @@ export interface ResilientWatcherEvents {
 const MAX_ROUNDS = 5;
 
 /**
- * Reports every change of a file, a volume, a directory or a group of files, once and whole, for as long as the
- * process lives.
+ * Reports every change of a file, a volume, a directory, a tree or a group of files, once and whole, for as long as
+ * the process lives.
  *
  * The path may be a plain file, a link, a key of a volume, a volume, or not exist yet, at any depth; what stands
  * there may become something else. A group of files is given as an array. `start()` reports what is there as the

@@ -122,7 +122,10 @@ interface SetSnapshotFields {
   readonly files: ReadonlyMap<string, FileState>;
 }
 
-/** Several files as they were at one instant. Its printed forms leave the contents out. */
+/**
+ * Several files. Those of a volume and of a group are as they were at one instant; in a directory or a tree each is whole
+ * by itself. Its printed forms leave the contents out.
+ */
 export class SetSnapshot {
   readonly kind: SetKind;
   /** The path that is watched, absolute; of a group all of them. */
