@@ -21,10 +21,15 @@ function inotifyWatches() {
   return count;
 }
 
-/** What a program does that is told only that something happened: read all, and see whether that is one set. */
+/**
+ * What a program does that is told only that something happened: read all, once for all it is told in one turn of the
+ * event loop, and see whether that is one set.
+ */
 function readSet(directory) {
   let last;
-  return () => {
+  let isWanted = false;
+  const read = () => {
+    isWanted = false;
     const sequences = new Set();
     try {
       for (const name of readdirSync(directory)) {
@@ -37,6 +42,10 @@ function readSet(directory) {
     if (sequences.size !== 1 || sequence === last) return;
     last = sequence;
     tell(sequence);
+  };
+  return () => {
+    if (!isWanted) setImmediate(read);
+    isWanted = true;
   };
 }
 
