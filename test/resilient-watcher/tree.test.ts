@@ -324,8 +324,7 @@ test('a directory that cannot be listed for want of descriptors keeps its files,
   stage.write('a/x');
   let isExhausted = false;
   const fs = faultyFileSystem((name, [path]) => {
-    if (isExhausted && name === 'scandir' && path === join(stage.root, 'a'))
-      throw errno('EMFILE', String(path));
+    if (isExhausted && name === 'scandir' && path === join(stage.root, 'a')) throw errno('EMFILE', path);
   });
   await stage.watch({ fs });
   isExhausted = true;
