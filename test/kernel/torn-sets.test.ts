@@ -14,8 +14,6 @@ import { isSealed, seal } from './programs/sealed.mjs';
 
 linuxOnly();
 
-const SWAPS = 1_000;
-
 /** What the files hold, each once: a single text for a set of one revision. */
 function textsOf({ files }: Pick<Snapshot, 'files'>): Set<string> {
   return new Set([...files.values()].map(({ content }) => String(content)));
@@ -28,12 +26,17 @@ async function readNaively(paths: readonly string[]): Promise<Set<string>> {
   return texts;
 }
 
-test(
-  'every set that is reported is of one revision, under the swaps of another process',
+test.each([
+  { program: 'publish', swaps: 1_000 },
+  // Thousands a second: nothing is written but the link.
+  { program: 'flip', swaps: 6_000 },
+])(
+  'every set that is reported is of one revision, while another process does $swaps swaps ($program)',
   { timeout: 180_000 },
-  async () => {
+  async ({ program, swaps }) => {
     let naiveReads = 0;
     let naiveTorn = 0;
+    const rates: string[] = [];
     await fc.assert(
       fc.asyncProperty(
         fc.constantFrom('rename' as const, 'remove' as const),
@@ -64,19 +67,20 @@ test(
           });
           await watcher.start();
 
-          const publisher = new Program('publish', [
+          const publisher = new Program(program, [
             volume.directory,
             JSON.stringify({ swap }),
             '1',
-            String(SWAPS),
+            String(swaps),
             ...keys,
           ]);
+          publisher.child.stdout?.on('data', (rate) => rates.push(String(rate).trim()));
           while (publisher.child.exitCode === null) {
             if ((await readNaively(paths)).size > 1) naiveTorn += 1;
             naiveReads += 1;
             judge(await readVolume(volume.directory));
           }
-          while (!textsOf(watcher.current).has(seal(SWAPS))) {
+          while (!textsOf(watcher.current).has(seal(swaps))) {
             await new Promise<void>((resolve) => (wake = resolve));
           }
           await watcher.close();
@@ -87,6 +91,7 @@ test(
       ),
       { numRuns: 4 },
     );
-    console.info(`naive reader: ${naiveTorn} of ${naiveReads} sets torn; reported: none`);
+    const pace = rates.length > 0 ? ` at ${rates.join(', ')} swaps a second` : '';
+    console.info(`naive reader: ${naiveTorn} of ${naiveReads} sets torn${pace}; reported: none`);
   },
 );
