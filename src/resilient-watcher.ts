@@ -12,10 +12,8 @@
  * Running shows as `watching`, `recovering` or `degraded`, which says where hints come from (connection.ts).
  * What a look leads to is the table of reporter.ts, how looks follow each other that of look-loop.ts.
  */
-import { BackendError, ClosedError, hasMoved } from './errors.js';
+import { ClosedError } from './errors.js';
 import { IsolatedEmitter, Lifecycle, type Scope } from './lifecycle.js';
-import type { LinkChain } from './link-chain.js';
-import type { WatchSubscription } from './ports.js';
 import { readTarget } from './read-target.js';
 import { backendsFor } from './resilient-watcher/backend-choice.js';
 import { Backstop } from './resilient-watcher/backstop.js';
@@ -26,6 +24,7 @@ import {
   type Restart,
 } from './resilient-watcher/connection.js';
 import { Latest } from './resilient-watcher/latest.js';
+import { Look } from './resilient-watcher/look.js';
 import { LookLoop } from './resilient-watcher/look-loop.js';
 import { MountExamination } from './resilient-watcher/mount-examination.js';
 import { Observer } from './resilient-watcher/observer.js';
@@ -65,9 +64,6 @@ export interface ResilientWatcherEvents {
   error: [error: Error];
 }
 
-/** How often the watches are re-aimed in one look at a path that keeps moving; the next look goes on. */
-const MAX_ROUNDS = 5;
-
 /**
  * Reports every change of a file, a volume, a directory, a tree or a group of files, once and whole, for as long as
  * the process lives.
@@ -92,12 +88,12 @@ export class ResilientWatcher
   readonly #scope: Scope;
   readonly #connection: BackendConnection;
   readonly #loop: LookLoop;
+  readonly #look: Look;
   readonly #observer: Observer;
   readonly #reporter: Reporter;
   readonly #backstop: Backstop;
   readonly #mount: MountExamination;
   readonly #tally = new Tally();
-  readonly #writes = new Writes();
   readonly #streams = new Set<Latest<Change>>();
   #lastChange: Change | undefined;
 
@@ -118,6 +114,7 @@ export class ResilientWatcher
     this.#loop = new LookLoop((cause) => this.#lookSafely(cause), this.#scope);
     this.#backstop = new Backstop(settings, () => this.#hint('backstop'));
     this.#mount = new MountExamination(settings.fs);
+    const writes = new Writes();
     this.#reporter = new Reporter(
       settings,
       {
@@ -127,17 +124,17 @@ export class ResilientWatcher
         // Where it was not quiet a hint has said so; what is in doubt is looked at in any case.
         lookAgain: (cause) => this.#request(cause),
       },
-      this.#writes,
+      writes,
     );
     const backends = backendsFor(settings.backend, settings);
     this.#connection = new BackendConnection(
       { ...settings, backends },
       {
         hint: (source, written, path) => {
-          if (written !== undefined) this.#writes.tell(written, path);
+          if (written !== undefined) writes.tell(written, path);
           this.#hint(source, path);
         },
-        arm: (subscription) => this.#arm(subscription),
+        arm: (subscription) => this.#look.arm(subscription),
         restarting: (restart) => this.#tell('restart', restart),
         restarted: () => this.#hint('restart'),
         degraded: (degradation) => this.#degraded(degradation),
@@ -146,6 +143,17 @@ export class ResilientWatcher
       },
       this.#scope,
     );
+    this.#look = new Look({
+      ...settings,
+      target: this.#target,
+      observer: this.#observer,
+      reporter: this.#reporter,
+      writes,
+      connection: this.#connection,
+      tally: this.#tally,
+      scope: this.#scope,
+      found: (found, cause) => this.#found(found, cause),
+    });
   }
 
   /** The path that is watched, absolute; of a group all of them. */
@@ -285,75 +293,18 @@ export class ResilientWatcher
   }
 
   #lookSafely(cause: ChangeCause): Promise<void> {
-    const look = this.#look(cause).catch((error: unknown) => this.#fail(error));
+    const look = this.#look
+      .take(cause)
+      .then((isMoving) => {
+        if (isMoving) this.#hint(cause);
+      })
+      .catch((error: unknown) => this.#fail(error));
     // A look at a dead server may never end, and has nothing to lose: close() waits for local ones only.
     return this.#observer.isLocal ? this.#scope.track(look) : look;
   }
 
-  /** Looks, reports, and aims the watches at what the path means now, until that is stable. */
-  async #look(cause: ChangeCause): Promise<void> {
-    const { clock } = this.#options;
-    this.#tally.looked(clock.now());
-    this.#writes.begin(this.#connection.tellsWrites);
-    let swap: Found | undefined;
-    if (cause === 'backstop') {
-      // What this cannot see leads to a hint; and were that lost, then only to watches that are aimed late.
-      if (!this.#reporter.inDoubt && this.#observer.isUnchanged()) return;
-    } else {
-      swap = this.#observer.observeSwap();
-      if (swap) this.#reporter.consider(swap, cause);
-    }
-    for (let round = 0; round < MAX_ROUNDS; round += 1) {
-      const seen = await this.#observer.observe(clock.monotonic(), round === 0 ? swap : undefined);
-      if (this.#scope.ended) return;
-      if (seen.kind === 'moving' || seen.kind === 'unfamiliar') break;
-      const { directories } = seen.chain;
-      this.#tally.aimed(directories);
-      this.#reporter.consider(seen, cause);
-      this.#writes.forgetBut(this.#reporter.doubted);
-      if (seen.kind === 'found') {
-        this.#warn('limit', seen.limited);
-        this.#examineMount(seen, cause);
-      }
-      const silent = this.#silence(seen.chain);
-      if (silent) this.#connection.fail(silent);
-      const opened = await this.#connection.aim(directories);
-      this.#writes.aimed(directories, opened);
-      if (opened.length === 0) return;
-      for (const path of opened) this.#target.touch?.(path);
-      this.#writes.begin(this.#connection.tellsWrites);
-    }
-    this.#hint(cause);
-  }
-
-  /** Aims a new subscription, before anything is read: what changes from here on leads to a hint. */
-  async #arm(subscription: WatchSubscription): Promise<void> {
-    for (let round = 0; round < MAX_ROUNDS; round += 1) {
-      const chain = await this.#observer.resolve();
-      if (this.#scope.ended) return;
-      if (chain.end.kind === 'moving') continue;
-      const silent = this.#silence(chain);
-      if (silent) throw silent;
-      try {
-        const opened = await subscription.aim(chain.directories);
-        this.#writes.aimed(chain.directories, opened);
-        if (opened.length === 0) return;
-      } catch (error) {
-        if (!hasMoved(error)) throw error;
-      }
-    }
-  }
-
-  /** Why our own native backends would hear nothing, if that is so. */
-  #silence(chain: LinkChain): BackendError | undefined {
-    const { backend } = this.#options;
-    const name = this.#observer.silentFileSystem(chain);
-    if (name === undefined || typeof backend !== 'string' || backend === 'poll') return undefined;
-    const message = `Cannot watch "${this.#target.path}": it is on ${name}, which tells of no changes; it is polled`;
-    return new BackendError('ERR_BACKEND_UNAVAILABLE', backend, message);
-  }
-
-  #examineMount(seen: Found, cause: ChangeCause): void {
+  #found(seen: Found, cause: ChangeCause): void {
+    this.#warn('limit', seen.limited);
     const examined = this.#mount.examine(seen, cause)?.then((message) => this.#warn('subPath', message));
     if (examined) void this.#scope.track(examined);
   }

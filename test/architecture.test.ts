@@ -84,6 +84,7 @@ const layers = [
   ['resilient-watcher/connection.ts', 'resilient-watcher/patience.ts'],
   ['resilient-watcher/doubts.ts'],
   ['resilient-watcher/reporter.ts'],
+  ['resilient-watcher/look.ts'],
   ['resilient-watcher.ts'],
   ['token-watch.ts'],
   ['token-refresher/refresher-options.ts'],

@@ -22,14 +22,14 @@ function inotifyWatches() {
 }
 
 /**
- * What a program does that is told only that something happened: read all, once for all it is told in one turn of the
- * event loop, and see whether that is one set.
+ * What a program does that is told only that something happened: read all, at once, and then once more for all else that
+ * it is told in the same turn of the event loop; and see whether that is one set.
  */
 function readSet(directory) {
   let last;
+  let isRead = false;
   let isWanted = false;
   const read = () => {
-    isWanted = false;
     const sequences = new Set();
     try {
       for (const name of readdirSync(directory)) {
@@ -43,9 +43,15 @@ function readSet(directory) {
     last = sequence;
     tell(sequence);
   };
-  return () => {
-    if (!isWanted) setImmediate(read);
-    isWanted = true;
+  return function told() {
+    isWanted = isRead;
+    if (isRead) return;
+    isRead = true;
+    read();
+    setImmediate(() => {
+      isRead = false;
+      if (isWanted) told();
+    });
   };
 }
 

@@ -1,5 +1,5 @@
 /**
- * What a volume or a tree of 1 to 10 000 files costs to watch: `npm run bench:scale`, about ten minutes. Prints tables
+ * What a volume or a tree of 1 to 10 000 files costs to watch: `npm run bench:scale`, about eight minutes. Prints tables
  * in Markdown. A part of it: `npm run bench:scale -- --kinds tree --files 1,100 --contestants resilient-watcher,chokidar`.
  *
  * A volume is swapped whole, and the contestant has to have read all of it; in a tree one file is replaced by rename.
@@ -106,7 +106,7 @@ async function measure(kind, size, contestant) {
     return answer;
   };
   const { started } = await ask({ command: 'start', contestant, kind, directory });
-  const count = size >= 10_000 ? 6 : 20;
+  const count = size >= 10_000 ? 6 : 12;
   const latencies = [];
   let lost = 0;
   for (let sequence = 1; sequence <= count; sequence += 1) {
