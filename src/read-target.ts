@@ -36,21 +36,26 @@ const LONGEST_DELAY_MS = 20;
  */
 export async function readTarget(target: Target, { fs, clock, random }: ReadingPorts): Promise<Snapshot> {
   const backoff = new Backoff({ firstDelayMs: FIRST_DELAY_MS, maxDelayMs: LONGEST_DELAY_MS, random });
-  const begun = clock.monotonic();
   const observer = new Observer(target, fs);
   // Tells whether it may be read without the thread pool, which takes ten times as long.
   await observer.resolve();
   let nothing = 0;
+  let missingSince: number | undefined;
   for (let looks = 0; looks < MAX_LOOKS; looks += 1) {
     const seen = await observer.observe(clock.monotonic());
     if (seen.kind === 'found') return seen.snapshot;
     if (seen.kind === 'trouble') throw seen.error;
     if (seen.kind === 'missing') {
       nothing += 1;
+      missingSince ??= clock.monotonic();
       const graceMs = isBetweenRevisions(seen.chain) ? LONGEST_GAP_MS : 0;
-      if (nothing >= LOOKS_AT_NOTHING && clock.monotonic() - begun >= graceMs) {
+      if (nothing >= LOOKS_AT_NOTHING && clock.monotonic() - missingSince >= graceMs) {
         return new MissingSnapshot(target.path);
       }
+    } else {
+      // It moves, so it is there.
+      nothing = 0;
+      missingSince = undefined;
     }
     await sleep(clock, backoff.next());
   }
