@@ -2,12 +2,10 @@
  * The process that publishes, as kubelet is one. It stamps each swap with CLOCK_MONOTONIC, which all processes of a
  * machine share, at the moment just before the `rename` that retargets `..data` is called.
  */
-import { KubeletVolume } from '../../dist/testing.js';
+import { now, publish } from './stamped-swap.mjs';
 
 /** A usual size of a configuration file, bytes. */
 const CONTENT_BYTES = 1_024;
-
-const now = () => Number(process.hrtime.bigint());
 
 function files(keys, sequence, changed = keys) {
   const others = new Set(keys);
@@ -15,18 +13,6 @@ function files(keys, sequence, changed = keys) {
   const text = (number) =>
     `sequence: ${number}\n`.padEnd(CONTENT_BYTES, '# a line of a configuration file\n');
   return Object.fromEntries(keys.map((key) => [key, text(others.has(key) ? 0 : sequence)]));
-}
-
-/** Publishes and returns when the swap began, ns. */
-function publish(directory, contents) {
-  const steps = new KubeletVolume(directory).steps(contents);
-  let swapped;
-  for (;;) {
-    const before = now();
-    const step = steps.next();
-    if (step.done) return swapped;
-    if (step.value.name === 'rename') swapped = before;
-  }
 }
 
 const until = (momentNs) => new Promise((resolve) => setTimeout(resolve, (momentNs - now()) / 1e6));

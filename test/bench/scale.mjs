@@ -11,7 +11,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
-import { KubeletVolume } from '../../dist/testing.js';
+import { now, publish } from './stamped-swap.mjs';
 
 const { values: asked } = parseArgs({
   options: {
@@ -32,7 +32,6 @@ const PATIENCE_MS = 20_000;
 /** One that reads all at every event may be that far behind when it is asked to stop. */
 const ANSWER_PATIENCE_MS = 120_000;
 
-const now = () => Number(process.hrtime.bigint());
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const text = (sequence) => `sequence: ${sequence}\n`.padEnd(FILE_BYTES, '# a line of a file\n');
 
@@ -41,14 +40,7 @@ function swap(directory, size, sequence) {
   const files = Object.fromEntries(
     Array.from({ length: size }, (_, number) => [`f${number}`, text(sequence)]),
   );
-  const steps = new KubeletVolume(directory).steps(files);
-  let swapped;
-  for (;;) {
-    const before = now();
-    const step = steps.next();
-    if (step.done) return swapped;
-    if (step.value.name === 'rename') swapped = before;
-  }
+  return publish(directory, files);
 }
 
 const treeFile = (directory, number) =>
