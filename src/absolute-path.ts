@@ -7,3 +7,8 @@ import { isAbsolute } from 'node:path';
 export function absolutePath(path: string): string {
   return isAbsolute(path) ? path : `${process.cwd()}/${path}`;
 }
+
+/** The path of an entry of a directory. */
+export function within(directory: string, entry: string): string {
+  return directory === '/' ? `/${entry}` : `${directory}/${entry}`;
+}

@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 import { readFiles, type RevisionFile, type RevisionFiles } from './atomic-volume/volume-revision.js';
 import { VolumeWriter, type VolumeWriteResult } from './atomic-volume/volume-writer.js';
 import { Backoff } from './backoff.js';
-import { TargetError, errnoOf } from './errors.js';
+import { TargetError, errnoOf, isDenied } from './errors.js';
 import {
   checkPath,
   fileSystem,
@@ -207,7 +207,7 @@ export class AtomicVolume {
   }
 
   #readFailure(cause: unknown): TargetError {
-    const isRefused = errnoOf(cause) === 'EACCES' || errnoOf(cause) === 'EPERM';
+    const isRefused = isDenied(cause);
     const what = cause instanceof Error ? cause.message : String(cause);
     return new TargetError(
       isRefused ? 'ERR_TARGET_ACCESS' : 'ERR_TARGET_IO',

@@ -280,6 +280,11 @@ export function errnoOf(error: unknown): string | undefined {
   return typeof error.code === 'string' ? error.code : undefined;
 }
 
+/** Whether the permission is missing. */
+export function isDenied(error: unknown): boolean {
+  return ['EACCES', 'EPERM'].includes(errnoOf(error) ?? '');
+}
+
 /** Whether the process or the machine is out of something: nothing is wrong with what was asked for. */
 export function isExhausted(error: unknown): boolean {
   return ['EMFILE', 'ENFILE', 'ENOMEM'].includes(errnoOf(error) ?? '');

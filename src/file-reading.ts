@@ -1,7 +1,7 @@
 /** Reads one file whole, with what tells whether it was whole. */
 import { constants, type BigIntStats } from 'node:fs';
 
-import { inodeIn, inodeOf, signatureOf, type LinkChain } from './link-chain.js';
+import { identityOf, inodeIn, inodeOf, signatureOf, type LinkChain } from './link-chain.js';
 import { digestOf, FileSnapshot } from './snapshot.js';
 import type { SeenFile } from './sighting.js';
 import type { Steps } from './steps.js';
@@ -108,8 +108,4 @@ function seenFile(
       mode: Number(mode) & 0o7777,
     }),
   };
-}
-
-function identityOf({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
-  return `stat:${dev}:${ino}:${size}:${mtimeNs}:${ctimeNs}`;
 }

@@ -2,7 +2,8 @@
 import { dirname } from 'node:path';
 import type { BigIntStats } from 'node:fs';
 
-import { TargetError, errnoOf } from './errors.js';
+import { within } from './absolute-path.js';
+import { TargetError, errnoOf, isDenied } from './errors.js';
 import { MAX_LINKS, type WatchedDirectory } from './ports.js';
 import { call, type Steps } from './steps.js';
 import { DATA_LINK, isRevisionName } from './volume-layout.js';
@@ -57,6 +58,11 @@ export function inodeIn(signature: string): string {
 export function signatureOf({ dev, ino, birthtimeNs, size, mtimeNs, ctimeNs }: BigIntStats): string {
   // One flat string: a template would keep each of its pieces, five times the memory for every file there is.
   return [dev, ino, birthtimeNs, size, mtimeNs, ctimeNs].join(':');
+}
+
+/** What stands for the content of a file that is not read. */
+export function identityOf({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
+  return `stat:${dev}:${ino}:${size}:${mtimeNs}:${ctimeNs}`;
 }
 
 /**
@@ -214,7 +220,7 @@ class Walk {
           directory = this.#consulted.get(here) ?? directory;
           continue;
         }
-        place = here === root ? `/${name}` : `${here}/${name}`;
+        place = within(here, name);
         directory.entries.add(name);
         const entry = yield* call('lstat', place);
         if (entry.isSymbolicLink()) {
@@ -316,4 +322,9 @@ function trouble(code: TargetError['code'], path: string, cause?: unknown): Chai
 export function targetError(code: TargetError['code'], path: string, cause?: unknown): TargetError {
   const what = WHAT_IS_WRONG[code] ?? (cause instanceof Error ? cause.message : 'it cannot be read');
   return new TargetError(code, path, `Cannot read "${path}": ${what}`, { cause });
+}
+
+/** The error for a call that failed on what stands at `path`, whatever else may be read. */
+export function readingError(path: string, cause: unknown): TargetError {
+  return targetError(isDenied(cause) ? 'ERR_TARGET_ACCESS' : 'ERR_TARGET_IO', path, cause);
 }

@@ -10,8 +10,9 @@
  */
 import type { BigIntStats, Dirent } from 'node:fs';
 
+import { within } from './absolute-path.js';
 import { errnoOf, hasMoved, isExhausted } from './errors.js';
-import { inodeOf, resolveChain, signatureOf } from './link-chain.js';
+import { identityOf, inodeIn, inodeOf, resolveChain, signatureOf } from './link-chain.js';
 import type { PathGlobs } from './path-globs.js';
 import { keysThatDiffer } from './persistent-map.js';
 import { call, type Steps } from './steps.js';
@@ -283,8 +284,8 @@ class Walk {
       kind: links === '' ? 'file' : 'link',
       path,
       links,
-      inode: inodeOf(stat),
-      identity: `${stat.dev}:${stat.ino}:${stat.size}:${stat.mtimeNs}:${stat.ctimeNs}`,
+      inode: inodeIn(signature),
+      identity: identityOf(stat),
       signature,
       finished: stat.ctimeNs > stat.mtimeNs,
       mode: Number(stat.mode & 0o7777n),
@@ -329,10 +330,6 @@ class Walk {
     if (unchanged) return before;
     return { kind: 'tree', root: this.#root, mounts, ...parts };
   }
-}
-
-function within(directory: string, name: string): string {
-  return directory === '/' ? `/${name}` : `${directory}/${name}`;
 }
 
 function parentOf(key: string): string {

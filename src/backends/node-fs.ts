@@ -7,8 +7,9 @@
 import { watch, type FSWatcher } from 'node:fs';
 import { basename } from 'node:path';
 
+import { within } from '../absolute-path.js';
 import { backendFailure } from '../backend-failure.js';
-import { errnoOf } from '../errors.js';
+import { errnoOf, isDenied } from '../errors.js';
 import type { HintSink, WatchBackend, WatchedDirectory, WatchSubscription } from '../ports.js';
 
 const NAME = 'fs';
@@ -163,7 +164,7 @@ class Subscription implements WatchSubscription {
       const code = errnoOf(error);
       if (code === 'ENOENT' || code === 'ENOTDIR') throw error;
       // Searchable but not readable, as ancestors may be: nothing to be had there, and the backstop remains.
-      if (entries && (code === 'EACCES' || code === 'EPERM')) return false;
+      if (entries && isDenied(error)) return false;
       throw backendFailure(NAME, path, error);
     }
     table.set(path, shared);
@@ -184,10 +185,6 @@ class Subscription implements WatchSubscription {
     shared?.unsubscribe(this);
     if (shared?.idle) table.delete(path);
   }
-}
-
-function within(directory: string, entry: string): string {
-  return directory === '/' ? `/${entry}` : `${directory}/${entry}`;
 }
 
 /** Hints from `node:fs.watch`: within a millisecond on a local file system. */

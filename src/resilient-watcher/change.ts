@@ -51,7 +51,8 @@ export function mergeChanges(waiting: Change, next: Change): Change | undefined 
   return isBack ? undefined : { previous, current, cause, ...difference };
 }
 
-function keysOf({ added, changed, removed }: KeyDifference): string[] {
+/** All keys that differ. */
+export function keysOf({ added, changed, removed }: KeyDifference): string[] {
   return [...added, ...changed, ...removed];
 }
 

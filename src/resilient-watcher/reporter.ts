@@ -19,7 +19,7 @@ import type { Clock, Scheduled } from '../ports.js';
 import type { Found, SeenFile, Sighting } from '../sighting.js';
 import { digestOf, MissingSnapshot, SetSnapshot, type SetKind, type Snapshot } from '../snapshot.js';
 import { keysThatDiffer, withEntries } from '../persistent-map.js';
-import { differenceOf, type Change, type ChangeCause, type KeyDifference } from './change.js';
+import { differenceOf, keysOf, type Change, type ChangeCause, type KeyDifference } from './change.js';
 import { Doubts, type Waiting } from './doubts.js';
 import {
   longer,
@@ -176,8 +176,8 @@ export class Reporter {
   }
 
   /** What is seen, but without these differences: there, what was reported. */
-  #without(seen: Found, { added, changed, removed }: KeyDifference): Found {
-    const keys = [...added, ...changed, ...removed];
+  #without(seen: Found, difference: KeyDifference): Found {
+    const keys = keysOf(difference);
     const { kind, path, realPath, revision } = seen.snapshot;
     const files = withEntries(seen.files, keys, this.#seen);
     const states = withEntries(seen.snapshot.files, keys, this.#reported.files);
@@ -185,12 +185,12 @@ export class Reporter {
     return { ...seen, files, snapshot };
   }
 
-  #isKnown(seen: ClearSighting, { added, changed, removed }: KeyDifference): boolean {
+  #isKnown(seen: ClearSighting, difference: KeyDifference): boolean {
     if (seen.kind === 'trouble') {
       return this.#trouble?.code === seen.error.code && this.#trouble.path === seen.error.path;
     }
     const isMissing = this.#reported.kind === 'missing';
-    return (seen.kind === 'missing') === isMissing && added.length + changed.length + removed.length === 0;
+    return (seen.kind === 'missing') === isMissing && keysOf(difference).length === 0;
   }
 
   #patienceAtStart(seen: ClearSighting, { added }: KeyDifference): Patience {
@@ -217,9 +217,14 @@ export class Reporter {
       : patience;
   }
 
+  /** How it was last seen, whether it is there or gone. */
+  #lastSeen(key: string): LastFile | undefined {
+    return this.#seen.get(key) ?? this.#gone.get(key);
+  }
+
   /** A key of a directory that was not there has been behind the same links as the others. */
   #lastFile(key: string, { snapshot }: Found): LastFile | undefined {
-    const last = this.#seen.get(key) ?? this.#gone.get(key);
+    const last = this.#lastSeen(key);
     if (last || snapshot.kind === 'file' || snapshot.kind === 'group') return last;
     // The files of a tree are told apart from its root on.
     return { links: snapshot.kind === 'tree' ? '' : this.#lastLinks, inode: undefined };
@@ -231,8 +236,7 @@ export class Reporter {
     let retargeted = false;
     for (const [key, { links }] of files) {
       if (links === '') continue;
-      const last = this.#seen.get(key) ?? this.#gone.get(key);
-      if (last?.links === links) kept.add(links);
+      if (this.#lastSeen(key)?.links === links) kept.add(links);
       else retargeted = true;
     }
     return retargeted && kept.size > 0;

@@ -8,6 +8,7 @@ import { fileAgain, readSeenFile } from '../file-reading.js';
 import {
   followSwap,
   linksStand,
+  readingError,
   resolveChain,
   signatureOf,
   targetError,
@@ -82,15 +83,9 @@ export class PathTarget implements Target {
         if (found) return found;
       } catch (error) {
         if (hasMoved(error)) continue;
-        const code = errnoOf(error);
-        if (code === undefined) throw error;
-        const denied = code === 'EACCES' || code === 'EPERM';
+        if (errnoOf(error) === undefined) throw error;
         const at = (error as NodeJS.ErrnoException).path ?? end.path;
-        return {
-          kind: 'trouble',
-          chain,
-          error: targetError(denied ? 'ERR_TARGET_ACCESS' : 'ERR_TARGET_IO', at, error),
-        };
+        return { kind: 'trouble', chain, error: readingError(at, error) };
       }
     }
     return { kind: 'moving', chain: chain ?? (yield* this.resolve(familiar)) };

@@ -121,9 +121,8 @@ export class TreeFiles {
   }
 
   #unread(key: string, file: TreeFile): SeenFile {
-    const { path: realPath, links, signature, inode, finished, size, mode } = file;
+    const { path: realPath, links, signature, inode, identity, finished, size, mode } = file;
     const path = `${this.#path}/${key}`;
-    const identity = `stat:${file.identity}`;
     const snapshot = new FileSnapshot({
       path,
       realPath,

@@ -9,7 +9,7 @@
 import { basename, dirname } from 'node:path';
 
 import { errnoOf, TargetError } from '../errors.js';
-import { resolveChain, targetError, type LinkChain } from '../link-chain.js';
+import { inodeOf, readingError, resolveChain, type LinkChain } from '../link-chain.js';
 import { PathGlobs } from '../path-globs.js';
 import type { WatchedDirectory } from '../ports.js';
 import type { Familiar, Found, Sighting, Target } from '../sighting.js';
@@ -77,9 +77,7 @@ export class TreeTarget implements Target {
       const { end } = chain;
       if (end.kind === 'missing') return this.#lost({ kind: 'missing', chain });
       if (end.kind !== 'found') return this.#lost({ ...end, chain });
-      const touched = this.#take(
-        `${chain.links} ${end.path} ${end.stat.dev}:${end.stat.ino}:${end.stat.birthtimeNs}`,
-      );
+      const touched = this.#take(`${chain.links} ${end.path} ${inodeOf(end.stat)}`);
       const seen = yield* this.#walkAt(end.path, touched, familiar);
       if (seen.kind === 'unfamiliar') return this.#lost({ kind: 'unfamiliar', chain });
       if (seen.kind === 'tree') return yield* this.#foundOrTrouble(chain, seen, touched, known);
@@ -146,7 +144,7 @@ export class TreeTarget implements Target {
     } catch (error) {
       if (errnoOf(error) === undefined) throw error;
       const path = (error as NodeJS.ErrnoException).path ?? walk.root;
-      return this.#lost({ kind: 'trouble', chain, error: targetError('ERR_TARGET_IO', path, error) });
+      return this.#lost({ kind: 'trouble', chain, error: readingError(path, error) });
     }
   }
 
@@ -229,6 +227,5 @@ function troubleWith(seen: Exclude<TreeSighting, { kind: 'tree' | 'unfamiliar' }
     const message = `Cannot read "${root}": it is not a directory, but a tree is watched`;
     return new TargetError('ERR_TARGET_NOT_DIRECTORY', root, message);
   }
-  const denied = errno === 'EACCES' || errno === 'EPERM';
-  return targetError(denied ? 'ERR_TARGET_ACCESS' : 'ERR_TARGET_IO', root, new Error(errno));
+  return readingError(root, Object.assign(new Error(errno), { code: errno }));
 }

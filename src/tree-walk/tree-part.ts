@@ -11,7 +11,7 @@ export interface TreeFile {
   readonly links: string;
   /** Which file it is, see `inodeOf`. */
   readonly inode: string;
-  /** Which file it is and whether it was touched: device, inode, size, mtime and ctime. */
+  /** Stands for its content, see `identityOf`. */
   readonly identity: string;
   /** The same, with the moment it was made, as `signatureOf`. */
   readonly signature: string;
