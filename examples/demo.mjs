@@ -169,12 +169,12 @@ await frail.close();
 // ------------------------------------------------------------------------------------------ the summary
 
 await audience.expect(isPolicy('heidi'));
-const { changes, backstopChanges, restarts } = watcher.status();
+const { changes, resyncs, restarts } = watcher.status();
 await watcher.close();
 latencies.sort((a, b) => a - b);
 const middle = latencies[latencies.length >> 1];
 console.log(
-  `\n${changes} changes, ${backstopChanges} of them found by the backstop only, ${restarts} restarts; ` +
+  `\n${changes} changes, ${resyncs} of them found by the resync only, ${restarts} restarts; ` +
     `half of the swaps were told within ${middle?.toFixed(2)} ms` +
     (polled === undefined ? '.' : `, by polling within ${polled.toFixed(0)} ms.`),
 );

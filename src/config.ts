@@ -1,13 +1,13 @@
-/** The door "resilient-watcher/config". What needs `yaml`, `smol-toml` or `dotenv` loads it when used. */
+/** The entry point "resilient-watcher/config". What needs `yaml`, `smol-toml` or `dotenv` loads it when used. */
 export {
   ConfigLoader,
   type ConfigChange,
   type ConfigLoaderEvents,
   type ConfigRejection,
 } from './config/config-loader.js';
-export type { ConfigLoaderOptions } from './config/config-loader/loader-options.js';
-export type { ConfigLoaderStatus, ConfigSourceStatus } from './config/config-loader/loader-status.js';
-export type { ConfigValidator } from './config/config-loader/validation.js';
+export type { ConfigLoaderOptions } from './config/loader-options.js';
+export type { ConfigLoaderStatus, ConfigSourceStatus } from './config/loader-status.js';
+export type { ConfigValidator } from './config/validation.js';
 export type { ConfigProvider, ProviderCallback } from './config/config-provider.js';
 export type {
   ConfigSource,
@@ -25,4 +25,4 @@ export type { SchemaIssue, SchemaResult, StandardSchema } from './config/standar
 export { tomlParser } from './config/toml-parser.js';
 export { VolumeProvider, type VolumeProviderOptions } from './config/volume-provider.js';
 export { yamlParser } from './config/yaml-parser.js';
-export { ConfigError, type ConfigErrorCode, type ConfigProblem } from './errors.js';
+export { ConfigError, type ConfigErrorCode, type ConfigProblem } from './core/errors.js';

@@ -1,18 +1,18 @@
-/** The door "resilient-watcher". */
+/** The entry point "resilient-watcher". */
 export {
   AtomicVolume,
   type AtomicVolumeOptions,
   type VolumeContents,
   type VolumeEntry,
-} from './atomic-volume.js';
-export type { VolumeWriteResult } from './atomic-volume/volume-writer.js';
+} from './write/atomic-volume.js';
+export type { VolumeWriteResult } from './write/volume-writer.js';
 export {
   atomicWriteFile,
   atomicWriteFileSync,
   type AtomicWriteFileOptions,
   type AtomicWriteFileSyncOptions,
-} from './atomic-write-file.js';
-export type { AtomicWriteResult } from './atomic-write-file/replace-file.js';
+} from './write/atomic-write-file.js';
+export type { AtomicWriteResult } from './write/replace-file.js';
 export {
   BackendError,
   ClosedError,
@@ -28,34 +28,27 @@ export {
   type TokenErrorCode,
   type WriteErrorCode,
   type WriteStep,
-} from './errors.js';
-export { fetchWithToken, type TokenSource } from './fetch-with-token.js';
-export { fileSink, type FileSinkOptions } from './file-sink.js';
-export {
-  nodeFileSystem,
-  systemClock,
-  systemRandom,
-  type Clock,
-  type FileSystem,
-  type FileSystemCalls,
-  type HintSink,
-  type Random,
-  type Scheduled,
-  type TokenAnswer,
-  type TokenClient,
-  type TokenRequest,
-  type WatchBackend,
-  type WatchedDirectory,
-  type WatchedTree,
-  type WatchSubscription,
-} from './ports.js';
-export { readVolume, type ReadVolumeOptions } from './read-volume.js';
-export { ResilientWatcher, watch, type ResilientWatcherEvents } from './resilient-watcher.js';
-export type { Degradation, Recovery, Restart } from './resilient-watcher/connection.js';
-export type { Change, ChangeCause, KeyDifference } from './resilient-watcher/change.js';
-export type { RevisionChange } from './resilient-watcher/reporter.js';
-export type { BackendName, ResilientWatcherOptions } from './resilient-watcher/watcher-options.js';
-export type { WatcherStatus, WatcherWarning } from './resilient-watcher/watcher-status.js';
+} from './core/errors.js';
+export { fetchWithToken, type TokenSource } from './token/fetch-with-token.js';
+export { fileSink, type FileSinkOptions } from './token/file-sink.js';
+export { nodeFileSystem, type FileSystem, type FileSystemCalls } from './core/file-system.js';
+export { systemClock, type Clock, type Scheduled } from './core/clock.js';
+export { systemRandom, type Random } from './core/random.js';
+export type {
+  HintSink,
+  WatchBackend,
+  WatchedDirectory,
+  WatchedTree,
+  WatchSubscription,
+} from './core/watch-backend.js';
+export type { TokenAnswer, TokenClient, TokenRequest } from './core/token-client.js';
+export { readVolume, type ReadVolumeOptions } from './fs/read-volume.js';
+export { ResilientWatcher, watch, type ResilientWatcherEvents } from './watch/resilient-watcher.js';
+export type { Degradation, Recovery, Restart } from './watch/connection.js';
+export type { Change, ChangeCause, KeyDifference } from './watch/change.js';
+export type { RevisionChange } from './watch/reporter.js';
+export type { BackendName, ResilientWatcherOptions } from './watch/watcher-options.js';
+export type { WatcherStatus, WatcherWarning } from './watch/watcher-status.js';
 export {
   FileSnapshot,
   MissingSnapshot,
@@ -63,30 +56,30 @@ export {
   type FileState,
   type SetKind,
   type Snapshot,
-} from './snapshot.js';
+} from './fs/snapshot.js';
 export {
   ServiceAccountToken,
   tokenFromAnswer,
   tokenFromText,
   type TokenDates,
   type TokenFormat,
-} from './token.js';
+} from './token/token.js';
 export {
   TokenFile,
   type TokenFileEvents,
   type TokenFileOptions,
   type TokenFileStatus,
-} from './token-file.js';
-export { TokenRefresher } from './token-refresher.js';
-export type { TokenSink, TokenSinkStatus } from './token-refresher/delivery.js';
-export type { TokenRefresherOptions } from './token-refresher/refresher-options.js';
+} from './token/token-file.js';
+export { TokenRefresher } from './token/token-refresher.js';
+export type { TokenSink, TokenSinkStatus } from './token/delivery.js';
+export type { TokenRefresherOptions } from './token/refresher-options.js';
 export type {
   TokenRefresherEvents,
   TokenRefresherStatus,
   TokenWakeReason,
-} from './token-refresher/refresher-status.js';
-export type { TokenSchedule, TokenScheduleName } from './token-refresher/schedule.js';
-export type { TokenFileChange, TokenWatcher, TokenWatcherFactory } from './token-watch.js';
-export type { Durability, Owner } from './writing/pending-file.js';
-export { isTemporaryName } from './writing/temporary-name.js';
-export type { SyncWriteData, WriteChunk, WriteData } from './writing/write-source.js';
+} from './token/refresher-status.js';
+export type { TokenSchedule, TokenScheduleName } from './token/schedule.js';
+export type { TokenFileChange, TokenWatcher, TokenWatcherFactory } from './token/token-watch.js';
+export type { Durability, Owner } from './write/pending-file.js';
+export { isTemporaryName } from './write/temporary-name.js';
+export type { SyncWriteData, WriteChunk, WriteData } from './write/write-source.js';

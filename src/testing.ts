@@ -1,4 +1,4 @@
-/** The door "resilient-watcher/testing": time, hints, volumes and an API server that do what a test says. */
+/** The entry point "resilient-watcher/testing": time, hints, volumes and an API server that do what a test says. */
 export { FakeClock } from './testing/fake-clock.js';
 export { FakeTokenClient, type TokenStep } from './testing/fake-token-client.js';
 export {
@@ -7,10 +7,10 @@ export {
   type PublishResult,
   type VolumeStep,
 } from './testing/kubelet-volume.js';
-export type { VolumeFile, VolumeFiles } from './testing/kubelet-volume/volume-file.js';
+export type { VolumeFile, VolumeFiles } from './testing/volume-file.js';
 export {
   LocalApiServer,
-  type ApiTrouble,
+  type ApiFault,
   type LocalApiServerOptions,
   type MintOptions,
   type ReceivedRequest,

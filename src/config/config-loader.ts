@@ -24,18 +24,19 @@
  *
  * What throws or takes too long counts as wrong, and what it gives later is ignored.
  */
-import { BackendError, ClosedError, ConfigError, TargetError, type ConfigProblem } from '../errors.js';
-import { IsolatedEmitter, Lifecycle } from '../lifecycle.js';
-import type { Scheduled } from '../ports.js';
-import { Layers } from './config-loader/layers.js';
+import { BackendError, ClosedError, ConfigError, TargetError, type ConfigProblem } from '../core/errors.js';
+import { Emitter } from '../core/emitter.js';
+import { Lifecycle } from '../core/lifecycle.js';
+import type { Scheduled } from '../core/clock.js';
+import { Layers } from './layers.js';
 import {
   resolveLoaderOptions,
   type ConfigLoaderOptions,
   type ResolvedLoaderOptions,
-} from './config-loader/loader-options.js';
-import type { ConfigLoaderStatus } from './config-loader/loader-status.js';
-import { SourceSet } from './config-loader/source-set.js';
-import { validateLayers, type ConfigValidator } from './config-loader/validation.js';
+} from './loader-options.js';
+import type { ConfigLoaderStatus } from './loader-status.js';
+import { SourceSet } from './source-set.js';
+import { validateLayers, type ConfigValidator } from './validation.js';
 import type { ConfigMap } from './config-value.js';
 import { differingPaths, isSame } from './difference.js';
 import { problemText } from './parser.js';
@@ -85,7 +86,7 @@ export interface ConfigLoaderEvents<T> {
  * loader.on('rejected', ({ problems }) => logger.warn(problems));
  * ```
  */
-export class ConfigLoader<T = ConfigMap> extends IsolatedEmitter<ConfigLoaderEvents<T>> {
+export class ConfigLoader<T = ConfigMap> extends Emitter<ConfigLoaderEvents<T>> {
   readonly #options: ResolvedLoaderOptions;
   readonly #sources: SourceSet;
   readonly #lifecycle: Lifecycle<T>;

@@ -1,8 +1,8 @@
 /** What a configuration is made of, and how each kind of source is read. */
 import { hash } from 'node:crypto';
 
-import { ConfigError } from '../errors.js';
-import { hasMethods } from '../options.js';
+import { ConfigError } from '../core/errors.js';
+import { hasMethods } from '../core/options.js';
 import type { ConfigProvider } from './config-provider.js';
 import { configMapOf, isMap, type ConfigMap } from './config-value.js';
 import { environmentValues, type EnvironmentOptions } from './environment.js';

@@ -1,7 +1,7 @@
 /** The values of a configuration: what JSON can hold, and nothing that could change what objects are. */
 import { isDate } from 'node:util/types';
 
-import { ConfigError } from '../errors.js';
+import { ConfigError } from '../core/errors.js';
 
 /** Keys to values; what a source gives. */
 export interface ConfigMap {

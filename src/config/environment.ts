@@ -1,5 +1,5 @@
 /** The environment as values. */
-import { ConfigError } from '../errors.js';
+import { ConfigError } from '../core/errors.js';
 import { configMapOf, type ConfigMap } from './config-value.js';
 import { configError } from './parser.js';
 import { putValue } from './put-value.js';

@@ -1,4 +1,4 @@
-import { matching, resolveOptions } from '../options.js';
+import { matching, resolveOptions } from '../core/options.js';
 import { configError, isParser, parseBytes, type ConfigParser } from './parser.js';
 import { WatchedProvider, type WatchedProviderOptions } from './watched-provider.js';
 

@@ -1,4 +1,4 @@
-import { ConfigError, errnoOf } from '../errors.js';
+import { ConfigError, errnoOf } from '../core/errors.js';
 
 /**
  * A package that is installed only by those who need it.

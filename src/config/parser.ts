@@ -1,6 +1,6 @@
 /** How bytes become values. */
-import { ConfigError, type ConfigErrorCode, type ConfigProblem } from '../errors.js';
-import { hasMethods } from '../options.js';
+import { ConfigError, type ConfigErrorCode, type ConfigProblem } from '../core/errors.js';
+import { hasMethods } from '../core/options.js';
 import { configMapOf, type ConfigMap } from './config-value.js';
 
 /** Reads one format. What is common to all formats (encoding, the limit, forbidden keys) is none of its business. */

@@ -1,7 +1,7 @@
 import { extname } from 'node:path';
 
-import { matching, resolveOptions } from '../options.js';
-import type { FileState } from '../snapshot.js';
+import { matching, resolveOptions } from '../core/options.js';
+import type { FileState } from '../fs/snapshot.js';
 import { configMapOf, isMap, type ConfigMap } from './config-value.js';
 import { configError, isParser, parseBytes, textOf, type ConfigParser } from './parser.js';
 import { putValue } from './put-value.js';

@@ -1,19 +1,19 @@
-import { absolutePath } from '../absolute-path.js';
-import { ClosedError, ConfigError, ResilientError } from '../errors.js';
-import { checkPath, describe, flag, resolveOptions } from '../options.js';
-import { readTarget } from '../read-target.js';
-import { ResilientWatcher } from '../resilient-watcher.js';
-import type { Change } from '../resilient-watcher/change.js';
+import { absolutePath } from '../fs/absolute-path.js';
+import { ClosedError, ConfigError, ResilientError } from '../core/errors.js';
+import { checkPath, describe, flag, resolveOptions } from '../core/options.js';
+import { stableRead } from '../fs/stable-read.js';
+import { ResilientWatcher } from '../watch/resilient-watcher.js';
+import type { Change } from '../watch/change.js';
 import {
   resolveWatcherOptions,
   type ResilientWatcherOptions,
   type ResolvedWatcherOptions,
-} from '../resilient-watcher/watcher-options.js';
-import type { WatcherStatus } from '../resilient-watcher/watcher-status.js';
-import { MissingSnapshot, type Snapshot } from '../snapshot.js';
-import { runAsync } from '../steps.js';
-import { PathTarget } from '../targets/path-target.js';
-import { READ_LIMITS } from '../targets/read-limits.js';
+} from '../watch/watcher-options.js';
+import type { WatcherStatus } from '../watch/watcher-status.js';
+import { MissingSnapshot, type Snapshot } from '../fs/snapshot.js';
+import { runAsync } from '../fs/effects.js';
+import { PathTarget } from '../fs/targets/path-target.js';
+import { READ_LIMITS } from '../fs/targets/read-limits.js';
 import type { ConfigProvider, ProviderCallback } from './config-provider.js';
 import { configError } from './parser.js';
 
@@ -138,7 +138,7 @@ export abstract class WatchedProvider implements ConfigProvider {
    * @throws {ConfigError} `ERR_CONFIG_MISSING`, `ERR_CONFIG_UNREADABLE`.
    */
   protected async snapshot(wanted: string): Promise<Exclude<Snapshot, MissingSnapshot> | undefined> {
-    const snapshot = await this.#look();
+    const snapshot = await this.#observe();
     if (snapshot.kind !== 'missing') return snapshot;
     if (this.#optional) return undefined;
     throw configError('ERR_CONFIG_MISSING', this.name, `there is no such ${wanted}`);
@@ -150,7 +150,7 @@ export abstract class WatchedProvider implements ConfigProvider {
     return state === 'idle' || state === 'starting' || state === 'closed' ? undefined : this.#watcher;
   }
 
-  async #look(): Promise<Snapshot> {
+  async #observe(): Promise<Snapshot> {
     try {
       const snapshot = await (this.#running ? this.#reported(this.#running) : this.#onDisk());
       this.#digest = snapshot.digest;
@@ -171,15 +171,15 @@ export abstract class WatchedProvider implements ConfigProvider {
   }
 
   #onDisk(): Promise<Snapshot> {
-    return readTarget(this.#target, this.#options);
+    return stableRead(this.#target, this.#options);
   }
 
-  /** Without the patience of `#onDisk()`: what comes later the watcher reports. */
+  /** Without the quietPeriod of `#onDisk()`: what comes later the watcher reports. */
   async #lookOnce(): Promise<Snapshot> {
     for (let look = 0; look < MAX_LOOKS; look += 1) {
-      const seen = await runAsync(this.#target.look(), this.#options.fs);
+      const seen = await runAsync(this.#target.observe(), this.#options.fs);
       if (seen.kind === 'found') return seen.snapshot;
-      if (seen.kind === 'trouble') throw seen.error;
+      if (seen.kind === 'unreadable') throw seen.error;
       if (seen.kind === 'missing') break;
     }
     return new MissingSnapshot(this.name);

@@ -1,5 +1,5 @@
-import { errnoOf, TokenError, type TokenErrorCode } from '../errors.js';
-import { withoutTokens } from '../token.js';
+import { errnoOf, TokenError, type TokenErrorCode } from '../core/errors.js';
+import { withoutTokens } from '../token/token.js';
 
 /** As much of client-node's `ApiException` as all versions of it have. */
 interface ApiException extends Error {

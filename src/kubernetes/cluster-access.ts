@@ -4,11 +4,11 @@ import { createSecureContext } from 'node:tls';
 import type * as clientNode from '@kubernetes/client-node';
 import type { KubeConfig, User } from '@kubernetes/client-node';
 
-import { errnoOf, KubernetesError } from '../errors.js';
-import type { FileSystem } from '../ports.js';
-import { readToken } from '../read-token.js';
-import { runAsync } from '../steps.js';
-import { readBytes } from '../writing/file-content.js';
+import { errnoOf, KubernetesError } from '../core/errors.js';
+import type { FileSystem } from '../core/file-system.js';
+import { readToken } from '../token/read-token.js';
+import { runAsync } from '../fs/effects.js';
+import { readBytes } from '../write/file-content.js';
 import { checkCertificates } from './kubeconfig.js';
 
 /** The client of Kubernetes, loaded when it is needed. */

@@ -1,8 +1,8 @@
 import { inspect } from 'node:util';
 
-import { KubernetesError } from '../errors.js';
-import type { ServiceAccountToken } from '../token.js';
-import { tokenFromAnswer, tokenFromText, withoutTokens } from '../token.js';
+import { KubernetesError } from '../core/errors.js';
+import type { ServiceAccountToken } from '../token/token.js';
+import { tokenFromAnswer, tokenFromText, withoutTokens } from '../token/token.js';
 
 /** Where kubelet puts the tokens that `CSIDriver.spec.tokenRequests` asks for. */
 const TOKENS_KEY = 'csi.storage.k8s.io/serviceAccount.tokens';

@@ -1,7 +1,7 @@
-import { atomicWriteFile, type AtomicWriteFileOptions } from '../atomic-write-file.js';
-import { checkPath, matching, resolveOptions } from '../options.js';
-import { nodeFileSystem } from '../ports.js';
-import type { TokenSink } from '../token-refresher/delivery.js';
+import { atomicWriteFile, type AtomicWriteFileOptions } from '../write/atomic-write-file.js';
+import { checkPath, matching, resolveOptions } from '../core/options.js';
+import { nodeFileSystem } from '../core/file-system.js';
+import type { TokenSink } from '../token/delivery.js';
 import { readCertificates } from './cluster-access.js';
 import { checkCertificates, KUBECONFIG_OPTIONS, renderKubeconfig, requireServer } from './kubeconfig.js';
 import type { KubeconfigOptions } from './kubeconfig.js';

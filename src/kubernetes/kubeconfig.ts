@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 
-import { KubernetesError } from '../errors.js';
-import { matching, resolveOptions } from '../options.js';
+import { KubernetesError } from '../core/errors.js';
+import { matching, resolveOptions } from '../core/options.js';
 
 /** How a cluster is reached, and as whom. */
 export interface KubeconfigOptions {

@@ -2,8 +2,8 @@ import type { RequestOptions } from 'node:https';
 
 import type { KubeConfig, User } from '@kubernetes/client-node';
 
-import { KubernetesError } from '../errors.js';
-import { TokenFile, type TokenFileOptions } from '../token-file.js';
+import { KubernetesError } from '../core/errors.js';
+import { TokenFile, type TokenFileOptions } from '../token/token-file.js';
 import { replaceUser, tokenFileOf, type Authenticator } from './cluster-access.js';
 
 /**

@@ -1,8 +1,9 @@
 import type { CoreV1Api, KubeConfig } from '@kubernetes/client-node';
 
-import { TokenError } from '../errors.js';
-import { fileSystem, hasMethods, matching, resolveOptions } from '../options.js';
-import type { FileSystem, TokenAnswer, TokenClient } from '../ports.js';
+import { TokenError } from '../core/errors.js';
+import { fileSystem, hasMethods, matching, resolveOptions } from '../core/options.js';
+import type { FileSystem } from '../core/file-system.js';
+import type { TokenAnswer, TokenClient } from '../core/token-client.js';
 import { statusOf, tokenFailure } from './api-failure.js';
 import { freshKubeConfig, loadClientNode, type ClientNode, type KubeConfigSource } from './cluster-access.js';
 
@@ -72,7 +73,7 @@ const OPTIONS = {
  * | `ERR_TOKEN_NOT_FOUND`    | knows no such ServiceAccount, or bound object    | create it                    |
  * | `ERR_TOKEN_UNSUPPORTED`  | has no TokenRequest API: 404, and discovery too  | the projected file           |
  * | `ERR_TOKEN_INVALID`      | does not take the request                        | other options                |
- * | `ERR_TOKEN_THROTTLED`    | asks for patience: `retryAfterMs`                | waiting                      |
+ * | `ERR_TOKEN_THROTTLED`    | asks for quietPeriod: `retryAfterMs`                | waiting                      |
  * | `ERR_TOKEN_TIMEOUT`      | or something before it, took too long            | waiting                      |
  * | `ERR_TOKEN_NETWORK`      | was not reached, or is not trusted               | the network, the CA          |
  * | `ERR_TOKEN_REQUEST`      | failed otherwise (5xx); or `cause` tells         |                              |

@@ -1,9 +1,10 @@
 import { isAbsolute, normalize } from 'node:path';
 
-import { AtomicVolume, type AtomicVolumeOptions, type VolumeEntry } from '../atomic-volume.js';
-import { withDeadline } from '../deadline.js';
-import { ClosedError, errnoOf, KubernetesError, ResilientError } from '../errors.js';
-import { IsolatedEmitter, Scope } from '../lifecycle.js';
+import { AtomicVolume, type AtomicVolumeOptions, type VolumeEntry } from '../write/atomic-volume.js';
+import { withDeadline } from '../core/deadline.js';
+import { ClosedError, errnoOf, KubernetesError, ResilientError } from '../core/errors.js';
+import { Emitter } from '../core/emitter.js';
+import { Scope } from '../core/scope.js';
 import {
   callback,
   describe,
@@ -12,10 +13,11 @@ import {
   milliseconds,
   PORT_OPTIONS,
   resolveOptions,
-} from '../options.js';
-import type { Clock, FileSystem } from '../ports.js';
-import { withoutTokens } from '../token.js';
-import { DATA_LINK } from '../volume-layout.js';
+} from '../core/options.js';
+import type { Clock } from '../core/clock.js';
+import type { FileSystem } from '../core/file-system.js';
+import { withoutTokens } from '../token/token.js';
+import { DATA_LINK } from '../fs/volume-layout.js';
 import { ServiceAccountTokens } from './csi-tokens.js';
 
 /** What a volume is to hold. */
@@ -125,7 +127,7 @@ interface Publication {
  * the directory from under the running pod (kubernetes/kubernetes#121271). The directory itself, and what is
  * mounted on it, is never replaced.
  */
-export class VolumePublisher extends IsolatedEmitter<VolumePublisherEvents> {
+export class VolumePublisher extends Emitter<VolumePublisherEvents> {
   readonly #options: ReturnType<typeof resolveOptions<typeof OPTIONS>>;
   readonly #publications = new Map<string, Publication>();
   /** For the calls of `publish` since the last `unpublish`, by target path: aborts when they are no longer wanted. */

@@ -1,4 +1,5 @@
-import type { Clock, Scheduled } from '../ports.js';
+import { nextTurn } from '../core/event-loop.js';
+import type { Clock, Scheduled } from '../core/clock.js';
 
 interface Timer {
   readonly at: number;
@@ -80,5 +81,5 @@ export class FakeClock implements Clock {
 
 /** Two turns of the event loop: what was queued, and what that queued in turn. */
 async function settle(): Promise<void> {
-  for (let turn = 0; turn < 2; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+  for (let turn = 0; turn < 2; turn += 1) await nextTurn();
 }

@@ -1,12 +1,6 @@
-import { TokenError } from '../errors.js';
-import {
-  isoTime,
-  systemClock,
-  type Clock,
-  type TokenAnswer,
-  type TokenClient,
-  type TokenRequest,
-} from '../ports.js';
+import { TokenError } from '../core/errors.js';
+import { isoTime, systemClock, type Clock } from '../core/clock.js';
+import type { TokenAnswer, TokenClient, TokenRequest } from '../core/token-client.js';
 import { mintTestToken } from './mint-test-token.js';
 
 /** What a `FakeTokenClient` does with one request. */

@@ -1,8 +1,9 @@
 import fs from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 
-import { type Clock, type Random, isoTime, systemClock, systemRandom } from '../ports.js';
-import { checkedFile, type CheckedFile, type VolumeFiles } from './kubelet-volume/volume-file.js';
+import { type Clock, isoTime, systemClock } from '../core/clock.js';
+import { type Random, systemRandom } from '../core/random.js';
+import { checkedFile, type CheckedFile, type VolumeFiles } from './volume-file.js';
 
 /** One system call that changed the disk. It is done when the step is yielded. */
 export interface VolumeStep {

@@ -2,7 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 
-import { systemClock, type Clock, type TokenAnswer } from '../ports.js';
+import { systemClock, type Clock } from '../core/clock.js';
+import type { TokenAnswer } from '../core/token-client.js';
 import { failure, type ApiAnswer } from './local-api-server/api-answer.js';
 import { parseBody } from './local-api-server/request-body.js';
 import { createServerCertificates, type ServerCertificates } from './local-api-server/server-certificates.js';
@@ -24,7 +25,7 @@ export interface LocalApiServerOptions {
 }
 
 /** What the server does with a request, other than answer it. */
-export type ApiTrouble =
+export type ApiFault =
   /** 429 with `Retry-After`. */
   | { readonly kind: 'throttled'; readonly retryAfterSeconds: number }
   /** 503, as from a load balancer without a healthy server behind it. */
@@ -77,11 +78,11 @@ const PUBLIC_PATHS = ['/version', '/healthz', '/livez', '/readyz'];
  */
 export class LocalApiServer {
   /** What happens to a request that `script()` says nothing of; undefined: it is answered. */
-  otherwise: ApiTrouble | undefined;
+  otherwise: ApiFault | undefined;
   readonly #server: Server;
   readonly #authority: TokenAuthority;
   readonly #api: ServiceAccountApi;
-  readonly #script: ApiTrouble[] = [];
+  readonly #script: ApiFault[] = [];
   readonly #requests: ReceivedRequest[] = [];
   #certificates: ServerCertificates;
   #port: number;
@@ -173,7 +174,7 @@ export class LocalApiServer {
   }
 
   /** What happens to the next requests, one for each. */
-  script(...steps: ApiTrouble[]): void {
+  script(...steps: ApiFault[]): void {
     this.#script.push(...steps);
   }
 
@@ -259,7 +260,7 @@ export class LocalApiServer {
 
 const ANONYMOUS: User = { username: 'system:anonymous', uid: '', groups: ['system:unauthenticated'] };
 
-function troubled(trouble: ApiTrouble): ApiAnswer | 'stuck' | 'reset' {
+function troubled(trouble: ApiFault): ApiAnswer | 'stuck' | 'reset' {
   switch (trouble.kind) {
     case 'throttled':
       return failure(429, 'too many requests, please try again later', trouble.retryAfterSeconds);

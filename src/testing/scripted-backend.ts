@@ -1,4 +1,4 @@
-import type { HintSink, WatchBackend, WatchedDirectory, WatchSubscription } from '../ports.js';
+import type { HintSink, WatchBackend, WatchedDirectory, WatchSubscription } from '../core/watch-backend.js';
 
 /**
  * A backend that says what a test tells it to say, and remembers what it was asked to watch.
@@ -14,16 +14,16 @@ import type { HintSink, WatchBackend, WatchedDirectory, WatchSubscription } from
  */
 export class ScriptedBackend implements WatchBackend {
   readonly name: string;
-  readonly tellsWrites: boolean;
+  readonly reportsWrites: boolean;
   readonly #live = new Map<WatchSubscription, HintSink>();
   #directories: readonly WatchedDirectory[] = [];
   #failures: unknown[] = [];
   #subscribed = 0;
 
-  /** @param options `tellsWrites`: every write in place will be told, with `written()`. Default false. */
-  constructor(name = 'scripted', { tellsWrites = false }: { readonly tellsWrites?: boolean } = {}) {
+  /** @param options `reportsWrites`: every write in place will be told, with `written()`. Default false. */
+  constructor(name = 'scripted', { reportsWrites = false }: { readonly reportsWrites?: boolean } = {}) {
     this.name = name;
-    this.tellsWrites = tellsWrites;
+    this.reportsWrites = reportsWrites;
   }
 
   /** How many subscriptions are open now. */
@@ -71,7 +71,7 @@ export class ScriptedBackend implements WatchBackend {
     this.#subscribed += 1;
     let known = new Set<string>();
     const subscription: WatchSubscription = {
-      aim: (directories) => {
+      setDirectories: (directories) => {
         this.#directories = directories;
         const keyOf = ({ identity, path }: WatchedDirectory): string => `${identity} ${path}`;
         const opened = directories.filter((directory) => !known.has(keyOf(directory)));

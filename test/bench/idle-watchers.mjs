@@ -65,7 +65,7 @@ const commands = {
   /** Everything from here to `swapped` is one swap. */
   expectSwap() {
     told = 0;
-    swap = { cpu: process.cpuUsage(), looks: looks() };
+    swap = { cpu: process.cpuUsage(), checks: looks() };
   },
 
   async swapped({ at }) {
@@ -79,7 +79,7 @@ const commands = {
       told,
       allToldMs: (lastTold - at) / 1e6,
       cpuMs: cpuMs(swap.cpu),
-      looksEach: (looks() - swap.looks) / watchers.length,
+      looksEach: (looks() - swap.checks) / watchers.length,
       backend: latest[0].backend,
     };
   },
@@ -89,7 +89,7 @@ const commands = {
   },
 };
 
-const looks = () => watchers.reduce((sum, watcher) => sum + watcher.status().looks, 0);
+const looks = () => watchers.reduce((sum, watcher) => sum + watcher.status().checks, 0);
 
 process.on('message', async ({ command, ...parameters }) => {
   process.send((await commands[command](parameters)) ?? null);

@@ -83,8 +83,8 @@ async function measure(kind, size, contestant) {
     else if (!seen.has(message.sequence)) seen.set(message.sequence, message.at);
     wake();
   });
-  const until = async (ready, patienceMs = PATIENCE_MS) => {
-    const deadline = now() + patienceMs * 1e6;
+  const until = async (ready, quietPeriodMs = PATIENCE_MS) => {
+    const deadline = now() + quietPeriodMs * 1e6;
     while (!ready() && now() < deadline) {
       await Promise.race([new Promise((resolve) => (wake = resolve)), sleep(250)]);
     }

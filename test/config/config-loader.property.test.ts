@@ -1,6 +1,6 @@
 /**
  * The promise of the loader as a property: for any interleaving of good and bad updates, `current` is the merge of
- * the newest good state of each source, and is so within one look of the last good write.
+ * the newest good state of each source, and is so within one check of the last good write.
  */
 import { renameSync, writeFileSync } from 'node:fs';
 

@@ -14,7 +14,7 @@ import { onTestFinished } from 'vitest';
 
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
-/** Longer than an in-place write settles, a missing file is doubted, and sources are waited for. */
+/** Longer than an in-place write settles, a missing file is pendingPaths, and sources are waited for. */
 const WHOLE_STEP_MS = 1_000;
 
 /** Files, fake time and scripted hints, and what a loader tells. */

@@ -44,7 +44,7 @@ test.for(cases)(
 
     setLimit(process.child.pid, limit, 1_000);
     await transcript.until({ event: 'recovered' });
-    // The looks of the recovery itself may find the first ones. Nobody polls any more, so it is the kernel or nobody.
+    // The checks of the recovery itself may find the first ones. Nobody polls any more, so it is the kernel or nobody.
     const native = backend === 'parcel' ? 'parcel' : 'fs';
     let cause: unknown;
     for (let version = 4; cause !== native; version += 1) {

@@ -1,5 +1,5 @@
 /**
- * Mounts: the kernel says nothing of them, so the backstop has to find them. Time is fake and stands still: what is
+ * Mounts: the kernel says nothing of them, so the resync has to find them. Time is fake and stands still: what is
  * reported without an `advance` was reported because of a native event.
  */
 import { execFileSync } from 'node:child_process';
@@ -33,7 +33,7 @@ const volumeAt = (directory: string, swap?: 'rename' | 'remove'): KubeletVolume 
 const tmpfs = (directory: string): ReturnType<typeof mount> => mount('-t', 'tmpfs', 'tmpfs', directory);
 const bind = (source: string, target: string): ReturnType<typeof mount> => mount('--bind', source, target);
 
-/** The next report; the look that led to it has ended, so that what comes now has a cause of its own. */
+/** The next report; the check that led to it has ended, so that what comes now has a cause of its own. */
 async function reports(scene: Scene, text: string): Promise<void> {
   await scene.reports(text);
   await scene.watcher.idle();
@@ -53,7 +53,7 @@ inMountNamespace(import.meta.url, () => {
       volume.publish({ key: 'above 1' });
       await clock.advance(5_000);
       await reports(scene, 'above 1');
-      expect(scene.watcher.status().backstopChanges).toBe(1);
+      expect(scene.watcher.status().resyncs).toBe(1);
       volume.publish({ key: 'above 2' });
       await reports(scene, 'above 2');
 
@@ -62,7 +62,7 @@ inMountNamespace(import.meta.url, () => {
       await reports(scene, 'below 1');
       volume.publish({ key: 'below 2' });
       await reports(scene, 'below 2');
-      expect(scene.watcher.status()).toMatchObject({ backstopChanges: 1, state: 'watching', restarts: 0 });
+      expect(scene.watcher.status()).toMatchObject({ resyncs: 1, state: 'watching', restarts: 0 });
     });
 
     test('an empty tmpfs: the key is missing until it is gone', async () => {
@@ -71,8 +71,8 @@ inMountNamespace(import.meta.url, () => {
       const volume = volumeAt(join(scene.root, 'volume'));
       volume.publish({ key: 'below' });
       // The file that comes back is the old one, as after a write in place.
-      const patience = { missingGraceMs: 500, settleMs: 0 };
-      await scene.watch(volume.path('key'), { clock, resyncIntervalMs: 5_000, ...patience });
+      const quietPeriod = { missingGraceMs: 500, settleMs: 0 };
+      await scene.watch(volume.path('key'), { clock, resyncIntervalMs: 5_000, ...quietPeriod });
       await reports(scene, 'below');
       const { unmount } = tmpfs(volume.directory);
       await clock.advance(5_000);
@@ -104,7 +104,7 @@ inMountNamespace(import.meta.url, () => {
       await reports(scene, 'below 1');
       below.publish({ key: 'below 2' });
       await reports(scene, 'below 2');
-      expect(scene.watcher.status()).toMatchObject({ backstopChanges: 2, state: 'watching', restarts: 0 });
+      expect(scene.watcher.status()).toMatchObject({ resyncs: 2, state: 'watching', restarts: 0 });
     });
   });
 

@@ -57,7 +57,7 @@ const losses: Record<string, (volume: KubeletVolume) => void> = {
 };
 
 test.for(Object.keys(losses))(
-  '%s, lost in an overflow, is found by the backstop, and later swaps are seen natively',
+  '%s, lost in an overflow, is found by the resync, and later swaps are seen natively',
   { timeout: 120_000 },
   async (loss, context) => {
     if (queueLength() > MOST_EVENTS) skip(context, `the queue of events holds ${queueLength()} here`);
@@ -82,7 +82,7 @@ test.for(Object.keys(losses))(
       volume.publish({ key: version });
       await scene.reports(version);
     }
-    expect(scene.watcher.status()).toMatchObject({ changes: 5, backstopChanges: 1, restarts: 0 });
+    expect(scene.watcher.status()).toMatchObject({ changes: 5, resyncs: 1, restarts: 0 });
     expect(scene.errors).toEqual([]);
   },
 );

@@ -9,9 +9,9 @@ import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { isMainThread, Worker } from 'node:worker_threads';
 
-import { ParcelBackend } from '../../src/backends/parcel.js';
-import type { BackendError } from '../../src/errors.js';
-import type { WatchSubscription } from '../../src/ports.js';
+import { ParcelBackend } from '../../src/watch/backends/parcel.js';
+import type { BackendError } from '../../src/core/errors.js';
+import type { WatchSubscription } from '../../src/core/watch-backend.js';
 
 const directory = { path: mkdtempSync(join(tmpdir(), 'parcel-child-')), identity: '' };
 
@@ -35,7 +35,7 @@ class Subject {
       hint: () => this.hinted(),
       down: (error) => this.#down(error),
     });
-    return this.#subscription.aim(directories);
+    return this.#subscription.setDirectories(directories);
   }
 
   /** Resolves when a write is heard of. */

@@ -16,7 +16,7 @@ import { isSealed, seal } from './programs/sealed.mjs';
 
 linuxOnly();
 
-/** Without a backstop, and never tired of waiting: what is reported, a native event led to. */
+/** Without a resync, and never tired of waiting: what is reported, a native event led to. */
 const NATIVE_ONLY = { resyncIntervalMs: 0, missingGraceMs: 600_000 } as const;
 
 function makeVolume(options = {}): KubeletVolume {
@@ -169,7 +169,7 @@ describe('another process that writes at full speed', () => {
       let whole = 0;
       writer.child.stdout?.on('data', (lines) => (whole += String(lines).split('\n').length - 1));
       for (let burst = 1; burst <= bursts; burst += 1) {
-        while (whole < burst) await clock.advance(0); // looks are taken
+        while (whole < burst) await clock.advance(0); // checks are taken
         expect(reported.slice(burst)).toEqual([]);
         const text = readFileSync(file, 'utf8');
         expect(isSealed(text)).toBe(true);

@@ -20,7 +20,7 @@ const SOON = { pollIntervalMs: 20, maxRestartDelayMs: 100, missingGraceMs: 1 } a
 /** What is reported, a native event or a poll led to. */
 const NATIVE: ResilientWatcherOptions = { ...SOON, recursive: true, resyncIntervalMs: 0 };
 
-/** The same with a backstop, which leaves time for parcel and the settling to be first. */
+/** The same with a resync, which leaves time for parcel and the settling to be first. */
 const BACKED: ResilientWatcherOptions = { ...NATIVE, resyncIntervalMs: 350 };
 
 /** A tree on disk, and who watches it. */
@@ -61,7 +61,7 @@ class Stage {
 
 describe('@parcel/watcher', () => {
   test.for(['new', 'a/new new', 'new new/deep/er'])(
-    '%s: directories lost in an overflow are found by the backstop, and then heard of natively',
+    '%s: directories lost in an overflow are found by the resync, and then heard of natively',
     async (names, context) => {
       const directories = names.split(' ');
       const length = Number(readFileSync('/proc/sys/fs/inotify/max_queued_events', 'utf8'));
@@ -83,7 +83,7 @@ describe('@parcel/watcher', () => {
       for (const directory of directories) stage.write(`${directory}/file`);
       process.continue();
 
-      expect(await stage.reportedTo(transcript)).toMatchObject({ cause: 'backstop' });
+      expect(await stage.reportedTo(transcript)).toMatchObject({ cause: 'resync' });
       for (const directory of directories) await stage.heardBy(transcript, directory, ['parcel']);
       expect(transcript.of('restart')).toEqual([]);
       expect(transcript.of('error')).toEqual([]);

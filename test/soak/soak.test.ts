@@ -59,7 +59,7 @@ test('whatever happens, the last report equals the disk', { timeout: 300_000 }, 
     for (const { watcher } of all) await watcher.idle();
   };
 
-  /** No faults, time for every restart, one backstop tick, and time for what that leaves in doubt. */
+  /** No faults, time for every restart, one resync tick, and time for what that leaves in pending. */
   const calmDown = async (): Promise<void> => {
     backend.faulty = false;
     while (all.some(({ watcher }) => watcher.state !== 'watching')) {
@@ -75,7 +75,7 @@ test('whatever happens, the last report equals the disk', { timeout: 300_000 }, 
 
   const checkAll = (): void => {
     for (const { path, watcher, reported, errors } of all) {
-      const disk = world.look(path);
+      const disk = world.observe(path);
       const status = watcher.status();
       const why = `SEED=${seed}, ${path} after ${history.length}: … ${history.slice(-15).join(', ')}`;
       if (disk === 'unreadable') expect(status.target, why).toBe('unreadable');

@@ -1,6 +1,6 @@
 import type { HintSink, WatchBackend, WatchSubscription } from 'resilient-watcher';
 
-import { nodeFsBackend } from '../../src/backends/node-fs.js';
+import { nodeFsBackend } from '../../src/watch/backends/node-fs.js';
 import { errno } from '../support/faulty-file-system.js';
 import type { Chance } from './chance.js';
 
@@ -8,7 +8,7 @@ import type { Chance } from './chance.js';
 export class UnreliableBackend implements WatchBackend {
   readonly name = 'unreliable';
   // Writes that are lost must not be relied on.
-  readonly tellsWrites = false;
+  readonly reportsWrites = false;
   readonly #chance: Chance;
   readonly #sinks = new Set<HintSink>();
   faulty = true;
@@ -40,9 +40,9 @@ export class UnreliableBackend implements WatchBackend {
     const real = await nodeFsBackend.subscribe(unreliable, options);
     this.#sinks.add(sink);
     return {
-      aim: (directories) => {
+      setDirectories: (directories) => {
         if (this.faulty && this.#chance.oneIn(300)) throw errno('ENOSPC');
-        return real.aim(directories);
+        return real.setDirectories(directories);
       },
       close: () => {
         this.#sinks.delete(sink);

@@ -21,7 +21,7 @@ import { KubeletVolume } from 'resilient-watcher/testing';
 import { seal } from '../kernel/programs/sealed.mjs';
 import type { Chance } from './chance.js';
 
-/** One turn of the event loop: what the kernel has told by now is heard, and looks may be taken. */
+/** One turn of the event loop: what the kernel has told by now is heard, and checks may be taken. */
 export function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
@@ -62,7 +62,7 @@ export class World {
     ].map((path) => this.#at(path));
   }
 
-  look(path: string): OnDisk {
+  observe(path: string): OnDisk {
     try {
       return { content: readFileSync(path, 'utf8') };
     } catch (error) {
@@ -138,7 +138,7 @@ export class World {
     rmSync(volume.path('..data_tmp'), { force: true }); // what a crash left
     const files: Record<string, string> = {};
     for (const key of ['app.yaml', 'conf.d/nested.yaml']) {
-      const before = this.look(volume.path(key));
+      const before = this.observe(volume.path(key));
       if (this.#chance.oneIn(8)) continue;
       files[key] = this.#chance.oneIn(4) && typeof before === 'object' ? before.content : this.#text();
     }
@@ -183,7 +183,7 @@ export class World {
   }
 
   async #write(flags: 'w' | 'wx'): Promise<void> {
-    const there = this.look(this.#plain);
+    const there = this.observe(this.#plain);
     if (there === 'directory' || there === 'unreadable') return;
     mkdirSync(dirname(this.#plain), { recursive: true });
     const bytes = Buffer.from(this.#text());
@@ -204,7 +204,7 @@ export class World {
   }
 
   #replaceBySame(): void {
-    const now = this.look(this.#plain);
+    const now = this.observe(this.#plain);
     if (typeof now !== 'object') return;
     writeFileSync(`${this.#plain}.next`, now.content);
     renameSync(`${this.#plain}.next`, this.#plain);
@@ -212,7 +212,7 @@ export class World {
 
   #touch(): void {
     for (const target of this.targets) {
-      if (typeof this.look(target) !== 'object') continue;
+      if (typeof this.observe(target) !== 'object') continue;
       utimesSync(target, this.#chance.below(2 ** 31), this.#chance.below(2 ** 31));
       chmodSync(target, this.#chance.pick([0o600, 0o644]));
       chmodSync(dirname(target), this.#chance.pick([0o700, 0o755]));

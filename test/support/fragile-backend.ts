@@ -3,7 +3,7 @@ import type { HintSink, WatchBackend, WatchSubscription } from 'resilient-watche
 /** A real backend that dies, or whose hints are lost, when a test says so. */
 export class FragileBackend implements WatchBackend {
   readonly name: string;
-  readonly tellsWrites: boolean;
+  readonly reportsWrites: boolean;
   /** No hint comes through. */
   deaf = false;
   readonly #inner: WatchBackend;
@@ -11,7 +11,7 @@ export class FragileBackend implements WatchBackend {
 
   constructor(inner: WatchBackend) {
     this.name = inner.name;
-    this.tellsWrites = inner.tellsWrites ?? false;
+    this.reportsWrites = inner.reportsWrites ?? false;
     this.#inner = inner;
   }
 
@@ -27,7 +27,7 @@ export class FragileBackend implements WatchBackend {
     );
     this.#sinks.add(sink);
     return {
-      aim: (directories) => subscription.aim(directories),
+      setDirectories: (directories) => subscription.setDirectories(directories),
       close: () => {
         this.#sinks.delete(sink);
         return subscription.close();

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 import { nodeFileSystem, type FileSystem, type FileSystemCalls } from 'resilient-watcher';
 
-import { temporaryName } from '../../src/writing/temporary-name.js';
+import { temporaryName } from '../../src/write/temporary-name.js';
 import { errno } from './faulty-file-system.js';
 
 export type CallName = keyof FileSystemCalls;

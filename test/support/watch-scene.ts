@@ -10,9 +10,9 @@ import {
 import { FakeClock, ScriptedBackend } from 'resilient-watcher/testing';
 import { expect, onTestFinished } from 'vitest';
 
-import { nodeFsBackend } from '../../src/backends/node-fs.js';
-import { ParcelBackend } from '../../src/backends/parcel.js';
-import { pollingBackend } from '../../src/backends/polling.js';
+import { nodeFsBackend } from '../../src/watch/backends/node-fs.js';
+import { ParcelBackend } from '../../src/watch/backends/parcel.js';
+import { pollingBackend } from '../../src/watch/backends/polling.js';
 import { FragileBackend } from './fragile-backend.js';
 import { temporaryDirectory } from './temporary-directory.js';
 
@@ -27,8 +27,8 @@ export interface SceneOptions extends ResilientWatcherOptions {
   readonly grace?: Grace;
   /** The test lets the backend die, or loses its hints: see `Scene.fragile`. */
   readonly fragile?: boolean;
-  /** There is a backstop, and hints come first. */
-  readonly backstop?: boolean;
+  /** There is a resync, and hints come first. */
+  readonly resync?: boolean;
 }
 
 /** More than parcel and the settling take together, so that a hint can be first, ms. */
@@ -173,12 +173,12 @@ class FakeScene extends BaseScene implements Scene {
 
   watch(
     path: string | readonly string[],
-    { grace: _, fragile = false, backstop = false, ...options }: SceneOptions = {},
+    { grace: _, fragile = false, resync = false, ...options }: SceneOptions = {},
   ): Promise<void> {
     const real = this.#kind === 'poll' ? pollingBackend(this.#clock, 1_000) : this.#backend;
     const named = this.#kind === 'poll' ? 'poll' : real;
     const backend = fragile ? this.madeFragile(real) : named;
-    const resyncIntervalMs = backstop ? 1_500 : 0;
+    const resyncIntervalMs = resync ? 1_500 : 0;
     return this.open(path, { backend, clock: this.#clock, resyncIntervalMs, ...options });
   }
 
@@ -206,7 +206,7 @@ class FakeScene extends BaseScene implements Scene {
   }
 }
 
-/** Real time and the kernel's own hints; without a backstop, so that only they can be the reason of a report. */
+/** Real time and the kernel's own hints; without a resync, so that only they can be the reason of a report. */
 class KernelScene extends BaseScene implements Scene {
   readonly #kind: 'fs' | 'parcel';
   #waiting: (() => void) | undefined;
@@ -218,12 +218,12 @@ class KernelScene extends BaseScene implements Scene {
 
   watch(
     path: string | readonly string[],
-    { grace = 'longer than gaps', fragile = false, backstop = false, ...options }: SceneOptions = {},
+    { grace = 'longer than gaps', fragile = false, resync = false, ...options }: SceneOptions = {},
   ): Promise<void> {
     const missingGraceMs = grace === 'longer than gaps' ? 600_000 : 1;
     const real = this.#kind === 'fs' ? nodeFsBackend : new ParcelBackend();
     const backend = fragile ? this.madeFragile(real) : this.#kind;
-    const resyncIntervalMs = backstop ? BACKSTOP_MS : 0;
+    const resyncIntervalMs = resync ? BACKSTOP_MS : 0;
     return this.open(path, { backend, resyncIntervalMs, missingGraceMs, ...options });
   }
 

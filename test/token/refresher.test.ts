@@ -8,7 +8,7 @@ import { ClosedError, TokenRefresher } from 'resilient-watcher';
 import { FakeTokenClient, mintTestToken } from 'resilient-watcher/testing';
 import { describe, expect, test } from 'vitest';
 
-import { Outcome } from '../../src/outcome.js';
+import { Outcome } from '../../src/core/outcome.js';
 import { DAY, HOUR, MINUTE, refresherStage, SECOND } from '../support/refresher-stage.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
@@ -126,7 +126,7 @@ describe('what wakes it', () => {
     ]);
   });
 
-  test('only new content wakes it: not the first look, the same bytes, an empty file or a missing one', async () => {
+  test('only new content wakes it: not the first check, the same bytes, an empty file or a missing one', async () => {
     const { refresher, clock, watchers, mints } = refresherStage();
     await refresher.start();
     watchers.show('projected-0');
@@ -340,7 +340,7 @@ describe('failure', () => {
 });
 
 describe('the clock', () => {
-  test('after a jump back a token dated ahead is replaced at the next look', async () => {
+  test('after a jump back a token dated ahead is replaced at the next check', async () => {
     const { refresher, clock, mints, events } = refresherStage();
     await refresher.start();
     clock.jump(-54 * DAY);
@@ -361,7 +361,7 @@ describe('the clock', () => {
     expect(mints()).toEqual([0, 21_600 - 3_600]);
   });
 
-  test('a jump forward past the plan refreshes at the next look, and past the end token() waits for it', async () => {
+  test('a jump forward past the plan refreshes at the next check, and past the end token() waits for it', async () => {
     const { refresher, clock, mints } = refresherStage();
     await refresher.start();
     clock.jump(7 * HOUR);

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 
-import { everyInterval, planRefresh, tokenSchedules } from '../../src/token-refresher/schedule.js';
-import { ServiceAccountToken } from '../../src/token.js';
+import { everyInterval, planRefresh, tokenSchedules } from '../../src/token/schedule.js';
+import { ServiceAccountToken } from '../../src/token/token.js';
 
 const HOUR = 3_600_000;
 const YEAR = 365 * 24 * HOUR;
@@ -41,7 +41,7 @@ test.each<[keyof typeof tokenSchedules, number, number, number, number]>([
   ['kubelet', 3_607_000, 3_590_000, 0, 5_000],
   ['kubelet', YEAR, 0, 0, 24 * HOUR],
 ] as const)(
-  '%s: of a life of %d ms after %d ms, with chance %d, the next look is in %d ms',
+  '%s: of a life of %d ms after %d ms, with chance %d, the next check is in %d ms',
   (name, ...row) => {
     const [lifeMs, ageMs, chance, expected] = row;
     expect(plan(tokenSchedules[name], lifeMs, ageMs, chance)).toBe(expected);

@@ -9,7 +9,8 @@ import {
   type JWTPayload,
 } from 'jose';
 
-import { isoTime, type Clock, type TokenAnswer } from '../../ports.js';
+import { isoTime, type Clock } from '../../core/clock.js';
+import type { TokenAnswer } from '../../core/token-client.js';
 
 /** A ServiceAccount, as its tokens name it. */
 export interface Account {

@@ -1,0 +1,55 @@
+/** A callback that waits for its time. */
+export interface Scheduled {
+  /** Stops it; harmless when it has run or was cancelled already. */
+  cancel(): void;
+}
+
+/** The one seam through which the library sees time. */
+export interface Clock {
+  /** Wall clock, epoch ms. May jump either way. */
+  now(): number;
+  /** A clock that only goes forward, ms since an arbitrary moment. */
+  monotonic(): number;
+  /**
+   * Runs `callback` once after `delayMs` (any finite length; below 0 counts as 0). With `ref: false` the wait
+   * does not keep the process alive.
+   */
+  schedule(callback: () => void, delayMs: number, options?: { readonly ref?: boolean }): Scheduled;
+}
+
+// The real functions, taken when the library is loaded: fake timers that a test installs later must not reach it.
+const { setTimeout, clearTimeout, Date, performance } = globalThis;
+
+/** Above this `setTimeout` fires at once instead of late. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+/** The machine's own clock. */
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+  schedule(callback, delayMs, { ref = true } = {}) {
+    let timer: NodeJS.Timeout;
+    const arm = (remainingMs: number): void => {
+      const sliceMs = Math.min(remainingMs, LONGEST_TIMER_MS);
+      timer = setTimeout(() => (remainingMs > sliceMs ? arm(remainingMs - sliceMs) : callback()), sliceMs);
+      if (!ref) timer.unref();
+    };
+    arm(Math.max(0, delayMs));
+    return { cancel: () => clearTimeout(timer) };
+  },
+};
+
+/**
+ * Epoch ms of an RFC 3339 timestamp as the API server writes it, of a `Date` or of epoch ms; NaN for anything
+ * else.
+ */
+export function parseTimestamp(value: unknown): number {
+  if (value instanceof Date) return value.getTime();
+  if (typeof value === 'number') return value;
+  // `Date.parse` alone would take "1" for a year and a date without a zone for local time.
+  const isTimestamp = typeof value === 'string' && /^\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:\d\d)$/i.test(value);
+  return isTimestamp ? Date.parse(value) : Number.NaN;
+}
+
+/** `epochMs` in ISO 8601, UTC, as people and names want it. */
+export const isoTime = (epochMs: number): string => new Date(epochMs).toISOString();

@@ -1,0 +1,31 @@
+import type { Clock } from './clock.js';
+
+/**
+ * Does `work` and gives up on it after `timeoutMs`, or when `signal` aborts: then the signal handed to the work
+ * aborts and this rejects at once, whether the work listens or not. Leaves no timer and no listener.
+ * @param late makes the error for work that took too long.
+ */
+export function withDeadline<T>(
+  work: (signal: AbortSignal) => T | Promise<T>,
+  options: { clock: Clock; timeoutMs: number; signal: AbortSignal; late: () => Error },
+): Promise<T> {
+  const { clock, timeoutMs, signal, late } = options;
+  if (signal.aborted) return Promise.reject(signal.reason as Error);
+  const controller = new AbortController();
+  return new Promise<T>((resolve, reject) => {
+    const finish = (): void => {
+      timer.cancel();
+      signal.removeEventListener('abort', onAbort);
+    };
+    const giveUp = (reason: Error): void => {
+      finish();
+      reject(reason);
+      controller.abort(reason);
+    };
+    const onAbort = (): void => giveUp(signal.reason as Error);
+    const timer = clock.schedule(() => giveUp(late()), timeoutMs);
+    signal.addEventListener('abort', onAbort);
+    const answer = new Promise<T>((settle) => settle(work(controller.signal)));
+    answer.finally(finish).then(resolve, reject);
+  });
+}

@@ -1,0 +1,84 @@
+import { EventEmitter } from 'eventemitter3';
+
+import { ListenerError } from './errors.js';
+
+type Listener = (this: unknown, ...args: unknown[]) => unknown;
+type Names<Events extends object> = EventEmitter.EventNames<Events>;
+type ListenerFor<Events extends object, E extends Names<Events>> = EventEmitter.EventListener<Events, E>;
+
+/**
+ * An emitter whose listeners cannot hurt it or each other. What a listener throws or rejects with is emitted as a
+ * `ListenerError` on `error`; an `error` without a listener becomes a process warning.
+ */
+export class Emitter<Events extends object> extends EventEmitter<Events> {
+  /** The registered form of each listener, by listener and event. */
+  readonly #isolated = new WeakMap<Listener, Map<PropertyKey, Listener>>();
+
+  override on<E extends Names<Events>>(event: E, fn: ListenerFor<Events, E>, context?: unknown): this {
+    return super.on(event, this.#isolate(event, fn), context);
+  }
+
+  override addListener<E extends Names<Events>>(
+    event: E,
+    fn: ListenerFor<Events, E>,
+    context?: unknown,
+  ): this {
+    return this.on(event, fn, context);
+  }
+
+  override once<E extends Names<Events>>(event: E, fn: ListenerFor<Events, E>, context?: unknown): this {
+    return super.once(event, this.#isolate(event, fn), context);
+  }
+
+  override removeListener<E extends Names<Events>>(
+    event: E,
+    fn?: ListenerFor<Events, E>,
+    context?: unknown,
+    once?: boolean,
+  ): this {
+    const isolated = fn && this.#isolated.get(fn as Listener)?.get(event);
+    return super.removeListener(event, (isolated as ListenerFor<Events, E> | undefined) ?? fn, context, once);
+  }
+
+  override off<E extends Names<Events>>(
+    event: E,
+    fn?: ListenerFor<Events, E>,
+    context?: unknown,
+    once?: boolean,
+  ): this {
+    return this.removeListener(event, fn, context, once);
+  }
+
+  override emit<E extends Names<Events>>(event: E, ...args: EventEmitter.EventArgs<Events, E>): boolean {
+    const isHeard = super.emit(event, ...args);
+    if (!isHeard && event === 'error') process.emitWarning((args as readonly unknown[])[0] as Error);
+    return isHeard;
+  }
+
+  #isolate<E extends Names<Events>>(event: E, fn: ListenerFor<Events, E>): ListenerFor<Events, E> {
+    if (typeof fn !== 'function') throw new TypeError('The listener must be a function');
+    const listener = fn as Listener;
+    const byEvent = this.#isolated.get(listener) ?? new Map<PropertyKey, Listener>();
+    this.#isolated.set(listener, byEvent);
+    const report = (cause: unknown): void => this.#report(String(event), cause);
+    const isolated: Listener =
+      byEvent.get(event) ??
+      function (this: unknown, ...args: unknown[]): void {
+        try {
+          const result = listener.apply(this, args);
+          if (result instanceof Promise) result.catch(report);
+        } catch (error) {
+          report(error);
+        }
+      };
+    byEvent.set(event, isolated);
+    return isolated as ListenerFor<Events, E>;
+  }
+
+  #report(event: string, cause: unknown): void {
+    const error = new ListenerError(event, cause);
+    // A failing listener of `error` must not be told of its own failure, for ever.
+    if (event === 'error') process.emitWarning(error);
+    else (this as unknown as Emitter<{ error: [error: Error] }>).emit('error', error);
+  }
+}

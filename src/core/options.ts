@@ -1,0 +1,143 @@
+/**
+ * How options are read: `undefined` means the default, everything is checked once, and a wrong option is named
+ * together with its value and what is wanted. The caller's object is never changed.
+ */
+import { nodeFileSystem, type FileSystem } from './file-system.js';
+import { systemClock, type Clock } from './clock.js';
+import { systemRandom, type Random } from './random.js';
+
+/** One option: its default, and what is wanted when a value is not acceptable. */
+export interface Option<T> {
+  readonly fallback: T;
+  /** The error to throw for a value, or undefined when it is fine. */
+  readonly refuse: (
+    value: unknown,
+  ) => { readonly kind: 'type' | 'range'; readonly wanted: string } | undefined;
+}
+
+type Options = Readonly<Record<string, Option<unknown>>>;
+type Resolved<O extends Options> = { readonly [K in keyof O]: O[K] extends Option<infer T> ? T : never };
+
+/**
+ * The options of `owner` with defaults filled in, frozen.
+ * @throws {TypeError} for something that is not an object, an unknown name, or a value of the wrong type.
+ * @throws {RangeError} for a number out of range.
+ */
+export function resolveOptions<O extends Options>(owner: string, given: unknown, options: O): Resolved<O> {
+  if (given !== undefined && (typeof given !== 'object' || given === null || Array.isArray(given))) {
+    throw new TypeError(`${owner}: options must be an object, got ${describe(given)}`);
+  }
+  const values = (given ?? {}) as Readonly<Record<string, unknown>>;
+  for (const name of Object.keys(values)) {
+    if (!Object.hasOwn(options, name)) {
+      throw new TypeError(`${owner}: unknown option "${name}"; known are ${Object.keys(options).join(', ')}`);
+    }
+  }
+  const resolved = Object.entries(options).map(([name, option]) => {
+    const value = values[name];
+    if (value === undefined) return [name, option.fallback];
+    const refusal = option.refuse(value);
+    if (refusal) {
+      const message = `${owner}: option "${name}" must be ${refusal.wanted}, got ${describe(value)}`;
+      throw refusal.kind === 'type' ? new TypeError(message) : new RangeError(message);
+    }
+    return [name, value];
+  });
+  return Object.freeze(Object.fromEntries(resolved)) as Resolved<O>;
+}
+
+/** A value as an error message shows it: short, and nothing of what is inside an object. */
+export function describe(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value);
+  if (typeof value === 'object' && value !== null) return Array.isArray(value) ? 'an array' : 'an object';
+  if (typeof value === 'function') return 'a function';
+  return typeof value === 'bigint' ? `${value}n` : String(value);
+}
+
+/** A finite number of at least `min` (default 0) and at most `max`. */
+export function number(
+  fallback: number,
+  { min = 0, max = Number.MAX_SAFE_INTEGER, unit = '' }: { min?: number; max?: number; unit?: string } = {},
+): Option<number> {
+  const range = max === Number.MAX_SAFE_INTEGER ? `>= ${min}` : `between ${min} and ${max}`;
+  const wanted = `a finite number ${range}${unit && ` (${unit})`}`;
+  return {
+    fallback,
+    refuse: (value) => {
+      if (typeof value !== 'number') return { kind: 'type', wanted };
+      return Number.isFinite(value) && value >= min && value <= max ? undefined : { kind: 'range', wanted };
+    },
+  };
+}
+
+/** A duration, ms. */
+export function milliseconds(fallback: number, range: { min?: number; max?: number } = {}): Option<number> {
+  return number(fallback, { ...range, unit: 'ms' });
+}
+
+/** A value that passes `accept`; `wanted` says in words what does. */
+export function matching<T>(fallback: T, wanted: string, accept: (value: unknown) => boolean): Option<T> {
+  return { fallback, refuse: (value) => (accept(value) ? undefined : { kind: 'type', wanted }) };
+}
+
+/** True or false. */
+export function flag(fallback: boolean): Option<boolean> {
+  return matching(fallback, 'a boolean', (value) => typeof value === 'boolean');
+}
+
+/** One of a few words. */
+export function oneOf<T extends string>(fallback: T, words: readonly T[]): Option<T> {
+  return matching(fallback, `one of ${words.map((word) => `"${word}"`).join(', ')}`, (value) =>
+    (words as readonly unknown[]).includes(value),
+  );
+}
+
+/** An object with these methods: how a port is recognised. */
+export function port<T extends object>(fallback: T, ...methods: readonly (keyof T & string)[]): Option<T> {
+  return matching(fallback, `an object with ${methods.join(', ')}`, (value) => hasMethods(value, methods));
+}
+
+/** A function. */
+export function callback<T extends (...args: never[]) => unknown>(fallback: T): Option<T> {
+  return matching(fallback, 'a function', (value) => typeof value === 'function');
+}
+
+/** An AbortSignal, or none. */
+function abortSignal(): Option<AbortSignal | undefined> {
+  return matching<AbortSignal | undefined>(
+    undefined,
+    'an AbortSignal',
+    (value) => value instanceof AbortSignal,
+  );
+}
+
+/** A file system of which these calls are used. Default: the machine's own. */
+export function fileSystem(...calls: readonly (keyof FileSystem)[]): Option<FileSystem> {
+  return port(nodeFileSystem, ...calls);
+}
+
+/** What a feature that takes time takes from outside. By default the machine's own, and no signal. */
+export const PORT_OPTIONS = {
+  signal: abortSignal(),
+  clock: port<Clock>(systemClock, 'now', 'monotonic', 'schedule'),
+  random: callback<Random>(systemRandom),
+};
+
+/** Whether a value is an object that has all of these methods. */
+export function hasMethods(value: unknown, methods: readonly string[]): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return methods.every((name) => typeof (value as Record<string, unknown>)[name] === 'function');
+}
+
+/**
+ * A path as given, if it can be one.
+ * @throws {TypeError} when it is not a non-empty string without NUL bytes.
+ */
+export function checkPath(owner: string, name: string, path: unknown): string {
+  if (typeof path !== 'string' || path === '' || path.includes('\0')) {
+    throw new TypeError(
+      `${owner}: ${name} must be a non-empty string without NUL bytes, got ${describe(path)}`,
+    );
+  }
+  return path;
+}

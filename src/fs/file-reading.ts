@@ -1,0 +1,111 @@
+/** Reads one file whole, with what tells whether it was whole. */
+import { constants, type BigIntStats } from 'node:fs';
+
+import { identityOf, inodeIn, inodeOf, signatureOf, type LinkChain } from './link-chain.js';
+import { digestOf, FileSnapshot } from './snapshot.js';
+import type { SeenFile } from './observation.js';
+import type { Effects } from './effects.js';
+
+/** A pipe (O_NONBLOCK) or a link (O_NOFOLLOW) may have taken the place of the file that was found. */
+const READ_ONLY = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
+
+/** Asked for at a time when a file does not say its size (as in /proc). */
+const CHUNK_BYTES = 65_536;
+
+/** Where a file is and which of its bytes are wanted. */
+export interface FileReading {
+  /** For its snapshot. */
+  readonly path: string;
+  /** Where it is read, all links resolved. */
+  readonly realPath: string;
+  readonly revision: string | undefined;
+  readonly links: string;
+  /** What is known of the file; then it has to be the same when it was read. */
+  readonly found?: BigIntStats | undefined;
+  readonly maxContentBytes: number;
+  /** Keeps the digest of the content, not the content. */
+  readonly digestOnly?: boolean;
+}
+
+/**
+ * Reads it; undefined when another file has taken its place since it was found, or when it is none.
+ * Throws what the calls throw.
+ */
+export function* readSeenFile(reading: FileReading): Effects<SeenFile | undefined> {
+  const { realPath, found, maxContentBytes } = reading;
+  if (found && found.size > maxContentBytes) return seenFile(reading, found, undefined, true);
+  // The calls are yielded as they are, since `call` makes a generator of each.
+  const fd = (yield ['open', realPath, READ_ONLY]) as number;
+  try {
+    const before = found ?? ((yield ['fstat', fd]) as BigIntStats);
+    const fits = before.isFile() && before.size <= maxContentBytes;
+    const content = fits ? yield* readToEnd(fd, before, maxContentBytes) : undefined;
+    if (!found) return before.isFile() ? seenFile(reading, before, content, true) : undefined;
+    const after = (yield ['fstat', fd]) as BigIntStats;
+    if (!after.isFile() || inodeOf(after) !== inodeOf(before)) return undefined;
+    return seenFile(reading, after, content, signatureOf(after) === signatureOf(before));
+  } finally {
+    yield ['close', fd];
+  }
+}
+
+/** A file that was seen before with this very signature, where it is now. */
+export function fileAgain(
+  file: SeenFile,
+  realPath: string,
+  { revision, links }: Pick<LinkChain, 'revision' | 'links'>,
+): SeenFile {
+  const { snapshot } = file;
+  const moved = snapshot.realPath !== realPath || snapshot.revision !== revision;
+  return {
+    ...file,
+    finished: true,
+    steady: true,
+    links,
+    snapshot: moved ? snapshot.movedTo(realPath, revision) : snapshot,
+  };
+}
+
+/** All bytes that its size tells of, or to the end when it tells of none; undefined when there are more than allowed. */
+function* readToEnd(fd: number, stat: BigIntStats, maxBytes: number): Effects<Buffer | undefined> {
+  const size = Number(stat.size);
+  // Not cleared before: nothing but what was read is handed out.
+  let buffer = Buffer.allocUnsafe(size === 0 ? CHUNK_BYTES : size);
+  let length = 0;
+  for (;;) {
+    const count = (yield ['read', fd, buffer, length, buffer.length - length, length]) as number;
+    length += count;
+    if (length > maxBytes) return undefined;
+    if (length === size && length === buffer.length) return buffer;
+    if (count === 0) return buffer.subarray(0, length);
+    if (length === buffer.length) buffer = Buffer.concat([buffer, Buffer.allocUnsafe(CHUNK_BYTES)]);
+  }
+}
+
+/** @param content undefined when it was not read: then the identity stands for it. */
+function seenFile(
+  { path, realPath, revision, links, digestOnly = false }: FileReading,
+  stat: BigIntStats,
+  content: Buffer | undefined,
+  steady: boolean,
+): SeenFile {
+  const { size, mode, mtimeNs, ctimeNs, nlink } = stat;
+  const signature = signatureOf(stat);
+  return {
+    signature,
+    inode: inodeIn(signature),
+    // Being unlinked changes an inode, too, and says nothing of its bytes.
+    finished: ctimeNs > mtimeNs && nlink > 0n,
+    steady,
+    links,
+    snapshot: new FileSnapshot({
+      path,
+      realPath,
+      revision,
+      content: digestOnly ? undefined : content,
+      identity: content ? (digestOnly ? digestOf(content) : '') : identityOf(stat),
+      size: content?.length ?? Number(size),
+      mode: Number(mode) & 0o7777,
+    }),
+  };
+}

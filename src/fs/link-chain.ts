@@ -1,0 +1,334 @@
+/** What a path means at one instant: every directory consulted and every link followed on the way to its end. */
+import { dirname } from 'node:path';
+import type { BigIntStats } from 'node:fs';
+
+import { within } from './absolute-path.js';
+import { TargetError, errnoOf, isDenied } from '../core/errors.js';
+import { MAX_LINKS } from '../core/file-system.js';
+import type { WatchedDirectory } from '../core/watch-backend.js';
+import { call, type Effects } from './effects.js';
+import { DATA_LINK, isRevisionName } from './volume-layout.js';
+
+/**
+ * How often a path that moves while it is walked is walked again. A swap takes microseconds, so even thousands
+ * of swaps a second leave most walks undisturbed.
+ */
+const MAX_WALKS = 20;
+
+/** Where a path leads. */
+export type ChainEnd =
+  | { readonly kind: 'found'; readonly path: string; readonly stat: BigIntStats }
+  /** `path` is the first entry on the way that does not exist. */
+  | { readonly kind: 'missing'; readonly path: string }
+  | { readonly kind: 'unreadable'; readonly error: TargetError }
+  /** It moved at every walk; look again soon. */
+  | { readonly kind: 'unstable' }
+  /** A mount point that `allowedMounts` does not know; nothing behind it was touched. */
+  | { readonly kind: 'disallowed' };
+
+/** A resolved path. */
+export interface LinkChain {
+  /** What was resolved. */
+  readonly path: string;
+  /** The directories whose change can change the meaning of the path. */
+  readonly directories: readonly WatchedDirectory[];
+  /** The directories at which a file system begins, by identity. */
+  readonly mounts: ReadonlyMap<string, string>;
+  /** The links followed and their targets, in order. */
+  readonly hops: ReadonlyMap<string, string>;
+  /** The same as one text: equal texts mean that no link was retargeted. */
+  readonly links: string;
+  /** What the last `..data` link on the way points to. */
+  readonly revision: string | undefined;
+  readonly end: ChainEnd;
+}
+
+/** Which file or directory it is: an inode number alone is used again at once. */
+export function inodeOf({ dev, ino, birthtimeNs }: BigIntStats): string {
+  return `${dev}:${ino}:${birthtimeNs}`;
+}
+
+/** What `inodeOf` gave for the file with this signature: a part of the same text. */
+export function inodeIn(signature: string): string {
+  let end = -1;
+  for (let field = 0; field < 3; field += 1) end = signature.indexOf(':', end + 1);
+  return signature.slice(0, end);
+}
+
+/** Which file it is and, as far as its stamps tell, with what content. */
+export function signatureOf({ dev, ino, birthtimeNs, size, mtimeNs, ctimeNs }: BigIntStats): string {
+  // One flat string: a template would keep each of its pieces, five times the memory for every file there is.
+  return [dev, ino, birthtimeNs, size, mtimeNs, ctimeNs].join(':');
+}
+
+/** What stands for the content of a file that is not read. */
+export function identityOf({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
+  return `stat:${dev}:${ino}:${size}:${mtimeNs}:${ctimeNs}`;
+}
+
+/**
+ * Resolves an absolute path. A failure counts only when two walks in a row meet the same one: between reading
+ * a link and entering its target, a swap may have removed the target.
+ *
+ * @param allowedMounts mounts (by identity) that may be entered; undefined means all.
+ */
+export function* resolveChain(
+  path: string,
+  allowedMounts?: ReadonlyMap<string, unknown>,
+): Effects<LinkChain> {
+  let failed: LinkChain | undefined;
+  for (let walk = 0; walk < MAX_WALKS; walk += 1) {
+    const chain = yield* new Walk(path, allowedMounts).run();
+    if (chain.end.kind === 'found' || chain.end.kind === 'disallowed') return chain;
+    if (chain.links === '' || (failed && sameFailure(failed, chain))) return chain;
+    failed = chain;
+  }
+  const nothing = {
+    path,
+    directories: [],
+    mounts: new Map(),
+    hops: new Map(),
+    links: '',
+    revision: undefined,
+  };
+  return { ...nothing, end: { kind: 'unstable' } };
+}
+
+/**
+ * Where a chain leads that has had a swap: one of its links points to another name in the same directory, as
+ * `..data` does, and the rest is taken to be as it was. Undefined when no link was retargeted, or in another way.
+ */
+export function* followSwap(
+  chain: LinkChain,
+): Effects<{ readonly realPath: string; readonly chain: LinkChain } | undefined> {
+  const names = chain.path.split('/').reverse();
+  const hops = new Map<string, string>();
+  let { revision } = chain;
+  let here = '';
+  for (let name = names.pop(); name !== undefined; name = names.pop()) {
+    if (name === '' || name === '.') continue;
+    // After a link it does not mean the directory before it; the whole walk knows.
+    if (name === '..') return undefined;
+    const place = `${here}/${name}`;
+    const known = chain.hops.get(place);
+    if (known === undefined) {
+      here = place;
+      continue;
+    }
+    const target = yield* call('readlink', place);
+    if (target !== known && target.includes('/')) return undefined;
+    hops.set(place, target);
+    if (name === DATA_LINK) revision = target;
+    names.push(...target.split('/').reverse());
+    if (target.startsWith('/')) here = '';
+  }
+  const links = textOf(hops);
+  return links === chain.links ? undefined : { realPath: here, chain: { ...chain, hops, links, revision } };
+}
+
+/** Whether each link on the way still leads where it led: then so does the path, as far as links decide it. */
+export function* linksStand({ hops }: LinkChain): Effects<boolean> {
+  for (const [place, target] of hops) {
+    if ((yield* call('readlink', place)) !== target) return false;
+  }
+  return true;
+}
+
+/** The first chain, with the directories and mounts of the others: for a target that is several files. */
+export function mergeChains(first: LinkChain, others: Iterable<LinkChain>): LinkChain {
+  const directories = new Map(first.directories.map((directory) => [directory.path, directory]));
+  const mounts = new Map(first.mounts);
+  for (const chain of others) {
+    for (const [identity, path] of chain.mounts) mounts.set(identity, path);
+    for (const directory of chain.directories) {
+      const known = directories.get(directory.path);
+      directories.set(directory.path, known ? together(known, directory) : directory);
+    }
+  }
+  return { ...first, directories: [...directories.values()], mounts };
+}
+
+function together(one: WatchedDirectory, other: WatchedDirectory): WatchedDirectory {
+  const { path, identity } = other;
+  return one.entries && other.entries
+    ? { path, identity, entries: new Set([...one.entries, ...other.entries]) }
+    : { path, identity };
+}
+
+function textOf(hops: ReadonlyMap<string, string>): string {
+  return [...hops].map((hop) => hop.join('\0')).join('\0');
+}
+
+function sameFailure(a: LinkChain, b: LinkChain): boolean {
+  const place = ({ end }: LinkChain): string =>
+    end.kind === 'missing'
+      ? end.path
+      : end.kind === 'unreadable'
+        ? `${end.error.code} ${end.error.path}`
+        : end.kind;
+  return a.links === b.links && place(a) === place(b);
+}
+
+/** A directory on the way, with the names looked up in it. */
+interface Consulted {
+  readonly path: string;
+  readonly stat: BigIntStats;
+  readonly entries: Set<string>;
+  /** It holds a link of the chain or its end. */
+  holds: boolean;
+}
+
+class Walk {
+  readonly #path: string;
+  readonly #allowedMounts: ReadonlyMap<string, unknown> | undefined;
+  readonly #consulted = new Map<string, Consulted>();
+  readonly #mounts = new Map<string, string>();
+  readonly #hops = new Map<string, string>();
+  /** The directories of the revisions entered, each with a slash at its end. */
+  readonly #revisions: string[] = [];
+  #followed = 0;
+  #revision: string | undefined;
+
+  constructor(path: string, allowedMounts: ReadonlyMap<string, unknown> | undefined) {
+    this.#path = path;
+    this.#allowedMounts = allowedMounts;
+  }
+
+  *run(): Effects<LinkChain> {
+    const end = yield* this.#walk();
+    return {
+      path: this.#path,
+      directories: this.#directories(),
+      mounts: this.#mounts,
+      hops: this.#hops,
+      links: textOf(this.#hops),
+      revision: this.#revision,
+      end,
+    };
+  }
+
+  *#walk(): Effects<ChainEnd> {
+    /** Names still to be looked up, the next one last. */
+    const names = this.#path.split('/').reverse();
+    const root = '/';
+    let here = root;
+    let place = root;
+    try {
+      const rootStat = yield* call('lstat', root);
+      if (!this.#enter(rootStat, undefined, root)) return { kind: 'disallowed' };
+      let directory = this.#consult(root, rootStat);
+      for (let name = names.pop(); name !== undefined; name = names.pop()) {
+        if (name === '' || name === '.') continue;
+        if (name === '..') {
+          here = dirname(here);
+          directory = this.#consulted.get(here) ?? directory;
+          continue;
+        }
+        place = within(here, name);
+        directory.entries.add(name);
+        const entry = yield* call('lstat', place);
+        if (entry.isSymbolicLink()) {
+          directory.holds = true;
+          if ((this.#followed += 1) > MAX_LINKS) return unreadable('ERR_TARGET_LOOP', place);
+          const target = yield* call('readlink', place);
+          this.#hops.set(place, target);
+          if (name === DATA_LINK) {
+            this.#revision = target;
+            if (isRevisionName(target)) this.#revisions.push(`${here === root ? '' : here}/${target}/`);
+          }
+          names.push(...target.split('/').reverse());
+          if (target.startsWith('/')) {
+            here = root;
+            directory = this.#consult(root, rootStat);
+          }
+          continue;
+        }
+        if (!names.some(isName)) {
+          directory.holds = true;
+          return { kind: 'found', path: place, stat: entry };
+        }
+        if (!entry.isDirectory()) return unreadable('ERR_TARGET_NOT_DIRECTORY', place);
+        if (!this.#enter(entry, directory.stat, place)) return { kind: 'disallowed' };
+        here = place;
+        directory = this.#consult(here, entry);
+      }
+      return { kind: 'found', path: here, stat: directory.stat };
+    } catch (error) {
+      switch (errnoOf(error)) {
+        case 'ENOENT':
+        case 'ESTALE':
+          return { kind: 'missing', path: place };
+        case 'ENOTDIR':
+          return unreadable('ERR_TARGET_NOT_DIRECTORY', place, error);
+        case 'ELOOP':
+          return unreadable('ERR_TARGET_LOOP', place, error);
+        case 'EACCES':
+        case 'EPERM':
+          return unreadable('ERR_TARGET_ACCESS', place, error);
+        case undefined:
+          throw error;
+        default:
+          return unreadable('ERR_TARGET_IO', place, error);
+      }
+    }
+  }
+
+  #consult(path: string, stat: BigIntStats): Consulted {
+    const known = this.#consulted.get(path);
+    if (known) return known;
+    const consulted: Consulted = { path, stat, entries: new Set(), holds: false };
+    this.#consulted.set(path, consulted);
+    return consulted;
+  }
+
+  /** Remembers where a file system begins; false when it must not be entered. */
+  #enter(stat: BigIntStats, parent: BigIntStats | undefined, path: string): boolean {
+    if (parent?.dev === stat.dev) return true;
+    const identity = inodeOf(stat);
+    this.#mounts.set(identity, path);
+    return this.#allowedMounts === undefined || this.#allowedMounts.has(identity);
+  }
+
+  /**
+   * Revisions are left out: they never change once they are published, being removed is an event of the volume
+   * they are in, and each would cost an inotify watch that moves with every swap.
+   */
+  #directories(): WatchedDirectory[] {
+    const watched: WatchedDirectory[] = [];
+    const last = [...this.#consulted.keys()].at(-1);
+    for (const { path, stat, entries, holds } of this.#consulted.values()) {
+      // Nobody can rename the root, and a renamed child says so itself: of the root only its links matter, and
+      // the entry that is missing.
+      if (path === '/' && !holds && path !== last) continue;
+      if (this.#revisions.some((revision) => `${path}/`.startsWith(revision))) continue;
+      const identity = inodeOf(stat);
+      watched.push(holds ? { path, identity } : { path, identity, entries });
+    }
+    return watched;
+  }
+}
+
+function isName(name: string): boolean {
+  return name !== '' && name !== '.';
+}
+
+const WHAT_IS_WRONG: Partial<Record<TargetError['code'], string>> = {
+  ERR_TARGET_LOOP: 'the chain of links is a loop, or longer than 40 links',
+  ERR_TARGET_ACCESS: 'permission denied; check the mode of the file and of the directories above it',
+  ERR_TARGET_NOT_DIRECTORY: 'it is not a directory, but the path goes on below it',
+};
+
+function unreadable(code: TargetError['code'], path: string, cause?: unknown): ChainEnd {
+  return { kind: 'unreadable', error: targetError(code, path, cause) };
+}
+
+/** The error for something that stands at `path` but cannot be read. */
+export function targetError(code: TargetError['code'], path: string, cause?: unknown): TargetError {
+  const what = WHAT_IS_WRONG[code] ?? (cause instanceof Error ? cause.message : 'it cannot be read');
+  return new TargetError(code, path, `Cannot read "${path}": ${what}`, { cause });
+}
+
+/** The error for a call that failed on what stands at `path`, whatever else may be read. */
+export function readingError(path: string, cause: unknown): TargetError {
+  return targetError(isDenied(cause) ? 'ERR_TARGET_ACCESS' : 'ERR_TARGET_IO', path, cause);
+}

@@ -1,0 +1,81 @@
+/**
+ * The mounts of this process, to find out what no watcher can cure: kubelet mounts a `subPath` by binding the
+ * file of one revision, so the mount shows that revision for ever.
+ */
+import { constants } from 'node:fs';
+
+import { call, type Effects } from './effects.js';
+import { isRevisionName } from './volume-layout.js';
+
+const MOUNT_TABLE = '/proc/self/mountinfo';
+const CHUNK_BYTES = 65_536;
+
+interface Mount {
+  /** Where it is mounted. */
+  readonly point: string;
+  /** Which part of its file system is mounted there. */
+  readonly root: string;
+}
+
+/**
+ * Why a file can never show an update, in words; undefined when it can, or when there is no mount table to tell.
+ *
+ * @param realPath the file with every link resolved.
+ */
+export function* frozenBy(realPath: string): Effects<string | undefined> {
+  let table: string;
+  try {
+    table = yield* readTable();
+  } catch {
+    return undefined; // not Linux, or /proc is hidden
+  }
+  const mount = mountOf(realPath, parse(table));
+  if (!mount) return undefined;
+  if (mount.root.split('/').some(isRevisionName)) {
+    return `"${mount.point}" is a subPath mount of one revision; it never changes. Mount the whole volume instead`;
+  }
+  if (mount.point === realPath) {
+    return `"${realPath}" is mounted by itself (subPath, or a bind mount of one file); a new file put in its source's place never shows. Mount the directory instead`;
+  }
+  return undefined;
+}
+
+function* readTable(): Effects<string> {
+  const fd = yield* call('open', MOUNT_TABLE, constants.O_RDONLY);
+  try {
+    const chunks: Buffer[] = [];
+    for (;;) {
+      const chunk = Buffer.alloc(CHUNK_BYTES);
+      const count = yield* call('read', fd, chunk, 0, chunk.length, -1);
+      if (count === 0) return Buffer.concat(chunks).toString();
+      chunks.push(chunk.subarray(0, count));
+    }
+  } finally {
+    yield* call('close', fd);
+  }
+}
+
+/** The lines of `mountinfo` (`proc_pid_mountinfo(5)`): the fourth field is the root, the fifth the mount point. */
+function parse(table: string): Mount[] {
+  return table.split('\n').flatMap((line) => {
+    const [, , , root, point] = line.split(' ');
+    return root !== undefined && point !== undefined
+      ? [{ root: unescape(root), point: unescape(point) }]
+      : [];
+  });
+}
+
+/** Blanks and backslashes are written as octal numbers. */
+function unescape(field: string): string {
+  return field.replace(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(parseInt(digits, 8)));
+}
+
+/** The mount a path lies in: the one with the longest mount point, and of equal ones the last, which is on top. */
+function mountOf(path: string, mounts: readonly Mount[]): Mount | undefined {
+  let found: Mount | undefined;
+  for (const mount of mounts) {
+    const inside = path === mount.point || path.startsWith(mount.point === '/' ? '/' : `${mount.point}/`);
+    if (inside && mount.point.length >= (found?.point.length ?? 0)) found = mount;
+  }
+  return found;
+}

@@ -1,0 +1,100 @@
+/** What a check at a target finds, and what can be looked at. */
+import type { TargetError } from '../core/errors.js';
+import type { LinkChain } from './link-chain.js';
+import type { FileSnapshot, SetSnapshot } from './snapshot.js';
+import type { Effects } from './effects.js';
+
+/** A file that was seen, with what tells whether it is whole. */
+export interface SeenFile {
+  readonly snapshot: FileSnapshot;
+  /** Equal signatures mean equal content, once the signature is older than the clock that stamps it is coarse. */
+  readonly signature: string;
+  /** Which file it is, whatever is in it. */
+  readonly inode: string;
+  /** Its inode was changed after its last byte was written: it was renamed, linked or re-moded when complete. */
+  readonly finished: boolean;
+  /** It did not change while it was read. */
+  readonly steady: boolean;
+  /** The links that led to it, see `LinkChain.links`. */
+  readonly links: string;
+}
+
+/** What is at the target. */
+export interface Found {
+  readonly kind: 'found';
+  readonly chain: LinkChain;
+  readonly snapshot: FileSnapshot | SetSnapshot;
+  /** The files by the snapshot's keys. */
+  readonly files: ReadonlyMap<string, SeenFile>;
+  /** The signatures of the directories whose entries these are, by real path. */
+  readonly directories: ReadonlyMap<string, string>;
+  /** Equal signatures: the same files with equal signatures, or the same immutable directory. */
+  readonly signature: string;
+  /**
+   * A revision with kubelet's name, into which nobody has been seen writing: while links and directories are as they
+   * were, so are the files.
+   */
+  readonly immutable?: boolean;
+  /** Only what was touched was looked at: of the rest this says nothing new. */
+  readonly partial?: boolean;
+  /** Which limit left contents out, in words. */
+  readonly limited?: string | undefined;
+  /** Of a group: what is at each of its paths. */
+  readonly members?: readonly Observation[];
+}
+
+/** What one check found. */
+export type Observation =
+  | Found
+  | ({ readonly chain: LinkChain } & (
+      | { readonly kind: 'missing' }
+      | { readonly kind: 'unreadable'; readonly error: TargetError }
+      /** It moved at every attempt; look again soon. */
+      | { readonly kind: 'unstable' }
+      /** It lies behind a mount that may not be entered. */
+      | { readonly kind: 'disallowed' }
+    ));
+
+/** Mounts that may be entered, see `resolveChain`. */
+export type AllowedMounts = ReadonlyMap<string, unknown> | undefined;
+
+/**
+ * More files than this are looked at in slices only, whole: what else there is to see costs little beside them. Reading
+ * one takes some five calls, so they are one slice.
+ */
+export const MAX_FILES_AT_ONCE = 100;
+
+/** Something that can be looked at. */
+export interface Target {
+  /** For messages, and the `path` of snapshots. */
+  readonly path: string;
+  /**
+   * What is there.
+   * @param known what an earlier look found, when its signatures can be trusted: then what is unchanged is not read.
+   */
+  observe(known?: Found, allowedMounts?: AllowedMounts): Effects<Observation>;
+  /**
+   * Looks only whether a link leads elsewhere now, and if so reads what is there: what a swap needs to be reported,
+   * in a few calls. Undefined when no link does, or when anything is unusual, more than `MAX_FILES_AT_ONCE` files for
+   * one: then only the whole check tells. It must follow in any case, for what else has changed and for what is to be
+   * watched.
+   * @param allowedMounts what is there is unusual if it leads through another mount.
+   */
+  observeSwap(last: Found, allowedMounts?: AllowedMounts): Effects<Found | undefined>;
+  /** Whether links and signatures are as they were. It cannot tell a path laid anew to the very same files. */
+  isUnchanged(last: Found): Effects<boolean>;
+  /** Takes in that something may have happened: at this absolute path, or anywhere. `look` may then look there only. */
+  touch?(path?: string): void;
+  /** What the path means, without reading any file. */
+  resolve(allowedMounts?: AllowedMounts): Effects<LinkChain>;
+}
+
+/** How much of what is found is read. */
+export interface ReadLimits {
+  /** Of one file, bytes. */
+  readonly maxContentBytes: number;
+  /** Of all files together, bytes. */
+  readonly maxTotalBytes: number;
+  /** With more files than this none is read. */
+  readonly maxFiles: number;
+}

@@ -1,0 +1,118 @@
+import type { LinkChain } from './link-chain.js';
+import { Locality } from './locality.js';
+import type { FileSystem } from '../core/file-system.js';
+import { MAX_FILES_AT_ONCE, type Found, type Observation, type Target } from './observation.js';
+import { runAsync, runSliced, runSync } from './effects.js';
+import { sharedTurn } from './shared-turn.js';
+
+/**
+ * A signature vouches for the content only if that was read at least this long after the signature was first
+ * seen, ms: two writes within one tick of the file system's clock (2 s on FAT, 1 s on old ext) look alike.
+ */
+const COARSEST_TIMESTAMP_MS = 2_000;
+
+/** What was found, and whether its signatures vouch for it. */
+interface Knowledge {
+  readonly found: Found;
+  readonly since: number;
+  readonly trusted: boolean;
+}
+
+/** Looks at a target: synchronously where that is safe, and without reading again what cannot have changed. */
+export class Observer {
+  readonly #target: Target;
+  readonly #fs: FileSystem;
+  readonly #locality = new Locality();
+  #sync: FileSystem['sync'];
+  #last: Knowledge | undefined;
+
+  constructor(target: Target, fs: FileSystem) {
+    this.#target = target;
+    this.#fs = fs;
+  }
+
+  /** Every file system on the way is local, so that an observation ends within microseconds. */
+  get isLocal(): boolean {
+    return this.#sync !== undefined;
+  }
+
+  /**
+   * What is there.
+   * @param now monotonic ms
+   * @param swap what `observeSwap()` has just found: what came after that led to a hint.
+   */
+  async observe(now: number, swap?: Found): Promise<Observation> {
+    const known = this.#last?.trusted ? this.#last.found : undefined;
+    const seen = await this.#observe(swap ?? known);
+    if (seen.kind === 'found') this.#learn(seen, now);
+    else this.#last = undefined;
+    return seen;
+  }
+
+  /** Whether, as far as that shows at once, all is as it was when last observed. Costs little. */
+  isUnchanged(): boolean {
+    if (!this.#sync || !this.#last?.trusted || !isSmall(this.#last.found)) return false;
+    return runSync(this.#target.isUnchanged(this.#last.found), this.#sync, sharedTurn.ask);
+  }
+
+  /**
+   * A swap, if that is what has happened, sooner than `observe()` would tell; which has to follow. Only where it
+   * is safe at once.
+   */
+  observeSwap(): Found | undefined {
+    if (!this.#sync || !this.#last || !isSmall(this.#last.found)) return undefined;
+    const steps = this.#target.observeSwap(this.#last.found, this.#locality.local);
+    return runSync(steps, this.#sync, sharedTurn.ask);
+  }
+
+  /** What the path means, without reading anything. */
+  async resolve(): Promise<LinkChain> {
+    if (this.#sync) {
+      const chain = await runSliced(this.#target.resolve(this.#locality.local), this.#sync);
+      if (chain.end.kind !== 'disallowed') return chain;
+    }
+    const chain = await runAsync(this.#target.resolve(), this.#fs);
+    await this.#classify(chain);
+    return chain;
+  }
+
+  /** The name of a file system on the way that gives no events, if there is one. */
+  silentFileSystem(chain: LinkChain): string | undefined {
+    return this.#locality.silentFileSystem(chain);
+  }
+
+  async #observe(known: Found | undefined): Promise<Observation> {
+    if (this.#sync) {
+      const seen = await runSliced(
+        this.#target.observe(known, this.#locality.local),
+        this.#sync,
+        sharedTurn.ask,
+      );
+      if (seen.kind !== 'disallowed') return seen;
+    }
+    const seen = await runAsync(this.#target.observe(known), this.#fs);
+    await this.#classify(seen.chain);
+    return seen;
+  }
+
+  async #classify(chain: LinkChain): Promise<void> {
+    await runAsync(this.#locality.classify(chain), this.#fs);
+    this.#sync = this.#locality.isLocal(chain) ? this.#fs.sync : undefined;
+  }
+
+  /**
+   * Keeps what a signature stands for, and whether it can be trusted yet. That of a revision can at once: nobody
+   * writes into it, and the six events of a swap would have it read six times.
+   */
+  #learn(found: Found, now: number): void {
+    const { since, trusted } =
+      this.#last?.found.signature === found.signature ? this.#last : { since: now, trusted: false };
+    const isOld = now - since >= COARSEST_TIMESTAMP_MS;
+    const isProven = isOld && !found.partial;
+    this.#last = { found, since, trusted: trusted || isProven || found.immutable === true };
+  }
+}
+
+function isSmall({ files }: Found): boolean {
+  return files.size <= MAX_FILES_AT_ONCE;
+}

@@ -1,0 +1,53 @@
+import { absolutePath } from './absolute-path.js';
+import { TargetError } from '../core/errors.js';
+import { checkPath, fileSystem, PORT_OPTIONS, resolveOptions } from '../core/options.js';
+import { systemRandom } from '../core/random.js';
+import type { Clock } from '../core/clock.js';
+import type { FileSystem } from '../core/file-system.js';
+import { stableRead } from './stable-read.js';
+import type { SetSnapshot } from './snapshot.js';
+import { PathTarget } from './targets/path-target.js';
+import { READ_CALLS, READ_LIMITS } from './targets/read-limits.js';
+
+/** Options of {@link readVolume}. */
+export interface ReadVolumeOptions {
+  /** Contents of files up to this size are read, bytes. Default 1 MiB. */
+  readonly maxContentBytes?: number | undefined;
+  /** Of more bytes than this altogether only the digests are kept. Default 64 MiB. */
+  readonly maxTotalBytes?: number | undefined;
+  /** With more files than this none is read. Default 16 384. */
+  readonly maxFiles?: number | undefined;
+  /** Default: the machine's own. */
+  readonly fs?: FileSystem | undefined;
+  /** Default: the machine's own. */
+  readonly clock?: Clock | undefined;
+}
+
+/**
+ * All keys of one revision of a volume, however often it is swapped meanwhile; of a plain directory its files, each
+ * whole. For those who do not watch.
+ *
+ * ```ts
+ * const { files } = await readVolume('/etc/tls');
+ * server.setSecureContext({ cert: files.get('tls.crt')?.content, key: files.get('tls.key')?.content });
+ * ```
+ * @throws {TargetError} (rejects) when there is none (`ERR_TARGET_MISSING`), it is a file
+ * (`ERR_TARGET_NOT_DIRECTORY`), it cannot be read, or it never stands still (`ERR_TARGET_IO`).
+ * @throws {TypeError | RangeError} (rejects) for a wrong argument.
+ */
+export async function readVolume(directory: string, options?: ReadVolumeOptions): Promise<SetSnapshot> {
+  const path = absolutePath(checkPath('readVolume', 'directory', directory));
+  const { fs, clock, ...limits } = resolveOptions('readVolume', options, {
+    ...READ_LIMITS,
+    fs: fileSystem(...READ_CALLS),
+    clock: PORT_OPTIONS.clock,
+  });
+  const snapshot = await stableRead(new PathTarget(path, limits), { fs, clock, random: systemRandom });
+  if (snapshot.kind === 'missing') {
+    throw new TargetError('ERR_TARGET_MISSING', path, `Cannot read the volume "${path}": it does not exist`);
+  }
+  if (snapshot.kind === 'file') {
+    throw new TargetError('ERR_TARGET_NOT_DIRECTORY', path, `Cannot read the volume "${path}": it is a file`);
+  }
+  return snapshot;
+}

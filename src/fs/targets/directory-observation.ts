@@ -1,0 +1,262 @@
+/**
+ * Looks at a directory: at a revision of a volume with all that is below it, or at the files of a plain directory.
+ *
+ * | | in a revision | in a plain directory |
+ * |---|---|---|
+ * | directories below | entered | not entered |
+ * | an entry that vanishes meanwhile | start over | is not there |
+ * | a link to a file | followed | followed, and what it leads through is watched |
+ * | a link to `..data/…` | – | nothing is published: the directory is missing |
+ * | names that begin with two dots | – (kubelet refuses them) | are not keys |
+ * | afterwards | the links and the directory must be as before, else start over | – |
+ *
+ * A revision with kubelet's name is read in the fewest calls, since nobody writes into it once it is published: its
+ * listing tells what is a file, and a file's size and stamps are asked for once, when it is open. Where somebody does
+ * write, that shows at the next check at its files, and from then on it is looked at as any other revision.
+ */
+import { hash } from 'node:crypto';
+import type { BigIntStats, Dirent } from 'node:fs';
+
+import { hasMoved } from '../../core/errors.js';
+import { fileAgain, readSeenFile } from '../file-reading.js';
+import { linksStand, mergeChains, resolveChain, signatureOf, type LinkChain } from '../link-chain.js';
+import type { AllowedMounts, Found, ReadLimits, SeenFile, Observation } from '../observation.js';
+import { SetSnapshot, type FileSnapshot } from '../snapshot.js';
+import { call, type Effects } from '../effects.js';
+import { DATA_LINK, isRevisionName, isUserVisible } from '../volume-layout.js';
+import { limitReading, type Limited } from './read-limits.js';
+
+/** Which directory, and how it was found. */
+export interface DirectoryPlace {
+  readonly path: string;
+  readonly chain: LinkChain;
+  readonly realPath: string;
+  readonly limits: ReadLimits;
+  /** Somebody has been seen writing into this revision. */
+  readonly isWritten?: boolean;
+  /** When more is listed than this, nothing more is looked at. */
+  readonly maxEntries?: number;
+}
+
+/** A file in the directory, not yet read. */
+interface Entry {
+  readonly key: string;
+  readonly realPath: string;
+  /** Undefined where the listing alone tells that it is a file. */
+  readonly stat: BigIntStats | undefined;
+  /** The links that led to it, see `LinkChain.links`. */
+  readonly links: string;
+}
+
+/**
+ * All its files; undefined when they moved meanwhile or are too many. Throws what the calls throw.
+ * @param known what an earlier look found: files with the same signature are not read again.
+ */
+export function* observeDirectory(
+  look: DirectoryPlace,
+  known?: Found,
+  allowedMounts?: AllowedMounts,
+): Effects<Observation | undefined> {
+  const { path, realPath } = look;
+  const { revision } = look.chain;
+  const isVolume = revision !== undefined;
+  const isPublished = isVolume && isRevisionName(revision) && !look.isWritten;
+  const listing = new Listing(look, isPublished, allowedMounts);
+  yield* listing.read('');
+  if (listing.isTooLong) return undefined;
+  const { entries, directories } = listing;
+  const chain = mergeChains(look.chain, listing.chains);
+  if (listing.chains.some(({ end }) => end.kind === 'disallowed')) return { kind: 'disallowed', chain };
+  if (listing.isUnlinkedVolume) return { kind: 'missing', chain };
+  let limited: string | undefined;
+  const before = known?.snapshot.realPath === realPath ? known : undefined;
+  let files = isPublished && !before ? yield* readAtOnce(entries, look) : undefined;
+  if (!files) {
+    const seen = yield* readWithinLimits(entries, look, known);
+    if (!seen) return undefined;
+    ({ files, limited } = seen);
+  }
+  // Unchanged, so nobody had begun to replace or remove it while it was read.
+  if (isVolume && !(yield* stands(chain, realPath, directories))) return undefined;
+  const snapshots = new Map<string, FileSnapshot>();
+  for (const [key, file] of files) snapshots.set(key, file.snapshot);
+  const immutable = isPublished && listing.chains.length === 0 && isUnwritten(files, before);
+  return {
+    kind: 'found',
+    chain,
+    snapshot: new SetSnapshot({
+      kind: isVolume ? 'volume' : 'directory',
+      path,
+      realPath,
+      revision,
+      files: snapshots,
+    }),
+    files,
+    directories,
+    signature: immutable ? [...directories].join('\n') : signatureOfSet(files),
+    immutable,
+    limited,
+  };
+}
+
+/**
+ * The files of a revision, each asked for its size when it is open. Undefined when one is too large, or all are too
+ * many: then the sizes have to be known before.
+ */
+function* readAtOnce(
+  entries: readonly Entry[],
+  { path, chain: { revision }, limits }: DirectoryPlace,
+): Effects<Map<string, SeenFile> | undefined> {
+  const { maxFiles, maxTotalBytes, maxContentBytes } = limits;
+  if (entries.length > maxFiles) return undefined;
+  const files = new Map<string, SeenFile>();
+  let total = 0;
+  for (const { key, realPath, stat: found, links } of entries) {
+    const reading = { path: `${path}/${key}`, realPath, revision, links, found, maxContentBytes };
+    const file = (yield ['part', readSeenFile(reading)]) as SeenFile | undefined;
+    if (!file?.snapshot.content) return undefined;
+    total += file.snapshot.size;
+    if (total > maxTotalBytes) return undefined;
+    files.set(key, file);
+  }
+  return files;
+}
+
+/** The files whose signatures are not known, as far as the limits allow. Undefined when a volume's moved meanwhile. */
+function* readWithinLimits(
+  listed: readonly Entry[],
+  look: DirectoryPlace,
+  known: Found | undefined,
+): Effects<{ files: Map<string, SeenFile>; limited: string | undefined } | undefined> {
+  const entries: StatedEntry[] = [];
+  for (const { stat, ...entry } of listed) {
+    entries.push({ ...entry, stat: stat ?? (yield* call('lstat', entry.realPath)) });
+  }
+  const sizes = entries.map(({ stat }) => Number(stat.size));
+  const { kept, limited } = limitReading(sizes, look.limits);
+  const isVolume = look.chain.revision !== undefined;
+  const files = new Map<string, SeenFile>();
+  for (const entry of entries) {
+    try {
+      const file = yield* seenFile(entry, look, kept, known?.files.get(entry.key));
+      if (file) files.set(entry.key, file);
+      else if (isVolume) return undefined;
+    } catch (error) {
+      if (isVolume || !hasMoved(error)) throw error;
+    }
+  }
+  return { files, limited };
+}
+
+/** Nobody wrote into these files, neither while they were read nor since the same revision was seen before. */
+function isUnwritten(files: ReadonlyMap<string, SeenFile>, before: Found | undefined): boolean {
+  if (before && (!before.immutable || before.files.size !== files.size)) return false;
+  for (const [key, { steady, signature }] of files) {
+    if (!steady || (before && before.files.get(key)?.signature !== signature)) return false;
+  }
+  return true;
+}
+
+/** One signature for those of all. */
+export function signatureOfSet(files: ReadonlyMap<string, SeenFile>): string {
+  const lines = [...files].map(([key, { signature }]) => `${key}\0${signature}`);
+  return hash('sha256', lines.join('\n'), 'hex');
+}
+
+type StatedEntry = Entry & { readonly stat: BigIntStats };
+
+class Listing {
+  readonly entries: Entry[] = [];
+  /** The signatures of the directories read, by path. */
+  readonly directories = new Map<string, string>();
+  /** It has the links of a volume, but no `..data`: in the gap of a swap, or broken. */
+  isUnlinkedVolume = false;
+  /** Where the links among the entries lead. */
+  readonly chains: LinkChain[] = [];
+  #listed = 0;
+  readonly #check: DirectoryPlace;
+  readonly #isVolume: boolean;
+  readonly #isPublished: boolean;
+  readonly #allowedMounts: AllowedMounts;
+
+  /** @param isPublished nothing in it is replaced any more: every entry remains what it is listed as. */
+  constructor(look: DirectoryPlace, isPublished: boolean, allowedMounts: AllowedMounts) {
+    this.#check = look;
+    this.#isVolume = look.chain.revision !== undefined;
+    this.#isPublished = isPublished;
+    this.#allowedMounts = allowedMounts;
+  }
+
+  /** It was ended early. */
+  get isTooLong(): boolean {
+    return this.#listed > (this.#check.maxEntries ?? Infinity);
+  }
+
+  /** @param below empty, or a key with a slash at its end. */
+  *read(below: string): Effects<void> {
+    const { realPath: root } = this.#check;
+    const directory = below === '' ? root : `${root}/${below.slice(0, -1)}`;
+    this.directories.set(directory, signatureOf(yield* call('lstat', directory)));
+    const listed = yield* call('scandir', directory);
+    this.#listed += listed.length;
+    for (const entry of listed.sort(byName)) {
+      if (this.isTooLong) return;
+      const { name } = entry;
+      if (below === '' && !isUserVisible(name)) continue;
+      try {
+        yield* this.#add(`${below}${name}`, `${directory}/${name}`, entry);
+      } catch (error) {
+        if (this.#isVolume || !hasMoved(error)) throw error;
+      }
+    }
+  }
+
+  *#add(key: string, realPath: string, listed: Dirent): Effects<void> {
+    const { links } = this.#check.chain;
+    const stat = this.#isPublished ? undefined : yield* call('lstat', realPath);
+    const entry = stat ?? listed;
+    if (entry.isFile()) this.entries.push({ key, realPath, stat, links });
+    else if (entry.isDirectory() && this.#isVolume) yield* this.read(`${key}/`);
+    else if (entry.isSymbolicLink()) {
+      if (!this.#isVolume && (yield* call('readlink', realPath)).startsWith(`${DATA_LINK}/`)) {
+        // By now it may lead to a file again; others would be of another instant.
+        this.isUnlinkedVolume = true;
+        return;
+      }
+      const chain = yield* resolveChain(realPath, this.#allowedMounts);
+      this.chains.push(chain);
+      const { end } = chain;
+      if (end.kind === 'found' && end.stat.isFile()) {
+        this.entries.push({ key, realPath: end.path, stat: end.stat, links: chain.links });
+      }
+    }
+  }
+}
+
+function* seenFile(
+  { key, realPath, stat, links }: StatedEntry,
+  { path, chain: { revision }, limits }: DirectoryPlace,
+  kept: Limited['kept'],
+  known: SeenFile | undefined,
+): Effects<SeenFile | undefined> {
+  const maxContentBytes = kept === 'identities' ? -1 : limits.maxContentBytes;
+  const digestOnly = kept === 'digests';
+  const isKept = (known?.snapshot.content === undefined) === (digestOnly || stat.size > maxContentBytes);
+  if (known?.signature === signatureOf(stat) && isKept)
+    return fileAgain(known, realPath, { links, revision });
+  const place = { path: `${path}/${key}`, realPath, revision, links };
+  return yield* readSeenFile({ ...place, found: stat, maxContentBytes, digestOnly });
+}
+
+function* stands(
+  chain: LinkChain,
+  realPath: string,
+  directories: ReadonlyMap<string, string>,
+): Effects<boolean> {
+  if (!(yield* linksStand(chain))) return false;
+  return signatureOf(yield* call('lstat', realPath)) === directories.get(realPath);
+}
+
+function byName(one: Dirent, other: Dirent): number {
+  return one.name < other.name ? -1 : 1;
+}

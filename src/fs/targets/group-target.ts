@@ -1,0 +1,140 @@
+/** Several files as one target: their contents are those of one instant. */
+import { linksStand, mergeChains, targetError, type LinkChain } from '../link-chain.js';
+import type { AllowedMounts, Found, ReadLimits, SeenFile, Observation, Target } from '../observation.js';
+import { SetSnapshot } from '../snapshot.js';
+import { hasMoved, type TargetError } from '../../core/errors.js';
+import { call, type Effects } from '../effects.js';
+import { signatureOfSet } from './directory-observation.js';
+import { PathTarget } from './path-target.js';
+
+/** How often a group whose links move while it is read is read again. */
+const MAX_READS = 20;
+
+/** The files at these paths. */
+export class GroupTarget implements Target {
+  readonly path: string;
+  readonly #keys: readonly string[];
+  readonly #members: readonly PathTarget[];
+
+  /** @param paths absolute ones by the keys they are reported under. */
+  constructor(paths: ReadonlyMap<string, string>, limits: ReadLimits) {
+    this.#keys = [...paths.keys()];
+    this.#members = [...paths.values()].map((path) => new PathTarget(path, limits));
+    this.path = [...paths.values()].join(', ');
+  }
+
+  *observe(known?: Found, allowedMounts?: AllowedMounts): Effects<Observation> {
+    for (let reading = 0; ; reading += 1) {
+      const members: Observation[] = [];
+      for (const [index, member] of this.#members.entries()) {
+        const before = known?.members?.[index];
+        members.push(yield* member.observe(before?.kind === 'found' ? before : undefined, allowedMounts));
+      }
+      const seen = this.#together(members);
+      if (seen.kind !== 'found' && seen.kind !== 'missing') return seen;
+      if (yield* stand(members)) return seen;
+      if (reading === MAX_READS) return { kind: 'unstable', chain: seen.chain };
+    }
+  }
+
+  *observeSwap({ members = [] }: Found, allowedMounts?: AllowedMounts): Effects<Found | undefined> {
+    const seen: Observation[] = [];
+    let swapped = false;
+    for (const [index, member] of this.#members.entries()) {
+      const before = members[index];
+      if (before?.kind !== 'found') return undefined;
+      const after = yield* member.observeSwap(before, allowedMounts);
+      // What was there before may have gone before the swap came.
+      if (!after && !(yield* member.isUnchanged(before))) return undefined;
+      swapped ||= after !== undefined;
+      seen.push(after ?? before);
+    }
+    if (!swapped || !(yield* stand(seen))) return undefined;
+    const together = this.#together(seen);
+    return together.kind === 'found' ? together : undefined;
+  }
+
+  *isUnchanged({ members = [] }: Found): Effects<boolean> {
+    for (const [index, member] of this.#members.entries()) {
+      const before = members[index];
+      if (before?.kind !== 'found' || !(yield* member.isUnchanged(before))) return false;
+    }
+    return true;
+  }
+
+  *resolve(allowedMounts?: AllowedMounts): Effects<LinkChain> {
+    const chains: LinkChain[] = [];
+    for (const member of this.#members) chains.push(yield* member.resolve(allowedMounts));
+    // What keeps one of them from being resolved keeps the group.
+    const telling = chains.find(({ end }) => end.kind !== 'found' && end.kind !== 'missing');
+    const merged = mergeAll(chains);
+    return telling ? { ...merged, end: telling.end } : merged;
+  }
+
+  #together(members: readonly Observation[]): Observation {
+    const files = new Map<string, SeenFile>();
+    const chain = mergeAll(members.map((member) => member.chain));
+    const limited: string[] = [];
+    for (const [index, member] of members.entries()) {
+      if (member.kind === 'missing') continue;
+      if (member.kind !== 'found') return { ...member, chain: { ...chain, end: member.chain.end } };
+      const [file] = member.files.values();
+      if (member.snapshot.kind !== 'file' || !file)
+        return { kind: 'unreadable', chain, error: notAFile(member) };
+      files.set(this.#keys[index] ?? '', file);
+      if (member.limited) limited.push(member.limited);
+    }
+    if (files.size === 0) return { kind: 'missing', chain };
+    const { path } = this;
+    const contents = new Map([...files].map(([key, { snapshot }]) => [key, snapshot]));
+    return {
+      kind: 'found',
+      chain,
+      snapshot: new SetSnapshot({
+        kind: 'group',
+        path,
+        realPath: path,
+        revision: undefined,
+        files: contents,
+      }),
+      files,
+      directories: new Map(),
+      signature: signatureOfSet(files),
+      limited: limited[0],
+      members,
+    };
+  }
+}
+
+function mergeAll(chains: readonly LinkChain[]): LinkChain {
+  return chains.reduce((merged, chain) => mergeChains(merged, [chain]));
+}
+
+/** Whether every link is as it was when its file was read: then all that was read held at one instant. */
+function* stand(members: readonly Observation[]): Effects<boolean> {
+  try {
+    for (const { chain } of members) {
+      if (!(yield* linksStand(chain))) return false;
+      if (chain.end.kind === 'missing' && (yield* exists(chain.end.path))) return false;
+    }
+    return true;
+  } catch (error) {
+    if (hasMoved(error)) return false;
+    throw error;
+  }
+}
+
+function* exists(path: string): Effects<boolean> {
+  try {
+    yield* call('lstat', path);
+    return true;
+  } catch (error) {
+    if (hasMoved(error)) return false;
+    throw error;
+  }
+}
+
+function notAFile({ snapshot }: Found): TargetError {
+  const cause = new Error('it is a directory; in a group every path must be that of a file');
+  return targetError('ERR_TARGET_NOT_FILE', snapshot.path, cause);
+}

@@ -1,0 +1,194 @@
+/** One path: a file, a volume, a directory or nothing, whatever stands there at the time. */
+import type { BigIntStats } from 'node:fs';
+
+import { basename, dirname } from 'node:path';
+
+import { errnoOf, hasMoved } from '../../core/errors.js';
+import { fileAgain, readSeenFile } from '../file-reading.js';
+import {
+  followSwap,
+  linksStand,
+  readingError,
+  resolveChain,
+  signatureOf,
+  targetError,
+  type LinkChain,
+} from '../link-chain.js';
+import {
+  MAX_FILES_AT_ONCE,
+  type AllowedMounts,
+  type Found,
+  type ReadLimits,
+  type SeenFile,
+  type Observation,
+  type Target,
+} from '../observation.js';
+import { call, type Effects } from '../effects.js';
+import { DATA_LINK, isRevisionName } from '../volume-layout.js';
+import { observeDirectory, type DirectoryPlace } from './directory-observation.js';
+
+/** How often something that moves between finding and reading it is looked for again. */
+const MAX_READS = 20;
+
+/** What stands at a path. */
+export class PathTarget implements Target {
+  readonly path: string;
+  readonly #limits: ReadLimits;
+  /** How often something may have been written that no link and no directory shows. */
+  #touches = 0;
+  /** Which of them the files were looked at for. */
+  #examined = 0;
+  /** The directory of the last revision that somebody was seen writing into. */
+  #written: string | undefined;
+
+  constructor(path: string, limits: ReadLimits) {
+    this.path = path;
+    this.#limits = limits;
+  }
+
+  /** No native watch is in a revision; what happens elsewhere shows in the links or in the directories. */
+  touch(path?: string): void {
+    if (path === undefined || dirname(path).split('/').some(isRevisionName)) this.#touches += 1;
+  }
+
+  *observe(known?: Found, allowedMounts?: AllowedMounts): Effects<Observation> {
+    const touches = this.#touches;
+    const unwritten = known?.immutable && touches === this.#examined ? known : undefined;
+    const seen = yield* this.#observe(known, unwritten, allowedMounts);
+    if (seen.kind !== 'found') return seen;
+    if (known) this.#examined = touches;
+    const { realPath } = seen.snapshot;
+    if (known?.immutable && !seen.immutable && known.snapshot.realPath === realPath) this.#written = realPath;
+    return seen;
+  }
+
+  /** @param unwritten the same as `known`, when there is no reason to look at each of its files. */
+  *#observe(
+    known: Found | undefined,
+    unwritten: Found | undefined,
+    allowedMounts: AllowedMounts,
+  ): Effects<Observation> {
+    let chain: LinkChain | undefined;
+    for (let reading = 0; reading < MAX_READS; reading += 1) {
+      chain = yield* this.resolve(allowedMounts);
+      const { end } = chain;
+      if (end.kind === 'missing') return { kind: 'missing', chain };
+      if (end.kind !== 'found') return { ...end, chain };
+      const { path: realPath, stat } = end;
+      if (!stat.isFile() && !stat.isDirectory()) {
+        const cause = new Error('it is neither a regular file nor a directory');
+        return { kind: 'unreadable', chain, error: targetError('ERR_TARGET_NOT_FILE', realPath, cause) };
+      }
+      try {
+        if (unwritten && (yield* this.#isSameRevision(chain, unwritten))) return { ...unwritten, chain };
+        const found = stat.isFile()
+          ? yield* this.#observeFile(chain, realPath, stat, known)
+          : yield* observeDirectory(this.#directoryAt(chain, realPath), known, allowedMounts);
+        if (found) return found;
+      } catch (error) {
+        if (hasMoved(error)) continue;
+        if (errnoOf(error) === undefined) throw error;
+        const at = (error as NodeJS.ErrnoException).path ?? end.path;
+        return { kind: 'unreadable', chain, error: readingError(at, error) };
+      }
+    }
+    return { kind: 'unstable', chain: chain ?? (yield* this.resolve(allowedMounts)) };
+  }
+
+  /** The kernel resolves the path that is opened, so the content is what the target holds at that moment. */
+  *observeSwap({ chain, snapshot }: Found, allowedMounts?: AllowedMounts): Effects<Found | undefined> {
+    if (chain.hops.size === 0 || snapshot.kind === 'directory') return undefined;
+    try {
+      const swapped = yield* followSwap(chain);
+      if (!swapped) return undefined;
+      if (snapshot.kind !== 'file') {
+        const look = this.#directoryAt(swapped.chain, swapped.realPath);
+        // A file may be there now, or anything else: the whole check tells.
+        const seen = yield* observeDirectory(
+          { ...look, maxEntries: MAX_FILES_AT_ONCE },
+          undefined,
+          allowedMounts,
+        );
+        return seen?.kind === 'found' ? seen : undefined;
+      }
+      return yield* this.#readFile(swapped.chain, swapped.realPath);
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** In one or two calls a link, and one for each directory and file. */
+  *isUnchanged({ chain, directories, files }: Found): Effects<boolean> {
+    const touches = this.#touches;
+    try {
+      if (!(yield* linksStand(chain))) return false;
+      if (!(yield* areAsBefore(directories))) return false;
+      for (const { snapshot, signature, links } of files.values()) {
+        // A file behind a link of its own: the whole check knows.
+        if (links !== chain.links) return false;
+        if (signatureOf(yield* call('lstat', snapshot.realPath)) !== signature) return false;
+      }
+      this.#examined = touches;
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  /** Of a directory also its `..data` link, if it has one; if not, every entry of it matters. */
+  *resolve(allowedMounts?: AllowedMounts): Effects<LinkChain> {
+    const chain = yield* resolveChain(this.path, allowedMounts);
+    if (chain.end.kind !== 'found' || !chain.end.stat.isDirectory()) return chain;
+    const data = yield* resolveChain(`${this.path}/${DATA_LINK}`, allowedMounts);
+    const { end } = data;
+    if (end.kind === 'found' && end.stat.isDirectory()) return data;
+    if (end.kind !== 'found' && end.kind !== 'missing') return data;
+    const { path } = chain.end;
+    const directories = data.directories.map((directory) =>
+      directory.path === path ? { path, identity: directory.identity } : directory,
+    );
+    return { ...chain, directories };
+  }
+
+  #directoryAt(chain: LinkChain, realPath: string): DirectoryPlace {
+    const { path } = this;
+    return { path, chain, realPath, limits: this.#limits, isWritten: realPath === this.#written };
+  }
+
+  *#isSameRevision({ links, end }: LinkChain, { chain, snapshot, directories }: Found): Effects<boolean> {
+    if (links !== chain.links || end.kind !== 'found' || end.path !== snapshot.realPath) return false;
+    return yield* areAsBefore(directories);
+  }
+
+  *#observeFile(
+    chain: LinkChain,
+    realPath: string,
+    stat: BigIntStats,
+    known: Found | undefined,
+  ): Effects<Found | undefined> {
+    const [file] = known?.snapshot.kind === 'file' ? known.files.values() : [];
+    if (file?.signature !== signatureOf(stat)) return yield* this.#readFile(chain, realPath, stat);
+    return foundFile(chain, fileAgain(file, realPath, chain));
+  }
+
+  *#readFile(chain: LinkChain, realPath: string, found?: BigIntStats): Effects<Found | undefined> {
+    const { path } = this;
+    const { revision, links } = chain;
+    const { maxContentBytes } = this.#limits;
+    const seen = yield* readSeenFile({ path, realPath, revision, links, found, maxContentBytes });
+    return seen && foundFile(chain, seen);
+  }
+}
+
+function* areAsBefore(directories: Found['directories']): Effects<boolean> {
+  for (const [path, signature] of directories) {
+    if (signatureOf(yield* call('lstat', path)) !== signature) return false;
+  }
+  return true;
+}
+
+function foundFile(chain: LinkChain, file: SeenFile): Found {
+  const { snapshot, signature } = file;
+  const files = new Map([[basename(snapshot.path), file]]);
+  return { kind: 'found', chain, snapshot, files, directories: new Map(), signature };
+}

@@ -1,0 +1,71 @@
+import { PersistentMap } from './persistent-map.js';
+
+/** A map by path that is made from an earlier one, and knows what was set in it. */
+export class Draft<V> {
+  readonly #same: (a: V, b: V) => boolean;
+  readonly #before: PersistentMap<V>;
+  /** What differs from before; undefined: removed. */
+  readonly #changes = new Map<string, V | undefined>();
+  readonly #set = new Set<string>();
+
+  constructor(same: (a: V, b: V) => boolean, before: PersistentMap<V> = PersistentMap.empty()) {
+    this.#same = same;
+    this.#before = before;
+  }
+
+  get(key: string): V | undefined {
+    return this.#changes.has(key) ? this.#changes.get(key) : this.#before.get(key);
+  }
+
+  set(key: string, value: V): void {
+    this.#set.add(key);
+    const known = this.get(key);
+    if (known === undefined || !this.#same(known, value)) this.#changes.set(key, value);
+  }
+
+  /** Removes what was not set: at these paths, and what is below directories. */
+  sweep(paths: Iterable<string>, below: Subtrees): void {
+    for (const path of paths) this.#sweep(path);
+    if (below.isEmpty) return;
+    for (const key of this.#before.keys()) if (below.has(key)) this.#sweep(key);
+  }
+
+  /** What it holds now; the earlier map itself when nothing differs. */
+  get map(): PersistentMap<V> {
+    return this.#before.with(this.#changes);
+  }
+
+  #sweep(key: string): void {
+    if (this.get(key) !== undefined && !this.#set.has(key)) this.#changes.set(key, undefined);
+  }
+}
+
+/** What is below directories, given by path; `''` is above all others. */
+export class Subtrees {
+  /** With what a path below begins: in order, and none begins with another, so that only one can be the beginning. */
+  readonly #beginnings: string[] = [];
+
+  constructor(directories: Iterable<string>) {
+    const beginnings = [...directories].map((path) => (path === '' ? '' : `${path}/`)).sort();
+    for (const beginning of beginnings) {
+      const last = this.#beginnings.at(-1);
+      if (last === undefined || !beginning.startsWith(last)) this.#beginnings.push(beginning);
+    }
+  }
+
+  get isEmpty(): boolean {
+    return this.#beginnings.length === 0;
+  }
+
+  has(path: string): boolean {
+    let from = 0;
+    let to = this.#beginnings.length;
+    while (from < to) {
+      const middle = (from + to) >>> 1;
+      if ((this.#beginnings[middle] ?? '') <= path) from = middle + 1;
+      else to = middle;
+    }
+    const beginning = this.#beginnings[from - 1];
+    return beginning !== undefined && path.startsWith(beginning);
+  }
+}

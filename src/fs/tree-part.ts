@@ -1,0 +1,130 @@
+import { keysThatDiffer, PersistentMap } from './persistent-map.js';
+import { Draft, type Subtrees } from './tree-draft.js';
+
+/** A regular file in a tree, or a link to one. */
+export interface TreeFile {
+  /** `link`: what follows is of the file it leads to. */
+  readonly kind: 'file' | 'link';
+  /** Where it stands: absolute, all links resolved. */
+  readonly path: string;
+  /** Of a `link`: the links that led to it, see `LinkChain.links`. */
+  readonly links: string;
+  /** Which file it is, see `inodeOf`. */
+  readonly inode: string;
+  /** Stands for its content, see `identityOf`. */
+  readonly identity: string;
+  /** The same, with the moment it was made, as `signatureOf`. */
+  readonly signature: string;
+  /** Its inode was changed after its last byte was written. */
+  readonly finished: boolean;
+  /** Permission bits, as 0o644. */
+  readonly mode: number;
+  /** Bytes. */
+  readonly size: number;
+}
+
+/** A directory in a tree. */
+export interface TreeDirectory {
+  /** Absolute, every link resolved. */
+  readonly path: string;
+  /** See `inodeOf`. */
+  readonly identity: string;
+  /** It was reached through a link, so that a recursive watch of the root does not reach it. */
+  readonly linked: boolean;
+}
+
+/** What was found, by path relative to the root: `/` between its parts, `''` for the root, in no order. */
+export interface TreePart {
+  readonly files: PersistentMap<TreeFile>;
+  readonly directories: PersistentMap<TreeDirectory>;
+  /** Directories that could not be listed, and why (errno). */
+  readonly unreadable: PersistentMap<string>;
+}
+
+/** What stands under its own path. */
+export interface OwnPart extends TreePart {
+  /** All links, those that lead nowhere included, and where they stand (absolute). */
+  readonly links: PersistentMap<string>;
+  /** Where a file system begins: the identities of these directories. That of the root is not among them. */
+  readonly mounts: PersistentMap<string>;
+}
+
+/** What stands under its own path, what links lead to, and both together. */
+export interface TreeParts extends TreePart {
+  readonly own: OwnPart;
+  readonly linked: TreePart;
+}
+
+/** One part while it is walked. */
+export class PartDraft {
+  readonly files: Draft<TreeFile>;
+  readonly directories: Draft<TreeDirectory>;
+  readonly unreadable: Draft<string>;
+
+  constructor(previous?: TreePart) {
+    this.files = new Draft(sameFile, previous?.files);
+    this.directories = new Draft(sameDirectory, previous?.directories);
+    this.unreadable = new Draft<string>(Object.is, previous?.unreadable);
+  }
+
+  get part(): TreePart {
+    return {
+      files: this.files.map,
+      directories: this.directories.map,
+      unreadable: this.unreadable.map,
+    };
+  }
+
+  sweep(paths: Iterable<string>, below: Subtrees): void {
+    for (const draft of [this.files, this.unreadable, this.directories]) draft.sweep(paths, below);
+  }
+}
+
+/** Both parts together, made from those before. */
+export function joinParts(own: OwnPart, linked: TreePart, before?: TreeParts): TreeParts {
+  return {
+    own,
+    linked,
+    files: joined(own.files, linked.files, before?.own.files, before?.linked.files, before?.files),
+    directories: joined(
+      own.directories,
+      linked.directories,
+      before?.own.directories,
+      before?.linked.directories,
+      before?.directories,
+    ),
+    unreadable: joined(
+      own.unreadable,
+      linked.unreadable,
+      before?.own.unreadable,
+      before?.linked.unreadable,
+      before?.unreadable,
+    ),
+  };
+}
+
+function joined<V>(
+  own: PersistentMap<V>,
+  linked: PersistentMap<V>,
+  ownBefore = PersistentMap.empty<V>(),
+  linkedBefore = PersistentMap.empty<V>(),
+  before = PersistentMap.empty<V>(),
+): PersistentMap<V> {
+  if (linked.size === 0) return own;
+  const differing = [...keysThatDiffer(ownBefore, own), ...keysThatDiffer(linkedBefore, linked)];
+  return before.with(new Map(differing.map((key) => [key, linked.get(key) ?? own.get(key)])));
+}
+
+function sameFile(a: TreeFile, b: TreeFile): boolean {
+  return (
+    a.kind === b.kind &&
+    a.path === b.path &&
+    a.links === b.links &&
+    a.signature === b.signature &&
+    a.mode === b.mode
+  );
+}
+
+function sameDirectory(a: TreeDirectory, b: TreeDirectory): boolean {
+  return a.path === b.path && a.identity === b.identity && a.linked === b.linked;
+}

@@ -1,0 +1,348 @@
+/**
+ * What stands below a directory at one instant, as identities: nothing is read.
+ *
+ * A walk has two parts. The first visits what stands under its own path; a rewalk repeats of it only what is named.
+ * The second visits what links lead to. It is always done anew, since nothing tells of what happens there, and after
+ * the first, so that each directory is visited once, under its own path if it has one in the tree. So links make
+ * neither cycles nor doubles, and what comes out does not depend on the order in which things happened.
+ *
+ * A volume in the tree shows its keys: names that begin with two dots are left out of it.
+ */
+import type { BigIntStats, Dirent } from 'node:fs';
+
+import { within } from './absolute-path.js';
+import { errnoOf, hasMoved, isExhausted } from '../core/errors.js';
+import { identityOf, inodeIn, inodeOf, resolveChain, signatureOf } from './link-chain.js';
+import type { PathGlobs } from './path-globs.js';
+import { keysThatDiffer } from './persistent-map.js';
+import { call, type Effects } from './effects.js';
+import { Draft, Subtrees } from './tree-draft.js';
+import { joinParts, PartDraft, type OwnPart, type TreeParts } from './tree-part.js';
+import { DATA_LINK, isUserVisible } from './volume-layout.js';
+
+export type { TreeDirectory, TreeFile, TreePart } from './tree-part.js';
+
+/** What a walk leaves out and enters. */
+export interface TreeWalkOptions {
+  /** What they match is left out, and what is below it. */
+  readonly ignore: PathGlobs;
+  /** Whether links to directories are followed; links to files, and those of a volume, always are. */
+  readonly followLinks: boolean;
+  /** File systems that may be entered, see `resolveChain`; undefined means all. */
+  readonly allowedMounts?: ReadonlyMap<string, unknown> | undefined;
+}
+
+/** A tree that was walked. */
+export interface TreeWalk extends TreeParts {
+  readonly kind: 'tree';
+  /** Absolute, every link resolved. */
+  readonly root: string;
+  /** The directories at which a file system begins, by identity; that of the root is for the caller to know. */
+  readonly mounts: ReadonlyMap<string, string>;
+}
+
+/** What stands at the root when that is no tree. */
+export interface NoTree {
+  readonly kind: 'missing' | 'not-directory' | 'unreadable';
+  readonly root: string;
+  readonly errno: string;
+}
+
+/** A file system begins at `path` that was not to be entered; nothing behind it was touched. */
+export interface DisallowedMount {
+  readonly kind: 'disallowed';
+  readonly root: string;
+  readonly path: string;
+}
+
+/** What a walk finds. */
+export type TreeObservation = TreeWalk | NoTree | DisallowedMount;
+
+/**
+ * Walks a whole tree. What vanishes meanwhile, or cannot be looked at, is left out.
+ * @param root absolute, every link resolved.
+ */
+export function* walkTree(root: string, options: TreeWalkOptions): Effects<TreeObservation> {
+  return yield* new Walk(root, options).run(['']);
+}
+
+/** The same without its files: what is to be watched, at a fraction of the price. */
+export function* walkDirectories(root: string, options: TreeWalkOptions): Effects<TreeObservation> {
+  return yield* new Walk(root, { ...options, skipFiles: true }).run(['']);
+}
+
+/**
+ * The tree as it is when only what these paths name may have changed since an earlier walk with the same options: a
+ * file or link itself, a directory with all that is below it. Where nothing differs its maps are the earlier ones,
+ * and when nothing differs at all it is the earlier walk itself.
+ * @param paths absolute; what is not below the root is left aside.
+ */
+export function* rewalkTree(
+  previous: TreeWalk,
+  paths: Iterable<string>,
+  options: TreeWalkOptions,
+): Effects<TreeObservation> {
+  const { root } = previous;
+  const keys = [...new Set(paths)].flatMap((path) => keyBelow(root, path) ?? []);
+  return yield* new Walk(root, options, previous).run(keys.sort());
+}
+
+/** The path relative to the root; undefined for one that is not below it. */
+export function keyBelow(root: string, path: string): string | undefined {
+  if (path === root) return '';
+  const above = root.endsWith('/') ? root : `${root}/`;
+  return path.startsWith(above) ? path.slice(above.length) : undefined;
+}
+
+/** An entry of a directory. */
+interface Entry {
+  readonly key: string;
+  readonly path: string;
+  readonly stat: BigIntStats;
+}
+
+/** Ends a walk early. */
+class EarlyEnd extends Error {
+  readonly observation: NoTree | DisallowedMount;
+
+  constructor(observation: NoTree | DisallowedMount) {
+    super('The walk has ended');
+    this.observation = observation;
+  }
+}
+
+class Walk {
+  readonly #root: string;
+  readonly #options: TreeWalkOptions & { readonly skipFiles?: boolean };
+  readonly #previous: TreeWalk | undefined;
+  readonly #own: PartDraft;
+  readonly #linked: PartDraft;
+  readonly #links: Draft<string>;
+  /** The links in directories that links led to. */
+  readonly #linkedLinks: [key: string, path: string][] = [];
+  /** The identities of the directories at which a file system begins, of the own part. */
+  readonly #mounts: Draft<string>;
+  /** And those entered by following links: where they are, by identity. */
+  readonly #linkedMounts = new Map<string, string>();
+  /** The directories that have been visited, by identity; needed where links are followed. */
+  #visited: Set<string> | undefined;
+
+  constructor(
+    root: string,
+    options: TreeWalkOptions & { readonly skipFiles?: boolean },
+    previous?: TreeWalk,
+  ) {
+    this.#root = root;
+    this.#options = options;
+    this.#previous = previous;
+    this.#own = new PartDraft(previous?.own);
+    this.#linked = new PartDraft(previous?.linked);
+    this.#links = new Draft<string>(Object.is, previous?.own.links);
+    this.#mounts = new Draft<string>(Object.is, previous?.own.mounts);
+  }
+
+  *run(keys: readonly string[]): Effects<TreeObservation> {
+    try {
+      const done = new Set<string>();
+      for (const key of keys) yield* this.#visitNamed(shownPlace(key), done);
+      this.#sweep(done);
+      const own = { ...this.#own.part, links: this.#links.map, mounts: this.#mounts.map };
+      yield* this.#visitLinks(own);
+      return this.#result(own);
+    } catch (error) {
+      if (error instanceof EarlyEnd) return error.observation;
+      throw error;
+    }
+  }
+
+  /** Visits what a key names, or the first place on the way there that is not known as a directory. */
+  *#visitNamed(key: string, done: Set<string>): Effects<void> {
+    if (done.has('')) return;
+    for (const place of placesOnTheWay(key)) {
+      if (done.has(place) || (place !== '' && this.#options.ignore.matches(place))) return;
+      if (place !== key && this.#own.directories.get(place)) continue;
+      done.add(place);
+      yield* this.#visit(place);
+      return;
+    }
+  }
+
+  /** Removes what was not found again where it was looked for. Once for all, since it goes through everything. */
+  #sweep(done: ReadonlySet<string>): void {
+    // Below what was no directory nothing was known.
+    const below = new Subtrees([...done].filter((place) => this.#previous?.own.directories.has(place)));
+    for (const draft of [this.#links, this.#mounts, this.#own]) draft.sweep(done, below);
+  }
+
+  *#visit(key: string): Effects<void> {
+    const path = key === '' ? this.#root : within(this.#root, key);
+    const stat = yield* this.#stat(key, path);
+    if (!stat) return;
+    if (key === '' && !stat.isDirectory()) throw this.#noTree('ENOTDIR');
+    if (stat.isSymbolicLink()) this.#links.set(key, path);
+    const above = key === '' ? undefined : this.#own.directories.get(parentOf(key));
+    const directories: Entry[] = [];
+    this.#sort({ key, path, stat }, above?.identity ?? inodeOf(stat), this.#own, directories);
+    yield* this.#list(directories, this.#own);
+  }
+
+  /** Lists directories, and those in them. */
+  *#list(directories: Entry[], part: PartDraft): Effects<void> {
+    for (let next = directories.pop(); next; next = directories.pop()) {
+      const { key, path, stat } = next;
+      const identity = inodeOf(stat);
+      if (this.#visited?.has(identity)) continue;
+      this.#visited?.add(identity);
+      const entries = yield* this.#entriesOf(next, part);
+      if (!entries) continue;
+      part.directories.set(key, { path, identity, linked: part === this.#linked });
+      const isVolume = entries.some((entry) => entry.name === DATA_LINK && entry.isSymbolicLink());
+      for (const entry of entries) {
+        if (isVolume && !isUserVisible(entry.name)) continue;
+        const inner = key === '' ? entry.name : `${key}/${entry.name}`;
+        if (this.#options.ignore.matches(inner)) continue;
+        const place = within(path, entry.name);
+        if (entry.isSymbolicLink()) this.#addLink(inner, place, part);
+        if (!entry.isDirectory() && !(entry.isFile() && !this.#options.skipFiles)) continue;
+        const found = yield* this.#stat(inner, place);
+        if (found) this.#sort({ key: inner, path: place, stat: found }, identity, part, directories);
+      }
+    }
+  }
+
+  *#entriesOf({ key, path }: Entry, part: PartDraft): Effects<Dirent[] | undefined> {
+    try {
+      return yield* call('scandir', path);
+    } catch (error) {
+      const errno = errnoOf(error);
+      if (errno === undefined) throw error;
+      if (key === '') throw this.#noTree(errno);
+      if (isExhausted(error)) throw new EarlyEnd({ kind: 'unreadable', root: path, errno });
+      if (!hasMoved(error)) part.unreadable.set(key, errno);
+      return undefined;
+    }
+  }
+
+  /** @param above the identity of the directory that holds it. */
+  #sort(entry: Entry, above: string, part: PartDraft, directories: Entry[]): void {
+    const { key, path, stat } = entry;
+    if (stat.isDirectory()) {
+      if (!above.startsWith(`${stat.dev}:`)) {
+        const identity = inodeOf(stat);
+        this.#assertAllowed(identity, path);
+        if (part === this.#own) this.#mounts.set(key, identity);
+        else this.#linkedMounts.set(identity, path);
+      }
+      directories.push(entry);
+    } else if (stat.isFile()) this.#addFile(entry, '', part);
+  }
+
+  /** Follows all links, and then those found on the way. */
+  *#visitLinks({ links, directories }: OwnPart): Effects<void> {
+    const waiting: [key: string, path: string][] = [...links];
+    if (waiting.length > 0)
+      this.#visited = new Set([...directories.values()].map(({ identity }) => identity));
+    while (waiting.length > 0) {
+      // The first to reach a directory has it, so there must be an order.
+      waiting.sort(([a], [b]) => (a < b ? -1 : 1));
+      for (const [key, path] of waiting.splice(0)) yield* this.#follow(key, path);
+      waiting.push(...this.#linkedLinks.splice(0));
+    }
+    this.#linked.sweep([], new Subtrees(['']));
+  }
+
+  *#follow(key: string, path: string): Effects<void> {
+    const { followLinks, allowedMounts, skipFiles } = this.#options;
+    const { end, mounts, links, hops } = yield* resolveChain(path, allowedMounts);
+    if (end.kind === 'disallowed') throw new EarlyEnd({ kind: 'disallowed', root: this.#root, path });
+    if (end.kind !== 'found') return;
+    for (const [identity, place] of mounts) {
+      this.#assertAllowed(identity, place);
+      this.#linkedMounts.set(identity, place);
+    }
+    const found = { key, path: end.path, stat: end.stat };
+    if (end.stat.isFile() && !skipFiles) this.#addFile(found, links, this.#linked);
+    // The links in a volume stand for what it holds.
+    const isKey = hops.get(path)?.startsWith(`${DATA_LINK}/`) === true;
+    if (end.stat.isDirectory() && (followLinks || isKey)) yield* this.#list([found], this.#linked);
+  }
+
+  #addLink(key: string, path: string, part: PartDraft): void {
+    if (part === this.#own) this.#links.set(key, path);
+    else this.#linkedLinks.push([key, path]);
+  }
+
+  #addFile({ key, path, stat }: Entry, links: string, part: PartDraft): void {
+    const signature = signatureOf(stat);
+    const known = part.files.get(key);
+    // Mostly so; and it spares what follows.
+    if (known?.signature === signature && known.links === links && known.path === path) {
+      part.files.set(key, known);
+      return;
+    }
+    part.files.set(key, {
+      kind: links === '' ? 'file' : 'link',
+      path,
+      links,
+      inode: inodeIn(signature),
+      identity: identityOf(stat),
+      signature,
+      finished: stat.ctimeNs > stat.mtimeNs,
+      mode: Number(stat.mode & 0o7777n),
+      size: Number(stat.size),
+    });
+  }
+
+  #assertAllowed(identity: string, path: string): void {
+    const { allowedMounts } = this.#options;
+    if (allowedMounts && !allowedMounts.has(identity))
+      throw new EarlyEnd({ kind: 'disallowed', root: this.#root, path });
+  }
+
+  *#stat(key: string, path: string): Effects<BigIntStats | undefined> {
+    try {
+      return yield* call('lstat', path);
+    } catch (error) {
+      const errno = errnoOf(error);
+      if (errno === undefined) throw error;
+      if (key === '') throw this.#noTree(errno);
+      return undefined;
+    }
+  }
+
+  #noTree(errno: string): EarlyEnd {
+    const kind = errno === 'ENOENT' || errno === 'ESTALE' ? 'missing' : 'unreadable';
+    return new EarlyEnd({ kind: errno === 'ENOTDIR' ? 'not-directory' : kind, root: this.#root, errno });
+  }
+
+  #result(own: OwnPart): TreeWalk {
+    const before = this.#previous;
+    const parts = joinParts(own, this.#linked.part, before);
+    const mounts = new Map(this.#linkedMounts);
+    for (const [key, identity] of own.mounts) mounts.set(identity, within(this.#root, key));
+    const unchanged =
+      before?.own.links === own.links &&
+      before.own.mounts === own.mounts &&
+      [...keysThatDiffer(before.mounts, mounts)].length === 0 &&
+      before.files === parts.files &&
+      before.directories === parts.directories &&
+      before.unreadable === parts.unreadable;
+    if (unchanged) return before;
+    return { kind: 'tree', root: this.#root, mounts, ...parts };
+  }
+}
+
+function parentOf(key: string): string {
+  return key.slice(0, Math.max(0, key.lastIndexOf('/')));
+}
+
+/** What happens behind names that a volume does not show, shows in the directory they are in. */
+function shownPlace(key: string): string {
+  return key.replace(/(^|\/)\.\..*$/, '');
+}
+
+/** `a/b/c` → `a`, `a/b`, `a/b/c`. */
+function* placesOnTheWay(key: string): Iterable<string> {
+  for (let end = key.indexOf('/'); end >= 0; end = key.indexOf('/', end + 1)) yield key.slice(0, end);
+  yield key;
+}

@@ -1,0 +1,96 @@
+import type { Clock, Scheduled } from '../core/clock.js';
+
+/** How long it may take to notice that a clock jumped or the machine slept. */
+const LONGEST_SLICE_MS = 60_000;
+
+/** Certificates and tokens are dated in whole seconds; a smaller step changes nothing for them. */
+const SMALLEST_JUMP_MS = 1_000;
+
+/**
+ * Waits for a moment, however far, in slices: no long delay reaches a timer, and after each slice the wall clock
+ * is compared with the monotonic one. It goes off as soon as either has come to the moment, so neither a jump
+ * nor a slept-through hour makes it late by more than a slice.
+ */
+export class Alarm {
+  readonly #clock: Clock;
+  readonly #timing: { readonly ref: boolean };
+  readonly #onDue: () => void;
+  readonly #onJump: (jumpMs: number) => void;
+  #timer: Scheduled | undefined;
+  /** When it goes off by either clock; `Infinity` while it is not set. */
+  #dueWall = Infinity;
+  #dueMonotonic = Infinity;
+  #driftMs: number;
+
+  /**
+   * @param onJump told how far the wall clock jumped, ms, before the alarm goes off; it may set it anew.
+   * @param ref whether waiting keeps the process alive.
+   */
+  constructor(clock: Clock, ref: boolean, onDue: () => void, onJump: (jumpMs: number) => void = () => {}) {
+    this.#clock = clock;
+    this.#timing = { ref };
+    this.#onDue = onDue;
+    this.#onJump = onJump;
+    this.#driftMs = clock.now() - clock.monotonic();
+  }
+
+  /** When it goes off, epoch ms; undefined while it is not set. */
+  get at(): number | undefined {
+    const { remainingMs } = this;
+    return Number.isFinite(remainingMs) ? this.#clock.now() + remainingMs : undefined;
+  }
+
+  /** How long until it goes off, ms; `Infinity` while it is not set. */
+  get remainingMs(): number {
+    return Math.max(0, this.#remaining(this.#clock.now(), this.#clock.monotonic()));
+  }
+
+  /** Goes off in `delayMs`, and not when it was to before. */
+  set(delayMs: number): void {
+    this.#dueWall = this.#clock.now() + delayMs;
+    this.#dueMonotonic = this.#clock.monotonic() + delayMs;
+    this.#sleep(delayMs);
+  }
+
+  /** Goes off in `delayMs`, if it was to go off later; returns whether it was. */
+  hasten(delayMs: number): boolean {
+    const { remainingMs } = this;
+    const isSooner = delayMs < remainingMs;
+    if (isSooner) this.set(delayMs);
+    // The clock may have jumped since the slice began, and by now it may be due.
+    else if (this.#timer) this.#sleep(remainingMs);
+    return isSooner;
+  }
+
+  clear(): void {
+    this.#dueWall = Infinity;
+    this.#dueMonotonic = Infinity;
+    this.#timer?.cancel();
+    this.#timer = undefined;
+  }
+
+  #sleep(remainingMs: number): void {
+    this.#timer?.cancel();
+    this.#timer = this.#clock.schedule(this.#check, Math.min(remainingMs, LONGEST_SLICE_MS), this.#timing);
+  }
+
+  readonly #check = (): void => {
+    this.#timer = undefined;
+    const wall = this.#clock.now();
+    const monotonic = this.#clock.monotonic();
+    const jumpMs = wall - monotonic - this.#driftMs;
+    this.#driftMs += jumpMs;
+    if (Math.abs(jumpMs) >= SMALLEST_JUMP_MS) this.#onJump(jumpMs);
+    const remainingMs = this.#remaining(wall, monotonic);
+    if (remainingMs > 0) {
+      if (remainingMs < Infinity) this.#sleep(remainingMs);
+      return;
+    }
+    this.clear();
+    this.#onDue();
+  };
+
+  #remaining(wall: number, monotonic: number): number {
+    return Math.min(this.#dueWall - wall, this.#dueMonotonic - monotonic);
+  }
+}

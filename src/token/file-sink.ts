@@ -1,0 +1,26 @@
+import { atomicWriteFile, type AtomicWriteFileOptions } from '../write/atomic-write-file.js';
+import type { ServiceAccountToken } from './token.js';
+import type { TokenSink } from './delivery.js';
+
+/** Options of `fileSink`: those of `atomicWriteFile`, and what to write. */
+export interface FileSinkOptions extends Omit<AtomicWriteFileOptions, 'signal' | 'coalesce'> {
+  /** What the file is to hold, such as a kubeconfig; default the token alone, as kubelet projects it. */
+  readonly render?: ((token: ServiceAccountToken) => string | Uint8Array) | undefined;
+}
+
+/**
+ * A sink that writes each token to a file. A reader sees the old file or the new one and never a part. Its mode is
+ * 0600 unless you say otherwise.
+ * @throws {TypeError} for a `render` that is no function; a wrong path or option fails the delivery.
+ */
+export function fileSink(path: string, { render, ...options }: FileSinkOptions = {}): TokenSink {
+  if (render !== undefined && typeof render !== 'function') {
+    throw new TypeError('fileSink: option "render" must be a function');
+  }
+  const sink: TokenSink = async (token, { signal }) => {
+    const text = render ? render(token) : token.value;
+    await atomicWriteFile(path, text, { mode: 0o600, ...options, signal });
+  };
+  // What `status()` and the events call it.
+  return Object.defineProperty(sink, 'name', { value: path });
+}

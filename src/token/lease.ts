@@ -1,0 +1,25 @@
+import type { Clock } from '../core/clock.js';
+import type { ServiceAccountToken } from './token.js';
+
+/**
+ * A token and how long it holds from the moment it was received. The wall clock may jump and the monotonic one
+ * stands still while a machine sleeps, so the token is over as soon as either of them says so.
+ */
+export class TokenLease {
+  readonly token: ServiceAccountToken;
+  readonly #clock: Clock;
+  readonly #monotonicEnd: number;
+
+  constructor(token: ServiceAccountToken, clock: Clock) {
+    this.token = token;
+    this.#clock = clock;
+    // A token dated ahead was made by a clock that is ahead of ours, just now: it holds from its own date on.
+    const start = clock.now() + token.aheadMs(clock.now());
+    this.#monotonicEnd = clock.monotonic() + (token.expiresAt - start);
+  }
+
+  /** ms; 0 or less when it is over. */
+  remainingMs(): number {
+    return Math.min(this.token.expiresAt - this.#clock.now(), this.#monotonicEnd - this.#clock.monotonic());
+  }
+}

@@ -1,0 +1,73 @@
+import type { Clock } from '../core/clock.js';
+import { Alarm } from './alarm.js';
+import type { TokenWakeReason } from './refresher-status.js';
+
+/**
+ * When the next attempt begins, and why. A hint brings it forward; nothing brings it before its bound, which is
+ * kept in time that passed, since the wall clock may have jumped to the plan.
+ */
+export class NextAttempt {
+  readonly #clock: Clock;
+  readonly #alarm: Alarm;
+  readonly #begin: () => void;
+  #reason: TokenWakeReason = 'start';
+  /** It begins no sooner, monotonic ms. */
+  #earliest = -Infinity;
+
+  /** @param onJump told when the wall clock jumped, before the attempt begins. */
+  constructor(clock: Clock, persistent: boolean, begin: () => void, onJump: () => void) {
+    this.#clock = clock;
+    this.#begin = begin;
+    this.#alarm = new Alarm(clock, persistent, () => this.#onDue(), onJump);
+  }
+
+  /** Why it is made, or the one under way. */
+  get reason(): TokenWakeReason {
+    return this.#reason;
+  }
+
+  /** Epoch ms; undefined while none is planned. */
+  get at(): number | undefined {
+    return this.#alarm.at;
+  }
+
+  /** How long until then, ms. */
+  get remainingMs(): number {
+    return this.#alarm.remainingMs;
+  }
+
+  /** It begins no sooner than in `delayMs`. */
+  notBefore(delayMs: number): void {
+    this.#earliest = Math.max(this.#earliest, this.#clock.monotonic() + delayMs);
+  }
+
+  /** It begins in `delayMs`, or when it may. */
+  plan(reason: TokenWakeReason, delayMs: number): void {
+    this.#reason = reason;
+    this.#alarm.set(this.#bounded(delayMs));
+  }
+
+  /** Brings it forward to `delayMs` from now, if it is not to come sooner. */
+  hasten(reason: TokenWakeReason, delayMs: number): void {
+    if (this.#alarm.hasten(this.#bounded(delayMs))) this.#reason = reason;
+  }
+
+  /** The wall clock has jumped, perhaps past its time. */
+  jumped(): void {
+    if (this.#alarm.remainingMs === 0) this.#reason = 'clock';
+  }
+
+  clear(): void {
+    this.#alarm.clear();
+  }
+
+  #onDue(): void {
+    const earlyMs = this.#bounded(0);
+    if (earlyMs > 0) this.#alarm.set(earlyMs);
+    else this.#begin();
+  }
+
+  #bounded(delayMs: number): number {
+    return Math.max(delayMs, this.#earliest - this.#clock.monotonic());
+  }
+}

@@ -1,0 +1,138 @@
+import {
+  fileSystem,
+  flag,
+  matching,
+  milliseconds,
+  number,
+  port,
+  PORT_OPTIONS,
+  resolveOptions,
+  type Option,
+} from '../core/options.js';
+import type { Clock } from '../core/clock.js';
+import type { FileSystem } from '../core/file-system.js';
+import type { Random } from '../core/random.js';
+import type { TokenClient } from '../core/token-client.js';
+import type { TokenSink } from './delivery.js';
+import { everyInterval, tokenSchedules, type TokenSchedule, type TokenScheduleName } from './schedule.js';
+import { tokenWatcherFactory, type TokenWatcherFactory } from './token-watch.js';
+
+/** Options of `TokenRefresher`. All but `client` have defaults; `undefined` means the default. */
+export interface TokenRefresherOptions {
+  /** Asks the API server. */
+  readonly client: TokenClient;
+  /**
+   * The projected token. When its content changes a new token is asked for, since kubelet may have replaced it
+   * after a rotation of the signing key. Also the token itself where the API server has no TokenRequest API.
+   * `false`: neither. Default `/var/run/secrets/kubernetes.io/serviceaccount/token`.
+   */
+  readonly tokenFile?: string | false | undefined;
+  /** For whom the token is; default `[]`, the API server's own audience. */
+  readonly audiences?: readonly string[] | undefined;
+  /** 600 to 4 294 967 296, the API server's bounds; it may give less. Default 86 400, one day. */
+  readonly expirationSeconds?: number | undefined;
+  /** Where each new token is delivered; default none. */
+  readonly sinks?: readonly TokenSink[] | undefined;
+  /** When to ask for the next token; default `quarter`. Never later than `leewayMs` before the end. */
+  readonly schedule?: TokenScheduleName | TokenSchedule | undefined;
+  /** Instead of `schedule`: the longest time between two tokens; chance takes up to half off. At least 5 000. */
+  readonly refreshIntervalMs?: number | undefined;
+  /** How long before its end a token is replaced at the latest; default 10 000, as client-go has it. */
+  readonly leewayMs?: number | undefined;
+  /** Two attempts begin at least this far apart, whatever happens; default 1 000. */
+  readonly minIntervalMs?: number | undefined;
+  /**
+   * After a change of the file or a 401, wait a random part of this first, so that a fleet that learns of a new
+   * signing key at once does not ask at once. Default 5 000: seconds, where it used to be hours.
+   */
+  readonly wakeJitterMs?: number | undefined;
+  /** The longest first delay after a failure; it doubles, and chance takes up to half off. Default 10 000. */
+  readonly retryDelayMs?: number | undefined;
+  /** No such delay is longer; default 60 000. */
+  readonly maxRetryDelayMs?: number | undefined;
+  /** One attempt is given up after this long; default 10 000: an answer takes milliseconds. */
+  readonly attemptTimeoutMs?: number | undefined;
+  /** A sink is told to stop after this long; default 30 000: it may write to a slow disk or a remote place. */
+  readonly sinkTimeoutMs?: number | undefined;
+  /** This many failed attempts in a row make it unhealthy; default 3, some 20 to 70 s. */
+  readonly unhealthyAfter?: number | undefined;
+  /** Whether waiting keeps the process alive; default true. */
+  readonly persistent?: boolean | undefined;
+  /** Closes the refresher when it aborts. */
+  readonly signal?: AbortSignal | undefined;
+  /** Makes the watcher of `tokenFile`; default a `ResilientWatcher`. */
+  readonly watcherFactory?: TokenWatcherFactory | undefined;
+  readonly clock?: Clock | undefined;
+  readonly fs?: FileSystem | undefined;
+  readonly random?: Random | undefined;
+}
+
+/** Where kubelet puts a pod's own token. */
+export const POD_TOKEN_FILE = '/var/run/secrets/kubernetes.io/serviceaccount/token';
+
+/** There is no default client; what stands for none is never asked. */
+const NO_CLIENT: TokenClient = { requestToken: () => Promise.reject(new Error('no client')) };
+
+const OPTIONS = {
+  client: port<TokenClient>(NO_CLIENT, 'requestToken'),
+  tokenFile: matching<string | false>(
+    POD_TOKEN_FILE,
+    'a path or false',
+    (value) => value === false || (typeof value === 'string' && value !== '' && !value.includes('\0')),
+  ),
+  audiences: matching<readonly string[]>([], 'an array of non-empty strings', (value) =>
+    isArrayOf(value, (entry) => typeof entry === 'string' && entry !== ''),
+  ),
+  expirationSeconds: number(86_400, { min: 600, max: 2 ** 32, unit: 'seconds' }),
+  sinks: matching<readonly TokenSink[]>([], 'an array of functions', (value) =>
+    isArrayOf(value, (entry) => typeof entry === 'function'),
+  ),
+  schedule: matching<TokenScheduleName | TokenSchedule>(
+    'quarter',
+    'one of "quarter", "kubelet", or a function',
+    (value) => typeof value === 'function' || value === 'quarter' || value === 'kubelet',
+  ),
+  refreshIntervalMs: {
+    fallback: undefined,
+    refuse: milliseconds(0, { min: 5_000 }).refuse,
+  } satisfies Option<number | undefined> as Option<number | undefined>,
+  leewayMs: milliseconds(10_000),
+  minIntervalMs: milliseconds(1_000),
+  wakeJitterMs: milliseconds(5_000),
+  retryDelayMs: milliseconds(10_000, { min: 1 }),
+  maxRetryDelayMs: milliseconds(60_000, { min: 1 }),
+  attemptTimeoutMs: milliseconds(10_000, { min: 1 }),
+  sinkTimeoutMs: milliseconds(30_000, { min: 1 }),
+  unhealthyAfter: number(3, { min: 1 }),
+  persistent: flag(true),
+  ...PORT_OPTIONS,
+  watcherFactory: tokenWatcherFactory,
+  fs: fileSystem('open', 'read', 'close'),
+};
+
+/** The options of a refresher, complete and checked. */
+export type ResolvedRefresherOptions = ReturnType<typeof resolveRefresherOptions>;
+
+/**
+ * Fills in the defaults.
+ * @throws {TypeError} for an unknown option, one of the wrong type, or no client.
+ * @throws {RangeError} for a number out of range.
+ */
+// eslint-disable-next-line @typescript-eslint/explicit-module-boundary-types -- derived from the table above
+export function resolveRefresherOptions(given: TokenRefresherOptions) {
+  const options = resolveOptions('TokenRefresher', given, OPTIONS);
+  if (options.client === NO_CLIENT) {
+    throw new TypeError('TokenRefresher: option "client" must be an object with requestToken, got undefined');
+  }
+  return options;
+}
+
+/** The schedule that the options ask for. */
+export function scheduleOf({ schedule, refreshIntervalMs }: ResolvedRefresherOptions): TokenSchedule {
+  if (refreshIntervalMs !== undefined) return everyInterval(refreshIntervalMs);
+  return typeof schedule === 'function' ? schedule : tokenSchedules[schedule];
+}
+
+function isArrayOf(value: unknown, accept: (entry: unknown) => boolean): boolean {
+  return Array.isArray(value) && value.every(accept);
+}

@@ -1,0 +1,178 @@
+import { inspect } from 'node:util';
+
+// Not the whole package: loading it takes longer than loading all of this library.
+import { decodeJwt } from 'jose/jwt/decode';
+import type { JWTPayload } from 'jose';
+
+import { TokenError } from '../core/errors.js';
+import { isoTime, parseTimestamp } from '../core/clock.js';
+
+/** The API server grants this much (go-jose's default leeway), so a token dated less far ahead is good. */
+export const DATE_LEEWAY_MS = 60_000;
+
+/** `jwt`: with dates, and half of one is recognised. `opaque`: anything that fits a header, and never expires. */
+export type TokenFormat = 'jwt' | 'opaque';
+
+/** When a token holds, epoch ms. */
+export interface TokenDates {
+  /** When it was made (`iat`). */
+  readonly issuedAt: number | undefined;
+  /** Before this the API server refuses it (`nbf`, else `iat`). */
+  readonly notBefore: number | undefined;
+  /** Until when it is to be relied on. `Infinity` for a token without an end (of a Secret, or opaque). */
+  readonly expiresAt: number;
+  /**
+   * From here on the API server refuses it (`exp`). For a pod's default token it lies a year after `expiresAt`:
+   * the server extends it for clients that never read their file again.
+   */
+  readonly notAfter: number;
+}
+
+/**
+ * A bearer token that does not show itself: `value` must be asked for. In logs, errors, JSON, template strings
+ * and `util.inspect` there are only its subject and its dates.
+ */
+export class ServiceAccountToken implements TokenDates {
+  readonly #value: string;
+  readonly issuedAt: number | undefined;
+  readonly notBefore: number | undefined;
+  readonly expiresAt: number;
+  readonly notAfter: number;
+  /** What the token says of itself, not verified: only the API server can. Empty for an opaque token. */
+  readonly claims: Readonly<JWTPayload>;
+
+  constructor(value: string, dates: TokenDates, claims: Readonly<JWTPayload> = {}) {
+    this.#value = value;
+    this.issuedAt = dates.issuedAt;
+    this.notBefore = dates.notBefore;
+    this.expiresAt = dates.expiresAt;
+    this.notAfter = dates.notAfter;
+    this.claims = Object.freeze(claims);
+  }
+
+  /** The secret itself, for the `Authorization: Bearer` header. */
+  get value(): string {
+    return this.#value;
+  }
+
+  /** Who it speaks for, such as `system:serviceaccount:default:builder`. */
+  get subject(): string | undefined {
+    return this.claims.sub;
+  }
+
+  /** Whether both are the same secret. */
+  equals(other: ServiceAccountToken | undefined): boolean {
+    return other !== undefined && this.#value === other.#value;
+  }
+
+  /** How far it is dated ahead of `now` (epoch ms), ms; 0 when it is not. */
+  aheadMs(now: number): number {
+    return Math.max(0, (this.notBefore ?? now) - now, (this.issuedAt ?? now) - now);
+  }
+
+  toString(): string {
+    const end = Number.isFinite(this.expiresAt) ? `expires ${isoTime(this.expiresAt)}` : 'never expires';
+    return `ServiceAccountToken(${this.subject ?? 'no subject'}, ${end})`;
+  }
+
+  toJSON(): Record<string, unknown> {
+    return {
+      subject: this.subject,
+      issuedAt: this.issuedAt,
+      // JSON has no Infinity.
+      expiresAt: Number.isFinite(this.expiresAt) ? this.expiresAt : undefined,
+    };
+  }
+
+  [inspect.custom](): string {
+    return this.toString();
+  }
+}
+
+/**
+ * The token of a TokenRequest's answer. Its end is the answer's `expirationTimestamp`.
+ * @throws {TokenError} `ERR_TOKEN_MALFORMED`, saying what is wrong and not what came.
+ */
+export function tokenFromAnswer(answer: unknown): ServiceAccountToken {
+  if (typeof answer !== 'object' || answer === null) throw malformed('the answer is not an object');
+  const { token, expirationTimestamp } = answer as Record<string, unknown>;
+  if (typeof token !== 'string') throw malformed(`"token" is not a string but ${kindOf(token)}`);
+  const claims = decode(token);
+  const expiresAt = parseTimestamp(expirationTimestamp);
+  if (!isDate(expiresAt)) throw malformed('"expirationTimestamp" is missing or is not a date');
+  const { exp, ...start } = datesOf(claims);
+  return new ServiceAccountToken(token, { ...start, expiresAt, notAfter: exp ?? expiresAt }, claims);
+}
+
+/**
+ * The token in the text of a file; surrounding white space is not part of it. Its end is
+ * `kubernetes.io.warnafter` if it has one, else `exp`.
+ * @param format `opaque` takes any text that fits a header.
+ * @throws {TokenError} `ERR_TOKEN_MALFORMED`.
+ */
+export function tokenFromText(text: string, format: TokenFormat = 'jwt'): ServiceAccountToken {
+  const value = text.trim();
+  if (format === 'opaque') {
+    if (!/^[\x21-\x7e]+$/.test(value))
+      throw malformed(value === '' ? 'it is empty' : 'it does not fit a header');
+    const forever = { expiresAt: Infinity, notAfter: Infinity };
+    return new ServiceAccountToken(value, { issuedAt: undefined, notBefore: undefined, ...forever });
+  }
+  const claims = decode(value);
+  const { exp = Infinity, ...start } = datesOf(claims);
+  const kubernetes = claims['kubernetes.io'] as { warnafter?: unknown } | undefined;
+  const warnAfter = dateOf('warnafter', kubernetes?.warnafter);
+  return new ServiceAccountToken(value, { ...start, expiresAt: warnAfter ?? exp, notAfter: exp }, claims);
+}
+
+/**
+ * An error as a cause that may be shown: itself, or if a token is found anywhere in what would be printed of
+ * it, an error of the same name and code with the token struck out.
+ */
+export function withoutTokens(error: unknown): unknown {
+  if (!TOKEN.test(inspect(error, { depth: 6 }))) return error;
+  if (!(error instanceof Error)) return new Error('what was thrown contains a token and is not shown');
+  const clean = new Error(error.message.replaceAll(new RegExp(TOKEN, 'g'), '[token]'));
+  return Object.assign(clean, { name: error.name, code: (error as { code?: unknown }).code });
+}
+
+/** The start of every JWT's header and of its claims, `{"` in base64url, even if the rest was cut off. */
+const TOKEN = /eyJ[\w-]+(\.[\w-]*)*/;
+
+function decode(value: string): JWTPayload {
+  if (value === '') throw malformed('it is empty');
+  if (!/^[\w-]+\.[\w-]+\.[\w-]*$/.test(value)) throw malformed('it is not a JWT');
+  try {
+    return decodeJwt(value);
+  } catch (cause) {
+    throw malformed('it is not a JWT', withoutTokens(cause));
+  }
+}
+
+function datesOf(claims: JWTPayload): Pick<TokenDates, 'issuedAt' | 'notBefore'> & { exp?: number } {
+  const issuedAt = dateOf('iat', claims.iat);
+  const notBefore = dateOf('nbf', claims.nbf) ?? issuedAt;
+  const exp = dateOf('exp', claims.exp);
+  return exp === undefined ? { issuedAt, notBefore } : { issuedAt, notBefore, exp };
+}
+
+/** Epoch ms of a claim in seconds. */
+function dateOf(claim: string, seconds: unknown): number | undefined {
+  if (seconds === undefined) return undefined;
+  if (typeof seconds !== 'number') throw malformed(`"${claim}" is not a number but ${kindOf(seconds)}`);
+  if (!isDate(seconds * 1000)) throw malformed(`"${claim}" is not a date`);
+  return seconds * 1000;
+}
+
+/** The range of a `Date`, which everything is shown as. */
+function isDate(epochMs: number): boolean {
+  return Math.abs(epochMs) <= 8.64e15;
+}
+
+function kindOf(value: unknown): string {
+  return value === null ? 'null' : typeof value;
+}
+
+function malformed(what: string, cause?: unknown): TokenError {
+  return new TokenError('ERR_TOKEN_MALFORMED', `Not a usable token: ${what}`, cause ? { cause } : undefined);
+}

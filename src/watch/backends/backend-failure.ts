@@ -1,0 +1,24 @@
+import { BackendError, errnoOf } from '../../core/errors.js';
+
+/**
+ * What a backend's failure at a path means, as a typed error. The two inotify limits name the sysctl to raise,
+ * whether the cause has a `code` (Node) or only the system's text (`@parcel/watcher`).
+ */
+export function backendFailure(backend: string, path: string, cause: unknown): BackendError {
+  if (cause instanceof BackendError) return cause;
+  const code = errnoOf(cause);
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  const cannot = `Cannot watch "${path}" with "${backend}"`;
+  if (code === 'EMFILE' || code === 'ENFILE' || reason.includes('Too many open files')) {
+    const sysctl = 'fs.inotify.max_user_instances';
+    const cure = `raise the sysctl ${sysctl}, or the limit of open files (ulimit -n) if that is what ran out`;
+    const message = `${cannot}: no inotify instance is left for this user; ${cure}`;
+    return new BackendError('ERR_BACKEND_INSTANCE_LIMIT', backend, message, { cause, sysctl });
+  }
+  if (code === 'ENOSPC' || reason.includes('No space left on device')) {
+    const sysctl = 'fs.inotify.max_user_watches';
+    const message = `${cannot}: no inotify watch is left for this user (the disk is not full); raise the sysctl ${sysctl}`;
+    return new BackendError('ERR_BACKEND_WATCH_LIMIT', backend, message, { cause, sysctl });
+  }
+  return new BackendError('ERR_BACKEND_DOWN', backend, `${cannot}: ${reason}`, { cause });
+}

@@ -1,0 +1,261 @@
+import { constants } from 'node:fs';
+import { sep } from 'node:path';
+
+import { backendFailure } from './backend-failure.js';
+import { BackendError, errnoOf, hasMoved } from '../../core/errors.js';
+import { PathGlobs } from '../../fs/path-globs.js';
+import { nodeFileSystem } from '../../core/file-system.js';
+import { systemClock } from '../../core/clock.js';
+import type { Clock } from '../../core/clock.js';
+import type { FileSystem } from '../../core/file-system.js';
+import type {
+  HintSink,
+  WatchBackend,
+  WatchedDirectory,
+  WatchSubscription,
+} from '../../core/watch-backend.js';
+import { DATA_LINK } from '../../fs/volume-layout.js';
+import { loadParcel, openParcelWatch, parcelName } from './parcel-watch.js';
+import type { ParcelListener, ParcelWatch } from './parcel-watch.js';
+import { TreeCoverage } from './tree-coverage.js';
+
+/**
+ * Hints from `@parcel/watcher`: inotify on Linux, FSEvents on macOS, ReadDirectoryChangesW on Windows. Hints
+ * come at once after half a second of quiet, and 50 to 500 ms late while anything watched by the process is
+ * busy.
+ *
+ * The native module cannot let go of the event loop: with `persistent: false` too, an open subscription keeps
+ * the process alive until it is closed.
+ *
+ * `subscribe` throws {@link BackendError} `ERR_BACKEND_UNAVAILABLE` when the native module is missing, in a
+ * worker thread, and after it has died three times in this process. `setDirectories` throws that too, and
+ * `ERR_BACKEND_INSTANCE_LIMIT` and `ERR_BACKEND_WATCH_LIMIT` when an inotify limit is reached.
+ */
+export class ParcelBackend implements WatchBackend {
+  readonly name = parcelName;
+  readonly #fs: FileSystem;
+  readonly #clock: Clock;
+
+  constructor(fs: FileSystem = nodeFileSystem, clock: Clock = systemClock) {
+    this.#fs = fs;
+    this.#clock = clock;
+  }
+
+  async subscribe(sink: HintSink): Promise<WatchSubscription> {
+    await loadParcel();
+    return new ParcelSubscription(sink, this.#fs, this.#clock);
+  }
+}
+
+/** A tree that is watched. */
+interface Tree {
+  readonly coverage: TreeCoverage;
+  /** Changes when it is to be opened anew. */
+  generation: number;
+  /** The listing it was last opened with; when it is opened anew, that one will not do. */
+  listing?: number;
+}
+
+class ParcelSubscription implements WatchSubscription {
+  readonly #sink: HintSink;
+  readonly #fs: FileSystem;
+  readonly #clock: Clock;
+  /** What is watched, by `keyOf`; `undefined` for an ancestor that may not be read. */
+  readonly #watches = new Map<string, ParcelWatch | undefined>();
+  readonly #listener: ParcelListener = {
+    changed: (path, isMade = false) => {
+      if (this.#state !== 'open') return;
+      if (path !== undefined) for (const { coverage } of this.#trees.values()) coverage.tell(path, isMade);
+      this.#sink.hint(undefined, path);
+    },
+    died: (error) => {
+      if (this.#state !== 'open') return;
+      this.#state = 'down';
+      this.#sink.down(error);
+    },
+  };
+  /** By root. */
+  readonly #trees = new Map<string, Tree>();
+  #state: 'open' | 'down' | 'closed' = 'open';
+  #aiming: Promise<unknown> = Promise.resolve();
+  #directoriesSet: readonly WatchedDirectory[] | undefined;
+
+  constructor(sink: HintSink, fs: FileSystem, clock: Clock) {
+    this.#sink = sink;
+    this.#fs = fs;
+    this.#clock = clock;
+  }
+
+  setDirectories(directories: readonly WatchedDirectory[]): readonly string[] | Promise<readonly string[]> {
+    // A tree has many directories, and most looks find them all as they were.
+    if (directories === this.#directoriesSet && this.#isIntact()) return [];
+    const wanted = this.#watchesFor(directories);
+    const watched = [...wanted.keys()].every((key) => this.#isWatched(key));
+    if (watched && wanted.size === this.#watches.size) {
+      this.#directoriesSet = directories;
+      return [];
+    }
+    this.#directoriesSet = undefined;
+    const directoriesSet = this.#aiming.then(() => this.#setDirectories(wanted));
+    this.#aiming = directoriesSet.catch(() => undefined);
+    return directoriesSet;
+  }
+
+  async close(): Promise<void> {
+    this.#state = 'closed';
+    await this.#aiming;
+    await this.#closeWhere(() => true);
+  }
+
+  async #setDirectories(wanted: ReadonlyMap<string, WatchedDirectory>): Promise<readonly string[]> {
+    // Closed first, for the same reason as a handle whose directory is gone (see parcel-watch.ts).
+    await this.#closeWhere((key) => !wanted.has(key) || !this.#isWatched(key));
+    const opened: string[] = [];
+    for (const [key, directory] of wanted) {
+      if (this.#isWatched(key)) continue;
+      if (this.#state !== 'open') break;
+      const watch = await this.#open(directory);
+      this.#watches.set(key, watch);
+      if (watch) opened.push(directory.path);
+    }
+    return opened;
+  }
+
+  #isIntact(): boolean {
+    const now = this.#clock.monotonic();
+    const missed = [...this.#trees.values()].some(({ coverage }) => coverage.again(now));
+    return !missed && [...this.#watches.values()].every((watch) => !watch?.gone);
+  }
+
+  /** The native watches that these directories take, by key: one each, and one for a whole tree. */
+  #watchesFor(directories: readonly WatchedDirectory[]): Map<string, WatchedDirectory> {
+    const wanted = new Map<string, WatchedDirectory>();
+    const trees = new Map<string, WatchedDirectory[]>();
+    for (const directory of directories) {
+      const { tree } = directory;
+      if (!tree) wanted.set(keyOf(directory), directory);
+      else if (trees.has(tree.root)) trees.get(tree.root)?.push(directory);
+      else trees.set(tree.root, [directory]);
+    }
+    for (const [root, members] of trees) {
+      const top = members.find(({ path }) => path === root);
+      if (top) wanted.set(`${keyOf(top)} ${this.#generation(root, members)}`, top);
+    }
+    return wanted;
+  }
+
+  /** Changes when the tree has a directory that parcel may have missed, so that the tree is opened anew. */
+  #generation(root: string, members: readonly WatchedDirectory[]): number {
+    const tree = this.#trees.get(root) ?? { coverage: new TreeCoverage(root), generation: 0 };
+    this.#trees.set(root, tree);
+    const isMissed = tree.coverage.setDirectories(members, this.#clock.monotonic());
+    if (isMissed && process.platform === 'linux') tree.generation += 1;
+    return tree.generation;
+  }
+
+  #isWatched(key: string): boolean {
+    return this.#watches.has(key) && !this.#watches.get(key)?.gone;
+  }
+
+  async #closeWhere(unwanted: (key: string) => boolean): Promise<void> {
+    for (const [key, watch] of [...this.#watches]) {
+      if (!unwanted(key)) continue;
+      this.#watches.delete(key);
+      await watch?.close();
+    }
+  }
+
+  async #open({ path, entries, tree }: WatchedDirectory): Promise<ParcelWatch | undefined> {
+    try {
+      if (tree) {
+        const ignored = new PathGlobs(tree.ignore).expressions.map(sparingSwaps);
+        const opening = this.#trees.get(tree.root);
+        const watch = await openParcelWatch(path, ignored, this.#listener, {
+          tree: true,
+          newerThan: opening?.listing,
+        });
+        opening?.coverage.opened();
+        if (opening) opening.listing = watch.listing;
+        return watch;
+      }
+      return await openShallow(path, ignoredBut(entries), this.#listener);
+    } catch (error) {
+      if (error instanceof BackendError) throw error;
+      const trouble = (await this.#errorOf(path)) ?? movedMeanwhile(path, error);
+      if (entries && errnoOf(trouble) === 'EACCES') return undefined;
+      if (trouble instanceof Error && hasMoved(trouble)) throw trouble;
+      throw backendFailure(parcelName, path, trouble ?? error);
+    }
+  }
+
+  /** What parcel does not say: for a missing, a wrong and an unreadable directory it has few words and no code. */
+  async #errorOf(path: string): Promise<unknown> {
+    try {
+      const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants;
+      await this.#fs.close(await this.#fs.open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+      return undefined;
+    } catch (error) {
+      return error;
+    }
+  }
+}
+
+/**
+ * Opens a directory in two steps, since parcel watches every subdirectory that it is not told to ignore, and
+ * then hears nothing of the subdirectory itself. First everything is ignored; parcel lists the directory and
+ * keeps the (empty) listing while anything is subscribed. The real subscription finds that listing and adds
+ * one watch, that of the directory. Without this it would take one for each subdirectory, and fail for good
+ * when one of them goes between the listing and the watching.
+ */
+async function openShallow(path: string, ignored: RegExp, listener: ParcelListener): Promise<ParcelWatch> {
+  const listing = await openParcelWatch(path, [/^/], silent);
+  try {
+    return await openParcelWatch(path, [ignored], listener);
+  } finally {
+    await listing.close();
+  }
+}
+
+const silent: ParcelListener = { changed: () => undefined, died: () => undefined };
+
+/**
+ * The directory was missing when parcel opened it and stood there again a moment later. (The same words about
+ * something below it are another matter: looking again would not help.)
+ */
+function movedMeanwhile(path: string, error: unknown): Error | undefined {
+  const { message } = error as Error;
+  const missing = /Bad file descriptor|No such file or directory|Not a directory/.test(message);
+  if (!missing || message.includes(`'${path}${sep}`)) return undefined;
+  const moved = new Error(`ENOENT: the directory moved while it was opened, watch '${path}'`, {
+    cause: error,
+  });
+  return Object.assign(moved, { code: 'ENOENT', syscall: 'watch', path });
+}
+
+/** Two directories with the same key need not be watched twice, and one with a new key is opened anew. */
+function keyOf({ path, identity, entries, tree }: WatchedDirectory): string {
+  return JSON.stringify([path, identity, entries && [...entries].sort(), tree?.ignore]);
+}
+
+/**
+ * What gives no hint, as a path relative to the directory: everything deeper than one level, and, where only
+ * some entries matter, all others. Subdirectories made later are watched by parcel until they are deleted, but
+ * what is in them is ignored.
+ */
+function ignoredBut(entries: ReadonlySet<string> | undefined): RegExp {
+  if (!entries) return new RegExp(literal(sep));
+  return new RegExp(`^(?!(?:${[...entries].map(literal).join('|')})$)`);
+}
+
+/**
+ * What is to be ignored, but for the link that is swapped: a volume in a tree shows its keys whatever is ignored of its
+ * own names, as with `**\/.*`, and a swap may be an event of that link alone.
+ */
+function sparingSwaps({ source }: RegExp): RegExp {
+  return new RegExp(`^(?!(?:.*[\\\\/])?${literal(DATA_LINK)}$)${source}`);
+}
+
+/** With the escapes that JavaScript and C++'s `std::regex` have in common. */
+function literal(text: string): string {
+  return text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
+}

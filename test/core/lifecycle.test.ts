@@ -1,0 +1,165 @@
+import { getEventListeners } from 'node:events';
+
+import { expect, test } from 'vitest';
+
+import { Lifecycle } from '../../src/core/lifecycle.js';
+import { Outcome } from '../../src/core/outcome.js';
+
+/** A machine that notes what it is told to do, and opens when the test says so. */
+function stage(signal?: AbortSignal) {
+  const told: string[] = [];
+  let opening = new Outcome<void>();
+  const lifecycle = new Lifecycle({
+    signal,
+    open: () => {
+      told.push('open');
+      opening = new Outcome();
+      return opening.promise;
+    },
+    run: () => told.push('run'),
+    end: () => told.push('end'),
+    over: () => (signal?.aborted ? (signal.reason as Error) : new Error('over')),
+  });
+  return {
+    lifecycle,
+    told,
+    opened: () => opening.resolve(),
+    refused: (error: Error) => opening.reject(error),
+  };
+}
+
+test('start() opens, then runs, once for all who ask', async () => {
+  const { lifecycle, told, opened } = stage();
+  const started = lifecycle.start();
+  expect([lifecycle.start() === started, lifecycle.state, told]).toEqual([true, 'starting', ['open']]);
+  opened();
+  expect(await started).toBe(2);
+  expect([lifecycle.start() === started, lifecycle.state, told]).toEqual([true, 'running', ['open', 'run']]);
+});
+
+test('start() within open() is the same start, and an open() that throws at once may be tried again', async () => {
+  let opened = 0;
+  const within: Promise<void>[] = [];
+  const lifecycle = new Lifecycle({
+    signal: undefined,
+    open: () => {
+      opened += 1;
+      // Twice at most: a start that opens again would do so for ever.
+      if (opened < 3) within.push(lifecycle.start());
+      if (opened === 1) throw new Error('not yet');
+      return Promise.resolve();
+    },
+    run: () => undefined,
+    end: () => undefined,
+    over: () => new Error('over'),
+  });
+  const first = lifecycle.start();
+  await expect(first).rejects.toThrow('not yet');
+  const second = lifecycle.start();
+  await second;
+  expect([opened, within[0] === first, within[1] === second]).toEqual([2, true, true]);
+});
+
+test('a start that fails may be tried again, and leaves no listener meanwhile', async () => {
+  const { signal } = new AbortController();
+  const { lifecycle, told, opened, refused } = stage(signal);
+  const first = lifecycle.start();
+  refused(new Error('not yet'));
+  await expect(first).rejects.toThrow('not yet');
+  expect([lifecycle.state, getEventListeners(signal, 'abort')]).toEqual(['idle', []]);
+  const second = lifecycle.start();
+  opened();
+  await second;
+  expect(told).toEqual(['open', 'open', 'run']);
+});
+
+test.each<[string, (controller: AbortController, close: () => void) => void, string]>([
+  ['close()', (_, close) => close(), 'over'],
+  ['the signal', (controller) => controller.abort(new Error('enough')), 'enough'],
+])('%s ends it in any state, once, and what is under way rejects', async (_, end, reason) => {
+  for (const when of ['idle', 'starting', 'running'] as const) {
+    const controller = new AbortController();
+    const { lifecycle, told, opened } = stage(controller.signal);
+    const started = when === 'idle' ? undefined : lifecycle.start();
+    if (when === 'running') {
+      opened();
+      await started;
+    }
+    end(controller, () => void lifecycle.close());
+    expect(lifecycle.state).toBe('closed');
+    if (when === 'starting') {
+      // What it opens may hang for ever.
+      await expect(started).rejects.toThrow(reason);
+      opened();
+    }
+    await expect(lifecycle.start()).rejects.toThrow(reason);
+    expect(() => lifecycle.throwIfClosed()).toThrow(reason);
+    expect(lifecycle.close()).toBe(lifecycle.close());
+    await lifecycle.close();
+    expect(getEventListeners(controller.signal, 'abort')).toEqual([]);
+    expect(told.filter((word) => word !== 'open')).toEqual(when === 'running' ? ['run', 'end'] : ['end']);
+  }
+});
+
+test('the end does not wait for a run that hangs, nor hears of what comes of it later', async () => {
+  const began = new Outcome<void>();
+  const work = new Outcome<never>();
+  const lifecycle = new Lifecycle({
+    signal: undefined,
+    open: () => Promise.resolve(),
+    run: () => {
+      began.resolve();
+      return work.promise;
+    },
+    end: () => undefined,
+    over: () => new Error('over'),
+  });
+  const started = lifecycle.start();
+  await began.promise;
+  await lifecycle.close();
+  await expect(started).rejects.toThrow('over');
+  work.reject(new Error('late'));
+  await new Promise(setImmediate);
+});
+
+test('the end waits for the work under way and for what the end itself makes, whoever asks for it', async () => {
+  const work = new Outcome<void>();
+  const farewell = new Outcome<void>();
+  const told: string[] = [];
+  const lifecycle = new Lifecycle({
+    signal: undefined,
+    open: () => Promise.resolve(),
+    run: () => void lifecycle.scope.track(work.promise),
+    end: () => {
+      told.push('end');
+      void lifecycle.scope.track(farewell.promise);
+    },
+    over: () => new Error('over'),
+  });
+  await lifecycle.start();
+  let within: Promise<void> | undefined;
+  lifecycle.scope.signal.addEventListener('abort', () => {
+    within = lifecycle.close();
+  });
+  const closed = lifecycle.close().then(() => told.push('closed'));
+  expect(within).toBe(lifecycle.close());
+  farewell.resolve();
+  await farewell.promise;
+  expect(told).toEqual(['end']);
+  work.resolve();
+  await closed;
+  expect(told).toEqual(['end', 'closed']);
+
+  const idle = new Lifecycle({
+    signal: undefined,
+    open: () => Promise.resolve(),
+    run: () => undefined,
+    end: () => {
+      const released = new Promise((resolve) => setImmediate(resolve));
+      void idle.scope.track(released.then(() => told.push('released')));
+    },
+    over: () => new Error('over'),
+  });
+  await idle.close();
+  expect(told.at(-1)).toBe('released');
+});

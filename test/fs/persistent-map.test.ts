@@ -1,0 +1,43 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+
+import { keysThatDiffer, PersistentMap } from '../../src/fs/persistent-map.js';
+
+const key = fc.integer({ max: 300, min: 0 }).map((number) => `directory/${number}`);
+const changes = fc.array(fc.tuple(key, fc.option(fc.integer(), { nil: undefined })), { maxLength: 60 });
+
+const sorted = (entries: Iterable<[string, number]>): [string, number][] =>
+  [...entries].sort(([a], [b]) => (a < b ? -1 : 1));
+
+test('after any changes it holds what a map holds, every earlier one is as it was, and it knows what differs', () => {
+  fc.assert(
+    fc.property(fc.array(changes, { maxLength: 12 }), (batches) => {
+      const model = new Map<string, number>();
+      let map = PersistentMap.empty<number>();
+      const history = [{ map, entries: sorted(model) }];
+      for (const batch of batches) {
+        map = map.with(new Map(batch));
+        for (const [name, value] of new Map(batch)) {
+          if (value === undefined) model.delete(name);
+          else model.set(name, value);
+        }
+        history.push({ map, entries: sorted(model) });
+      }
+      for (const { map: earlier, entries } of history) {
+        expect(sorted(earlier)).toEqual(entries);
+        expect(sorted([...earlier.keys()].map((name) => [name, earlier.get(name) ?? NaN]))).toEqual(entries);
+        expect([earlier.size, [...earlier.values()].length]).toEqual([entries.length, entries.length]);
+        const differing = [...keysThatDiffer(earlier, map)].sort();
+        const before = new Map(entries);
+        const names = [...new Set([...before.keys(), ...model.keys()])];
+        expect(differing).toEqual(
+          names
+            .filter((name) => before.get(name) !== model.get(name) || before.has(name) !== model.has(name))
+            .sort(),
+        );
+        expect([...keysThatDiffer<number>(before, model)].sort()).toEqual(differing);
+      }
+      expect(map.with(new Map())).toBe(map);
+    }),
+  );
+});

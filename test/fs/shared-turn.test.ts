@@ -1,0 +1,109 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import {
+  ResilientWatcher,
+  nodeFileSystem,
+  type FileSystem,
+  type FileSystemCalls,
+  type HintSink,
+  type WatchBackend,
+} from 'resilient-watcher';
+import { FakeClock, KubeletVolume } from 'resilient-watcher/testing';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+
+const KEYS = Array.from({ length: 20 }, (_, index) => `key-${index}`);
+
+let root: string;
+let volume: KubeletVolume;
+let sinks: Set<HintSink>;
+let watchers: ResilientWatcher[];
+
+/** Never asks for another check after aiming, so that a hint is worth exactly one: nothing heals a bad one. */
+const backend: WatchBackend = {
+  name: 'single',
+  subscribe(sink) {
+    sinks.add(sink);
+    return { setDirectories: () => [], close: () => void sinks.delete(sink) };
+  },
+};
+
+function hint(): Promise<unknown> {
+  for (const sink of sinks) sink.hint();
+  return Promise.all(watchers.map((watcher) => watcher.idle()));
+}
+
+/** What every call of the watchers goes by, before and after it is made. */
+let before: (name: string, path: unknown) => void;
+let after: (name: string, path: unknown) => void;
+
+function observed(): FileSystem {
+  const sync = Object.fromEntries(
+    Object.entries(nodeFileSystem.sync).map(([name, call]) => [
+      name,
+      (...args: unknown[]): unknown => {
+        before(name, args[0]);
+        const answer: unknown = (call as (...args: unknown[]) => unknown)(...args);
+        after(name, args[0]);
+        return answer;
+      },
+    ]),
+  ) as unknown as FileSystemCalls;
+  return { ...nodeFileSystem, sync };
+}
+
+function publish(content: string): void {
+  volume.publish(Object.fromEntries(KEYS.map((key) => [key, `${key} ${content}`])));
+}
+
+const contents = (): (string | undefined)[] => watchers.map(({ current }) => current.content?.toString());
+
+beforeEach(async () => {
+  before = after = () => undefined;
+  root = mkdtempSync(join(tmpdir(), 'shared-turn-'));
+  volume = new KubeletVolume(join(root, 'volume'));
+  publish('old');
+  sinks = new Set();
+  const options = { backend, fs: observed(), clock: new FakeClock() };
+  watchers = KEYS.map((key) => new ResilientWatcher(volume.path(key), options));
+  await Promise.all(watchers.map((watcher) => watcher.start()));
+  // What is local is known after the first check; from the second one on checks are synchronous.
+  await hint();
+});
+
+afterEach(async () => {
+  await Promise.all(watchers.map((watcher) => watcher.close()));
+  rmSync(root, { recursive: true, force: true });
+});
+
+// Only on Linux is it known which file systems may be asked synchronously.
+describe.skipIf(process.platform !== 'linux')('checks taken in the same turn', () => {
+  test('ask for what they have in common once, and anew in the next turn', async () => {
+    for (const content of ['first', 'second', 'second']) {
+      publish(content);
+      const asked: unknown[] = [];
+      before = (name, path) => name === 'lstat' && asked.push(path);
+      await hint();
+      expect(asked.filter((path) => path === volume.directory)).toHaveLength(1);
+      expect(asked.filter((path) => path === volume.path('..data'))).toHaveLength(1);
+      expect(contents()).toEqual(KEYS.map((key) => `${key} ${content}`));
+    }
+  });
+
+  test.each(['open', 'close'])('see a swap that comes at the first "%s" of the turn', async (moment) => {
+    const swap = (name: string): void => {
+      if (name !== moment) return;
+      before = after = () => undefined;
+      publish('new');
+    };
+    if (moment === 'open') before = swap;
+    else after = swap;
+    publish('middle');
+    await hint();
+    expect(contents().slice(1)).toEqual(KEYS.slice(1).map((key) => `${key} new`));
+
+    await hint();
+    expect(contents()).toEqual(KEYS.map((key) => `${key} new`));
+  });
+});

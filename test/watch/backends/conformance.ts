@@ -1,0 +1,291 @@
+/** What every backend owes to the watcher, as a suite that each of them runs. */
+import { mkdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import type { WatchBackend, WatchedDirectory, WatchSubscription } from 'resilient-watcher';
+import { expect, onTestFinished, test } from 'vitest';
+
+import { PathGlobs } from '../../../src/fs/path-globs.js';
+import { nodeFileSystem } from '../../../src/core/file-system.js';
+import { runSync } from '../../../src/fs/effects.js';
+import { walkTree } from '../../../src/fs/tree-walk.js';
+import { temporaryDirectory } from '../../support/temporary-directory.js';
+
+/** A backend under test. */
+export interface Candidate {
+  readonly backend: WatchBackend;
+  /** Makes it look, where the kernel does not; for `poll`, time passes. */
+  nudge?(): Promise<void> | void;
+  /** It watches directories, so that it knows when one is new or missing. */
+  readonly native: boolean;
+}
+
+/** A directory as the watcher names it. */
+export function directoryAt(path: string, entries?: string[]): WatchedDirectory {
+  const { dev, ino, birthtimeNs } = statSync(path, { bigint: true });
+  const identity = `${dev}:${ino}:${birthtimeNs}`;
+  return entries ? { path, identity, entries: new Set(entries) } : { path, identity };
+}
+
+/** A subscription whose hints can be waited for. */
+export async function subscribe({ backend, nudge }: Candidate): Promise<{
+  readonly subscription: WatchSubscription;
+  readonly written: Set<string>;
+  /** What hints were about, in order; undefined where one did not say. */
+  readonly paths: readonly (string | undefined)[];
+  hints(): number;
+  /** Resolves at a hint that comes after this call. */
+  hinted(): Promise<void>;
+}> {
+  let count = 0;
+  let waiting: (() => void)[] = [];
+  const written = new Set<string>();
+  const paths: (string | undefined)[] = [];
+  const subscription = await backend.subscribe(
+    {
+      hint(entry, path) {
+        count += 1;
+        paths.push(path);
+        if (entry !== undefined) written.add(entry);
+        for (const resolve of waiting.splice(0)) resolve();
+      },
+      down(error) {
+        throw error;
+      },
+    },
+    { persistent: true },
+  );
+  onTestFinished(async () => {
+    waiting = [];
+    await subscription.close();
+  });
+  return {
+    subscription,
+    written,
+    paths,
+    hints: () => count,
+    async hinted() {
+      const hint = new Promise<void>((resolve) => waiting.push(resolve));
+      await nudge?.();
+      await hint;
+    },
+  };
+}
+
+/** The directories of a tree as the watcher names them. */
+export function treeAt(root: string, ignore: readonly string[] = []): WatchedDirectory[] {
+  const seen = runSync(
+    walkTree(root, { ignore: new PathGlobs(ignore), followLinks: false }),
+    nodeFileSystem.sync,
+  );
+  if (seen.kind !== 'tree') throw new Error(`${root} is ${seen.kind}`);
+  return [...seen.directories.values()].map(({ path, identity }) => ({
+    path,
+    identity,
+    tree: { root, ignore },
+  }));
+}
+
+/** Runs the suite for trees. */
+export function conformsForTrees(candidate: () => Candidate): void {
+  /** A tree that is watched, and what waits for a hint about a path, or about one of those above it, or anything. */
+  async function watchTree(root: string, ignore: readonly string[] = []) {
+    const subscribed = await subscribe(candidate());
+    const { subscription, paths, hinted } = subscribed;
+    /** As the watcher does: until nothing is newly watched. */
+    const setDirectories = async (): Promise<void> => {
+      while ((await subscription.setDirectories(treeAt(root, ignore))).length > 0);
+    };
+    const tells = async (path: string, act: () => void): Promise<void> => {
+      const from = paths.length;
+      let next = hinted();
+      act();
+      while (!paths.slice(from).some((about) => about === undefined || `${path}/`.startsWith(`${about}/`))) {
+        await next;
+        next = hinted();
+      }
+    };
+    await setDirectories();
+    return { ...subscribed, setDirectories, tells };
+  }
+
+  test('what happens anywhere in a tree leads to a hint that says where', async () => {
+    const root = temporaryDirectory();
+    const deep = join(root, 'a/b');
+    mkdirSync(deep, { recursive: true });
+    const { tells, paths } = await watchTree(root);
+    for (const directory of [deep, root]) {
+      const file = join(directory, 'file');
+      const other = join(directory, 'other');
+      await tells(file, () => writeFileSync(file, 'one'));
+      await tells(file, () => writeFileSync(file, 'two'));
+      await tells(other, () => renameSync(file, other));
+      await tells(other, () => rmSync(other));
+    }
+    expect(paths).not.toContain(undefined);
+    expect(paths.filter((path) => path === root || path === deep)).toEqual([]);
+  });
+
+  test('a directory that comes into a tree full is heard of, and all in it after the next setDirectories', async () => {
+    const home = temporaryDirectory();
+    const root = join(home, 'root');
+    mkdirSync(root);
+    const { tells, setDirectories } = await watchTree(root);
+    mkdirSync(join(home, 'full/a/b'), { recursive: true });
+    writeFileSync(join(home, 'full/a/b/file'), 'one');
+    await tells(join(root, 'full'), () => renameSync(join(home, 'full'), join(root, 'full')));
+    await setDirectories();
+    await tells(join(root, 'full/a/b/file'), () => writeFileSync(join(root, 'full/a/b/file'), 'two'));
+    // Within the tree, what is in it has to be heard of under its new path.
+    await tells(join(root, 'moved'), () => renameSync(join(root, 'full'), join(root, 'moved')));
+    await setDirectories();
+    await tells(join(root, 'moved/a/b/new'), () => writeFileSync(join(root, 'moved/a/b/new'), ''));
+    await tells(join(root, 'x'), () => mkdirSync(join(root, 'x/y/z'), { recursive: true }));
+    await setDirectories();
+    await tells(join(root, 'x/y/z/file'), () => writeFileSync(join(root, 'x/y/z/file'), ''));
+  });
+
+  test('a tree that is deleted and made again is heard of, and watched anew by the next setDirectories', async () => {
+    const root = join(temporaryDirectory(), 'root');
+    for (const away of [() => rmSync(root, { recursive: true }), () => renameSync(root, `${root}.old`)]) {
+      mkdirSync(join(root, 'a/b'), { recursive: true });
+      const { tells, setDirectories } = await watchTree(root);
+      await tells(root, () => {
+        away();
+        mkdirSync(join(root, 'a/b'), { recursive: true });
+      });
+      await setDirectories();
+      await tells(join(root, 'a/b/file'), () => writeFileSync(join(root, 'a/b/file'), ''));
+      rmSync(root, { recursive: true });
+    }
+  });
+
+  test('aiming at the same tree again opens nothing, as the same list or as another', async () => {
+    const root = temporaryDirectory();
+    mkdirSync(join(root, 'a/b'), { recursive: true });
+    const { subscription } = await subscribe(candidate());
+    const directories = treeAt(root);
+    expect(await subscription.setDirectories(directories)).not.toEqual([]);
+    expect(subscription.setDirectories(directories)).toEqual([]);
+    expect(subscription.setDirectories(treeAt(root))).toEqual([]);
+  });
+
+  test('a tree and one of its directories, each for itself, are heard in whatever order they are opened', async () => {
+    const root = temporaryDirectory();
+    const inner = join(root, 'inner');
+    mkdirSync(join(inner, 'deep'), { recursive: true });
+    const plain = await subscribe(candidate());
+    const aimPlain = async (): Promise<void> => {
+      while ((await plain.subscription.setDirectories([directoryAt(root), directoryAt(inner)])).length > 0);
+    };
+    await aimPlain();
+    const first = await watchTree(root);
+    const second = await watchTree(inner);
+    await aimPlain();
+    await first.setDirectories();
+    const file = join(inner, 'deep/file');
+    for (const { tells } of [first, second]) await tells(file, () => writeFileSync(file, 'one'));
+    const hint = plain.hinted();
+    writeFileSync(join(inner, 'file'), '');
+    await hint;
+  });
+}
+
+/** Runs the suite. */
+export function conforms(candidate: () => Candidate): void {
+  test('what happens in a directory leads to a hint: created, written, replaced, removed', async () => {
+    const directory = temporaryDirectory();
+    const file = join(directory, 'app.yaml');
+    const { subscription, hinted } = await subscribe(candidate());
+    await subscription.setDirectories([directoryAt(directory)]);
+    for (const happen of [
+      () => writeFileSync(file, 'one'),
+      () => writeFileSync(file, 'two'),
+      () => renameSync(file, join(directory, 'other.yaml')),
+      () => renameSync(join(directory, 'other.yaml'), file),
+      () => rmSync(file),
+    ]) {
+      const hint = hinted();
+      happen();
+      await hint;
+    }
+  });
+
+  test('aiming says whether a directory is newly watched', async () => {
+    const { native, ...rest } = candidate();
+    const directory = temporaryDirectory();
+    const { subscription } = await subscribe({ native, ...rest });
+    expect((await subscription.setDirectories([directoryAt(directory)])).length > 0).toBe(native);
+    expect(await subscription.setDirectories([directoryAt(directory)])).toEqual([]);
+    expect(await subscription.setDirectories([])).toEqual([]);
+    expect((await subscription.setDirectories([directoryAt(directory)])).length > 0).toBe(native);
+  });
+
+  test('a directory that is replaced leads to a hint, and is watched anew by the next setDirectories', async () => {
+    const { native, ...rest } = candidate();
+    const directory = join(temporaryDirectory(), 'etc');
+    for (const replace of [
+      () => {
+        rmSync(directory, { recursive: true });
+        mkdirSync(directory);
+      },
+      () => {
+        renameSync(directory, `${directory}.old-${statSync(directory).ino}`);
+        mkdirSync(directory);
+      },
+    ]) {
+      mkdirSync(directory, { recursive: true });
+      const { subscription, hinted } = await subscribe({ native, ...rest });
+      await subscription.setDirectories([directoryAt(directory)]);
+      const replaced = hinted();
+      replace();
+      await replaced;
+      expect((await subscription.setDirectories([directoryAt(directory)])).length > 0).toBe(native);
+      const written = hinted();
+      writeFileSync(join(directory, 'app.yaml'), 'new');
+      await written;
+    }
+  });
+
+  test('of an ancestor, the entries named lead to a hint', async () => {
+    const directory = temporaryDirectory();
+    const { subscription, hinted } = await subscribe(candidate());
+    await subscription.setDirectories([directoryAt(directory, ['etc'])]);
+    const hint = hinted();
+    writeFileSync(join(directory, 'noise'), '');
+    mkdirSync(join(directory, 'etc'));
+    await hint;
+  });
+
+  test('a directory that is not there is an errno error, or nothing', async () => {
+    const { native, ...rest } = candidate();
+    const root = temporaryDirectory();
+    writeFileSync(join(root, 'file'), '');
+    const { subscription } = await subscribe({ native, ...rest });
+    const setDirectories = async (path: string): Promise<unknown> => {
+      try {
+        return await subscription.setDirectories([{ path, identity: '1:1:1' }]);
+      } catch (error) {
+        return (error as { code?: string }).code;
+      }
+    };
+    expect(await setDirectories(join(root, 'missing'))).toEqual(native ? 'ENOENT' : []);
+    expect(await setDirectories(join(root, 'file'))).toEqual(native ? 'ENOTDIR' : []);
+    expect((await subscription.setDirectories([directoryAt(root)])).length > 0).toBe(native);
+  });
+
+  test('after close() there are no hints', async () => {
+    const { nudge, ...rest } = candidate();
+    const directory = temporaryDirectory();
+    const closed = await subscribe({ ...rest, ...(nudge && { nudge }) });
+    const open = await subscribe({ ...rest, ...(nudge && { nudge }) });
+    await closed.subscription.setDirectories([directoryAt(directory)]);
+    await open.subscription.setDirectories([directoryAt(directory)]);
+    await closed.subscription.close();
+    const before = closed.hints();
+    const hint = open.hinted();
+    writeFileSync(join(directory, 'app.yaml'), 'one');
+    await hint;
+    expect(closed.hints()).toBe(before);
+  });
+}

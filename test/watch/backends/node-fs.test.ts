@@ -1,0 +1,120 @@
+import { chmodSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { expect, test } from 'vitest';
+
+import { nodeFsBackend } from '../../../src/watch/backends/node-fs.js';
+import { temporaryDirectory } from '../../support/temporary-directory.js';
+import { conforms, conformsForTrees, directoryAt, subscribe, type Candidate } from './conformance.js';
+
+const candidate = (): Candidate => ({ backend: nodeFsBackend, native: true });
+
+conforms(candidate);
+conformsForTrees(candidate);
+
+/** The inotify watches of this process. */
+function inotifyWatches(): number {
+  let watches = 0;
+  for (const fd of readdirSync('/proc/self/fdinfo')) {
+    try {
+      watches += readFileSync(`/proc/self/fdinfo/${fd}`, 'utf8')
+        .split('\n')
+        .filter((line) => line.startsWith('inotify')).length;
+    } catch {
+      // the descriptor that was listing the directory
+    }
+  }
+  return watches;
+}
+
+test('a watch that may be dead is opened anew although the directory is the same', async () => {
+  const directory = temporaryDirectory();
+  const { subscription, hinted } = await subscribe(candidate());
+  const setDirectories = [directoryAt(directory)];
+  await subscription.setDirectories(setDirectories);
+  const hint = hinted();
+  chmodSync(directory, 0o755);
+  await hint;
+  expect(await subscription.setDirectories(setDirectories)).not.toEqual([]);
+  expect(await subscription.setDirectories(setDirectories)).toEqual([]);
+});
+
+test('a watch is opened anew when another directory is meant, and the others who share it are told', async () => {
+  const directory = temporaryDirectory();
+  const first = await subscribe(candidate());
+  const second = await subscribe(candidate());
+  await first.subscription.setDirectories([directoryAt(directory)]);
+  await second.subscription.setDirectories([directoryAt(directory)]);
+  const told = first.hinted();
+  expect(await second.subscription.setDirectories([{ path: directory, identity: 'another' }])).not.toEqual(
+    [],
+  );
+  await told;
+});
+
+test('a watch that ended is new to each who shared it, whoever opened it anew', async () => {
+  const directory = temporaryDirectory();
+  const shared = [await subscribe(candidate()), await subscribe(candidate())];
+  const setDirectories = [directoryAt(directory)];
+  for (const { subscription } of shared) await subscription.setDirectories(setDirectories);
+  const hints = shared.map(({ hinted }) => hinted());
+  chmodSync(directory, 0o755);
+  await Promise.all(hints);
+  for (const { subscription } of shared)
+    expect(await subscription.setDirectories(setDirectories)).toEqual([directory]);
+  for (const { subscription } of shared)
+    expect(await subscription.setDirectories(setDirectories)).toEqual([]);
+});
+
+test('joining a watch that is open already counts as new: its earlier events were not for us', async () => {
+  const directory = temporaryDirectory();
+  const first = await subscribe(candidate());
+  const second = await subscribe(candidate());
+  expect(await first.subscription.setDirectories([directoryAt(directory)])).not.toEqual([]);
+  expect(await second.subscription.setDirectories([directoryAt(directory)])).not.toEqual([]);
+});
+
+test.runIf(process.platform === 'linux')(
+  'subscriptions share native watches, and the last one closes them',
+  async () => {
+    const root = temporaryDirectory();
+    mkdirSync(join(root, 'a'));
+    const before = inotifyWatches();
+    const many = await Promise.all(Array.from({ length: 50 }, () => subscribe(candidate())));
+    for (const { subscription } of many)
+      await subscription.setDirectories([directoryAt(root, ['a']), directoryAt(join(root, 'a'))]);
+    expect(inotifyWatches()).toBe(before + 2);
+    for (const { subscription } of many) await subscription.setDirectories([directoryAt(root, ['a'])]);
+    expect(inotifyWatches()).toBe(before + 1);
+    for (const { subscription } of many) await subscription.close();
+    expect(inotifyWatches()).toBe(before);
+  },
+);
+
+test.runIf(process.platform === 'linux')('a write in place is told by name, a rename is not', async () => {
+  const directory = temporaryDirectory();
+  const { subscription, hinted, written } = await subscribe(candidate());
+  writeFileSync(join(directory, 'app.yaml'), 'one');
+  writeFileSync(join(directory, 'next'), 'two');
+  await subscription.setDirectories([directoryAt(directory)]);
+  const hint = hinted();
+  renameSync(join(directory, 'next'), join(directory, 'app.yaml'));
+  await hint;
+  expect([...written]).toEqual([]);
+  writeFileSync(join(directory, 'app.yaml'), 'three');
+  // The rename is two events, so the next hint may still be one of them.
+  while (written.size === 0) await hinted();
+  expect([...written]).toEqual(['app.yaml']);
+});
+
+test('of an ancestor, other entries lead to no hint', async () => {
+  const directory = temporaryDirectory();
+  const ancestor = await subscribe(candidate());
+  const holder = await subscribe(candidate());
+  await ancestor.subscription.setDirectories([directoryAt(directory, ['etc'])]);
+  await holder.subscription.setDirectories([directoryAt(directory)]);
+  const heard = holder.hinted();
+  writeFileSync(join(directory, 'noise'), '');
+  await heard;
+  expect(ancestor.hints()).toBe(0);
+});

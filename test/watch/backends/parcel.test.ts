@@ -1,0 +1,444 @@
+import { once } from 'node:events';
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Worker } from 'node:worker_threads';
+
+import fc from 'fast-check';
+import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
+
+import { ParcelBackend } from '../../../src/watch/backends/parcel.js';
+import { errnoOf } from '../../../src/core/errors.js';
+import type { HintSink, WatchedDirectory, WatchSubscription } from '../../../src/core/watch-backend.js';
+import { conforms, conformsForTrees, subscribe as subscribeFor, treeAt } from './conformance.js';
+
+const root = realpathSync(mkdtempSync(join(tmpdir(), 'parcel-')));
+let base: string;
+let open: WatchSubscription[] = [];
+
+beforeEach(() => {
+  base = mkdtempSync(join(root, 'test-'));
+});
+afterEach(async () => {
+  await Promise.all(open.map(async (subscription) => subscription.close()));
+  open = [];
+});
+afterAll(() => rmSync(root, { recursive: true }));
+
+/** Counts hints and lets a test wait for the next one. */
+class Hints implements HintSink {
+  count = 0;
+  readonly downs: unknown[] = [];
+  #waiting: (() => void)[] = [];
+
+  hint(): void {
+    this.count += 1;
+    for (const resolve of this.#waiting.splice(0)) resolve();
+  }
+
+  down(error: unknown): void {
+    this.downs.push(error);
+  }
+
+  next(): Promise<void> {
+    return new Promise((resolve) => this.#waiting.push(resolve));
+  }
+}
+
+function directory(path: string, ...entries: string[]): WatchedDirectory {
+  const { dev, ino, birthtimeNs } = statSync(path, { bigint: true });
+  const identity = `${dev}:${ino}:${birthtimeNs}`;
+  return entries.length > 0 ? { path, identity, entries: new Set(entries) } : { path, identity };
+}
+
+async function subscribe(sink: HintSink): Promise<WatchSubscription> {
+  const subscription = await new ParcelBackend().subscribe(sink);
+  open.push(subscription);
+  return subscription;
+}
+
+async function watch(
+  ...directories: WatchedDirectory[]
+): Promise<{ hints: Hints; subscription: WatchSubscription }> {
+  const hints = new Hints();
+  const subscription = await subscribe(hints);
+  expect(await subscription.setDirectories(directories)).not.toEqual([]);
+  return { hints, subscription };
+}
+
+/**
+ * Returns when the hints of everything done before have been given: parcel delivers in order, in passes over
+ * all its subscriptions, so a hint for something done later marks the pass, and a second one marks its end.
+ */
+async function flush(): Promise<void> {
+  const path = mkdtempSync(join(root, 'flush-'));
+  const { hints, subscription } = await watch(directory(path));
+  for (const round of ['a', 'b']) {
+    const hinted = hints.next();
+    writeFileSync(join(path, round), '');
+    await hinted;
+  }
+  await subscription.close();
+}
+
+function makeVolume(path: string): void {
+  mkdirSync(join(path, '..2026_1'), { recursive: true });
+  writeFileSync(join(path, '..2026_1', 'app.yaml'), 'a');
+  symlinkSync('..2026_1', join(path, '..data'));
+  symlinkSync('..data/app.yaml', join(path, 'app.yaml'));
+}
+
+describe('a watched directory gives a hint when', () => {
+  test.each<[string, (path: string) => void]>([
+    [
+      '..data is swapped by rename',
+      (path) => {
+        symlinkSync('..2026_2', join(path, '..data_tmp'));
+        renameSync(join(path, '..data_tmp'), join(path, '..data'));
+      },
+    ],
+    ['..data is removed', (path) => unlinkSync(join(path, '..data'))],
+    ['a file is created', (path) => writeFileSync(join(path, 'new'), '')],
+    ['a file is written in place', (path) => writeFileSync(join(path, 'file'), 'b')],
+    ['a file is replaced by rename', (path) => renameSync(join(path, 'other'), join(path, 'file'))],
+    [
+      'a file is replaced and then deleted',
+      (path) => {
+        renameSync(join(path, 'other'), join(path, 'file'));
+        unlinkSync(join(path, 'file'));
+      },
+    ],
+    ['a subdirectory is created', (path) => mkdirSync(join(path, 'directory'))],
+    ['a subdirectory is deleted', (path) => rmSync(join(path, '..2026_1'), { recursive: true })],
+    ['its own mode changes', (path) => chmodSync(path, 0o750)],
+    ['it is deleted', (path) => rmSync(path, { recursive: true })],
+    ['it is moved away', (path) => renameSync(path, `${path}.old`)],
+  ])('%s', async (_, act) => {
+    const path = join(base, 'volume');
+    makeVolume(path);
+    writeFileSync(join(path, 'file'), 'a');
+    writeFileSync(join(path, 'other'), 'b');
+    const { hints } = await watch(directory(path));
+    const hinted = hints.next();
+    act(path);
+    await hinted;
+    expect(hints.downs).toEqual([]);
+  });
+});
+
+test('in an ancestor exactly the entries that matter give hints, whatever characters they are made of', async () => {
+  const entry = fc
+    .oneof(
+      fc.stringMatching(/^[.*+?()[\]{}|^$\\# \n'\"a-]{1,6}$/),
+      fc.string({ unit: 'grapheme', minLength: 1, maxLength: 5 }),
+    )
+    .filter((name) => !/[/\0\u2028\u2029]/.test(name) && !/^\.\.?$/.test(name));
+  await fc.assert(
+    fc.asyncProperty(fc.uniqueArray(entry, { minLength: 1, maxLength: 6 }), async (names) => {
+      const ancestor = mkdtempSync(join(base, 'ancestor-'));
+      const { hints, subscription } = await watch(directory(ancestor, ...names));
+      const noise = names.flatMap((name) => [`${name}0`, `0${name}`]).filter((name) => !names.includes(name));
+      for (const name of noise) writeFileSync(join(ancestor, name), '');
+      await flush();
+      expect(hints.count).toBe(0);
+      for (const name of names) {
+        const hinted = hints.next();
+        writeFileSync(join(ancestor, name), '');
+        await hinted;
+        await flush();
+      }
+      await subscription.close();
+    }),
+    { numRuns: 8 },
+  );
+});
+
+test('what happens below a subdirectory gives no hint', async () => {
+  mkdirSync(join(base, 'old'));
+  const { hints } = await watch(directory(base));
+  mkdirSync(join(base, 'new'));
+  await flush();
+  const before = hints.count;
+  for (const sub of ['old', 'new']) {
+    writeFileSync(join(base, sub, 'file'), '');
+    mkdirSync(join(base, sub, 'deep'));
+  }
+  await flush();
+  expect([before > 0, hints.count]).toEqual([true, before]);
+});
+
+test.runIf(process.platform === 'linux')(
+  'a directory costs one inotify watch, however much stands in it',
+  async () => {
+    const watched = join(base, 'watched');
+    for (const name of ['x', 'y', 'z']) mkdirSync(join(watched, name, 'deep/deeper'), { recursive: true });
+    const { subscription } = await watch(directory(watched, 'x'));
+    expect(inotifyWatches()).toBe(1);
+    await subscription.setDirectories([directory(watched)]);
+    expect(inotifyWatches()).toBe(1);
+    await subscription.setDirectories([directory('/', 'missing')]);
+    expect(inotifyWatches()).toBe(1);
+    await subscription.setDirectories([directory(watched, 'x'), directory(join(watched, 'x'))]);
+    expect(inotifyWatches()).toBe(2);
+    await subscription.setDirectories([]);
+    expect(inotifyWatches()).toBe(0);
+  },
+);
+
+test('aiming again at what is watched answers at once and opens nothing', async () => {
+  const { subscription } = await watch(directory(base), directory(root, 'x', 'y'));
+  expect(subscription.setDirectories([directory(root, 'y', 'x'), directory(base)])).toEqual([]);
+});
+
+test.each<[string, (path: string) => void]>([
+  [
+    'deleted and made again at once',
+    (path) => {
+      rmSync(path, { recursive: true });
+      mkdirSync(path);
+    },
+  ],
+  [
+    'moved away and replaced',
+    (path) => {
+      renameSync(path, `${path}.old`);
+      mkdirSync(path);
+    },
+  ],
+  [
+    'replaced by rename',
+    (path) => {
+      makeVolume(`${path}.new`);
+      renameSync(path, `${path}.old`);
+      renameSync(`${path}.new`, path);
+    },
+  ],
+])('every watcher of a directory that was %s hears the new one after aiming again', async (_, replace) => {
+  const path = join(base, 'volume');
+  makeVolume(path);
+  const watchers = [
+    await watch(directory(path)),
+    await watch(directory(path)),
+    await watch(directory(path, 'app.yaml')),
+  ];
+  mkdirSync(join(path, 'later'));
+  await flush();
+  const replaced = watchers.map(({ hints }) => hints.next());
+  replace(path);
+  await Promise.all(replaced);
+  await flush();
+  for (const { subscription } of watchers)
+    expect(await subscription.setDirectories([directory(path)])).not.toEqual([]);
+  const heard = watchers.map(({ hints }) => hints.next());
+  writeFileSync(join(path, 'app.yaml.new'), '');
+  await Promise.all(heard);
+  expect(watchers.flatMap(({ hints }) => hints.downs)).toEqual([]);
+});
+
+test('a directory that is gone is opened anew even when its identity is the same', async () => {
+  const path = join(base, 'watched');
+  mkdirSync(path);
+  const target = directory(path);
+  const { hints, subscription } = await watch(target);
+  const hinted = hints.next();
+  renameSync(path, `${path}.old`);
+  await hinted;
+  renameSync(`${path}.old`, path);
+  await flush();
+  expect(await subscription.setDirectories([target])).not.toEqual([]);
+  const heard = hints.next();
+  writeFileSync(join(path, 'file'), '');
+  await heard;
+});
+
+test.each<[string, string, () => void]>([
+  ['ENOENT', 'is missing', () => undefined],
+  ['ENOTDIR', 'is a file', () => writeFileSync(join(base, 'x'), '')],
+  ['ENOTDIR', 'is a link', () => symlinkSync(base, join(base, 'x'))],
+])('setDirectories throws %s for a directory that %s, and watches the others', async (code, _, prepare) => {
+  prepare();
+  const hints = new Hints();
+  const subscription = await subscribe(hints);
+  const path = join(base, 'x');
+  const other = directory(mkdtempSync(join(root, 'other-')));
+  await expect(subscription.setDirectories([other, { path, identity: '' }])).rejects.toMatchObject({
+    code,
+    path,
+  });
+  const hinted = hints.next();
+  writeFileSync(join(other.path, 'file'), '');
+  await hinted;
+});
+
+test('a directory whose identity changed without an event (a mount over it) is opened anew', async () => {
+  const { subscription } = await watch(directory(base));
+  expect(await subscription.setDirectories([{ path: base, identity: 'another' }])).not.toEqual([]);
+});
+
+/**
+ * Runs `loop` over and over in another thread, on the directory `watched` or, when there are several rounds,
+ * on `watched/0`, `watched/1`, …
+ */
+async function during(loop: string, work: (nextRound: () => string) => Promise<void>): Promise<void> {
+  const round = new Int32Array(new SharedArrayBuffer(4));
+  const path = join(base, 'watched');
+  const worker = new Worker(
+    `const fs = require('node:fs');
+     const { path, round } = require('node:worker_threads').workerData;
+     for (;;) { const here = path + '/' + Atomics.load(round, 0); ${loop} }`,
+    { eval: true, workerData: { path, round } },
+  );
+  await once(worker, 'online');
+  try {
+    await work(() => join(path, String(Atomics.add(round, 0, 1) + 1)));
+  } finally {
+    await worker.terminate();
+  }
+}
+
+test('subdirectories that come and go while their parent is opened do no harm', async () => {
+  for (let round = 0; round <= 200; round += 1)
+    mkdirSync(join(base, 'watched', String(round)), { recursive: true });
+  const subscription = await subscribe(new Hints());
+  const loop = `for (const act of [fs.mkdirSync, fs.rmdirSync]) for (const name of 'abc') act(here + '/' + name);`;
+  await during(loop, async (nextRound) => {
+    const directories = [];
+    for (let round = 0; round < 200; round += 1) {
+      directories.push(directory(nextRound()));
+      expect(await subscription.setDirectories(directories)).not.toEqual([]);
+    }
+  });
+});
+
+test('a directory that comes and goes while it is opened is either watched or missing', async () => {
+  mkdirSync(join(base, 'watched'));
+  const path = join(base, 'watched/0');
+  const subscription = await subscribe(new Hints());
+  await during(`fs.mkdirSync(here); fs.rmdirSync(here);`, async () => {
+    for (let round = 0; round < 300; round += 1) {
+      const directories = [directory(root, 'x'), { path, identity: String(round) }];
+      const outcome = await Promise.resolve(subscription.setDirectories(directories)).catch(errnoOf);
+      expect(Array.isArray(outcome) ? outcome.includes(path) : outcome).toBeOneOf([true, 'ENOENT']);
+    }
+  });
+});
+
+test('closing at any moment ends every hint and leaves no watch behind', async () => {
+  const hints = new Hints();
+  const subscription = await subscribe(hints);
+  const directoriesSet = subscription.setDirectories([directory(base), directory(root, 'x')]);
+  const closed = [subscription.close(), subscription.close()];
+  await Promise.all([directoriesSet, ...closed]);
+  writeFileSync(join(base, 'file'), '');
+  await flush();
+  expect(hints.count).toBe(0);
+  if (process.platform === 'linux') expect(inotifyWatches()).toBe(0);
+});
+
+/** How many inotify watches this process has. */
+function inotifyWatches(): number {
+  return readdirSync('/proc/self/fdinfo')
+    .map((fd) => {
+      try {
+        return readFileSync(`/proc/self/fdinfo/${fd}`, 'utf8');
+      } catch {
+        return ''; // The descriptor of the listing itself.
+      }
+    })
+    .join('')
+    .split('\n')
+    .filter((line) => line.startsWith('inotify')).length;
+}
+
+describe('what every backend owes', () => {
+  conforms(() => ({ backend: new ParcelBackend(), native: true }));
+  conformsForTrees(() => ({ backend: new ParcelBackend(), native: true }));
+});
+
+describe('a tree', () => {
+  const candidate = () => ({ backend: new ParcelBackend(), native: true });
+
+  test('gives no hint for what is to be ignored, and does not watch it', async () => {
+    const ignore = ['**/node_modules', '**/*.tmp', 'dist', 'a/[xy]?'];
+    for (const path of ['node_modules/x', 'a/node_modules/y', 'dist/d', 'a/x1', 'a/dist'])
+      mkdirSync(join(base, path), { recursive: true });
+    const { subscription, paths } = await subscribeFor(candidate());
+    await subscription.setDirectories(treeAt(base, ignore));
+    if (process.platform === 'linux') expect(inotifyWatches()).toBe(3);
+    for (const path of [
+      'node_modules/f',
+      'node_modules/x/f',
+      'a/node_modules/y/f',
+      'dist/d/f',
+      'a/x1/f',
+      'f.tmp',
+    ])
+      writeFileSync(join(base, path), '');
+    mkdirSync(join(base, 'a/dist/node_modules/z'), { recursive: true });
+    writeFileSync(join(base, 'a/dist/f'), '');
+    await flush();
+    expect([...new Set(paths)]).toEqual([join(base, 'a/dist/f')]);
+  });
+
+  test.runIf(process.platform === 'linux')(
+    'costs one native subscription, which its end gives back',
+    async () => {
+      for (const name of ['x', 'y', 'z']) mkdirSync(join(base, name, 'deep/deeper'), { recursive: true });
+      const { subscription } = await subscribeFor(candidate());
+      await subscription.setDirectories([...treeAt(base), directory(root, 'x')]);
+      expect(inotifyWatches()).toBe(11);
+      await subscription.setDirectories([directory(root, 'x')]);
+      expect(inotifyWatches()).toBe(1);
+      await subscription.setDirectories([]);
+      expect(inotifyWatches()).toBe(0);
+    },
+  );
+
+  test('that two watch is heard by both after both have opened it anew', async () => {
+    const watchers = [await subscribeFor(candidate()), await subscribeFor(candidate())];
+    for (const { subscription } of watchers) await subscription.setDirectories(treeAt(base));
+    // On Linux parcel does not see what stands in a new directory; a listing shared with another is as blind.
+    for (const name of ['x', 'y']) {
+      mkdirSync(join(base, name, 'deep/er'), { recursive: true });
+      await flush();
+      for (let opened = true; opened;) {
+        opened = false;
+        for (const { subscription } of watchers) {
+          opened = (await subscription.setDirectories(treeAt(base))).length > 0 || opened;
+        }
+      }
+      const hinted = Promise.all(watchers.map(({ hinted }) => hinted()));
+      writeFileSync(join(base, name, 'deep/er/file'), '');
+      await hinted;
+      await flush();
+    }
+  });
+
+  test('is refused while it is watched with other globs, and can be had afterwards', async () => {
+    mkdirSync(join(base, 'a'));
+    const first = await subscribeFor(candidate());
+    const second = await subscribeFor(candidate());
+    await first.subscription.setDirectories(treeAt(base, ['a']));
+    await expect(second.subscription.setDirectories(treeAt(base))).rejects.toMatchObject({
+      code: 'ERR_BACKEND_UNAVAILABLE',
+    });
+    await first.subscription.close();
+    expect(await second.subscription.setDirectories(treeAt(base))).not.toEqual([]);
+    const hinted = second.hinted();
+    writeFileSync(join(base, 'a/file'), '');
+    await hinted;
+  });
+});

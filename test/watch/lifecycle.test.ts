@@ -1,0 +1,361 @@
+import { writeFileSync } from 'node:fs';
+import { getEventListeners } from 'node:events';
+import { join } from 'node:path';
+import { inspect } from 'node:util';
+
+import fc from 'fast-check';
+import {
+  ClosedError,
+  ListenerError,
+  nodeFileSystem,
+  ResilientWatcher,
+  watch,
+  type Change,
+  type FileSystem,
+  type ResilientWatcherOptions,
+  type WatchBackend,
+} from 'resilient-watcher';
+import { FakeClock, KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
+import { expect, expectTypeOf, onTestFinished, test, vi } from 'vitest';
+
+import { temporaryDirectory } from '../support/temporary-directory.js';
+
+function stage(options: ResilientWatcherOptions = {}) {
+  const volume = new KubeletVolume(join(temporaryDirectory(), 'volume'));
+  volume.publish({ key: 'v1' });
+  const clock = new FakeClock();
+  const backend = new ScriptedBackend();
+  const watcher = new ResilientWatcher(volume.path('key'), { clock, backend, ...options });
+  onTestFinished(() => watcher.close());
+  const publish = async (text: string): Promise<void> => {
+    volume.publish({ key: text });
+    backend.hint();
+    await watcher.idle();
+  };
+  return { volume, clock, backend, watcher, publish };
+}
+
+test('start() reports what is there, and a second call returns the same promise', async () => {
+  const { watcher } = stage();
+  const changes: Change[] = [];
+  watcher.on('change', (change) => changes.push(change));
+  expect(watcher.state).toBe('idle');
+  const started = watcher.start();
+  expect(watcher.start()).toBe(started);
+  await started;
+  expect(watcher.state).toBe('watching');
+  expect(changes).toHaveLength(1);
+  expect(changes[0]).toMatchObject({
+    cause: 'start',
+    previous: { kind: 'missing' },
+    current: { kind: 'file' },
+  });
+});
+
+test('the constructor touches nothing', () => {
+  const { backend, clock } = stage();
+  expect(backend.subscribed).toBe(0);
+  expect(clock.pending).toBe(0);
+});
+
+test('start() and check() after close() reject with ERR_CLOSED, and close() may be called again', async () => {
+  const { watcher } = stage();
+  await watcher.close();
+  await expect(watcher.start()).rejects.toThrow(ClosedError);
+  await expect(watcher.start()).rejects.toMatchObject({ code: 'ERR_CLOSED' });
+  await expect(watcher.check()).rejects.toThrow(ClosedError);
+  await watcher.close();
+  await watcher.idle();
+  expect(watcher.state).toBe('closed');
+});
+
+test('close() within a listener of the very report does not deadlock', async () => {
+  const { watcher, publish } = stage();
+  const seen: string[] = [];
+  watcher.on('change', ({ current }) => {
+    seen.push(String(current.content));
+    void watcher.close().then(() => seen.push('closed'));
+  });
+  await watcher.start().catch((error: unknown) => expect(error).toBeInstanceOf(ClosedError));
+  await watcher.close();
+  await publish('v2');
+  expect(seen).toEqual(['v1', 'closed']);
+});
+
+test('check() resolves after a check that began after the call', async () => {
+  const { watcher, volume } = stage();
+  await watcher.start();
+  volume.publish({ key: 'v2' });
+  await watcher.check();
+  expect(String(watcher.current.content)).toBe('v2');
+});
+
+test('a signal closes the watcher, and leaves no listener', async () => {
+  const controller = new AbortController();
+  const { watcher, clock, backend } = stage({ signal: controller.signal });
+  await watcher.start();
+  expect(getEventListeners(controller.signal, 'abort')).toHaveLength(1);
+  controller.abort();
+  await watcher.close();
+  expect(watcher.state).toBe('closed');
+  expect([clock.pending, backend.subscriptions]).toEqual([0, 0]);
+  expect(getEventListeners(controller.signal, 'abort')).toHaveLength(0);
+});
+
+test('a signal that has aborted makes start() reject with its reason', async () => {
+  const { watcher, backend } = stage({ signal: AbortSignal.abort(new Error('enough')) });
+  await expect(watcher.start()).rejects.toThrow('enough');
+  expect(backend.subscribed).toBe(0);
+});
+
+test('a listener that throws or rejects hurts neither the watcher nor other listeners', async () => {
+  const { watcher, publish } = stage();
+  const errors: Error[] = [];
+  const heard: string[] = [];
+  watcher.on('change', () => {
+    throw new Error('thrown');
+  });
+  // eslint-disable-next-line @typescript-eslint/no-misused-promises -- what users do
+  watcher.once('change', () => Promise.reject(new Error('rejected')));
+  watcher.on('change', ({ current }) => heard.push(String(current.content)));
+  watcher.on('error', (error) => {
+    errors.push(error);
+    throw new Error('and the listener of errors fails too');
+  });
+  const warned = vi.spyOn(process, 'emitWarning').mockReturnValue();
+  onTestFinished(() => warned.mockRestore());
+  await watcher.start();
+  await publish('v2');
+  expect(heard).toEqual(['v1', 'v2']);
+  expect(errors.map((error) => (error.cause as Error).message).sort()).toEqual([
+    'rejected',
+    'thrown',
+    'thrown',
+  ]);
+  expect(errors.every((error) => error instanceof ListenerError)).toBe(true);
+  expect(warned).toHaveBeenCalledTimes(3);
+});
+
+test('an error that nobody hears becomes a process warning', async () => {
+  const { watcher } = stage();
+  watcher.on('change', () => {
+    throw new Error('oops');
+  });
+  const warned = vi.spyOn(process, 'emitWarning').mockReturnValue();
+  onTestFinished(() => warned.mockRestore());
+  await watcher.start();
+  expect(warned).toHaveBeenCalledExactlyOnceWith(expect.objectContaining({ code: 'ERR_LISTENER' }));
+});
+
+test('for await: the newest state wins over a backlog, and close() ends it', async () => {
+  const { watcher, publish } = stage();
+  await watcher.start();
+  const seen: string[] = [];
+  for await (const { previous, current } of watcher) {
+    seen.push(`${String(previous.content)}>${String(current.content)}`);
+    if (seen.length === 1) {
+      await publish('v2');
+      await publish('v3');
+      await publish('v4');
+    } else {
+      void watcher.close();
+    }
+  }
+  expect(seen).toEqual(['undefined>v1', 'v1>v4']);
+});
+
+test('for await before start(): a signal that aborts ends it, and no listener is left', async () => {
+  const controller = new AbortController();
+  const { watcher } = stage({ signal: controller.signal });
+  const [waiting, left] = [watcher[Symbol.asyncIterator](), watcher[Symbol.asyncIterator]()];
+  const next = waiting.next();
+  await left.return?.();
+  expect(getEventListeners(controller.signal, 'abort')).toHaveLength(1);
+  controller.abort();
+  expect(await next).toEqual({ done: true, value: undefined });
+  expect(getEventListeners(controller.signal, 'abort')).toEqual([]);
+});
+
+test('for await: what went there and back while the consumer was busy is no change to it', async () => {
+  const { watcher, publish } = stage();
+  await watcher.start();
+  const stream = watcher[Symbol.asyncIterator]();
+  await stream.next();
+  await publish('v2');
+  await publish('v1');
+  const next = stream.next();
+  await publish('v3');
+  expect(await next).toMatchObject({
+    value: { previous: { content: Buffer.from('v1') }, current: { content: Buffer.from('v3') } },
+  });
+  await stream.return?.();
+  expect(await stream.next()).toEqual({ done: true, value: undefined });
+});
+
+test('watch() starts, and `await using` closes', async () => {
+  const { volume, clock, backend } = stage();
+  let outside: ResilientWatcher;
+  {
+    await using watcher = await watch(volume.path('key'), { clock, backend });
+    expectTypeOf(watcher).toEqualTypeOf<ResilientWatcher>();
+    expect(watcher.state).toBe('watching');
+    outside = watcher;
+  }
+  expect(outside.state).toBe('closed');
+  expect([clock.pending, backend.subscriptions]).toEqual([0, 0]);
+});
+
+test('contents above the limit are told apart by identity, and not carried', async () => {
+  const { watcher, volume, publish } = stage({ maxContentBytes: 4 });
+  await watcher.start();
+  expect(watcher.current).toMatchObject({
+    content: Buffer.from('v1'),
+    digest: expect.stringMatching(/^sha256:/) as string,
+  });
+  await publish('too long');
+  expect(watcher.current).toMatchObject({
+    kind: 'file',
+    content: undefined,
+    size: 8,
+    digest: expect.stringMatching(/^stat:/) as string,
+  });
+  const { digest } = watcher.current;
+  volume.publish({ key: 'too long' });
+  await publish('also long');
+  expect(watcher.current.digest).not.toBe(digest);
+  await publish('fits');
+  expect(String(watcher.current.content)).toBe('fits');
+});
+
+test('what a listener does to the content it was given concerns nobody else', async () => {
+  const { watcher, publish } = stage();
+  const seen: string[] = [];
+  watcher.on('change', ({ current }) => {
+    seen.push(String(current.content));
+    current.content?.fill(0);
+  });
+  await watcher.start();
+  await publish('v1');
+  await watcher.check();
+  expect(seen).toEqual(['v1']);
+});
+
+test('content is never part of what is printed', async () => {
+  const { watcher, publish } = stage();
+  let change: Change | undefined;
+  watcher.on('change', (next) => (change = next));
+  await watcher.start();
+  await publish('s3cret-value');
+  expect(String(change?.current.content)).toBe('s3cret-value');
+  for (const printed of [
+    inspect(change, { depth: 9, showHidden: true }),
+    JSON.stringify(change),
+    JSON.stringify(watcher.status()),
+    inspect(watcher, { depth: 9 }),
+  ]) {
+    expect(printed).not.toContain('s3cret');
+    expect(printed).not.toContain(Buffer.from('s3cret').toString('hex'));
+    expect(printed).not.toContain(JSON.stringify([...Buffer.from('s3cret')]).slice(1, -1));
+  }
+});
+
+test('close() while start() is arming has released the subscription when it resolves, and nothing aims it again', async () => {
+  let ask = (): void => undefined;
+  let answer = (): void => undefined;
+  const asked = new Promise<void>((resolve) => (ask = resolve));
+  const answers = new Promise<void>((resolve) => (answer = resolve));
+  // A server that does not answer: the arming hangs in its first call.
+  const { sync: _, ...calls } = nodeFileSystem;
+  const lstat: FileSystem['lstat'] = async (path) => {
+    ask();
+    await answers;
+    return calls.lstat(path);
+  };
+  const { watcher, backend, clock } = stage({ fs: { ...calls, lstat } });
+  const refused = expect(watcher.start()).rejects.toThrow(ClosedError);
+  await asked;
+  expect(backend.subscriptions).toBe(1);
+  await watcher.close();
+  expect([backend.subscriptions, clock.pending]).toEqual([0, 0]);
+  answer();
+  await refused;
+  expect([backend.subscribed, backend.directories]).toEqual([1, []]);
+});
+
+test('close() waits for a backend that is being subscribed, and gives back what it grants', async () => {
+  let grant = (): void => undefined;
+  const granted = new Promise<void>((resolve) => (grant = resolve));
+  const backend = new ScriptedBackend();
+  const slow: WatchBackend = {
+    name: 'slow',
+    subscribe: (sink) => granted.then(() => backend.subscribe(sink)),
+  };
+  const { watcher } = stage({ backend: slow });
+  const refused = expect(watcher.start()).rejects.toThrow(ClosedError);
+  const closed = watcher.close();
+  grant();
+  await closed;
+  expect([backend.subscribed, backend.subscriptions]).toEqual([1, 0]);
+  await refused;
+});
+
+test('close() at any moment leaves no timer, no handle, no listener, and no event after it', async () => {
+  const moves = fc.constantFrom(
+    'publish',
+    'remove',
+    'write',
+    'hint',
+    'fail',
+    'refuse',
+    'advance',
+    'check',
+    'turn',
+  );
+  await fc.assert(
+    fc.asyncProperty(fc.array(moves, { maxLength: 12 }), fc.boolean(), async (before, started) => {
+      const root = temporaryDirectory();
+      const volume = new KubeletVolume(join(root, 'volume'));
+      const clock = new FakeClock();
+      const backend = new ScriptedBackend();
+      const controller = new AbortController();
+      const watcher = new ResilientWatcher(volume.path('key'), { clock, backend, signal: controller.signal });
+      let closed = false;
+      let late = 0;
+      for (const event of [
+        'change',
+        'revision',
+        'restart',
+        'degraded',
+        'recovered',
+        'error',
+        'warning',
+      ] as const) {
+        watcher.on(event, () => void (late += closed ? 1 : 0));
+      }
+      let count = 0;
+      const start = watcher.start().catch((error: unknown) => expect(error).toBeInstanceOf(ClosedError));
+      if (started) await start;
+      for (const move of before) {
+        count += 1;
+        if (move === 'publish') volume.publish({ key: `v${count}` });
+        if (move === 'remove') volume.remove();
+        if (move === 'write') writeFileSync(join(root, 'noise'), `${count}`);
+        if (move === 'hint') backend.hint();
+        if (move === 'fail') backend.fail();
+        if (move === 'refuse') backend.refuse(new Error('no'));
+        if (move === 'advance') await clock.advance(100 * count);
+        if (move === 'check') void watcher.check().catch(() => undefined);
+        if (move === 'turn') await new Promise((resolve) => setImmediate(resolve));
+      }
+      await watcher.close();
+      closed = true;
+      volume.publish({ key: 'late' });
+      backend.hint();
+      await clock.advance(20_000);
+      await start;
+      expect([clock.pending, backend.subscriptions, late]).toEqual([0, 0, 0]);
+      expect(getEventListeners(controller.signal, 'abort')).toHaveLength(0);
+    }),
+    { numRuns: 200 },
+  );
+});

@@ -1,0 +1,398 @@
+/** What happens between two system calls of a check. The file system is the real one; the moment is chosen. */
+import {
+  appendFileSync,
+  chmodSync,
+  mkdirSync,
+  renameSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+
+import {
+  ResilientWatcher,
+  type FileSystemCalls,
+  type HintSink,
+  type ResilientWatcherOptions,
+  type WatchBackend,
+} from 'resilient-watcher';
+import { FakeClock, KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
+import { expect, onTestFinished, test } from 'vitest';
+
+import { faultyFileSystem } from '../support/faulty-file-system.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
+
+type Call = [name: keyof FileSystemCalls, path: string];
+
+interface Stage {
+  readonly root: string;
+  readonly volume: KubeletVolume;
+  readonly file: string;
+  readonly clock: FakeClock;
+  readonly backend: ScriptedBackend;
+  readonly reported: string[];
+  /** Does `action` once, right before the next call that `when` accepts. */
+  before(when: (...call: Call) => boolean, action: () => void): void;
+  watch(path: string, options?: ResilientWatcherOptions): ResilientWatcher;
+}
+
+function stage({ sync = true } = {}): Stage {
+  const root = temporaryDirectory();
+  const clock = new FakeClock();
+  const backend = new ScriptedBackend();
+  const reported: string[] = [];
+  const ambushes = new Set<{ when: (...call: Call) => boolean; action: () => void }>();
+  const fs = faultyFileSystem(
+    (name, [path]) => {
+      for (const ambush of ambushes) {
+        if (!ambush.when(name, String(path))) continue;
+        ambushes.delete(ambush);
+        ambush.action();
+      }
+    },
+    { sync },
+  );
+  return {
+    root,
+    volume: new KubeletVolume(join(root, 'volume')),
+    file: join(root, 'app.yaml'),
+    clock,
+    backend,
+    reported,
+    before: (when, action) => void ambushes.add({ when, action }),
+    watch(path, options) {
+      const watcher = new ResilientWatcher(path, { clock, backend, fs, resyncIntervalMs: 0, ...options });
+      onTestFinished(() => watcher.close());
+      watcher.on('change', ({ current }) => {
+        reported.push(current.content?.toString() ?? '(missing)');
+      });
+      return watcher;
+    },
+  };
+}
+
+test.each([true, false])(
+  'a revision swapped away in the middle of a walk is not missing (synchronous: %s)',
+  async (sync) => {
+    const { volume, backend, reported, before, watch } = stage({ sync });
+    volume.publish({ key: 'v1' });
+    const watcher = watch(volume.path('key'), { missingGraceMs: 0 });
+    await watcher.start();
+    for (const version of ['v2', 'v3']) {
+      // The link was read; before its target is entered, it moves on and the target goes.
+      const old = join(volume.directory, volume.revision ?? '');
+      before(
+        (name, path) => name === 'lstat' && path === old,
+        () => volume.publish({ key: version }),
+      );
+      backend.hint();
+      await watcher.idle();
+    }
+    expect(reported).toEqual(['v1', 'v2', 'v3']);
+  },
+);
+
+test('a revision swapped away between finding and opening the file is not missing', async () => {
+  const { volume, backend, reported, before, watch } = stage();
+  volume.publish({ key: 'v1' });
+  const watcher = watch(volume.path('key'), { missingGraceMs: 0 });
+  await watcher.start();
+  volume.publish({ key: 'v2' });
+  before(
+    (name) => name === 'open',
+    () => volume.publish({ key: 'v3' }),
+  );
+  backend.hint();
+  await watcher.idle();
+  expect(reported).toEqual(['v1', 'v3']);
+});
+
+/** Waits until the file system's clock has moved on since the file was written. */
+function afterTick(root: string, file: string): void {
+  const written = statSync(file, { bigint: true }).mtimeNs;
+  const probe = join(root, 'probe');
+  do writeFileSync(probe, '');
+  while (statSync(probe, { bigint: true }).mtimeNs <= written);
+}
+
+test('a file unlinked half written, between opening and reading it, is not taken for a finished one', async () => {
+  const { root, file, clock, backend, reported, before, watch } = stage();
+  writeFileSync(file, 'one');
+  const watcher = watch(file);
+  await watcher.start();
+  // Never the same inode again: the old one lives on.
+  renameSync(file, join(root, 'old'));
+  writeFileSync(file, 'two, ');
+  before(
+    (name) => name === 'fstat',
+    () => {
+      afterTick(root, file);
+      unlinkSync(file); // its inode changes, after its last byte
+    },
+  );
+  backend.hint();
+  await watcher.idle();
+  expect(reported).toEqual(['one']);
+  writeFileSync(file, 'two, the rest');
+  backend.hint();
+  await watcher.idle();
+  await clock.advance(50);
+  await watcher.idle();
+  expect(reported).toEqual(['one', 'two, the rest']);
+});
+
+test.each(['before the check', 'after the check'])(
+  'a new file, re-moded half written, settles when the backend tells of the write: %s',
+  async (moment) => {
+    const { root, file, clock, reported, watch } = stage();
+    let sink: HintSink | undefined;
+    const backend: WatchBackend = {
+      name: 'telling',
+      reportsWrites: true,
+      subscribe: (given) => {
+        sink = given;
+        return { setDirectories: () => [], close: () => undefined };
+      },
+    };
+    writeFileSync(file, 'one');
+    const watcher = watch(file, { backend });
+    await watcher.start();
+    renameSync(file, join(root, 'old'));
+    writeFileSync(file, 'two, ');
+    afterTick(root, file);
+    chmodSync(file, 0o600);
+    sink?.hint(moment === 'before the check' ? 'app.yaml' : undefined);
+    await watcher.idle();
+    sink?.hint('app.yaml');
+    await clock.advance(49);
+    await watcher.idle();
+    expect(reported).toEqual(['one']);
+    appendFileSync(file, 'the rest');
+    sink?.hint('app.yaml');
+    await watcher.idle();
+    await clock.advance(50);
+    await watcher.idle();
+    expect(reported).toEqual(['one', 'two, the rest']);
+  },
+);
+
+test('a target that goes after it was written for long has the whole grace to come back', async () => {
+  const { file, clock, backend, reported, watch } = stage();
+  writeFileSync(file, 'one');
+  const watcher = watch(file, { settleMs: 50, missingGraceMs: 500 });
+  await watcher.start();
+  const look = async (ms: number): Promise<void> => {
+    backend.hint();
+    await watcher.idle();
+    await clock.advance(ms);
+    await watcher.idle();
+  };
+  for (let length = 1; length <= 12; length += 1) {
+    writeFileSync(file, '.'.repeat(length));
+    await look(40);
+  }
+  unlinkSync(file);
+  await look(499);
+  expect(reported).toEqual(['one']);
+  await look(1);
+  expect(reported).toEqual(['one', '(missing)']);
+});
+
+test('what changes while the watches are directoriesSet is found by the check after that', async () => {
+  const { volume, reported, watch } = stage();
+  volume.publish({ key: 'v1' });
+  let hint = (): void => undefined;
+  const during = ['v3', 'v4'];
+  let directoriesSet = 0;
+  // Says after each report that something was newly watched. Tells of nothing by itself, so that only the second look can find what happens here.
+  const backend: WatchBackend = {
+    name: 'late',
+    subscribe: (sink) => {
+      hint = () => sink.hint();
+      return {
+        setDirectories: () => {
+          const opened = reported.length !== directoriesSet;
+          directoriesSet = reported.length;
+          const next = opened && reported.includes('v2') ? during.shift() : undefined;
+          if (next !== undefined) volume.publish({ key: next });
+          return opened ? ['/'] : [];
+        },
+        close: () => undefined,
+      };
+    },
+  };
+  const watcher = watch(volume.path('key'), { backend });
+  await watcher.start();
+  volume.publish({ key: 'v2' });
+  hint();
+  await watcher.idle();
+  expect(reported).toEqual(['v1', 'v2', 'v3', 'v4']);
+});
+
+test('hints before a check make one check, and hints during it make one more', async () => {
+  const { volume, backend, before, watch } = stage({ sync: false });
+  volume.publish({ key: 'v1' });
+  const watcher = watch(volume.path('key'));
+  await watcher.start();
+  const { checks } = watcher.status();
+  const thrice = (): void => [1, 2, 3].forEach(() => backend.hint());
+  before((name) => name === 'lstat', thrice);
+  thrice();
+  await watcher.idle();
+  expect(watcher.status().checks).toBe(checks + 2);
+});
+
+test.each([
+  ['a name', (to: string) => to, 'app.yaml'],
+  ['a relative path', (to: string) => `./${to}`, 'app.yaml'],
+  ['a path that goes up', (to: string) => `../links/${to}`, 'app.yaml'],
+  ['an absolute path', (to: string, directory: string) => join(directory, to), 'app.yaml'],
+  ['a path that goes up', (to: string) => `../links/${to}`, ''],
+])('the resync finds that a link leads elsewhere, by %s', async (_, target, file) => {
+  const { root, clock, watch } = stage();
+  const links = join(root, 'links');
+  for (const directory of ['r1', 'r2']) {
+    mkdirSync(join(links, directory), { recursive: true });
+    writeFileSync(join(links, directory, 'app.yaml'), directory);
+  }
+  symlinkSync(target('r1', links), join(links, 'current'));
+  const watcher = watch(join(links, 'current', file), { resyncIntervalMs: 5_000 });
+  await watcher.start();
+  // Long enough for the resync to trust what it sees.
+  for (let tick = 0; tick < 3; tick += 1) {
+    await clock.advance(5_000);
+    await watcher.idle();
+  }
+  unlinkSync(join(links, 'current'));
+  symlinkSync(target('r2', links), join(links, 'current'));
+  await clock.advance(5_000);
+  await watcher.idle();
+  const { current } = watcher;
+  expect([...current.files.values()].map(({ content }) => String(content))).toEqual(['r2']);
+});
+
+test('a file that grows while it is read, at the start too, is reported when it is complete', async () => {
+  const { file, clock, reported, before, watch } = stage();
+  writeFileSync(file, 'one, ');
+  before(
+    (name) => name === 'fstat',
+    () => appendFileSync(file, 'the rest'),
+  );
+  const watcher = watch(file);
+  await watcher.start();
+  expect(reported).toEqual([]);
+  await clock.advance(50);
+  await watcher.idle();
+  expect(reported).toEqual(['one, the rest']);
+});
+
+test('a truncated file is given the time of a missing one', async () => {
+  const { file, clock, backend, reported, watch } = stage();
+  writeFileSync(file, 'one');
+  const watcher = watch(file, { settleMs: 50, missingGraceMs: 500 });
+  await watcher.start();
+  truncateSync(file);
+  backend.hint();
+  await watcher.idle();
+  await clock.advance(499);
+  await watcher.idle();
+  expect(reported).toEqual(['one']);
+  writeFileSync(file, 'two');
+  backend.hint();
+  await watcher.idle();
+  await clock.advance(50);
+  await watcher.idle();
+  expect(reported).toEqual(['one', 'two']);
+  truncateSync(file);
+  backend.hint();
+  await watcher.idle();
+  await clock.advance(500);
+  await watcher.idle();
+  expect(reported).toEqual(['one', 'two', '']);
+});
+
+test('a mode set in the middle of a write in place does not make it whole', async () => {
+  const { file, clock, backend, reported, watch } = stage();
+  writeFileSync(file, 'one');
+  const watcher = watch(file);
+  await watcher.start();
+  writeFileSync(file, 'two, ');
+  // Until the clock that stamps the inode has moved on.
+  for (
+    let mode = 0o600;
+    statSync(file, { bigint: true }).ctimeNs <= statSync(file, { bigint: true }).mtimeNs;
+    mode ^= 0o4
+  ) {
+    chmodSync(file, mode);
+  }
+  backend.hint();
+  await watcher.idle();
+  expect(reported).toEqual(['one']);
+  appendFileSync(file, 'the rest');
+  backend.hint();
+  await watcher.idle();
+  await clock.advance(50);
+  await watcher.idle();
+  expect(reported).toEqual(['one', 'two, the rest']);
+});
+
+test('a file that never goes quiet is reported at the limit, as it then stands', async () => {
+  const { file, clock, backend, reported, watch } = stage();
+  writeFileSync(file, '');
+  const watcher = watch(file, { settleMs: 50, maxSettleMs: 200 });
+  await watcher.start();
+  for (let line = 1; line <= 10; line += 1) {
+    appendFileSync(file, `${line} `);
+    backend.hint();
+    await watcher.idle();
+    await clock.advance(40);
+    await watcher.idle();
+  }
+  expect(reported).toEqual(['', '1 2 3 4 5 ', '1 2 3 4 5 6 7 8 9 10 ']);
+});
+
+test('two writes within one tick of the file system clock are told apart, and a quiet file is not read again', async () => {
+  const { file, root } = stage();
+  const clock = new FakeClock();
+  const backend = new ScriptedBackend();
+  let reads = 0;
+  // A file system that stamps everything alike.
+  const frozen = faultyFileSystem((name, args) => {
+    if (name === 'read') reads += 1;
+    if (name !== 'fstat' && !(name === 'lstat' && args[0] === file)) return undefined;
+    const stat =
+      name === 'fstat'
+        ? statSync(`/proc/self/fd/${String(args[0])}`, { bigint: true })
+        : statSync(file, { bigint: true });
+    return Object.assign(Object.create(Object.getPrototypeOf(stat) as object) as object, stat, {
+      mtimeNs: 1n,
+      ctimeNs: 1n,
+    });
+  });
+  writeFileSync(file, 'aaa');
+  const watcher = new ResilientWatcher(file, {
+    clock,
+    backend,
+    fs: frozen,
+    settleMs: 0,
+    resyncIntervalMs: 0,
+  });
+  onTestFinished(() => watcher.close());
+  await watcher.start();
+  for (const text of ['bbb', 'ccc', 'ddd']) {
+    writeFileSync(file, text);
+    backend.hint();
+    await watcher.idle();
+    expect(String(watcher.current.content)).toBe(text);
+  }
+  await clock.advance(2_000);
+  await watcher.check();
+  reads = 0;
+  writeFileSync(join(root, 'noise'), '');
+  await watcher.check();
+  await watcher.check();
+  expect(reads).toBe(0);
+});

@@ -1,0 +1,314 @@
+/** The table of connection.ts: a backend that is lost, cannot be had, and comes back. */
+import { mkdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+
+import {
+  BackendError,
+  ResilientWatcher,
+  type HintSink,
+  type ResilientWatcherOptions,
+  type WatchedDirectory,
+  type WatchSubscription,
+} from 'resilient-watcher';
+import { FakeClock, KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
+import { expect, onTestFinished, test } from 'vitest';
+
+import { Scope } from '../../src/core/scope.js';
+import { BackendConnection } from '../../src/watch/connection.js';
+import { errno } from '../support/faulty-file-system.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
+
+interface Stage {
+  readonly volume: KubeletVolume;
+  readonly clock: FakeClock;
+  readonly backend: ScriptedBackend;
+  readonly watcher: ResilientWatcher;
+  /** Names of events in order; a change shows its content and cause. */
+  readonly events: string[];
+}
+
+function stage(options: ResilientWatcherOptions = {}): Stage {
+  const volume = new KubeletVolume(join(temporaryDirectory(), 'volume'));
+  volume.publish({ key: 'v1' });
+  return { volume, ...stageAt(volume.path('key'), options) };
+}
+
+function stageAt(path: string, options: ResilientWatcherOptions = {}): Omit<Stage, 'volume'> {
+  const clock = new FakeClock();
+  const backend = new ScriptedBackend();
+  // Chance takes nothing off: the delays are 50, 100, 200, … ms.
+  const watcher = new ResilientWatcher(path, { clock, backend, random: () => 0, ...options });
+  onTestFinished(() => watcher.close());
+  const events: string[] = [];
+  watcher.on('change', ({ current, cause }) => events.push(`change ${String(current.content)} by ${cause}`));
+  watcher.on('restart', ({ attempt, delayMs, cause }) =>
+    events.push(`restart ${attempt} after ${delayMs}: ${cause.code}`),
+  );
+  watcher.on('degraded', ({ cause }) => events.push(`degraded: ${cause.code} ${cause.sysctl ?? ''}`.trim()));
+  watcher.on('recovered', ({ backend: name, degradedMs }) =>
+    events.push(`recovered by ${name} after ${degradedMs}`),
+  );
+  watcher.on('error', (error) => events.push(`error: ${error.message}`));
+  return { clock, backend, watcher, events };
+}
+
+test('a backend that goes down is subscribed again after the first delay, and the watcher looks at once', async () => {
+  const { volume, clock, backend, watcher, events } = stage();
+  await watcher.start();
+  backend.fail(new Error('gone'));
+  expect(watcher.state).toBe('recovering');
+  volume.publish({ key: 'v2' });
+  await clock.advance(50);
+  await watcher.idle();
+  expect(events).toEqual([
+    'change v1 by start',
+    'restart 1 after 50: ERR_BACKEND_DOWN',
+    'change v2 by restart',
+  ]);
+  expect(watcher.status()).toMatchObject({
+    state: 'watching',
+    restarts: 1,
+    degraded: null,
+    backend: 'scripted',
+  });
+  expect(backend.subscriptions).toBe(1);
+});
+
+test('while the backend is away the target is polled, and degraded is said once', async () => {
+  const { volume, clock, backend, watcher, events } = stage({ pollIntervalMs: 1_000 });
+  await watcher.start();
+  backend.refuse(...Array.from({ length: 100 }, () => errno('EMFILE')));
+  backend.fail(errno('EMFILE'));
+  volume.publish({ key: 'v2' });
+  await clock.advance(10_000);
+  await watcher.idle();
+  const restarts = events.filter((event) => event.startsWith('restart'));
+  expect(restarts.slice(0, 4)).toEqual([
+    'restart 1 after 50: ERR_BACKEND_INSTANCE_LIMIT',
+    'restart 2 after 100: ERR_BACKEND_INSTANCE_LIMIT',
+    'restart 3 after 200: ERR_BACKEND_INSTANCE_LIMIT',
+    'restart 4 after 400: ERR_BACKEND_INSTANCE_LIMIT',
+  ]);
+  expect(events.filter((event) => !event.startsWith('restart'))).toEqual([
+    'change v1 by start',
+    'degraded: ERR_BACKEND_INSTANCE_LIMIT fs.inotify.max_user_instances',
+    'change v2 by poll',
+  ]);
+  expect(watcher.status()).toMatchObject({
+    state: 'degraded',
+    backend: 'poll',
+    degraded: { code: 'ERR_BACKEND_INSTANCE_LIMIT', sysctl: 'fs.inotify.max_user_instances' },
+  });
+
+  backend.accept();
+  await clock.advance(5_000);
+  await watcher.idle();
+  expect(events.at(-1)).toMatch(/^recovered by scripted after \d+$/);
+  expect(watcher.state).toBe('watching');
+  // The resync only: nothing polls any more.
+  expect(clock.pending).toBe(1);
+  volume.publish({ key: 'v3' });
+  backend.hint();
+  await watcher.idle();
+  expect(events.at(-1)).toBe('change v3 by scripted');
+});
+
+test('delays double to the limit, and chance takes up to half off there too', async () => {
+  const delays: number[] = [];
+  const { clock, backend, watcher } = stage({ random: () => 0.5 });
+  watcher.on('restart', ({ delayMs }) => delays.push(delayMs));
+  await watcher.start();
+  backend.refuse(...Array.from({ length: 12 }, () => new Error('no')));
+  backend.fail();
+  await clock.advance(60_000);
+  expect(delays.slice(0, 10)).toEqual([37.5, 75, 150, 300, 600, 1_200, 2_400, 3_750, 3_750, 3_750]);
+  expect(delays).toHaveLength(13);
+});
+
+test('a backend that dies at once each time is not restarted in a loop', async () => {
+  const { clock, backend, watcher, events } = stage();
+  await watcher.start();
+  for (let death = 0; death < 5; death += 1) {
+    backend.fail();
+    await clock.advance(5_000);
+  }
+  const delays = events
+    .filter((event) => event.startsWith('restart'))
+    .map((event) => Number(event.split(' ')[3]?.slice(0, -1)));
+  expect(delays).toEqual([50, 100, 200, 400, 800]);
+  await clock.advance(5_001);
+  backend.fail();
+  await clock.advance(50);
+  expect(events.at(-1)).toBe('restart 1 after 50: ERR_BACKEND_DOWN');
+});
+
+test.each([
+  ['a typed limit', errno('ENOSPC'), 'degraded: ERR_BACKEND_WATCH_LIMIT fs.inotify.max_user_watches'],
+  ['a TypeError', new TypeError('not a function'), 'degraded: ERR_BACKEND_DOWN'],
+  ['something that is no error', 'oops', 'degraded: ERR_BACKEND_DOWN'],
+])(
+  'a backend that cannot be had at the start (%s) degrades, and the start succeeds',
+  async (_, failure, degraded) => {
+    const { clock, backend, watcher, events } = stage();
+    backend.refuse(failure, failure);
+    await watcher.start();
+    expect(events).toEqual([degraded, 'change v1 by start']);
+    await clock.advance(1_000);
+    expect(watcher.state).toBe('watching');
+    expect(events.at(-1)).toMatch(/^recovered by scripted/);
+  },
+);
+
+/** Leaves more than one directory to another backend. */
+class ModestBackend extends ScriptedBackend {
+  override subscribe(sink: HintSink): WatchSubscription {
+    const subscription = super.subscribe(sink);
+    return {
+      ...subscription,
+      setDirectories: (directories) => {
+        if (directories.length <= 1) return subscription.setDirectories(directories);
+        throw new BackendError('ERR_BACKEND_UNSUITED', this.name, 'too many for me');
+      },
+    };
+  }
+}
+
+test.each<[string, number, boolean, string[]]>([
+  ['takes over at once, and nothing is said', 1, true, []],
+  ['cannot be had: that is the failure', 1, false, ['gaveUp: Cannot watch "/etc" with "strong": no']],
+  ['serves from the start', 2, true, []],
+  [
+    'cannot be had at the start: that is the failure',
+    2,
+    false,
+    ['degraded: Cannot watch "/etc" with "strong": no', 'gaveUp: Cannot watch "/etc" with "strong": no'],
+  ],
+])('where a backend is not suited, the next one %s', async (_, atFirst, isHad, expected) => {
+  const [modest, strong] = [new ModestBackend('modest'), new ScriptedBackend('strong')];
+  if (!isHad) strong.refuse(new Error('no'));
+  let directories: WatchedDirectory[] = [];
+  const show = (count: number): void => {
+    directories = Array.from({ length: count }, (__, index) => ({ path: `/etc/${index}`, identity: '1' }));
+  };
+  const events: string[] = [];
+  const scope = new Scope();
+  const connection = new BackendConnection(
+    {
+      path: '/etc',
+      backends: [modest, strong],
+      pollIntervalMs: 1_000,
+      restartDelayMs: 50,
+      maxRestartDelayMs: 5_000,
+      maxRestarts: 0,
+      persistent: true,
+      clock: new FakeClock(),
+      random: () => 0,
+    },
+    {
+      hint: () => events.push('hint'),
+      arm: async (subscription) => {
+        await subscription.setDirectories(directories);
+      },
+      restarting: () => events.push('restarting'),
+      restarted: () => events.push('restarted'),
+      degraded: ({ cause }) => events.push(`degraded: ${cause.message}`),
+      recovered: () => events.push('recovered'),
+      gaveUp: ({ message }) => events.push(`gaveUp: ${message}`),
+    },
+    scope,
+  );
+  onTestFinished(async () => {
+    connection.close();
+    await scope.end(undefined);
+    expect([modest.subscriptions, strong.subscriptions]).toEqual([0, 0]);
+  });
+  show(atFirst);
+  await connection.open();
+  if (atFirst === 1) expect(connection.backend).toBe('modest');
+  show(2);
+  const lookAgainAt = await connection.setDirectories(directories);
+  await new Promise(setImmediate);
+  expect(events).toEqual(expected);
+  expect([connection.backend, connection.restarts]).toEqual([isHad ? 'strong' : 'poll', 0]);
+  if (atFirst === 1) expect(lookAgainAt).toEqual(isHad ? ['/etc/0', '/etc/1'] : []);
+  expect(await connection.setDirectories(directories)).toEqual([]);
+});
+
+test('when the allowed attempts are used up, that is an error, and polling goes on', async () => {
+  const { volume, clock, backend, watcher, events } = stage({ maxRestarts: 2 });
+  await watcher.start();
+  backend.refuse(...Array.from({ length: 10 }, () => new Error('no')));
+  backend.fail();
+  await clock.advance(60_000);
+  expect(events.filter((event) => event.startsWith('restart'))).toHaveLength(2);
+  expect(events.at(-1)).toBe(`error: Cannot watch "${volume.path('key')}" with "scripted": no`);
+  volume.publish({ key: 'v2' });
+  await clock.advance(1_000);
+  await watcher.idle();
+  expect(events.at(-1)).toBe('change v2 by poll');
+});
+
+test('what only the resync found is counted', async () => {
+  const { volume, clock, backend, watcher } = stage({ resyncIntervalMs: 5_000 });
+  await watcher.start();
+  volume.publish({ key: 'v2' });
+  await clock.advance(5_000);
+  await watcher.idle();
+  expect(watcher.status()).toMatchObject({ changes: 2, resyncs: 1 });
+  volume.publish({ key: 'v3' });
+  backend.hint();
+  await watcher.idle();
+  expect(watcher.status()).toMatchObject({ changes: 3, resyncs: 1 });
+});
+
+test('a resync interval of 0 turns the resync off', async () => {
+  const { clock, watcher } = stage({ resyncIntervalMs: 0 });
+  await watcher.start();
+  expect(clock.pending).toBe(0);
+});
+
+test('watches follow the chain of the target', async () => {
+  const { volume, backend, watcher } = stage();
+  await watcher.start();
+  const watched = (): string[] => backend.directories.map(({ path }) => path);
+  expect(watched().at(-1)).toBe(volume.directory);
+  volume.publish({ key: 'v2' });
+  backend.hint();
+  await watcher.idle();
+  expect(watched().at(-1)).toBe(volume.directory);
+  expect(watcher.status().watchedDirectories).toEqual(watched());
+  // Of an ancestor only the entry that was consulted matters; where a link or the file itself is, everything.
+  // A revision never changes.
+  const entries = backend.directories.map((directory) => directory.entries && [...directory.entries].join());
+  expect(entries.slice(-2)).toEqual(['volume', undefined]);
+  volume.remove();
+  backend.hint();
+  await watcher.idle();
+  expect(watched().at(-1)).toBe(join(volume.directory, '..'));
+  const last = backend.directories.at(-1);
+  expect([...(last?.entries ?? [])]).toEqual(['volume']);
+});
+
+test('a directory that takes the place of another is another one, even with its inode number', async () => {
+  const directory = join(temporaryDirectory(), 'etc');
+  mkdirSync(directory);
+  const { backend, watcher } = stageAt(join(directory, 'app.yaml'));
+  await watcher.start();
+  const identities = new Set<string | undefined>();
+  for (let time = 0; time < 5; time += 1) {
+    identities.add(backend.directories.find(({ path }) => path === directory)?.identity);
+    rmSync(directory, { recursive: true });
+    mkdirSync(directory);
+    await watcher.check();
+  }
+  expect(identities.size).toBe(5);
+});
+
+test('status is plain data and survives JSON', async () => {
+  const { watcher, backend } = stage();
+  await watcher.start();
+  backend.fail(errno('EMFILE'));
+  const status = watcher.status();
+  expect(JSON.parse(JSON.stringify(status))).toEqual(status);
+  expect(JSON.stringify(status)).not.toContain('v1');
+});

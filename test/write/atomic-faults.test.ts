@@ -1,0 +1,240 @@
+import {
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  readlinkSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+
+import fc from 'fast-check';
+import { AtomicVolume, WriteError, atomicWriteFile, atomicWriteFileSync } from 'resilient-watcher';
+import { KubeletVolume } from 'resilient-watcher/testing';
+import { expect, test } from 'vitest';
+
+import { FakeClock } from '../../src/testing/fake-clock.js';
+import { debris } from '../support/debris.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
+import { Crash, ScriptedFileSystem, type Fault, type Script } from '../support/scripted-file-system.js';
+
+const faults: readonly Fault[] = ['error', 'error-after', 'crash', 'crash-after'];
+
+/** Runs it with the fault at call 0, 1, 2, … until a run is over before its fault. */
+async function atEveryCall(fault: Fault, run: (script: Script) => Promise<boolean>): Promise<number> {
+  for (let at = 0; ; at += 1) if (!(await run({ at, fault }))) return at;
+}
+
+const OLD = 'old '.repeat(10);
+const NEW = 'new '.repeat(20_000);
+
+const scenarios = ['missing', 'there', 'link', 'dangling'] as const;
+
+/** A directory with the file in one of these states, and where it really is. */
+function arrange(scenario: (typeof scenarios)[number]): { directory: string; path: string; real: string } {
+  const directory = temporaryDirectory();
+  const path = join(directory, 'config.yaml');
+  const real = scenario === 'link' || scenario === 'dangling' ? join(directory, 'real.yaml') : path;
+  if (real !== path) symlinkSync('real.yaml', path);
+  if (scenario === 'there' || scenario === 'link') writeFileSync(real, OLD);
+  return { directory, path, real };
+}
+
+function contentOf(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return undefined;
+  }
+}
+
+const runs = scenarios.flatMap((scenario) =>
+  faults.flatMap((fault) => (['async', 'sync'] as const).map((way) => ({ scenario, fault, way }))),
+);
+
+test.each(runs)(
+  'a file ($scenario, $way) is old or new whatever call fails ($fault), and the next write leaves no debris',
+  async ({ scenario, fault, way }) => {
+    const before = scenario === 'there' || scenario === 'link' ? OLD : undefined;
+    const calls = await atEveryCall(fault, async (script) => {
+      const { directory, path, real } = arrange(scenario);
+      const look = (): void => expect([before, NEW]).toContain(contentOf(path));
+      const fs = new ScriptedFileSystem({ ...script, look });
+      let error: unknown;
+      let written = false;
+      try {
+        const options = { fs: fs.port };
+        const result =
+          way === 'async'
+            ? await atomicWriteFile(path, NEW, options)
+            : atomicWriteFileSync(path, NEW, options);
+        written = result.written;
+      } catch (thrown) {
+        error = thrown;
+      }
+      look();
+      if (written) expect(contentOf(path)).toBe(NEW);
+      else {
+        expect(error).toBeInstanceOf(WriteError);
+        const { published, cause } = error as WriteError;
+        if (!(cause instanceof Crash)) {
+          expect(published).toBe(contentOf(path) === NEW);
+          // Only what could not be removed is left.
+          const removal = fs.calls[script.at ?? 0]?.name === 'unlink';
+          if (!removal) expect(debris(directory, 'config.yaml', 'real.yaml')).toEqual([]);
+        }
+      }
+      fs.bury(directory);
+      await atomicWriteFile(path, 'next');
+      expect(contentOf(path)).toBe('next');
+      expect(debris(directory, 'config.yaml', 'real.yaml')).toEqual([]);
+      expect(lstatSync(path).isSymbolicLink()).toBe(real !== path);
+      return fs.struck;
+    });
+    // The faults have been at every call, those after the rename too.
+    expect(calls).toBeGreaterThan(10);
+  },
+);
+
+const ONE = { 'tls.crt': 'certificate 1', 'tls.key': 'key 1', 'gone/deep.yaml': '1' };
+const TWO = { 'tls.crt': 'certificate 2', 'tls.key': 'key 2', 'new/deep.yaml': '2' };
+
+/** What a reader who goes through `..data` finds. */
+function setOf(directory: string): unknown {
+  const data = join(directory, '..data');
+  try {
+    const names = readdirSync(data, { recursive: true, withFileTypes: true }).filter((entry) =>
+      entry.isFile(),
+    );
+    return Object.fromEntries(
+      names.map(({ parentPath, name }) => {
+        const path = join(parentPath, name);
+        return [path.slice(data.length + 1), readFileSync(path, 'utf8')];
+      }),
+    );
+  } catch {
+    return undefined;
+  }
+}
+
+/** A whole volume, without the digits that differ each time. */
+function layoutOf(directory: string): string[] {
+  return readdirSync(directory, { recursive: true, withFileTypes: true })
+    .map((entry) => {
+      const path = join(entry.parentPath, entry.name);
+      const { mode } = lstatSync(path);
+      const what = entry.isSymbolicLink()
+        ? `-> ${readlinkSync(path)}`
+        : entry.isFile()
+          ? `${(mode & 0o7777).toString(8)} ${readFileSync(path, 'utf8')}`
+          : `${(mode & 0o7777).toString(8)} directory`;
+      return `${path.slice(directory.length + 1)} ${what}`.replaceAll(/\.\.\d{4}_[\d_]+\.\d+/g, '..revision');
+    })
+    .sort();
+}
+
+test.each(faults.flatMap((fault) => [false, true].map((first) => ({ fault, first }))))(
+  'a volume shows the old or the new set whatever call fails ($fault, first write: $first), and the next write leaves no debris',
+  async ({ fault, first }) => {
+    const clean = temporaryDirectory();
+    await new AtomicVolume(clean).write({ 'tls.crt': 'next' });
+    const calls = await atEveryCall(fault, async (script) => {
+      const directory = temporaryDirectory();
+      if (!first) await new AtomicVolume(directory).write(ONE);
+      const look = (): void => expect([first ? undefined : ONE, TWO]).toContainEqual(setOf(directory));
+      const fs = new ScriptedFileSystem({ ...script, look });
+      const outcome = await new AtomicVolume(directory, { fs: fs.port })
+        .write(TWO)
+        .catch((error: unknown) => error);
+      look();
+      if (outcome instanceof WriteError) {
+        if (!(outcome.cause instanceof Crash)) {
+          expect(outcome.published).toBe(JSON.stringify(setOf(directory)) === JSON.stringify(TWO));
+        }
+      } else expect(outcome).toMatchObject({ changed: true });
+      fs.bury(directory);
+      await new AtomicVolume(directory).write({ 'tls.crt': 'next' });
+      expect(layoutOf(directory)).toEqual(layoutOf(clean));
+      return fs.struck;
+    });
+    expect(calls).toBeGreaterThan(30);
+  },
+);
+
+const someFiles = fc.dictionary(
+  fc.constantFrom('a', 'b', 'c.yaml', '.hidden', 'd/e', 'd/f', 'g/h/i'),
+  fc.record({ data: fc.constantFrom('', '1', '2'), mode: fc.constantFrom(0o644, 0o600, 0o400) }),
+  { maxKeys: 5 },
+);
+
+test('a volume looks as kubelet would have left it, for any sequence of sets', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(someFiles, { minLength: 1, maxLength: 5 }), async (sets) => {
+      const [ours, theirs] = [temporaryDirectory(), temporaryDirectory()];
+      const clock = new FakeClock();
+      const volume = new AtomicVolume(ours, { clock });
+      const kubelet = new KubeletVolume(theirs, { clock });
+      let before: unknown;
+      for (const files of sets) {
+        const { changed } = await volume.write(files);
+        const expected = kubelet.publish(files);
+        // kubelet compares contents only, so it misses a new mode: then it starts over here.
+        if (changed && !expected.changed) {
+          kubelet.remove();
+          kubelet.publish(files);
+        }
+        expect(layoutOf(ours)).toEqual(layoutOf(theirs));
+        const now = layoutOf(ours);
+        expect(changed).toBe(JSON.stringify(now) !== JSON.stringify(before) || before === undefined);
+        before = now;
+      }
+    }),
+    { numRuns: 60 },
+  );
+});
+
+test('a volume goes on where kubelet died, at any step, and where it is whole it changes nothing', async () => {
+  for (let stop = 0; ; stop += 1) {
+    const directory = temporaryDirectory();
+    const kubelet = new KubeletVolume(directory);
+    kubelet.publish(ONE);
+    let steps = 0;
+    let finished = true;
+    for (const step of kubelet.steps(TWO)) {
+      expect(step.path).toContain(directory);
+      steps += 1;
+      if (steps > stop) {
+        finished = false;
+        break;
+      }
+    }
+    const result = await new AtomicVolume(directory).write(TWO);
+    const clean = temporaryDirectory();
+    await new AtomicVolume(clean).write(TWO);
+    expect(layoutOf(directory)).toEqual(layoutOf(clean));
+    if (finished) {
+      expect(result).toEqual({ changed: false, revision: kubelet.revision });
+      expect(stop).toBeGreaterThan(10);
+      return;
+    }
+  }
+});
+
+test('a volume that stands in the way of a key is repaired, unless it is a directory', async () => {
+  const directory = temporaryDirectory();
+  const volume = new AtomicVolume(directory);
+  writeFileSync(join(directory, 'file'), 'squatter');
+  symlinkSync('/nowhere', join(directory, 'link'));
+  symlinkSync('..elsewhere', join(directory, '..data_tmp'));
+  await volume.write({ file: '1', link: '2' });
+  expect(['file', 'link'].map((key) => readFileSync(join(directory, key), 'utf8'))).toEqual(['1', '2']);
+  expect(debris(directory, '..data', 'file', 'link').filter((name) => !/^\.\.\d{4}/.test(name))).toEqual([]);
+  mkdirSync(join(directory, 'directory'));
+  await expect(volume.write({ directory: '3' })).rejects.toMatchObject({
+    code: 'ERR_WRITE_NOT_FILE',
+    published: false,
+    path: join(directory, 'directory'),
+  });
+  expect((await volume.read()).files.get('file')?.toString()).toBe('1');
+});

@@ -1,0 +1,207 @@
+import { execFileSync, spawn, spawnSync, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, existsSync, mkdirSync, readFileSync, readdirSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { setTimeout } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+
+import { AtomicVolume, atomicWriteFile, isTemporaryName } from 'resilient-watcher';
+import { expect, onTestFinished, test } from 'vitest';
+
+import { debris } from '../support/debris.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
+
+const script = (name: string): string => fileURLToPath(new URL(`./support/${name}.mjs`, import.meta.url));
+
+/** In memory, where swaps are fastest and tears likeliest. */
+const memory = existsSync('/dev/shm') ? '/dev/shm' : undefined;
+
+function start(command: string, ...args: string[]): ChildProcess & { stdout: NodeJS.ReadableStream } {
+  const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'] });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  return child;
+}
+
+/** The first thing it says. */
+async function said(child: { stdout: NodeJS.ReadableStream }): Promise<string> {
+  const [chunk] = (await once(child.stdout, 'data')) as [Buffer];
+  return chunk.toString();
+}
+
+const unfinished = (directory: string): string[] => readdirSync(directory).filter(isTemporaryName);
+
+// The limit is for two hundred starts of a process on a machine that is busy with others.
+test(
+  'writers that are killed at any moment tear nothing for readers in other processes, and leave nothing for ever',
+  { timeout: 600_000 },
+  async () => {
+    const KILLS = 200;
+    const directory = temporaryDirectory();
+    const [file, volume] = [join(directory, 'files/file'), join(directory, 'volume')];
+    mkdirSync(volume);
+    const first = `1 a\na`;
+    await atomicWriteFile(file, first, { createDirectory: true });
+    await new AtomicVolume(volume).write({ 'tls.crt': first, 'tls.key': first, extra: first });
+
+    const reader = start(process.execPath, script('reading-process'), file, volume);
+    const report = text(reader.stdout);
+    let killed = 0;
+    let caughtWriting = 0;
+    const killOneAfterAnother = async (): Promise<void> => {
+      for (; killed < KILLS; killed += 1) {
+        const writer = start(process.execPath, script('writing-process'), file, volume);
+        await said(writer);
+        // Not a wait for anything: at which moment it dies is left to chance.
+        await setTimeout(Math.random() * 20);
+        writer.kill('SIGKILL');
+        await once(writer, 'exit');
+        if (unfinished(join(directory, 'files')).length > 0) caughtWriting += 1;
+      }
+    };
+    // Two at a time: live writers must not sweep away what the other is making.
+    await Promise.all([killOneAfterAnother(), killOneAfterAnother()]);
+    reader.stdin?.end();
+    const seen = JSON.parse(await report) as Record<string, number>;
+    console.info(
+      `${killed} writers killed, an unfinished file seen after ${caughtWriting}; a reader saw`,
+      seen,
+    );
+
+    expect(seen).toMatchObject({ tornFiles: 0, missingFiles: 0, tornSets: 0, missingSets: 0 });
+    expect(seen['files']).toBeGreaterThan(0);
+    expect(caughtWriting).toBeGreaterThan(0);
+    await atomicWriteFile(file, 'next');
+    await new AtomicVolume(volume).write({ key: 'next' });
+    expect(debris(join(directory, 'files'), 'file')).toEqual([]);
+    expect(debris(volume, '..data', 'key')).toHaveLength(1);
+  },
+);
+
+test('a certificate and its key read with read() fit, however often they are swapped', async () => {
+  const SWAPS = 3000;
+  const directory = temporaryDirectory(memory);
+  const volume = new AtomicVolume(directory);
+  await volume.write({ 'tls.crt': '0', 'tls.key': '0' });
+  const swapper = start(process.execPath, script('swapping-process'), directory, `${SWAPS}`);
+  const seen = { pairs: 0, mismatched: 0, naivePairs: 0, naiveMismatched: 0, naiveMissing: 0 };
+  const revisions = new Set<string | undefined>();
+  while (swapper.exitCode === null && swapper.signalCode === null) {
+    const { revision, files } = await volume.read();
+    revisions.add(revision);
+    seen.pairs += 1;
+    if (files.size !== 2 || !files.get('tls.crt')?.equals(files.get('tls.key') ?? Buffer.of()))
+      seen.mismatched += 1;
+    try {
+      const certificate = await readFile(join(directory, 'tls.crt'), 'utf8');
+      const key = await readFile(join(directory, 'tls.key'), 'utf8');
+      seen.naivePairs += 1;
+      if (certificate !== key) seen.naiveMismatched += 1;
+    } catch {
+      seen.naiveMissing += 1;
+    }
+  }
+  console.info(`${SWAPS} swaps, ${revisions.size} of them seen`, seen);
+  expect(seen.mismatched).toBe(0);
+  expect(revisions.size).toBeGreaterThan(1);
+  expect((await volume.read()).files.get('tls.key')?.toString()).toBe(`${SWAPS}`);
+});
+
+/** Why namespaces cannot be had here, if they cannot. */
+function obstacleTo(...flags: string[]): string | undefined {
+  const { status, stderr, error } = spawnSync('unshare', [...flags, 'true'], { encoding: 'utf8' });
+  return status === 0 ? undefined : (error?.message ?? stderr.trim());
+}
+
+const container = ['-Urpf', '--mount-proc', '--kill-child'];
+const noContainers = obstacleTo(...container);
+if (noContainers !== undefined) console.warn(`No test with containers here: ${noContainers}`);
+
+test.skipIf(noContainers !== undefined)(
+  'a live writer in another container is never touched, although both are pid 1; a dead one in this container is swept',
+  async () => {
+    const directory = temporaryDirectory();
+    const file = join(directory, 'file');
+    const inContainer = start('unshare', ...container, process.execPath, script('waiting-process'), file);
+    expect(await said(inContainer)).toBe('waiting as 1\n');
+    const [theirs = ''] = unfinished(directory);
+    const here = start(process.execPath, script('waiting-process'), file);
+    await said(here);
+    expect(unfinished(directory)).toHaveLength(2);
+    await atomicWriteFile(file, 'live writers stay');
+    expect(unfinished(directory)).toHaveLength(2);
+    // From another container too.
+    const write = `import { atomicWriteFileSync } from 'resilient-watcher'; atomicWriteFileSync(${JSON.stringify(file)}, String(process.pid));`;
+    const cwd = fileURLToPath(new URL('../..', import.meta.url));
+    execFileSync('unshare', [...container, process.execPath, '--input-type=module', '-e', write], { cwd });
+    expect(readFileSync(file, 'utf8')).toBe('1');
+    expect(unfinished(directory)).toHaveLength(2);
+
+    here.kill('SIGKILL');
+    await once(here, 'exit');
+    await atomicWriteFile(file, 'the dead one here is swept');
+    expect(unfinished(directory)).toEqual([theirs]);
+  },
+);
+
+const mounts = ['-Urm'];
+const noMounts = obstacleTo(...mounts);
+if (noMounts !== undefined) console.warn(`No test with mounts here: ${noMounts}`);
+
+test.skipIf(noMounts !== undefined)(
+  'on a full disk, a read-only disk and a file mounted by itself, the old content stays and the error says why',
+  () => {
+    const output = execFileSync(
+      'unshare',
+      [...mounts, process.execPath, script('hostile-mounts'), temporaryDirectory()],
+      {
+        encoding: 'utf8',
+      },
+    );
+    const failed = (code: string, step: string): object => ({
+      name: 'WriteError',
+      code,
+      step,
+      published: false,
+    });
+    expect(JSON.parse(output)).toEqual({
+      onFullDisk: [
+        failed('ERR_WRITE_NO_SPACE', 'write'),
+        failed('ERR_WRITE_NO_SPACE', 'write'),
+        failed('ERR_WRITE_NO_SPACE', 'write'),
+        true,
+        'good',
+        ['file', 'volume'],
+        3,
+      ],
+      onReadOnlyDisk: [failed('ERR_WRITE_READ_ONLY', 'create'), failed('ERR_WRITE_READ_ONLY', 'create')],
+      onMountedFile: [failed('ERR_WRITE_MOUNTED', 'rename'), 'mounted', ['full', 'mounted', 'source']].with(
+        1,
+        'source',
+      ),
+    });
+  },
+);
+
+const isRoot = process.getuid?.() === 0;
+if (!isRoot) console.warn('No test as another user here: not root');
+
+test.skipIf(!isRoot)(
+  'a directory that may not be written to is told at once, not after seconds of trying',
+  () => {
+    const directory = temporaryDirectory();
+    chmodSync(directory, 0o755);
+    const program = `
+    import { atomicWriteFile } from 'resilient-watcher';
+    process.setuid(65534);
+    const { code, step } = await atomicWriteFile(${JSON.stringify(join(directory, 'file'))}, 'x').catch((error) => error);
+    process.stdout.write(code + ' ' + step);`;
+    const cwd = fileURLToPath(new URL('../..', import.meta.url));
+    const output = execFileSync(process.execPath, ['--input-type=module', '-e', program], {
+      cwd,
+      encoding: 'utf8',
+    });
+    expect(output).toBe('ERR_WRITE_ACCESS create');
+  },
+);

@@ -1,0 +1,306 @@
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+
+import { AtomicVolume, nodeFileSystem, type AtomicVolumeOptions, type VolumeEntry } from 'resilient-watcher';
+import { FakeClock, KubeletVolume } from 'resilient-watcher/testing';
+import { expect, test } from 'vitest';
+
+import { temporaryDirectory } from '../support/temporary-directory.js';
+import { ScriptedFileSystem, nameOfTheDead, slowFileSystem } from '../support/scripted-file-system.js';
+
+const revisionsIn = (directory: string): string[] =>
+  readdirSync(directory).filter((name) => /^\.\.\d{4}_/.test(name));
+
+const modeOf = (path: string): string => (lstatSync(path).mode & 0o7777).toString(8);
+
+async function contentsOf(volume: AtomicVolume): Promise<Record<string, string>> {
+  const { files } = await volume.read();
+  return Object.fromEntries([...files].map(([key, bytes]) => [key, bytes.toString()]));
+}
+
+test('the volume is missing until it is written; then it is laid out as kubelet does, whatever the umask', async () => {
+  const umask = process.umask(0o077);
+  try {
+    const directory = join(temporaryDirectory(), 'a/volume');
+    const clock = new FakeClock(Date.UTC(2006, 0, 2, 15, 4, 5));
+    const volume = new AtomicVolume(directory, { createDirectory: true, clock, random: () => 0.123456789 });
+    expect(existsSync(directory)).toBe(false);
+    await expect(new AtomicVolume(directory).write({})).rejects.toMatchObject({
+      code: 'ERR_WRITE_NO_DIRECTORY',
+    });
+    const revision = '..2006_01_02_15_04_05.123456789';
+    const files = { 'tls.crt': 'crt', 'tls.key': { data: 'key', mode: 0o400 }, 'd/e': Buffer.from('deep') };
+    expect(await volume.write(files)).toEqual({ changed: true, revision });
+    expect(readdirSync(directory).sort()).toEqual([revision, '..data', 'd', 'tls.crt', 'tls.key']);
+    expect(readlinkSync(join(directory, '..data'))).toBe(revision);
+    expect(readlinkSync(join(directory, 'tls.key'))).toBe('..data/tls.key');
+    const modes = ['', 'tls.crt', 'tls.key', 'd', 'd/e'].map((key) => modeOf(join(directory, revision, key)));
+    expect(modes).toEqual(['755', '644', '400', '755', '644']);
+  } finally {
+    process.umask(umask);
+  }
+});
+
+test('equal files are no new revision; other bytes, a mode or an owner alone are one', async () => {
+  const directory = temporaryDirectory();
+  const volume = new AtomicVolume(directory);
+  const changes = async (files: Record<string, VolumeEntry>): Promise<boolean> =>
+    (await volume.write(files)).changed;
+  expect(await changes({ a: '1', b: '2' })).toBe(true);
+  const before = lstatSync(directory, { bigint: true }).ctimeNs;
+  expect(await changes({ b: '2', a: '1' })).toBe(false);
+  expect(lstatSync(directory, { bigint: true }).ctimeNs).toBe(before);
+  expect(await changes({ a: '1', b: { data: '2', mode: 0o600 } })).toBe(true);
+  expect(await changes({ a: '1' })).toBe(true);
+  expect(await changes({ a: '2' })).toBe(true);
+  expect(await changes({})).toBe(true);
+  expect(await changes({})).toBe(false);
+  expect(readdirSync(directory)).toHaveLength(2);
+  if (process.getuid?.() !== 0) return;
+  expect(await changes({ a: { data: '', owner: { uid: 12, gid: 34 } } })).toBe(true);
+  expect(await changes({ a: { data: '', owner: { uid: 12, gid: 34 } } })).toBe(false);
+  expect(lstatSync(join(directory, '..data/a'))).toMatchObject({ uid: 12, gid: 34 });
+});
+
+test('links that are missing, wrong or left over are repaired though the files are equal; what is not ours stays', async () => {
+  const directory = temporaryDirectory();
+  const volume = new AtomicVolume(directory);
+  await volume.write({ a: '1', b: '2' });
+  unlinkSync(join(directory, 'a'));
+  unlinkSync(join(directory, 'b'));
+  symlinkSync('somewhere', join(directory, 'b'));
+  symlinkSync('..data/vanished', join(directory, 'vanished'));
+  writeFileSync(join(directory, 'lost+found'), '');
+  expect((await volume.write({ a: '1', b: '2' })).changed).toBe(false);
+  expect(readFileSync(join(directory, 'a'), 'utf8') + readFileSync(join(directory, 'b'), 'utf8')).toBe('12');
+  expect(readdirSync(directory).filter((name) => !name.startsWith('..'))).toEqual(['a', 'b', 'lost+found']);
+});
+
+test.each([
+  ['/absolute', /relative/],
+  ['a/../b', /must not contain ".."/],
+  ['..a', /must not begin with ".."/],
+  ['./..a', /must not begin with ".."/],
+  ['', /must name a file/],
+  ['.', /must name a file/],
+  ['a\0', /NUL/],
+  ['x'.repeat(256), /at most 255 bytes/],
+  [`${'x'.repeat(255)}/`.repeat(17), /at most 4096 bytes/],
+])('the key %j is refused before anything is touched', async (key, message) => {
+  const directory = temporaryDirectory();
+  await expect(new AtomicVolume(directory).write({ ok: '', [key]: 'secret' })).rejects.toThrow(message);
+  expect(readdirSync(directory)).toEqual([]);
+});
+
+test('keys are cleaned as kubelet does; two of a kind, or one below the other, are refused', async () => {
+  const volume = new AtomicVolume(temporaryDirectory());
+  await volume.write({ 'a//b/./c': '1', ['x'.repeat(255)]: '2', 'a/..b': '3' });
+  expect(Object.keys(await contentsOf(volume)).sort()).toEqual(['a/..b', 'a/b/c', 'x'.repeat(255)].sort());
+  await expect(volume.write({ 'a/b': '', 'a//b': '' })).rejects.toThrow(/twice/);
+  await expect(volume.write({ a: '', 'a/b/c': '' })).rejects.toThrow(/cannot be a file and the directory/);
+});
+
+test.each([
+  [{ a: 1 }, /key "a" must hold a string/],
+  [{ a: { data: '', mode: -1 } }, /key "a" must have a mode/],
+  [{ a: { data: '', owner: 'root' } }, /key "a" must have an owner/],
+  ['text', /files must be an object/],
+])('what is no set of files is refused: %j', async (files, message) => {
+  await expect(new AtomicVolume(temporaryDirectory()).write(files as never)).rejects.toThrow(message);
+});
+
+test.each([
+  [{ graceMs: -1 }, RangeError],
+  [{ mode: '644' }, TypeError],
+  [{ grace: 5 }, TypeError],
+] as const)('a wrong option is told when the volume is constructed: %j', (options, error) => {
+  expect(() => new AtomicVolume('/nowhere', options as AtomicVolumeOptions)).toThrow(error);
+});
+
+test('a replaced revision stays for its grace, and is removed then without another write', async () => {
+  const directory = temporaryDirectory();
+  const clock = new FakeClock();
+  const volume = new AtomicVolume(directory, { clock, graceMs: 1000 });
+  const revisions: string[] = [];
+  for (const data of ['1', '2', '3']) {
+    revisions.push((await volume.write({ key: data })).revision);
+    await clock.advance(400);
+  }
+  expect(readFileSync(join(directory, revisions[0] ?? '', 'key'), 'utf8')).toBe('1');
+  expect(revisionsIn(directory)).toHaveLength(3);
+  await clock.advance(300);
+  while (revisionsIn(directory).length > 2) await clock.advance(0);
+  expect(revisionsIn(directory)).not.toContain(revisions[0]);
+  await clock.advance(1000);
+  while (revisionsIn(directory).length > 1) await clock.advance(0);
+  expect(revisionsIn(directory)).toEqual([revisions[2]]);
+  expect(await contentsOf(volume)).toEqual({ key: '3' });
+  while (clock.pending > 0) await clock.advance(1000);
+});
+
+test('what another live writer is about to publish is left alone, what a dead one left is removed', async () => {
+  const directory = temporaryDirectory();
+  const volume = new AtomicVolume(directory);
+  const announce = (pending: string, revision: string): void => {
+    symlinkSync(revision, join(directory, pending));
+    mkdirSync(join(directory, revision));
+  };
+  const live = `..data_tmp-${'ab'.repeat(8)}.zzz_zzz.1.5.${'0'.repeat(32)}.tmp`;
+  announce(live, '..2026_01_01_00_00_00.1');
+  announce(nameOfTheDead('link'), '..2026_01_01_00_00_00.2');
+  symlinkSync('..2026_01_01_00_00_00.3', join(directory, '..data_tmp'));
+  mkdirSync(join(directory, '..2026_01_01_00_00_00.3/deep'), { recursive: true });
+  const { revision } = await volume.write({ key: '1' });
+  expect(readdirSync(directory).sort()).toEqual(
+    [revision, '..2026_01_01_00_00_00.1', '..data', live, 'key'].sort(),
+  );
+  // The other one publishes: its revision is whole, and the links follow it.
+  writeFileSync(join(directory, '..2026_01_01_00_00_00.1/other'), 'theirs');
+  renameSync(join(directory, live), join(directory, '..data'));
+  expect(await contentsOf(volume)).toEqual({ other: 'theirs' });
+  expect((await volume.write({ other: { data: 'theirs' } })).changed).toBe(false);
+  expect(readdirSync(directory).filter((name) => !name.startsWith('..'))).toEqual(['other']);
+});
+
+test('when another process swaps while the links are made, they fit the revision that is published in the end', async () => {
+  const directory = temporaryDirectory();
+  const theirs = '..2026_01_01_00_00_00.1';
+  mkdirSync(join(directory, theirs));
+  writeFileSync(join(directory, theirs, 'theirs'), '');
+  let isDone = false;
+  const fs = slowFileSystem({
+    symlink: async (target, path) => {
+      await nodeFileSystem.symlink(target, path);
+      if (target !== '..data/ours' || isDone) return;
+      isDone = true;
+      symlinkSync(theirs, join(directory, 'swap'));
+      renameSync(join(directory, 'swap'), join(directory, '..data'));
+    },
+  });
+  await new AtomicVolume(directory, { fs }).write({ ours: '' });
+  expect(readdirSync(directory).filter((name) => !name.startsWith('..'))).toEqual(['theirs']);
+});
+
+test('read() gives files of one revision only, at whatever call of it the volume is swapped', async () => {
+  for (let at = 1; ; at += 1) {
+    const volume = new AtomicVolume(temporaryDirectory());
+    await volume.write({ crt: '0', key: '0', 'd/extra': '0' });
+    const kubelet = new KubeletVolume(volume.directory);
+    let looks = 0;
+    const look = (): void => {
+      if ((looks += 1) === at) kubelet.publish({ crt: '1', key: '1' });
+    };
+    const reader = new AtomicVolume(volume.directory, { fs: new ScriptedFileSystem({ look }).port });
+    const contents = JSON.stringify(await contentsOf(reader));
+    expect(['{"crt":"0","d/extra":"0","key":"0"}', '{"crt":"1","key":"1"}']).toContain(contents);
+    if (looks < at) break;
+  }
+});
+
+test('read() waits out the gap of a swap that removes and links anew, and gives up on what never stands still', async () => {
+  const directory = temporaryDirectory();
+  const kubelet = new KubeletVolume(directory, { swap: 'remove' });
+  kubelet.publish({ key: '1' });
+  for (const { name } of kubelet.steps({ key: '2' })) if (name === 'unlink') break;
+  const clock = new FakeClock();
+  const reading = new AtomicVolume(directory, { clock }).read();
+  while (clock.pending === 0) await clock.advance(0);
+  const [revision = ''] = revisionsIn(directory).sort().slice(-1);
+  symlinkSync(revision, join(directory, '..data'));
+  await clock.advance(10);
+  expect((await reading).revision).toBe(revision);
+
+  let swaps = 0;
+  const restless = slowFileSystem({
+    readlink: () => Promise.resolve(`${revision}${'/.'.repeat((swaps += 1))}`),
+  });
+  const failed = new AtomicVolume(directory, { clock, fs: restless }).read().catch((error: unknown) => error);
+  let error: unknown;
+  void failed.then((thrown) => (error = thrown));
+  while (error === undefined) await clock.advance(100);
+  expect(error).toMatchObject({ name: 'TargetError', code: 'ERR_TARGET_IO', path: directory });
+});
+
+test('read() of nothing gives no revision and no files; of something else, an error', async () => {
+  const directory = temporaryDirectory();
+  expect(await new AtomicVolume(join(directory, 'missing')).read()).toEqual({
+    revision: undefined,
+    files: new Map(),
+  });
+  writeFileSync(join(directory, '..data'), '');
+  await expect(new AtomicVolume(directory).read()).rejects.toMatchObject({ name: 'TargetError' });
+});
+
+test('clear() takes away what was published and nothing else; the directory stays the same one', async () => {
+  const directory = temporaryDirectory();
+  const volume = new AtomicVolume(directory, { graceMs: 60_000, clock: new FakeClock() });
+  const { ino } = lstatSync(directory);
+  await volume.write({ a: '1', 'd/e': '2' });
+  await volume.write({ a: '2' });
+  writeFileSync(join(directory, 'other'), '');
+  await volume.clear();
+  expect(readdirSync(directory)).toEqual(['other']);
+  expect(lstatSync(directory).ino).toBe(ino);
+  await volume.clear();
+  rmSync(directory, { recursive: true });
+  await volume.clear();
+});
+
+test('writes to one volume run one after another, through whichever object', async () => {
+  const directory = temporaryDirectory();
+  const results = await Promise.all(
+    Array.from({ length: 20 }, (_, i) => new AtomicVolume(`${directory}/.`).write({ key: `${i}` })),
+  );
+  expect(new Set(results.map(({ revision }) => revision)).size).toBe(20);
+  expect(await contentsOf(new AtomicVolume(directory))).toEqual({ key: '19' });
+  expect(readdirSync(directory)).toHaveLength(3);
+});
+
+test('the order of calls: files, then their directories, then the swap, then the volume', async () => {
+  const directory = temporaryDirectory();
+  const opened = new Map<number, string>();
+  const log: string[] = [];
+  const traced = slowFileSystem({
+    open: async (path, ...rest) => {
+      const fd = await nodeFileSystem.open(path, ...rest);
+      opened.set(fd, path.slice(directory.length).replace(/\/\.\.\d{4}[^/]*/, '/REVISION'));
+      return fd;
+    },
+    fsync: async (fd) => {
+      log.push(`fsync ${opened.get(fd) ?? ''}`);
+      return nodeFileSystem.fsync(fd);
+    },
+    rename: async (from, to) => {
+      log.push(`rename ${to.slice(directory.length)}`);
+      return nodeFileSystem.rename(from, to);
+    },
+    symlink: async (target, path) => {
+      log.push(`symlink ${path.slice(directory.length).replace(/-.*/, '-…')}`);
+      return nodeFileSystem.symlink(target, path);
+    },
+  });
+  await new AtomicVolume(directory, { fs: traced }).write({ a: '1', 'd/e': '2' });
+  expect(log).toEqual([
+    'symlink /..data_tmp-…',
+    'fsync /REVISION/a',
+    'fsync /REVISION/d/e',
+    'fsync /REVISION/d',
+    'fsync /REVISION',
+    'rename /..data',
+    'symlink /a',
+    'symlink /d',
+    'fsync ',
+  ]);
+});
