@@ -17,6 +17,8 @@ export type TargetErrorCode =
   | 'ERR_TARGET_ACCESS'
   | 'ERR_TARGET_NOT_DIRECTORY'
   | 'ERR_TARGET_NOT_FILE'
+  /** `..data` leads out of the volume, which kubelet's layout never does. */
+  | 'ERR_TARGET_LAYOUT'
   | 'ERR_TARGET_IO';
 
 /** The target is there but cannot be read. It may heal by itself; watching goes on. */
@@ -279,15 +281,20 @@ export function errorCodeOf(error: Error): string | null {
   return error instanceof ResilientError ? error.code : (errnoOf(error) ?? null);
 }
 
+/** The `code` of Node's permission model (`node --permission`). */
+const ACCESS_DENIED = 'ERR_ACCESS_DENIED';
+
 /** The `code` of a Node error, if it has one. */
 export function errnoOf(error: unknown): string | undefined {
-  if (typeof error !== 'object' || error === null || !('code' in error)) return undefined;
-  return typeof error.code === 'string' ? error.code : undefined;
+  if (typeof error !== 'object' || error === null) return undefined;
+  // What Deno's permissions refuse has a name, and no code.
+  if ('name' in error && error.name === 'NotCapable') return ACCESS_DENIED;
+  return 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 }
 
-/** Whether the permission is missing. */
+/** Whether the permission is missing: that of the file system, or of a runtime that restricts access to it. */
 export function isDenied(error: unknown): boolean {
-  return ['EACCES', 'EPERM'].includes(errnoOf(error) ?? '');
+  return ['EACCES', 'EPERM', ACCESS_DENIED].includes(errnoOf(error) ?? '');
 }
 
 /** Whether the process or the machine is out of something: nothing is wrong with what was asked for. */

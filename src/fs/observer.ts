@@ -113,6 +113,7 @@ export class Observer {
   }
 }
 
+/** Few enough files to be checked in one stretch. */
 function isSmall({ files }: Found): boolean {
   return files.size <= MAX_FILES_AT_ONCE;
 }

@@ -1,4 +1,4 @@
-import { frozenBy } from '../fs/mount-table.js';
+import { staleMountReason } from '../fs/mount-table.js';
 import type { FileSystem } from '../core/file-system.js';
 import type { Found } from '../fs/observation.js';
 import { runAsync } from '../fs/effects.js';
@@ -23,6 +23,7 @@ export class MountExamination {
     const place = `${snapshot.realPath} ${inodes}`;
     if (place === this.#examined) return undefined;
     this.#examined = place;
-    return runAsync(frozenBy(snapshot.realPath), this.#fs);
+    const kind = snapshot.kind === 'file' ? 'file' : 'directory';
+    return runAsync(staleMountReason(snapshot.realPath, kind), this.#fs);
   }
 }

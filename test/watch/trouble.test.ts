@@ -62,7 +62,7 @@ describe('on real files', () => {
         writeFileSync(dirname(path), '');
       },
       'ERR_TARGET_NOT_DIRECTORY',
-      /^Cannot read ".*etc": it is not a directory, but the path goes on below it$/,
+      /^Cannot read ".*etc": a path component is not a directory$/,
     ],
   ])('%s', async (_, arrange, code, message) => {
     const { path, watcher, errors, look } = stage();
