@@ -125,7 +125,8 @@ function runStretch<T>(
 /**
  * Runs the steps one after another through promises.
  *
- * @param atOnce the calls that are made without the thread pool, if the file system can.
+ * @param atOnce the calls that are made without the thread pool, if the file system can; after every `SLICE_CALLS` of
+ * them the event loop has a turn.
  */
 export async function runAsync<T>(
   steps: Effects<T>,
@@ -133,6 +134,7 @@ export async function runAsync<T>(
   atOnce: (call: Call) => boolean = never,
 ): Promise<T> {
   let next = steps.next();
+  let made = 0;
   while (!next.done) {
     const step = next.value;
     let answer: unknown;
@@ -141,7 +143,10 @@ export async function runAsync<T>(
       else if (step[0] === 'part') answer = await runAsync(step[1], fs, atOnce);
       else if (step[0] === 'begin') {
         answer = fs.sync && atOnce(step[1]) ? outcomeNow(step[1], fs.sync) : callLater(step[1], fs);
-      } else answer = fs.sync && atOnce(step) ? makeCall(step, fs.sync) : await callSoon(step, fs);
+      } else if (fs.sync && atOnce(step)) {
+        if ((made += 1) % SLICE_CALLS === 0) await nextTurn();
+        answer = makeCall(step, fs.sync);
+      } else answer = await callSoon(step, fs);
     } catch (error) {
       next = steps.throw(error);
       continue;

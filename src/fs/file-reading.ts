@@ -67,7 +67,7 @@ export function fileAgain(
 }
 
 /** All bytes that its size tells of, or to the end when it tells of none; undefined when there are more than allowed. */
-function* readToEnd(fd: number, stat: BigIntStats, maxBytes: number): Effects<Buffer | undefined> {
+export function* readToEnd(fd: number, stat: BigIntStats, maxBytes: number): Effects<Buffer | undefined> {
   const size = Number(stat.size);
   // Not cleared before: nothing but what was read is handed out.
   let buffer = Buffer.allocUnsafe(size === 0 ? CHUNK_BYTES : size);
