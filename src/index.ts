@@ -2,9 +2,10 @@
 export {
   AtomicVolume,
   type AtomicVolumeOptions,
+  type AtomicVolumeStatus,
   type VolumeContents,
-  type VolumeEntry,
 } from './write/atomic-volume.js';
+export type { VolumeEntries, VolumeEntry } from './write/volume-files.js';
 export type { VolumeWriteResult } from './write/volume-writer.js';
 export {
   atomicWriteFile,

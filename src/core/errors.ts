@@ -19,6 +19,8 @@ export type TargetErrorCode =
   | 'ERR_TARGET_NOT_FILE'
   /** `..data` leads out of the volume, which kubelet's layout never does. */
   | 'ERR_TARGET_LAYOUT'
+  /** It exceeds `maxFiles`, `maxContentBytes` or `maxTotalBytes` (`AtomicVolume.read()`). */
+  | 'ERR_TARGET_TOO_LARGE'
   | 'ERR_TARGET_IO';
 
 /** The target is there but cannot be read. It may heal by itself; watching goes on. */
@@ -153,11 +155,16 @@ export type WriteErrorCode =
   | 'ERR_WRITE_MOUNTED'
   | 'ERR_WRITE_CROSS_DEVICE'
   | 'ERR_WRITE_SYMLINK'
+  /** Another user planted a link or a file in a sticky directory that others can write to. */
+  | 'ERR_WRITE_UNTRUSTED'
+  /** What was being written was moved or replaced by another process before it was published. */
+  | 'ERR_WRITE_CONFLICT'
   | 'ERR_WRITE_SOURCE'
   | 'ERR_WRITE_IO';
 
 /** At which step of an atomic write it happened, in the order they are taken. */
 export type WriteStep =
+  | 'open-directory'
   | 'resolve'
   | 'compare'
   | 'create-directory'
@@ -169,7 +176,6 @@ export type WriteStep =
   | 'chmod'
   | 'sync'
   | 'close'
-  | 'open-directory'
   | 'rename'
   | 'sync-directory'
   | 'link'

@@ -180,7 +180,8 @@ function costOf([name]: Call, answer: unknown): number {
 /**
  * Runs effects one call after another through promises.
  *
- * @param atOnce the calls that are made without the thread pool, if the file system can.
+ * @param atOnce the calls that are made without the thread pool, if the file system can; after every slice of
+ * them the event loop has a turn.
  */
 export async function runAsync<T>(
   effects: Effects<T>,
@@ -188,6 +189,7 @@ export async function runAsync<T>(
   atOnce: (call: Call) => boolean = never,
 ): Promise<T> {
   let next = effects.next();
+  let cost = 0;
   while (!next.done) {
     const step = next.value;
     let answer: unknown;
@@ -196,7 +198,14 @@ export async function runAsync<T>(
       else if (step[0] === 'part' || step[0] === 'fresh') answer = await runAsync(step[1], fs, atOnce);
       else if (step[0] === 'begin') {
         answer = fs.sync && atOnce(step[1]) ? outcomeNow(step[1], fs.sync) : callLater(step[1], fs);
-      } else answer = fs.sync && atOnce(step) ? makeCall(step, fs.sync) : await callSoon(step, fs);
+      } else if (fs.sync && atOnce(step)) {
+        if (cost >= SLICE_COST) {
+          cost = 0;
+          await nextTurn();
+        }
+        answer = makeCall(step, fs.sync);
+        cost += costOf(step, answer);
+      } else answer = await callSoon(step, fs);
     } catch (error) {
       next = effects.throw(error);
       continue;
