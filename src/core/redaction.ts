@@ -3,6 +3,7 @@
  * or a value anywhere in itself, so it is never handed on: only a copy of the few fields that are known to be safe is.
  * Text is always redacted before it is cut, or half a secret could stay.
  */
+import { describe } from './options.js';
 import { BackendError, ClosedError, KubernetesError, TargetError, TokenError, WriteError } from './errors.js';
 
 const REDACTED = '[redacted]';
@@ -29,6 +30,9 @@ const CREDENTIALS: readonly RegExp[] = [
   new RegExp(String.raw`(token\\*["']?\s*[:=]\s*\\*["']?)${OPAQUE}`, 'gi'),
 ];
 
+/** Anything shorter is part of too many words to be struck out, and no secret. */
+const SHORTEST_SECRET = 4;
+
 /** A shorter piece of a secret is not recognised: it could be any word. */
 const SHORTEST_FRAGMENT = 12;
 const FRAGMENT = new RegExp(`[\\w-]{${SHORTEST_FRAGMENT},}`, 'g');
@@ -38,14 +42,29 @@ const FRAGMENT = new RegExp(`[\\w-]{${SHORTEST_FRAGMENT},}`, 'g');
  * percent-encoded. Cut to 1 000 characters.
  */
 export function redact(text: string, secrets: readonly string[] = []): string {
-  const known = secrets.filter((secret) => secret !== '');
-  let redacted = text;
-  for (const secret of known) redacted = redacted.replace(encodingsOf(secret), REDACTED);
-  for (const pattern of CREDENTIALS) redacted = redacted.replace(pattern, `$1${REDACTED}`);
-  redacted = redacted.replace(FRAGMENT, (run) =>
-    known.some((secret) => secret.includes(run)) ? REDACTED : run,
-  );
-  return cut(redacted, LONGEST_TEXT);
+  return redactor(secrets)(text);
+}
+
+/** `redact` for many texts and the same secrets. */
+function redactor(secrets: readonly string[]): (text: string) => string {
+  const known = secrets.filter((secret) => secret.length >= SHORTEST_SECRET);
+  let encoded: readonly RegExp[] | undefined;
+  return (text) => {
+    let redacted = text;
+    // Before the known ones: what is left of a token without its beginning would not be recognised.
+    for (const pattern of CREDENTIALS) redacted = redacted.replace(pattern, `$1${REDACTED}`);
+    for (const secret of known) redacted = redacted.replaceAll(secret, REDACTED);
+    if (redacted.includes('%')) {
+      encoded ??= known.map(encodingsOf);
+      for (const pattern of encoded) redacted = redacted.replace(pattern, REDACTED);
+    }
+    if (known.length > 0) {
+      redacted = redacted.replace(FRAGMENT, (run) =>
+        known.some((secret) => secret.includes(run)) ? REDACTED : run,
+      );
+    }
+    return cut(redacted, LONGEST_TEXT);
+  };
 }
 
 /** A longer secret is recognised by so many of its first characters. */
@@ -159,15 +178,14 @@ const DEEPEST_CAUSE = 5;
  * @param secrets struck out wherever they occur; see `redact`.
  */
 export function redactError(thrown: unknown, secrets: readonly string[] = []): Error {
-  return copyOf(thrown, secrets, 0);
+  return copyOf(thrown, redactor(secrets), 0);
 }
 
-function copyOf(thrown: unknown, secrets: readonly string[], depth: number): Error {
-  const clean = (value: unknown): string => redact(String(value), secrets);
+function copyOf(thrown: unknown, redacted: (text: string) => string, depth: number): Error {
+  const clean = (value: unknown): string => redacted(String(value));
   if (!(thrown instanceof Error)) {
-    // An object's own text may hold anything, and may throw.
-    const what = typeof thrown === 'object' || typeof thrown === 'function' ? typeof thrown : clean(thrown);
-    return new Error(`${what} was thrown, not an Error`);
+    // Of an object nothing is shown: its own text may hold anything, and may throw.
+    return new Error(describe(typeof thrown === 'string' ? clean(thrown) : thrown));
   }
   const name = clean(field(thrown, 'name') ?? 'Error');
   const message = clean(field(thrown, 'message') ?? '');
@@ -175,7 +193,7 @@ function copyOf(thrown: unknown, secrets: readonly string[], depth: number): Err
   const copy =
     cause === undefined || depth === DEEPEST_CAUSE
       ? new Error(message)
-      : new Error(message, { cause: copyOf(cause, secrets, depth + 1) });
+      : new Error(message, { cause: copyOf(cause, redacted, depth + 1) });
   const own = OWN_CLASSES.find(({ prototype }) => Object.getPrototypeOf(thrown) === prototype);
   if (own) Object.setPrototypeOf(copy, own.prototype as object);
   define(copy, 'name', name);
@@ -203,7 +221,7 @@ function define(error: Error, key: 'name' | 'stack', value: string): void {
 }
 
 const FRAME = /^ {4}at .+$/gm;
-const MOST_FRAMES = 20;
+const MOST_FRAMES = 10;
 
 function framesOf(error: Error, clean: (text: unknown) => string): string[] {
   const stack = field(error, 'stack');

@@ -47,6 +47,10 @@ describe('redact', () => {
     }
   });
 
+  test('recognises a JWT whatever else is a secret', () => {
+    expect(redact(`403 for ${jwt}`, ['J', 'eyJh', jwt.slice(2, 8), opaque])).toBe('403 for [redacted]');
+  });
+
   test('redacts before it cuts', () => {
     fc.assert(
       fc.property(fc.nat({ max: 1_200 }), (length) => {
@@ -59,7 +63,7 @@ describe('redact', () => {
   test('recognises long pieces and secrets of any length', () => {
     const long = 'x1'.repeat(40_000);
     expect(redact(`...${jwt.slice(20, 60)} is bad`, [jwt])).toBe('...[redacted] is bad');
-    expect(redact(`got ${long}.`, [long])).toBe('got [redacted]');
+    expect(redact(`got ${long}.`, [long])).toBe('got [redacted].');
   });
 });
 
