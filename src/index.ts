@@ -30,7 +30,7 @@ export {
   type WriteErrorCode,
   type WriteStep,
 } from './core/errors.js';
-export { fetchWithToken, type TokenSource } from './token/fetch-with-token.js';
+export { fetchWithToken, type FetchWithTokenOptions, type TokenSource } from './token/fetch-with-token.js';
 export { fileSink, type FileSinkOptions } from './token/file-sink.js';
 export { nodeFileSystem, type FileSystem, type FileSystemCalls } from './core/file-system.js';
 export { systemClock, type Clock, type Scheduled } from './core/clock.js';
@@ -43,7 +43,14 @@ export type {
   WatchedTree,
   WatchSubscription,
 } from './core/watch-backend.js';
-export type { TokenAnswer, TokenClient, TokenRequest } from './core/token-client.js';
+export {
+  TokenCredential,
+  type TokenAnswer,
+  type TokenClient,
+  type TokenCredentialFields,
+  type TokenRequest,
+} from './core/token-client.js';
+export type { ValueSource } from './core/value-source.js';
 export { readVolume, type ReadVolumeOptions } from './fs/read-volume.js';
 export { ResilientWatcher, watch } from './watch/resilient-watcher.js';
 export type { TargetPath } from './fs/targets/target.js';
@@ -84,7 +91,12 @@ export type {
   TokenWakeReason,
 } from './token/refresher-status.js';
 export type { TokenSchedule, TokenScheduleName } from './token/schedule.js';
-export type { TokenFileChange, TokenWatcher, TokenWatcherFactory } from './token/token-watch.js';
+export type {
+  TokenFileChange,
+  TokenWatcher,
+  TokenWatcherEvent,
+  TokenWatcherFactory,
+} from './token/token-watch.js';
 export type { Durability, Owner } from './write/pending-file.js';
 export { isTemporaryName } from './write/temporary-name.js';
 export type { SyncWriteData, WriteChunk, WriteData } from './write/write-source.js';

@@ -7,6 +7,7 @@ export {
 export { renderKubeconfig, type KubeconfigOptions } from './kubernetes/kubeconfig.js';
 export { kubeconfigSink, type KubeconfigSinkOptions } from './kubernetes/kubeconfig-sink.js';
 export { TokenFileAuth, withTokenFile, type WithTokenFileOptions } from './kubernetes/token-file-auth.js';
+export type { CredentialUse } from './kubernetes/request-credentials.js';
 export {
   tokenRequestClient,
   type BoundObjectReference,
@@ -17,7 +18,9 @@ export {
   VolumePublisher,
   type ProducedVolume,
   type PublishedVolume,
+  type PublishedVolumeStatus,
   type VolumeProducer,
   type VolumePublisherEvents,
   type VolumePublisherOptions,
+  type VolumePublisherStatus,
 } from './kubernetes/volume-publisher.js';

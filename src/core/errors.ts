@@ -84,7 +84,7 @@ export type TokenErrorCode =
   | 'ERR_TOKEN_NOT_FOUND'
   /** The API server does not take such a request (400, 409, 422). */
   | 'ERR_TOKEN_INVALID'
-  /** The API server asks for quietPeriod (429, or 503 with `Retry-After`). */
+  /** The API server asks to wait (429, or 503 with `Retry-After`). */
   | 'ERR_TOKEN_THROTTLED'
   /** The client gave no answer in time. */
   | 'ERR_TOKEN_TIMEOUT'
@@ -96,6 +96,8 @@ export type TokenErrorCode =
   | 'ERR_TOKEN_EXPIRED'
   /** There was none yet; `cause` is why. */
   | 'ERR_TOKEN_UNAVAILABLE'
+  /** The client cannot work, whatever the server says: a package it needs is missing. Not tried again. */
+  | 'ERR_TOKEN_CLIENT'
   /** The token file cannot be read. */
   | 'ERR_TOKEN_FILE'
   /** A sink failed; `cause` is what it threw. */
@@ -123,6 +125,8 @@ export class TokenError extends ResilientError {
 export type KubernetesErrorCode =
   /** A kubeconfig cannot be read, or lacks what it takes to reach a cluster. */
   | 'ERR_KUBECONFIG'
+  /** `@kubernetes/client-node` is not installed, or its version is not supported. */
+  | 'ERR_KUBERNETES_CLIENT'
   /** The certificates of the cluster's authority cannot be read. */
   | 'ERR_KUBECONFIG_CA'
   /** The tokens that kubelet sent cannot be read. */
