@@ -7,9 +7,7 @@ export default defineConfig({
   resolve: {
     alias: [
       { find: /^resilient-watcher$/, replacement: source('index.ts') },
-      { find: /^resilient-watcher\/config$/, replacement: source('config.ts') },
-      { find: /^resilient-watcher\/kubernetes$/, replacement: source('kubernetes.ts') },
-      { find: /^resilient-watcher\/testing$/, replacement: source('testing.ts') },
+      { find: /^resilient-watcher\/([\w-]+)$/, replacement: source('$1.ts') },
     ],
   },
   test: {
