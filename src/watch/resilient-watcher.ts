@@ -238,7 +238,7 @@ export class ResilientWatcher extends Emitter<ResilientWatcherEvents> implements
   }
 
   /** Changes as they come, the last one first. A slow consumer gets the newest state, not a backlog. */
-  [Symbol.asyncIterator](): AsyncIterableIterator<Change, undefined> {
+  [Symbol.asyncIterator](): AsyncIterableIterator<Change> {
     const { signal } = this.#options;
     const end = (): void => stream.end();
     const stream = new Latest<Change>(mergeChanges, () => {

@@ -101,9 +101,9 @@ function problemsOf(checked: readonly CodeBlock[]): string[] {
   const { fileExists, readFile, getSourceFile } = host;
   host.fileExists = (path) => files.has(path) || fileExists(path);
   host.readFile = (path) => files.get(path)?.text ?? readFile(path);
-  host.getSourceFile = (path, ...rest) => {
+  host.getSourceFile = (path, target, ...rest) => {
     const file = files.get(path);
-    return file ? ts.createSourceFile(path, file.text, ...rest) : getSourceFile(path, ...rest);
+    return file ? ts.createSourceFile(path, file.text, target) : getSourceFile(path, target, ...rest);
   };
   const program = ts.createProgram([...files.keys()], options, host);
   return [...files].flatMap(([path, { block }]) => {
