@@ -6,6 +6,7 @@ import type { KubeConfig, User } from '@kubernetes/client-node';
 
 import { errnoOf, KubernetesError } from '../core/errors.js';
 import type { FileSystem } from '../core/file-system.js';
+import { unavailablePackage } from '../core/optional-package.js';
 import { readToken } from '../token/read-token.js';
 import { runAsync } from '../fs/effects.js';
 import { readBytes } from '../write/file-content.js';
@@ -21,14 +22,18 @@ export type Authenticator = Parameters<KubeConfig['addAuthenticator']>[0];
  * Loads the optional peer dependency.
  * @throws {KubernetesError} `ERR_KUBECONFIG` when it cannot be loaded.
  */
-export function loadClientNode(): Promise<ClientNode> {
-  return import('@kubernetes/client-node').catch((cause: unknown) => {
-    throw new KubernetesError(
-      'ERR_KUBECONFIG',
-      'Cannot load @kubernetes/client-node: install it (1.4 or later; 2 needs Node 22.19)',
-      { cause },
-    );
+export async function loadClientNode(): Promise<ClientNode> {
+  const name = '@kubernetes/client-node';
+  const versions = '1.3 or later; 2 needs Node 22.19';
+  const client: Partial<ClientNode> = await import('@kubernetes/client-node').catch((cause: unknown) => {
+    throw new KubernetesError('ERR_KUBECONFIG', unavailablePackage(name, versions, cause), { cause });
   });
+  // Versions 0.x have other signatures, and no authenticators.
+  const prototype = client.KubeConfig?.prototype as Partial<KubeConfig> | undefined;
+  if (prototype?.addAuthenticator === undefined) {
+    throw new KubernetesError('ERR_KUBECONFIG', unavailablePackage(name, versions));
+  }
+  return client as ClientNode;
 }
 
 /** A kubeconfig by its path, one that was loaded already, or none: that of the pod. */
