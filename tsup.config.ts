@@ -7,9 +7,7 @@ interface Manifest {
   readonly optionalDependencies?: Readonly<Record<string, string>>;
 }
 
-const manifest = JSON.parse(
-  readFileSync(new URL('./package.json', import.meta.url), 'utf8'),
-) as Manifest;
+const manifest = JSON.parse(readFileSync(new URL('./package.json', import.meta.url), 'utf8')) as Manifest;
 
 /** The source of each path that package.json exports or installs as a program. */
 function entryPoints({ exports, bin = {} }: Manifest): string[] {

@@ -95,7 +95,10 @@ function problemsOf(checked: readonly CodeBlock[]): string[] {
     exactOptionalPropertyTypes: false,
   };
   const files = new Map(
-    checked.map((block, index) => [join(root, `test/docs/block-${index}.ts`), { block, text: moduleOf(block) }]),
+    checked.map((block, index) => [
+      join(root, `test/docs/block-${index}.ts`),
+      { block, text: moduleOf(block) },
+    ]),
   );
   const host = ts.createCompilerHost(options);
   const { fileExists, readFile, getSourceFile } = host;

@@ -41,7 +41,15 @@ export class Application {
   /** `npm install` of the packed tarball, beside other packages. */
   async install(packages: readonly string[] = [], ...flags: readonly string[]): Promise<void> {
     await this.run('npm', 'install', '--no-audit', '--no-fund', '--loglevel=error', ...flags, ...packages);
-    await this.run('npm', 'install', '--no-audit', '--no-fund', '--loglevel=error', ...flags, inject('tarball'));
+    await this.run(
+      'npm',
+      'install',
+      '--no-audit',
+      '--no-fund',
+      '--loglevel=error',
+      ...flags,
+      inject('tarball'),
+    );
   }
 
   run(command: string, ...args: readonly string[]): Promise<Output> {
