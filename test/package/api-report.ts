@@ -21,6 +21,7 @@ export function apiReport(entryPoint: string): string {
       packageJsonFullPath: join(root, 'package.json'),
       configObject: {
         projectFolder: root,
+        newlineKind: 'lf',
         mainEntryPointFilePath: join(root, `dist/${moduleName(entryPoint)}.d.ts`),
         compiler: { overrideTsconfig: { compilerOptions: COMPILER_OPTIONS, include: ['dist/*.d.ts'] } },
         apiReport: {
