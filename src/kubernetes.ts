@@ -1,4 +1,4 @@
-/** The entry point "resilient-watcher/kubernetes". What needs `@kubernetes/client-node` 1.4 or 2 loads it when used. */
+/** The entry point "resilient-watcher/kubernetes". What needs `@kubernetes/client-node` loads it when used. */
 export {
   parseServiceAccountTokens,
   ServiceAccountTokens,

@@ -6,6 +6,7 @@ import type { KubeConfig, User } from '@kubernetes/client-node';
 
 import { errnoOf, KubernetesError } from '../core/errors.js';
 import type { FileSystem } from '../core/file-system.js';
+import { unavailablePackage } from '../core/optional-package.js';
 import { runAsync } from '../fs/effects.js';
 import { readBytes } from '../write/file-content.js';
 import { checkCertificates } from './kubeconfig.js';
@@ -21,17 +22,17 @@ export type Authenticator = Parameters<KubeConfig['addAuthenticator']>[0];
  * @throws {KubernetesError} `ERR_KUBERNETES_CLIENT` when it cannot be loaded, or is too old.
  */
 export async function loadClientNode(): Promise<ClientNode> {
-  const wanted = 'npm install @kubernetes/client-node (1.4 or later; 2 needs Node 22.19)';
-  const client = await import('@kubernetes/client-node').catch((cause: unknown) => {
-    const message = `Cannot load @kubernetes/client-node: ${wanted}`;
-    throw new KubernetesError('ERR_KUBERNETES_CLIENT', message, { cause });
+  const name = '@kubernetes/client-node';
+  const versions = '1.3 or later; 2 needs Node 22.19';
+  const client: Partial<ClientNode> = await import('@kubernetes/client-node').catch((cause: unknown) => {
+    throw new KubernetesError('ERR_KUBERNETES_CLIENT', unavailablePackage(name, versions, cause), { cause });
   });
-  const { KubeConfig } = client as Partial<ClientNode>;
-  if (typeof KubeConfig?.prototype.applyToHTTPSOptions !== 'function') {
-    const message = `This version of @kubernetes/client-node is not supported: ${wanted}`;
-    throw new KubernetesError('ERR_KUBERNETES_CLIENT', message);
+  // Versions 0.x have other signatures, and no authenticators.
+  const prototype = client.KubeConfig?.prototype as Partial<KubeConfig> | undefined;
+  if (prototype?.addAuthenticator === undefined) {
+    throw new KubernetesError('ERR_KUBERNETES_CLIENT', unavailablePackage(name, versions));
   }
-  return client;
+  return client as ClientNode;
 }
 
 /** A kubeconfig by its path, one that was loaded already, or none: that of the pod. */
