@@ -1,7 +1,14 @@
 import { defineConfig } from 'tsup';
 
 export default defineConfig({
-  entry: ['src/index.ts', 'src/config.ts', 'src/kubernetes.ts', 'src/testing.ts'],
+  entry: [
+    'src/index.ts',
+    'src/config.ts',
+    'src/kubernetes.ts',
+    'src/otel.ts',
+    'src/prometheus.ts',
+    'src/testing.ts',
+  ],
   format: ['esm'],
   target: 'node20',
   platform: 'node',

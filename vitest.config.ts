@@ -9,6 +9,8 @@ export default defineConfig({
       { find: /^resilient-watcher$/, replacement: source('index.ts') },
       { find: /^resilient-watcher\/config$/, replacement: source('config.ts') },
       { find: /^resilient-watcher\/kubernetes$/, replacement: source('kubernetes.ts') },
+      { find: /^resilient-watcher\/otel$/, replacement: source('otel.ts') },
+      { find: /^resilient-watcher\/prometheus$/, replacement: source('prometheus.ts') },
       { find: /^resilient-watcher\/testing$/, replacement: source('testing.ts') },
     ],
   },

@@ -90,6 +90,11 @@ export abstract class Component<
     });
   }
 
+  /** Its class, as telemetry shows it. */
+  get kind(): string {
+    return this.#handle.kind;
+  }
+
   /** How it is doing. Plain data without contents, tokens or secrets. */
   abstract status(): Status;
 
@@ -132,7 +137,7 @@ export abstract class Component<
     event: E,
     ...args: EventEmitter.EventArgs<Events, E>
   ): boolean {
-    const name = String(event);
+    const name = event as string;
     if (isObserved(name)) {
       publishPoint(this.#handle, name, this.telemetryOf(name, (args as readonly object[])[0]));
     }

@@ -203,34 +203,28 @@ const POINT_FIELDS: Readonly<Record<PointName, readonly string[]>> = {
   error: ['error'],
 };
 
-const OPERATIONS: Readonly<Record<OperationName, true>> = {
-  check: true,
-  'token.request': true,
-  'token.delivery': true,
-  'config.reload': true,
-  write: true,
-  publish: true,
-  action: true,
-};
-
 export const pointNames = Object.keys(POINT_FIELDS) as readonly PointName[];
-export const operationNames = Object.keys(OPERATIONS) as readonly OperationName[];
 
 const points = new Map<string, Channel>(
   pointNames.map((name) => [name, channel(`resilient-watcher:${name}`)]),
 );
-const operations = new Map<OperationName, TracingChannel<unknown, OperationMessage>>(
-  operationNames.map((name) => [name, tracingChannel(`resilient-watcher.${name}`)]),
-);
+type OperationChannel = TracingChannel<unknown, OperationMessage>;
 
-/** The channel `resilient-watcher:<name>`; undefined when an event of this name has none. */
-export function pointChannel(name: string): Channel | undefined {
-  return points.get(name);
-}
+const operations: Readonly<Record<OperationName, OperationChannel>> = {
+  check: tracingChannel('resilient-watcher.check'),
+  'token.request': tracingChannel('resilient-watcher.token.request'),
+  'token.delivery': tracingChannel('resilient-watcher.token.delivery'),
+  'config.reload': tracingChannel('resilient-watcher.config.reload'),
+  write: tracingChannel('resilient-watcher.write'),
+  publish: tracingChannel('resilient-watcher.publish'),
+  action: tracingChannel('resilient-watcher.action'),
+};
+
+export const operationNames = Object.keys(operations) as readonly OperationName[];
 
 /** The tracing channel `resilient-watcher.<name>`. */
-export function operationChannel(name: OperationName): TracingChannel<unknown, OperationMessage> {
-  return operations.get(name) as TracingChannel<unknown, OperationMessage>;
+export function operationChannel(name: OperationName): OperationChannel {
+  return operations[name];
 }
 
 /** Whether somebody subscribed to the channel of this event. */

@@ -22,9 +22,7 @@ class Sample extends Component<Events, ComponentStatus> {
     return { name: this.name, state: this.state, lastError: this.lastError };
   }
 
-  tell<E extends keyof Events>(event: E, ...args: Events[E]): void {
-    this.publish(event, ...(args as Events[E] & unknown[]));
-  }
+  readonly tell = this.publish.bind(this);
 
   work<T>(work: () => Promise<T>): Promise<T> {
     return this.trace('check', { cause: 'fs' }, work, () => 'changed');
@@ -95,7 +93,9 @@ test('an operation is one message on its tracing channel, from start to end, wit
   const steps = ['start', 'end', 'asyncStart', 'asyncEnd', 'error'] as const;
   const subscribers = Object.fromEntries(steps.map((step) => [step, record(step)])) as never;
   tracingChannel('resilient-watcher.check').subscribe(subscribers);
-  onTestFinished(() => void tracingChannel('resilient-watcher.check').unsubscribe(subscribers));
+  onTestFinished(() => {
+    tracingChannel('resilient-watcher.check').unsubscribe(subscribers);
+  });
 
   await expect(component.work(() => Promise.resolve('CONTENT'))).resolves.toBe('CONTENT');
   const failure = new RangeError('CONTENT');
@@ -117,9 +117,12 @@ test('an operation is one message on its tracing channel, from start to end, wit
 
 test('synchronous work has an end that knows its result, and a failure is thrown as it is', () => {
   const seen: unknown[] = [];
-  const end = (message: object): void => void seen.push({ ...message });
-  tracingChannel('resilient-watcher.write').end.subscribe(end);
-  onTestFinished(() => void tracingChannel('resilient-watcher.write').end.unsubscribe(end));
+  const channel = 'tracing:resilient-watcher.write:end';
+  const end = (message: unknown): void => void seen.push({ ...(message as object) });
+  subscribe(channel, end);
+  onTestFinished(() => {
+    unsubscribe(channel, end);
+  });
 
   expect(traceSync('write', { path: '/a' }, () => 7, String)).toBe(7);
   const failure = new TargetError('ERR_TARGET_IO', '/a', 'full');
@@ -127,7 +130,7 @@ test('synchronous work has an end that knows its result, and a failure is thrown
     traceSync(
       'write',
       { path: '/b' },
-      () => {
+      (): string => {
         throw failure;
       },
       String,
