@@ -21,7 +21,7 @@ export function recordMetrics(meter: Meter): Subscription {
     ]),
   );
   const recorder = new Recorder({
-    count: (metric, labels) => counters.get(metric)?.add(1, attributesOf(labels)),
+    count: (metric, labels, by) => counters.get(metric)?.add(by, attributesOf(labels)),
     record: (metric, seconds, labels) => histograms.get(metric)?.record(seconds, attributesOf(labels)),
   });
   const ends = metricsOf('gauge').map((name) => observeGauge(instrumentOf(meter, name), name, recorder));
@@ -53,8 +53,12 @@ function observeGauge(instrument: Observable, name: GaugeName, recorder: Recorde
 /** Attributes in the namespace of the library, but those that the semantic conventions have a name for. */
 export function attributesOf(labels: Labels): Attributes {
   const attributes = Object.entries(labels).map(([label, value]) => [
-    label === 'error_type' ? 'error.type' : `resilient_watcher.${label}`,
+    label === 'error_type' ? 'error.type' : `resilient_watcher.${inSnakeCase(label)}`,
     value,
   ]);
   return Object.fromEntries(attributes) as Attributes;
+}
+
+function inSnakeCase(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }

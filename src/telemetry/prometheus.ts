@@ -2,7 +2,7 @@ import type * as promClient from 'prom-client';
 import type { Registry } from 'prom-client';
 
 import { matching, port, resolveOptions } from '../core/options.js';
-import { METRICS, metricsOf, SECONDS_BUCKETS, type CounterName, type HistogramName } from './metrics.js';
+import { METRICS, metricsOf, SECONDS_BUCKETS } from './metrics.js';
 import type { Subscription } from './observe.js';
 import { Recorder } from './recorder.js';
 
@@ -53,8 +53,8 @@ export function collectMetrics(options: CollectMetricsOptions): Subscription {
     ]),
   );
   const recorder = new Recorder({
-    count: (metric: CounterName, labels) => counters.get(metric)?.inc(labels),
-    record: (metric: HistogramName, seconds, labels) => histograms.get(metric)?.observe(labels, seconds),
+    count: (metric, labels, by) => counters.get(metric)?.inc(labels, by),
+    record: (metric, seconds, labels) => histograms.get(metric)?.observe(labels, seconds),
   });
   for (const name of metricsOf('gauge')) {
     new client.Gauge({

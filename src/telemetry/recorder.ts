@@ -7,12 +7,17 @@ import { observe, type Operation, type Point, type Subscription } from './observ
 
 /** Where counts and durations go. */
 export interface Instruments {
-  count(metric: CounterName, labels: Labels): void;
+  count(metric: CounterName, labels: Labels, by: number): void;
   record(metric: HistogramName, seconds: number, labels: Labels): void;
 }
 
 /** More values than this of one label are counted together, as `other`: names must not grow a time series for ever. */
 const MAX_LABEL_VALUES = 256;
+
+/** What a counter begins with: without a first 0, `increase()` does not see the first failure. */
+const RELOAD_RESULTS = ['accepted', 'unchanged', 'rejected', 'error'];
+const WRITE_RESULTS = ['written', 'unchanged', 'superseded', 'error'];
+const PUBLISH_RESULTS = ['published', 'unchanged', 'skipped', 'kept', 'error'];
 
 /** Turns messages into counts and durations, and keeps what the gauges are read from. */
 export class Recorder {
@@ -29,6 +34,8 @@ export class Recorder {
       started: (operation) => this.#components.started(operation),
       settled: (operation, durationMs) => this.#settled(operation, durationMs / 1_000),
     });
+    for (const result of WRITE_RESULTS) this.#count('writes_total', { result }, 0);
+    for (const result of PUBLISH_RESULTS) this.#count('publishes_total', { result }, 0);
   }
 
   /** The values of a gauge now. */
@@ -45,6 +52,9 @@ export class Recorder {
     this.#components.point(point);
     const target = point.message.component.name;
     switch (point.name) {
+      case 'started':
+        this.#begin(point.message.component);
+        break;
       case 'closed':
         this.#reloadedAt.delete(point.message.component);
         break;
@@ -71,6 +81,12 @@ export class Recorder {
         break;
       default:
     }
+  }
+
+  #begin({ kind, name }: ComponentHandle): void {
+    this.#count('errors_total', { target: name, error_type: 'ERR_LISTENER' }, 0);
+    if (kind !== 'ConfigLoader') return;
+    for (const result of RELOAD_RESULTS) this.#count('config_reloads_total', { loader: name, result }, 0);
   }
 
   #settled({ name, message }: Operation, seconds: number): void {
@@ -104,8 +120,8 @@ export class Recorder {
     }
   }
 
-  #count(metric: CounterName, labels: Labels): void {
-    this.#instruments.count(metric, this.#bounded(labels));
+  #count(metric: CounterName, labels: Labels, by = 1): void {
+    this.#instruments.count(metric, this.#bounded(labels), by);
   }
 
   #record(metric: HistogramName, seconds: number, labels: Labels): void {
