@@ -100,3 +100,39 @@ export type {
 export type { Durability, Owner } from './write/pending-file.js';
 export { isTemporaryName } from './write/temporary-name.js';
 export type { SyncWriteData, WriteChunk, WriteData } from './write/write-source.js';
+export { healthHandler, type HealthReply, type HealthRequest } from './telemetry/health-handler.js';
+export { healthOf, type Health, type HealthCheck } from './telemetry/health.js';
+export { logTo, type LogOptions, type StructuredLogger } from './telemetry/log.js';
+export {
+  observe,
+  type Operation,
+  type Point,
+  type Subscription,
+  type TelemetryObserver,
+} from './telemetry/observe.js';
+export type {
+  ActionMessage,
+  ChangeMessage,
+  CheckMessage,
+  ComponentHandle,
+  ComponentMessage,
+  ConfigReloadMessage,
+  DegradedMessage,
+  ErrorMessage,
+  ErrorSummary,
+  OperationMessage,
+  OperationMessages,
+  OperationName,
+  PointMessages,
+  PointName,
+  PublishMessage,
+  ReadableMessage,
+  RecoveredMessage,
+  RejectedMessage,
+  RestartMessage,
+  TokenDeliveryMessage,
+  TokenRequestMessage,
+  UnhealthyMessage,
+  WarningMessage,
+  WriteMessage,
+} from './core/telemetry.js';
