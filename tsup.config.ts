@@ -1,7 +1,7 @@
 import { defineConfig } from 'tsup';
 
 export default defineConfig({
-  entry: ['src/index.ts', 'src/config.ts', 'src/kubernetes.ts', 'src/testing.ts'],
+  entry: ['src/index.ts', 'src/config.ts', 'src/kubernetes.ts', 'src/testing.ts', 'src/tls.ts'],
   format: ['esm'],
   target: 'node20',
   platform: 'node',

@@ -9,6 +9,7 @@ export default defineConfig({
       { find: /^resilient-watcher$/, replacement: source('index.ts') },
       { find: /^resilient-watcher\/config$/, replacement: source('config.ts') },
       { find: /^resilient-watcher\/kubernetes$/, replacement: source('kubernetes.ts') },
+      { find: /^resilient-watcher\/tls$/, replacement: source('tls.ts') },
       { find: /^resilient-watcher\/testing$/, replacement: source('testing.ts') },
     ],
   },

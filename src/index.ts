@@ -19,11 +19,13 @@ export {
   KubernetesError,
   ListenerError,
   ResilientError,
+  SecretError,
   TargetError,
   TokenError,
   WriteError,
   type BackendErrorCode,
   type KubernetesErrorCode,
+  type SecretErrorCode,
   type TargetErrorCode,
   type TokenErrorCode,
   type WriteErrorCode,
@@ -78,6 +80,19 @@ export type {
   TokenRefresherStatus,
   TokenWakeReason,
 } from './token/refresher-status.js';
+export {
+  CredentialFiles,
+  Credentials,
+  credentials,
+  type CredentialKeys,
+} from './token/credentials.js';
+export { Secret, SecretFile, type SecretEncoding, type SecretFileOptions } from './token/secret-file.js';
+export type {
+  ChangedOptions,
+  WatchedValueEvents,
+  WatchedValueOptions,
+  WatchedValueStatus,
+} from './token/watched-value.js';
 export type { TokenSchedule, TokenScheduleName } from './token/schedule.js';
 export type { TokenFileChange, TokenWatcher, TokenWatcherFactory } from './token/token-watch.js';
 export type { Durability, Owner } from './write/pending-file.js';
