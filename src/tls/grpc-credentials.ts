@@ -42,10 +42,10 @@ export async function grpcServerCredentials(
     throw new TlsError('ERR_TLS_CA', `Client certificates are required, and ${files.path} has no CA bundle`);
   }
   const provider = new TlsFilesProvider(files);
+  // By the names of its parameters the CA comes first; what it does, and its types, have the identity first.
   return experimental.createCertificateProviderServerCredentials(
-    // The type leaves out `null`, which the code takes: do not ask clients for a certificate.
-    (requireClientCertificate ? provider : null) as TlsFilesProvider,
     provider,
+    requireClientCertificate ? provider : null,
     requireClientCertificate,
   );
 }

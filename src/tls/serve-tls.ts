@@ -2,7 +2,7 @@ import { Server as HttpsServer } from 'node:https';
 import type { SecureContextOptions, Server } from 'node:tls';
 
 import { Component, type ComponentEvents, type ComponentStatus } from '../core/component.js';
-import { matching, port, PORT_OPTIONS, resolveOptions } from '../core/options.js';
+import { describe, hasMethods, matching, PORT_OPTIONS, resolveOptions } from '../core/options.js';
 import type { Clock } from '../core/clock.js';
 import type { Random } from '../core/random.js';
 import { ConnectionDrain, type DrainableServer } from './connection-drain.js';
@@ -72,7 +72,9 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
 
   /** @throws {TypeError} for a wrong server or option. */
   constructor(server: Server, files: TlsFiles, options?: ServeTlsOptions) {
-    port<Server>(server, 'setSecureContext', 'on');
+    if (!hasMethods(server, ['setSecureContext', 'on'])) {
+      throw new TypeError(`serveTls: server must have setSecureContext(), got ${describe(server)}`);
+    }
     const { drainMs, signal, clock, random } = resolveOptions('serveTls', options, OPTIONS);
     super({ name: `serveTls ${files.path}`, purpose: 'serve TLS', signal, clock });
     this.#server = server;
@@ -122,8 +124,7 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
   };
 
   #use(credentials: TlsCredentials): void {
-    const { cert, key, ca = this.#kept.ca } = credentials.options;
-    this.#server.setSecureContext({ ...this.#kept, cert, key, ...(ca && { ca }) });
+    this.#server.setSecureContext({ ...credentials.options, ...this.#kept });
     this.#served = credentials;
     this.#changes += 1;
   }

@@ -262,14 +262,14 @@ test('files at any paths are one set: those of SPIFFE, a CA bundle alone, certif
   mkdirSync(directory, { recursive: true });
   writeFileSync(at('svid.pem'), good.cert);
   writeFileSync(at('svid_key.pem'), good.key);
-  writeFileSync(at('svid_bundle.pem'), root.cert + root.cert);
-  writeFileSync(at('both.pem'), good.cert + good.key);
+  writeFileSync(at('svid_bundle.pem'), `${root.cert}\n${root.cert}`);
+  writeFileSync(at('both.pem'), `${good.cert}\n${good.key}`);
   const spiffe = new TlsFiles({ cert: at('svid.pem'), key: at('svid_key.pem'), ca: at('svid_bundle.pem') });
   const bundle = new TlsFiles({ ca: at('svid_bundle.pem') });
   const both = new TlsFiles({ cert: at('both.pem'), key: at('both.pem') });
   for (const files of [spiffe, bundle, both]) onTestFinished(() => files.close());
   expect((await spiffe.get()).fingerprint256).toBe(fingerprintOf(good));
-  expect((await spiffe.get()).ca?.toString()).toBe(root.cert + root.cert);
+  expect((await spiffe.get()).ca?.toString()).toBe(`${root.cert}\n${root.cert}`);
   expect((await bundle.get()).cert).toBeUndefined();
   expect((await both.get()).fingerprint256).toBe(fingerprintOf(good));
 });
