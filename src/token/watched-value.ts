@@ -21,10 +21,7 @@ import { resolveWatcherOptions, type ResilientWatcherOptions } from '../watch/wa
 import type { Unreadable } from '../core/events.js';
 
 /** Options that everything made of watched files has: those of `ResilientWatcher` that apply to a few small files. */
-export interface WatchedValueOptions extends Omit<
-  ResilientWatcherOptions,
-  'recursive' | 'ignore' | 'followLinks' | 'content' | 'maxContentBytes' | 'maxTotalBytes' | 'maxFiles'
-> {
+export interface WatchedValueOptions extends Omit<ResilientWatcherOptions, (typeof NOT_FOR_VALUES)[number]> {
   /** Whether watching keeps the process alive. Default false: following a secret is not work of its own. */
   readonly persistent?: boolean | undefined;
 }
@@ -54,6 +51,16 @@ export interface WatchedValueStatus extends ComponentStatus {
   /** Where hints come from: the `state` of the watcher. */
   readonly watcher: ReturnType<ResilientWatcher['status']>['state'];
 }
+
+const NOT_FOR_VALUES = [
+  'recursive',
+  'ignore',
+  'followLinks',
+  'content',
+  'maxContentBytes',
+  'maxTotalBytes',
+  'maxFiles',
+] as const satisfies readonly (keyof ResilientWatcherOptions)[];
 
 /** What `changed()` waits for. */
 export interface ChangedOptions<T> {
@@ -96,6 +103,8 @@ export abstract class WatchedValue<
 
   protected constructor({ kind, path, maxBytes, options }: WatchedValueSettings) {
     const { signal, ...watcherOptions } = options;
+    const wrong = NOT_FOR_VALUES.find((name) => Object.hasOwn(watcherOptions, name));
+    if (wrong) throw new TypeError(`${kind}: unknown option "${wrong}"`);
     const settings = { persistent: false, ...watcherOptions, maxContentBytes: maxBytes };
     const watcher = new ResilientWatcher(path, settings);
     const { clock } = resolveWatcherOptions({ clock: options.clock });
@@ -174,8 +183,10 @@ export abstract class WatchedValue<
   /** What a subclass does when a value is refused, before `rejected` is emitted. */
   protected onRefused(_error: Error, _snapshot: Snapshot): void {}
 
-  protected override onStart(): Promise<void> {
-    return this.#watcher.start();
+  protected override async onStart(): Promise<void> {
+    await this.#watcher.start();
+    // Nothing is there and nothing was reported: that is why there is no value.
+    if (!this.#current && !this.#refusal && !this.scope.ended) this.take(this.#watcher.current);
   }
 
   protected override onClose(): Promise<void> {

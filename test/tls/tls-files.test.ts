@@ -46,7 +46,8 @@ interface Stage {
 /** A mounted Secret whose changes are seen when the test checks. */
 function openStage(options: TlsFilesOptions = {}, paths?: (directory: string) => TlsPaths): Stage {
   const volume = new KubeletVolume(join(temporaryDirectory(), 'tls'));
-  const clock = new FakeClock(NOW);
+  // Certificates of this very second are valid.
+  const clock = new FakeClock(Date.now() + 1_000);
   const files = new TlsFiles(paths ? paths(volume.directory) : volume.directory, {
     backend: new ScriptedBackend(),
     resyncIntervalMs: 0,
