@@ -17,6 +17,10 @@ export type TargetErrorCode =
   | 'ERR_TARGET_ACCESS'
   | 'ERR_TARGET_NOT_DIRECTORY'
   | 'ERR_TARGET_NOT_FILE'
+  /** `..data` leads out of the volume, which kubelet's layout never does. */
+  | 'ERR_TARGET_LAYOUT'
+  /** It exceeds `maxFiles`, `maxContentBytes` or `maxTotalBytes` (`AtomicVolume.read()`). */
+  | 'ERR_TARGET_TOO_LARGE'
   | 'ERR_TARGET_IO';
 
 /** The target is there but cannot be read. It may heal by itself; watching goes on. */
@@ -38,6 +42,8 @@ export type BackendErrorCode =
   | 'ERR_BACKEND_INSTANCE_LIMIT'
   | 'ERR_BACKEND_WATCH_LIMIT'
   | 'ERR_BACKEND_UNAVAILABLE'
+  /** The target is on a file system without events (NFS, FUSE, …); it is polled as long as it is there. */
+  | 'ERR_BACKEND_NO_EVENTS'
   | 'ERR_BACKEND_DOWN'
   /** It could watch this, but another one does it better. No failure while there is another one. */
   | 'ERR_BACKEND_UNSUITED';
@@ -149,11 +155,16 @@ export type WriteErrorCode =
   | 'ERR_WRITE_MOUNTED'
   | 'ERR_WRITE_CROSS_DEVICE'
   | 'ERR_WRITE_SYMLINK'
+  /** Another user planted a link or a file in a sticky directory that others can write to. */
+  | 'ERR_WRITE_UNTRUSTED'
+  /** What was being written was moved or replaced by another process before it was published. */
+  | 'ERR_WRITE_CONFLICT'
   | 'ERR_WRITE_SOURCE'
   | 'ERR_WRITE_IO';
 
 /** At which step of an atomic write it happened, in the order they are taken. */
 export type WriteStep =
+  | 'open-directory'
   | 'resolve'
   | 'compare'
   | 'create-directory'
@@ -165,7 +176,6 @@ export type WriteStep =
   | 'chmod'
   | 'sync'
   | 'close'
-  | 'open-directory'
   | 'rename'
   | 'sync-directory'
   | 'link'
@@ -340,15 +350,20 @@ export function errorCodeOf(error: Error): string | null {
   return error instanceof ResilientError ? error.code : (errnoOf(error) ?? null);
 }
 
+/** The `code` of Node's permission model (`node --permission`). */
+const ACCESS_DENIED = 'ERR_ACCESS_DENIED';
+
 /** The `code` of a Node error, if it has one. */
 export function errnoOf(error: unknown): string | undefined {
-  if (typeof error !== 'object' || error === null || !('code' in error)) return undefined;
-  return typeof error.code === 'string' ? error.code : undefined;
+  if (typeof error !== 'object' || error === null) return undefined;
+  // What Deno's permissions refuse has a name, and no code.
+  if ('name' in error && error.name === 'NotCapable') return ACCESS_DENIED;
+  return 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 }
 
-/** Whether the permission is missing. */
+/** Whether the permission is missing: that of the file system, or of a runtime that restricts access to it. */
 export function isDenied(error: unknown): boolean {
-  return ['EACCES', 'EPERM'].includes(errnoOf(error) ?? '');
+  return ['EACCES', 'EPERM', ACCESS_DENIED].includes(errnoOf(error) ?? '');
 }
 
 /** Whether the process or the machine is out of something: nothing is wrong with what was asked for. */

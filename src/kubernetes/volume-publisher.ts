@@ -1,6 +1,7 @@
 import { isAbsolute, normalize } from 'node:path';
 
-import { AtomicVolume, type AtomicVolumeOptions, type VolumeEntry } from '../write/atomic-volume.js';
+import { AtomicVolume, type AtomicVolumeOptions } from '../write/atomic-volume.js';
+import type { VolumeEntry } from '../write/volume-files.js';
 import { withDeadline } from '../core/deadline.js';
 import { ClosedError, errnoOf, KubernetesError, ResilientError } from '../core/errors.js';
 import { Emitter } from '../core/emitter.js';
