@@ -20,11 +20,13 @@ export {
   KubernetesError,
   ListenerError,
   ResilientError,
+  SecretError,
   TargetError,
   TokenError,
   WriteError,
   type BackendErrorCode,
   type KubernetesErrorCode,
+  type SecretErrorCode,
   type TargetErrorCode,
   type TokenErrorCode,
   type WriteErrorCode,
@@ -90,6 +92,19 @@ export type {
   TokenRefresherStatus,
   TokenWakeReason,
 } from './token/refresher-status.js';
+export {
+  CredentialFiles,
+  Credentials,
+  credentials,
+  type CredentialKeys,
+} from './token/credentials.js';
+export { Secret, SecretFile, type SecretEncoding, type SecretFileOptions } from './token/secret-file.js';
+export type {
+  ChangedOptions,
+  WatchedValueEvents,
+  WatchedValueOptions,
+  WatchedValueStatus,
+} from './token/watched-value.js';
 export type { TokenSchedule, TokenScheduleName } from './token/schedule.js';
 export type {
   TokenFileChange,

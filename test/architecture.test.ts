@@ -16,6 +16,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   config: ['core', 'fs', 'watch', 'write'],
   kubernetes: ['core', 'fs', 'watch', 'write', 'token', 'config'],
   telemetry: ['core', 'fs', 'watch', 'write', 'token', 'config'],
+  tls: ['core', 'fs', 'watch', 'write', 'token', 'config'],
   // A fake must not inherit a fault of the code it tests: of `fs` it shares the names of a volume only.
   testing: ['core', 'fs/volume-layout.ts'],
 };

@@ -267,6 +267,67 @@ export class ConfigError extends ResilientError {
   }
 }
 
+/** Why the files of a secret do not hold a usable value. */
+export type SecretErrorCode =
+  /** The file, or a key of the directory, does not exist. */
+  | 'ERR_SECRET_MISSING'
+  | 'ERR_SECRET_EMPTY'
+  /** The file is larger than `maxBytes`. */
+  | 'ERR_SECRET_TOO_LARGE'
+  /** The bytes are not valid in the option `encoding`. */
+  | 'ERR_SECRET_ENCODING'
+  /** There is no value yet; `cause` is why. */
+  | 'ERR_SECRET_UNAVAILABLE';
+
+/** A secret on disk cannot be used. The last good value is kept; watching goes on. */
+export class SecretError extends ResilientError {
+  override readonly name = 'SecretError';
+  readonly code: SecretErrorCode;
+
+  constructor(code: SecretErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}
+
+/** Why certificates and their key cannot be used. */
+export type TlsErrorCode =
+  /** The certificate, the key or a required CA bundle does not exist. */
+  | 'ERR_TLS_MISSING'
+  /** A file is larger than 1 MiB. */
+  | 'ERR_TLS_TOO_LARGE'
+  /** The file of the certificate is not PEM, or holds no certificate. */
+  | 'ERR_TLS_CERTIFICATE'
+  /** The file of the key holds no private key in PEM. */
+  | 'ERR_TLS_KEY'
+  /** The private key is protected by a passphrase. */
+  | 'ERR_TLS_KEY_ENCRYPTED'
+  /** The private key does not belong to the certificate. */
+  | 'ERR_TLS_MISMATCH'
+  /** The chain does not lead from the certificate to its issuers in order. */
+  | 'ERR_TLS_CHAIN'
+  | 'ERR_TLS_EXPIRED'
+  | 'ERR_TLS_NOT_YET_VALID'
+  /** The CA bundle cannot be used, or is needed and there is none. */
+  | 'ERR_TLS_CA'
+  /** OpenSSL refuses the set, as for a key that is too short. */
+  | 'ERR_TLS_REFUSED'
+  /** There is no usable pair yet; `cause` is why. */
+  | 'ERR_TLS_UNAVAILABLE'
+  /** An optional package is needed and not installed. */
+  | 'ERR_TLS_PACKAGE';
+
+/** Certificates on disk cannot be used. The last good ones are kept; watching goes on. */
+export class TlsError extends ResilientError {
+  override readonly name = 'TlsError';
+  readonly code: TlsErrorCode;
+
+  constructor(code: TlsErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}
+
 /** The object was closed. */
 export class ClosedError extends ResilientError {
   override readonly name = 'ClosedError';
