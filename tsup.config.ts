@@ -1,7 +1,12 @@
 import { defineConfig } from 'tsup';
 
 export default defineConfig({
-  entry: ['src/index.ts', 'src/config.ts', 'src/kubernetes.ts', 'src/testing.ts'],
+  entry: {
+    ...Object.fromEntries(
+      ['index', 'config', 'kubernetes', 'testing', 'action'].map((n) => [n, `src/${n}.ts`]),
+    ),
+    cli: 'src/cli/main.ts',
+  },
   format: ['esm'],
   target: 'node20',
   platform: 'node',
