@@ -10,6 +10,7 @@ export default defineConfig({
       { find: /^resilient-watcher\/config$/, replacement: source('config.ts') },
       { find: /^resilient-watcher\/kubernetes$/, replacement: source('kubernetes.ts') },
       { find: /^resilient-watcher\/testing$/, replacement: source('testing.ts') },
+      { find: /^resilient-watcher\/action$/, replacement: source('action.ts') },
     ],
   },
   test: {

@@ -17,7 +17,7 @@ import type { Clock } from '../core/clock.js';
 import { Component, type ComponentEvents, type ComponentStatus } from '../core/component.js';
 import { ActionError } from '../core/errors.js';
 import { hasMethods, matching, milliseconds, oneOf, PORT_OPTIONS, resolveOptions } from '../core/options.js';
-import { Outcome } from '../core/outcome.js';
+import { markHandled, Outcome } from '../core/outcome.js';
 import type { Random } from '../core/random.js';
 import { sleep } from '../core/sleep.js';
 import type { Action } from './action.js';
@@ -132,6 +132,8 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
   readonly #backoff: Backoff;
   #phase: 'idle' | 'waiting' | 'running' | 'retrying' = 'idle';
   #pending: ActionUpdate | undefined;
+  /** What was not acted on successfully; part of the next update. */
+  #missed: ActionUpdate | undefined;
   /** Ends the wait or, with `restart`, the run under way. */
   #interrupt: (() => void) | undefined;
   #loop: Promise<void> | undefined;
@@ -186,8 +188,8 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
    */
   trigger(update: ActionUpdate): void {
     this.throwIfClosed();
-    void this.start();
-    this.#pending = this.#pending ? mergeUpdates(this.#pending, update) : update;
+    void markHandled(this.start());
+    this.#pending = merged(this.#pending, update);
     if (this.#phase === 'retrying' || this.#options.onBusy === 'restart') this.#interrupt?.();
     this.#loop ??= this.scope.track(this.#drain().finally(() => (this.#loop = undefined)));
   }
@@ -207,11 +209,9 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
       this.#phase = 'waiting';
       const { splayMs, random } = this.#options;
       if (splayMs > 0) await this.#pause(random() * splayMs, 'never');
-      const update = this.#pending;
+      const update = merged(this.#missed, this.#pending);
       this.#pending = undefined;
-      const isDone = await this.#settle(update);
-      // What was not acted on is part of the next update.
-      if (!isDone && this.#pending) this.#pending = mergeUpdates(update, this.#pending);
+      this.#missed = (await this.#settle(update)) ? undefined : update;
     }
     this.#phase = 'idle';
   }
@@ -323,6 +323,10 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
     await sleep(this.#options.clock, delayMs, { signal: controller.signal }).catch(() => undefined);
     this.#interrupt = undefined;
   }
+}
+
+function merged(earlier: ActionUpdate | undefined, later: ActionUpdate): ActionUpdate {
+  return earlier ? mergeUpdates(earlier, later) : later;
 }
 
 function asActionError(action: Action, cause: unknown): ActionError {
