@@ -37,6 +37,7 @@ export class JsonReader {
         return this.#nested(() => this.#array());
       case '"':
         return this.#string();
+      case undefined:
       default: {
         const token = this.#take(NUMBER) ?? this.#take(WORD);
         if (token === undefined) throw this.#wrong('expected a value');

@@ -32,13 +32,13 @@ export function copyOf<T extends ConfigValue>(value: T): T;
 export function copyOf(value: ConfigValue): ConfigValue {
   if (Array.isArray(value)) return (value as readonly ConfigValue[]).map((item) => copyOf(item));
   if (!isMap(value)) return value;
-  return Object.fromEntries(Object.entries(value as ConfigMap).map(([key, member]) => [key, copyOf(member)]));
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, copyOf(member)]));
 }
 
 function mergeInto(target: Record<string, ConfigValue>, layer: ConfigMap): void {
   for (const [key, value] of Object.entries(layer)) {
     const below = Object.hasOwn(target, key) ? target[key] : undefined;
-    if (isMap(value) && isMap(below)) mergeInto(below as Record<string, ConfigValue>, value as ConfigMap);
+    if (isMap(value) && isMap(below)) mergeInto(below, value);
     else target[key] = copyOf(value);
   }
 }
@@ -54,7 +54,7 @@ function spelledAs(known: ConfigMap, map: ConfigMap): ConfigMap {
     const name = Object.hasOwn(known, key) ? key : (spellings.get(key.toLowerCase()) ?? key);
     const below = known[name];
     const isNested = Object.hasOwn(known, name) && isMap(value) && isMap(below);
-    return [name, isNested ? spelledAs(below as ConfigMap, value as ConfigMap) : value];
+    return [name, isNested ? spelledAs(below, value) : value];
   });
   return Object.fromEntries(entries);
 }

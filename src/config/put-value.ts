@@ -10,7 +10,7 @@ export function putValue(map: Record<string, unknown>, path: readonly string[], 
   for (const key of path.slice(0, -1)) {
     const below = Object.hasOwn(target, key) ? target[key] : (target[key] = {});
     if (!isMap(below)) return false;
-    target = below as Record<string, unknown>;
+    target = below;
   }
   const last = path.at(-1) ?? '';
   if (Object.hasOwn(target, last)) return false;

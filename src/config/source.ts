@@ -1,6 +1,6 @@
 import type { Clock } from '../core/clock.js';
 import { withDeadline } from '../core/deadline.js';
-import { ConfigError, type ConfigProblem } from '../core/errors.js';
+import { ConfigError, ResilientError, type ConfigProblem } from '../core/errors.js';
 import { nextTurn } from '../core/event-loop.js';
 import type { ProviderCallback, ProviderHealth } from './config-provider.js';
 import type { SourceReader } from './config-source.js';
@@ -25,7 +25,7 @@ export interface SourcePorts {
  * |--------------|---------------------------------------------------------|------------------------------------|
  * | `same`       | is as it was, good or bad                               | stay                               |
  * | `fresh`      | holds other values                                      | are pending until they are accepted |
- * | `bad`        | cannot be parsed, and not as before                     | stay                               |
+ * | `bad`        | cannot be used, and not as before                      | stay                               |
  * | `unreadable` | cannot be read, and not as before                       | stay                               |
  */
 export type ReadOutcome = 'same' | 'fresh' | 'bad' | 'unreadable';
@@ -178,8 +178,11 @@ export class Source {
 
   #fail(error: unknown): void {
     this.#problems = sourceProblems(error, this.name);
-    if (!this.#problems.every(({ code }) => UNREADABLE.includes(code))) this.#unreadableSince = undefined;
-    else this.#unreadableSince ??= this.#ports.clock.now();
+    // A foreign error says nothing about why: a provider that parses may throw for a bad text.
+    const isUnreadable =
+      error instanceof ResilientError && this.#problems.every(({ code }) => UNREADABLE.includes(code));
+    if (isUnreadable) this.#unreadableSince ??= this.#ports.clock.now();
+    else this.#unreadableSince = undefined;
   }
 
   #inTime<T>(work: () => T | Promise<T>): Promise<T> {

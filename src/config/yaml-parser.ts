@@ -1,4 +1,4 @@
-import type { Document } from 'yaml';
+import type * as Yaml from 'yaml';
 
 import { unavailable } from './optional-package.js';
 import { ParseFailure, type ConfigParser } from './parser.js';
@@ -37,17 +37,17 @@ export const yamlParser: ConfigParser = {
 };
 
 /** Versions before 2.6 ignore `stringKeys` silently, and version 1 has another API. */
-async function loadYaml(): Promise<typeof import('yaml')> {
+async function loadYaml(): Promise<typeof Yaml> {
   const cannotUse = unavailable('yaml', '2.6 or later');
-  const yaml: Partial<typeof import('yaml')> = await import('yaml').catch(cannotUse);
+  const yaml: Partial<typeof Yaml> = await import('yaml').catch(cannotUse);
   const refusesKeys = (yaml.parseDocument?.('? [key]', { stringKeys: true }).errors.length ?? 0) > 0;
-  return refusesKeys ? (yaml as typeof import('yaml')) : cannotUse();
+  return refusesKeys ? yaml : cannotUse();
 }
 
 /** What is wrong with a document that was parsed, in words, and where. */
 function firstFault(
-  { isScalar, visit }: typeof import('yaml'),
-  document: Document.Parsed,
+  { isScalar, visit }: typeof Yaml,
+  document: Yaml.Document.Parsed,
 ): { readonly message: string; readonly offset: number } | undefined {
   // A warning means that the text says something else than its author thought, as with an unknown tag.
   const [first] = [...document.errors, ...document.warnings];

@@ -378,7 +378,11 @@ const odd: [string, unknown, { path?: string[]; message: string }][] = [
   ['an object without a prototype', Object.create(null), { path: [], message: 'refused without a message' }],
   [
     'a getter that throws',
-    Object.defineProperty({}, 'issues', { get: () => undefined!['x' as never] }),
+    Object.defineProperty({}, 'issues', {
+      get: () => {
+        throw new Error('getter');
+      },
+    }),
     { path: [], message: 'refused without a message' },
   ],
 ];
@@ -634,12 +638,12 @@ test('a loader without validate has a ConfigMap, and any other type needs a vali
   }
   const sources = [{ values: { port: 1 } }];
   const map: ConfigLoader = new ConfigLoader({ sources });
-  const unchecked: ConfigLoader<unknown> = new ConfigLoader<unknown>({ sources });
+  const unchecked = new ConfigLoader<unknown>({ sources });
   // @ts-expect-error -- nothing shows that the values are Settings
   const wrong = new ConfigLoader<Settings>({ sources });
   // @ts-expect-error -- a Date is not plain data
   const alsoWrong = new ConfigLoader<{ readonly since: Date }>({ sources, validate: undefined });
-  const inferred: ConfigLoader<Settings> = new ConfigLoader({
+  const inferred = new ConfigLoader<Settings>({
     sources,
     validate: z.object({ port: z.number() }),
   });

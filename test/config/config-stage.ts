@@ -73,10 +73,10 @@ export class ConfigStage {
 
   /** Lets time pass until a promise is settled. */
   async during<T>(promise: Promise<T>): Promise<T> {
-    let settled = false;
-    const end = (): void => void (settled = true);
+    const state = { settled: false };
+    const end = (): void => void (state.settled = true);
     promise.then(end, end);
-    while (!settled) await this.clock.advance(1);
+    while (!state.settled) await this.clock.advance(1);
     return promise;
   }
 
