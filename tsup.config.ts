@@ -3,7 +3,7 @@ import { defineConfig } from 'tsup';
 export default defineConfig({
   entry: {
     ...Object.fromEntries(
-      ['index', 'config', 'kubernetes', 'testing', 'action'].map((n) => [n, `src/${n}.ts`]),
+      ['index', 'config', 'kubernetes', 'testing', 'action', 'doctor'].map((n) => [n, `src/${n}.ts`]),
     ),
     cli: 'src/cli/main.ts',
   },
