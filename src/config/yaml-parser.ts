@@ -1,3 +1,5 @@
+import type * as yaml from 'yaml';
+
 import { unavailable } from './optional-package.js';
 import { ParseFailure, type ConfigParser } from './parser.js';
 
@@ -31,12 +33,15 @@ export const yamlParser: ConfigParser = {
   },
 };
 
+type Yaml = typeof yaml;
+
 /** Versions before 2.6 ignore `stringKeys` silently, and version 1 has another API. */
-async function loadYaml(): Promise<typeof import('yaml')> {
+async function loadYaml(): Promise<Yaml> {
   const cannotUse = unavailable('yaml', '2.6 or later');
-  const yaml: Partial<typeof import('yaml')> = await import('yaml').catch(cannotUse);
-  const refusesKeys = (yaml.parseDocument?.('? [key]', { stringKeys: true }).errors.length ?? 0) > 0;
-  return refusesKeys ? (yaml as typeof import('yaml')) : cannotUse();
+  const loaded: Yaml = await import('yaml').catch(cannotUse);
+  const { parseDocument } = loaded as Partial<Yaml>;
+  const refusesKeys = (parseDocument?.('? [key]', { stringKeys: true }).errors.length ?? 0) > 0;
+  return refusesKeys ? loaded : cannotUse();
 }
 
 function inWords(code: string): string {

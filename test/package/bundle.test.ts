@@ -4,13 +4,16 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import commonjs from '@rollup/plugin-commonjs';
-import nodeResolve from '@rollup/plugin-node-resolve';
+import * as commonjsPlugin from '@rollup/plugin-commonjs';
+import { nodeResolve } from '@rollup/plugin-node-resolve';
 import { build, type Format } from 'esbuild';
 import { rollup } from 'rollup';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { Application, entryPoints } from './application.js';
+
+// Its declarations are those of CommonJS, its module is not.
+const commonjs = commonjsPlugin.default as unknown as typeof commonjsPlugin.default.default;
 
 const application = new Application();
 /** Outside the application, so that a bundle finds no package. */
