@@ -2,9 +2,10 @@
 export {
   AtomicVolume,
   type AtomicVolumeOptions,
+  type AtomicVolumeStatus,
   type VolumeContents,
-  type VolumeEntry,
 } from './write/atomic-volume.js';
+export type { VolumeEntries, VolumeEntry } from './write/volume-files.js';
 export type { VolumeWriteResult } from './write/volume-writer.js';
 export {
   atomicWriteFile,
@@ -19,36 +20,49 @@ export {
   KubernetesError,
   ListenerError,
   ResilientError,
+  SecretError,
   TargetError,
   TokenError,
   WriteError,
   type BackendErrorCode,
   type KubernetesErrorCode,
+  type SecretErrorCode,
   type TargetErrorCode,
   type TokenErrorCode,
   type WriteErrorCode,
   type WriteStep,
 } from './core/errors.js';
-export { fetchWithToken, type TokenSource } from './token/fetch-with-token.js';
+export { fetchWithToken, type FetchWithTokenOptions, type TokenSource } from './token/fetch-with-token.js';
 export { fileSink, type FileSinkOptions } from './token/file-sink.js';
 export { nodeFileSystem, type FileSystem, type FileSystemCalls } from './core/file-system.js';
 export { systemClock, type Clock, type Scheduled } from './core/clock.js';
 export { systemRandom, type Random } from './core/random.js';
 export type {
+  Hint,
   HintSink,
   WatchBackend,
   WatchedDirectory,
   WatchedTree,
   WatchSubscription,
 } from './core/watch-backend.js';
-export type { TokenAnswer, TokenClient, TokenRequest } from './core/token-client.js';
+export {
+  TokenCredential,
+  type TokenAnswer,
+  type TokenClient,
+  type TokenCredentialFields,
+  type TokenRequest,
+} from './core/token-client.js';
+export type { ValueSource } from './core/value-source.js';
 export { readVolume, type ReadVolumeOptions } from './fs/read-volume.js';
-export { ResilientWatcher, watch, type ResilientWatcherEvents } from './watch/resilient-watcher.js';
-export type { Degradation, Recovery, Restart } from './watch/connection.js';
+export { ResilientWatcher, watch } from './watch/resilient-watcher.js';
+export type { TargetPath } from './fs/targets/target.js';
+export type { ComponentStatus, LastError } from './core/component.js';
+export type { Degradation, Readable, Recovery, Restart, Unreadable } from './core/events.js';
 export type { Change, ChangeCause, KeyDifference } from './watch/change.js';
-export type { RevisionChange } from './watch/reporter.js';
-export type { BackendName, ResilientWatcherOptions } from './watch/watcher-options.js';
-export type { WatcherStatus, WatcherWarning } from './watch/watcher-status.js';
+export type { ResilientWatcherEvents, RevisionChange, WatcherWarning } from './watch/watcher-events.js';
+export type { ResilientWatcherOptions, TreeWatchOptions } from './watch/watcher-options.js';
+export type { BackendName } from './watch/backends/catalog.js';
+export type { WatcherState, WatcherStatus } from './watch/watcher-status.js';
 export {
   FileSnapshot,
   MissingSnapshot,
@@ -78,8 +92,62 @@ export type {
   TokenRefresherStatus,
   TokenWakeReason,
 } from './token/refresher-status.js';
+export {
+  CredentialFiles,
+  Credentials,
+  credentials,
+  type CredentialKeys,
+} from './token/credentials.js';
+export { Secret, SecretFile, type SecretEncoding, type SecretFileOptions } from './token/secret-file.js';
+export type {
+  ChangedOptions,
+  WatchedValueEvents,
+  WatchedValueOptions,
+  WatchedValueStatus,
+} from './token/watched-value.js';
 export type { TokenSchedule, TokenScheduleName } from './token/schedule.js';
-export type { TokenFileChange, TokenWatcher, TokenWatcherFactory } from './token/token-watch.js';
+export type {
+  TokenFileChange,
+  TokenWatcher,
+  TokenWatcherEvent,
+  TokenWatcherFactory,
+} from './token/token-watch.js';
 export type { Durability, Owner } from './write/pending-file.js';
 export { isTemporaryName } from './write/temporary-name.js';
 export type { SyncWriteData, WriteChunk, WriteData } from './write/write-source.js';
+export { healthHandler, type HealthReply, type HealthRequest } from './telemetry/health-handler.js';
+export { healthOf, type Health, type HealthCheck } from './telemetry/health.js';
+export { logTo, type LogOptions, type StructuredLogger } from './telemetry/log.js';
+export {
+  observe,
+  type Operation,
+  type Point,
+  type Subscription,
+  type TelemetryObserver,
+} from './telemetry/observe.js';
+export type {
+  ActionMessage,
+  ChangeMessage,
+  CheckMessage,
+  ComponentHandle,
+  ComponentMessage,
+  ConfigReloadMessage,
+  DegradedMessage,
+  ErrorMessage,
+  ErrorSummary,
+  OperationMessage,
+  OperationMessages,
+  OperationName,
+  PointMessages,
+  PointName,
+  PublishMessage,
+  ReadableMessage,
+  RecoveredMessage,
+  RejectedMessage,
+  RestartMessage,
+  TokenDeliveryMessage,
+  TokenRequestMessage,
+  UnhealthyMessage,
+  WarningMessage,
+  WriteMessage,
+} from './core/telemetry.js';

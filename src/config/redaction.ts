@@ -1,3 +1,5 @@
+import { redact } from '../core/redaction.js';
+
 const WORD = /[\p{L}\p{N}]+/gu;
 
 /** Shorter words are hidden only where they are a whole word of a value: every long secret contains most pairs of letters. */
@@ -38,7 +40,7 @@ export class Redaction {
     this.#text = forms.join('\n');
   }
 
-  /** The message without values, at most 300 characters. Words are hidden before it is cut. */
+  /** The message without values and other credentials, at most 300 characters. It is redacted before it is cut. */
   message(message: string): string {
     const text = percentDecoded(message);
     let shown = '';
@@ -49,7 +51,8 @@ export class Redaction {
       if (shown.length > MAX_MESSAGE_LENGTH) break;
     }
     if (shown.length <= MAX_MESSAGE_LENGTH) shown += text.slice(end);
-    return shown.length > MAX_MESSAGE_LENGTH ? `${shown.slice(0, MAX_MESSAGE_LENGTH)}…` : shown;
+    const safe = redact(shown);
+    return safe.length > MAX_MESSAGE_LENGTH ? `${safe.slice(0, MAX_MESSAGE_LENGTH)}…` : safe;
   }
 
   /**

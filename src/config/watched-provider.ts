@@ -71,7 +71,7 @@ export abstract class WatchedProvider implements ConfigProvider {
     this.maxBytes = own.maxBytes;
     this.name = absolutePath(checkPath(owner.name, owner.argument, path));
     this.#watcherOptions = { ...watcherOptions, maxContentBytes: this.maxBytes };
-    this.#options = resolveWatcherOptions(this.#watcherOptions);
+    this.#options = resolveWatcherOptions(this.#watcherOptions, { isGroup: false });
     this.#target = new PathTarget(this.name, this.#options);
   }
 
@@ -107,12 +107,13 @@ export abstract class WatchedProvider implements ConfigProvider {
       this.#digest = digest;
       if (isNews) return callback(change, undefined);
     });
+    watcher.on('unreadable', ({ error }) => callback(undefined, error));
     watcher.on('error', (error) => callback(undefined, error));
     watcher.on('warning', ({ code, message }) => {
       // Contents above a limit are for whoever reads them to refuse.
       if (code === 'subPath') return callback(undefined, new ConfigError('ERR_CONFIG_FROZEN', message));
     });
-    watcher.on('degraded', ({ cause, pollIntervalMs }) => health?.degraded({ error: cause, pollIntervalMs }));
+    watcher.on('degraded', (degradation) => health?.degraded(degradation));
     watcher.on('recovered', (recovery) => health?.recovered(recovery));
     try {
       await watcher.start();
@@ -187,8 +188,6 @@ export abstract class WatchedProvider implements ConfigProvider {
   get #reported(): Snapshot | undefined {
     const watcher = this.#running;
     if (!watcher) return undefined;
-    const { target, changes } = watcher.status();
-    if (target === 'unreadable') return undefined;
-    return changes === 0 ? undefined : watcher.current;
+    return watcher.status().target === 'unreadable' ? undefined : watcher.current;
   }
 }

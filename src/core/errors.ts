@@ -17,6 +17,10 @@ export type TargetErrorCode =
   | 'ERR_TARGET_ACCESS'
   | 'ERR_TARGET_NOT_DIRECTORY'
   | 'ERR_TARGET_NOT_FILE'
+  /** `..data` leads out of the volume, which kubelet's layout never does. */
+  | 'ERR_TARGET_LAYOUT'
+  /** It exceeds `maxFiles`, `maxContentBytes` or `maxTotalBytes` (`AtomicVolume.read()`). */
+  | 'ERR_TARGET_TOO_LARGE'
   | 'ERR_TARGET_IO';
 
 /** The target is there but cannot be read. It may heal by itself; watching goes on. */
@@ -38,6 +42,8 @@ export type BackendErrorCode =
   | 'ERR_BACKEND_INSTANCE_LIMIT'
   | 'ERR_BACKEND_WATCH_LIMIT'
   | 'ERR_BACKEND_UNAVAILABLE'
+  /** The target is on a file system without events (NFS, FUSE, …); it is polled as long as it is there. */
+  | 'ERR_BACKEND_NO_EVENTS'
   | 'ERR_BACKEND_DOWN'
   /** It could watch this, but another one does it better. No failure while there is another one. */
   | 'ERR_BACKEND_UNSUITED';
@@ -78,7 +84,7 @@ export type TokenErrorCode =
   | 'ERR_TOKEN_NOT_FOUND'
   /** The API server does not take such a request (400, 409, 422). */
   | 'ERR_TOKEN_INVALID'
-  /** The API server asks for quietPeriod (429, or 503 with `Retry-After`). */
+  /** The API server asks to wait (429, or 503 with `Retry-After`). */
   | 'ERR_TOKEN_THROTTLED'
   /** The client gave no answer in time. */
   | 'ERR_TOKEN_TIMEOUT'
@@ -90,6 +96,8 @@ export type TokenErrorCode =
   | 'ERR_TOKEN_EXPIRED'
   /** There was none yet; `cause` is why. */
   | 'ERR_TOKEN_UNAVAILABLE'
+  /** The client cannot work, whatever the server says: a package it needs is missing. Not tried again. */
+  | 'ERR_TOKEN_CLIENT'
   /** The token file cannot be read. */
   | 'ERR_TOKEN_FILE'
   /** A sink failed; `cause` is what it threw. */
@@ -117,6 +125,8 @@ export class TokenError extends ResilientError {
 export type KubernetesErrorCode =
   /** A kubeconfig cannot be read, or lacks what it takes to reach a cluster. */
   | 'ERR_KUBECONFIG'
+  /** `@kubernetes/client-node` is not installed, or its version is not supported. */
+  | 'ERR_KUBERNETES_CLIENT'
   /** The certificates of the cluster's authority cannot be read. */
   | 'ERR_KUBECONFIG_CA'
   /** The tokens that kubelet sent cannot be read. */
@@ -149,11 +159,16 @@ export type WriteErrorCode =
   | 'ERR_WRITE_MOUNTED'
   | 'ERR_WRITE_CROSS_DEVICE'
   | 'ERR_WRITE_SYMLINK'
+  /** Another user planted a link or a file in a sticky directory that others can write to. */
+  | 'ERR_WRITE_UNTRUSTED'
+  /** What was being written was moved or replaced by another process before it was published. */
+  | 'ERR_WRITE_CONFLICT'
   | 'ERR_WRITE_SOURCE'
   | 'ERR_WRITE_IO';
 
 /** At which step of an atomic write it happened, in the order they are taken. */
 export type WriteStep =
+  | 'open-directory'
   | 'resolve'
   | 'compare'
   | 'create-directory'
@@ -165,7 +180,6 @@ export type WriteStep =
   | 'chmod'
   | 'sync'
   | 'close'
-  | 'open-directory'
   | 'rename'
   | 'sync-directory'
   | 'link'
@@ -253,6 +267,67 @@ export class ConfigError extends ResilientError {
   }
 }
 
+/** Why the files of a secret do not hold a usable value. */
+export type SecretErrorCode =
+  /** The file, or a key of the directory, does not exist. */
+  | 'ERR_SECRET_MISSING'
+  | 'ERR_SECRET_EMPTY'
+  /** The file is larger than `maxBytes`. */
+  | 'ERR_SECRET_TOO_LARGE'
+  /** The bytes are not valid in the option `encoding`. */
+  | 'ERR_SECRET_ENCODING'
+  /** There is no value yet; `cause` is why. */
+  | 'ERR_SECRET_UNAVAILABLE';
+
+/** A secret on disk cannot be used. The last good value is kept; watching goes on. */
+export class SecretError extends ResilientError {
+  override readonly name = 'SecretError';
+  readonly code: SecretErrorCode;
+
+  constructor(code: SecretErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}
+
+/** Why certificates and their key cannot be used. */
+export type TlsErrorCode =
+  /** The certificate, the key or a required CA bundle does not exist. */
+  | 'ERR_TLS_MISSING'
+  /** A file is larger than 1 MiB. */
+  | 'ERR_TLS_TOO_LARGE'
+  /** The file of the certificate is not PEM, or holds no certificate. */
+  | 'ERR_TLS_CERTIFICATE'
+  /** The file of the key holds no private key in PEM. */
+  | 'ERR_TLS_KEY'
+  /** The private key is protected by a passphrase. */
+  | 'ERR_TLS_KEY_ENCRYPTED'
+  /** The private key does not belong to the certificate. */
+  | 'ERR_TLS_MISMATCH'
+  /** The chain does not lead from the certificate to its issuers in order. */
+  | 'ERR_TLS_CHAIN'
+  | 'ERR_TLS_EXPIRED'
+  | 'ERR_TLS_NOT_YET_VALID'
+  /** The CA bundle cannot be used, or is needed and there is none. */
+  | 'ERR_TLS_CA'
+  /** OpenSSL refuses the set, as for a key that is too short. */
+  | 'ERR_TLS_REFUSED'
+  /** There is no usable pair yet; `cause` is why. */
+  | 'ERR_TLS_UNAVAILABLE'
+  /** An optional package is needed and not installed. */
+  | 'ERR_TLS_PACKAGE';
+
+/** Certificates on disk cannot be used. The last good ones are kept; watching goes on. */
+export class TlsError extends ResilientError {
+  override readonly name = 'TlsError';
+  readonly code: TlsErrorCode;
+
+  constructor(code: TlsErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}
+
 /** The object was closed. */
 export class ClosedError extends ResilientError {
   override readonly name = 'ClosedError';
@@ -279,15 +354,20 @@ export function errorCodeOf(error: Error): string | null {
   return error instanceof ResilientError ? error.code : (errnoOf(error) ?? null);
 }
 
+/** The `code` of Node's permission model (`node --permission`). */
+const ACCESS_DENIED = 'ERR_ACCESS_DENIED';
+
 /** The `code` of a Node error, if it has one. */
 export function errnoOf(error: unknown): string | undefined {
-  if (typeof error !== 'object' || error === null || !('code' in error)) return undefined;
-  return typeof error.code === 'string' ? error.code : undefined;
+  if (typeof error !== 'object' || error === null) return undefined;
+  // What Deno's permissions refuse has a name, and no code.
+  if ('name' in error && error.name === 'NotCapable') return ACCESS_DENIED;
+  return 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 }
 
-/** Whether the permission is missing. */
+/** Whether the permission is missing: that of the file system, or of a runtime that restricts access to it. */
 export function isDenied(error: unknown): boolean {
-  return ['EACCES', 'EPERM'].includes(errnoOf(error) ?? '');
+  return ['EACCES', 'EPERM', ACCESS_DENIED].includes(errnoOf(error) ?? '');
 }
 
 /** Whether the process or the machine is out of something: nothing is wrong with what was asked for. */

@@ -2,10 +2,12 @@ import fs from 'node:fs';
 import type { BigIntStats, Dirent, StatsFs } from 'node:fs';
 import { promisify } from 'node:util';
 
+import { mayHaveLostBytes, pathForCall, pathFromBytes } from './path-bytes.js';
+
 /**
  * The file system calls the library makes, in their synchronous form. Descriptors are plain numbers, stats
  * carry bigints (nanoseconds and inodes do not fit a double). Every call throws Node's own errors (`code`,
- * `syscall`, `path`).
+ * `syscall`, `path`). A byte of a name that is not UTF-8 stands in a path as a lone surrogate, U+DC80 to U+DCFF.
  */
 export interface FileSystemCalls {
   lstat(path: string): BigIntStats;
@@ -44,13 +46,27 @@ export type FileSystem = {
 export const MAX_LINKS = 40;
 
 const syncCalls: FileSystemCalls = {
-  lstat: (path) => fs.lstatSync(path, { bigint: true }),
-  stat: (path) => fs.statSync(path, { bigint: true }),
-  readlink: (path) => fs.readlinkSync(path),
-  readdir: (path) => fs.readdirSync(path),
-  scandir: (path) => fs.readdirSync(path, { withFileTypes: true }),
-  statfs: (path) => fs.statfsSync(path),
-  open: (path, flags, mode) => fs.openSync(path, flags, mode),
+  lstat: (path) => fs.lstatSync(pathForCall(path), { bigint: true }),
+  stat: (path) => fs.statSync(pathForCall(path), { bigint: true }),
+  readlink: (path) => {
+    const at = pathForCall(path);
+    const target = fs.readlinkSync(at);
+    return mayHaveLostBytes(target) ? pathFromBytes(fs.readlinkSync(at, 'buffer')) : target;
+  },
+  readdir: (path) => {
+    const at = pathForCall(path);
+    const names = fs.readdirSync(at);
+    return names.some(mayHaveLostBytes) ? fs.readdirSync(at, 'buffer').map(pathFromBytes) : names;
+  },
+  scandir: (path) => {
+    const at = pathForCall(path);
+    const entries = fs.readdirSync(at, { withFileTypes: true });
+    return entries.some(({ name }) => mayHaveLostBytes(name))
+      ? fs.readdirSync(at, { withFileTypes: true, encoding: 'buffer' }).map(withTextName)
+      : entries;
+  },
+  statfs: (path) => fs.statfsSync(pathForCall(path)),
+  open: (path, flags, mode) => fs.openSync(pathForCall(path), flags, mode),
   fstat: (fd) => fs.fstatSync(fd, { bigint: true }),
   read: (fd, buffer, offset, length, position) =>
     fs.readSync(fd, buffer, offset, length, position < 0 ? null : position),
@@ -59,15 +75,20 @@ const syncCalls: FileSystemCalls = {
   fchown: (fd, uid, gid) => fs.fchownSync(fd, uid, gid),
   fsync: (fd) => fs.fsyncSync(fd),
   close: (fd) => fs.closeSync(fd),
-  rename: (from, to) => fs.renameSync(from, to),
-  unlink: (path) => fs.unlinkSync(path),
-  symlink: (target, path) => fs.symlinkSync(target, path),
+  rename: (from, to) => fs.renameSync(pathForCall(from), pathForCall(to)),
+  unlink: (path) => fs.unlinkSync(pathForCall(path)),
+  symlink: (target, path) => fs.symlinkSync(pathForCall(target), pathForCall(path)),
   mkdir: (path, mode) => {
-    fs.mkdirSync(path, { mode });
+    fs.mkdirSync(pathForCall(path), { mode });
   },
-  rmdir: (path) => fs.rmdirSync(path),
-  chmod: (path, mode) => fs.chmodSync(path, mode),
+  rmdir: (path) => fs.rmdirSync(pathForCall(path)),
+  chmod: (path, mode) => fs.chmodSync(pathForCall(path), mode),
 };
+
+/** The same entry, its name as it stands in paths. */
+function withTextName(entry: fs.Dirent<Buffer>): Dirent {
+  return Object.assign(entry as unknown as Dirent, { name: pathFromBytes(entry.name) });
+}
 
 // The promises of `node:fs/promises` take longer, as does its FileHandle.
 const readlink = promisify(fs.readlink);
@@ -88,13 +109,29 @@ const close = promisify(fs.close);
 /** The machine's own file system. */
 export const nodeFileSystem: FileSystem & { readonly sync: FileSystemCalls } = {
   sync: syncCalls,
-  lstat: (path) => fs.promises.lstat(path, { bigint: true }),
-  stat: (path) => fs.promises.stat(path, { bigint: true }),
-  readlink: (path) => readlink(path),
-  readdir: (path) => readdir(path),
-  scandir: (path) => fs.promises.readdir(path, { withFileTypes: true }),
-  statfs: (path) => statfs(path),
-  open: (path, flags, mode) => open(path, flags, mode),
+  lstat: (path) => fs.promises.lstat(pathForCall(path), { bigint: true }),
+  stat: (path) => fs.promises.stat(pathForCall(path), { bigint: true }),
+  readlink: async (path) => {
+    const at = pathForCall(path);
+    const target = await readlink(at);
+    return mayHaveLostBytes(target) ? pathFromBytes(await fs.promises.readlink(at, 'buffer')) : target;
+  },
+  readdir: async (path) => {
+    const at = pathForCall(path);
+    const names = await readdir(at);
+    return names.some(mayHaveLostBytes)
+      ? (await fs.promises.readdir(at, 'buffer')).map(pathFromBytes)
+      : names;
+  },
+  scandir: async (path) => {
+    const at = pathForCall(path);
+    const entries = await fs.promises.readdir(at, { withFileTypes: true });
+    return entries.some(({ name }) => mayHaveLostBytes(name))
+      ? (await fs.promises.readdir(at, { withFileTypes: true, encoding: 'buffer' })).map(withTextName)
+      : entries;
+  },
+  statfs: (path) => statfs(pathForCall(path)),
+  open: (path, flags, mode) => open(pathForCall(path), flags, mode),
   fstat: (fd) => fstat(fd, { bigint: true }),
   read: async (fd, buffer, offset, length, position) =>
     (await read(fd, buffer, offset, length, position < 0 ? null : position)).bytesRead,
@@ -103,10 +140,10 @@ export const nodeFileSystem: FileSystem & { readonly sync: FileSystemCalls } = {
   fchown: (fd, uid, gid) => fchown(fd, uid, gid),
   fsync: (fd) => fsync(fd),
   close: (fd) => close(fd),
-  rename: (from, to) => rename(from, to),
-  unlink: (path) => unlink(path),
-  symlink: (target, path) => fs.promises.symlink(target, path),
-  mkdir: (path, mode) => fs.promises.mkdir(path, { mode }).then(() => undefined),
-  rmdir: (path) => rmdir(path),
-  chmod: (path, mode) => fs.promises.chmod(path, mode),
+  rename: (from, to) => rename(pathForCall(from), pathForCall(to)),
+  unlink: (path) => unlink(pathForCall(path)),
+  symlink: (target, path) => fs.promises.symlink(pathForCall(target), pathForCall(path)),
+  mkdir: (path, mode) => fs.promises.mkdir(pathForCall(path), { mode }).then(() => undefined),
+  rmdir: (path) => rmdir(pathForCall(path)),
+  chmod: (path, mode) => fs.promises.chmod(pathForCall(path), mode),
 };

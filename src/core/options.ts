@@ -2,6 +2,8 @@
  * How options are read: `undefined` means the default, everything is checked once, and a wrong option is named
  * together with its value and what is wanted. The caller's object is never changed.
  */
+import { fileURLToPath } from 'node:url';
+
 import { nodeFileSystem, type FileSystem } from './file-system.js';
 import { systemClock, type Clock } from './clock.js';
 import { systemRandom, type Random } from './random.js';
@@ -129,15 +131,22 @@ export function hasMethods(value: unknown, methods: readonly string[]): boolean 
   return methods.every((name) => typeof (value as Record<string, unknown>)[name] === 'function');
 }
 
+/** Whether a value is a path: a non-empty string without NUL bytes, or a `file:` URL. */
+export function isPath(value: unknown): value is string | URL {
+  if (value instanceof URL) return value.protocol === 'file:';
+  return typeof value === 'string' && value !== '' && !value.includes('\0');
+}
+
 /**
- * A path as given, if it can be one.
- * @throws {TypeError} when it is not a non-empty string without NUL bytes.
+ * A path as a string.
+ * @throws {TypeError} when it is neither a non-empty string without NUL bytes nor a `file:` URL.
  */
 export function checkPath(owner: string, name: string, path: unknown): string {
-  if (typeof path !== 'string' || path === '' || path.includes('\0')) {
+  if (!isPath(path)) {
+    const got = path instanceof URL ? path.protocol : describe(path);
     throw new TypeError(
-      `${owner}: ${name} must be a non-empty string without NUL bytes, got ${describe(path)}`,
+      `${owner}: ${name} must be a non-empty string without NUL bytes or a file: URL, got ${got}`,
     );
   }
-  return path;
+  return typeof path === 'string' ? path : fileURLToPath(path);
 }

@@ -2,15 +2,15 @@
  * File system work written once and run in either of two ways: at once (a local file system answers in
  * microseconds), if need be in slices, or through the thread pool (a dead NFS server must not stop the event loop).
  *
- * A function of steps is a generator that yields the calls it wants made:
+ * Effects are a generator that yields the calls it wants made:
  *
  *     function* size(path: string): Effects<bigint> {
  *       return (yield* call('lstat', path)).size;
  *     }
  *     runSync(size(path), fs.sync);  await runAsync(size(path), fs);
  *
- * What is no call (a pause, the next chunk of a stream) is a step of its own, `wait`, which only the second way
- * can take. A call whose answer is needed only later can be begun ahead, with `begin`.
+ * `wait` is for what is not a call (a pause, the next chunk of a stream); only the second way can take it. `begin`
+ * starts a call whose answer is needed later. `freshly` asks the disk even for what other checks have just asked.
  */
 import { nextTurn } from '../core/event-loop.js';
 import type { FileSystem, FileSystemCalls } from '../core/file-system.js';
@@ -23,17 +23,20 @@ export type Call = {
 /** Something to wait for that is not a call. */
 export type Wait = [name: 'wait', work: () => Promise<unknown>];
 
-/** A call to be made while other steps are taken. */
+/** A call whose answer is needed later. */
 export type Begin = [name: 'begin', call: Call];
 
 /**
- * Effects that are taken for themselves. They give the same as with `yield*`, but what they yield does not pass through
- * all who called: where that is done for each of many small files, it takes a quarter of the time.
+ * Effects that are run by themselves, in one stretch. The result is that of `yield*`, but their calls do not pass
+ * through every generator on the stack: for each of many small files that takes a quarter of the time.
  */
-export type Part = [name: 'part', steps: Effects<unknown>];
+export type Part = [name: 'part', effects: Effects<unknown>];
+
+/** The same, but each call goes to the disk: no answer is shared with another check. */
+export type Fresh = [name: 'fresh', effects: Effects<unknown>];
 
 /** Work that yields calls and returns a `T`. */
-export type Effects<T> = Generator<Call | Wait | Begin | Part, T, unknown>;
+export type Effects<T> = Generator<Call | Wait | Begin | Part | Fresh, T, unknown>;
 
 /** One call as a step. */
 export function* call<K extends keyof FileSystemCalls>(
@@ -43,13 +46,21 @@ export function* call<K extends keyof FileSystemCalls>(
   return (yield [name, ...args] as unknown as Call) as ReturnType<FileSystemCalls[K]>;
 }
 
+/**
+ * A proof: whether something still is as it was found. Answers that are shared with other checks would compare what
+ * was found with itself, so it asks the disk.
+ */
+export function* freshly<T>(effects: Effects<T>): Effects<T> {
+  return (yield ['fresh', effects]) as T;
+}
+
 /** Waiting as a step. */
 export function* wait<T>(work: () => Promise<T>): Effects<T> {
   return (yield ['wait', work]) as T;
 }
 
 /**
- * Begins a call and goes on. The answer is what the returned steps give, which must be run if it is something to
+ * Begins a call and goes on. The answer is what the returned effects give, which must be run if it is something to
  * be closed. Run synchronously, the call is made here.
  */
 export function* begin<K extends keyof FileSystemCalls>(
@@ -63,90 +74,143 @@ export function* begin<K extends keyof FileSystemCalls>(
   };
 }
 
+/**
+ * Makes a call, blocking, or knows its answer.
+ * @param isFresh it must be made.
+ */
+export type Ask = (call: Call, calls: FileSystemCalls, isFresh: boolean) => unknown;
+
 /** Makes one call, blocking. */
 export function makeCall(call: Call, calls: FileSystemCalls): unknown {
   // A rest pattern would walk the iterator, which costs a small file some percent.
   return (calls[call[0]] as (...args: unknown[]) => unknown)(...call.slice(1));
 }
 
-/**
- * Runs the steps now, each call blocking.
- * @param ask makes the calls; it may know the answer already.
- */
-export function runSync<T>(steps: Effects<T>, calls: FileSystemCalls, ask = makeCall): T {
-  return runStretch(steps, steps.next(), calls, ask, Infinity).value as T;
+/** Runs effects now, each call blocking. */
+export function runSync<T>(effects: Effects<T>, calls: FileSystemCalls, ask: Ask = makeCall): T {
+  const stretch = new Stretch(calls, ask, Infinity);
+  return stretch.run(effects, effects.next()).value as T;
 }
 
-/** So many calls take two or three milliseconds; nobody else in the process should wait longer. */
-const SLICE_CALLS = 500;
-
-/** A part is a file: open, fstat, read, close. */
-const PART_CALLS = 4;
-
-/** The same, but after every so many calls the event loop has a turn. Few steps are taken in one stretch. */
-export async function runSliced<T>(steps: Effects<T>, calls: FileSystemCalls, ask = makeCall): Promise<T> {
-  let next = runStretch(steps, steps.next(), calls, ask, SLICE_CALLS);
+/** The same, but in slices: between them the event loop has a turn. */
+export async function runSliced<T>(
+  effects: Effects<T>,
+  calls: FileSystemCalls,
+  ask: Ask = makeCall,
+): Promise<T> {
+  let next = new Stretch(calls, ask, SLICE_COST).run(effects, effects.next());
   while (!next.done) {
     await nextTurn();
-    next = runStretch(steps, next, calls, ask, SLICE_CALLS);
+    next = new Stretch(calls, ask, SLICE_COST).run(effects, next);
   }
   return next.value;
 }
 
+/** So many calls take two or three milliseconds; nobody else in the process should wait longer. */
+const SLICE_COST = 500;
+
+/** Reading this many bytes takes as long as a call. */
+const BYTES_PER_CALL = 8_192;
+
+/** Listing this many entries takes as long as a call. */
+const ENTRIES_PER_CALL = 8;
+
 type Step<T> = ReturnType<Effects<T>['next']>;
 
-/** Takes steps until that many calls are made, or none is left. */
-function runStretch<T>(
-  steps: Effects<T>,
-  first: Step<T>,
-  calls: FileSystemCalls,
-  ask: typeof makeCall,
-  count: number,
-): Step<T> {
-  let next = first;
-  let made = 0;
-  while (!next.done && made < count) {
-    const step = next.value;
-    made += step[0] === 'part' ? PART_CALLS : 1;
-    let answer: unknown;
-    try {
-      if (step[0] === 'wait') throw new Error('Synchronous work cannot wait');
-      if (step[0] === 'part') answer = runSync(step[1], calls, ask);
-      else answer = step[0] === 'begin' ? outcomeNow(step[1], calls) : ask(step, calls);
-    } catch (error) {
-      next = steps.throw(error);
-      continue;
-    }
-    next = steps.next(answer);
+/** Effects run without a pause, until they have cost so many calls. */
+class Stretch {
+  readonly #calls: FileSystemCalls;
+  readonly #ask: Ask;
+  #left: number;
+
+  constructor(calls: FileSystemCalls, ask: Ask, cost: number) {
+    this.#calls = calls;
+    this.#ask = ask;
+    this.#left = cost;
   }
-  return next;
+
+  run<T>(effects: Effects<T>, first: Step<T>): Step<T> {
+    return this.#run(effects, first, () => this.#left > 0, false);
+  }
+
+  #run<T>(effects: Effects<T>, first: Step<T>, mayGoOn: () => boolean, isFresh: boolean): Step<T> {
+    let next = first;
+    while (!next.done && mayGoOn()) {
+      let answer: unknown;
+      try {
+        answer = this.#take(next.value, isFresh);
+      } catch (error) {
+        next = effects.throw(error);
+        continue;
+      }
+      next = effects.next(answer);
+    }
+    return next;
+  }
+
+  #take(step: Call | Wait | Begin | Part | Fresh, isFresh: boolean): unknown {
+    switch (step[0]) {
+      case 'wait':
+        throw new Error('Synchronous work cannot wait');
+      case 'part':
+        return this.#run(step[1], step[1].next(), toTheEnd, isFresh).value;
+      case 'fresh':
+        return this.#run(step[1], step[1].next(), toTheEnd, true).value;
+      case 'begin':
+        this.#left -= 1;
+        return outcomeNow(step[1], this.#calls);
+      default: {
+        const answer = this.#ask(step, this.#calls, isFresh);
+        this.#left -= costOf(step, answer);
+        return answer;
+      }
+    }
+  }
+}
+
+const toTheEnd = (): boolean => true;
+
+/** In calls of the usual length. */
+function costOf([name]: Call, answer: unknown): number {
+  if (name === 'read') return 1 + (answer as number) / BYTES_PER_CALL;
+  if (name === 'scandir') return 1 + (answer as unknown[]).length / ENTRIES_PER_CALL;
+  return 1;
 }
 
 /**
- * Runs the steps one after another through promises.
+ * Runs effects one call after another through promises.
  *
- * @param atOnce the calls that are made without the thread pool, if the file system can.
+ * @param atOnce the calls that are made without the thread pool, if the file system can; after every slice of
+ * them the event loop has a turn.
  */
 export async function runAsync<T>(
-  steps: Effects<T>,
+  effects: Effects<T>,
   fs: FileSystem,
   atOnce: (call: Call) => boolean = never,
 ): Promise<T> {
-  let next = steps.next();
+  let next = effects.next();
+  let cost = 0;
   while (!next.done) {
     const step = next.value;
     let answer: unknown;
     try {
       if (step[0] === 'wait') answer = await step[1]();
-      else if (step[0] === 'part') answer = await runAsync(step[1], fs, atOnce);
+      else if (step[0] === 'part' || step[0] === 'fresh') answer = await runAsync(step[1], fs, atOnce);
       else if (step[0] === 'begin') {
         answer = fs.sync && atOnce(step[1]) ? outcomeNow(step[1], fs.sync) : callLater(step[1], fs);
-      } else answer = fs.sync && atOnce(step) ? makeCall(step, fs.sync) : await callSoon(step, fs);
+      } else if (fs.sync && atOnce(step)) {
+        if (cost >= SLICE_COST) {
+          cost = 0;
+          await nextTurn();
+        }
+        answer = makeCall(step, fs.sync);
+        cost += costOf(step, answer);
+      } else answer = await callSoon(step, fs);
     } catch (error) {
-      next = steps.throw(error);
+      next = effects.throw(error);
       continue;
     }
-    next = steps.next(answer);
+    next = effects.next(answer);
   }
   return next.value;
 }
@@ -171,7 +235,7 @@ function callSoon([name, ...args]: Call, fs: FileSystem): Promise<unknown> {
 
 function callLater(call: Call, fs: FileSystem): Promise<unknown> {
   const answer = callSoon(call, fs);
-  // Nobody may be there to hear it when the steps end before they need it.
+  // The effects may end before they ask for it.
   answer.catch(() => undefined);
   return answer;
 }

@@ -5,12 +5,10 @@ import { identityOf, inodeIn, inodeOf, signatureOf, type LinkChain } from './lin
 import { digestOf, FileSnapshot } from './snapshot.js';
 import type { SeenFile } from './observation.js';
 import type { Effects } from './effects.js';
+import { readToEnd } from './read-to-end.js';
 
 /** A pipe (O_NONBLOCK) or a link (O_NOFOLLOW) may have taken the place of the file that was found. */
 const READ_ONLY = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
-
-/** Asked for at a time when a file does not say its size (as in /proc). */
-const CHUNK_BYTES = 65_536;
 
 /** Where a file is and which of its bytes are wanted. */
 export interface FileReading {
@@ -39,7 +37,7 @@ export function* readSeenFile(reading: FileReading): Effects<SeenFile | undefine
   try {
     const before = found ?? ((yield ['fstat', fd]) as BigIntStats);
     const fits = before.isFile() && before.size <= maxContentBytes;
-    const content = fits ? yield* readToEnd(fd, before, maxContentBytes) : undefined;
+    const content = fits ? yield* readToEnd(fd, Number(before.size), maxContentBytes) : undefined;
     if (!found) return before.isFile() ? seenFile(reading, before, content, true) : undefined;
     const after = (yield ['fstat', fd]) as BigIntStats;
     if (!after.isFile() || inodeOf(after) !== inodeOf(before)) return undefined;
@@ -64,22 +62,6 @@ export function fileAgain(
     links,
     snapshot: moved ? snapshot.movedTo(realPath, revision) : snapshot,
   };
-}
-
-/** All bytes that its size tells of, or to the end when it tells of none; undefined when there are more than allowed. */
-function* readToEnd(fd: number, stat: BigIntStats, maxBytes: number): Effects<Buffer | undefined> {
-  const size = Number(stat.size);
-  // Not cleared before: nothing but what was read is handed out.
-  let buffer = Buffer.allocUnsafe(size === 0 ? CHUNK_BYTES : size);
-  let length = 0;
-  for (;;) {
-    const count = (yield ['read', fd, buffer, length, buffer.length - length, length]) as number;
-    length += count;
-    if (length > maxBytes) return undefined;
-    if (length === size && length === buffer.length) return buffer;
-    if (count === 0) return buffer.subarray(0, length);
-    if (length === buffer.length) buffer = Buffer.concat([buffer, Buffer.allocUnsafe(CHUNK_BYTES)]);
-  }
 }
 
 /** @param content undefined when it was not read: then the identity stands for it. */

@@ -1,4 +1,10 @@
-/** What a path means at one instant: every directory consulted and every link followed on the way to its end. */
+/**
+ * What a path means at one instant: every directory consulted and every link followed on the way to its end.
+ *
+ * An ancestor that may not be looked at is opaque (`node --permission`, Deno's `--allow-read` and AppArmor allow a
+ * volume, but not the directories above it): the walk goes on below it, and if it is renamed, only the resync tells.
+ * When nothing below it may be looked at either, the path is unreadable.
+ */
 import { dirname } from 'node:path';
 import type { BigIntStats } from 'node:fs';
 
@@ -83,15 +89,13 @@ export function* resolveChain(
     if (chain.links === '' || (failed && sameFailure(failed, chain))) return chain;
     failed = chain;
   }
-  const nothing = {
-    path,
-    directories: [],
-    mounts: new Map(),
-    hops: new Map(),
-    links: '',
-    revision: undefined,
-  };
-  return { ...nothing, end: { kind: 'unstable' } };
+  return unstableChain(path);
+}
+
+/** The chain of a path that moved at every walk. */
+export function unstableChain(path: string): LinkChain {
+  const nothing = { directories: [], mounts: new Map(), hops: new Map(), links: '', revision: undefined };
+  return { ...nothing, path, end: { kind: 'unstable' } };
 }
 
 /**
@@ -135,7 +139,10 @@ export function* linksStand({ hops }: LinkChain): Effects<boolean> {
 }
 
 /** The first chain, with the directories and mounts of the others: for a target that is several files. */
-export function mergeChains(first: LinkChain, others: Iterable<LinkChain>): LinkChain {
+export function mergeChains(
+  first: LinkChain,
+  others: Iterable<Pick<LinkChain, 'directories' | 'mounts'>>,
+): LinkChain {
   const directories = new Map(first.directories.map((directory) => [directory.path, directory]));
   const mounts = new Map(first.mounts);
   for (const chain of others) {
@@ -186,6 +193,8 @@ class Walk {
   readonly #hops = new Map<string, string>();
   /** The directories of the revisions entered, each with a slash at its end. */
   readonly #revisions: string[] = [];
+  /** The first directory since the last success that may not be looked at. */
+  #opaque: { readonly path: string; readonly cause: unknown } | undefined;
   #followed = 0;
   #revision: string | undefined;
 
@@ -214,21 +223,29 @@ class Walk {
     let here = root;
     let place = root;
     try {
-      const rootStat = yield* call('lstat', root);
-      if (!this.#enter(rootStat, undefined, root)) return { kind: 'disallowed' };
-      let directory = this.#consult(root, rootStat);
+      const rootStat = yield* this.#lstat(root);
+      if (rootStat && !this.#enter(rootStat, undefined, root)) return { kind: 'disallowed' };
+      const top = rootStat && this.#consult(root, rootStat);
+      /** Undefined where it is opaque. */
+      let directory = top;
       for (let name = names.pop(); name !== undefined; name = names.pop()) {
         if (name === '' || name === '.') continue;
         if (name === '..') {
           here = dirname(here);
-          directory = this.#consulted.get(here) ?? directory;
+          directory = this.#consulted.get(here);
           continue;
         }
         place = within(here, name);
-        directory.entries.add(name);
-        const entry = yield* call('lstat', place);
+        directory?.entries.add(name);
+        const entry = yield* this.#lstat(place);
+        if (!entry) {
+          here = place;
+          directory = undefined;
+          continue;
+        }
+        if (!this.#passOpaque()) return { kind: 'disallowed' };
         if (entry.isSymbolicLink()) {
-          directory.holds = true;
+          if (directory) directory.holds = true;
           if ((this.#followed += 1) > MAX_LINKS) return unreadable('ERR_TARGET_LOOP', place);
           const target = yield* call('readlink', place);
           this.#hops.set(place, target);
@@ -239,38 +256,49 @@ class Walk {
           names.push(...target.split('/').reverse());
           if (target.startsWith('/')) {
             here = root;
-            directory = this.#consult(root, rootStat);
+            directory = top;
           }
           continue;
         }
         if (!names.some(isName)) {
-          directory.holds = true;
+          if (directory) directory.holds = true;
           return { kind: 'found', path: place, stat: entry };
         }
         if (!entry.isDirectory()) return unreadable('ERR_TARGET_NOT_DIRECTORY', place);
-        if (!this.#enter(entry, directory.stat, place)) return { kind: 'disallowed' };
+        if (!this.#enter(entry, directory?.stat, place)) return { kind: 'disallowed' };
         here = place;
         directory = this.#consult(here, entry);
       }
-      return { kind: 'found', path: here, stat: directory.stat };
+      if (directory) return { kind: 'found', path: here, stat: directory.stat };
+      const { path, cause } = this.#opaque ?? { path: here, cause: undefined };
+      return unreadable('ERR_TARGET_ACCESS', path, cause);
     } catch (error) {
-      switch (errnoOf(error)) {
-        case 'ENOENT':
-        case 'ESTALE':
-          return { kind: 'missing', path: place };
-        case 'ENOTDIR':
-          return unreadable('ERR_TARGET_NOT_DIRECTORY', place, error);
-        case 'ELOOP':
-          return unreadable('ERR_TARGET_LOOP', place, error);
-        case 'EACCES':
-        case 'EPERM':
-          return unreadable('ERR_TARGET_ACCESS', place, error);
-        case undefined:
-          throw error;
-        default:
-          return unreadable('ERR_TARGET_IO', place, error);
-      }
+      if (!this.#passOpaque()) return { kind: 'disallowed' };
+      return endOf(place, error);
     }
+  }
+
+  /** Undefined when it may not be looked at. */
+  *#lstat(path: string): Effects<BigIntStats | undefined> {
+    try {
+      return yield* call('lstat', path);
+    } catch (error) {
+      if (!isDenied(error)) throw error;
+      this.#opaque ??= { path, cause: error };
+      return undefined;
+    }
+  }
+
+  /**
+   * Something below an opaque directory was looked at. What file systems lead there is unknown, so it counts as one
+   * that must not be waited for. False when it must not be entered.
+   */
+  #passOpaque(): boolean {
+    if (!this.#opaque) return true;
+    const identity = `opaque:${this.#opaque.path}`;
+    this.#mounts.set(identity, this.#opaque.path);
+    this.#opaque = undefined;
+    return this.#allowedMounts === undefined || this.#allowedMounts.has(identity);
   }
 
   #consult(path: string, stat: BigIntStats): Consulted {
@@ -308,6 +336,23 @@ class Walk {
   }
 }
 
+/** Where a walk ends whose call at this place failed. */
+function endOf(place: string, error: unknown): ChainEnd {
+  switch (errnoOf(error)) {
+    case 'ENOENT':
+    case 'ESTALE':
+      return { kind: 'missing', path: place };
+    case 'ENOTDIR':
+      return unreadable('ERR_TARGET_NOT_DIRECTORY', place, error);
+    case 'ELOOP':
+      return unreadable('ERR_TARGET_LOOP', place, error);
+    case undefined:
+      throw error;
+    default:
+      return { kind: 'unreadable', error: readingError(place, error) };
+  }
+}
+
 function isName(name: string): boolean {
   return name !== '' && name !== '.';
 }
@@ -315,7 +360,8 @@ function isName(name: string): boolean {
 const WHAT_IS_WRONG: Partial<Record<TargetError['code'], string>> = {
   ERR_TARGET_LOOP: 'the chain of links is a loop, or longer than 40 links',
   ERR_TARGET_ACCESS: 'permission denied; check the mode of the file and of the directories above it',
-  ERR_TARGET_NOT_DIRECTORY: 'it is not a directory, but the path goes on below it',
+  ERR_TARGET_NOT_DIRECTORY: 'a path component is not a directory',
+  ERR_TARGET_LAYOUT: 'the link leads out of the volume, which kubelet never does; nothing behind it is read',
 };
 
 function unreadable(code: TargetError['code'], path: string, cause?: unknown): ChainEnd {

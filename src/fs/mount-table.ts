@@ -1,14 +1,14 @@
 /**
- * The mounts of this process, to find out what no watcher can cure: kubelet mounts a `subPath` by binding the
- * file of one revision, so the mount shows that revision for ever.
+ * The mounts of this process. kubelet mounts a `subPath` by binding a file or directory of one revision, so the mount
+ * shows that revision for ever: no watcher can see an update.
  */
 import { constants } from 'node:fs';
 
 import { call, type Effects } from './effects.js';
+import { readToEnd } from './read-to-end.js';
 import { isRevisionName } from './volume-layout.js';
 
 const MOUNT_TABLE = '/proc/self/mountinfo';
-const CHUNK_BYTES = 65_536;
 
 interface Mount {
   /** Where it is mounted. */
@@ -18,11 +18,13 @@ interface Mount {
 }
 
 /**
- * Why a file can never show an update, in words; undefined when it can, or when there is no mount table to tell.
+ * Why the mount keeps updates from showing at this path, in words; undefined when it does not, or when there is no
+ * mount table to tell.
  *
- * @param realPath the file with every link resolved.
+ * @param realPath every link resolved.
+ * @param kind what stands there: a directory that is a mount point shows what happens in it.
  */
-export function* frozenBy(realPath: string): Effects<string | undefined> {
+export function* staleMountReason(realPath: string, kind: 'file' | 'directory'): Effects<string | undefined> {
   let table: string;
   try {
     table = yield* readTable();
@@ -34,8 +36,8 @@ export function* frozenBy(realPath: string): Effects<string | undefined> {
   if (mount.root.split('/').some(isRevisionName)) {
     return `"${mount.point}" is a subPath mount of one revision; it never changes. Mount the whole volume instead`;
   }
-  if (mount.point === realPath) {
-    return `"${realPath}" is mounted by itself (subPath, or a bind mount of one file); a new file put in its source's place never shows. Mount the directory instead`;
+  if (kind === 'file' && mount.point === realPath) {
+    return `"${realPath}" is mounted by itself (subPath, or a bind mount of one file); a file that replaces its source never shows. Mount the directory instead`;
   }
   return undefined;
 }
@@ -43,13 +45,7 @@ export function* frozenBy(realPath: string): Effects<string | undefined> {
 function* readTable(): Effects<string> {
   const fd = yield* call('open', MOUNT_TABLE, constants.O_RDONLY);
   try {
-    const chunks: Buffer[] = [];
-    for (;;) {
-      const chunk = Buffer.alloc(CHUNK_BYTES);
-      const count = yield* call('read', fd, chunk, 0, chunk.length, -1);
-      if (count === 0) return Buffer.concat(chunks).toString();
-      chunks.push(chunk.subarray(0, count));
-    }
+    return String(yield* readToEnd(fd));
   } finally {
     yield* call('close', fd);
   }

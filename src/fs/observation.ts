@@ -58,11 +58,11 @@ export type Observation =
 /** Mounts that may be entered, see `resolveChain`. */
 export type AllowedMounts = ReadonlyMap<string, unknown> | undefined;
 
-/**
- * More files than this are looked at in slices only, whole: what else there is to see costs little beside them. Reading
- * one takes some five calls, so they are one slice.
- */
+/** More files than this are checked in slices only. Reading one takes some five calls, so these are one slice. */
 export const MAX_FILES_AT_ONCE = 100;
+
+/** More bytes than this are read in slices only: reading them takes a millisecond or two. */
+export const MAX_BYTES_AT_ONCE = 2 * 1_048_576;
 
 /** Something that can be looked at. */
 export interface Target {

@@ -1,42 +1,51 @@
+import type { BigIntStats } from 'node:fs';
+
 import { onNextTurn } from '../core/event-loop.js';
 import type { FileSystemCalls } from '../core/file-system.js';
-import { makeCall, type Call } from './effects.js';
+import { makeCall, type Ask, type Call } from './effects.js';
+import { signatureOf } from './link-chain.js';
+
+/** Of `readlink` and of `lstat`. */
+type Answer = string | BigIntStats;
 
 /**
- * Takes the checks of all watchers that want one in the same turn of the event loop, one right after the other, and
- * asks the disk once for what they have in common: the directories and links on the way. A thousand watchers of
- * one volume share all but the last steps.
+ * Runs the checks of all watchers that want one in the same turn of the event loop one right after the other, and asks
+ * the disk once for what they have in common: the directories and links on the way. A thousand watchers of one volume
+ * share all but the last calls.
  *
- * Why no check is stale: what is shared lives only while `#take` runs, which is one uninterrupted stretch of
+ * Why no check is stale: what is shared lives only while `#run` runs, which is one uninterrupted stretch of
  * synchronous code. Every hint that led to these checks came before it, so every answer is younger than the hint.
  * No hint can come during it; one that comes later leads to a check in a later turn, which starts with nothing.
- * No watch is opened during it either: aiming follows in promise jobs, and the check after that shares nothing. So
- * a shared look sees what a check at the beginning of the stretch would have seen. When that cannot be, because a
- * link was retargeted meanwhile and its old target is gone, a call fails, and a failure forgets all answers:
- * the walk is repeated with fresh ones.
+ *
+ * Why no set is torn: the files of a set are read one after another, so a swap may come between them, also within the
+ * stretch. The proof that the set stood still is asked `freshly`, and an answer that differs from the shared one
+ * drops all of them, as does a call that fails: the read is repeated with fresh answers.
  */
 class SharedTurn {
   #waiting = new Set<() => void>();
   #immediate: (() => void) | undefined;
-  #answers: Map<FileSystemCalls, Map<string, unknown>> | undefined;
+  #answers: Map<FileSystemCalls, Map<string, Answer>> | undefined;
 
-  /** Takes `look` in the coming turn, after what the kernel has to say in this one. Returns what cancels it. */
-  request(look: () => void): () => void {
-    this.#waiting.add(look);
-    this.#immediate ??= onNextTurn(() => this.#take());
-    return () => this.#waiting.delete(look);
+  /** Runs `check` in the next turn, after what the kernel reports in this one. Returns what cancels it. */
+  request(check: () => void): () => void {
+    this.#waiting.add(check);
+    this.#immediate ??= onNextTurn(() => this.#run());
+    return () => this.#waiting.delete(check);
   }
 
   /** Makes a call, or answers what was asked in this stretch already. */
-  readonly ask = (call: Call, calls: FileSystemCalls): unknown => {
+  readonly ask: Ask = (call, calls, isFresh) => {
     if (!this.#answers) return makeCall(call, calls);
     const [name, path] = call;
     if (name !== 'lstat' && name !== 'readlink') return this.#make(call, calls);
     let known = this.#answers.get(calls);
-    if (!known) this.#answers.set(calls, (known = new Map<string, unknown>()));
+    if (!known) this.#answers.set(calls, (known = new Map<string, Answer>()));
     const question = `${name} ${path}`;
-    const answer = known.get(question) ?? this.#make(call, calls);
-    known.set(question, answer);
+    const before = known.get(question);
+    if (before !== undefined && !isFresh) return before;
+    const answer = this.#make(call, calls) as Answer;
+    if (before !== undefined && !isSame(before, answer)) this.#answers.clear();
+    else known.set(question, answer);
     return answer;
   };
 
@@ -49,17 +58,22 @@ class SharedTurn {
     }
   }
 
-  #take(): void {
-    const looks = this.#waiting;
+  #run(): void {
+    const checks = this.#waiting;
     this.#waiting = new Set();
     this.#immediate = undefined;
-    if (looks.size > 1) this.#answers = new Map();
+    if (checks.size > 1) this.#answers = new Map();
     try {
-      for (const look of looks) look();
+      for (const check of checks) check();
     } finally {
       this.#answers = undefined;
     }
   }
+}
+
+function isSame(one: Answer, other: Answer): boolean {
+  if (typeof one === 'string' || typeof other === 'string') return one === other;
+  return signatureOf(one) === signatureOf(other);
 }
 
 /** The one turn of this process; it holds nothing between turns. */

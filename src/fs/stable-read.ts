@@ -1,8 +1,8 @@
-import { basename } from 'node:path';
+import { basename, dirname } from 'node:path';
 
 import { Backoff } from '../core/backoff.js';
 import { TargetError } from '../core/errors.js';
-import type { LinkChain } from './link-chain.js';
+import { signatureOf, type LinkChain } from './link-chain.js';
 import type { Clock } from '../core/clock.js';
 import type { FileSystem } from '../core/file-system.js';
 import type { Random } from '../core/random.js';
@@ -13,62 +13,95 @@ import { MissingSnapshot } from './snapshot.js';
 import { sleep } from '../core/sleep.js';
 import { isUserVisible } from './volume-layout.js';
 
-/** What it takes to wait for a target that moves. */
+/** What reading and waiting take. */
 export interface ReadingPorts {
   readonly fs: FileSystem;
   readonly clock: Clock;
   readonly random: Random;
 }
 
-/** What is not there at so many looks, over some 10 ms, is missing. */
-const LOOKS_AT_NOTHING = 5;
+/** What is not there at so many attempts, over some 10 ms, is missing. */
+const MISSING_ATTEMPTS = 5;
 
-/** In the gap between removing `..data` and linking it anew a publisher may have to wait for a CPU, ms. */
+/** A publisher may have to wait for a CPU between removing `..data` and linking it anew, ms. */
 const LONGEST_GAP_MS = 500;
 
-/** Each of these has met swap after swap; at the tenth the waits have grown to the longest. */
-const MAX_LOOKS = 50;
+/** In this time some attempt meets the target at rest, even if it is there a tenth of the time, ms. */
+const MAX_WAIT_MS = 10_000;
 
 const FIRST_DELAY_MS = 1;
 const LONGEST_DELAY_MS = 20;
 
 /**
- * What the target is now, all of it at one instant.
- * @throws {TargetError} when it cannot be read, or never stands still (ERR_TARGET_IO).
+ * What the target is now, all of it at one instant, however often it is replaced meanwhile.
+ *
+ * | an attempt finds                                      | then                                      |
+ * |-------------------------------------------------------|-------------------------------------------|
+ * | files that stood still                                | that is the snapshot                      |
+ * | files that moved                                      | next attempt                              |
+ * | no target                                             | missing, after `MISSING_ATTEMPTS`         |
+ * | a volume without its revision, as it was before       | missing, after `LONGEST_GAP_MS`           |
+ * | the same, but its directory changed since             | it is being swapped: next attempt         |
+ * | something unreadable                                  | `TargetError`                             |
+ *
+ * @throws {TargetError} when it cannot be read, or does not stand still for `MAX_WAIT_MS` (ERR_TARGET_IO).
  */
 export async function stableRead(target: Target, { fs, clock, random }: ReadingPorts): Promise<Snapshot> {
   const backoff = new Backoff({ firstDelayMs: FIRST_DELAY_MS, maxDelayMs: LONGEST_DELAY_MS, random });
   const observer = new Observer(target, fs);
   // Tells whether it may be read without the thread pool, which takes ten times as long.
   await observer.resolve();
-  let nothing = 0;
-  let missingSince: number | undefined;
-  for (let looks = 0; looks < MAX_LOOKS; looks += 1) {
+  const end = clock.monotonic() + MAX_WAIT_MS;
+  let absence: Absence | undefined;
+  do {
     const seen = await observer.observe(clock.monotonic());
     if (seen.kind === 'found') return seen.snapshot;
     if (seen.kind === 'unreadable') throw seen.error;
     if (seen.kind === 'missing') {
-      nothing += 1;
-      missingSince ??= clock.monotonic();
-      const graceMs = isBetweenRevisions(seen.chain) ? LONGEST_GAP_MS : 0;
-      if (nothing >= LOOKS_AT_NOTHING && clock.monotonic() - missingSince >= graceMs) {
-        return new MissingSnapshot(target.path);
-      }
-    } else {
-      // It moves, so it is there.
-      nothing = 0;
-      missingSince = undefined;
-    }
+      absence = await absenceAt(seen.chain, absence, fs, clock.monotonic());
+      if (isMissing(absence, clock.monotonic())) return new MissingSnapshot(target.path);
+    } else absence = undefined;
     await sleep(clock, backoff.next());
-  }
+  } while (clock.monotonic() < end);
   throw new TargetError(
     'ERR_TARGET_IO',
     target.path,
-    `Cannot read "${target.path}": it was replaced during each of ${MAX_LOOKS} attempts`,
+    `Cannot read "${target.path}": it was replaced during every attempt for ${MAX_WAIT_MS / 1_000} s`,
   );
 }
 
-/** It stands there, or in it, but what `..data` leads to does not. */
-function isBetweenRevisions({ end }: LinkChain): boolean {
-  return end.kind === 'found' || (end.kind === 'missing' && !isUserVisible(basename(end.path)));
+/** Nothing was found, at each attempt since. */
+interface Absence {
+  /** Of the volume's directory, if it is a volume that has no revision: equal stamps, no swap. */
+  readonly stamp: string | undefined;
+  readonly attempts: number;
+  /** Monotonic ms. */
+  readonly since: number;
+}
+
+async function absenceAt(
+  { end }: LinkChain,
+  before: Absence | undefined,
+  fs: FileSystem,
+  now: number,
+): Promise<Absence> {
+  const stamp = await stampOf(end, fs);
+  const goesOn = before !== undefined && before.stamp === stamp;
+  return goesOn ? { ...before, attempts: before.attempts + 1 } : { stamp, attempts: 1, since: now };
+}
+
+/** The stamp of the directory in which a swap would show; undefined where there is no volume. */
+async function stampOf(end: LinkChain['end'], fs: FileSystem): Promise<string | undefined> {
+  // The directory of the volume is there without `..data`, or the path leads to what `..data` should lead to.
+  const isGap = end.kind === 'found' || (end.kind === 'missing' && !isUserVisible(basename(end.path)));
+  if (!isGap) return undefined;
+  try {
+    return signatureOf(await fs.lstat(end.kind === 'found' ? end.path : dirname(end.path)));
+  } catch {
+    return undefined;
+  }
+}
+
+function isMissing({ stamp, attempts, since }: Absence, now: number): boolean {
+  return attempts >= MISSING_ATTEMPTS && now - since >= (stamp === undefined ? 0 : LONGEST_GAP_MS);
 }

@@ -1,10 +1,9 @@
-/** Sets of files that change all at once, laid out as kubelet does for ConfigMaps and Secrets. */
 import { resolve } from 'node:path';
 
-import { readFiles, type RevisionFile, type RevisionFiles } from './volume-revision.js';
-import { VolumeWriter, type VolumeWriteResult } from './volume-writer.js';
-import { Backoff } from '../core/backoff.js';
-import { TargetError, errnoOf, isDenied } from '../core/errors.js';
+import type { Clock, Scheduled } from '../core/clock.js';
+import { Component, type ComponentEvents, type ComponentStatus } from '../core/component.js';
+import { TargetError } from '../core/errors.js';
+import type { FileSystem } from '../core/file-system.js';
 import {
   checkPath,
   fileSystem,
@@ -15,81 +14,100 @@ import {
   PORT_OPTIONS,
   resolveOptions,
 } from '../core/options.js';
-import type { Clock, Scheduled } from '../core/clock.js';
-import type { FileSystem } from '../core/file-system.js';
 import type { Random } from '../core/random.js';
-import { sleep } from '../core/sleep.js';
-import { call, runAsync, wait, type Effects } from '../fs/effects.js';
-import { DATA_LINK, cleanKeys } from '../fs/volume-layout.js';
-import { Pace } from './pace.js';
+import { runAsync, type Effects } from '../fs/effects.js';
+import { stableRead } from '../fs/stable-read.js';
+import { READ_LIMITS } from '../fs/targets/read-limits.js';
 import { isMode, isOwner, type Durability, type Owner } from './pending-file.js';
+import { SynchronousCalls } from './synchronous-calls.js';
+import { checkFiles, type VolumeEntries } from './volume-files.js';
+import { VolumeTarget } from './volume-target.js';
+import { VolumeWriter, type VolumeWriteResult } from './volume-writer.js';
 import { processWrites } from './write-queue.js';
-import { isChunk, toBytes, type WriteChunk } from './write-source.js';
 
 /** Options of {@link AtomicVolume}. */
 export interface AtomicVolumeOptions {
-  /** Mode of files that have none of their own, 0 to 0o7777, whatever the umask. Default 0o644, as in Kubernetes. */
+  /** Mode of files that have none of their own, 0 to 0o7777, independent of the umask. Default 0o644, as in Kubernetes. */
   readonly mode?: number | undefined;
-  /** Owner of files that have none of their own. Default: the process. */
+  /** Owner of files that have none of their own. Default: the owner of the process. */
   readonly owner?: Owner | undefined;
   /**
-   * What a power cut cannot take back once a write is done. `'full'` (default): the new revision. `'file'`: old
-   * or new revision, with whole files. `'none'` (kubelet's way): nothing; enough on tmpfs.
+   * What survives a power cut once a write is done. `'full'` (default): the new revision. `'file'`: the old or the new
+   * revision, with complete files. `'none'` (as kubelet does): no guarantee; enough on tmpfs.
    */
   readonly durability?: Durability | undefined;
   /**
-   * For how long a replaced revision stays for readers who resolved `..data` before the swap and open a file
-   * after it, ms. Default 0: it is removed at once, as kubelet does. Raise it (a second is plenty) when readers
-   * open several files one after another and do not start over at ENOENT. After the end of the process, the
-   * next write removes what it left.
+   * How long a replaced revision is kept for readers that resolved `..data` before the swap and open a file after it,
+   * ms. Default 0: it is removed at once, as kubelet does. Set it (1000 is plenty) for readers that open several files
+   * one after another and do not start over at ENOENT. What is left when the process ends is removed by the next write.
    */
   readonly graceMs?: number | undefined;
-  /** Makes the volume's directory if it is missing, and those above it. Default false. */
+  /** Creates the directory of the volume, and missing directories above it. Default false. */
   readonly createDirectory?: boolean | undefined;
-  /** The file system. Default: the machine's. */
+  /** `read()` rejects for a file larger than this, bytes. Default 1 MiB. */
+  readonly maxContentBytes?: number | undefined;
+  /** `read()` rejects when all files together are larger than this, bytes. Default 64 MiB. */
+  readonly maxTotalBytes?: number | undefined;
+  /** `read()` rejects when there are more files. Default 16,384. */
+  readonly maxFiles?: number | undefined;
+  /** What the volume is called in its status. Default: its directory. */
+  readonly name?: string | undefined;
+  /** Closes the volume when it aborts. */
+  readonly signal?: AbortSignal | undefined;
+  /** Default: the file system of the machine. */
   readonly fs?: FileSystem | undefined;
-  /** Default: the machine's. */
+  /** Default: the clock of the machine. */
   readonly clock?: Clock | undefined;
-  /** The digits in the names of revisions. Default: the machine's. */
+  /** Digits in the names of revisions. Default: `Math.random`. */
   readonly random?: Random | undefined;
 }
-
-/** A file of a volume: its contents, or these with a mode and owner of its own. */
-export type VolumeEntry =
-  | WriteChunk
-  | {
-      readonly data: WriteChunk;
-      readonly mode?: number | undefined;
-      readonly owner?: Owner | undefined;
-    };
 
 /** What a volume holds at one instant. */
 export interface VolumeContents {
   /** What `..data` points to; undefined when nothing is published. */
   readonly revision: string | undefined;
-  /** The contents by key, all of this revision. */
+  /** The contents by key, all of this revision. Can be given to `write()`. */
   readonly files: ReadonlyMap<string, Buffer>;
 }
 
-/**
- * How often a read is begun anew because the revision was replaced meanwhile. Each time is a swap by somebody
- * else; at the tenth, the waits have grown to the longest.
- */
-const MAX_READS = 50;
+/** How an `AtomicVolume` is doing. */
+export interface AtomicVolumeStatus extends ComponentStatus {
+  /** `idle` before the first use, `running`, or `closed`. */
+  readonly state: 'idle' | 'running' | 'closed';
+  /** Absolute. */
+  readonly directory: string;
+  /** What this object published last, or found published; null before its first write, and after `clear()`. */
+  readonly revision: string | null;
+  /** When this object wrote last, epoch ms; null before. */
+  readonly writtenAt: number | null;
+  /** Replaced revisions that wait for the end of `graceMs`. */
+  readonly retiredRevisions: number;
+}
 
-/** A swap by removing and linking anew leaves a gap of microseconds; then nothing is published. */
-const READS_OF_NOTHING = 5;
-const FIRST_READ_DELAY_MS = 1;
-const LONGEST_READ_DELAY_MS = 20;
+/** Kubernetes' `defaultMode` of ConfigMap, Secret and projected volumes. */
+const DEFAULT_MODE = 0o644;
+
+const OPTIONS = {
+  mode: matching<number>(DEFAULT_MODE, 'an integer from 0 to 0o7777', isMode),
+  owner: matching<Owner | undefined>(undefined, 'an object { uid, gid } of integers >= 0', isOwner),
+  durability: oneOf<Durability>('full', ['full', 'file', 'none']),
+  graceMs: milliseconds(0),
+  createDirectory: flag(false),
+  ...READ_LIMITS,
+  name: matching<string | undefined>(undefined, 'a string', (value) => typeof value === 'string'),
+  fs: fileSystem('open', 'readlink', 'symlink', 'rename'),
+  ...PORT_OPTIONS,
+};
 
 /**
- * A directory of files that change all at once: readers who go through `..data` see all of the old set or all
- * of the new one. The layout is that of a mounted ConfigMap, so whatever reads those can read it, and a volume
- * made by kubelet can be taken over. Needs symbolic links: Linux and macOS, not Windows.
+ * A directory of files that change all at once: readers that go through `..data` see the whole old set or the whole new
+ * set. The layout is that of a mounted ConfigMap: whatever reads those can read it, and a volume written by kubelet can
+ * be taken over. Requires symbolic links: Linux and macOS, not Windows.
  *
- * The directory itself is never replaced or renamed, only what is in it: a container may have it mounted.
- * Writes within a process run one after another. Writers in several processes cannot tear each other's sets:
- * the last to swap wins.
+ * The directory itself is never replaced or renamed, only its entries: it may be mounted in a container. Writes within
+ * a process run one after another. Writers in several processes never mix their sets: the last to swap wins.
+ *
+ * It is used without `start()`. Events: `error` (`ListenerError`) only; operations reject.
  *
  * ```ts
  * const volume = new AtomicVolume('/run/tls', { createDirectory: true });
@@ -97,175 +115,149 @@ const LONGEST_READ_DELAY_MS = 20;
  * const { files } = await volume.read();
  * ```
  */
-export class AtomicVolume {
+export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus> {
   /** Absolute. */
   readonly directory: string;
-  readonly #settings: ReturnType<typeof resolveVolumeOptions>;
+  readonly #settings: ReturnType<typeof resolveOptions<typeof OPTIONS>>;
   readonly #writer: VolumeWriter;
   #removal: Scheduled | undefined;
+  #revision: string | null = null;
+  #writtenAt: number | null = null;
 
   /**
-   * Touches no file.
-   * @throws {TypeError | RangeError} for a wrong argument.
+   * Performs no I/O.
+   * @throws {TypeError | RangeError} for an invalid argument.
    */
   constructor(directory: string, options?: AtomicVolumeOptions) {
-    this.directory = resolve(checkPath('AtomicVolume', 'directory', directory));
-    this.#settings = resolveVolumeOptions(options);
-    this.#writer = new VolumeWriter(this.directory, this.#settings);
+    const path = resolve(checkPath('AtomicVolume', 'directory', directory));
+    const settings = resolveOptions('AtomicVolume', options, OPTIONS);
+    const { name = path, signal, clock } = settings;
+    super({ name, purpose: `use the volume "${path}"`, signal, clock });
+    this.directory = path;
+    this.#settings = settings;
+    this.#writer = new VolumeWriter(path, settings, (error) => this.recordError(asError(error)));
   }
 
   /**
-   * Makes these files, by key (`app.yaml`, `conf.d/app.yaml`), what the volume holds. When it holds them already
-   * with the same modes and owners, there is no new revision; links that are missing or wrong are repaired all
-   * the same.
+   * Makes these files, by key (`app.yaml`, `conf.d/app.yaml`), the contents of the volume. If it holds them already,
+   * with the same modes and owners, there is no new revision; missing and wrong links are repaired all the same.
    *
-   * @throws {WriteError} when it cannot be done; unless `published`, readers see the old set.
-   * @throws {TypeError | RangeError} for a key that kubelet refuses, or a wrong value (it is not shown).
+   * @throws {WriteError} (rejects) unless `published` is true, readers see the old set.
+   * @throws {TypeError | RangeError} (rejects) for anything but a plain object or a `Map`, a key that kubelet refuses,
+   * or an invalid value, which is not shown. The old set stays.
+   * @throws {ClosedError} (rejects) after `close()`.
    */
-  async write(files: Readonly<Record<string, VolumeEntry>>): Promise<VolumeWriteResult> {
-    const wanted = this.#check(files);
-    return this.#inTurn((pace) => this.#writer.publish(wanted, pace));
+  async write(files: VolumeEntries): Promise<VolumeWriteResult> {
+    const wanted = checkFiles('AtomicVolume', files, this.#settings);
+    const result = await this.#inTurn((calls) => this.#writer.publish(wanted, calls));
+    this.#revision = result.revision;
+    this.#writtenAt = this.#settings.clock.now();
+    return result;
   }
 
   /**
-   * All files of one revision, however often it is swapped meanwhile. A volume that is missing or was never
-   * written has none.
+   * All files of one revision, however often it is swapped meanwhile. A volume that does not exist or was never written
+   * has none.
    *
-   * @throws {TargetError} when it cannot be read, or never stands still (ERR_TARGET_IO).
+   * @throws {TargetError} (rejects) when it cannot be read, is never stable (`ERR_TARGET_IO`), exceeds a limit
+   * (`ERR_TARGET_TOO_LARGE`), or a link leads out of the volume (`ERR_TARGET_LAYOUT`).
+   * @throws {ClosedError} (rejects) after `close()`.
    */
   async read(): Promise<VolumeContents> {
-    const pace = new Pace();
-    return runAsync(this.#read(pace), this.#settings.fs, pace.atOnce);
+    return this.#use(async () => {
+      const { directory } = this;
+      const snapshot = await stableRead(new VolumeTarget(directory, this.#settings), this.#settings);
+      if (snapshot.kind === 'missing') return { revision: undefined, files: new Map() };
+      if (snapshot.kind === 'file') {
+        throw new TargetError(
+          'ERR_TARGET_NOT_DIRECTORY',
+          directory,
+          `Cannot read the volume "${directory}": it is a file`,
+        );
+      }
+      const files = new Map<string, Buffer>();
+      for (const [key, { content }] of snapshot.files) if (content) files.set(key, content);
+      return { revision: snapshot.revision, files };
+    });
   }
 
   /**
-   * Takes away all that was published, at once and without grace; the directory and what else is in it stay.
-   * For an empty set that is published, `write({})`.
+   * Removes everything that was published, at once and without a grace period. The directory stays, with whatever else
+   * is in it. To publish an empty set, use `write({})`.
    *
-   * @throws {WriteError} when it cannot be done.
+   * @throws {WriteError} (rejects) when something cannot be removed; everything else is.
+   * @throws {ClosedError} (rejects) after `close()`.
    */
   async clear(): Promise<void> {
-    await this.#inTurn((pace) => this.#writer.clear(pace));
+    await this.#inTurn((calls) => this.#writer.clear(calls));
+    this.#revision = null;
+    this.#writtenAt = this.#settings.clock.now();
   }
 
-  #inTurn<T>(steps: (pace: Pace) => Effects<T>): Promise<T> {
-    return processWrites.run(this.directory, {
-      coalesce: false,
-      work: async () => {
-        const pace = new Pace();
-        try {
-          return await runAsync(steps(pace), this.#settings.fs, pace.atOnce);
-        } finally {
-          this.#planRemoval();
-        }
-      },
-    });
+  override status(): AtomicVolumeStatus {
+    const { name, directory, lastError, lifecycleState } = this;
+    return {
+      name,
+      state: lifecycleState === 'starting' ? 'running' : lifecycleState,
+      directory,
+      revision: this.#revision,
+      writtenAt: this.#writtenAt,
+      retiredRevisions: this.#writer.sweeper.waiting,
+      lastError,
+    };
   }
 
-  /** Sweeps when the first of the retired revisions has had its grace. */
-  #planRemoval(): void {
+  override get state(): AtomicVolumeStatus['state'] {
+    return this.status().state;
+  }
+
+  /** Replaced revisions that are still there stay until the next write. */
+  protected override onClose(): void {
     this.#removal?.cancel();
     this.#removal = undefined;
-    const delayMs = this.#writer.nextRemovalMs;
-    if (delayMs === undefined) return;
-    this.#removal = this.#settings.clock.schedule(
-      () => void this.#inTurn(() => this.#writer.sweep()),
-      delayMs,
-      { ref: false },
-    );
   }
 
-  *#read(pace: Pace): Effects<VolumeContents> {
-    const { clock, random } = this.#settings;
-    const backoff = new Backoff({
-      firstDelayMs: FIRST_READ_DELAY_MS,
-      maxDelayMs: LONGEST_READ_DELAY_MS,
-      random,
-    });
-    yield* pace.enter(this.directory);
-    for (let attempt = 1, nothing = 0; attempt <= MAX_READS; attempt += 1) {
-      try {
-        const revision = yield* this.#revision();
-        if (revision !== undefined) {
-          const files = yield* readFiles(resolve(this.directory, revision));
-          // Unchanged, so nobody had begun to remove it while it was read.
-          if ((yield* this.#revision()) === revision) return { revision, files };
-        } else if ((nothing += 1) === READS_OF_NOTHING) return { revision, files: new Map() };
-      } catch (error) {
-        if (!isUnstable(error)) throw this.#readFailure(error);
-      }
-      yield* wait(() => sleep(clock, backoff.next()));
-    }
-    throw this.#readFailure(new Error(`it was replaced during each of ${MAX_READS} attempts to read it`));
-  }
-
-  *#revision(): Effects<string | undefined> {
+  /** Runs an operation, for whose end `close()` waits. The first one starts the volume. */
+  async #use<T>(operation: () => Promise<T>): Promise<T> {
+    await this.start();
     try {
-      return yield* call('readlink', `${this.directory}/${DATA_LINK}`);
+      return await this.scope.track(operation());
     } catch (error) {
-      if (errnoOf(error) === 'ENOENT') return undefined;
+      this.recordError(asError(error));
       throw error;
     }
   }
 
-  #readFailure(cause: unknown): TargetError {
-    const isRefused = isDenied(cause);
-    const what = cause instanceof Error ? cause.message : String(cause);
-    return new TargetError(
-      isRefused ? 'ERR_TARGET_ACCESS' : 'ERR_TARGET_IO',
-      this.directory,
-      `Cannot read the volume "${this.directory}": ${what}`,
-      { cause },
+  #inTurn<T>(steps: (calls: SynchronousCalls) => Effects<T>): Promise<T> {
+    return this.#use(() =>
+      processWrites.run(this.directory, {
+        coalesce: false,
+        work: async () => {
+          const calls = new SynchronousCalls();
+          try {
+            return await runAsync(steps(calls), this.#settings.fs, calls.allows);
+          } finally {
+            this.#scheduleRemoval();
+          }
+        },
+      }),
     );
   }
 
-  #check(files: unknown): RevisionFiles {
-    if (typeof files !== 'object' || files === null || isChunk(files) || Array.isArray(files)) {
-      throw new TypeError('AtomicVolume: files must be an object of contents by key');
-    }
-    const entries = Object.entries(files as Readonly<Record<string, unknown>>);
-    const keys = cleanKeys(
-      'AtomicVolume',
-      entries.map(([key]) => key),
-    );
-    return new Map(
-      entries.map(([, entry], index) => [keys[index] ?? '', this.#checkEntry(keys[index], entry)]),
-    );
-  }
-
-  #checkEntry(key: string | undefined, entry: unknown): RevisionFile {
-    const wrong = (wanted: string): TypeError =>
-      new TypeError(`AtomicVolume: key ${JSON.stringify(key)} ${wanted}`);
-    const given = (isChunk(entry) ? { data: entry } : Object(entry)) as Partial<
-      Record<'data' | 'mode' | 'owner', unknown>
-    >;
-    const { data, mode = this.#settings.mode, owner = this.#settings.owner } = given;
-    // What a wrong value is, is not shown: it may be a secret.
-    if (!isChunk(data)) throw wrong('must hold a string, a Uint8Array, or { data } with one of them');
-    if (!isMode(mode)) throw wrong('must have a mode from 0 to 0o7777');
-    if (owner !== undefined && !isOwner(owner))
-      throw wrong('must have an owner { uid, gid } of integers >= 0');
-    return { bytes: toBytes(data), mode, owner };
+  /** Sweeps when the grace period of the first retired revision is over. */
+  #scheduleRemoval(): void {
+    this.#removal?.cancel();
+    this.#removal = undefined;
+    const delayMs = this.#writer.sweeper.nextRemovalMs;
+    if (delayMs === undefined || this.lifecycleState === 'closed') return;
+    const sweep = (): void => {
+      // It can only fail because the volume is closed.
+      this.#inTurn((calls) => this.#writer.sweep(calls)).catch(() => undefined);
+    };
+    this.#removal = this.#settings.clock.schedule(sweep, delayMs, { ref: false });
   }
 }
 
-/** Whether a failed read means that the revision was removed while it was read. */
-function isUnstable(error: unknown): boolean {
-  return ['ENOENT', 'ENOTDIR', 'ESTALE'].includes(errnoOf(error) ?? '');
-}
-
-/** Kubernetes' `defaultMode` of ConfigMap, Secret and projected volumes. */
-const DEFAULT_MODE = 0o644;
-
-function resolveVolumeOptions(options: unknown) {
-  return resolveOptions('AtomicVolume', options, {
-    mode: matching<number>(DEFAULT_MODE, 'an integer from 0 to 0o7777', isMode),
-    owner: matching<Owner | undefined>(undefined, 'an object { uid, gid } of integers >= 0', isOwner),
-    durability: oneOf<Durability>('full', ['full', 'file', 'none']),
-    graceMs: milliseconds(0),
-    createDirectory: flag(false),
-    fs: fileSystem('open', 'readlink', 'symlink', 'rename'),
-    clock: PORT_OPTIONS.clock,
-    random: PORT_OPTIONS.random,
-  });
+function asError(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error(String(thrown));
 }

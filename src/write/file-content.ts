@@ -1,35 +1,36 @@
-/** What is in files. */
 import { constants, type BigIntStats } from 'node:fs';
 
 import { call, type Effects } from '../fs/effects.js';
+import { readToEnd } from '../fs/read-to-end.js';
+import type { HeldDirectory } from './held-directory.js';
 
 const CHUNK_BYTES = 65_536;
 
-// Opening must not hang if a pipe has taken the place of the file.
-const READ = constants.O_RDONLY | ((constants as Partial<typeof constants>).O_NONBLOCK ?? 0);
+const { O_RDONLY } = constants;
+const { O_NONBLOCK = 0, O_NOFOLLOW = 0 } = constants as Partial<typeof constants>;
+
+/** A pipe may have taken the place of the file: opening it must not block. */
+const READ = O_RDONLY | O_NONBLOCK;
 
 /** All bytes of a file. */
 export function* readBytes(path: string): Effects<Buffer> {
   const fd = yield* call('open', path, READ);
   try {
-    const { size } = yield* call('fstat', fd);
-    const chunks: Buffer[] = [];
-    // One byte more than expected, so that a file that did not grow takes one read and its end.
-    for (let expected = Number(size) + 1; ; expected = CHUNK_BYTES) {
-      const chunk = Buffer.allocUnsafe(expected);
-      const count = yield* call('read', fd, chunk, 0, expected, -1);
-      if (count === 0) return chunks.length === 1 ? (chunks[0] ?? chunk) : Buffer.concat(chunks);
-      chunks.push(chunk.subarray(0, count));
-    }
+    return (yield* readToEnd(fd, Number((yield* call('fstat', fd)).size))) ?? Buffer.alloc(0);
   } finally {
     yield* call('close', fd);
   }
 }
 
-/** Whether a file holds exactly these bytes. */
-export function* holdsBytes(path: string, { size }: BigIntStats, bytes: Uint8Array): Effects<boolean> {
+/** Whether a file holds exactly these bytes. A link in its place is not followed. */
+export function* holdsBytes(
+  directory: HeldDirectory,
+  name: string,
+  { size }: BigIntStats,
+  bytes: Uint8Array,
+): Effects<boolean> {
   if (size !== BigInt(bytes.byteLength)) return false;
-  const fd = yield* call('open', path, READ);
+  const fd = yield* call('open', directory.at(name), READ | O_NOFOLLOW);
   try {
     const chunk = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, bytes.byteLength + 1));
     for (let done = 0; ;) {

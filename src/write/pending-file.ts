@@ -1,14 +1,16 @@
-/** A file that is being made under a name nobody looks for. */
 import { constants, type BigIntStats } from 'node:fs';
 
 import { errnoOf } from '../core/errors.js';
 import { call, type Effects } from '../fs/effects.js';
+import type { HeldDirectory } from './held-directory.js';
+import { ifSupported } from './if-supported.js';
+import { withoutGroup } from './trust.js';
 import type { WriteProgress } from './write-progress.js';
 
 /** How much has reached the disk when a write is reported as done. */
 export type Durability = 'full' | 'file' | 'none';
 
-/** User and group ids. */
+/** User and group IDs. */
 export interface Owner {
   readonly uid: number;
   readonly gid: number;
@@ -16,13 +18,13 @@ export interface Owner {
 
 const isId = (value: unknown): boolean => Number.isInteger(value) && (value as number) >= 0;
 
-/** How an owner is recognised. */
+/** Whether a value is an `Owner`. */
 export function isOwner(value: unknown): value is Owner {
   if (typeof value !== 'object' || value === null || !('uid' in value) || !('gid' in value)) return false;
   return isId(value.uid) && isId(value.gid);
 }
 
-/** How permission bits are recognised. */
+/** Whether a value is a set of permission bits, 0 to 0o7777. */
 export function isMode(value: unknown): value is number {
   return isId(value) && (value as number) <= 0o7777;
 }
@@ -31,37 +33,28 @@ export function isMode(value: unknown): value is number {
 export interface FileAttributes {
   readonly mode: number;
   readonly owner?: Owner | undefined;
-  /** What the caller asked for and has to get; anything else is set as far as possible. */
+  /** What the caller asked for must be set; anything else is set as far as possible. */
   readonly required: { readonly mode: boolean; readonly owner: boolean };
 }
 
-/** Nobody else may read it before it has its mode. */
+/** No other user can open the file before it is complete. */
 const MODE_WHILE_PENDING = 0o600;
 
-// Links are never followed; the flag does not exist on Windows, where the constant is missing.
 const CREATE =
   constants.O_WRONLY |
   constants.O_CREAT |
   constants.O_EXCL |
   ((constants as Partial<typeof constants>).O_NOFOLLOW ?? 0);
 
-/** Linux writes at most 2 GiB at a time; with less an abort is noticed sooner, at no cost. */
-const LARGEST_WRITE_BYTES = 8 * 2 ** 20;
+/** Linux writes at most 2 GiB at a time. A smaller limit costs nothing and lets an abort take effect sooner. */
+const MAX_WRITE_BYTES = 8 * 2 ** 20;
 
-/** A random name is taken by chance never, by a broken source of chance always. */
+/** A random name is never taken, unless the source of randomness is broken. */
 const MAX_NAMES = 10;
 
-/** What a file system says that cannot do what was asked, rather than failed at it. */
-const UNSUPPORTED: ReadonlySet<string | undefined> = new Set([
-  'EPERM',
-  'EINVAL',
-  'ENOTSUP',
-  'EOPNOTSUPP',
-  'ENOSYS',
-]);
-
-/** A file from its creation to the moment it is whole, on disk and closed. */
+/** A file from its creation under a temporary name until it is complete, on disk and closed. */
 export class PendingFile {
+  /** Its path, for calls. */
   readonly path: string;
   readonly #progress: WriteProgress;
   #fd: number | undefined;
@@ -73,16 +66,20 @@ export class PendingFile {
     this.#progress = progress;
   }
 
-  /** Creates it. `name` gives another path each time, if it can, in case one is taken. */
-  static *create(name: () => string, progress: WriteProgress): Effects<PendingFile> {
+  /** Creates it. `name` is called again when a name is taken. */
+  static *create(
+    directory: HeldDirectory,
+    name: () => string,
+    progress: WriteProgress,
+  ): Effects<PendingFile> {
     progress.step = 'create';
     for (let attempt = 1; ; attempt += 1) {
-      const path = name();
+      const path = directory.at(name());
       try {
         return new PendingFile(path, yield* call('open', path, CREATE, MODE_WHILE_PENDING), progress);
       } catch (error) {
         if (errnoOf(error) !== 'EEXIST') {
-          // A server may have created it and then failed to say so.
+          // A network file system may create it and then fail to say so.
           yield* removeIfThere(path);
           throw error;
         }
@@ -91,11 +88,11 @@ export class PendingFile {
     }
   }
 
-  /** Appends all of the bytes: a full disk is reported by a short write first, and by an error only then. */
+  /** Appends all of the bytes. A full disk shows as a short write first, and as an error only at the next one. */
   *write(bytes: Uint8Array): Effects<void> {
     this.#progress.step = 'write';
     for (let done = 0; done < bytes.byteLength;) {
-      const length = Math.min(bytes.byteLength - done, LARGEST_WRITE_BYTES);
+      const length = Math.min(bytes.byteLength - done, MAX_WRITE_BYTES);
       const count = yield* call('write', this.#open, bytes, done, length);
       if (count <= 0) throw new Error('the system wrote nothing and gave no reason');
       done += count;
@@ -108,34 +105,36 @@ export class PendingFile {
     return this.#written;
   }
 
-  /** Shows that its owner is alive. */
+  /** Updates its ctime, which tells other writers that its owner is alive. */
   *touch(): Effects<void> {
     yield* call('fchmod', this.#open, MODE_WHILE_PENDING);
   }
 
-  /** Makes it what it is to be, and closes it. */
-  *finish(attributes: FileAttributes, durability: Durability): Effects<BigIntStats> {
-    const { mode, owner, required } = attributes;
+  /** Sets its attributes, syncs and closes it. */
+  *finish({ mode, owner, required }: FileAttributes, durability: Durability): Effects<BigIntStats> {
     const progress = this.#progress;
     const fd = this.#open;
 
     progress.step = 'verify';
-    const made = yield* call('fstat', fd);
-    if (made.size !== BigInt(this.#written)) {
-      throw new Error(`${this.#written} bytes were written, but the file has ${made.size}`);
+    const created = yield* call('fstat', fd);
+    if (created.size !== BigInt(this.#written)) {
+      throw new Error(`${this.#written} bytes were written, but the file has ${created.size}`);
     }
-    // The owner first: giving a file away clears the set-id bits of its mode.
-    let given = true;
-    if (owner && (made.uid !== BigInt(owner.uid) || made.gid !== BigInt(owner.gid))) {
+    // The owner first: changing it clears the set-id bits of the mode.
+    let wanted = mode;
+    if (owner && (created.uid !== BigInt(owner.uid) || created.gid !== BigInt(owner.gid))) {
       progress.step = 'chown';
-      given = yield* chown(fd, owner, required.owner);
+      const kept = yield* chown(fd, owner, required.owner);
+      // Set-id bits are for that owner, and the group bits for that group.
+      if (kept !== 'both') wanted &= 0o777;
+      const hasGroup = kept !== 'neither' || created.gid === BigInt(owner.gid);
+      if (!hasGroup && !required.mode) wanted = withoutGroup(wanted);
     }
-    const wanted = given ? mode : mode & 0o777;
-    if ((made.mode & 0o7777n) !== BigInt(wanted)) {
+    if ((created.mode & 0o7777n) !== BigInt(wanted)) {
       progress.step = 'chmod';
       yield* ifSupported(call('fchmod', fd, wanted), !required.mode);
     }
-    // Without it, a rename can reach the disk before the data: after a power cut the file is there, and empty.
+    // Otherwise the rename can reach the disk before the data: after a power cut the file is there, and empty.
     if (durability !== 'none') {
       progress.step = 'sync';
       yield* ifSupported(call('fsync', fd), true);
@@ -144,7 +143,7 @@ export class PendingFile {
     progress.step = 'close';
     this.#fd = undefined;
     yield* call('close', fd);
-    return made;
+    return created;
   }
 
   /** Removes it, as far as that is possible. */
@@ -155,7 +154,7 @@ export class PendingFile {
       try {
         yield* call('close', fd);
       } catch {
-        // It is thrown away.
+        // The file is discarded.
       }
     }
     yield* removeIfThere(this.path);
@@ -167,37 +166,20 @@ export class PendingFile {
   }
 }
 
-/** Whether the file has that owner now. The group alone may still be ours to give. */
-function* chown(fd: number, { uid, gid }: Owner, required: boolean): Effects<boolean> {
-  if (yield* ifSupported(call('fchown', fd, uid, gid), !required)) return true;
-  yield* ifSupported(call('fchown', fd, KEEP_ID, gid), true);
-  return false;
+/** Which of the two the file has now. A process that may not give the file away may still set its group. */
+function* chown(fd: number, { uid, gid }: Owner, required: boolean): Effects<'both' | 'group' | 'neither'> {
+  if (yield* ifSupported(call('fchown', fd, uid, gid), !required)) return 'both';
+  return (yield* ifSupported(call('fchown', fd, KEEP_ID, gid), true)) ? 'group' : 'neither';
 }
 
 /** `chown(2)`: leave this one as it is. */
 const KEEP_ID = -1;
-
-/** Makes sure that the names in a directory are on the disk; not every system has such a thing. */
-export function* syncDirectory(fd: number): Effects<void> {
-  yield* ifSupported(call('fsync', fd), true);
-}
-
-/** Runs a call; false when the file system cannot do such a thing and that is `tolerable`. */
-function* ifSupported(steps: Effects<void>, tolerable: boolean): Effects<boolean> {
-  try {
-    yield* steps;
-    return true;
-  } catch (error) {
-    if (tolerable && UNSUPPORTED.has(errnoOf(error))) return false;
-    throw error;
-  }
-}
 
 /** Removes a file or link, as far as that is possible. */
 export function* removeIfThere(path: string): Effects<void> {
   try {
     yield* call('unlink', path);
   } catch {
-    // It is gone, or the next write to this directory sweeps it away.
+    // It is gone, or the next write to this directory removes it.
   }
 }

@@ -1,23 +1,26 @@
 /**
- * Which process, for ever: a pid alone is reused, and in containers every first process is pid 1. A process is
- * named by the boot of its kernel, its pid and time namespaces, its pid there, and when it started. Whoever is
- * in the same namespaces can tell whether it is gone; nobody else can, and then the answer is `undefined`.
+ * Identifies a process for good. A PID alone is reused, and in containers every first process has PID 1, so a process
+ * is identified by the boot of its kernel, its PID and time namespaces, its PID there, and its start time. A process
+ * in the same namespaces can tell whether it has ended; for any other the answer is `undefined`.
  */
 import { errnoOf } from '../core/errors.js';
 import { nodeFileSystem, type FileSystemCalls } from '../core/file-system.js';
 
-/** Something that names one process on one machine, of one boot. */
+/** Identifies one process on one machine, of one boot. */
 export interface ProcessIdentity {
-  /** The kernel's boot id, its first 64 bits in hex. */
+  /** The kernel's boot ID, its first 64 bits in hex. */
   readonly boot: string;
-  /** The inodes of the pid and time namespaces. A number is reused only when all processes of the old one are dead. */
+  /** The inodes of the PID and time namespaces. A number is reused only when all processes of the old one have ended. */
   readonly namespace: string;
   readonly pid: number;
-  /** Clock ticks from boot to its start, as `/proc/<pid>/stat` says. */
+  /** Clock ticks from boot to its start, as in `/proc/<pid>/stat`. */
   readonly started: string;
 }
 
-/** Identifies this process and tells whether others live. */
+/** Whether a process has ended; undefined when that cannot be known from here. */
+export type HasEnded = (process: ProcessIdentity) => boolean | undefined;
+
+/** Identifies this process and tells whether others have ended. */
 export class ProcessTable {
   #self: { readonly identity: ProcessIdentity | undefined } | undefined;
 
@@ -28,33 +31,43 @@ export class ProcessTable {
     return this.#self.identity;
   }
 
-  /** Whether that process is gone; undefined when it cannot be known from here. */
-  isGone(other: ProcessIdentity): boolean | undefined {
+  /** Answers for one sweep: each process is looked up once, however many files carry its name. */
+  survey(): HasEnded {
     const { self } = this;
-    if (self?.boot !== other.boot || self.namespace !== other.namespace) return undefined;
-    try {
-      // Not /proc: `hidepid` hides processes there that are alive.
-      process.kill(other.pid, 0);
-    } catch (error) {
-      if (errnoOf(error) === 'ESRCH') return true;
-    }
-    const found = readStat(String(other.pid));
-    if (!found) return false;
-    // A zombie has ended; without an init process in its container nobody ever reaps it.
-    return found.started !== other.started || found.state === 'Z' || found.state === 'X';
+    const startTimes = new Map<number, string | 'ended' | 'hidden'>();
+    return ({ boot, namespace, pid, started }) => {
+      if (self?.boot !== boot || self.namespace !== namespace) return undefined;
+      const found = startTimes.get(pid) ?? lookUp(pid);
+      startTimes.set(pid, found);
+      return found !== 'hidden' && found !== started;
+    };
   }
+}
+
+/** When the process with this PID was started; `hidden` when it runs and nothing else is known of it. */
+function lookUp(pid: number): string | 'ended' | 'hidden' {
+  try {
+    // Not /proc: the mount option `hidepid` hides processes of other users there.
+    process.kill(pid, 0);
+  } catch (error) {
+    if (errnoOf(error) === 'ESRCH') return 'ended';
+  }
+  const stat = readStat(String(pid));
+  if (!stat) return 'hidden';
+  // A zombie has ended; in a container without an init process it is never reaped.
+  return stat.state === 'Z' || stat.state === 'X' ? 'ended' : stat.started;
 }
 
 function identify(): ProcessIdentity | undefined {
   const boot = readText('/proc/sys/kernel/random/boot_id')?.replaceAll('-', '').slice(0, 16);
   const namespace = ['pid', 'time'].map((kind) => namespaceInode(kind)).join('_');
   const stat = readStat('self');
-  // A /proc mounted from another pid namespace speaks of other processes.
+  // A /proc that was mounted from another PID namespace describes other processes.
   if (!boot || namespace.startsWith('_') || stat?.pid !== process.pid) return undefined;
   return { boot, namespace, pid: stat.pid, started: stat.started };
 }
 
-/** In base 36; empty when the kernel does not have that kind. */
+/** In base 36; empty when the kernel does not have that kind of namespace. */
 function namespaceInode(kind: string): string {
   try {
     const inode = /\[(\d+)\]/.exec(procfs.readlink(`/proc/self/ns/${kind}`))?.[1];
@@ -67,18 +80,18 @@ function namespaceInode(kind: string): string {
 function readStat(process: string): { pid: number; state: string; started: string } | undefined {
   const text = readText(`/proc/${process}/stat`);
   if (text === undefined) return undefined;
-  // "pid (name) state …": the name may hold blanks and parentheses, so count from its end.
+  // "pid (name) state …": the name may contain spaces and parentheses, so fields are counted from its end.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   const [state, started] = [fields[0], fields[19]];
   if (state === undefined || started === undefined) return undefined;
   return { pid: Number.parseInt(text, 10), state, started: Number(started).toString(36) };
 }
 
-/** procfs is answered by the kernel at once, whatever file system the caller works on. */
+/** The kernel answers from memory, whatever file system the caller works on. */
 const procfs: FileSystemCalls = nodeFileSystem.sync;
 
 function readText(path: string): string | undefined {
-  // One page is more than any of these files has, and one read of procfs is consistent.
+  // None of these files is longer than a page, and one read of procfs is consistent.
   const page = Buffer.alloc(4096);
   try {
     const fd = procfs.open(path, 0);

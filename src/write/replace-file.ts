@@ -1,39 +1,41 @@
 /**
- * Replacing a file, written once for both ways to run it:
+ * Replacing a file, written once for the asynchronous and the synchronous function:
  * temporary file → write → owner, mode → fsync → close → rename → fsync of the directory → sweep.
  */
 import type { BigIntStats } from 'node:fs';
-import { dirname, isAbsolute } from 'node:path';
+import { basename, dirname, isAbsolute } from 'node:path';
 
 import { Backoff } from '../core/backoff.js';
-import { beginOpening, makeDirectories } from './directories.js';
 import { errnoOf } from '../core/errors.js';
-import { holdsBytes } from './file-content.js';
-import type { Pace } from './pace.js';
-import { PendingFile, syncDirectory } from './pending-file.js';
-import type { Durability, FileAttributes, Owner } from './pending-file.js';
-import { MAX_LINKS } from '../core/file-system.js';
 import type { Clock } from '../core/clock.js';
+import { MAX_LINKS } from '../core/file-system.js';
 import type { Random } from '../core/random.js';
 import { sleep } from '../core/sleep.js';
 import { begin, call, wait, type Effects } from '../fs/effects.js';
+import { holdsBytes } from './file-content.js';
+import { makeDirectories, untrustedLink, type HeldDirectory } from './held-directory.js';
+import { PendingFile } from './pending-file.js';
+import type { Durability, FileAttributes, Owner } from './pending-file.js';
+import { ifThere } from './remove-tree.js';
+import type { SynchronousCalls } from './synchronous-calls.js';
 import { RENEWAL_MS, sweepFiles, temporaryName } from './temporary-name.js';
-import { WriteProgress } from './write-progress.js';
+import { inheritedMode, mayFollow, mayReplace } from './trust.js';
+import { Refusal, WriteProgress } from './write-progress.js';
 import type { WriteSource } from './write-source.js';
 
-/** What a write came to. */
+/** The result of an atomic write. */
 export interface AtomicWriteResult {
-  /** The file that holds the data: absolute, and where the links lead when they were followed. */
+  /** The file that holds the data: absolute, with the links at its end followed if `symlink` says so. */
   readonly path: string;
-  /** False when nothing was touched: all was right already (`ifChanged`), or a later synchronous write came first. */
+  /** False when nothing was changed: everything was as wanted (`ifChanged`), or a later synchronous write came first. */
   readonly written: boolean;
   /** The size of the data, bytes. */
   readonly bytes: number;
 }
 
-/** How to replace a file; the meaning is that of the options of the same names. */
+/** How to replace a file; see the options of the same names. */
 export interface ReplaceSettings {
-  readonly mode: number | undefined;
+  readonly mode: number | 'keep' | undefined;
   readonly owner: Owner | undefined;
   readonly durability: Durability;
   readonly symlink: 'follow' | 'replace' | 'error';
@@ -42,37 +44,37 @@ export interface ReplaceSettings {
   readonly sweep: boolean;
 }
 
-/** What only a write that can wait has. */
+/** What only an asynchronous write has. */
 export interface Waiting {
   readonly clock: Clock;
   readonly random: Random;
   readonly signal: AbortSignal | undefined;
-  /** Whether a newer write has been done past this one. */
+  /** Whether a newer write has completed meanwhile. */
   readonly isOvertaken: () => boolean;
 }
 
-/** Tokens and kubeconfigs: for their owner only. */
+/** Tokens and kubeconfigs are for their owner only. */
 const DEFAULT_MODE = 0o600;
 
 /**
- * For how long a rename is tried again, ms. On Windows, scanners and indexers hold files open for moments. On
- * other systems only EBUSY can pass (some FUSE and network file systems); mostly the file is a mount point,
- * and whoever waits for the error should not wait long.
+ * For how long a rename is retried, ms. On Windows, scanners and indexers hold files open for moments. On other
+ * systems only EBUSY can be temporary (some FUSE and network file systems); mostly the file is a mount point, and the
+ * error should not be long in coming.
  */
-const RENAME_PATIENCE_MS: Readonly<Record<string, number>> =
+const RENAME_RETRY_MS: Readonly<Record<string, number>> =
   process.platform === 'win32' ? { EBUSY: 2000, EPERM: 2000, EACCES: 2000 } : { EBUSY: 150 };
 const FIRST_RENAME_DELAY_MS = 20;
-const LONGEST_RENAME_DELAY_MS = 200;
+const MAX_RENAME_DELAY_MS = 200;
 
-/** Replaces `path` (absolute) by what `source` gives. Throws a `WriteError`, or the signal's reason. */
+/** Replaces `path` (absolute) with the data of `source`. Throws a `WriteError`, or the signal's reason. */
 export function* replaceFile(
   path: string,
   source: WriteSource,
   settings: ReplaceSettings,
-  pace: Pace,
+  calls: SynchronousCalls,
   waiting?: Waiting,
 ): Effects<AtomicWriteResult> {
-  const replacement = new Replacement(path, settings, pace, waiting);
+  const replacement = new Replacement(path, settings, calls, waiting);
   try {
     return yield* replacement.run(source);
   } catch (cause) {
@@ -86,47 +88,118 @@ export function* replaceFile(
 class Replacement {
   readonly progress: WriteProgress;
   readonly #settings: ReplaceSettings;
-  readonly #pace: Pace;
+  readonly #calls: SynchronousCalls;
   readonly #waiting: Waiting | undefined;
   /** Where the links lead. */
   #path: string;
-  /** The entries of the directory, before this write. */
-  #entries: (() => Effects<string[]>) | undefined;
+  /** The directory of `#path`; undefined while it does not exist. */
+  #directory: HeldDirectory | undefined;
 
-  constructor(path: string, settings: ReplaceSettings, pace: Pace, waiting: Waiting | undefined) {
+  constructor(
+    path: string,
+    settings: ReplaceSettings,
+    calls: SynchronousCalls,
+    waiting: Waiting | undefined,
+  ) {
     this.progress = new WriteProgress(path);
     this.#path = path;
     this.#settings = settings;
-    this.#pace = pace;
+    this.#calls = calls;
     this.#waiting = waiting;
   }
 
   *run(source: WriteSource): Effects<AtomicWriteResult> {
-    const { ifChanged, createDirectory, durability } = this.#settings;
-    const existing = yield* this.#resolve();
-    const directory = dirname(this.#path);
-    const attributes = this.#attributes(existing);
+    try {
+      const existing = yield* this.#resolve();
+      return yield* this.#replace(existing, source);
+    } finally {
+      yield* this.#leave();
+    }
+  }
 
+  // --------------------------------------------------------------------------------------------- where
+
+  /** Follows the links at the end of the path, and opens the directory of the file. Returns the file to replace. */
+  *#resolve(): Effects<BigIntStats | undefined> {
+    for (let links = 0; ; links += 1) {
+      if (this.#path.endsWith('/')) throw new Refusal('ERR_WRITE_NOT_FILE', 'it is a directory');
+      yield* this.#enter();
+      if (!this.#directory) return undefined;
+      const stat = yield* ifThere(call('lstat', this.#directory.at(basename(this.#path))));
+      if (!stat?.isSymbolicLink()) {
+        if (stat) assertReplaceable(stat, this.#directory.stat);
+        return stat;
+      }
+      if (this.#settings.symlink === 'replace') return undefined;
+      this.#path = yield* this.#follow(stat, this.#directory, links);
+      yield* this.#leave();
+    }
+  }
+
+  /** Where a link at the path leads. */
+  *#follow(link: BigIntStats, directory: HeldDirectory, links: number): Effects<string> {
+    if (this.#settings.symlink === 'error') {
+      throw new Refusal('ERR_WRITE_SYMLINK', 'it is a symbolic link, and symlink is "error"');
+    }
+    if (links === MAX_LINKS) {
+      throw new Refusal('ERR_WRITE_SYMLINK', `its symbolic links form a loop, or are more than ${MAX_LINKS}`);
+    }
+    if (!mayFollow(link, directory.stat)) throw untrustedLink(this.#path);
+    const target = yield* call('readlink', directory.at(basename(this.#path)));
+    // Not `resolve()`: `..` means the parent of where the directory really is.
+    return isAbsolute(target) ? target : `${dirname(this.#path)}/${target}`;
+  }
+
+  /** Opens the directory of the path; not if it is missing and is to be created. */
+  *#enter(): Effects<void> {
+    const { createDirectory, durability } = this.#settings;
+    const options = { readable: durability === 'full' };
+    this.progress.step = 'open-directory';
+    try {
+      this.#directory = yield* this.#calls.enter(dirname(this.#path), options);
+    } catch (error) {
+      if (!createDirectory || errnoOf(error) !== 'ENOENT') throw error;
+    }
+    this.progress.step = 'resolve';
+  }
+
+  *#leave(): Effects<void> {
+    const directory = this.#directory;
+    this.#directory = undefined;
+    yield* directory?.close() ?? nothing();
+  }
+
+  *#createDirectory(): Effects<HeldDirectory> {
+    this.progress.step = 'create-directory';
+    const directory = yield* makeDirectories(dirname(this.#path), this.#settings.durability === 'full');
+    this.#directory = directory;
+    yield* this.#calls.entered(directory);
+    return directory;
+  }
+
+  // ---------------------------------------------------------------------------------------------- what
+
+  *#replace(existing: BigIntStats | undefined, source: WriteSource): Effects<AtomicWriteResult> {
     let whole = source.whole;
-    if (ifChanged) {
+    if (this.#settings.ifChanged) {
       whole ??= yield* this.#collect(source);
-      if (existing && (yield* this.#isSame(existing, whole, attributes))) {
+      if (existing && this.#directory && (yield* this.#isSame(existing, this.#directory, whole))) {
         return { path: this.#path, written: false, bytes: whole.byteLength };
       }
     }
-    if (createDirectory && !existing) {
-      this.progress.step = 'create-directory';
-      yield* makeDirectories(directory, durability === 'full');
-      yield* this.#enter();
-    }
+    const directory = this.#directory ?? (yield* this.#createDirectory());
+    // Listed while the file is written.
+    const entries = this.#settings.sweep ? yield* begin('readdir', directory.at('.')) : undefined;
     this.#throwIfAborted();
 
-    const file = yield* PendingFile.create(() => `${directory}/${temporaryName('file')}`, this.progress);
+    const file = yield* PendingFile.create(directory, () => temporaryName('file'), this.progress);
     let overtaken: boolean;
     try {
       if (whole) yield* file.write(whole);
       else yield* this.#copy(source, file);
-      overtaken = yield* this.#publish(file, attributes, directory);
+      const created = yield* file.finish(this.#attributes(existing), this.#settings.durability);
+      overtaken = yield* this.#publish(file, created, directory);
+      if (!overtaken && entries) yield* sweep(directory, entries, created.ctimeNs);
     } catch (error) {
       if (!this.progress.published) yield* file.discard();
       throw error;
@@ -135,67 +208,25 @@ class Replacement {
     return { path: this.#path, written: !overtaken, bytes: file.written };
   }
 
-  /** The work is in the directory of the path from now on. */
-  *#enter(): Effects<void> {
-    const directory = dirname(this.#path);
-    yield* this.#pace.enter(directory);
-    if (this.#settings.sweep) this.#entries = yield* begin('readdir', directory);
-  }
-
-  /** Follows the links, and refuses what is no file. */
-  *#resolve(): Effects<BigIntStats | undefined> {
-    const { symlink } = this.#settings;
-    yield* this.#enter();
-    let stat = yield* lstatIfAny(this.#path);
-    for (let links = 1; stat?.isSymbolicLink(); links += 1) {
-      if (symlink === 'replace') return undefined;
-      if (symlink === 'error') {
-        throw this.progress.refusal('ERR_WRITE_SYMLINK', 'it is a symbolic link, and symlink is "error"');
-      }
-      if (links > MAX_LINKS) {
-        throw this.progress.refusal(
-          'ERR_WRITE_SYMLINK',
-          `the symbolic links are a loop, or more than ${MAX_LINKS}`,
-        );
-      }
-      const target = yield* call('readlink', this.#path);
-      // Not `resolve()`: `..` is meant from where the directory really is.
-      this.#path = isAbsolute(target) ? target : `${dirname(this.#path)}/${target}`;
-      // A link may lead to a server that is dead.
-      this.#pace.leave();
-      stat = yield* lstatIfAny(this.#path);
-      if (!stat?.isSymbolicLink()) yield* this.#enter();
-    }
-    if (stat?.isDirectory() || this.#path.endsWith('/')) {
-      throw this.progress.refusal('ERR_WRITE_NOT_FILE', 'it is a directory');
-    }
-    if (stat && !stat.isFile()) {
-      throw this.progress.refusal(
-        'ERR_WRITE_NOT_FILE',
-        'a device, pipe or socket stands there, and replacing it by a file would break it',
-      );
-    }
-    return stat;
-  }
-
   #attributes(existing: BigIntStats | undefined): FileAttributes {
     const { mode, owner } = this.#settings;
     return {
-      mode: mode ?? (existing ? Number(existing.mode & 0o7777n) : DEFAULT_MODE),
+      mode: typeof mode === 'number' ? mode : modeAfter(existing, mode === 'keep'),
       owner: owner ?? (existing && { uid: Number(existing.uid), gid: Number(existing.gid) }),
-      required: { mode: mode !== undefined, owner: owner !== undefined },
+      required: { mode: typeof mode === 'number', owner: owner !== undefined },
     };
   }
 
-  *#isSame(existing: BigIntStats, bytes: Uint8Array, { mode, owner }: FileAttributes): Effects<boolean> {
+  *#isSame(existing: BigIntStats, directory: HeldDirectory, bytes: Uint8Array): Effects<boolean> {
+    const { mode, owner } = this.#settings;
     this.progress.step = 'compare';
-    if ((existing.mode & 0o7777n) !== BigInt(mode)) return false;
+    if (typeof mode === 'number' && (existing.mode & 0o7777n) !== BigInt(mode)) return false;
     if (owner && (existing.uid !== BigInt(owner.uid) || existing.gid !== BigInt(owner.gid))) return false;
     try {
-      return yield* holdsBytes(this.#path, existing, bytes);
+      return yield* holdsBytes(directory, basename(this.#path), existing, bytes);
     } catch (error) {
-      // Not readable, or gone: it can be replaced all the same.
-      if (errnoOf(error) === 'EACCES' || errnoOf(error) === 'ENOENT') return false;
+      // Not readable, removed, or replaced by a link: it can be replaced all the same.
+      if (['EACCES', 'ENOENT', 'ELOOP'].includes(errnoOf(error) ?? '')) return false;
       throw error;
     }
   }
@@ -213,7 +244,7 @@ class Replacement {
     for (;;) {
       const chunk = yield* this.#next(source, nothing);
       if (!chunk) return Buffer.concat(chunks);
-      // The source may use its buffer again.
+      // The source may reuse its buffer.
       chunks.push(Uint8Array.from(chunk));
     }
   }
@@ -225,57 +256,37 @@ class Replacement {
     return yield* source.next(clock && { clock, signal, renewalMs: RENEWAL_MS }, renew);
   }
 
-  /** Makes it whole and readers see it, unless a newer write has come past: then it returns true. */
-  *#publish(file: PendingFile, attributes: FileAttributes, directory: string): Effects<boolean> {
+  // ------------------------------------------------------------------------------------------- publishing
+
+  /** Renames the finished file, unless a newer write has completed meanwhile: then it returns true. */
+  *#publish(file: PendingFile, created: BigIntStats, directory: HeldDirectory): Effects<boolean> {
     const { progress } = this;
-    const { durability } = this.#settings;
-    // Before the rename: what cannot be made durable should fail while nobody has seen it.
-    const opening = durability === 'full' ? yield* beginOpening(directory) : undefined;
-    let fd: number | undefined;
-    try {
-      const made = yield* file.finish(attributes, durability);
-      progress.step = 'open-directory';
-      fd = yield* opening?.() ?? nothing();
-      progress.step = 'rename';
-      this.#throwIfAborted();
-      if (this.#waiting?.isOvertaken()) return true;
-      yield* this.#rename(file.path, made);
-      progress.published = true;
-      progress.step = 'sync-directory';
-      if (fd !== undefined) yield* syncDirectory(fd);
-      yield* this.#sweep(directory, made.ctimeNs);
-      return false;
-    } finally {
-      if (opening) yield* close(opening);
-    }
+    progress.step = 'rename';
+    yield* directory.assertInPlace();
+    this.#throwIfAborted();
+    if (this.#waiting?.isOvertaken()) return true;
+    yield* this.#rename(file.path, directory.at(basename(this.#path)), created);
+    progress.published = true;
+    progress.step = 'sync-directory';
+    if (this.#settings.durability === 'full') yield* directory.sync();
+    return false;
   }
 
-  *#sweep(directory: string, now: bigint): Effects<void> {
-    let entries: readonly string[];
-    try {
-      entries = (yield* this.#entries?.() ?? nothing()) ?? [];
-    } catch {
-      // A directory that may be written to, but not listed.
-      return;
-    }
-    yield* sweepFiles(directory, entries, now);
-  }
-
-  *#rename(from: string, made: BigIntStats): Effects<void> {
+  *#rename(from: string, to: string, created: BigIntStats): Effects<void> {
     const backoff = new Backoff({
       firstDelayMs: FIRST_RENAME_DELAY_MS,
-      maxDelayMs: LONGEST_RENAME_DELAY_MS,
+      maxDelayMs: MAX_RENAME_DELAY_MS,
       random: this.#waiting?.random ?? (() => 0),
     });
     for (let waitedMs = 0; ;) {
       try {
-        yield* call('rename', from, this.#path);
+        yield* call('rename', from, to);
         return;
       } catch (error) {
-        // A server whose answer was lost is asked twice, and fails the second time.
-        if (yield* isSameFile(this.#path, made)) return;
-        const quietPeriodMs = RENAME_PATIENCE_MS[errnoOf(error) ?? ''] ?? 0;
-        if (!this.#waiting || waitedMs >= quietPeriodMs) throw error;
+        // When the answer of a server is lost, the rename is sent again, and fails the second time.
+        if (yield* isSameFile(to, created)) return;
+        const retryMs = RENAME_RETRY_MS[errnoOf(error) ?? ''] ?? 0;
+        if (!this.#waiting || waitedMs >= retryMs) throw error;
       }
       const { clock, signal } = this.#waiting;
       const delayMs = backoff.next();
@@ -289,30 +300,49 @@ class Replacement {
   }
 }
 
+/** The mode of a file for which none was given. */
+function modeAfter(existing: BigIntStats | undefined, keep: boolean): number {
+  if (!existing) return DEFAULT_MODE;
+  return keep ? Number(existing.mode & 0o7777n) : inheritedMode(existing);
+}
+
+/** Refuses what is not a file, and a file that somebody else may have created for us. */
+function assertReplaceable(stat: BigIntStats, directory: BigIntStats): void {
+  if (stat.isDirectory()) throw new Refusal('ERR_WRITE_NOT_FILE', 'it is a directory');
+  if (!stat.isFile()) {
+    throw new Refusal(
+      'ERR_WRITE_NOT_FILE',
+      'it is a device, a pipe or a socket, which a file must not replace',
+    );
+  }
+  if (!mayReplace(stat, directory)) {
+    const what = 'it belongs to another user, in a directory where others can create files';
+    throw new Refusal('ERR_WRITE_UNTRUSTED', `${what}; remove it, or write to a directory of your own`);
+  }
+}
+
+/** Removes what dead writers left in the directory, as far as that is possible. */
+function* sweep(
+  directory: HeldDirectory,
+  list: () => Effects<readonly string[]>,
+  now: bigint,
+): Effects<void> {
+  let entries: readonly string[];
+  try {
+    entries = yield* list();
+  } catch {
+    // The directory may be written to, but not listed.
+    return;
+  }
+  yield* sweepFiles(directory, entries, now);
+}
+
 function* nothing(): Effects<undefined> {}
 
-/** Closes what was opened, if it was. */
-function* close(opening: () => Effects<number>): Effects<void> {
-  try {
-    yield* call('close', yield* opening());
-  } catch {
-    // It was not opened, which was told already; or all that was to be done with it is done.
-  }
-}
-
-function* lstatIfAny(path: string): Effects<BigIntStats | undefined> {
-  try {
-    return yield* call('lstat', path);
-  } catch (error) {
-    if (errnoOf(error) === 'ENOENT') return undefined;
-    throw error;
-  }
-}
-
-function* isSameFile(path: string, made: BigIntStats): Effects<boolean> {
+function* isSameFile(path: string, created: BigIntStats): Effects<boolean> {
   try {
     const { dev, ino } = yield* call('lstat', path);
-    return dev === made.dev && ino === made.ino;
+    return dev === created.dev && ino === created.ino;
   } catch {
     return false;
   }

@@ -1,52 +1,58 @@
 /**
- * Names of what is not finished yet. Each names its owner, so that whoever finds one can tell whether it will
+ * Names of unfinished files and links. Each identifies its owner, so that whoever finds one can tell whether it will
  * still be finished:
  *
  *     .rw-<boot>.<namespace>.<pid>.<started>.<random>.tmp          a file
  *     ..data_tmp-<boot>.<namespace>.<pid>.<started>.<random>.tmp   the next `..data` link of a volume
  *
- * The name does not grow with the name of the target, which may itself be as long as a name can be.
+ * The length does not depend on the name of the target, which may itself be as long as a name can be.
  */
-import { randomUUID } from 'node:crypto';
+import { randomInt, randomUUID } from 'node:crypto';
 
-import { ProcessTable, type ProcessIdentity } from './process-identity.js';
+import { ProcessTable, type HasEnded, type ProcessIdentity } from './process-identity.js';
 import { call, type Effects } from '../fs/effects.js';
+import type { HeldDirectory } from './held-directory.js';
 
 const FILE_PREFIX = '.rw-';
 const LINK_PREFIX = '..data_tmp-';
 const SUFFIX = '.tmp';
 
-/** Owner of what a process made that cannot be identified. */
-const NOBODY = '0.0.0.0';
+/** The owner, where a process cannot be identified. */
+const UNKNOWN_OWNER = '0.0.0.0';
 
 const PATTERN =
   /^(?:\.rw-|\.\.data_tmp-)([0-9a-f]{1,16})\.([0-9a-z_]+)\.([0-9a-z]+)\.([0-9a-z]+)\.[0-9a-f]{32}\.tmp$/;
 
 /**
- * When an unfinished file whose owner cannot be asked after (another container, another node) counts as
- * abandoned. Live writers touch theirs at least every `RENEWAL_MS`; a day covers machines that are suspended
- * overnight, and bounds what a crash loop can leave behind.
+ * When an unfinished file whose owner cannot be looked up (another container, another node) counts as abandoned.
+ * Running writers touch theirs at least every `RENEWAL_MS`. A day covers machines that are suspended overnight, and
+ * bounds what a crash loop can leave behind.
  */
-export const ABANDONED_AFTER_MS = 24 * 3600 * 1000;
+const ABANDONED_AFTER_MS = 24 * 3600 * 1000;
 
-/** How often a live writer that waits for its data touches its file, ms. */
+/** How often a running writer that waits for its data touches its file, ms. */
 export const RENEWAL_MS = 3600 * 1000;
 
-/** The processes of this machine. It holds nothing but the constant identity of this one. */
+/** How many unfinished files one write examines. Writers leave a few at most; anybody can create any number. */
+const MAX_EXAMINED = 256;
+
+/** The processes of this machine. The only state is the identity of this process, which never changes. */
 const processes = new ProcessTable();
 
-/** A new name for an unfinished file, or for a volume's next `..data` link. */
+/** A new name for an unfinished file, or for the next `..data` link of a volume. */
 export function temporaryName(
   kind: 'file' | 'link',
   owner: ProcessIdentity | undefined = processes.self,
 ): string {
-  const who = owner ? `${owner.boot}.${owner.namespace}.${owner.pid.toString(36)}.${owner.started}` : NOBODY;
+  const who = owner
+    ? `${owner.boot}.${owner.namespace}.${owner.pid.toString(36)}.${owner.started}`
+    : UNKNOWN_OWNER;
   const prefix = kind === 'file' ? FILE_PREFIX : LINK_PREFIX;
-  // 122 random bits: two writers never meet, and nobody can prepare the name for them.
+  // 122 random bits: no two writers choose the same name, and nobody can create it beforehand.
   return `${prefix}${who}.${randomUUID().replaceAll('-', '')}${SUFFIX}`;
 }
 
-/** Whether an entry of a directory is an unfinished file or link of this library. Watchers should ignore it. */
+/** Whether a directory entry is an unfinished file or link of this library. Watchers should ignore it. */
 export function isTemporaryName(name: string): boolean {
   return name.endsWith(SUFFIX) && PATTERN.test(name);
 }
@@ -56,19 +62,28 @@ export function isPendingLinkName(name: string): boolean {
   return name.startsWith(LINK_PREFIX) && isTemporaryName(name);
 }
 
+/** Looks up the owners of unfinished files, for one sweep. */
+export function surveyOwners(): HasEnded {
+  return processes.survey();
+}
+
 /**
- * Whether nobody will finish what bears this name: its owner is gone, or cannot be known and has not touched it
- * for a day by the file system's own clock.
+ * Whether nobody will finish an entry: its owner has ended, or cannot be looked up and has not touched it for a day.
  *
- * @param now what that clock shows, ns; undefined when it is not known: then age says nothing.
+ * @param now the time of the file system's own clock, ns; undefined when it is not known: then age does not count.
  */
-export function* isAbandoned(path: string, name: string, now: bigint | undefined): Effects<boolean> {
+export function* isAbandoned(
+  directory: HeldDirectory,
+  name: string,
+  now: bigint | undefined,
+  hasEnded: HasEnded,
+): Effects<boolean> {
   const owner = ownerOf(name);
-  const gone = owner && processes.isGone(owner);
-  if (gone !== undefined) return gone;
+  const ended = owner && hasEnded(owner);
+  if (ended !== undefined) return ended;
   if (now === undefined) return false;
-  const { mtimeNs, ctimeNs } = yield* call('lstat', path);
-  // A copy or a `touch` can set mtime back; ctime only the file system sets.
+  const { mtimeNs, ctimeNs } = yield* call('lstat', directory.at(name));
+  // A copy or `touch` can set mtime back; only the file system sets ctime.
   const touched = mtimeNs > ctimeNs ? mtimeNs : ctimeNs;
   return now - touched > BigInt(ABANDONED_AFTER_MS) * 1_000_000n;
 }
@@ -81,15 +96,26 @@ function ownerOf(name: string): ProcessIdentity | undefined {
   return { boot, namespace, pid: Number.parseInt(pid, 36), started };
 }
 
-/** Removes the abandoned unfinished files among the entries of a directory, as far as that is possible. */
-export function* sweepFiles(directory: string, entries: readonly string[], now: bigint): Effects<void> {
-  for (const name of entries) {
-    if (!name.startsWith(FILE_PREFIX) || !isTemporaryName(name)) continue;
-    const path = `${directory}/${name}`;
+/** Removes abandoned unfinished files among the entries of a directory, as far as that is possible. */
+export function* sweepFiles(
+  directory: HeldDirectory,
+  entries: readonly string[],
+  now: bigint,
+): Effects<void> {
+  const hasEnded = surveyOwners();
+  for (const name of someOf(entries.filter((entry) => entry.startsWith(FILE_PREFIX)))) {
+    if (!isTemporaryName(name)) continue;
     try {
-      if (yield* isAbandoned(path, name, now)) yield* call('unlink', path);
+      if (yield* isAbandoned(directory, name, now, hasEnded)) yield* call('unlink', directory.at(name));
     } catch {
-      // Somebody else was quicker, or it is not ours to remove.
+      // Another writer removed it, or this process may not.
     }
   }
+}
+
+/** At most `MAX_EXAMINED` of them, others each time: planted names cannot keep the rest from being examined for ever. */
+function someOf(names: readonly string[]): readonly string[] {
+  if (names.length <= MAX_EXAMINED) return names;
+  const first = randomInt(names.length);
+  return [...names.slice(first), ...names.slice(0, first)].slice(0, MAX_EXAMINED);
 }

@@ -1,117 +1,146 @@
-/** One revision of a volume: a directory of files that never changes once it is published. */
+/** One revision of a volume: a directory of files that does not change once it is published. */
 import type { BigIntStats } from 'node:fs';
-import { dirname } from 'node:path';
 
-import { syncNames } from './directories.js';
 import { errnoOf } from '../core/errors.js';
-import { holdsBytes, readBytes } from './file-content.js';
-import { PendingFile, type Durability, type Owner } from './pending-file.js';
 import { call, type Effects } from '../fs/effects.js';
-import type { WriteProgress } from './write-progress.js';
+import { holdsBytes } from './file-content.js';
+import type { HeldDirectory } from './held-directory.js';
+import { PendingFile, type Durability } from './pending-file.js';
+import type { VolumeFile, VolumeFiles } from './volume-files.js';
+import { Refusal, type WriteProgress } from './write-progress.js';
 
-/** A file to be published. */
-export interface RevisionFile {
-  readonly bytes: Uint8Array;
-  readonly mode: number;
-  readonly owner: Owner | undefined;
-}
-
-/** Files by key; a key is a clean relative path. */
-export type RevisionFiles = ReadonlyMap<string, RevisionFile>;
-
-/** kubelet's mode for the directories of a volume: readers of any user enter them, the files say who may read. */
+/** As in kubelet's volumes: every user may enter the directories, and the mode of each file says who may read it. */
 const DIRECTORY_MODE = 0o755;
+
+/** No other user can enter a directory before it is complete. */
 const MODE_WHILE_PENDING = 0o700;
 
-/** Makes the directory; nobody else enters it before it is opened by {@link fillRevision}. */
-export function* makeRevision(path: string): Effects<void> {
-  yield* call('mkdir', path, MODE_WHILE_PENDING);
-}
-
-/** Writes all files, and lets readers in. */
-export function* fillRevision(
-  revision: string,
-  files: RevisionFiles,
-  durability: Durability,
-  progress: WriteProgress,
-): Effects<void> {
-  const volume = progress.path;
-  /** Parents before their children. */
-  const directories = new Set<string>();
-  for (const [key, { bytes, mode, owner }] of files) {
-    progress.path = `${volume}/${key}`;
-    progress.step = 'create-directory';
-    yield* makeParents(revision, key, directories);
-    const path = `${revision}/${key}`;
-    const file = yield* PendingFile.create(() => path, progress);
-    try {
-      yield* file.write(bytes);
-      yield* file.finish({ mode, owner, required: { mode: true, owner: true } }, durability);
-    } catch (error) {
-      yield* file.discard();
-      throw error;
-    }
-  }
-  progress.path = volume;
-  progress.step = 'chmod';
-  yield* call('chmod', revision, DIRECTORY_MODE);
-  if (durability !== 'full') return;
-  progress.step = 'sync-directory';
-  for (const directory of [...directories].reverse()) yield* syncNames(`${revision}/${directory}`);
-  yield* syncNames(revision);
-}
-
-function* makeParents(revision: string, key: string, made: Set<string>): Effects<void> {
-  const parent = dirname(key);
-  if (parent === '.' || made.has(parent)) return;
-  yield* makeParents(revision, parent, made);
-  yield* call('mkdir', `${revision}/${parent}`, DIRECTORY_MODE);
-  // The umask had a say in `mkdir`.
-  yield* call('chmod', `${revision}/${parent}`, DIRECTORY_MODE);
-  made.add(parent);
-}
-
-/** Whether a revision holds exactly these files, with these modes and owners. */
-export function* holdsFiles(revision: string, files: RevisionFiles): Effects<boolean> {
+/** Creates a directory and opens it. */
+export function* makePrivateDirectory(parent: HeldDirectory, name: string): Effects<HeldDirectory> {
+  yield* call('mkdir', parent.at(name), MODE_WHILE_PENDING);
   try {
-    let found = 0;
-    for (const { key, stat } of yield* listFiles(revision)) {
-      const wanted = files.get(key);
-      if (!wanted || !isAsWanted(stat, wanted)) return false;
-      if (!(yield* holdsBytes(`${revision}/${key}`, stat, wanted.bytes))) return false;
-      found += 1;
-    }
-    return found === files.size;
+    return yield* parent.enter(name);
   } catch (error) {
-    const errno = errnoOf(error);
-    // What is not there, or cannot be read, cannot be what is wanted.
-    if (errno === 'ENOENT' || errno === 'ENOTDIR' || errno === 'EACCES') return false;
+    if (['ENOENT', 'ENOTDIR', 'ELOOP'].includes(errnoOf(error) ?? '')) throw replaced(name);
     throw error;
   }
 }
 
-function isAsWanted(stat: BigIntStats, { mode, owner }: RevisionFile): boolean {
+/** Why a revision is not published: somebody else moved it, or put something in its place. */
+export function replaced(name: string): Refusal {
+  return new Refusal(
+    'ERR_WRITE_CONFLICT',
+    `another process moved or replaced "${name}" while it was written; no other user should be able to write here`,
+  );
+}
+
+/** Writes the files into a new directory, and opens it to readers. */
+export function* fillDirectory(
+  directory: HeldDirectory,
+  files: VolumeFiles,
+  durability: Durability,
+  progress: WriteProgress,
+): Effects<void> {
+  const volume = progress.path;
+  /** Files in directories below, by the name of the directory. */
+  const below = new Map<string, Map<string, VolumeFile>>();
+  for (const [key, file] of files) {
+    const slash = key.indexOf('/');
+    if (slash < 0) {
+      progress.path = `${volume}/${key}`;
+      yield* writeFile(directory, key, file, durability, progress);
+      continue;
+    }
+    const name = key.slice(0, slash);
+    const inside = below.get(name) ?? new Map<string, VolumeFile>();
+    below.set(name, inside.set(key.slice(slash + 1), file));
+  }
+  for (const [name, inside] of below) {
+    progress.path = `${volume}/${name}`;
+    progress.step = 'create-directory';
+    const child = yield* makePrivateDirectory(directory, name);
+    try {
+      yield* fillDirectory(child, inside, durability, progress);
+    } finally {
+      yield* child.close();
+    }
+  }
+  progress.path = volume;
+  progress.step = 'chmod';
+  yield* directory.setMode(DIRECTORY_MODE);
+  progress.step = 'sync-directory';
+  if (durability === 'full') yield* directory.sync();
+}
+
+function* writeFile(
+  directory: HeldDirectory,
+  name: string,
+  { bytes, mode, owner }: VolumeFile,
+  durability: Durability,
+  progress: WriteProgress,
+): Effects<void> {
+  const file = yield* PendingFile.create(directory, () => name, progress);
+  try {
+    yield* file.write(bytes);
+    const created = yield* file.finish({ mode, owner, required: { mode: true, owner: true } }, durability);
+    // Whoever creates a file owns it at first. The directory was created by the same user, or it is not ours.
+    if (created.uid !== directory.stat.uid) throw replaced(name);
+  } catch (error) {
+    yield* file.discard();
+    throw error;
+  }
+}
+
+/** Whether a directory holds exactly these files, with these modes and owners. */
+export function* holdsFiles(directory: HeldDirectory, files: VolumeFiles): Effects<boolean> {
+  try {
+    return (yield* countEqual(directory, '', files)) === files.size;
+  } catch (error) {
+    // What was removed, or cannot be read, is not equal.
+    if (['ENOENT', 'ENOTDIR', 'ELOOP', 'EACCES'].includes(errnoOf(error) ?? '')) return false;
+    throw error;
+  }
+}
+
+/** How many of the files are there and equal; undefined when anything else is there. */
+function* countEqual(
+  directory: HeldDirectory,
+  below: string,
+  files: VolumeFiles,
+): Effects<number | undefined> {
+  let count = 0;
+  for (const name of yield* call('readdir', directory.at('.'))) {
+    const key = `${below}${name}`;
+    const stat = yield* call('lstat', directory.at(name));
+    if (stat.isDirectory()) {
+      const inside = yield* countEqualIn(directory, name, `${key}/`, files);
+      if (!inside) return undefined;
+      count += inside;
+      continue;
+    }
+    const wanted = files.get(key);
+    if (!wanted || !hasAttributes(stat, wanted)) return undefined;
+    if (!(yield* holdsBytes(directory, name, stat, wanted.bytes))) return undefined;
+    count += 1;
+  }
+  return count;
+}
+
+function* countEqualIn(
+  parent: HeldDirectory,
+  name: string,
+  below: string,
+  files: VolumeFiles,
+): Effects<number | undefined> {
+  const directory = yield* parent.enter(name);
+  try {
+    return yield* countEqual(directory, below, files);
+  } finally {
+    yield* directory.close();
+  }
+}
+
+function hasAttributes(stat: BigIntStats, { mode, owner }: VolumeFile): boolean {
   if (!stat.isFile() || (stat.mode & 0o7777n) !== BigInt(mode)) return false;
   return !owner || (stat.uid === BigInt(owner.uid) && stat.gid === BigInt(owner.gid));
-}
-
-/** The contents of all files of a revision. */
-export function* readFiles(revision: string): Effects<Map<string, Buffer>> {
-  const files = new Map<string, Buffer>();
-  for (const { key, stat } of yield* listFiles(revision)) {
-    if (stat.isFile()) files.set(key, yield* readBytes(`${revision}/${key}`));
-  }
-  return files;
-}
-
-/** All that is in a revision except directories, sorted, so that the order does not depend on the file system. */
-function* listFiles(revision: string, below = ''): Effects<{ key: string; stat: BigIntStats }[]> {
-  const found: { key: string; stat: BigIntStats }[] = [];
-  for (const name of (yield* call('readdir', `${revision}/${below}`)).sort()) {
-    const key = `${below}${name}`;
-    const stat = yield* call('lstat', `${revision}/${key}`);
-    if (stat.isDirectory()) found.push(...(yield* listFiles(revision, `${key}/`)));
-    else found.push({ key, stat });
-  }
-  return found;
 }

@@ -1,35 +1,32 @@
 /**
- * Publishing a set of files as one revision, in this order:
- * announce → make and fill the revision → swap → links → sync → sweep.
+ * Publishing a set of files as one revision:
+ * announce → create and fill the revision → swap → links → sync → sweep.
  *
- * Writers in several processes need no lock, for they share no name: a revision and the pending `..data` link
- * that announces it are new each time, the last to swap wins, and the links are made to fit whatever `..data`
- * points to then. The pending link exists from before the revision is made until the swap, and names its owner;
- * what no live pending link and no `..data` points to is nobody's, and is removed.
+ * Writers in several processes need no lock, because they share no name: a revision and the pending `..data` link that
+ * announces it are new each time, the last writer to swap wins, and the links are aligned with whatever `..data` points
+ * to then. The pending link exists from before the revision is created until the swap, and identifies its owner; what
+ * neither the pending link of a running writer nor `..data` points to belongs to nobody, and is removed.
+ *
+ * Everything is done relative to the open volume and the open revision (see `HeldDirectory`): a user who can write to
+ * the volume can spoil a write, but not redirect it.
  */
-import { isAbsolute } from 'node:path';
-
 import { errnoOf } from '../core/errors.js';
 import type { Clock } from '../core/clock.js';
 import type { Random } from '../core/random.js';
 import { call, type Effects } from '../fs/effects.js';
-import {
-  DATA_LINK,
-  KUBELET_PENDING_LINK,
-  isRevisionName,
-  isUserVisible,
-  revisionName,
-  topOf,
-  userLinkTarget,
-} from '../fs/volume-layout.js';
-import { makeDirectories, removeTree, syncNames } from './directories.js';
-import type { Pace } from './pace.js';
+import { DATA_LINK, revisionName, topOf } from '../fs/volume-layout.js';
+import { HeldDirectory, makeDirectories } from './held-directory.js';
 import { removeIfThere, type Durability } from './pending-file.js';
-import { isAbandoned, isPendingLinkName, temporaryName } from './temporary-name.js';
-import { WriteProgress } from './write-progress.js';
-import { fillRevision, holdsFiles, makeRevision, type RevisionFiles } from './volume-revision.js';
+import { emptyDirectory, ifThere, removeTree } from './remove-tree.js';
+import type { SynchronousCalls } from './synchronous-calls.js';
+import { temporaryName } from './temporary-name.js';
+import type { VolumeFiles } from './volume-files.js';
+import { alignLinks, openRevision, publishedRevision, readLink, removeLinks } from './volume-links.js';
+import { fillDirectory, holdsFiles, makePrivateDirectory, replaced } from './volume-revision.js';
+import { VolumeSweep } from './volume-sweep.js';
+import { Refusal, WriteProgress } from './write-progress.js';
 
-/** What a write to a volume came to. */
+/** The result of a write to a volume. */
 export interface VolumeWriteResult {
   /** Whether there is a new revision; false when the published one holds these very files already. */
   readonly changed: boolean;
@@ -37,7 +34,7 @@ export interface VolumeWriteResult {
   readonly revision: string;
 }
 
-/** How a volume is written. */
+/** How a volume is written; see the options of `AtomicVolume`. */
 export interface VolumeSettings {
   readonly durability: Durability;
   readonly createDirectory: boolean;
@@ -46,305 +43,217 @@ export interface VolumeSettings {
   readonly random: Random;
 }
 
-/** A random name is taken by chance never, by a broken source of chance always. */
+/** A revision that is being made, and the link that announces it. */
+interface PendingRevision {
+  readonly name: string;
+  readonly link: string;
+  readonly directory: HeldDirectory;
+}
+
+/** A random name is never taken, unless the source of randomness is broken. */
 const MAX_NAMES = 10;
 
-/** Other writers would have to swap this often within one check at the links. */
-const MAX_ALIGNMENTS = 20;
-
-/** Writes to one volume, one thing at a time. */
+/** Writes to one volume, one at a time. */
 export class VolumeWriter {
+  readonly sweeper: VolumeSweep;
   readonly #directory: string;
   readonly #settings: VolumeSettings;
-  /** When revisions that have been replaced may be removed, by the monotonic clock. */
-  readonly #retired = new Map<string, number>();
+  readonly #onSweepFailure: (error: unknown) => void;
 
-  constructor(directory: string, settings: VolumeSettings) {
+  /** @param onSweepFailure what was published stays published when a sweep fails; this is told why. */
+  constructor(directory: string, settings: VolumeSettings, onSweepFailure: (error: unknown) => void) {
     this.#directory = directory;
     this.#settings = settings;
+    this.#onSweepFailure = onSweepFailure;
+    this.sweeper = new VolumeSweep(settings.clock, settings.graceMs);
   }
 
   /** Publishes these files. Throws a `WriteError`. */
-  *publish(files: RevisionFiles, pace: Pace): Effects<VolumeWriteResult> {
+  *publish(files: VolumeFiles, calls: SynchronousCalls): Effects<VolumeWriteResult> {
     const progress = new WriteProgress(this.#directory);
+    let volume: HeldDirectory | undefined;
     try {
-      yield* this.#prepare(files, progress, pace);
-      const current = yield* this.#current();
-      if (current !== undefined && (yield* this.#holds(current, files, progress))) {
-        if (yield* this.#align(progress)) yield* this.#sync(progress);
-        yield* this.sweep();
-        return { changed: false, revision: current };
-      }
-      const { revision, now } = yield* this.#replace(files, progress);
-      if (current !== undefined) this.#retire(current);
-      yield* this.#align(progress);
-      yield* this.#sync(progress);
-      yield* this.sweep(now);
-      return { changed: true, revision };
+      volume = yield* this.#open(progress, calls);
+      return yield* this.#publish(volume, files, progress);
     } catch (cause) {
       throw progress.failure(cause);
+    } finally {
+      if (volume) yield* volume.close();
     }
   }
 
-  /** Takes away all that was published: `..data` first, so that no reader finds a part. Throws a `WriteError`. */
-  *clear(pace: Pace): Effects<void> {
+  /** Removes everything that was published: `..data` first, so that no reader finds a part. Throws a `WriteError`. */
+  *clear(calls: SynchronousCalls): Effects<void> {
     const progress = new WriteProgress(this.#directory);
+    let volume: HeldDirectory | undefined;
     try {
-      yield* pace.enter(this.#directory);
+      progress.step = 'open-directory';
+      volume = yield* ifThere(calls.enter(this.#directory));
+      if (!volume) return;
       progress.step = 'remove';
-      yield* ifThere(call('unlink', this.#path(DATA_LINK)));
+      yield* ifThere(call('unlink', volume.at(DATA_LINK)));
       progress.published = true;
-      yield* this.#removeLinks(new Set());
-      yield* this.#removeUnneeded(undefined, 0);
-      yield* this.#sync(progress);
+      yield* removeLinks(volume, new Set());
+      const failure = yield* this.sweeper.run(volume, undefined, 0);
+      if (failure !== undefined) throw failure;
+      yield* this.#sync(volume, progress);
     } catch (cause) {
-      if (errnoOf(cause) === 'ENOENT') return; // no volume: nothing is published
       throw progress.failure(cause);
+    } finally {
+      if (volume) yield* volume.close();
     }
   }
 
-  /** How long until the next retired revision may be removed, ms; undefined when none waits. */
-  get nextRemovalMs(): number | undefined {
-    if (this.#retired.size === 0) return undefined;
-    return Math.max(0, Math.min(...this.#retired.values()) - this.#settings.clock.monotonic());
-  }
-
-  /**
-   * Removes what nobody needs, as far as that is possible.
-   *
-   * @param now what the clock of the file system shows, ns, if that is known.
-   */
-  *sweep(now?: bigint): Effects<void> {
+  /** Removes revisions whose grace period is over. Never throws. */
+  *sweep(calls: SynchronousCalls): Effects<void> {
     try {
-      yield* this.#removeUnneeded(now, this.#settings.graceMs);
-    } catch {
-      // What was published is published; what is left is swept by the next write.
+      const volume = yield* ifThere(calls.enter(this.#directory));
+      if (!volume) return;
+      try {
+        yield* this.#sweep(volume);
+      } finally {
+        yield* volume.close();
+      }
+    } catch (error) {
+      this.#onSweepFailure(error);
     }
   }
 
-  // ---------------------------------------------------------------------------------------------- before
+  *#open(progress: WriteProgress, calls: SynchronousCalls): Effects<HeldDirectory> {
+    progress.step = 'open-directory';
+    const volume = yield* this.#settings.createDirectory
+      ? ifThere(calls.enter(this.#directory))
+      : calls.enter(this.#directory);
+    if (volume) return volume;
+    progress.step = 'create-directory';
+    const created = yield* makeDirectories(this.#directory, true);
+    yield* calls.entered(created);
+    return created;
+  }
 
-  *#prepare(files: RevisionFiles, progress: WriteProgress, pace: Pace): Effects<void> {
-    const { createDirectory, durability } = this.#settings;
-    if (createDirectory) {
-      progress.step = 'create-directory';
-      yield* makeDirectories(this.#directory, durability === 'full');
-    }
-    yield* pace.enter(this.#directory);
+  *#publish(volume: HeldDirectory, files: VolumeFiles, progress: WriteProgress): Effects<VolumeWriteResult> {
     progress.step = 'resolve';
+    yield* this.#refuseDirectories(volume, files, progress);
+    const current = yield* publishedRevision(volume);
+    progress.step = 'compare';
+    if (current !== undefined && (yield* this.#holds(volume, current, files))) {
+      progress.step = 'link';
+      if (yield* alignLinks(volume)) yield* this.#sync(volume, progress);
+      yield* this.#sweep(volume);
+      return { changed: false, revision: current };
+    }
+    const { revision, now } = yield* this.#replace(volume, files, progress);
+    if (current !== undefined) this.sweeper.retire(current);
+    progress.step = 'link';
+    yield* alignLinks(volume);
+    yield* this.#sync(volume, progress);
+    yield* this.#sweep(volume, now);
+    return { changed: true, revision };
+  }
+
+  /** A file or a wrong link at the name of a key is replaced; a directory may hold what nobody wants to lose. */
+  *#refuseDirectories(volume: HeldDirectory, files: VolumeFiles, progress: WriteProgress): Effects<void> {
     for (const name of [DATA_LINK, ...new Set([...files.keys()].map(topOf))]) {
-      // A file or link on such a name is replaced; a directory may hold what nobody wants to lose.
-      const stat = yield* ifThere(call('lstat', this.#path(name)));
+      const stat = yield* ifThere(call('lstat', volume.at(name)));
       if (!stat?.isDirectory()) continue;
-      progress.path = this.#path(name);
-      throw progress.refusal('ERR_WRITE_NOT_FILE', 'a directory stands where the link has to be; remove it');
+      progress.path = `${this.#directory}/${name}`;
+      throw new Refusal('ERR_WRITE_NOT_FILE', 'it is a directory, where a link has to be; remove it');
     }
   }
 
-  *#holds(revision: string, files: RevisionFiles, progress: WriteProgress): Effects<boolean> {
-    progress.step = 'compare';
-    return yield* holdsFiles(this.#revisionPath(revision), files);
+  *#holds(volume: HeldDirectory, current: string, files: VolumeFiles): Effects<boolean> {
+    const revision = yield* openRevision(volume, current);
+    if (!revision) return false;
+    try {
+      return yield* holdsFiles(revision, files);
+    } finally {
+      yield* revision.close();
+    }
   }
-
-  // ------------------------------------------------------------------------------------------ publishing
 
   /** Makes a new revision and swaps it in. */
-  *#replace(files: RevisionFiles, progress: WriteProgress): Effects<{ revision: string; now: bigint }> {
-    const { revision, pending } = yield* this.#announce(progress);
+  *#replace(
+    volume: HeldDirectory,
+    files: VolumeFiles,
+    progress: WriteProgress,
+  ): Effects<{ revision: string; now: bigint }> {
+    const pending = yield* this.#announce(volume, progress);
+    const { name, link, directory } = pending;
     try {
-      yield* fillRevision(this.#path(revision), files, this.#settings.durability, progress);
-      const now = (yield* call('lstat', this.#path(revision))).ctimeNs;
+      yield* fillDirectory(directory, files, this.#settings.durability, progress);
       progress.step = 'rename';
-      yield* this.#swap(pending, revision);
+      yield* volume.assertInPlace();
+      const announced = yield* readLink(volume, link);
+      const stat = yield* ifThere(call('lstat', volume.at(name)));
+      if (announced !== name || !stat || !directory.is(stat)) throw replaced(name);
+      yield* this.#swap(volume, pending);
       progress.published = true;
-      return { revision, now };
+      return { revision: name, now: stat.ctimeNs };
     } catch (error) {
-      yield* this.#withdraw(revision, pending);
+      yield* this.#withdraw(volume, name, link, directory);
       throw error;
+    } finally {
+      yield* directory.close();
     }
   }
 
-  /** Links to the revision that is to come, then makes its directory. */
-  *#announce(progress: WriteProgress): Effects<{ revision: string; pending: string }> {
+  /** Links to the revision that is to come, then creates its directory. */
+  *#announce(volume: HeldDirectory, progress: WriteProgress): Effects<PendingRevision> {
     const { clock, random } = this.#settings;
+    progress.step = 'create';
     for (let attempt = 1; ; attempt += 1) {
-      progress.step = 'create';
-      const revision = revisionName(clock.now(), random);
-      const pending = this.#path(temporaryName('link'));
+      const name = revisionName(clock.now(), random);
+      const link = temporaryName('link');
       try {
-        yield* call('symlink', revision, pending);
-        yield* makeRevision(this.#path(revision));
-        return { revision, pending };
+        yield* call('symlink', name, volume.at(link));
+        return { name, link, directory: yield* makePrivateDirectory(volume, name) };
       } catch (error) {
         const isTaken = errnoOf(error) === 'EEXIST';
-        if (isTaken) yield* removeIfThere(pending);
-        else yield* this.#withdraw(revision, pending);
+        if (isTaken) yield* removeIfThere(volume.at(link));
+        else yield* this.#withdraw(volume, name, link, undefined);
         if (!isTaken || attempt === MAX_NAMES) throw error;
       }
     }
   }
 
-  *#swap(pending: string, revision: string): Effects<void> {
+  *#swap(volume: HeldDirectory, { name, link }: PendingRevision): Effects<void> {
     try {
-      yield* call('rename', pending, this.#path(DATA_LINK));
+      yield* call('rename', volume.at(link), volume.at(DATA_LINK));
     } catch (error) {
-      // A server whose answer was lost is asked twice, and fails the second time.
-      if ((yield* this.#current()) !== revision) throw error;
+      // When the answer of a server is lost, the rename is sent again, and fails the second time.
+      if ((yield* publishedRevision(volume)) !== name) throw error;
     }
   }
 
-  /** The link goes last: it says whose the directory is. */
-  *#withdraw(revision: string, pending: string): Effects<void> {
+  /** The link goes last: it identifies the owner of the directory. */
+  *#withdraw(
+    volume: HeldDirectory,
+    name: string,
+    link: string,
+    directory: HeldDirectory | undefined,
+  ): Effects<void> {
     try {
-      yield* removeTree(this.#path(revision));
-      yield* call('unlink', pending);
+      // Wherever it was moved to.
+      if (directory) yield* emptyDirectory(directory);
+      yield* removeTree(volume, name);
+      yield* call('unlink', volume.at(link));
     } catch {
-      // The next writer sweeps it, once this process is gone.
+      // The next writer removes it, once this process has ended.
     }
   }
 
-  /** Makes the user-visible links fit what `..data` points to; returns whether any had to be changed. */
-  *#align(progress: WriteProgress): Effects<boolean> {
-    progress.step = 'link';
-    let changed = false;
-    for (let attempt = 1; attempt <= MAX_ALIGNMENTS; attempt += 1) {
-      const revision = yield* this.#current();
-      if (revision === undefined) break; // another writer has cleared the volume
-      const tops = yield* ifThere(call('readdir', this.#revisionPath(revision)));
-      if (tops) {
-        for (const top of tops) if (yield* this.#link(top)) changed = true;
-        if (yield* this.#removeLinks(new Set(tops))) changed = true;
-      }
-      // Another process may have swapped meanwhile, and seen links of ours that are wrong now.
-      if ((yield* this.#current()) === revision) break;
-    }
-    return changed;
-  }
-
-  *#link(name: string): Effects<boolean> {
-    const path = this.#path(name);
-    const target = userLinkTarget(name);
-    const found = yield* this.#readLink(name);
-    if (found === target) return false;
-    if (found === undefined) {
-      try {
-        yield* call('symlink', target, path);
-        return true;
-      } catch (error) {
-        // A file has the name, or another writer was quicker.
-        if (errnoOf(error) !== 'EEXIST') throw error;
-      }
-    }
-    const pending = this.#path(temporaryName('link'));
-    yield* call('symlink', target, pending);
-    try {
-      yield* call('rename', pending, path);
-      return true;
-    } catch (error) {
-      yield* removeIfThere(pending);
-      throw error;
-    }
-  }
-
-  /** Removes the links of vanished keys, whoever left them; nothing else that is in the directory. */
-  *#removeLinks(wanted: ReadonlySet<string>): Effects<boolean> {
-    let removed = false;
-    for (const name of yield* call('readdir', this.#directory)) {
-      if (!isUserVisible(name) || wanted.has(name)) continue;
-      if ((yield* this.#readLink(name)) !== userLinkTarget(name)) continue;
-      yield* ifThere(call('unlink', this.#path(name)));
-      removed = true;
-    }
-    return removed;
-  }
-
-  // ------------------------------------------------------------------------------------------- afterwards
-
-  *#sync(progress: WriteProgress): Effects<void> {
-    if (this.#settings.durability !== 'full') return;
+  *#sync(volume: HeldDirectory, progress: WriteProgress): Effects<void> {
     progress.step = 'sync-directory';
-    yield* syncNames(this.#directory);
+    if (this.#settings.durability === 'full') yield* volume.sync();
   }
 
-  /**
-   * Removes abandoned pending links, and revisions that are neither published nor about to be, nor waiting for
-   * readers in flight.
-   */
-  *#removeUnneeded(now: bigint | undefined, graceMs: number): Effects<void> {
-    const revisions = (yield* call('readdir', this.#directory)).filter(isRevisionName);
-    // In this order: a revision that is listed was announced before, so its pending link is listed now, or has
-    // become `..data` since, and that is read last.
-    const needed = yield* this.#pendingRevisions(now);
-    needed.add(yield* this.#current());
-    for (const retired of this.#retired.keys()) {
-      if (needed.has(retired) || !revisions.includes(retired)) this.#retired.delete(retired);
-    }
-    for (const revision of revisions) {
-      if (needed.has(revision) || !this.#hasNoReaders(revision, graceMs)) continue;
-      yield* removeTree(this.#path(revision));
-      this.#retired.delete(revision);
-    }
-  }
-
-  #retire(revision: string): void {
-    const { graceMs, clock } = this.#settings;
-    if (graceMs > 0) this.#retired.set(revision, clock.monotonic() + graceMs);
-  }
-
-  /** A revision replaced by another process counts from when it is first seen. */
-  #hasNoReaders(revision: string, graceMs: number): boolean {
-    if (graceMs <= 0) return true;
-    const now = this.#settings.clock.monotonic();
-    const since = this.#retired.get(revision);
-    if (since === undefined) this.#retired.set(revision, now + graceMs);
-    return since !== undefined && since <= now;
-  }
-
-  /** The revisions that live writers are about to publish; the links of dead ones are removed. */
-  *#pendingRevisions(now: bigint | undefined): Effects<Set<string | undefined>> {
-    const revisions = new Set<string | undefined>();
-    for (const name of yield* call('readdir', this.#directory)) {
-      const isPending = isPendingLinkName(name);
-      if (!isPending && name !== KUBELET_PENDING_LINK) continue;
-      const target = yield* this.#readLink(name);
-      if (isPending && !(yield* isAbandoned(this.#path(name), name, now))) revisions.add(target);
-      else yield* removeIfThere(this.#path(name));
-    }
-    return revisions;
-  }
-
-  // ------------------------------------------------------------------------------------------------ links
-
-  /** What `..data` points to; undefined when it is missing or no link. */
-  #current(): Effects<string | undefined> {
-    return this.#readLink(DATA_LINK);
-  }
-
-  *#readLink(name: string): Effects<string | undefined> {
+  /** Removes what nobody needs, as far as that is possible. */
+  *#sweep(volume: HeldDirectory, now?: bigint): Effects<void> {
     try {
-      return yield* call('readlink', this.#path(name));
+      const failure = yield* this.sweeper.run(volume, now);
+      if (failure !== undefined) this.#onSweepFailure(failure);
     } catch (error) {
-      if (errnoOf(error) === 'ENOENT' || errnoOf(error) === 'EINVAL') return undefined;
-      throw error;
+      this.#onSweepFailure(error);
     }
-  }
-
-  /** A `..data` that was not made here may point anywhere; it is read, but only what is in the volume is removed. */
-  #revisionPath(revision: string): string {
-    return isAbsolute(revision) ? revision : this.#path(revision);
-  }
-
-  #path(name: string): string {
-    return `${this.#directory}/${name}`;
-  }
-}
-
-/** What a call answers, or undefined when there is nothing. */
-function* ifThere<T>(steps: Effects<T>): Effects<T | undefined> {
-  try {
-    return yield* steps;
-  } catch (error) {
-    if (errnoOf(error) === 'ENOENT') return undefined;
-    throw error;
   }
 }

@@ -1,5 +1,15 @@
-/** How far a write has got, and what to tell people when it gets no further. */
+/** How far a write has got, and the error for a write that gets no further. */
 import { WriteError, errnoOf, type WriteErrorCode, type WriteStep } from '../core/errors.js';
+
+/** A write is refused, or found to be disturbed. `WriteProgress.failure` makes a `WriteError` of it. */
+export class Refusal extends Error {
+  readonly code: WriteErrorCode;
+
+  constructor(code: WriteErrorCode, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
 
 /** Kept up to date by the write itself, so that a failure anywhere can say where it was. */
 export class WriteProgress {
@@ -16,21 +26,17 @@ export class WriteProgress {
   /** The error for what was thrown at this point. */
   failure(cause: unknown): WriteError {
     if (cause instanceof WriteError) return cause;
+    if (cause instanceof Refusal) return this.#error(cause.code, cause.message);
     const errno = errnoOf(cause);
     const { code, what } = this.#explain(errno, cause);
     return this.#error(code, `${what}${errno === undefined ? '' : ` (${errno})`}`, { cause });
   }
 
-  /** The error for something that is refused, whatever the system would say. */
-  refusal(code: WriteErrorCode, what: string): WriteError {
-    return this.#error(code, what);
-  }
-
   #error(code: WriteErrorCode, what: string, options?: ErrorOptions): WriteError {
     const { path, step, published } = this;
     const state = published
-      ? 'The new content is in place, but what makes it durable and complete did not all succeed'
-      : 'Readers see what was there before';
+      ? 'The new content is in place, but not everything after that succeeded'
+      : 'The old content is still in place';
     return new WriteError(
       code,
       `Cannot write "${path}": ${what}, at step "${step}". ${state}.`,
@@ -50,14 +56,18 @@ export class WriteProgress {
   }
 }
 
+/** Without the paths of a system error: they may lead through a descriptor, and ours is in the message already. */
 function messageOf(cause: unknown): string {
-  return cause instanceof Error ? cause.message : String(cause);
+  if (!(cause instanceof Error)) return String(cause);
+  const { message, syscall } = cause as NodeJS.ErrnoException;
+  const end = syscall === undefined ? -1 : message.indexOf(`, ${syscall}`);
+  return end < 0 ? message : message.slice(0, end);
 }
 
 const EXPLANATIONS: Readonly<Record<string, readonly [WriteErrorCode, string]>> = {
   ENOSPC: ['ERR_WRITE_NO_SPACE', 'no space (or no inode) is left on the file system'],
-  EDQUOT: ['ERR_WRITE_NO_SPACE', 'the disk quota is used up'],
-  EFBIG: ['ERR_WRITE_NO_SPACE', 'the file would be larger than the file system or the process limit allows'],
+  EDQUOT: ['ERR_WRITE_NO_SPACE', 'the disk quota is exceeded'],
+  EFBIG: ['ERR_WRITE_NO_SPACE', 'the file would exceed the size limit of the file system or of the process'],
   EROFS: [
     'ERR_WRITE_READ_ONLY',
     'the file system is read-only; in a container, check readOnlyRootFilesystem and the mount, and write to a writable volume',
@@ -68,22 +78,22 @@ const EXPLANATIONS: Readonly<Record<string, readonly [WriteErrorCode, string]>> 
   ],
   EPERM: [
     'ERR_WRITE_ACCESS',
-    'not permitted; the file may be immutable, the directory sticky, or the owner not yours to give',
+    'not permitted; the file may be immutable, the directory sticky, or the process may not change the owner',
   ],
   ENOENT: [
     'ERR_WRITE_NO_DIRECTORY',
-    'its directory does not exist, or was removed meanwhile; "createDirectory: true" makes it',
+    'its directory does not exist, or was removed meanwhile; "createDirectory: true" creates it',
   ],
-  ENOTDIR: ['ERR_WRITE_NO_DIRECTORY', 'something on the way to it is not a directory'],
-  EISDIR: ['ERR_WRITE_NOT_FILE', 'a directory stands there'],
-  ENOTEMPTY: ['ERR_WRITE_NOT_FILE', 'a directory stands there'],
+  ENOTDIR: ['ERR_WRITE_NO_DIRECTORY', 'a component of its path is not a directory'],
+  EISDIR: ['ERR_WRITE_NOT_FILE', 'it is a directory'],
+  ENOTEMPTY: ['ERR_WRITE_NOT_FILE', 'it is a directory'],
   EBUSY: [
     'ERR_WRITE_MOUNTED',
-    'it is in use as a mount point: a file that is mounted by itself (subPath, docker -v file:file) cannot be replaced; mount its directory instead',
+    'it is a mount point: a file that is mounted by itself (subPath, docker -v file:file) cannot be replaced; mount its directory instead',
   ],
   EXDEV: [
     'ERR_WRITE_CROSS_DEVICE',
-    'its directory is spread over several file systems, and a rename cannot cross them',
+    'its directory spans several file systems, and a rename cannot cross them',
   ],
   ELOOP: ['ERR_WRITE_SYMLINK', 'too many symbolic links, or a loop of them'],
 };

@@ -1,14 +1,13 @@
-/**
- * Writes to the same path, one after another, in the order of the calls. Nothing is kept of a path that nobody
- * writes to.
- */
+/** Serializes writes to the same path, and coalesces those that only need to happen once. */
+import { onAbort } from '../core/abort.js';
+import { SerialQueue } from '../core/serial-queue.js';
 
 /** One write that waits for its turn. */
-export interface QueuedWrite<T> {
-  /** Gives way to a newer one that comes while it waits, and takes its result, if that one would as well. */
+interface QueuedWrite<T> {
+  /** Several waiting writes in a row that coalesce are done as one: the newest runs and the others get its result. */
   readonly coalesce: boolean;
   readonly signal?: AbortSignal | undefined;
-  /** @param isOvertaken whether a synchronous write to the path has been done meanwhile. */
+  /** @param isOvertaken whether a synchronous write to the path has completed meanwhile. */
   readonly work: (isOvertaken: () => boolean) => Promise<T>;
 }
 
@@ -17,23 +16,26 @@ interface Turn {
   readonly work: (isOvertaken: () => boolean) => Promise<unknown>;
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: unknown) => void;
-  readonly onAbort: () => void;
+  /** Stops listening to the signal. */
+  unlisten: () => void;
   overtaken: boolean;
 }
 
-/** Writes of which only the newest need be done; the newest is last. */
+/** Writes of which only the newest is done; the newest is last. */
 interface Group {
   readonly coalesce: boolean;
   readonly turns: Turn[];
 }
 
+/** The writes to one path. */
 interface Lane {
   readonly waiting: Group[];
   running: Turn | undefined;
 }
 
-/** A queue for each path. */
+/** A queue for each path. Nothing is kept for a path that nobody writes to. */
 export class WriteQueue {
+  readonly #queue = new SerialQueue();
   readonly #lanes = new Map<string, Lane>();
 
   /** How many paths are being written to. */
@@ -41,37 +43,26 @@ export class WriteQueue {
     return this.#lanes.size;
   }
 
-  /** Does the work when all earlier work for this path is done. An abort while it waits rejects at once. */
+  /**
+   * Runs `work` after all earlier work for this path. Rejects with the signal's reason as soon as it aborts while the
+   * work waits; once the work runs, aborting is up to the work.
+   */
   run<T>(path: string, { coalesce, signal, work }: QueuedWrite<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      const onAbort = (): void => reject(signal?.reason as Error);
       const turn: Turn = {
         signal,
         work,
         resolve: resolve as (value: unknown) => void,
         reject,
-        onAbort,
+        unlisten: () => undefined,
         overtaken: false,
       };
-      if (signal?.aborted) {
-        onAbort();
-        return;
-      }
-      const lane = this.#lanes.get(path);
-      if (!lane) {
-        const idle: Lane = { waiting: [{ coalesce, turns: [turn] }], running: undefined };
-        this.#lanes.set(path, idle);
-        void this.#drain(path, idle);
-        return;
-      }
-      signal?.addEventListener('abort', onAbort, { once: true });
-      const last = lane.waiting.at(-1);
-      if (coalesce && last?.coalesce) last.turns.push(turn);
-      else lane.waiting.push({ coalesce, turns: [turn] });
+      turn.unlisten = onAbort(signal, () => reject(signal?.reason as Error));
+      if (!signal?.aborted) this.#enqueue(path, coalesce, turn);
     });
   }
 
-  /** Tells all writes to the path that were begun or wait that a newer one has been done past them. */
+  /** Marks all writes to the path that run or wait as overtaken by a newer one. */
   overtake(path: string): void {
     const lane = this.#lanes.get(path);
     if (!lane) return;
@@ -79,42 +70,52 @@ export class WriteQueue {
     for (const { turns } of lane.waiting) for (const turn of turns) turn.overtaken = true;
   }
 
-  async #drain(path: string, lane: Lane): Promise<void> {
-    for (let group = lane.waiting.shift(); group; group = lane.waiting.shift()) {
-      await runNewest(group.turns, lane);
+  #enqueue(path: string, coalesce: boolean, turn: Turn): void {
+    let lane = this.#lanes.get(path);
+    if (!lane) this.#lanes.set(path, (lane = { waiting: [], running: undefined }));
+    const last = lane.waiting.at(-1);
+    if (coalesce && last?.coalesce) {
+      last.turns.push(turn);
+      return;
     }
-    this.#lanes.delete(path);
+    lane.waiting.push({ coalesce, turns: [turn] });
+    void this.#queue.run(path, () => this.#runNext(path, lane));
+  }
+
+  async #runNext(path: string, lane: Lane): Promise<void> {
+    await runNewest(lane.waiting.shift()?.turns ?? [], lane);
+    if (lane.waiting.length === 0) this.#lanes.delete(path);
   }
 }
 
-/** Does the newest write that is still wanted; the older ones share its result. */
+/** Runs the newest write that is not aborted; the older ones get its result. Never rejects. */
 async function runNewest(turns: Turn[], lane: Lane): Promise<void> {
-  for (let newest = turns.pop(); newest; newest = turns.pop()) {
-    const turn = newest;
-    // From here on the work itself watches the signal: after its rename, nothing can be aborted.
-    turn.signal?.removeEventListener('abort', turn.onAbort);
-    if (turn.signal?.aborted) continue; // its caller has been told
-    lane.running = turn;
-    let settle: (turn: Turn) => void;
-    try {
-      const result = await turn.work(() => turn.overtaken);
-      settle = ({ resolve }) => resolve(result);
-    } catch (error) {
-      settle = ({ reject }) => reject(error);
-      if (turn.signal?.aborted) {
-        // Only this caller has changed its mind.
-        settle(turn);
-        continue;
-      }
-    } finally {
-      lane.running = undefined;
-    }
-    for (const other of [turn, ...turns.splice(0)]) {
-      other.signal?.removeEventListener('abort', other.onAbort);
+  for (let turn = turns.pop(); turn; turn = turns.pop()) {
+    turn.unlisten();
+    if (turn.signal?.aborted) continue; // its caller has been rejected
+    const settle = await run(turn, lane);
+    settle(turn);
+    // An abort is a matter of this caller alone: the next newest write runs.
+    if (turn.signal?.aborted) continue;
+    for (const other of turns.splice(0)) {
+      other.unlisten();
       settle(other);
     }
   }
 }
 
-/** The queue of this process: two callers who know nothing of each other may write to the same path. */
+/** Runs one write; returns what settles a caller with its outcome. */
+async function run(turn: Turn, lane: Lane): Promise<(turn: Turn) => void> {
+  lane.running = turn;
+  try {
+    const result = await turn.work(() => turn.overtaken);
+    return ({ resolve }) => resolve(result);
+  } catch (error) {
+    return ({ reject }) => reject(error);
+  } finally {
+    lane.running = undefined;
+  }
+}
+
+/** The queue of this process: independent callers may write to the same path. */
 export const processWrites = new WriteQueue();

@@ -1,19 +1,21 @@
-/** The bytes to be written, whatever they come as. */
+/** The data of a write, in whatever form it is given. */
+import { onAbort } from '../core/abort.js';
 import { describe } from '../core/options.js';
+import { Outcome } from '../core/outcome.js';
 import type { Clock } from '../core/clock.js';
 import { wait, type Effects } from '../fs/effects.js';
 
-/** A piece of what is written: text (as UTF-8), or the bytes that a typed array, `Buffer` or `DataView` shows. */
+/** A chunk of data: text (written as UTF-8), or the bytes of a `Buffer`, typed array or `DataView`. */
 export type WriteChunk = string | NodeJS.ArrayBufferView;
 
-/** What can be written synchronously: at once, or piece by piece. */
+/** Data that can be written synchronously: one chunk, or an iterable of chunks. */
 export type SyncWriteData = WriteChunk | Iterable<WriteChunk>;
 
-/** What can be written; a stream is an async iterable. */
+/** Data that can be written. A readable stream is an async iterable. */
 export type WriteData = SyncWriteData | AsyncIterable<WriteChunk>;
 
-/** What the wait for the next piece needs. */
-export interface QuietPeriod {
+/** How to wait for the next chunk. */
+export interface ChunkWait {
   readonly clock: Clock;
   readonly signal: AbortSignal | undefined;
   /** The wait is interrupted this often, ms. */
@@ -22,7 +24,7 @@ export interface QuietPeriod {
 
 type Pulled = IteratorResult<WriteChunk, unknown>;
 
-/** Gives the pieces one by one. */
+/** Hands out the data chunk by chunk. */
 export class WriteSource {
   readonly #whole: Uint8Array | undefined;
   readonly #sync: Iterable<WriteChunk> | undefined;
@@ -31,8 +33,8 @@ export class WriteSource {
   #done = false;
 
   /**
-   * @param owner the function the data was given to, for the error message.
-   * @throws {TypeError} when it is nothing that can be written. The value is not shown: it may be a secret.
+   * @param owner the function that was given the data, for the error message.
+   * @throws {TypeError} when it cannot be written. The message does not show the value: it may be a secret.
    */
   constructor(owner: string, data: unknown, { canWait }: { readonly canWait: boolean }) {
     if (isChunk(data)) this.#whole = toBytes(data);
@@ -44,31 +46,34 @@ export class WriteSource {
     }
   }
 
-  /** All of it, if it was given at once. */
+  /** The whole data, if it was given as one chunk. */
   get whole(): Uint8Array | undefined {
     return this.#whole;
   }
 
-  /** The next piece, undefined at the end. Runs `renew` whenever waiting takes long. Synchronous work has no quietPeriod. */
-  *next(quietPeriod: QuietPeriod | undefined, renew: () => Effects<void>): Effects<Uint8Array | undefined> {
+  /**
+   * The next chunk, undefined at the end.
+   * @param chunkWait undefined in synchronous work, which cannot wait.
+   * @param renew runs whenever the wait takes longer than `renewalMs`.
+   */
+  *next(chunkWait: ChunkWait | undefined, renew: () => Effects<void>): Effects<Uint8Array | undefined> {
     if (this.#done) return undefined;
     if (this.#whole) {
       this.#done = true;
       return this.#whole;
     }
-    const pulled =
-      this.#async && quietPeriod ? yield* this.#wait(this.#async, quietPeriod, renew) : this.#pull();
+    const pulled = this.#async && chunkWait ? yield* this.#wait(this.#async, chunkWait, renew) : this.#pull();
     if (pulled.done) {
       this.#done = true;
       return undefined;
     }
     if (!isChunk(pulled.value)) {
-      throw new TypeError(`it gave ${describe(typeof pulled.value)} instead of a string or a Uint8Array`);
+      throw new TypeError(`it yielded ${describe(typeof pulled.value)} instead of a string or a Uint8Array`);
     }
     return toBytes(pulled.value);
   }
 
-  /** Lets go of it, if it was begun and has not ended. Does not wait: a source that hangs may hang here too. */
+  /** Ends an iteration that is not complete. Does not wait for it: a source that hangs may hang here, too. */
   close(): void {
     if (this.#done || !this.#iterator) return;
     this.#done = true;
@@ -76,7 +81,7 @@ export class WriteSource {
     try {
       void Promise.resolve(this.#iterator.return?.()).catch(ignore);
     } catch {
-      // The write has failed for a better reason.
+      // The write has failed already; that error is the one to report.
     }
   }
 
@@ -87,49 +92,43 @@ export class WriteSource {
 
   *#wait(
     source: AsyncIterable<WriteChunk>,
-    quietPeriod: QuietPeriod,
+    chunkWait: ChunkWait,
     renew: () => Effects<void>,
   ): Effects<Pulled> {
     this.#iterator ??= source[Symbol.asyncIterator]();
     const next = Promise.resolve(this.#iterator.next());
     for (;;) {
-      const pulled = yield* wait(() => soon(next, quietPeriod));
+      const pulled = yield* wait(() => settledSoon(next, chunkWait));
       if (pulled) return pulled;
       yield* renew();
     }
   }
 }
 
-/** What comes first: the value, the abort, or undefined when it takes long. */
-function soon<T>(value: Promise<T>, { clock, signal, renewalMs }: QuietPeriod): Promise<T | undefined> {
-  return new Promise((resolve, reject) => {
-    const onAbort = (): void => settle(() => reject(signal?.reason as Error));
-    const timer = clock.schedule(() => settle(() => resolve(undefined)), renewalMs, { ref: false });
-    const settle = (how: () => void): void => {
-      timer.cancel();
-      signal?.removeEventListener('abort', onAbort);
-      how();
-    };
-    value.then(
-      (got) => settle(() => resolve(got)),
-      (error: unknown) => {
-        const reason = error as Error;
-        settle(() => reject(reason));
-      },
-    );
-    if (signal?.aborted) onAbort();
-    else signal?.addEventListener('abort', onAbort, { once: true });
-  });
+/** The value; the signal's reason as an error when it aborts; undefined when neither comes within `renewalMs`. */
+async function settledSoon<T>(
+  value: Promise<T>,
+  { clock, signal, renewalMs }: ChunkWait,
+): Promise<T | undefined> {
+  const interruption = new Outcome<undefined>();
+  const timer = clock.schedule(() => interruption.resolve(undefined), renewalMs, { ref: false });
+  const unlisten = onAbort(signal, () => interruption.reject(signal?.reason as Error));
+  try {
+    return await Promise.race([interruption.promise, value]);
+  } finally {
+    timer.cancel();
+    unlisten();
+  }
 }
 
-/** The bytes of one piece. */
+/** The bytes of one chunk. */
 export function toBytes(chunk: WriteChunk): Uint8Array {
   if (typeof chunk === 'string') return Buffer.from(chunk);
-  // Bytes, not elements: a Uint16Array of 4 has 8.
+  // Bytes, not elements: a Uint16Array of length 4 has 8.
   return new Uint8Array(chunk.buffer, chunk.byteOffset, chunk.byteLength);
 }
 
-/** Whether it is one piece. */
+/** Whether a value is one chunk. */
 export function isChunk(value: unknown): value is WriteChunk {
   return typeof value === 'string' || ArrayBuffer.isView(value);
 }

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -53,11 +53,15 @@ function observed(): FileSystem {
   return { ...nodeFileSystem, sync };
 }
 
-function publish(content: string): void {
-  volume.publish(Object.fromEntries(KEYS.map((key) => [key, `${key} ${content}`])));
+function filesOf(content: string): Record<string, string> {
+  return Object.fromEntries(KEYS.map((key) => [key, `${key} ${content}`]));
 }
 
-const contents = (): (string | undefined)[] => watchers.map(({ current }) => current.content?.toString());
+function publish(content: string): void {
+  volume.publish(filesOf(content));
+}
+
+const contents = (): (string | undefined)[] => watchers.map(({ current }) => current?.content?.toString());
 
 beforeEach(async () => {
   before = after = () => undefined;
@@ -105,5 +109,39 @@ describe.skipIf(process.platform !== 'linux')('checks taken in the same turn', (
 
     await hint();
     expect(contents()).toEqual(KEYS.map((key) => `${key} new`));
+  });
+
+  test('report a set whole or not at all, whenever a swap comes', async () => {
+    const torn: unknown[] = [];
+    const options = { backend, fs: observed(), clock: new FakeClock() };
+    const targets = [volume.directory, volume.directory, KEYS.slice(0, 3).map((key) => volume.path(key))];
+    const sets = targets.map((target) => new ResilientWatcher(target, options));
+    for (const set of sets) {
+      set.on('change', ({ current: { kind, files } }) => {
+        const texts = new Set([...files].map(([, { content }]) => String(content).split(' ')[1]));
+        if (files.size !== (kind === 'group' ? 3 : KEYS.length) || texts.size > 1)
+          torn.push([kind, files.size, texts]);
+      });
+    }
+    watchers.push(...sets);
+    await Promise.all(sets.map((set) => set.start()));
+    await hint();
+    const total = KEYS.length;
+    for (let moment = 0, calls = Infinity; moment < calls; moment += 14) {
+      publish(`at-${moment}`);
+      calls = 0;
+      const revision = volume.path(String(volume.revision));
+      before = () => {
+        calls += 1;
+        // The link leads elsewhere, and the old revision is half removed.
+        if (calls !== moment) return;
+        const isHalfRemoved = (): boolean => readdirSync(revision).length < total / 2;
+        for (const _ of volume.steps(filesOf(`during-${moment}`))) if (isHalfRemoved()) break;
+      };
+      await hint();
+      before = () => undefined;
+      await hint();
+      expect(torn).toEqual([]);
+    }
   });
 });

@@ -85,7 +85,7 @@ test.each([
             else if (program === 'flip' && read.code === 'ERR_TARGET_MISSING') refused += 1;
             else throw read;
           }
-          while (!textsOf(watcher.current).has(seal(swaps))) {
+          while (!watcher.current || !textsOf(watcher.current).has(seal(swaps))) {
             await new Promise<void>((resolve) => (wake = resolve));
           }
           await watcher.close();

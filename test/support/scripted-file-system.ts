@@ -1,4 +1,4 @@
-import { closeSync, readdirSync, renameSync } from 'node:fs';
+import { closeSync, readdirSync, readlinkSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { nodeFileSystem, type FileSystem, type FileSystemCalls } from 'resilient-watcher';
@@ -82,7 +82,7 @@ export class ScriptedFileSystem {
     if (this.#dead) throw new Crash();
     const { at, fault, always, look } = this.#script;
     const strikes = this.calls.length === at;
-    this.calls.push({ name, args });
+    this.calls.push({ name, args: args.map(withoutDescriptor) });
     look?.();
     if (always?.[name]) throw errno(always[name], name);
     if (strikes && fault === 'crash') this.#die();
@@ -107,6 +107,12 @@ export class ScriptedFileSystem {
     this.#dead = true;
     throw new Crash();
   }
+}
+
+/** The path by name, of one that leads through an open descriptor. */
+export function withoutDescriptor<T>(path: T): T {
+  if (typeof path !== 'string') return path;
+  return path.replace(/^\/proc\/self\/fd\/\d+/, (link) => readlinkSync(link)) as T;
 }
 
 /** The real file system with some calls of one's own, and no way to make calls at once. */

@@ -13,7 +13,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { debris } from '../support/debris.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
-const script = (name: string): string => fileURLToPath(new URL(`./support/${name}.mjs`, import.meta.url));
+const script = (name: string): string => fileURLToPath(new URL(`../support/${name}.mjs`, import.meta.url));
 
 /** In memory, where swaps are fastest and tears likeliest. */
 const memory = existsSync('/dev/shm') ? '/dev/shm' : undefined;

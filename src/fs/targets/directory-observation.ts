@@ -19,11 +19,19 @@ import type { BigIntStats, Dirent } from 'node:fs';
 
 import { hasMoved } from '../../core/errors.js';
 import { fileAgain, readSeenFile } from '../file-reading.js';
-import { linksStand, mergeChains, resolveChain, signatureOf, type LinkChain } from '../link-chain.js';
+import type { WatchedDirectory } from '../../core/watch-backend.js';
+import {
+  inodeIn,
+  linksStand,
+  mergeChains,
+  resolveChain,
+  signatureOf,
+  type LinkChain,
+} from '../link-chain.js';
 import type { AllowedMounts, Found, ReadLimits, SeenFile, Observation } from '../observation.js';
-import { SetSnapshot, type FileSnapshot } from '../snapshot.js';
-import { call, type Effects } from '../effects.js';
-import { DATA_LINK, isRevisionName, isUserVisible } from '../volume-layout.js';
+import { FileSnapshot, SetSnapshot } from '../snapshot.js';
+import { call, freshly, type Effects } from '../effects.js';
+import { DATA_LINK, isRevisionName, isUserVisible, KUBELET_PENDING_LINK } from '../volume-layout.js';
 import { limitReading, type Limited } from './read-limits.js';
 
 /** Which directory, and how it was found. */
@@ -34,8 +42,10 @@ export interface DirectoryPlace {
   readonly limits: ReadLimits;
   /** Somebody has been seen writing into this revision. */
   readonly isWritten?: boolean;
-  /** When more is listed than this, nothing more is looked at. */
+  /** When more is listed than this, the observation ends. */
   readonly maxEntries?: number;
+  /** When the files hold more than this, bytes, the observation ends. */
+  readonly maxBytes?: number;
 }
 
 /** A file in the directory, not yet read. */
@@ -64,20 +74,24 @@ export function* observeDirectory(
   const listing = new Listing(look, isPublished, allowedMounts);
   yield* listing.read('');
   if (listing.isTooLong) return undefined;
-  const { entries, directories } = listing;
-  const chain = mergeChains(look.chain, listing.chains);
+  const { entries, signatures: directories } = listing;
+  const chain = mergeChains(
+    look.chain,
+    isVolume && !isRevisionName(revision) ? [...listing.chains, listing] : listing.chains,
+  );
   if (listing.chains.some(({ end }) => end.kind === 'disallowed')) return { kind: 'disallowed', chain };
   if (listing.isUnlinkedVolume) return { kind: 'missing', chain };
   let limited: string | undefined;
   const before = known?.snapshot.realPath === realPath ? known : undefined;
   let files = isPublished && !before ? yield* readAtOnce(entries, look) : undefined;
   if (!files) {
+    if (look.maxBytes !== undefined) return undefined;
     const seen = yield* readWithinLimits(entries, look, known);
     if (!seen) return undefined;
     ({ files, limited } = seen);
   }
   // Unchanged, so nobody had begun to replace or remove it while it was read.
-  if (isVolume && !(yield* stands(chain, realPath, directories))) return undefined;
+  if (isVolume && !(yield* freshly(stands(chain, realPath, directories)))) return undefined;
   const snapshots = new Map<string, FileSnapshot>();
   for (const [key, file] of files) snapshots.set(key, file.snapshot);
   const immutable = isPublished && listing.chains.length === 0 && isUnwritten(files, before);
@@ -105,16 +119,17 @@ export function* observeDirectory(
  */
 function* readAtOnce(
   entries: readonly Entry[],
-  { path, chain: { revision }, limits }: DirectoryPlace,
+  { path, chain: { revision }, limits, maxBytes = Infinity }: DirectoryPlace,
 ): Effects<Map<string, SeenFile> | undefined> {
-  const { maxFiles, maxTotalBytes, maxContentBytes } = limits;
+  const { maxFiles, maxContentBytes } = limits;
+  const maxTotalBytes = Math.min(limits.maxTotalBytes, maxBytes);
   if (entries.length > maxFiles) return undefined;
   const files = new Map<string, SeenFile>();
   let total = 0;
   for (const { key, realPath, stat: found, links } of entries) {
     const reading = { path: `${path}/${key}`, realPath, revision, links, found, maxContentBytes };
     const file = (yield ['part', readSeenFile(reading)]) as SeenFile | undefined;
-    if (!file?.snapshot.content) return undefined;
+    if (!file || !FileSnapshot.bytesOf(file.snapshot)) return undefined;
     total += file.snapshot.size;
     if (total > maxTotalBytes) return undefined;
     files.set(key, file);
@@ -168,11 +183,17 @@ type StatedEntry = Entry & { readonly stat: BigIntStats };
 class Listing {
   readonly entries: Entry[] = [];
   /** The signatures of the directories read, by path. */
-  readonly directories = new Map<string, string>();
-  /** It has the links of a volume, but no `..data`: in the gap of a swap, or broken. */
-  isUnlinkedVolume = false;
+  readonly signatures = new Map<string, string>();
+  /** Some of its links lead to `..data`, which leads nowhere. */
+  #hasDanglingKeys = false;
+  /** It holds a revision, a pending link, or a `..data` that leads nowhere. */
+  #hasRevision = false;
+  /** It holds a `..data` that is no link: a copy of a volume in which every link was followed. */
+  #isCopy = false;
   /** Where the links among the entries lead. */
   readonly chains: LinkChain[] = [];
+  /** Where listed directories begin a file system: nowhere, a volume is one. */
+  readonly mounts: ReadonlyMap<string, string> = new Map();
   #listed = 0;
   readonly #check: DirectoryPlace;
   readonly #isVolume: boolean;
@@ -187,6 +208,17 @@ class Listing {
     this.#allowedMounts = allowedMounts;
   }
 
+  /** A volume without its revision: in the gap of a swap, not published yet, or broken. */
+  get isUnlinkedVolume(): boolean {
+    if (this.#isVolume) return false;
+    return this.#hasDanglingKeys || (this.#hasRevision && !this.#isCopy && this.entries.length === 0);
+  }
+
+  /** What was listed, to be watched. */
+  get directories(): WatchedDirectory[] {
+    return [...this.signatures].map(([path, signature]) => ({ path, identity: inodeIn(signature) }));
+  }
+
   /** It was ended early. */
   get isTooLong(): boolean {
     return this.#listed > (this.#check.maxEntries ?? Infinity);
@@ -196,19 +228,31 @@ class Listing {
   *read(below: string): Effects<void> {
     const { realPath: root } = this.#check;
     const directory = below === '' ? root : `${root}/${below.slice(0, -1)}`;
-    this.directories.set(directory, signatureOf(yield* call('lstat', directory)));
+    const stat = yield* call('lstat', directory);
+    if (!stat.isDirectory()) throw Object.assign(new Error(`${directory} was replaced`), { code: 'ENOTDIR' });
+    this.signatures.set(directory, signatureOf(stat));
     const listed = yield* call('scandir', directory);
     this.#listed += listed.length;
     for (const entry of listed.sort(byName)) {
       if (this.isTooLong) return;
       const { name } = entry;
-      if (below === '' && !isUserVisible(name)) continue;
+      if (below === '' && !isUserVisible(name)) {
+        this.#markHidden(entry);
+        continue;
+      }
       try {
         yield* this.#add(`${below}${name}`, `${directory}/${name}`, entry);
       } catch (error) {
         if (this.#isVolume || !hasMoved(error)) throw error;
       }
     }
+  }
+
+  #markHidden(entry: Dirent): void {
+    const { name } = entry;
+    if (name === DATA_LINK && !entry.isSymbolicLink()) this.#isCopy = true;
+    else if (name === DATA_LINK || name === KUBELET_PENDING_LINK) this.#hasRevision = true;
+    else if (isRevisionName(name) && entry.isDirectory()) this.#hasRevision = true;
   }
 
   *#add(key: string, realPath: string, listed: Dirent): Effects<void> {
@@ -220,7 +264,7 @@ class Listing {
     else if (entry.isSymbolicLink()) {
       if (!this.#isVolume && (yield* call('readlink', realPath)).startsWith(`${DATA_LINK}/`)) {
         // By now it may lead to a file again; others would be of another instant.
-        this.isUnlinkedVolume = true;
+        this.#hasDanglingKeys = true;
         return;
       }
       const chain = yield* resolveChain(realPath, this.#allowedMounts);
@@ -241,9 +285,11 @@ function* seenFile(
 ): Effects<SeenFile | undefined> {
   const maxContentBytes = kept === 'identities' ? -1 : limits.maxContentBytes;
   const digestOnly = kept === 'digests';
-  const isKept = (known?.snapshot.content === undefined) === (digestOnly || stat.size > maxContentBytes);
-  if (known?.signature === signatureOf(stat) && isKept)
-    return fileAgain(known, realPath, { links, revision });
+  if (known?.signature === signatureOf(stat)) {
+    const isKept = FileSnapshot.bytesOf(known.snapshot) !== undefined;
+    const isWanted = !digestOnly && stat.size <= maxContentBytes;
+    if (isKept === isWanted) return fileAgain(known, realPath, { links, revision });
+  }
   const place = { path: `${path}/${key}`, realPath, revision, links };
   return yield* readSeenFile({ ...place, found: stat, maxContentBytes, digestOnly });
 }

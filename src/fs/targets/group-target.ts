@@ -3,7 +3,7 @@ import { linksStand, mergeChains, targetError, type LinkChain } from '../link-ch
 import type { AllowedMounts, Found, ReadLimits, SeenFile, Observation, Target } from '../observation.js';
 import { SetSnapshot } from '../snapshot.js';
 import { hasMoved, type TargetError } from '../../core/errors.js';
-import { call, type Effects } from '../effects.js';
+import { call, freshly, type Effects } from '../effects.js';
 import { signatureOfSet } from './directory-observation.js';
 import { PathTarget } from './path-target.js';
 
@@ -32,7 +32,7 @@ export class GroupTarget implements Target {
       }
       const seen = this.#together(members);
       if (seen.kind !== 'found' && seen.kind !== 'missing') return seen;
-      if (yield* stand(members)) return seen;
+      if (yield* freshly(stand(members))) return seen;
       if (reading === MAX_READS) return { kind: 'unstable', chain: seen.chain };
     }
   }
@@ -49,7 +49,7 @@ export class GroupTarget implements Target {
       swapped ||= after !== undefined;
       seen.push(after ?? before);
     }
-    if (!swapped || !(yield* stand(seen))) return undefined;
+    if (!swapped || !(yield* freshly(stand(seen)))) return undefined;
     const together = this.#together(seen);
     return together.kind === 'found' ? together : undefined;
   }

@@ -3,18 +3,22 @@ import type { BigIntStats } from 'node:fs';
 
 import { basename, dirname } from 'node:path';
 
+import { within } from '../absolute-path.js';
 import { errnoOf, hasMoved } from '../../core/errors.js';
 import { fileAgain, readSeenFile } from '../file-reading.js';
 import {
   followSwap,
+  inodeOf,
   linksStand,
   readingError,
   resolveChain,
   signatureOf,
   targetError,
+  unstableChain,
   type LinkChain,
 } from '../link-chain.js';
 import {
+  MAX_BYTES_AT_ONCE,
   MAX_FILES_AT_ONCE,
   type AllowedMounts,
   type Found,
@@ -102,10 +106,10 @@ export class PathTarget implements Target {
       const swapped = yield* followSwap(chain);
       if (!swapped) return undefined;
       if (snapshot.kind !== 'file') {
-        const look = this.#directoryAt(swapped.chain, swapped.realPath);
+        const place = this.#directoryAt(swapped.chain, swapped.realPath);
         // A file may be there now, or anything else: the whole check tells.
         const seen = yield* observeDirectory(
-          { ...look, maxEntries: MAX_FILES_AT_ONCE },
+          { ...place, maxEntries: MAX_FILES_AT_ONCE, maxBytes: MAX_BYTES_AT_ONCE },
           undefined,
           allowedMounts,
         );
@@ -137,17 +141,15 @@ export class PathTarget implements Target {
 
   /** Of a directory also its `..data` link, if it has one; if not, every entry of it matters. */
   *resolve(allowedMounts?: AllowedMounts): Effects<LinkChain> {
-    const chain = yield* resolveChain(this.path, allowedMounts);
-    if (chain.end.kind !== 'found' || !chain.end.stat.isDirectory()) return chain;
-    const data = yield* resolveChain(`${this.path}/${DATA_LINK}`, allowedMounts);
-    const { end } = data;
-    if (end.kind === 'found' && end.stat.isDirectory()) return data;
-    if (end.kind !== 'found' && end.kind !== 'missing') return data;
-    const { path } = chain.end;
-    const directories = data.directories.map((directory) =>
-      directory.path === path ? { path, identity: directory.identity } : directory,
-    );
-    return { ...chain, directories };
+    for (let walk = 0; walk < MAX_READS; walk += 1) {
+      const chain = yield* resolveChain(this.path, allowedMounts);
+      if (chain.end.kind !== 'found' || !chain.end.stat.isDirectory()) return chain;
+      const data = yield* resolveChain(`${this.path}/${DATA_LINK}`, allowedMounts);
+      if (data.end.kind === 'disallowed' || data.end.kind === 'unstable') return data;
+      // Else the path led to another directory in between.
+      if (data.links.startsWith(chain.links)) return volumeOrDirectory(chain, chain.end.path, data);
+    }
+    return unstableChain(this.path);
   }
 
   #directoryAt(chain: LinkChain, realPath: string): DirectoryPlace {
@@ -178,6 +180,35 @@ export class PathTarget implements Target {
     const seen = yield* readSeenFile({ path, realPath, revision, links, found, maxContentBytes });
     return seen && foundFile(chain, seen);
   }
+}
+
+/**
+ * The chain of a volume, or that of a plain directory.
+ * @param directory the real path.
+ * @param data the chain of its `..data`. Only a link makes it a volume: a copy made with `cp -rL` has a directory there.
+ */
+function volumeOrDirectory(chain: LinkChain, directory: string, data: LinkChain): LinkChain {
+  const place = within(directory, DATA_LINK);
+  const target = data.hops.get(place);
+  const { end } = data;
+  if (target !== undefined) {
+    const isInside = isEntryName(target) && (end.kind !== 'found' || end.path === within(directory, target));
+    if (!isInside)
+      return { ...data, end: { kind: 'unreadable', error: targetError('ERR_TARGET_LAYOUT', place) } };
+    if (end.kind === 'found' && end.stat.isDirectory()) {
+      const revision = { path: end.path, identity: inodeOf(end.stat) };
+      return isRevisionName(target) ? data : { ...data, directories: [...data.directories, revision] };
+    }
+  }
+  if (end.kind !== 'found' && end.kind !== 'missing') return data;
+  const directories = data.directories.map(({ path, identity, ...rest }) =>
+    path === directory ? { path, identity } : { path, identity, ...rest },
+  );
+  return { ...chain, directories };
+}
+
+function isEntryName(target: string): boolean {
+  return !target.includes('/') && target !== '.' && target !== '..';
 }
 
 function* areAsBefore(directories: Found['directories']): Effects<boolean> {

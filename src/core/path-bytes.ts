@@ -1,0 +1,43 @@
+/**
+ * File names are bytes, and not every name is UTF-8. A byte that is not part of a UTF-8 sequence stands in a path as a
+ * lone surrogate, U+DC80 to U+DCFF, as in Python's `surrogateescape`: no two names look alike, and each can be turned
+ * back into its bytes.
+ */
+import { isUtf8 } from 'node:buffer';
+
+const FIRST_ESCAPE = 0xdc00;
+
+/** A lone surrogate for one byte; the second half of a pair is none. */
+const ESCAPED_BYTE = /(?<![\ud800-\udbff])[\udc80-\udcff]/g;
+
+const SEQUENCE_LENGTHS = [1, 2, 3, 4];
+
+/** The path with these bytes. */
+export function pathFromBytes(bytes: Buffer): string {
+  if (isUtf8(bytes)) return bytes.toString();
+  let path = '';
+  for (let at = 0; at < bytes.length;) {
+    const rest = bytes.subarray(at);
+    const length = SEQUENCE_LENGTHS.find((count) => count <= rest.length && isUtf8(rest.subarray(0, count)));
+    path += length ? rest.toString('utf8', 0, length) : String.fromCharCode(FIRST_ESCAPE + (rest[0] ?? 0));
+    at += length ?? 1;
+  }
+  return path;
+}
+
+/** What a file system call takes for a path: the path itself, or its bytes where it escapes some. */
+export function pathForCall(path: string): string | Buffer {
+  if (path.isWellFormed()) return path;
+  const parts: Buffer[] = [];
+  let from = 0;
+  for (const { 0: escaped, index } of path.matchAll(ESCAPED_BYTE)) {
+    parts.push(Buffer.from(path.slice(from, index)), Buffer.of(escaped.charCodeAt(0) - FIRST_ESCAPE));
+    from = index + 1;
+  }
+  return Buffer.concat([...parts, Buffer.from(path.slice(from))]);
+}
+
+/** Whether a name that Node decoded may have lost bytes: it has put U+FFFD in their place. */
+export function mayHaveLostBytes(name: string): boolean {
+  return name.includes('\ufffd');
+}

@@ -1,0 +1,178 @@
+import { constants, type BigIntStats } from 'node:fs';
+import { basename, dirname, isAbsolute } from 'node:path';
+
+import { errnoOf } from '../core/errors.js';
+import { MAX_LINKS } from '../core/file-system.js';
+import { call, type Effects } from '../fs/effects.js';
+import { ifSupported } from './if-supported.js';
+import { mayFollow } from './trust.js';
+import { Refusal } from './write-progress.js';
+
+const { O_RDONLY } = constants;
+const { O_DIRECTORY = 0, O_NOFOLLOW = 0 } = constants as Partial<typeof constants>;
+
+/** Linux: names the directory without permission to read it. Node.js has no constant for it. */
+const O_PATH = 0o10000000;
+
+/** Windows cannot open directories. */
+const CAN_OPEN = process.platform !== 'win32';
+
+/** What `open` with O_DIRECTORY and O_NOFOLLOW says of a link: the first on Linux, the second elsewhere. */
+const NOT_A_DIRECTORY: ReadonlySet<string | undefined> = new Set(['ENOTDIR', 'ELOOP']);
+
+/**
+ * A directory that is held open while its entries are changed.
+ *
+ * On Linux its entries are reached through the descriptor (`/proc/self/fd/N/name`): the path is resolved once, and
+ * whoever renames the directory, or puts a link in its place, redirects nothing. Where there is no such path (macOS,
+ * Windows, no /proc, a file system of the application), entries are reached by name, and {@link assertInPlace}
+ * detects a replacement afterwards.
+ */
+export class HeldDirectory {
+  /** As it was given; for messages. */
+  readonly path: string;
+  /** What it was when it was opened. */
+  readonly stat: BigIntStats;
+  readonly #fd: number | undefined;
+  readonly #entries: string;
+
+  private constructor(path: string, stat: BigIntStats, fd: number | undefined, entries: string) {
+    this.path = path;
+    this.stat = stat;
+    this.#fd = fd;
+    this.#entries = entries;
+  }
+
+  /**
+   * Opens a directory. A link at the end of the path is followed if `mayFollow` allows.
+   * @param readable false: the directory may be one that cannot be listed or synced, only searched.
+   */
+  static *open(path: string, { readable = true } = {}): Effects<HeldDirectory> {
+    const access = readable || process.platform !== 'linux' ? O_RDONLY : O_PATH;
+    let place = path;
+    for (let links = 0; ; links += 1) {
+      try {
+        return yield* HeldDirectory.#hold(place, place, access);
+      } catch (error) {
+        if (!NOT_A_DIRECTORY.has(errnoOf(error)) || links === MAX_LINKS) throw error;
+        place = yield* followLink(place, error);
+      }
+    }
+  }
+
+  /** Opens a directory in this one. A link is not followed: ENOTDIR or ELOOP. */
+  enter(name: string): Effects<HeldDirectory> {
+    return HeldDirectory.#hold(this.at(name), `${this.path}/${name}`, O_RDONLY);
+  }
+
+  /** Opens the directory at `place`, which its users know as `path`. */
+  static *#hold(place: string, path: string, access: number): Effects<HeldDirectory> {
+    if (!CAN_OPEN) return new HeldDirectory(path, yield* call('lstat', place), undefined, place);
+    const fd = yield* call('open', place, access | O_DIRECTORY | O_NOFOLLOW);
+    try {
+      const stat = yield* call('fstat', fd);
+      const viaDescriptor = `/proc/self/fd/${fd}`;
+      return new HeldDirectory(path, stat, fd, (yield* leadsTo(viaDescriptor, stat)) ? viaDescriptor : place);
+    } catch (error) {
+      yield* call('close', fd);
+      throw error;
+    }
+  }
+
+  /** Whether this is the directory that `stat` describes. */
+  is({ dev, ino }: BigIntStats): boolean {
+    return this.stat.dev === dev && this.stat.ino === ino;
+  }
+
+  /** The path of an entry, for calls. */
+  at(name: string): string {
+    return `${this.#entries}/${name}`;
+  }
+
+  /**
+   * Where entries are reached by name, checks that the name still leads here.
+   * @throws {Refusal} ERR_WRITE_CONFLICT
+   */
+  *assertInPlace(): Effects<void> {
+    if (this.#entries !== this.path || this.is(yield* call('stat', this.path))) return;
+    throw new Refusal('ERR_WRITE_CONFLICT', 'another process moved or replaced its directory meanwhile');
+  }
+
+  /** Sets its permissions, whatever stands at its path now. */
+  *setMode(mode: number): Effects<void> {
+    if (this.#fd === undefined) yield* call('chmod', this.path, mode);
+    else yield* call('fchmod', this.#fd, mode);
+  }
+
+  /** Makes the names in it survive a power cut, where the system has such a thing. */
+  *sync(): Effects<void> {
+    if (this.#fd !== undefined) yield* ifSupported(call('fsync', this.#fd), true);
+  }
+
+  *close(): Effects<void> {
+    if (this.#fd === undefined) return;
+    try {
+      yield* call('close', this.#fd);
+    } catch {
+      // Nothing was written through this descriptor.
+    }
+  }
+}
+
+/** Not without /proc, with that of another PID namespace, under `node --permission`, or on another file system port. */
+function* leadsTo(path: string, { dev, ino }: BigIntStats): Effects<boolean> {
+  if (process.platform !== 'linux') return false;
+  try {
+    const found = yield* call('stat', path);
+    return found.dev === dev && found.ino === ino;
+  } catch {
+    return false;
+  }
+}
+
+/** Where the link at a path leads. `reason` is thrown when there is none. */
+function* followLink(path: string, reason: unknown): Effects<string> {
+  const parent = yield* HeldDirectory.open(dirname(path), { readable: false });
+  try {
+    const link = yield* call('lstat', parent.at(basename(path)));
+    if (!link.isSymbolicLink()) throw reason;
+    if (!mayFollow(link, parent.stat)) throw untrustedLink(path);
+    const target = yield* call('readlink', parent.at(basename(path)));
+    // Not `resolve()`: `..` means the parent of where the directory really is.
+    return isAbsolute(target) ? target : `${dirname(path)}/${target}`;
+  } finally {
+    yield* parent.close();
+  }
+}
+
+/** Why a link was not followed. */
+export function untrustedLink(path: string): Refusal {
+  const what = `the symbolic link "${path}" belongs to another user, in a directory where every user can create links`;
+  return new Refusal('ERR_WRITE_UNTRUSTED', `${what}; remove it, or write to a directory of your own`);
+}
+
+/** Opens a directory; creates it and the missing ones above it (mode 0777 less the umask), durably if asked for. */
+export function* makeDirectories(path: string, durable: boolean): Effects<HeldDirectory> {
+  try {
+    return yield* HeldDirectory.open(path, { readable: durable });
+  } catch (error) {
+    if (errnoOf(error) !== 'ENOENT' || dirname(path) === path) throw error;
+  }
+  const parent = yield* makeDirectories(dirname(path), durable);
+  try {
+    yield* makeDirectory(parent.at(basename(path)));
+    if (durable) yield* parent.sync();
+    return yield* parent.enter(basename(path));
+  } finally {
+    yield* parent.close();
+  }
+}
+
+function* makeDirectory(path: string): Effects<void> {
+  try {
+    yield* call('mkdir', path, 0o777);
+  } catch (error) {
+    // Another writer was quicker.
+    if (errnoOf(error) !== 'EEXIST') throw error;
+  }
+}

@@ -1,0 +1,82 @@
+/** The files to be published in a volume, as they are given and as they are written. */
+import { types } from 'node:util';
+
+import { cleanKeys } from '../fs/volume-layout.js';
+import { isMode, isOwner, type Owner } from './pending-file.js';
+import { isChunk, toBytes, type WriteChunk } from './write-source.js';
+
+/** A file of a volume: its content, or the content with a mode and owner of its own. */
+export type VolumeEntry =
+  | WriteChunk
+  | {
+      readonly data: WriteChunk;
+      readonly mode?: number | undefined;
+      readonly owner?: Owner | undefined;
+    };
+
+/** Files by key (`app.yaml`, `conf.d/app.yaml`): an object, or a `Map` such as `read()` returns. */
+export type VolumeEntries = Readonly<Record<string, VolumeEntry>> | ReadonlyMap<string, VolumeEntry>;
+
+/** A file to be written. */
+export interface VolumeFile {
+  readonly bytes: Uint8Array;
+  readonly mode: number;
+  readonly owner: Owner | undefined;
+}
+
+/** Files by key; a key is a clean relative path. */
+export type VolumeFiles = ReadonlyMap<string, VolumeFile>;
+
+/** Mode and owner of files that have none of their own. */
+interface Defaults {
+  readonly mode: number;
+  readonly owner: Owner | undefined;
+}
+
+/**
+ * Checks what is to be published.
+ * @throws {TypeError | RangeError} for anything but a plain object or a `Map`, an invalid key, or an invalid value, which
+ * is not shown.
+ */
+export function checkFiles(owner: string, given: unknown, defaults: Defaults): VolumeFiles {
+  const entries = entriesOf(given);
+  if (!entries) throw new TypeError(`${owner}: files must be a plain object or a Map of contents by key`);
+  const keys = cleanKeys(
+    owner,
+    entries.map(([key]) => key),
+  );
+  return new Map(
+    keys.map((key, index) => [
+      key,
+      checkFile(`${owner}: key ${JSON.stringify(key)}`, entries[index]?.[1], defaults),
+    ]),
+  );
+}
+
+/** Undefined for what would silently be an empty set: an array, a `Set`, an instance of a class. */
+function entriesOf(given: unknown): [string, unknown][] | undefined {
+  if (types.isMap(given)) {
+    const entries = [...given] as [unknown, unknown][];
+    return entries.every(([key]) => typeof key === 'string') ? (entries as [string, unknown][]) : undefined;
+  }
+  if (typeof given !== 'object' || given === null) return undefined;
+  const prototype = Object.getPrototypeOf(given) as object | null;
+  // `Object.prototype`, of whatever realm, is the one that has none itself.
+  if (prototype !== null && Object.getPrototypeOf(prototype) !== null) return undefined;
+  return Object.entries(given);
+}
+
+function checkFile(what: string, entry: unknown, defaults: Defaults): VolumeFile {
+  const given = (isChunk(entry) ? { data: entry } : Object(entry)) as Partial<
+    Record<'data' | 'mode' | 'owner', unknown>
+  >;
+  const { data, mode = defaults.mode, owner = defaults.owner } = given;
+  // The message does not show the value: it may be a secret.
+  if (!isChunk(data))
+    throw new TypeError(`${what} must hold a string, a Uint8Array, or { data } with one of them`);
+  if (!isMode(mode)) throw new TypeError(`${what} must have a mode from 0 to 0o7777`);
+  if (owner !== undefined && !isOwner(owner)) {
+    throw new TypeError(`${what} must have an owner { uid, gid } of integers >= 0`);
+  }
+  return { bytes: toBytes(data), mode, owner };
+}

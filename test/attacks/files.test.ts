@@ -1,0 +1,178 @@
+/** What somebody can do who may write into the directory of a file that is replaced, and what not. */
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  lchownSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+
+import { atomicWriteFile, atomicWriteFileSync, nodeFileSystem } from 'resilient-watcher';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+
+import { temporaryName } from '../../src/write/temporary-name.js';
+import { STRANGER, StrikingFileSystem, grantByAcl, isRoot, runAs } from '../support/attacker.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
+
+const modeOf = (path: string): string => (statSync(path).mode & 0o7777).toString(8);
+
+describe.skipIf(!isRoot)('in a directory where all may create entries', () => {
+  /** A directory with that mode, which belongs to `owner`. */
+  const shared = (mode: number, owner = 0): string => {
+    const directory = temporaryDirectory();
+    chownSync(directory, owner, owner);
+    chmodSync(directory, mode);
+    return directory;
+  };
+
+  test.each([
+    { mode: 0o1777, directoryOwner: 0, linkOwner: STRANGER, followed: false },
+    { mode: 0o1777, directoryOwner: 0, linkOwner: 0, followed: true },
+    { mode: 0o1777, directoryOwner: STRANGER, linkOwner: STRANGER, followed: true },
+    { mode: 0o1777, directoryOwner: 1234, linkOwner: STRANGER, followed: false },
+    { mode: 0o1755, directoryOwner: 0, linkOwner: STRANGER, followed: true },
+    { mode: 0o777, directoryOwner: 0, linkOwner: STRANGER, followed: true },
+  ])(
+    'a link is followed by the rule of protected_symlinks, whatever the sysctl says: %j',
+    async ({ mode, directoryOwner, linkOwner, followed }) => {
+      const directory = shared(mode, directoryOwner);
+      const target = join(temporaryDirectory(), 'target');
+      writeFileSync(target, 'old');
+      const path = join(directory, 'link');
+      symlinkSync(target, path);
+      lchownSync(path, linkOwner, linkOwner);
+      if (followed) {
+        await atomicWriteFile(path, 'new');
+      } else {
+        const refused = { name: 'WriteError', code: 'ERR_WRITE_UNTRUSTED', published: false };
+        await expect(atomicWriteFile(path, 'new')).rejects.toMatchObject(refused);
+        expect(() => atomicWriteFileSync(path, 'new')).toThrow(expect.objectContaining(refused));
+      }
+      expect(readFileSync(target, 'utf8')).toBe(followed ? 'new' : 'old');
+    },
+  );
+
+  test.each([
+    { mode: 0o1777, directoryOwner: 0, fileOwner: STRANGER, replaced: false },
+    { mode: 0o1775, directoryOwner: 0, fileOwner: STRANGER, replaced: false },
+    { mode: 0o1777, directoryOwner: 0, fileOwner: 0, replaced: true },
+    { mode: 0o1777, directoryOwner: STRANGER, fileOwner: STRANGER, replaced: true },
+    { mode: 0o777, directoryOwner: 0, fileOwner: STRANGER, replaced: true },
+  ])(
+    'a file is replaced by the rule of protected_regular, whatever the sysctl says: %j',
+    async ({ mode, directoryOwner, fileOwner, replaced }) => {
+      const directory = shared(mode, directoryOwner);
+      const path = join(directory, 'token');
+      writeFileSync(path, 'planted');
+      chmodSync(path, 0o666);
+      chownSync(path, fileOwner, fileOwner);
+      const writing = atomicWriteFile(path, 'secret');
+      if (replaced) await writing;
+      else await expect(writing).rejects.toMatchObject({ code: 'ERR_WRITE_UNTRUSTED', published: false });
+      expect(readFileSync(path, 'utf8')).toBe(replaced ? 'secret' : 'planted');
+      expect(readdirSync(directory)).toEqual(['token']);
+    },
+  );
+
+  test('a stranger’s link to the directory of the file is not followed', async () => {
+    const directory = shared(0o1777);
+    const victim = temporaryDirectory();
+    symlinkSync(victim, join(directory, 'directory'));
+    lchownSync(join(directory, 'directory'), STRANGER, STRANGER);
+    await expect(atomicWriteFile(join(directory, 'directory/token'), 'secret')).rejects.toMatchObject({
+      code: 'ERR_WRITE_UNTRUSTED',
+    });
+    expect(readdirSync(victim)).toEqual([]);
+  });
+});
+
+describe('the permissions of a file never widen', () => {
+  test('what an ACL granted one user is not granted to the group', async ({ skip }) => {
+    const path = join(temporaryDirectory(), 'secret');
+    writeFileSync(path, 'old', { mode: 0o600 });
+    const obstacle = grantByAcl(path, STRANGER);
+    skip(obstacle !== undefined, obstacle);
+    // The mask of the ACL shows as the permissions of the group, which has none.
+    expect(modeOf(path)).toBe('660');
+    await atomicWriteFile(path, 'new');
+    expect(modeOf(path)).toBe('600');
+  });
+
+  test.skipIf(!isRoot)(
+    'a group that can be kept is kept, with its permissions if that is asked for',
+    async () => {
+      const path = join(temporaryDirectory(), 'secret');
+      writeFileSync(path, 'old');
+      chownSync(path, 0, 4321);
+      chmodSync(path, 0o640);
+      await atomicWriteFile(path, 'new', { mode: 'keep' });
+      expect(statSync(path)).toMatchObject({ uid: 0, gid: 4321 });
+      expect(modeOf(path)).toBe('640');
+    },
+  );
+
+  test.skipIf(!isRoot)(
+    'a group that cannot be kept is not replaced by another that may read the file',
+    () => {
+      const directory = temporaryDirectory();
+      chownSync(directory, STRANGER, STRANGER);
+      const path = join(directory, 'secret');
+      writeFileSync(path, 'old');
+      chownSync(path, STRANGER, 4321);
+      chmodSync(path, 0o640);
+      runAs(STRANGER, 100, `await atomicWriteFile(${JSON.stringify(path)}, 'new');`);
+      expect(statSync(path)).toMatchObject({ uid: STRANGER, gid: 100 });
+      expect(modeOf(path)).toBe('600');
+    },
+  );
+});
+
+test('a directory that is replaced by a link while a file in it is written, at whatever call, is one directory throughout', async () => {
+  let replaced = 0;
+  for (let at = 0; ; at += 1) {
+    const root = temporaryDirectory();
+    const [directory, victim] = [join(root, 'directory'), join(root, 'victim')];
+    mkdirSync(directory);
+    mkdirSync(victim);
+    // The mode is inherited: that of one file must not be given to the other.
+    writeFileSync(join(directory, 'token'), 'planted');
+    chmodSync(join(directory, 'token'), 0o666);
+    writeFileSync(join(victim, 'token'), 'precious', { mode: 0o600 });
+    const fs = new StrikingFileSystem(at, () => {
+      renameSync(directory, join(root, 'moved'));
+      symlinkSync(victim, directory);
+      replaced += 1;
+    });
+    await atomicWriteFile(join(directory, 'token'), 'secret', { fs: fs.port }).catch(() => undefined);
+    expect(modeOf(join(victim, 'token'))).toBe('600');
+    expect(readdirSync(victim)).toEqual(['token']);
+    const moved = fs.struck ? join(root, 'moved') : directory;
+    expect(modeOf(join(moved, 'token'))).toBe('666');
+    expect(readdirSync(moved)).toEqual(['token']);
+    if (!fs.struck) break;
+  }
+  expect(replaced).toBeGreaterThan(5);
+});
+
+test('tens of thousands of planted names that carry live processes cost a write a bounded number of look-ups', async () => {
+  const directory = temporaryDirectory(existsSync('/dev/shm') ? '/dev/shm' : undefined);
+  for (let count = 0; count < 20_000; count += 1) {
+    writeFileSync(join(directory, temporaryName('file')), '');
+  }
+  const lookups = vi.spyOn(nodeFileSystem.sync, 'open');
+  onTestFinished(() => lookups.mockRestore());
+  await atomicWriteFile(join(directory, 'token'), 'new', { durability: 'none' });
+  atomicWriteFileSync(join(directory, 'token'), 'newer', { durability: 'none' });
+  const ofProcesses = lookups.mock.calls.filter(
+    ([path]) => path.startsWith('/proc/') && path.endsWith('/stat'),
+  );
+  expect(ofProcesses.length).toBeLessThan(100);
+  expect(readFileSync(join(directory, 'token'), 'utf8')).toBe('newer');
+});

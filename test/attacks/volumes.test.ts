@@ -1,0 +1,261 @@
+/** What somebody can do who may write into the directory of an `AtomicVolume`, and what not. */
+import { once } from 'node:events';
+import { spawn } from 'node:child_process';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  lchownSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+import { AtomicVolume, WriteError, nodeFileSystem } from 'resilient-watcher';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+
+import { temporaryName } from '../../src/write/temporary-name.js';
+import { STRANGER, StrikingFileSystem, isRoot, runAs } from '../support/attacker.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
+
+const PLANTED = '..2020_01_01_00_00_00.1';
+
+/** A directory elsewhere that must stay as it is. */
+class Victim {
+  readonly directory = temporaryDirectory();
+  readonly #before: unknown;
+
+  constructor() {
+    mkdirSync(join(this.directory, 'nested'));
+    writeFileSync(join(this.directory, 'precious'), 'precious');
+    writeFileSync(join(this.directory, 'nested/precious'), 'precious');
+    chmodSync(this.directory, 0o711);
+    this.#before = this.#state();
+  }
+
+  expectUntouched(): void {
+    expect(this.#state()).toEqual(this.#before);
+  }
+
+  #state(): unknown {
+    return readdirSync(this.directory, { recursive: true, encoding: 'utf8' })
+      .concat('.')
+      .sort()
+      .map((name) => {
+        const stat = lstatSync(join(this.directory, name));
+        return [name, stat.mode, stat.uid, stat.gid, stat.isFile() && stat.size];
+      });
+  }
+}
+
+const revisionsIn = (directory: string): string[] =>
+  readdirSync(directory).filter((name) => /^\.\.\d{4}_/.test(name));
+
+describe('a planted link', () => {
+  test.each(['write', 'clear'] as const)(
+    'that bears the name of a revision is removed by %s(), and nothing behind it is touched',
+    async (operation) => {
+      const victim = new Victim();
+      const volume = new AtomicVolume(temporaryDirectory());
+      await volume.write({ key: '1' });
+      symlinkSync(victim.directory, join(volume.directory, PLANTED));
+      if (operation === 'write') await volume.write({ key: '2' });
+      else await volume.clear();
+      victim.expectUntouched();
+      expect(readdirSync(volume.directory)).not.toContain(PLANTED);
+    },
+  );
+
+  test('inside a revision that is swept is removed, and nothing behind it is touched', async () => {
+    const victim = new Victim();
+    const volume = new AtomicVolume(temporaryDirectory());
+    mkdirSync(join(volume.directory, PLANTED, 'd'), { recursive: true });
+    symlinkSync(victim.directory, join(volume.directory, PLANTED, 'link'));
+    symlinkSync(victim.directory, join(volume.directory, PLANTED, 'd/link'));
+    await volume.write({ key: '1' });
+    victim.expectUntouched();
+    expect(revisionsIn(volume.directory)).toHaveLength(1);
+  });
+
+  test.each([
+    ['absolute', (victim: string) => victim],
+    ['a revision that is a link', () => PLANTED],
+    ['relative', (victim: string) => `../../../../../../../..${victim}`],
+  ])(
+    'named "..data" that leads out of the volume (%s) is not read, and replaced by the next write',
+    async (_, target) => {
+      const victim = new Victim();
+      const directory = temporaryDirectory();
+      symlinkSync(victim.directory, join(directory, PLANTED));
+      symlinkSync(target(victim.directory), join(directory, '..data'));
+      const volume = new AtomicVolume(directory);
+      await expect(volume.read()).rejects.toMatchObject({ name: 'TargetError', code: 'ERR_TARGET_LAYOUT' });
+      await volume.write({ key: '1' });
+      victim.expectUntouched();
+      expect(readdirSync(directory).filter((name) => !name.startsWith('..'))).toEqual(['key']);
+      expect((await volume.read()).files.get('key')?.toString()).toBe('1');
+    },
+  );
+
+  test.skipIf(!isRoot)(
+    'at the path of the volume itself is refused in a sticky directory of all',
+    async () => {
+      const victim = new Victim();
+      const shared = temporaryDirectory();
+      chmodSync(shared, 0o1777);
+      symlinkSync(victim.directory, join(shared, 'volume'));
+      lchownSync(join(shared, 'volume'), STRANGER, STRANGER);
+      const volume = new AtomicVolume(join(shared, 'volume'));
+      await expect(volume.write({ key: 'secret' })).rejects.toMatchObject({ code: 'ERR_WRITE_UNTRUSTED' });
+      victim.expectUntouched();
+    },
+  );
+});
+
+test.skipIf(!isRoot)('a revision that cannot be removed does not keep the others from being removed', () => {
+  const directory = temporaryDirectory();
+  chownSync(directory, STRANGER, STRANGER);
+  for (const digit of [1, 2, 3, 4, 5]) {
+    const revision = join(directory, `..2020_01_01_00_00_00.${digit}`);
+    mkdirSync(revision);
+    writeFileSync(join(revision, 'secret'), 'old');
+    if (digit !== 3) chownSync(revision, STRANGER, STRANGER);
+  }
+  runAs(STRANGER, STRANGER, `await new AtomicVolume(${JSON.stringify(directory)}).write({ key: '1' });`);
+  const left = revisionsIn(directory).filter((name) => name.startsWith('..2020'));
+  expect(left).toEqual(['..2020_01_01_00_00_00.3']);
+});
+
+/** The revision that is being made, renamed away, with a link to the victim in its place. */
+function redirectPending(directory: string, victim: string): boolean {
+  const published = existsSync(join(directory, '..data')) ? readlinkSync(join(directory, '..data')) : '';
+  const pending = revisionsIn(directory).find(
+    (name) => name !== published && lstatSync(join(directory, name)).isDirectory(),
+  );
+  if (pending === undefined) return false;
+  renameSync(join(directory, pending), join(directory, 'stolen'));
+  symlinkSync(victim, join(directory, pending));
+  return true;
+}
+
+test('a pending revision that is replaced by a link, at whatever call, leads no write elsewhere', async () => {
+  let redirected = 0;
+  for (let at = 0; ; at += 1) {
+    const victim = new Victim();
+    const directory = temporaryDirectory();
+    const fs = new StrikingFileSystem(at, () => {
+      if (redirectPending(directory, victim.directory)) redirected += 1;
+    });
+    const files = { 'tls.key': { data: 'secret', mode: 0o600 }, 'd/e': 'deep' };
+    const outcome = await new AtomicVolume(directory, { fs: fs.port })
+      .write(files)
+      .catch((error: unknown) => error);
+    victim.expectUntouched();
+    if (outcome instanceof WriteError) {
+      expect(['ERR_WRITE_CONFLICT', 'ERR_WRITE_NO_DIRECTORY']).toContain(outcome.code);
+      // Nothing secret stays in the directory that was carried off.
+      if (existsSync(join(directory, 'stolen'))) expect(readdirSync(join(directory, 'stolen'))).toEqual([]);
+    }
+    rmSync(directory, { recursive: true });
+    if (!fs.struck) break;
+  }
+  // It was there to be replaced at most of the calls.
+  expect(redirected).toBeGreaterThan(10);
+});
+
+test('a pending revision that is exchanged for a directory of somebody else is not published', async () => {
+  let exchanged = 0;
+  for (let at = 0; ; at += 1) {
+    const directory = temporaryDirectory();
+    const fs = new StrikingFileSystem(at, () => {
+      const [pending] = revisionsIn(directory);
+      if (pending === undefined || existsSync(join(directory, '..data'))) return;
+      renameSync(join(directory, pending), join(directory, 'stolen'));
+      mkdirSync(join(directory, pending));
+      if (isRoot) chownSync(join(directory, pending), STRANGER, STRANGER);
+      writeFileSync(join(directory, pending, 'key'), 'forged');
+      exchanged += 1;
+    });
+    await new AtomicVolume(directory, { fs: fs.port }).write({ key: 'genuine' }).catch(() => undefined);
+    // Between the last check and the swap it is too late, as it is after the swap.
+    if (existsSync(join(directory, '..data/key')) && fs.struckBefore !== 'rename') {
+      expect(readFileSync(join(directory, '..data/key'), 'utf8')).toBe('genuine');
+    }
+    if (!fs.struck) break;
+  }
+  expect(exchanged).toBeGreaterThan(5);
+});
+
+test.skipIf(!isRoot)(
+  'another user who renames the pending revision as fast as possible gets nothing written elsewhere',
+  { timeout: 120_000 },
+  async () => {
+    const victim = new Victim();
+    const directory = temporaryDirectory(existsSync('/dev/shm') ? '/dev/shm' : undefined);
+    chmodSync(directory, 0o777);
+    const program = fileURLToPath(new URL('./programs/renaming-process.mjs', import.meta.url));
+    const attacker = spawn(process.execPath, [program, directory, victim.directory, `${STRANGER}`], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
+    onTestFinished(() => void attacker.kill('SIGKILL'));
+    let struck = 0;
+    attacker.stdout.on('data', (chunk: Buffer) => (struck += chunk.length));
+    await once(attacker.stdout, 'data');
+    const volume = new AtomicVolume(directory, { durability: 'none', mode: 0o600 });
+    // Until it was quick enough a few times, however busy the machine is.
+    for (let count = 0; struck < 5 && count < 20_000; count += 1) {
+      await volume.write({ 'tls.key': `secret ${count}`, 'd/e': `${count}` }).catch(() => undefined);
+    }
+    victim.expectUntouched();
+    console.info(`the pending revision was replaced ${struck} times`);
+  },
+);
+
+test('tens of thousands of planted names that carry a live process are looked up once, and in slices', async () => {
+  const directory = temporaryDirectory(existsSync('/dev/shm') ? '/dev/shm' : undefined);
+  const PLANTED_NAMES = 20_000;
+  for (let count = 0; count < PLANTED_NAMES; count += 1) {
+    symlinkSync('..2020_01_01_00_00_00.9', join(directory, temporaryName('link')));
+  }
+  const lookups = vi.spyOn(nodeFileSystem.sync, 'open');
+  onTestFinished(() => lookups.mockRestore());
+  let turns = 0;
+  let isDone = false;
+  const count = (): void => {
+    turns += 1;
+    if (!isDone) setImmediate(count);
+  };
+  setImmediate(count);
+  await new AtomicVolume(directory, { durability: 'none' }).write({ key: '1' });
+  isDone = true;
+  const ofProcesses = lookups.mock.calls.filter(
+    ([path]) => path.startsWith('/proc/') && path.endsWith('/stat'),
+  );
+  expect(ofProcesses.length).toBeLessThan(100);
+  // Nobody else waits for more than some hundred of the calls.
+  expect(turns).toBeGreaterThan(PLANTED_NAMES / 1000);
+  expect(statSync(join(directory, 'key')).size).toBe(1);
+});
+
+test.each([
+  [{ maxFiles: 2 }, /maxFiles/],
+  [{ maxTotalBytes: 10 }, /maxTotalBytes/],
+  [{ maxContentBytes: 5 }, /maxContentBytes/],
+])('a volume beyond the limits %j is refused by read(), not loaded', async (limits, message) => {
+  const directory = temporaryDirectory();
+  await new AtomicVolume(directory).write({ a: '123456', b: '123456', c: '123456' });
+  await expect(new AtomicVolume(directory, limits).read()).rejects.toMatchObject({
+    name: 'TargetError',
+    code: 'ERR_TARGET_TOO_LARGE',
+    message: expect.stringMatching(message) as string,
+  });
+});

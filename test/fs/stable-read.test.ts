@@ -1,0 +1,197 @@
+/** A target that is replaced while it is read is read whole; only what stays away is missing. */
+import {
+  cpSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+
+import { nodeFileSystem, readVolume, type Snapshot } from 'resilient-watcher';
+import { FakeClock, KubeletVolume } from 'resilient-watcher/testing';
+import { expect, test } from 'vitest';
+
+import { stableRead } from '../../src/fs/stable-read.js';
+import { GroupTarget } from '../../src/fs/targets/group-target.js';
+import { PathTarget } from '../../src/fs/targets/path-target.js';
+import { faultyFileSystem } from '../support/faulty-file-system.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
+
+const LIMITS = { maxContentBytes: 1_000, maxTotalBytes: 10_000, maxFiles: 100 };
+
+function texts({ files }: Snapshot): Record<string, string> {
+  return Object.fromEntries([...files].map(([key, { content }]) => [key, String(content)]));
+}
+
+/** Reads under fake time; `meanwhile` runs after each millisecond that passes. */
+async function read(target: PathTarget | GroupTarget, meanwhile: (ms: number) => void): Promise<Snapshot> {
+  const clock = new FakeClock();
+  const reading = stableRead(target, { fs: nodeFileSystem, clock, random: () => 0 });
+  let snapshot: Snapshot | undefined;
+  let failure: unknown;
+  reading.then(
+    (result) => (snapshot = result),
+    (error: unknown) => (failure = error),
+  );
+  for (let ms = 0; !snapshot && !failure && ms < 30_000; ms += 1) {
+    meanwhile(ms);
+    await clock.advance(1);
+    // The calls that go through the thread pool.
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  return reading;
+}
+
+function volumeIn(directory: string): { volume: KubeletVolume; unlink: () => void; link: () => void } {
+  const volume = new KubeletVolume(join(directory, 'volume'));
+  volume.publish({ a: 'content', b: 'content' });
+  const data = volume.path('..data');
+  const { revision } = volume;
+  return {
+    volume,
+    unlink: () => rmSync(data, { force: true }),
+    link: () => symlinkSync(String(revision), data),
+  };
+}
+
+test.each(['the volume', 'a key', 'a group of keys'])(
+  'what is linked 2 ms of 22 is read, not missing: %s',
+  async (what) => {
+    const { volume, unlink, link } = volumeIn(temporaryDirectory());
+    unlink();
+    const paths = new Map(['a', 'b'].map((key) => [key, volume.path(key)]));
+    const target =
+      what === 'a group of keys'
+        ? new GroupTarget(paths, LIMITS)
+        : new PathTarget(what === 'a key' ? volume.path('a') : volume.directory, LIMITS);
+    const snapshot = await read(target, (ms) => {
+      if (ms % 22 === 20) link();
+      // For the first 1 500 ms the reader is out of step with the swaps, and never meets the link.
+      if (ms % 22 === 20 && ms < 1_500) unlink();
+      if (ms % 22 === 0 && ms > 1_500) unlink();
+    });
+    expect(new Set(Object.values(texts(snapshot)))).toEqual(new Set(['content']));
+  },
+);
+
+test('a volume in a gap of 200 ms is read when it is back', async () => {
+  const { volume, unlink, link } = volumeIn(temporaryDirectory());
+  unlink();
+  const snapshot = await read(new PathTarget(volume.directory, LIMITS), (ms) => ms === 200 && link());
+  expect(texts(snapshot)).toEqual({ a: 'content', b: 'content' });
+});
+
+test('a volume that lost its revision and does not change any more is missing', async () => {
+  const { volume, unlink } = volumeIn(temporaryDirectory());
+  unlink();
+  let waited = 0;
+  const snapshot = await read(new PathTarget(volume.directory, LIMITS), (ms) => (waited = ms));
+  expect(snapshot.kind).toBe('missing');
+  expect(waited).toBeGreaterThan(100);
+});
+
+test('a volume without keys is missing while its link is away, not an empty directory', async () => {
+  const volume = new KubeletVolume(join(temporaryDirectory(), 'volume'));
+  volume.publish({});
+  const revision = String(volume.revision);
+  unlinkSync(volume.path('..data'));
+  const snapshot = await read(
+    new PathTarget(volume.directory, LIMITS),
+    (ms) => ms === 60 && symlinkSync(revision, volume.path('..data')),
+  );
+  expect(snapshot).toMatchObject({ kind: 'volume', revision });
+});
+
+test('what is replaced during every attempt is an error after a while', async () => {
+  const { volume, unlink } = volumeIn(temporaryDirectory());
+  const revisions = [String(volume.revision), '..other'];
+  cpSync(volume.path('..data/'), volume.path('..other'), { recursive: true });
+  const fs = faultyFileSystem((name) => {
+    if (name !== 'scandir') return;
+    unlink();
+    symlinkSync(revisions.reverse()[0] ?? '', volume.path('..data'));
+  });
+  const clock = new FakeClock();
+  const reading = stableRead(new PathTarget(volume.directory, LIMITS), { fs, clock, random: () => 0 });
+  const outcome = reading.catch((error: unknown) => error);
+  let ended = false;
+  void outcome.then(() => (ended = true));
+  while (!ended) {
+    await clock.advance(20);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  expect(await outcome).toMatchObject({ code: 'ERR_TARGET_IO', message: expect.stringMatching(/replaced/) });
+});
+
+test('a copy of a volume in which every link was followed is a plain directory', async () => {
+  const { volume } = volumeIn(temporaryDirectory());
+  const copy = join(temporaryDirectory(), 'copy');
+  cpSync(volume.directory, copy, { recursive: true, dereference: true });
+  expect(readdirSync(copy)).toContain('..data');
+  writeFileSync(join(copy, 'a'), 'edited');
+  const snapshot = await readVolume(copy);
+  expect(snapshot.kind).toBe('directory');
+  expect(texts(snapshot)).toEqual({ a: 'edited', b: 'content' });
+});
+
+test.each(['/victim', '../victim', '..', '..revision'])(
+  'a volume whose ..data leads out of it by "%s" is refused, and nothing behind it is read',
+  async (target) => {
+    const root = temporaryDirectory();
+    mkdirSync(join(root, 'victim'));
+    writeFileSync(join(root, 'victim', 'secret'), 'secret');
+    const volume = join(root, 'volume');
+    mkdirSync(volume);
+    symlinkSync(target === '/victim' ? join(root, 'victim') : target, join(volume, '..data'));
+    if (target === '..revision') symlinkSync('../victim', join(volume, target));
+    symlinkSync('..data/secret', join(volume, 'secret'));
+    await expect(readVolume(volume)).rejects.toMatchObject({ code: 'ERR_TARGET_LAYOUT' });
+  },
+);
+
+test('names that are not UTF-8 are keys, each another one, and their files are read', async () => {
+  const { volume } = volumeIn(temporaryDirectory());
+  const bytes = (name: string): Buffer =>
+    Buffer.concat([Buffer.from(`${volume.path('..data')}/`), Buffer.from(name, 'latin1')]);
+  writeFileSync(bytes('caf\xe9'), 'one');
+  writeFileSync(bytes('caf\xea'), 'two');
+  writeFileSync(bytes('\xf0\x9f\x98\x80'), 'three');
+  const { files } = await readVolume(volume.directory);
+  expect(texts({ files } as Snapshot)).toEqual({
+    a: 'content',
+    b: 'content',
+    'caf\udce9': 'one',
+    'caf\udcea': 'two',
+    '\u{1f600}': 'three',
+  });
+});
+
+test('a link to a name that is not UTF-8 is followed', async () => {
+  const root = temporaryDirectory();
+  const target = Buffer.concat([Buffer.from(`${root}/`), Buffer.from([0xff, 0xfe])]);
+  writeFileSync(target, 'content');
+  symlinkSync(target.subarray(root.length + 1), join(root, 'link'));
+  const snapshot = await read(new PathTarget(join(root, 'link'), LIMITS), () => undefined);
+  expect(String(snapshot.content)).toBe('content');
+});
+
+test('a revision whose directory is replaced by a link while it is read is not followed', async () => {
+  const root = temporaryDirectory();
+  const { volume } = volumeIn(root);
+  mkdirSync(join(root, 'victim'));
+  writeFileSync(join(root, 'victim', 'a'), 'victim');
+  let done = false;
+  const fs = faultyFileSystem((name) => {
+    if (name !== 'scandir' || done) return;
+    done = true;
+    const revision = volume.path(String(volume.revision));
+    renameSync(revision, join(root, 'away'));
+    symlinkSync(join(root, 'victim'), revision);
+  });
+  await expect(readVolume(volume.directory, { fs })).rejects.toMatchObject({ code: 'ERR_TARGET_LAYOUT' });
+  rmSync(join(root, 'victim'), { recursive: true });
+});

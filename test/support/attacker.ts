@@ -1,0 +1,90 @@
+import { execFileSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+
+import { nodeFileSystem, type FileSystem, type FileSystemCalls } from 'resilient-watcher';
+
+/** Another user than the one that runs the tests. */
+export const STRANGER = 65_534;
+
+/** Only root can make files that belong to others, and become another user. */
+export const isRoot = process.getuid?.() === 0;
+if (!isRoot) console.warn('No attacks by another user here: not root');
+
+/** Calls `strike` once, before call number `at` of the file system. */
+export class StrikingFileSystem {
+  #calls = 0;
+  readonly #at: number;
+  readonly #strike: () => void;
+
+  constructor(at: number, strike: () => void) {
+    this.#at = at;
+    this.#strike = strike;
+  }
+
+  /** The call before which it struck. */
+  struckBefore: keyof FileSystemCalls | undefined;
+
+  /** Whether there was such a call. */
+  get struck(): boolean {
+    return this.#calls > this.#at;
+  }
+
+  get port(): FileSystem {
+    const names = Object.keys(nodeFileSystem.sync) as (keyof FileSystemCalls)[];
+    const call = (name: keyof FileSystemCalls, args: unknown[]): unknown => {
+      if (this.#calls++ === this.#at) {
+        this.struckBefore = name;
+        this.#strike();
+      }
+      return (nodeFileSystem.sync[name] as (...args: unknown[]) => unknown)(...args);
+    };
+    const wrap = (name: keyof FileSystemCalls) => [
+      name,
+      (...args: unknown[]) => new Promise((resolve) => resolve(call(name, args))),
+    ];
+    return Object.fromEntries(names.map(wrap)) as FileSystem;
+  }
+}
+
+/** Runs an ES module that imports the built package, as another user; returns what it prints. */
+export function runAs(uid: number, gid: number, program: string): string {
+  const source = `process.setgroups?.([]); process.setgid(${gid}); process.setuid(${uid});\n${program}`;
+  return execFileSync(process.execPath, ['--input-type=module', '-e', importing(source)], {
+    cwd: fileURLToPath(new URL('../..', import.meta.url)),
+    encoding: 'utf8',
+  });
+}
+
+/** Imports are hoisted; a module that is imported after `setuid` might not be readable. */
+function importing(source: string): string {
+  return `import * as fs from 'node:fs'; import { AtomicVolume, atomicWriteFile } from 'resilient-watcher';\n${source}`;
+}
+
+/** Gives a file an ACL that lets `uid` read and write it; why that is not possible here, if it is not. */
+export function grantByAcl(path: string, uid: number): string | undefined {
+  try {
+    execFileSync('setfacl', ['-m', `u:${uid}:rw`, path], { stdio: 'pipe' });
+    return undefined;
+  } catch {
+    // Not installed: the attribute itself, as setfacl(1) would write it.
+  }
+  const entry = (tag: number, permissions: number, id = 0xffffffff): Buffer => {
+    const bytes = Buffer.alloc(8);
+    bytes.writeUInt16LE(tag, 0);
+    bytes.writeUInt16LE(permissions, 2);
+    bytes.writeUInt32LE(id, 4);
+    return bytes;
+  };
+  // version 2; user::rw-, user:<uid>:rw-, group::---, mask::rw-, other::---
+  const acl = Buffer.concat([
+    Buffer.from([2, 0, 0, 0]),
+    ...[entry(1, 6), entry(2, 6, uid), entry(4, 0), entry(16, 6), entry(32, 0)],
+  ]);
+  const set = `import os, sys; os.setxattr(sys.argv[1], 'system.posix_acl_access', bytes.fromhex(sys.argv[2]))`;
+  try {
+    execFileSync('python3', ['-c', set, path, acl.toString('hex')], { stdio: 'pipe' });
+    return undefined;
+  } catch (error) {
+    return `no ACL can be set here: ${error instanceof Error ? error.message : String(error)}`;
+  }
+}
