@@ -92,12 +92,7 @@ export type {
   TokenRefresherStatus,
   TokenWakeReason,
 } from './token/refresher-status.js';
-export {
-  CredentialFiles,
-  Credentials,
-  credentials,
-  type CredentialKeys,
-} from './token/credentials.js';
+export { CredentialFiles, Credentials, credentials, type CredentialKeys } from './token/credentials.js';
 export { Secret, SecretFile, type SecretEncoding, type SecretFileOptions } from './token/secret-file.js';
 export type {
   ChangedOptions,

@@ -230,7 +230,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
   /** A provider has called back. */
   #hint(source: Source, error: Error | undefined): void {
     if (this.lifecycleState === 'closed') return;
-    // That it cannot be read shows when it is read; that it is polled is told as `degraded`.
+    // A read error shows when the source is read; that it is polled is reported as `degraded`.
     if (error && !(error instanceof TargetError) && !(error instanceof BackendError)) this.fail(error);
     this.#changed.add(source);
     this.#plan();

@@ -5,7 +5,7 @@ const WORD = /[\p{L}\p{N}]+/gu;
 /** Shorter words are hidden only where they are a whole word of a value: every long secret contains most pairs of letters. */
 const MIN_PART_LENGTH = 3;
 
-/** A longer word is hidden without a look: no message of a validator has one of its own. */
+/** Longer words are always hidden: the text of a validator has none. */
 const MAX_WORD_LENGTH = 64;
 
 const MAX_MESSAGE_LENGTH = 300;
@@ -56,7 +56,7 @@ export class Redaction {
   }
 
   /**
-   * A key of a path at which the configuration has nothing. Keys are names, and a missing one has to be told; so
+   * A key of a path at which the configuration has nothing. Keys are names, and a missing one must be named; so
    * it is hidden only when it looks like a value and not merely like a part of one.
    */
   key(key: string): string {

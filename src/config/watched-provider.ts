@@ -188,6 +188,8 @@ export abstract class WatchedProvider implements ConfigProvider {
   get #reported(): Snapshot | undefined {
     const watcher = this.#running;
     if (!watcher) return undefined;
-    return watcher.status().target === 'unreadable' ? undefined : watcher.current;
+    const { target, changes } = watcher.status();
+    if (target === 'unreadable') return undefined;
+    return changes === 0 ? undefined : watcher.current;
   }
 }
