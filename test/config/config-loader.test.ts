@@ -591,7 +591,7 @@ test('a provider that calls back whenever it is read takes one step for each set
   expect(loader.current).toEqual({ reads });
 });
 
-test('that a source is polled, and that it no longer is, is told with its name', async () => {
+test('that a source is polled, and that it no longer is, is reported with its name', async () => {
   const stage = new ConfigStage();
   stage.write('a', {});
   const loader = stage.loader<ConfigMap>({ sources: [{ provider: stage.file('a') }] });
