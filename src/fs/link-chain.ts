@@ -143,16 +143,21 @@ export function mergeChains(
   first: LinkChain,
   others: Iterable<Pick<LinkChain, 'directories' | 'mounts'>>,
 ): LinkChain {
-  const directories = new Map(first.directories.map((directory) => [directory.path, directory]));
-  const mounts = new Map(first.mounts);
-  for (const chain of others) {
-    for (const [identity, path] of chain.mounts) mounts.set(identity, path);
-    for (const directory of chain.directories) {
-      const known = directories.get(directory.path);
-      directories.set(directory.path, known ? together(known, directory) : directory);
+  const all = [first, ...others];
+  const mounts = new Map(all.flatMap((chain) => [...chain.mounts]));
+  return { ...first, directories: mergeDirectories(all), mounts };
+}
+
+/** The directories of all chains, each once. */
+export function mergeDirectories(chains: Iterable<Pick<LinkChain, 'directories'>>): WatchedDirectory[] {
+  const merged = new Map<string, WatchedDirectory>();
+  for (const { directories } of chains) {
+    for (const directory of directories) {
+      const known = merged.get(directory.path);
+      merged.set(directory.path, known ? together(known, directory) : directory);
     }
   }
-  return { ...first, directories: [...directories.values()], mounts };
+  return [...merged.values()];
 }
 
 function together(one: WatchedDirectory, other: WatchedDirectory): WatchedDirectory {

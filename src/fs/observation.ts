@@ -37,6 +37,8 @@ export interface Found {
   readonly immutable?: boolean;
   /** Only what was touched was looked at: of the rest this says nothing new. */
   readonly partial?: boolean;
+  /** Of a tree: why part of it cannot be read. The files of that part are those that were last seen there. */
+  readonly unreadable?: TargetError | undefined;
   /** Which limit left contents out, in words. */
   readonly limited?: string | undefined;
   /** Of a group: what is at each of its paths. */

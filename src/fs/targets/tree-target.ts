@@ -8,8 +8,9 @@
  */
 import { basename, dirname } from 'node:path';
 
+import { within } from '../absolute-path.js';
 import { errnoOf, TargetError } from '../../core/errors.js';
-import { inodeOf, readingError, resolveChain, type LinkChain } from '../link-chain.js';
+import { inodeOf, mergeDirectories, readingError, resolveChain, type LinkChain } from '../link-chain.js';
 import { PathGlobs } from '../path-globs.js';
 import type { WatchedDirectory } from '../../core/watch-backend.js';
 import type { AllowedMounts, Found, Observation, Target } from '../observation.js';
@@ -161,7 +162,8 @@ export class TreeTarget implements Target {
     const { seen: files, states, version, limited } = this.#files;
     const placed = this.#chainOf(chain, walk);
     const partial = touched !== 'all';
-    if (this.#last?.files === files) return { ...this.#last, chain: placed, partial };
+    const unreadable = unreadablePart(walk);
+    if (this.#last?.files === files) return { ...this.#last, chain: placed, partial, unreadable };
     this.#last = {
       kind: 'found',
       chain: placed,
@@ -176,6 +178,7 @@ export class TreeTarget implements Target {
       directories: new Map(),
       signature: String(version),
       partial,
+      unreadable,
       limited,
     };
     return this.#last;
@@ -183,7 +186,8 @@ export class TreeTarget implements Target {
 
   /** The chain of the root, with the directories of the tree: the same array while nothing differs. */
   #chainOf(chain: LinkChain, walk: TreeWalk): LinkChain {
-    const above = chain.directories.map((directory) => onlyRoot(directory, walk.root, chain));
+    const root = chain.directories.map((directory) => onlyRoot(directory, walk.root, chain));
+    const above = mergeDirectories([{ directories: root }, { directories: walk.consulted }]);
     const key = JSON.stringify(
       above.map(({ path, identity, entries }) => [path, identity, entries && [...entries]]),
     );
@@ -203,6 +207,15 @@ export class TreeTarget implements Target {
     const mounts = new Map([...chain.mounts, ...walk.mounts]);
     return { ...chain, directories: this.#directories.list, mounts };
   }
+}
+
+/** What became unreadable: what never could be read is left out of the tree. */
+function unreadablePart({ root, files, unreadable }: TreeWalk): TargetError | undefined {
+  for (const [key, errno] of unreadable) {
+    const isKept = files.has(key) || [...files.keys()].some((file) => file.startsWith(`${key}/`));
+    if (isKept) return readingError(within(root, key), Object.assign(new Error(errno), { code: errno }));
+  }
+  return undefined;
 }
 
 /** Of the directory that holds the root nothing else matters, unless a link on the way is in it. */
