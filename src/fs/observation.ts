@@ -83,7 +83,10 @@ export interface Target {
    * @param allowedMounts what is there is unusual if it leads through another mount.
    */
   observeSwap(last: Found, allowedMounts?: AllowedMounts): Effects<Found | undefined>;
-  /** Whether links and signatures are as they were. It cannot tell a path laid anew to the very same files. */
+  /**
+   * Whether links and signatures are as they were. It cannot tell a path laid anew to the very same files. Of more than
+   * `MAX_FILES_AT_ONCE` files each call checks only the next few: what it costs does not grow with what is there.
+   */
   isUnchanged(last: Found): Effects<boolean>;
   /** Takes in that something may have happened: at this absolute path, or anywhere. `look` may then look there only. */
   touch?(path?: string): void;

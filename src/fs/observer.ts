@@ -51,7 +51,7 @@ export class Observer {
 
   /** Whether, as far as that shows at once, all is as it was when last observed. Costs little. */
   isUnchanged(): boolean {
-    if (!this.#sync || !this.#last?.trusted || !isSmall(this.#last.found)) return false;
+    if (!this.#sync || !this.#last?.trusted) return false;
     return runSync(this.#target.isUnchanged(this.#last.found), this.#sync, sharedTurn.ask);
   }
 

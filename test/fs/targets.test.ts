@@ -162,6 +162,48 @@ describe('a volume', () => {
   });
 });
 
+describe('a directory of many files', () => {
+  const FILES = 1_000;
+
+  function populated(): { directory: string; target: PathTarget; found: Found } {
+    const directory = temporaryDirectory();
+    for (let number = 0; number < FILES; number += 1)
+      writeFileSync(join(directory, `file-${number}`), 'text');
+    const target = new PathTarget(directory, { ...LIMITS, maxFiles: 10 });
+    return { directory, target, found: observe(target) as Found };
+  }
+
+  function isUnchanged(target: Target, found: Found): { unchanged: boolean; calls: number } {
+    let calls = 0;
+    const lstat: FileSystemCalls['lstat'] = (path) => {
+      calls += 1;
+      return nodeFileSystem.sync.lstat(path);
+    };
+    const unchanged = runSync(target.isUnchanged(found), { ...nodeFileSystem.sync, lstat });
+    return { unchanged, calls };
+  }
+
+  test('is found unchanged at a cost that does not grow with it', () => {
+    const { target, found } = populated();
+    const { unchanged, calls } = isUnchanged(target, found);
+    expect(unchanged).toBe(true);
+    expect(calls).toBeLessThan(FILES / 4);
+  });
+
+  test('shows a file that is added or removed at once, and any that is written in the end', () => {
+    const { directory, target, found } = populated();
+    writeFileSync(join(directory, 'file-777'), 'changed');
+    let checks = 1;
+    while (isUnchanged(target, found).unchanged && checks < FILES) checks += 1;
+    expect(checks).toBeLessThan(FILES / 10);
+    const second = populated();
+    writeFileSync(join(second.directory, 'added'), 'text');
+    expect(isUnchanged(second.target, second.found).unchanged).toBe(false);
+    unlinkSync(join(second.directory, 'added'));
+    expect(isUnchanged(second.target, second.found).unchanged).toBe(false);
+  });
+});
+
 describe('a path below directories that may not be looked at', () => {
   /** The file system of a process that may read this directory and what is in it, and nothing else. */
   function allowing(directory: string, refuse: (path: string) => Error): FileSystemCalls {

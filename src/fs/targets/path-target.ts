@@ -42,6 +42,7 @@ export class PathTarget implements Target {
   #touches = 0;
   /** Which of them the files were looked at for. */
   #examined = 0;
+  readonly #rotation = new Rotation();
   /** The directory of the last revision that somebody was seen writing into. */
   #written: string | undefined;
 
@@ -121,13 +122,16 @@ export class PathTarget implements Target {
     }
   }
 
-  /** In one or two calls a link, and one for each directory and file. */
+  /**
+   * In one or two calls a link, and one for each directory and file. A file that is added or removed shows in its
+   * directory, a write in place leads to a hint; so of many files it is enough to check each now and then.
+   */
   *isUnchanged({ chain, directories, files }: Found): Effects<boolean> {
     const touches = this.#touches;
     try {
       if (!(yield* linksStand(chain))) return false;
       if (!(yield* areAsBefore(directories))) return false;
-      for (const { snapshot, signature, links } of files.values()) {
+      for (const { snapshot, signature, links } of this.#rotation.next(files)) {
         // A file behind a link of its own: the whole check knows.
         if (links !== chain.links) return false;
         if (signatureOf(yield* call('lstat', snapshot.realPath)) !== signature) return false;
@@ -179,6 +183,25 @@ export class PathTarget implements Target {
     const { maxContentBytes } = this.#limits;
     const seen = yield* readSeenFile({ path, realPath, revision, links, found, maxContentBytes });
     return seen && foundFile(chain, seen);
+  }
+}
+
+/** Takes the files of a set in turn, as many as may be checked at once. */
+class Rotation {
+  #of: Found['files'] | undefined;
+  #files: readonly SeenFile[] = [];
+  #from = 0;
+
+  next(files: Found['files']): Iterable<SeenFile> {
+    if (files.size <= MAX_FILES_AT_ONCE) return files.values();
+    if (files !== this.#of) {
+      this.#of = files;
+      this.#files = [...files.values()];
+      this.#from %= this.#files.length;
+    }
+    const from = this.#from;
+    this.#from = (from + MAX_FILES_AT_ONCE) % this.#files.length;
+    return this.#files.slice(from, from + MAX_FILES_AT_ONCE);
   }
 }
 
