@@ -98,7 +98,7 @@ console.log(`Latency: from the moment the other process makes the new content vi
 
 await ask('publish', { policy: 'nobody' });
 const watcher = new ResilientWatcher(path);
-const audience = listenTo(watcher, ['change', 'revision', 'restart', 'degraded', 'recovered', 'error']);
+const audience = listenTo(watcher, ['change', 'revision', 'restart', 'degraded', 'recovered', 'unreadable', 'readable', 'error']);
 await watcher.start();
 const first = await audience.expect(isPolicy('nobody'));
 scene('A watcher starts');
@@ -145,14 +145,14 @@ const frail = new ResilientWatcher(path, {
   resyncIntervalMs: 0,
   maxRestartDelayMs: 300,
 });
-const witness = listenTo(frail, ['change', 'restart', 'degraded', 'recovered', 'error']);
+const witness = listenTo(frail, ['change', 'restart', 'degraded', 'recovered', 'unreadable', 'readable', 'error']);
 await frail.start();
 await witness.expect(isPolicy('grace'));
 const failedAt = now();
 backend.refuse(...Array.from({ length: 1_000 }, () => new Error('no inotify instance is left')));
 backend.fail(new Error('the native watcher died'));
 const restart = await witness.expect(is('restart'));
-line(restart !== undefined, restart && restart.at - failedAt, `restart: ${restart?.detail.cause.message}`);
+line(restart !== undefined, restart && restart.at - failedAt, `restart: ${restart?.detail.error.message}`);
 const degraded = await witness.expect(is('degraded'));
 line(degraded !== undefined, degraded && degraded.at - failedAt, 'degraded: polls every 200 ms meanwhile');
 await show('change: allow: heidi, found by polling', witness, 'heidi');

@@ -29,7 +29,7 @@ function use(files) {
 }
 
 const watcher = new ResilientWatcher(directory);
-watcher.on('error', (error) => console.log('cannot read:', error.message));
+watcher.on('unreadable', ({ error }) => console.log('cannot read:', error.message));
 process.once('SIGTERM', () => void watcher.close());
 await watcher.start();
 console.log('watching', directory);

@@ -17,8 +17,8 @@ mount.publish({ 'policy.json': '{"allow":["alice"]}' });
 
 let policy = { allow: [] };
 const watcher = await watch(mount.path('policy.json'));
-watcher.on('degraded', ({ cause }) => console.log('polling:', cause.message));
-watcher.on('error', (error) => console.log('cannot read:', error.message));
+watcher.on('degraded', ({ error }) => console.log('polling:', error.message));
+watcher.on('unreadable', ({ error }) => console.log('cannot read:', error.message));
 
 const updates = ['{"allow":["alice","bob"]}', '{"allow":', '{"allow":["bob"]}'];
 for await (const { current, cause } of watcher) {

@@ -35,6 +35,7 @@ export { nodeFileSystem, type FileSystem, type FileSystemCalls } from './core/fi
 export { systemClock, type Clock, type Scheduled } from './core/clock.js';
 export { systemRandom, type Random } from './core/random.js';
 export type {
+  Hint,
   HintSink,
   WatchBackend,
   WatchedDirectory,
@@ -43,12 +44,15 @@ export type {
 } from './core/watch-backend.js';
 export type { TokenAnswer, TokenClient, TokenRequest } from './core/token-client.js';
 export { readVolume, type ReadVolumeOptions } from './fs/read-volume.js';
-export { ResilientWatcher, watch, type ResilientWatcherEvents } from './watch/resilient-watcher.js';
-export type { Degradation, Recovery, Restart } from './watch/connection.js';
+export { ResilientWatcher, watch } from './watch/resilient-watcher.js';
+export type { TargetPath } from './fs/targets/target.js';
+export type { ComponentStatus, LastError } from './core/component.js';
+export type { Degradation, Readable, Recovery, Restart, Unreadable } from './core/events.js';
 export type { Change, ChangeCause, KeyDifference } from './watch/change.js';
-export type { RevisionChange } from './watch/reporter.js';
-export type { BackendName, ResilientWatcherOptions } from './watch/watcher-options.js';
-export type { WatcherStatus, WatcherWarning } from './watch/watcher-status.js';
+export type { ResilientWatcherEvents, RevisionChange, WatcherWarning } from './watch/watcher-events.js';
+export type { ResilientWatcherOptions, TreeWatchOptions } from './watch/watcher-options.js';
+export type { BackendName } from './watch/backends/catalog.js';
+export type { WatcherState, WatcherStatus } from './watch/watcher-status.js';
 export {
   FileSnapshot,
   MissingSnapshot,

@@ -50,6 +50,7 @@ export abstract class WatchedProvider implements ConfigProvider {
   protected readonly maxBytes: number;
   readonly #optional: boolean;
   readonly #target: PathTarget;
+  readonly #watcherOptions: ResilientWatcherOptions;
   readonly #options: ResolvedWatcherOptions;
   #watcher: ResilientWatcher | undefined;
   #digest: string | undefined;
@@ -67,7 +68,8 @@ export abstract class WatchedProvider implements ConfigProvider {
     this.#optional = own.optional;
     this.maxBytes = own.maxBytes;
     this.name = absolutePath(checkPath(owner.name, owner.argument, path));
-    this.#options = resolveWatcherOptions({ ...watcherOptions, maxContentBytes: this.maxBytes });
+    this.#watcherOptions = { ...watcherOptions, maxContentBytes: this.maxBytes };
+    this.#options = resolveWatcherOptions(this.#watcherOptions, { isGroup: false });
     this.#target = new PathTarget(this.name, this.#options);
   }
 
@@ -93,7 +95,7 @@ export abstract class WatchedProvider implements ConfigProvider {
     if (this.#watcher && this.#watcher.state !== 'closed') {
       throw new ConfigError('ERR_CONFIG_WATCHED', `${this.name} is already being watched`);
     }
-    const watcher = new ResilientWatcher(this.name, this.#options);
+    const watcher = new ResilientWatcher(this.name, this.#watcherOptions);
     this.#watcher = watcher;
     let begun = false;
     watcher.on('change', (change) => {
@@ -102,6 +104,7 @@ export abstract class WatchedProvider implements ConfigProvider {
       this.#digest = digest;
       if (isNews) return callback(change, undefined);
     });
+    watcher.on('unreadable', ({ error }) => callback(undefined, error));
     watcher.on('error', (error) => callback(undefined, error));
     watcher.on('warning', ({ message }) =>
       callback(undefined, new ConfigError('ERR_CONFIG_FROZEN', message)),
@@ -163,11 +166,9 @@ export abstract class WatchedProvider implements ConfigProvider {
 
   async #reported(watcher: ResilientWatcher): Promise<Snapshot> {
     const { current } = watcher;
-    const { target, changes } = watcher.status();
     // While it is unreadable the disk says why. Before the first report a file may be there that is being written.
-    const hasToLook = target === 'unreadable' || (target === 'missing' && changes === 0);
-    const found = hasToLook ? await this.#lookOnce() : current;
-    return current.kind === 'missing' ? found : current;
+    const found = current && watcher.status().target !== 'unreadable' ? current : await this.#lookOnce();
+    return current === undefined || current.kind === 'missing' ? found : current;
   }
 
   #onDisk(): Promise<Snapshot> {

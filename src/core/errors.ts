@@ -40,6 +40,8 @@ export type BackendErrorCode =
   | 'ERR_BACKEND_INSTANCE_LIMIT'
   | 'ERR_BACKEND_WATCH_LIMIT'
   | 'ERR_BACKEND_UNAVAILABLE'
+  /** The target is on a file system without events (NFS, FUSE, …); it is polled as long as it is there. */
+  | 'ERR_BACKEND_NO_EVENTS'
   | 'ERR_BACKEND_DOWN'
   /** It could watch this, but another one does it better. No failure while there is another one. */
   | 'ERR_BACKEND_UNSUITED';

@@ -1,7 +1,7 @@
 /** Payloads of the events that several components emit: the same name carries the same payload everywhere. */
 import type { BackendError } from './errors.js';
 
-/** The file or directory cannot be read at present; it may heal by itself. Once, until `readable`. */
+/** The file or directory cannot be read at present; it may heal by itself. Once for each reason, until `readable`. */
 export interface Unreadable {
   readonly error: Error;
 }

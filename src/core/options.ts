@@ -2,6 +2,8 @@
  * How options are read: `undefined` means the default, everything is checked once, and a wrong option is named
  * together with its value and what is wanted. The caller's object is never changed.
  */
+import { fileURLToPath } from 'node:url';
+
 import { nodeFileSystem, type FileSystem } from './file-system.js';
 import { systemClock, type Clock } from './clock.js';
 import { systemRandom, type Random } from './random.js';
@@ -130,14 +132,16 @@ export function hasMethods(value: unknown, methods: readonly string[]): boolean 
 }
 
 /**
- * A path as given, if it can be one.
- * @throws {TypeError} when it is not a non-empty string without NUL bytes.
+ * A path as given, if it can be one; of a `file:` URL, the path it stands for.
+ * @throws {TypeError} when it is neither a non-empty string without NUL bytes nor a `file:` URL.
  */
 export function checkPath(owner: string, name: string, path: unknown): string {
-  if (typeof path !== 'string' || path === '' || path.includes('\0')) {
+  const text = path instanceof URL && path.protocol === 'file:' ? fileURLToPath(path) : path;
+  if (typeof text !== 'string' || text === '' || text.includes('\0')) {
+    const wanted = 'a non-empty string without NUL bytes, or a file: URL';
     throw new TypeError(
-      `${owner}: ${name} must be a non-empty string without NUL bytes, got ${describe(path)}`,
+      `${owner}: ${name} must be ${wanted}, got ${describe(path instanceof URL ? path.href : path)}`,
     );
   }
-  return path;
+  return text;
 }

@@ -1,62 +1,73 @@
 /** A directory that was consulted while a target's path was resolved. */
 export interface WatchedDirectory {
-  /** Absolute, with every link on the way resolved. */
+  /** Absolute, with every link resolved. */
   readonly path: string;
-  /** Which directory stands at that path: changes when another one takes its place. */
+  /** Identifies the directory at that path; changes when another directory takes its place. */
   readonly identity: string;
-  /** In an ancestor only these entries matter; undefined: every entry does. */
+  /** The entries that matter, in an ancestor; undefined: all of them. */
   readonly entries?: ReadonlySet<string>;
-  /** It is part of a tree that is watched whole; undefined: what is below it does not matter. */
+  /** The tree that it belongs to; undefined: what is below the directory does not matter. */
   readonly tree?: WatchedTree;
 }
 
-/** A directory that is watched with all that is below it. Each directory in it is listed, too. */
+/** A directory that is watched with everything below it. Each directory below is listed as well. */
 export interface WatchedTree {
-  /** Its top: absolute, with every link on the way resolved. */
+  /** Its top: absolute, with every link resolved. */
   readonly root: string;
-  /** Globs relative to the root, see `PathGlobs`: what they match, and what is below that, does not matter. */
+  /** Globs relative to the root. What they match, and everything below that, does not matter. */
   readonly ignore: readonly string[];
 }
 
-/** Where a backend says what it has to say. */
+/** What a backend knows about something that happened. Nothing of it is required. */
+export type Hint =
+  | {
+      /** The absolute path of the entry concerned. If that is a directory, anything below it may have changed too. */
+      readonly path: string;
+      /** The kernel reported that the bytes of this file were changed in place. Default false. */
+      readonly written?: boolean | undefined;
+    }
+  | { readonly path?: undefined; readonly written?: undefined };
+
+/** Receives what a backend reports. */
 export interface HintSink {
-  /**
-   * Something may have changed: look again. Never wrong, at worst in vain.
-   * @param written the name of an entry whose bytes were changed in place, if the kernel says so.
-   * @param path the entry that it is about, absolute; undefined: it may be about anything. About a directory, it is
-   * about all that is below.
-   */
-  hint(written?: string, path?: string): void;
-  /** The subscription is dead: close it and subscribe anew. */
+  /** Something may have changed: the target is checked. A needless hint costs a check and nothing else. */
+  hint(hint?: Hint): void;
+  /** The subscription no longer works. It is closed, and another one is opened. */
   down(error: unknown): void;
 }
 
-/** A live subscription of a backend. */
+/** An open subscription of a backend. */
 export interface WatchSubscription {
   /**
-   * Watches exactly these directories from now on. Called after every check, mostly with what is watched
-   * already, so it must be cheap then. Returns the paths of the directories that were opened because they were
-   * not watched before: the watcher looks there again, since something may have happened in between. (Of a tree
-   * that is opened as one, its root.) May throw the errno error of the directory that could not be watched;
-   * `ENOENT` and `ENOTDIR` mean that it moved meanwhile.
+   * Sets the directories to watch from now on. Called after every check, usually with the directories that are
+   * watched already, and must be cheap then.
+   *
+   * Returns the paths of the directories that were not watched before (of a tree that is opened as a whole, its
+   * root): these are checked again, because something may have changed before they were watched. May throw the errno
+   * error of a directory that cannot be watched; `ENOENT` and `ENOTDIR` mean that it has moved.
    */
   setDirectories(directories: readonly WatchedDirectory[]): readonly string[] | Promise<readonly string[]>;
-  /** Stops every hint. Must not throw. */
+  /** Ends the subscription: no more hints. Must not throw. */
   close(): void | Promise<void>;
 }
 
-/** A source of hints. It need not be right about what happened, only soon. */
+/** A source of hints. Hints need not be right about what happened, only early. */
 export interface WatchBackend {
-  /** Shown as `backend` in `status()` and as `cause` of the changes it led to. */
+  /** Shown as `backend` in `status()`, and as the `cause` of changes that its hints led to. */
   readonly name: string;
   /**
-   * Every write in place is told by name. Then a new file that nobody was seen writing was renamed into place,
-   * and is reported at once; otherwise it has to settle first. Default false.
+   * Every write in place is reported with `written`. A new file for which none was reported is then known to have
+   * been renamed into place, and is reported at once; otherwise it has to settle first. Default false.
    */
   readonly reportsWrites?: boolean;
   /**
-   * `persistent: false` means that watching must not keep the process alive. It must come to an end: `close()` of a
-   * watcher waits for it, to give back what it grants.
+   * Its hints are events of the local kernel, which network and FUSE file systems do not give. There the target is
+   * polled instead. Default false.
+   */
+  readonly needsKernelEvents?: boolean;
+  /**
+   * Opens a subscription. With `persistent: false` it must not keep the process alive. The returned promise must
+   * settle: `close()` of a watcher waits for it.
    */
   subscribe(
     sink: HintSink,

@@ -70,6 +70,7 @@ export class Observer {
     if (this.#sync) {
       const chain = await runSliced(this.#target.resolve(this.#locality.local), this.#sync);
       if (chain.end.kind !== 'disallowed') return chain;
+      this.#sync = undefined;
     }
     const chain = await runAsync(this.#target.resolve(), this.#fs);
     await this.#classify(chain);
@@ -89,6 +90,7 @@ export class Observer {
         sharedTurn.ask,
       );
       if (seen.kind !== 'disallowed') return seen;
+      this.#sync = undefined;
     }
     const seen = await runAsync(this.#target.observe(known), this.#fs);
     await this.#classify(seen.chain);

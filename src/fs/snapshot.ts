@@ -5,7 +5,7 @@ import { inspect } from 'node:util';
 
 /** One file in a snapshot. */
 export interface FileState {
-  /** Its bytes; undefined when they are not kept, see `digest`. */
+  /** A copy of its bytes, made on each access; undefined when they are not kept, see `digest`. */
   readonly content: Buffer | undefined;
   /**
    * `sha256:…` of the content; `stat:…` of the file's identity where it was not read. Equal digest, equal content.
@@ -41,12 +41,11 @@ export class FileSnapshot implements FileState {
   readonly realPath: string;
   /** The revision it was read from: what `..data` pointed to. Undefined outside a volume. */
   readonly revision: string | undefined;
-  /** Its bytes; undefined when there are more than `maxContentBytes`. */
-  readonly content: Buffer | undefined;
   /** Bytes. */
   readonly size: number;
   /** Permission bits, as 0o644. */
   readonly mode: number;
+  readonly #bytes: Buffer | undefined;
   readonly #identity: string;
   #digest: string | undefined;
 
@@ -54,16 +53,29 @@ export class FileSnapshot implements FileState {
     this.path = fields.path;
     this.realPath = fields.realPath;
     this.revision = fields.revision;
-    this.content = fields.content;
+    this.#bytes = fields.content;
     this.size = fields.size;
     this.mode = fields.mode;
     this.#identity = fields.identity;
   }
 
+  /**
+   * A copy of its bytes, made on each access, so that whoever changes it changes nothing for others; undefined when
+   * there are more than `maxContentBytes`.
+   */
+  get content(): Buffer | undefined {
+    return this.#bytes && Buffer.from(this.#bytes);
+  }
+
+  /** The bytes themselves, for those who do not hand them out. */
+  static bytesOf(snapshot: FileSnapshot): Buffer | undefined {
+    return snapshot.#bytes;
+  }
+
   /** `sha256:…` of the content or, where that is not read, `stat:…` of the identity. Equal digest, equal content. */
   get digest(): string {
     // Not before somebody asks: hashing would take a tenth of the time from a swap to its report.
-    this.#digest ??= this.content ? digestOf(this.content) : this.#identity;
+    this.#digest ??= this.#bytes ? digestOf(this.#bytes) : this.#identity;
     return this.#digest;
   }
 
@@ -74,8 +86,9 @@ export class FileSnapshot implements FileState {
 
   /** The same file at another place. */
   movedTo(realPath: string, revision: string | undefined): FileSnapshot {
-    const { path, content, size, mode } = this;
-    return new FileSnapshot({ path, realPath, revision, content, size, mode, identity: this.#identity });
+    const { path, size, mode } = this;
+    const fields = { path, realPath, revision, content: this.#bytes, size, mode, identity: this.#identity };
+    return new FileSnapshot(fields);
   }
 
   toJSON(): Record<string, unknown> {

@@ -1,7 +1,7 @@
 import type { HintSink, WatchBackend, WatchedDirectory, WatchSubscription } from '../core/watch-backend.js';
 
 /**
- * A backend that says what a test tells it to say, and remembers what it was asked to watch.
+ * A backend that gives the hints a test tells it to give, and remembers what it was asked to watch.
  *
  * ```ts
  * const backend = new ScriptedBackend();
@@ -20,7 +20,7 @@ export class ScriptedBackend implements WatchBackend {
   #failures: unknown[] = [];
   #subscribed = 0;
 
-  /** @param options `reportsWrites`: every write in place will be told, with `written()`. Default false. */
+  /** @param options `reportsWrites`: every write in place will be reported, with `written()`. Default false. */
   constructor(name = 'scripted', { reportsWrites = false }: { readonly reportsWrites?: boolean } = {}) {
     this.name = name;
     this.reportsWrites = reportsWrites;
@@ -41,14 +41,14 @@ export class ScriptedBackend implements WatchBackend {
     return this.#directories;
   }
 
-  /** Tells every subscriber to look again: at `path` (absolute), or at everything. */
+  /** Gives every subscriber a hint: about `path` (absolute), or about anything. */
   hint(path?: string): void {
-    for (const sink of [...this.#live.values()]) sink.hint(undefined, path);
+    for (const sink of [...this.#live.values()]) sink.hint(path === undefined ? undefined : { path });
   }
 
-  /** Tells every subscriber that the file at `path` (absolute) was written in place. */
+  /** Gives every subscriber a hint that the file at `path` (absolute) was written in place. */
   written(path: string): void {
-    for (const sink of [...this.#live.values()]) sink.hint(path.slice(path.lastIndexOf('/') + 1), path);
+    for (const sink of [...this.#live.values()]) sink.hint({ path, written: true });
   }
 
   /** Ends every subscription as a dying native watcher does. */

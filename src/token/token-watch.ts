@@ -18,8 +18,11 @@ export interface TokenFileChange {
 /** As much of `ResilientWatcher` as following a token file takes. */
 export interface TokenWatcher {
   on(event: 'change', listener: (change: TokenFileChange) => void): unknown;
-  /** `degraded`, `recovered` and `error` as of `ResilientWatcher`; `close` when it ended by itself. */
-  on(event: 'degraded' | 'recovered' | 'error' | 'close', listener: (detail?: unknown) => void): unknown;
+  /** As of `ResilientWatcher`; `close` when it ended by itself. */
+  on(
+    event: 'degraded' | 'recovered' | 'unreadable' | 'readable' | 'error' | 'close',
+    listener: (detail?: unknown) => void,
+  ): unknown;
   start(): Promise<unknown>;
   close(): Promise<unknown>;
 }
@@ -142,6 +145,10 @@ export class TokenWatch {
       });
       started.on('degraded', (detail) => this.#degrade(reasonOf(detail)));
       started.on('error', (detail) => this.#degrade(reasonOf(detail), 'error'));
+      started.on('unreadable', (detail) => this.#degrade(reasonOf(detail), 'error'));
+      started.on('readable', () => {
+        if (this.#degraded === 'error') this.#recover();
+      });
       started.on('recovered', () => this.#recover());
       started.on('close', () => this.#ended(started));
       await withDeadline(() => started.start(), {

@@ -1,6 +1,6 @@
 import type { FileState, Snapshot } from '../fs/snapshot.js';
 
-/** Why a check was taken: a backend's name, or one of the watcher's own reasons. */
+/** What led to a check: the name of a backend, or one of the watcher's own reasons. */
 export type ChangeCause = 'start' | 'fs' | 'parcel' | 'poll' | 'resync' | 'restart' | 'check' | (string & {});
 
 /** Which keys of one set of files differ from those of another. */
@@ -10,16 +10,16 @@ export interface KeyDifference {
   readonly removed: readonly string[];
 }
 
-/** Two states of the target that differ, and in which files: the keys of `previous.files` and `current.files`. */
+/** Two states of the target that differ, and the files in which they do: keys of `previous.files` and `current.files`. */
 export interface Change extends KeyDifference {
   /** What was last reported; at the first report a `MissingSnapshot`. */
   readonly previous: Snapshot;
   readonly current: Snapshot;
-  /** What made the watcher look when it first saw the difference. */
+  /** What led to the check that first saw the difference. */
   readonly cause: ChangeCause;
 }
 
-/** Compares two sets of files under these keys; under all others they are known to be the same. */
+/** Compares two sets of files under these keys; under all other keys they are known to be the same. */
 export function differenceOf<Before, After>(
   before: ReadonlyMap<string, Before>,
   after: ReadonlyMap<string, After>,
@@ -39,11 +39,11 @@ export function differenceOf<Before, After>(
   return { added, changed, removed };
 }
 
-/** Two changes of which the first was not taken yet; nothing when they lead back to where it began. */
+/** Merges a change that was not taken yet with the next one; undefined when together they change nothing. */
 export function mergeChanges(waiting: Change, next: Change): Change | undefined {
   const { previous } = waiting;
   const { current, cause } = next;
-  // Under no other key has anything changed. To compare the sets by their digests would take that of every file.
+  // Under other keys nothing has changed. The digests of the sets would take the digest of every file.
   const keys = new Set([...keysOf(waiting), ...keysOf(next)]);
   const difference = differenceOf(previous.files, current.files, keys, haveSameDigest);
   const isBack = previous.kind === current.kind && keysOf(difference).length === 0;

@@ -2,58 +2,58 @@ import type { Scope } from '../core/scope.js';
 import { sharedTurn } from '../fs/shared-turn.js';
 
 /**
- * Turns wishes to look into checks: one at a time. All wishes of one turn of the event loop make one check, and
- * all that come during a check make exactly one more.
+ * Turns requests into checks, one at a time. All requests of one turn of the event loop lead to one check, and all
+ * requests during a check lead to exactly one more.
  *
- * | state   | `request()`         | look begins | look ends                          |
- * |---------|---------------------|-------------|------------------------------------|
- * | resting | → wanted            | –           | –                                  |
- * | wanted  | keep the best cause | → looking   | –                                  |
- * | looking | note that, and why  | –           | → wanted if noted, else → resting  |
+ * | state     | `request()`           | check begins | check ends                               |
+ * |-----------|-----------------------|--------------|------------------------------------------|
+ * | idle      | → requested           | –            | –                                        |
+ * | requested | keep the better cause | → checking   | –                                        |
+ * | checking  | remember the cause    | –            | → requested if there is one, else → idle |
  */
-export class CheckLoop {
-  readonly #check: (cause: string) => Promise<void>;
+export class CheckLoop<Cause extends string> {
+  readonly #check: (cause: Cause) => Promise<void>;
   readonly #scope: Scope;
-  readonly #waiters = new Set<{ readonly ready: () => boolean; readonly resolve: () => void }>();
-  #cause: string | undefined;
+  readonly #waiters = new Set<{ readonly isReady: () => boolean; readonly resolve: () => void }>();
+  #cause: Cause | undefined;
   #cancelTurn: (() => void) | undefined;
   #checking = false;
   #begun = 0;
   #done = 0;
 
-  /** @param look must not reject. */
-  constructor(look: (cause: string) => Promise<void>, scope: Scope) {
-    this.#check = look;
+  /** @param check must not reject. */
+  constructor(check: (cause: Cause) => Promise<void>, scope: Scope) {
+    this.#check = check;
     this.#scope = scope;
   }
 
-  /** How many looks have ended. */
+  /** How many checks have ended. */
   get checks(): number {
     return this.#done;
   }
 
-  /** Wants a check. */
-  request(cause: string): void {
+  /** Requests a check. */
+  request(cause: Cause): void {
     if (this.#scope.ended) return;
-    // What somebody told us goes before what only the resync would have found.
+    // A hint explains a change better than the resync that happens to come at the same time.
     if (this.#cause === undefined || this.#cause === 'resync') this.#cause = cause;
-    // After what the kernel has to say in this turn, so that the six events of a swap make one check.
+    // After what the kernel reports in this turn, so that the six events of a swap lead to one check.
     if (!this.#checking) this.#cancelTurn ??= sharedTurn.request(() => void this.#next());
   }
 
   /** Resolves when a check that began after this call has ended, or the scope has. */
-  checkNow(cause: string): Promise<void> {
+  checkNow(cause: Cause): Promise<void> {
     const wanted = this.#begun + 1;
     this.request(cause);
     return this.#until(() => this.#done >= wanted);
   }
 
-  /** Resolves when no check is wanted or under way. */
+  /** Resolves when no check is requested or under way. */
   idle(): Promise<void> {
     return this.#until(() => !this.#checking && this.#cause === undefined);
   }
 
-  /** Ends it, once the scope has ended: nothing waits any more. */
+  /** Ends it, once the scope has ended: nobody waits any longer. */
   close(): void {
     this.#cancelTurn?.();
     this.#cause = undefined;
@@ -78,14 +78,14 @@ export class CheckLoop {
     if (this.#cause !== undefined) this.request(this.#cause);
   }
 
-  #until(ready: () => boolean): Promise<void> {
-    if (ready() || this.#scope.ended) return Promise.resolve();
-    return new Promise((resolve) => this.#waiters.add({ ready, resolve }));
+  #until(isReady: () => boolean): Promise<void> {
+    if (isReady() || this.#scope.ended) return Promise.resolve();
+    return new Promise((resolve) => this.#waiters.add({ isReady, resolve }));
   }
 
   #release(): void {
     for (const waiter of [...this.#waiters]) {
-      if (!this.#scope.ended && !waiter.ready()) continue;
+      if (!this.#scope.ended && !waiter.isReady()) continue;
       this.#waiters.delete(waiter);
       waiter.resolve();
     }

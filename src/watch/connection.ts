@@ -1,70 +1,58 @@
 /**
  * Keeps one backend subscribed.
  *
- * | state        | subscription opens  | backend down / cannot be had | attempt succeeds | attempt fails            |
- * |--------------|---------------------|------------------------------|------------------|--------------------------|
- * | `closed`     | → `up`              | → `degraded`                 | –                | –                        |
- * | `up`         | –                   | → `recovering`               | –                | –                        |
- * | `recovering` | –                   | –                            | → `up`           | → `degraded`, say so     |
- * | `degraded`   | –                   | –                            | → `up`, say so   | stay, next attempt later |
+ * | state        | opened  | lost, or cannot be had | a check finds no events | events again | attempt succeeds | attempt fails  |
+ * |--------------|---------|------------------------|-------------------------|--------------|------------------|----------------|
+ * | `closed`     | → `up`  | → `degraded`           | → `suspended`           | –            | –                | –              |
+ * | `up`         | –       | → `recovering`         | → `suspended`           | –            | –                | –              |
+ * | `recovering` | –       | –                      | → `suspended`           | –            | → `up`           | → `degraded`   |
+ * | `degraded`   | –       | –                      | → `suspended`           | –            | → `up`           | another later  |
+ * | `suspended`  | –       | –                      | –                       | → `degraded` | –                | –              |
  *
- * In `recovering` and `degraded` it polls, and tries again with growing delays. A backend that says that it is not
- * suited has not failed: the others are tried at once, which is no restart, and only their failure counts.
+ * In every state but `closed` and `up` the target is polled. In `recovering` and `degraded` the backends are tried again
+ * with growing delays. In `suspended` they are not: the target is on a file system without events, and nothing can be
+ * cured until the path leads elsewhere. `degraded` is emitted on the way into `degraded` or `suspended`, `recovered` on
+ * the way from there to `up`.
+ *
+ * A backend that is not suited for the target has not failed: the others are tried at once, which is no restart, and
+ * only their failure counts.
  */
-import pRetry from 'p-retry';
+import pRetry, { AbortError } from 'p-retry';
 
-import { backendFailure } from './backends/backend-failure.js';
 import { Backoff } from '../core/backoff.js';
+import type { Clock } from '../core/clock.js';
 import { BackendError, hasMoved } from '../core/errors.js';
-import type { Scope } from '../core/scope.js';
-import type { Clock, Scheduled } from '../core/clock.js';
-import type { HintSink, WatchBackend, WatchedDirectory, WatchSubscription } from '../core/watch-backend.js';
+import type { Degradation, Recovery, Restart } from '../core/events.js';
 import type { Random } from '../core/random.js';
+import type { Scope } from '../core/scope.js';
 import { sleep } from '../core/sleep.js';
+import { Ticker } from '../core/ticker.js';
+import type {
+  Hint,
+  HintSink,
+  WatchBackend,
+  WatchedDirectory,
+  WatchSubscription,
+} from '../core/watch-backend.js';
+import { backendFailure } from './backends/backend-failure.js';
 
-/** What the owner of a connection does for it, and hears from it. */
+/** What the owner of a connection does for it, and learns from it. */
 export interface ConnectionOwner {
-  /** Check again; `source` names the backend, or `poll`. `written`, `path`: see `HintSink.hint`. */
-  hint(source: string, written?: string, path?: string): void;
+  /** @param source the name of the backend, or `poll`. */
+  hint(source: string, hint?: Hint): void;
   /**
-   * Aims a new subscription at the right directories until they are stable.
+   * Sets the directories of a new subscription, until they are stable.
    * @throws when they cannot be watched: then the subscription is of no use.
    */
-  arm(subscription: WatchSubscription): Promise<void>;
-  /** An attempt to come back begins. */
+  arm(subscription: WatchSubscription, backend: WatchBackend): Promise<void>;
+  /** An attempt to subscribe again begins. */
   restarting(restart: Restart): void;
-  /** It came back: look, since something may have happened while nobody listened. */
+  /** It succeeded: something may have changed in the meantime. */
   restarted(): void;
   degraded(degradation: Degradation): void;
   recovered(recovery: Recovery): void;
-  /** The attempts allowed are used up; it polls from now on. */
-  gaveUp(cause: BackendError): void;
-}
-
-/** An attempt to subscribe again. */
-export interface Restart {
-  /** 1 for the first since the backend went down. */
-  readonly attempt: number;
-  /** How long it was waited for, ms. */
-  readonly delayMs: number;
-  /** Why the backend is down. */
-  readonly cause: BackendError;
-}
-
-/** Native watching cannot be had; the target is polled. */
-export interface Degradation {
-  /** Why. For the two inotify limits it carries the `sysctl` to raise. */
-  readonly cause: BackendError;
-  /** How often the target is looked at meanwhile, ms. */
-  readonly pollIntervalMs: number;
-}
-
-/** Native watching is back. */
-export interface Recovery {
-  /** The backend that serves now. */
-  readonly backend: string;
-  /** How long it was polled, ms. */
-  readonly degradedMs: number;
+  /** No attempts are left; the target is polled from now on. */
+  gaveUp(error: unknown): void;
 }
 
 /** How a connection behaves. */
@@ -82,18 +70,19 @@ export interface ConnectionOptions {
   readonly random: Random;
 }
 
+interface Up {
+  readonly tag: 'up';
+  readonly backend: WatchBackend;
+  readonly sink: HintSink;
+  readonly subscription: WatchSubscription;
+  readonly since: number;
+}
+
 type State =
   | { readonly tag: 'closed' }
-  | {
-      readonly tag: 'up';
-      readonly backend: string;
-      readonly reportsWrites: boolean;
-      readonly sink: HintSink;
-      readonly subscription: WatchSubscription;
-      readonly since: number;
-    }
-  | { readonly tag: 'recovering'; readonly cause: BackendError }
-  | { readonly tag: 'degraded'; readonly cause: BackendError; readonly since: number };
+  | Up
+  | { readonly tag: 'recovering'; readonly error: BackendError }
+  | { readonly tag: 'degraded' | 'suspended'; readonly error: BackendError; readonly since: number };
 
 /** A connection to whichever backend works. */
 export class BackendConnection {
@@ -101,41 +90,37 @@ export class BackendConnection {
   readonly #owner: ConnectionOwner;
   readonly #scope: Scope;
   readonly #backoff: Backoff;
+  readonly #polling: Ticker;
   #state: State = { tag: 'closed' };
-  #polling: Scheduled | undefined;
   #subscribing: Promise<void> | undefined;
-  /** Subscribed, and not up yet. */
+  /** Subscribed, but not up yet. */
   #arming: WatchSubscription | undefined;
   #restarts = 0;
 
   constructor(options: ConnectionOptions, owner: ConnectionOwner, scope: Scope) {
+    const { restartDelayMs, maxRestartDelayMs, pollIntervalMs, clock, persistent, random } = options;
     this.#options = options;
     this.#owner = owner;
     this.#scope = scope;
-    const { restartDelayMs, maxRestartDelayMs, random } = options;
     this.#backoff = new Backoff({ firstDelayMs: restartDelayMs, maxDelayMs: maxRestartDelayMs, random });
+    this.#polling = new Ticker({ clock, intervalMs: pollIntervalMs, persistent }, () => owner.hint('poll'));
   }
 
   get state(): State['tag'] {
     return this.#state.tag;
   }
 
-  /** The backend that serves; `poll` while none does. */
-  get backend(): string {
-    return this.#state.tag === 'up' ? this.#state.backend : 'poll';
+  /** The backend that is subscribed; undefined while the target is polled. */
+  get backend(): WatchBackend | undefined {
+    return this.#state.tag === 'up' ? this.#state.backend : undefined;
   }
 
-  /** Whether its hints say which entries were written in place. */
-  get reportsWrites(): boolean {
-    return this.#state.tag === 'up' && this.#state.reportsWrites;
+  /** Why none is. */
+  get error(): BackendError | undefined {
+    return 'error' in this.#state ? this.#state.error : undefined;
   }
 
-  /** Why it is not up. */
-  get cause(): BackendError | undefined {
-    return 'cause' in this.#state ? this.#state.cause : undefined;
-  }
-
-  /** How many attempts to come back were made. */
+  /** How many attempts to subscribe again were made. */
   get restarts(): number {
     return this.#restarts;
   }
@@ -147,13 +132,13 @@ export class BackendConnection {
     } catch (error) {
       if (this.#scope.ended) return;
       this.#degrade(error as BackendError);
-      this.#recover(error as BackendError);
+      this.#recover();
     }
   }
 
   /**
-   * Watches these directories. Returns those that were newly watched, or may have moved meanwhile: look again.
-   * A failure takes the connection down.
+   * Watches these directories. Returns those that were not watched before, or may have moved meanwhile: they are to be
+   * checked again. A failure is the loss of the backend.
    */
   async setDirectories(directories: readonly WatchedDirectory[]): Promise<readonly string[]> {
     if (this.#state.tag !== 'up') return [];
@@ -163,61 +148,70 @@ export class BackendConnection {
     } catch (error) {
       const all = directories.map(({ path }) => path);
       if (hasMoved(error)) return all;
-      if (isUnsuited(error)) return (await this.#handOver(error)) ? all : [];
-      this.fail(error);
+      if (isUnsuited(error)) return (await this.#useAnother(error)) ? all : [];
+      this.#lost(error);
       return [];
     }
   }
 
-  /** Takes it down for a reason that it, or the owner, found. */
-  fail(error: unknown): void {
-    const cause = this.#takeDown(error);
-    if (cause) this.#recover(cause);
+  /** No backend gives events where the target is now. */
+  suspend(error: BackendError): void {
+    if (this.#state.tag !== 'up') return;
+    this.#takeDown(error);
+    this.#degrade(error);
+    this.#polling.start();
   }
 
-  /** Undefined when it is not up. */
-  #takeDown(error: unknown): BackendError | undefined {
-    if (this.#state.tag !== 'up' || this.#scope.ended) return undefined;
+  /** The target is no longer where no backend gives events. */
+  resume(): void {
+    if (this.#state.tag !== 'suspended') return;
+    this.#state = { ...this.#state, tag: 'degraded' };
+    this.#backoff.reset();
+    this.#recover();
+  }
+
+  /** Resolves when no attempt is under way; the delay before the next one does not count. */
+  async idle(): Promise<void> {
+    while (this.#subscribing) await this.#subscribing.catch(() => undefined);
+  }
+
+  /** Ends it, once the scope has ended. What is being armed is released at once: the arming itself may hang. */
+  close(): void {
+    this.#polling.stop();
+    this.#disarm();
+    if (this.#state.tag === 'up') this.#release(this.#state.subscription);
+    this.#state = { tag: 'closed' };
+  }
+
+  #lost(error: unknown): void {
+    if (this.#takeDown(error)) this.#recover();
+  }
+
+  /** False when it is not up. */
+  #takeDown(error: unknown): boolean {
+    if (this.#state.tag !== 'up' || this.#scope.ended) return false;
     const { backend, subscription, since } = this.#state;
-    const cause = backendFailure(backend, this.#options.path, error);
-    this.#state = { tag: 'recovering', cause };
+    this.#state = { tag: 'recovering', error: backendFailure(backend.name, this.#options.path, error) };
     this.#release(subscription);
-    // Only one that lived longer than the longest delay has earned a quick restart.
+    // Only a subscription that lived longer than the longest delay has earned a quick restart.
     if (this.#options.clock.monotonic() - since > this.#options.maxRestartDelayMs) this.#backoff.reset();
-    return cause;
+    return true;
   }
 
-  /** Leaves it to the other backends at once. False when none can be had: then it recovers as from any failure. */
-  async #handOver(unsuited: BackendError): Promise<boolean> {
+  /** Tries the other backends at once. False when none can be had: then it recovers as from any failure. */
+  async #useAnother(unsuited: BackendError): Promise<boolean> {
     // Closed before the next one opens, which may need its watches.
     this.#takeDown(unsuited);
-    this.#poll();
+    this.#polling.start();
     try {
       await this.#subscribe();
       return true;
     } catch (error) {
       if (this.#scope.ended) return false;
-      const cause = error as BackendError;
-      this.#state = { tag: 'recovering', cause };
-      this.#recover(cause);
+      this.#state = { tag: 'recovering', error: error as BackendError };
+      this.#recover();
       return false;
     }
-  }
-
-  /** Resolves when no attempt is under way; the wait for the next one does not count. */
-  async idle(): Promise<void> {
-    while (this.#subscribing) await this.#subscribing.catch(() => undefined);
-  }
-
-  /**
-   * Ends it; what is still under way ends with the scope. What is being armed is released at once: its arming may
-   * hang on a dead server.
-   */
-  close(): void {
-    this.#stopPolling();
-    this.#disarm();
-    if (this.#state.tag === 'up') this.#release(this.#state.subscription);
-    this.#state = { tag: 'closed' };
   }
 
   async #subscribe(): Promise<void> {
@@ -230,8 +224,8 @@ export class BackendConnection {
   }
 
   /**
-   * Tries the backends in order. Throws a limit of the kernel or else the failure of the first that is suited: that is
-   * to be cured.
+   * Tries the backends in order. Throws what is the same for all of them (a limit of the kernel, a file system without
+   * events), or else the failure of the first one that is suited.
    */
   async #subscribeToAny(): Promise<void> {
     const { backends, path } = this.#options;
@@ -242,8 +236,7 @@ export class BackendConnection {
         return;
       } catch (error) {
         const failure = backendFailure(backend.name, path, error);
-        // The limit is the same for the next one.
-        if (failure.sysctl !== undefined) throw failure;
+        if (failure.sysctl !== undefined || hasNoEvents(failure)) throw failure;
         if (!first || isUnsuited(first)) first = failure;
         if (this.#scope.ended) break;
       }
@@ -255,17 +248,18 @@ export class BackendConnection {
     const { clock } = this.#options;
     let early: { readonly error: unknown } | undefined;
     const sink: HintSink = {
-      hint: (written, path) => this.#owner.hint(backend.name, written, path),
+      hint: (hint) => this.#owner.hint(backend.name, hint),
       down: (error) => {
-        if (this.#state.tag === 'up' && this.#state.sink === sink) this.fail(error);
+        if (this.#state.tag === 'up' && this.#state.sink === sink) this.#lost(error);
         else early ??= { error };
       },
     };
-    // Tracked: nobody else could give back what comes of it.
+    // Tracked: nobody else could release what comes of it.
     const subscription = await this.#scope.track(this.#granted(backend, sink));
     try {
       this.#scope.signal.throwIfAborted();
-      await this.#owner.arm(subscription);
+      // Not tracked: on a dead server it never ends.
+      await this.#scope.untilEnd(this.#owner.arm(subscription, backend));
       this.#scope.signal.throwIfAborted();
       if (early) throw early.error;
     } catch (error) {
@@ -273,12 +267,11 @@ export class BackendConnection {
       throw error;
     }
     this.#arming = undefined;
-    this.#stopPolling();
-    const { name, reportsWrites = false } = backend;
-    this.#state = { tag: 'up', backend: name, reportsWrites, sink, subscription, since: clock.monotonic() };
+    this.#polling.stop();
+    this.#state = { tag: 'up', backend, sink, subscription, since: clock.monotonic() };
   }
 
-  /** A subscription, from now on being armed; released already when the scope has ended. */
+  /** A subscription that is yet to be armed; released already when the scope has ended. */
   async #granted(backend: WatchBackend, sink: HintSink): Promise<WatchSubscription> {
     const { persistent } = this.#options;
     const subscription = await backend.subscribe(sink, { persistent });
@@ -292,28 +285,31 @@ export class BackendConnection {
     this.#arming = undefined;
   }
 
-  #degrade(cause: BackendError): void {
-    this.#state = { tag: 'degraded', cause, since: this.#options.clock.monotonic() };
-    this.#owner.degraded({ cause, pollIntervalMs: this.#options.pollIntervalMs });
+  #degrade(error: BackendError): void {
+    const { clock, pollIntervalMs } = this.#options;
+    this.#state = { tag: hasNoEvents(error) ? 'suspended' : 'degraded', error, since: clock.monotonic() };
+    this.#owner.degraded({ error, pollIntervalMs });
   }
 
-  /** Comes back, however long it takes; the clock stands in for the backend meanwhile. */
-  #recover(cause: BackendError): void {
+  /** Polls, and unless it is suspended tries to subscribe again. */
+  #recover(): void {
+    const down = this.#state;
+    this.#polling.start();
+    if (down.tag !== 'recovering' && down.tag !== 'degraded') return;
     const { maxRestarts } = this.#options;
     const { signal } = this.#scope;
-    this.#poll();
     const attempts =
       maxRestarts === 0
-        ? Promise.reject(cause)
+        ? Promise.reject(down.error)
         : pRetry((attempt) => this.#attempt(attempt), {
             retries: maxRestarts - 1,
-            // The waiting is ours: through the clock, and with jitter at the limit too.
+            // The delays are ours: taken from the clock, and with jitter at the limit too.
             minTimeout: 0,
             maxTimeout: 0,
             signal,
           });
     const recovery = attempts.catch((error: unknown) => {
-      if (!signal.aborted) this.#owner.gaveUp(error as BackendError);
+      if (!signal.aborted && this.#state.tag !== 'suspended') this.#owner.gaveUp(error);
     });
     void this.#scope.track(recovery);
   }
@@ -325,39 +321,26 @@ export class BackendConnection {
     const delayMs = this.#backoff.next();
     await sleep(clock, delayMs, { signal: this.#scope.signal, ref: persistent });
     this.#restarts += 1;
-    this.#owner.restarting({ attempt, delayMs, cause: down.cause });
+    this.#owner.restarting({ attempt, delayMs, error: down.error });
     try {
       await this.#subscribe();
     } catch (error) {
-      if (!this.#scope.ended && down.tag === 'recovering') this.#degrade(error as BackendError);
-      throw error;
+      if (this.#scope.ended) throw error;
+      if (down.tag === 'recovering') this.#degrade(error as BackendError);
+      else if (hasNoEvents(error)) this.#state = { ...down, tag: 'suspended', error };
+      throw hasNoEvents(error) ? new AbortError(error) : error;
     }
     if (down.tag === 'degraded') {
-      this.#owner.recovered({ backend: this.backend, degradedMs: clock.monotonic() - down.since });
+      this.#owner.recovered({
+        backend: this.backend?.name ?? 'poll',
+        degradedMs: clock.monotonic() - down.since,
+      });
     }
     this.#owner.restarted();
   }
 
-  #poll(): void {
-    const { clock, pollIntervalMs, persistent } = this.#options;
-    this.#polling ??= clock.schedule(
-      () => {
-        this.#polling = undefined;
-        this.#poll();
-        this.#owner.hint('poll');
-      },
-      pollIntervalMs,
-      { ref: persistent },
-    );
-  }
-
-  #stopPolling(): void {
-    this.#polling?.cancel();
-    this.#polling = undefined;
-  }
-
   #release(subscription: WatchSubscription): void {
-    // It must not throw; a user's own backend may, and it is of no use any more.
+    // It must not throw; a backend of a user may, and is of no use any more.
     const closing = Promise.resolve()
       .then(() => subscription.close())
       .catch(() => undefined);
@@ -367,4 +350,8 @@ export class BackendConnection {
 
 function isUnsuited(error: unknown): error is BackendError {
   return error instanceof BackendError && error.code === 'ERR_BACKEND_UNSUITED';
+}
+
+function hasNoEvents(error: unknown): error is BackendError {
+  return error instanceof BackendError && error.code === 'ERR_BACKEND_NO_EVENTS';
 }

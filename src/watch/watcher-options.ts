@@ -14,69 +14,77 @@ import type { FileSystem } from '../core/file-system.js';
 import type { Random } from '../core/random.js';
 import type { WatchBackend } from '../core/watch-backend.js';
 import { READ_CALLS, READ_LIMITS } from '../fs/targets/read-limits.js';
+import { BACKEND_NAMES, type BackendName } from './backends/catalog.js';
 
-/** The backends by name. */
-export type BackendName = 'auto' | 'fs' | 'parcel' | 'poll';
+/** How a directory is watched with everything below it. All options may be left out. */
+export interface TreeWatchOptions {
+  /**
+   * Globs relative to the directory (`**` any directories, `*` within a name, names that start with a dot are no
+   * exception). What they match is left out, with everything below it. Default none.
+   */
+  readonly ignore?: readonly string[] | undefined;
+  /** Whether links to directories are followed, each directory once. Default false. */
+  readonly followLinks?: boolean | undefined;
+  /** Whether files are read. If not, they are compared by inode, size and timestamps. Default true. */
+  readonly content?: boolean | undefined;
+}
 
 /** Options of `ResilientWatcher`; all may be left out, and `undefined` means the default. */
 export interface ResilientWatcherOptions {
+  /** What the watcher is called in its status and telemetry. Default: the base name of the path. */
+  readonly name?: string | undefined;
   /**
-   * Where hints come from. `auto` (default) takes `fs`, then `parcel`, and polls while neither can be had; for a tree
-   * of more than 4 096 directories, and for any tree where the system is not Linux, `parcel` comes first.
-   * An object with the `WatchBackend` interface is used as it is.
+   * Where hints come from. `auto` (default) takes `fs`, then `parcel`, and polls while neither is available; for a tree
+   * of more than 4 096 directories, and for every tree where the system is not Linux, `parcel` comes first. An object
+   * with the `WatchBackend` interface is used as it is.
    */
   readonly backend?: BackendName | WatchBackend | undefined;
-  /** How long a target may be gone before that is reported, ms. Default 500: longer than a remove-and-link swap. */
+  /** How long a target may be gone or unreadable before that is reported, ms. Default 500. */
   readonly missingGraceMs?: number | undefined;
-  /** How long a file written in place must be quiet before it is reported, ms. Default 50. */
+  /** How long a file that is written in place must be quiet before it is reported, ms. Default 50. */
   readonly settleMs?: number | undefined;
-  /** A file that is never quiet is reported at least this often, as it then stands, ms. Default 10 000. */
+  /** A file that is never quiet is reported at least this often, as it is then, ms. Default 10 000. */
   readonly maxSettleMs?: number | undefined;
-  /** How often the target is looked at without any hint, ms. Default 5 000; 0: never. */
+  /** How often the target is checked without any hint, ms. Default 5 000; 0: never. */
   readonly resyncIntervalMs?: number | undefined;
-  /** How often it is looked at while native watching cannot be had, ms. Default 1 000. */
+  /** How often the target is checked while native watching is unavailable, ms. Default 1 000. */
   readonly pollIntervalMs?: number | undefined;
-  /** The longest first delay before a dead backend is subscribed again, ms. Doubles each time. Default 50. */
+  /**
+   * The initial delay before a lost backend is subscribed again, ms. Doubled on each failure, with up to 50 % jitter.
+   * Default 50. Has no effect with the backend `poll`, and is refused there; the next two likewise.
+   */
   readonly restartDelayMs?: number | undefined;
-  /** No delay between attempts is longer, ms. Default 5 000. */
+  /** The longest delay between two attempts, ms. Default 5 000. */
   readonly maxRestartDelayMs?: number | undefined;
-  /** How many attempts in a row before it stays with polling. Default `Infinity`. */
+  /** How many attempts are made in a row before the target is only polled. Default `Infinity`. */
   readonly maxRestarts?: number | undefined;
   /**
-   * How long the files of a group wait for each other when the link to some of them was retargeted and that to
-   * others was not, ms. Default 200.
+   * How long the files of a group wait for each other when the links to some of them were retargeted and those to
+   * others were not, ms. Default 200. For several paths only.
    */
   readonly groupSettleMs?: number | undefined;
-  /** Watches the path as a tree: the directory with all that is below it. Default false. */
-  readonly recursive?: boolean | undefined;
-  /**
-   * Of a tree: globs relative to its root (`**` any directories, `*` within a name, dots are no exception); what they
-   * match is left out, with all below it. Default none.
-   */
-  readonly ignore?: readonly string[] | undefined;
-  /** Of a tree: whether links to directories are followed, each directory once. Default false. */
-  readonly followLinks?: boolean | undefined;
-  /** Of a tree: whether files are read; if not, they are told apart by identity. Default false. */
-  readonly content?: boolean | undefined;
-  /** Contents of files up to this size come with the change, bytes. Default 1 MiB. */
+  /** Watches a directory with everything below it. Default false: of a directory, the files in it. */
+  readonly recursive?: boolean | TreeWatchOptions | undefined;
+  /** Files up to this size are read, bytes. Larger ones are compared by inode, size and timestamps. Default 1 MiB. */
   readonly maxContentBytes?: number | undefined;
-  /** Of more bytes than this altogether only the digests are kept. Default 64 MiB. */
+  /** When the files together are larger than this, only the digests of their contents are kept, bytes. Default 64 MiB. */
   readonly maxTotalBytes?: number | undefined;
-  /** Of a directory with more files than this none is read; they are told apart by identity. Default 16 384. */
+  /**
+   * Directories with more files than this are compared by inode, size and timestamps; contents are not read. Default
+   * 16 384.
+   */
   readonly maxFiles?: number | undefined;
   /** Whether watching keeps the process alive. Default true. */
   readonly persistent?: boolean | undefined;
   /** Closes the watcher when it aborts. */
   readonly signal?: AbortSignal | undefined;
-  /** Default: the machine's own. */
+  /** Default: the system's clock. */
   readonly clock?: Clock | undefined;
-  /** Default: the machine's own. */
+  /** Default: `Math.random`. */
   readonly random?: Random | undefined;
-  /** Default: the machine's own. */
+  /** Default: `node:fs`. */
   readonly fs?: FileSystem | undefined;
 }
-
-const BACKEND_NAMES: readonly unknown[] = ['auto', 'fs', 'parcel', 'poll'];
 
 const restarts: Option<number> = {
   fallback: Infinity,
@@ -90,58 +98,117 @@ const restarts: Option<number> = {
 };
 
 const OPTIONS = {
+  name: matching<string | undefined>(undefined, 'a non-empty string', isText),
   backend: matching<BackendName | WatchBackend>(
     'auto',
-    'one of "auto", "fs", "parcel", "poll", or an object with name and subscribe',
-    (value) => BACKEND_NAMES.includes(value) || (hasMethods(value, ['subscribe']) && hasName(value)),
+    `one of ${BACKEND_NAMES.map((name) => `"${name}"`).join(', ')}, or an object with name and subscribe`,
+    (value) =>
+      BACKEND_NAMES.includes(value as string) || (hasMethods(value, ['subscribe']) && hasName(value)),
   ),
-  // Hand-made publishers remove the link, do some work and link again; tests of others allow 50 ms for it.
+  // Hand-made publishers remove the link, do some work and link again; other libraries test with gaps of 50 ms.
   missingGraceMs: milliseconds(500),
-  // Two writes of one program are rarely further apart, and nobody waits for a config file 50 ms in vain.
+  // Two writes of one program are rarely further apart, and 50 ms are no delay for a configuration file.
   settleMs: milliseconds(50),
-  // A log file should not be silent for ever; a config file is never written for that long.
+  // A log file should not be silent for ever; a configuration file is never written for that long.
   maxSettleMs: milliseconds(10_000),
   // kubelet projects the volumes of a pod in rounds 100 ms apart: two of them.
   groupSettleMs: milliseconds(200),
-  // A look costs tens of microseconds: at 5 s a thousand watchers take well under 1 % of a core.
+  // A check takes tens of microseconds: at 5 s a thousand watchers take well under 1 % of a core.
   resyncIntervalMs: milliseconds(5_000),
-  // Without native hints this is the latency; kubelet itself takes about a minute to project an update.
+  // Without events this is the latency; kubelet itself takes about a minute to project an update.
   pollIntervalMs: milliseconds(1_000, { min: 1 }),
   restartDelayMs: milliseconds(50, { min: 1 }),
   maxRestartDelayMs: milliseconds(5_000, { min: 1 }),
   maxRestarts: restarts,
-  recursive: flag(false),
-  ignore: matching<readonly string[]>([], 'an array of globs', isGlobs),
-  followLinks: flag(false),
-  content: flag(false),
+  recursive: matching<boolean | TreeWatchOptions>(
+    false,
+    'a boolean or an object with ignore, followLinks, content',
+    (value) => typeof value === 'boolean' || (typeof value === 'object' && value !== null),
+  ),
   ...READ_LIMITS,
   persistent: flag(true),
   ...PORT_OPTIONS,
   fs: fileSystem(...READ_CALLS, 'statfs'),
 };
 
-function isGlobs(value: unknown): boolean {
-  if (!Array.isArray(value) || !value.every((glob) => typeof glob === 'string' && glob !== '')) return false;
-  try {
-    return new PathGlobs(value as string[]).expressions.length === value.length;
-  } catch {
-    return false;
-  }
-}
+const TREE_OPTIONS = {
+  ignore: matching<readonly string[]>(
+    [],
+    'an array of glob strings such as "**/*.tmp" (regular expressions are not supported)',
+    areGlobs,
+  ),
+  followLinks: flag(false),
+  content: flag(true),
+};
 
-function hasName(value: unknown): boolean {
-  return typeof (value as { readonly name?: unknown }).name === 'string';
-}
+const OWNER = 'ResilientWatcher';
 
 /** The options of a watcher, complete and checked. */
 export type ResolvedWatcherOptions = ReturnType<typeof resolveWatcherOptions>;
 
 /**
- * Fills in the defaults.
- * @throws {TypeError} for an unknown option or one of the wrong type.
+ * Fills in the defaults. `tree` is how a directory is watched with everything below it, if it is.
+ * @throws {TypeError} for an unknown option, one of the wrong type, or one that has no effect beside the others.
  * @throws {RangeError} for a number out of range.
  */
-// eslint-disable-next-line @typescript-eslint/explicit-module-boundary-types -- derived from the table above
-export function resolveWatcherOptions(given: ResilientWatcherOptions | undefined) {
-  return resolveOptions('ResilientWatcher', given, OPTIONS);
+// eslint-disable-next-line @typescript-eslint/explicit-module-boundary-types -- derived from the tables above
+export function resolveWatcherOptions(
+  given: ResilientWatcherOptions | undefined,
+  { isGroup }: { readonly isGroup: boolean },
+) {
+  refuseMisplaced(given);
+  const { recursive, ...options } = resolveOptions(OWNER, given, OPTIONS);
+  const tree =
+    recursive === false
+      ? undefined
+      : resolveOptions(`${OWNER}: recursive`, recursive === true ? {} : recursive, TREE_OPTIONS);
+  const refuse = (names: readonly (keyof ResilientWatcherOptions)[], reason: string): void => {
+    const name = names.find((each) => given?.[each] !== undefined);
+    if (name !== undefined) throw new TypeError(`${OWNER}: option "${name}" has no effect ${reason}`);
+  };
+  if (!isGroup) refuse(['groupSettleMs'], 'on a single path: it is for an array of paths');
+  if (isGroup && tree) {
+    throw new TypeError(
+      `${OWNER}: an array of paths cannot be watched with "recursive"; use one watcher for each`,
+    );
+  }
+  if (options.backend === 'poll') {
+    refuse(
+      ['restartDelayMs', 'maxRestartDelayMs', 'maxRestarts'],
+      'with the backend "poll", which cannot be lost',
+    );
+  }
+  if (tree?.content === false) {
+    refuse(
+      ['maxContentBytes', 'maxTotalBytes', 'maxFiles'],
+      'with "recursive.content": false, where nothing is read',
+    );
+  }
+  return Object.freeze({ ...options, tree });
+}
+
+function refuseMisplaced(given: unknown): void {
+  if (typeof given !== 'object' || given === null) return;
+  const name = Object.keys(TREE_OPTIONS).find((each) => Object.hasOwn(given, each));
+  if (name === undefined) return;
+  throw new TypeError(
+    `${OWNER}: option "${name}" belongs inside "recursive", as in { recursive: { ${name}: … } }`,
+  );
+}
+
+function areGlobs(value: unknown): boolean {
+  if (!Array.isArray(value) || !value.every(isText)) return false;
+  try {
+    return new PathGlobs(value).expressions.length === value.length;
+  } catch {
+    return false;
+  }
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string' && value !== '';
+}
+
+function hasName(value: unknown): boolean {
+  return typeof (value as { readonly name?: unknown }).name === 'string';
 }

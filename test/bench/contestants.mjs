@@ -35,6 +35,7 @@ async function resilientWatcher(backend, path, report) {
   const { ResilientWatcher } = await import('../../dist/index.js');
   const watcher = new ResilientWatcher(path, { backend });
   watcher.on('change', ({ current }) => report(current.content));
+  watcher.on('unreadable', ({ error }) => console.error(error.message));
   watcher.on('error', (error) => console.error(error.message));
   await watcher.start();
   const status = watcher.status();

@@ -61,7 +61,7 @@ function publish(content: string): void {
   volume.publish(filesOf(content));
 }
 
-const contents = (): (string | undefined)[] => watchers.map(({ current }) => current.content?.toString());
+const contents = (): (string | undefined)[] => watchers.map(({ current }) => current?.content?.toString());
 
 beforeEach(async () => {
   before = after = () => undefined;

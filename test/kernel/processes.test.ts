@@ -128,6 +128,7 @@ describe('another process that writes at full speed', () => {
           });
         });
         watcher.on('error', (error) => errors.push(error));
+        watcher.on('unreadable', ({ error }) => errors.push(error));
         return { watcher, reported, errors, last, path: volume.path(key) };
       });
       await Promise.all(watched.map(({ watcher }) => watcher.start()));

@@ -100,14 +100,12 @@ test('two hundred watchers of fifty volumes, their keys, groups and trees cost n
         ? new ResilientWatcher([volume.path('tls.crt'), next.path('conf.d/tls.key')], options)
         : new ResilientWatcher(volume.directory, {
             ...options,
-            recursive: true,
-            content: true,
-            ignore: ['..*'],
+            recursive: { ignore: ['..*'] },
           }),
     ];
   });
   const isIn = (watcher: ResilientWatcher, version: string): boolean =>
-    [...watcher.current.files.values()].every(({ content }) => String(content) === version);
+    [...(watcher.current?.files.values() ?? [])].every(({ content }) => String(content) === version);
   await Promise.all(watchers.map((watcher) => watcher.start()));
   expect(watchers).toHaveLength(200);
   // One a volume, and one for each directory above.

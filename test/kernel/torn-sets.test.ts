@@ -80,7 +80,7 @@ test.each([
             naiveReads += 1;
             judge(await readVolume(volume.directory));
           }
-          while (!textsOf(watcher.current).has(seal(swaps))) {
+          while (!watcher.current || !textsOf(watcher.current).has(seal(swaps))) {
             await new Promise<void>((resolve) => (wake = resolve));
           }
           await watcher.close();

@@ -70,7 +70,7 @@ describe('@parcel/watcher', () => {
       const noise = ['noise-0', 'noise-1'];
       const stage = new Stage('a/b', 'c');
       for (const name of noise) writeFileSync(join(stage.root, name), '');
-      const options = { ...BACKED, backend: 'parcel', ignore: noise } as const;
+      const options = { ...BACKED, backend: 'parcel', recursive: { ignore: noise } } as const;
       const process = new WatchingProgram(stage.root, options);
       const { transcript } = process;
       await transcript.until({ event: 'started', state: 'watching', backend: 'parcel' });

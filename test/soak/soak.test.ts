@@ -37,6 +37,7 @@ class Watched {
       this.reported.push(current.kind === 'file' ? String(current.content) : current.kind),
     );
     this.watcher.on('error', (error) => this.errors.push(error));
+    this.watcher.on('unreadable', ({ error }) => this.errors.push(error));
   }
 }
 

@@ -1,6 +1,6 @@
 import type { HintSink, WatchBackend, WatchSubscription } from 'resilient-watcher';
 
-/** A real backend that dies, or whose hints are lost, when a test says so. */
+/** A real backend that is lost, or whose hints are, when a test says so. */
 export class FragileBackend implements WatchBackend {
   readonly name: string;
   readonly reportsWrites: boolean;
@@ -18,8 +18,8 @@ export class FragileBackend implements WatchBackend {
   async subscribe(sink: HintSink, options: { readonly persistent: boolean }): Promise<WatchSubscription> {
     const subscription = await this.#inner.subscribe(
       {
-        hint: (written, path) => {
-          if (!this.deaf) sink.hint(written, path);
+        hint: (hint) => {
+          if (!this.deaf) sink.hint(hint);
         },
         down: (error) => sink.down(error),
       },

@@ -120,6 +120,10 @@ abstract class BaseScene {
       this.errors.push(error);
       this.noticed();
     });
+    watcher.on('unreadable', ({ error }) => {
+      this.errors.push(error);
+      this.noticed();
+    });
     onTestFinished(() => watcher.close());
     await watcher.start();
   }

@@ -1,11 +1,32 @@
+import { pathToFileURL } from 'node:url';
+
 import { ResilientWatcher } from 'resilient-watcher';
 import { expect, test } from 'vitest';
 
 test.each([
-  ['an empty path', '', TypeError, 'path must be a non-empty string without NUL bytes, got ""'],
+  [
+    'an empty path',
+    '',
+    TypeError,
+    'path must be a non-empty string without NUL bytes, or a file: URL, got ""',
+  ],
   ['a NUL byte', 'a\0b', TypeError, 'path must be a non-empty string without NUL bytes'],
-  ['a number', 7, TypeError, 'path must be a non-empty string without NUL bytes, got 7'],
-  ['nothing', undefined, TypeError, 'path must be a non-empty string without NUL bytes, got undefined'],
+  ['a number', 7, TypeError, 'path must be a non-empty string without NUL bytes, or a file: URL, got 7'],
+  [
+    'nothing',
+    undefined,
+    TypeError,
+    'path must be a non-empty string without NUL bytes, or a file: URL, got undefined',
+  ],
+  [
+    'a URL of the web',
+    new URL('https://x/y'),
+    TypeError,
+    'path must be a non-empty string without NUL bytes, or a file: URL, got "https',
+  ],
+  ['a glob', '/etc/*.yaml', TypeError, 'path "/etc/*.yaml" contains "*", and globs are not expanded'],
+  ['no path at all', [], TypeError, 'path must name at least one file'],
+  ['the same path twice', ['/a', new URL('file:///a')], TypeError, 'path must not name a file twice'],
 ])('a path that is %s is refused', (_, path, kind, message) => {
   const construct = (): unknown => new ResilientWatcher(path as string);
   expect(construct).toThrow(kind);
@@ -15,7 +36,7 @@ test.each([
 test.each([
   [7, TypeError, 'options must be an object, got 7'],
   [[], TypeError, 'options must be an object, got an array'],
-  [{ pollInterval: 5 }, TypeError, 'unknown option "pollInterval"; known are backend,'],
+  [{ pollInterval: 5 }, TypeError, 'unknown option "pollInterval"; known are name, backend,'],
   [{ settleMs: '50' }, TypeError, 'option "settleMs" must be a finite number >= 0 (ms), got "50"'],
   [{ settleMs: -1 }, RangeError, 'option "settleMs" must be a finite number >= 0 (ms), got -1'],
   [{ missingGraceMs: NaN }, RangeError, 'option "missingGraceMs" must be'],
@@ -45,11 +66,50 @@ test.each([
   [{ signal: {} }, TypeError, 'option "signal" must be an AbortSignal, got an object'],
   [{ clock: {} }, TypeError, 'option "clock" must be an object with now, monotonic, schedule'],
   [{ random: 4 }, TypeError, 'option "random" must be a function, got 4'],
+  [{ name: '' }, TypeError, 'option "name" must be a non-empty string'],
+  [
+    { ignore: ['x'] },
+    TypeError,
+    'option "ignore" belongs inside "recursive", as in { recursive: { ignore: … } }',
+  ],
+  [{ recursive: true, content: true }, TypeError, 'option "content" belongs inside "recursive"'],
+  [
+    { recursive: { ignore: [/x/] } },
+    TypeError,
+    'recursive: option "ignore" must be an array of glob strings',
+  ],
+  [{ recursive: { ignore: 'x' } }, TypeError, 'recursive: option "ignore" must be an array of glob strings'],
+  [{ recursive: { maxFiles: 1 } }, TypeError, 'recursive: unknown option "maxFiles"'],
+  [{ recursive: [] }, TypeError, 'recursive: options must be an object, got an array'],
+  [{ recursive: 'yes' }, TypeError, 'option "recursive" must be a boolean or an object'],
+  [{ groupSettleMs: 5 }, TypeError, 'option "groupSettleMs" has no effect on a single path'],
+  [
+    { backend: 'poll', maxRestarts: 3 },
+    TypeError,
+    'option "maxRestarts" has no effect with the backend "poll"',
+  ],
+  [
+    { recursive: { content: false }, maxFiles: 3 },
+    TypeError,
+    'option "maxFiles" has no effect with "recursive.content": false',
+  ],
   [{ fs: {} }, TypeError, 'option "fs" must be an object with lstat,'],
 ])('options %j are refused', (options, kind, message) => {
   const construct = (): unknown => new ResilientWatcher('/etc/app.yaml', options as object);
   expect(construct).toThrow(kind);
   expect(construct).toThrow(`ResilientWatcher: ${message}`);
+});
+
+test('an array of paths is refused with `recursive`, which is for one directory', () => {
+  expect(() => new ResilientWatcher(['/a', '/b'], { recursive: true })).toThrow(TypeError);
+  expect(() => new ResilientWatcher(['/a', '/b'], { recursive: true })).toThrow(
+    /an array of paths cannot be watched with "recursive"/,
+  );
+});
+
+test('a file: URL is a path, also where the name of the file contains a star', () => {
+  expect(new ResilientWatcher(new URL('file:///etc/app.yaml')).path).toBe('/etc/app.yaml');
+  expect(new ResilientWatcher(pathToFileURL('/etc/*.yaml')).path).toBe('/etc/*.yaml');
 });
 
 test('undefined means the default, and the options given are not changed', () => {

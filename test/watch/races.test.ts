@@ -164,14 +164,14 @@ test.each(['before the check', 'after the check'])(
     writeFileSync(file, 'two, ');
     afterTick(root, file);
     chmodSync(file, 0o600);
-    sink?.hint(moment === 'before the check' ? 'app.yaml' : undefined);
+    sink?.hint(moment === 'before the check' ? { path: file, written: true } : undefined);
     await watcher.idle();
-    sink?.hint('app.yaml');
+    sink?.hint({ path: file, written: true });
     await clock.advance(49);
     await watcher.idle();
     expect(reported).toEqual(['one']);
     appendFileSync(file, 'the rest');
-    sink?.hint('app.yaml');
+    sink?.hint({ path: file, written: true });
     await watcher.idle();
     await clock.advance(50);
     await watcher.idle();
@@ -271,7 +271,7 @@ test.each([
   await clock.advance(5_000);
   await watcher.idle();
   const { current } = watcher;
-  expect([...current.files.values()].map(({ content }) => String(content))).toEqual(['r2']);
+  expect([...(current?.files.values() ?? [])].map(({ content }) => String(content))).toEqual(['r2']);
 });
 
 test('a file that grows while it is read, at the start too, is reported when it is complete', async () => {
@@ -386,7 +386,7 @@ test('two writes within one tick of the file system clock are told apart, and a 
     writeFileSync(file, text);
     backend.hint();
     await watcher.idle();
-    expect(String(watcher.current.content)).toBe(text);
+    expect(String(watcher.current?.content)).toBe(text);
   }
   await clock.advance(2_000);
   await watcher.check();

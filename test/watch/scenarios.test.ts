@@ -266,7 +266,7 @@ const scenarios: Record<string, (scene: Scene) => Promise<void>> = {
     const file = join(scene.root, 'a', 'b', 'c', 'app.yaml');
     await scene.watch(file);
     await scene.quiet();
-    expect(scene.watcher.current.kind).toBe('missing');
+    expect(scene.watcher.current?.kind).toBe('missing');
     mkdirSync(join(scene.root, 'a'));
     mkdirSync(join(scene.root, 'a', 'b'));
     await scene.quiet();
@@ -316,7 +316,7 @@ const scenarios: Record<string, (scene: Scene) => Promise<void>> = {
     const { revision } = volume.publish({ 'app.yaml': 'v1', other: '2' });
     await scene.quiet();
     expect(scene.revisions).toEqual([revision]);
-    expect(scene.watcher.current.revision).toBe(revision);
+    expect(scene.watcher.current?.revision).toBe(revision);
     volume.publish({ 'app.yaml': 'v2', other: '2' });
     await scene.reports('v2');
     expect(scene.revisions).toEqual([revision]);

@@ -93,7 +93,7 @@ const subjects: Record<string, (directory: string, workshop: string) => Subject>
   },
   'a tree': (directory, workshop) => ({
     target: directory,
-    options: { recursive: true, content: true },
+    options: { recursive: true },
     put: (version) =>
       ['a', 'below/b', 'below/deep/c'].forEach((key) => place(join(directory, key), version, workshop)),
     text: (version) => `a=${version} below/b=${version} below/deep/c=${version}`,
@@ -126,7 +126,7 @@ const playsOfAll: Record<string, (scene: Scene, play: Play) => Promise<void>> = 
   async 'is missing at first, with all parents, and comes'(scene, play) {
     await play.watch();
     await scene.quiet();
-    expect(scene.watcher.current.kind).toBe('missing');
+    expect(scene.watcher.current?.kind).toBe('missing');
     mkdirSync(dirname(dirname(play.directory)), { recursive: true });
     await scene.quiet();
     for (const version of ['1', '2']) {
@@ -227,7 +227,7 @@ const playsOfAll: Record<string, (scene: Scene, play: Play) => Promise<void>> = 
     play.put('2');
     await play.tells('2');
     expect(scene.errors).toHaveLength(1);
-    expect(scene.watcher.status().target).toBe(scene.watcher.current.kind);
+    expect(scene.watcher.status().target).toBe(scene.watcher.current?.kind);
   },
 
   async 'changes while its backend is dead, and again when it is back'(scene, play) {
@@ -375,7 +375,7 @@ const scenarios: Record<string, (scene: Scene) => Promise<void>> = {
     const { revision } = volume.publish({ a: '1' });
     await scene.quiet();
     expect(scene.revisions).toEqual([revision]);
-    expect(scene.watcher.current.revision).toBe(revision);
+    expect(scene.watcher.current?.revision).toBe(revision);
   },
 
   async 'in the gap of a remove-and-link swap within the grace a volume shows nothing but the new set'(
@@ -452,20 +452,20 @@ const scenarios: Record<string, (scene: Scene) => Promise<void>> = {
       rmSync(path, { recursive: true });
       place(join(path, 'a'), `plain ${round}`, scene.root);
       await scene.reports(`a=plain ${round}`);
-      expect(scene.watcher.current.kind).toBe('directory');
+      expect(scene.watcher.current?.kind).toBe('directory');
       place(join(path, 'a'), `plain! ${round}`, scene.root);
       await scene.reports(`a=plain! ${round}`);
       rmSync(path, { recursive: true });
       place(path, `file ${round}`, scene.root);
       await scene.reports(`file ${round}`);
-      expect(scene.watcher.current.kind).toBe('file');
+      expect(scene.watcher.current?.kind).toBe('file');
       rmSync(path);
       place(join(path, 'b'), `plain ${round}`, scene.root);
       await scene.reports(`b=plain ${round}`);
       rmSync(path, { recursive: true });
       new KubeletVolume(path).publish({ a: round });
       await scene.reports(`a=${round}`);
-      expect(scene.watcher.current.kind).toBe('volume');
+      expect(scene.watcher.current?.kind).toBe('volume');
       new KubeletVolume(path).publish({ a: `${round}!` });
       await scene.reports(`a=${round}!`);
     }
@@ -505,7 +505,7 @@ const scenarios: Record<string, (scene: Scene) => Promise<void>> = {
   async 'a tree in which directories are made, filled, moved and removed at any depth'(scene) {
     const root = join(scene.root, 'tree');
     place(join(root, 'a'), '1', scene.root);
-    await scene.watch(root, { recursive: true, content: true, grace: 'shorter than gaps' });
+    await scene.watch(root, { recursive: true, grace: 'shorter than gaps' });
     await scene.reports('a=1');
     for (const round of ['1', '2']) {
       place(join(root, 'x/y/z/file'), round, scene.root);
@@ -531,7 +531,7 @@ const scenarios: Record<string, (scene: Scene) => Promise<void>> = {
     const root = join(scene.root, 'tree');
     place(join(root, 'a'), 'file', scene.root);
     place(join(root, 'b'), 'b', scene.root);
-    await scene.watch(root, { recursive: true, content: true, grace: 'shorter than gaps' });
+    await scene.watch(root, { recursive: true, grace: 'shorter than gaps' });
     await scene.reports('a=file b=b');
     for (const round of ['1', '2']) {
       unlinkSync(join(root, 'a'));
@@ -550,7 +550,7 @@ const scenarios: Record<string, (scene: Scene) => Promise<void>> = {
     for (const name of ['one', 'two']) place(join(scene.root, name, 'deep/file'), name, scene.root);
     const link = join(scene.root, 'link');
     symlinkSync('one', link);
-    await scene.watch(link, { recursive: true, content: true });
+    await scene.watch(link, { recursive: true });
     await scene.reports('deep/file=one');
     for (const name of ['two', 'one']) {
       unlinkSync(link);
@@ -569,7 +569,7 @@ const scenarios: Record<string, (scene: Scene) => Promise<void>> = {
     const publish = (swap: 'rename' | 'remove', version: string): void =>
       void new KubeletVolume(join(root, 'v'), { swap }).publish({ key: version });
     publish('rename', '1');
-    await scene.watch(root, { recursive: true, content: true, grace: 'shorter than gaps' });
+    await scene.watch(root, { recursive: true, grace: 'shorter than gaps' });
     const text = (version: string): string => `v/key=${version}`;
     await scene.reports(text('1'));
     for (const [swap, version] of [
@@ -585,7 +585,7 @@ const scenarios: Record<string, (scene: Scene) => Promise<void>> = {
   async 'a tree whose root becomes a file, and a tree again'(scene) {
     const root = join(scene.root, 'tree');
     place(join(root, 'a'), '1', scene.root);
-    await scene.watch(root, { recursive: true, content: true, grace: 'shorter than gaps' });
+    await scene.watch(root, { recursive: true, grace: 'shorter than gaps' });
     await scene.reports('a=1');
     rmSync(root, { recursive: true });
     place(root, 'file', scene.root);
@@ -634,7 +634,7 @@ const inFakeTime: Record<string, (scene: Scene) => Promise<void>> = {
   async 'a file of a tree written in place is reported when it is complete'(scene) {
     const root = join(scene.root, 'tree');
     for (const name of ['deep/a', 'b']) place(join(root, name), '1', scene.root);
-    await scene.watch(root, { recursive: true, content: true });
+    await scene.watch(root, { recursive: true });
     await scene.reports('b=1 deep/a=1');
     await writeInPieces(scene, join(root, 'deep/a'), (content) => `b=1 deep/a=${content}`);
   },

@@ -152,7 +152,7 @@ test('after one resync tick the last report equals the disk, two reports differ,
       await watcher.idle();
       await clock.advance(600);
       await watcher.idle();
-      const last = watcher.current.content?.toString() ?? '(missing)';
+      const last = watcher.current?.content?.toString() ?? '(missing)';
       const looks = watcher.status().checks;
       await watcher.close();
 

@@ -27,7 +27,7 @@ class Stage {
 
   async watch(path: string, options: ResilientWatcherOptions = {}): Promise<void> {
     const { clock, backend } = this;
-    const settings = { clock, backend, resyncIntervalMs: 0, content: true, ...options };
+    const settings = { clock, backend, resyncIntervalMs: 0, ...options };
     this.#watcher = new ResilientWatcher(this.at(path), settings);
     onTestFinished(() => this.watcher.close());
     this.watcher.on('change', (change) => this.#changes.push(change));

@@ -29,7 +29,7 @@ import {
   type LinkChain,
 } from '../link-chain.js';
 import type { AllowedMounts, Found, ReadLimits, SeenFile, Observation } from '../observation.js';
-import { SetSnapshot, type FileSnapshot } from '../snapshot.js';
+import { FileSnapshot, SetSnapshot } from '../snapshot.js';
 import { call, freshly, type Effects } from '../effects.js';
 import { DATA_LINK, isRevisionName, isUserVisible, KUBELET_PENDING_LINK } from '../volume-layout.js';
 import { limitReading, type Limited } from './read-limits.js';
@@ -129,7 +129,7 @@ function* readAtOnce(
   for (const { key, realPath, stat: found, links } of entries) {
     const reading = { path: `${path}/${key}`, realPath, revision, links, found, maxContentBytes };
     const file = (yield ['part', readSeenFile(reading)]) as SeenFile | undefined;
-    if (!file?.snapshot.content) return undefined;
+    if (!file || !FileSnapshot.bytesOf(file.snapshot)) return undefined;
     total += file.snapshot.size;
     if (total > maxTotalBytes) return undefined;
     files.set(key, file);
@@ -285,9 +285,11 @@ function* seenFile(
 ): Effects<SeenFile | undefined> {
   const maxContentBytes = kept === 'identities' ? -1 : limits.maxContentBytes;
   const digestOnly = kept === 'digests';
-  const isKept = (known?.snapshot.content === undefined) === (digestOnly || stat.size > maxContentBytes);
-  if (known?.signature === signatureOf(stat) && isKept)
-    return fileAgain(known, realPath, { links, revision });
+  if (known?.signature === signatureOf(stat)) {
+    const isKept = FileSnapshot.bytesOf(known.snapshot) !== undefined;
+    const isWanted = !digestOnly && stat.size <= maxContentBytes;
+    if (isKept === isWanted) return fileAgain(known, realPath, { links, revision });
+  }
   const place = { path: `${path}/${key}`, realPath, revision, links };
   return yield* readSeenFile({ ...place, found: stat, maxContentBytes, digestOnly });
 }

@@ -1,28 +1,52 @@
 import { absolutePath } from '../absolute-path.js';
 import { checkPath } from '../../core/options.js';
-import type { Target } from '../observation.js';
+import type { ReadLimits, Target } from '../observation.js';
 import { GroupTarget } from './group-target.js';
 import { PathTarget } from './path-target.js';
 import { TreeTarget, type TreeOptions } from './tree-target.js';
 
+/** One path, or the paths of a group of files. */
+export type TargetPath = string | URL | readonly (string | URL)[];
+
 /**
- * What a `ResilientWatcher` is to look at: a tree, a path, or several files.
- * @throws {TypeError} for an empty path, a NUL byte, no path at all, or the same one twice.
+ * The target of a `ResilientWatcher`: a path, a tree, or several files.
+ * @param tree how the directory is watched with everything below it, if it is.
+ * @throws {TypeError} for something that is no path, no path at all, or the same one twice.
  */
 export function targetAt(
-  path: string | readonly string[],
-  options: TreeOptions & { readonly recursive: boolean },
+  path: TargetPath,
+  limits: ReadLimits,
+  tree?: Omit<TreeOptions, keyof ReadLimits>,
 ): Target {
-  const check = (name: string, value: unknown): string =>
-    absolutePath(checkPath('ResilientWatcher', name, value));
-  if (options.recursive) return new TreeTarget(check('path', path), options);
-  if (!Array.isArray(path)) return new PathTarget(check('path', path), options);
+  if (!isGroup(path)) {
+    const absolute = absoluteFrom('path', path);
+    return tree ? new TreeTarget(absolute, { ...limits, ...tree }) : new PathTarget(absolute, limits);
+  }
   if (path.length === 0) throw new TypeError('ResilientWatcher: path must name at least one file, got []');
-  const paths = new Map(
-    path.map((member: unknown, index) => [member as string, check(`path[${index}]`, member)]),
-  );
-  if (new Set(paths.values()).size < path.length) {
+  const paths = path.map((member, index) => absoluteFrom(`path[${index}]`, member));
+  if (new Set(paths).size < paths.length) {
     throw new TypeError('ResilientWatcher: path must not name a file twice');
   }
-  return new GroupTarget(paths, options);
+  const keyOf = (member: string | URL, index: number): string =>
+    typeof member === 'string' ? member : (paths[index] ?? '');
+  return new GroupTarget(
+    new Map(path.map((member, index) => [keyOf(member, index), paths[index] ?? ''])),
+    limits,
+  );
+}
+
+/** Whether these are the paths of a group. */
+export function isGroup(path: TargetPath): path is readonly (string | URL)[] {
+  return Array.isArray(path);
+}
+
+function absoluteFrom(name: string, path: string | URL): string {
+  const checked = checkPath('ResilientWatcher', name, path);
+  // A key of a ConfigMap cannot contain it, and whoever writes it expects a glob. A file may: then a URL says so.
+  if (typeof path === 'string' && path.includes('*')) {
+    throw new TypeError(
+      `ResilientWatcher: ${name} ${JSON.stringify(path)} contains "*", and globs are not expanded; watch the directory, with "recursive" if need be, or pass pathToFileURL(path) if that is the name of a file`,
+    );
+  }
+  return absolutePath(checked);
 }

@@ -92,14 +92,14 @@ class DirectoryWatch {
     }
     for (const { sink, entries } of this.#subscribers.values()) {
       if (entries && !entries.has(entry)) continue;
-      sink.hint(type === 'change' ? entry : undefined, within(this.#path, entry));
+      sink.hint({ path: within(this.#path, entry), written: type === 'change' });
     }
   }
 
   #hintAll(): void {
     for (const { sink, ended } of [...this.#subscribers.values()]) {
       ended();
-      sink.hint(undefined, this.#path);
+      sink.hint({ path: this.#path });
     }
   }
 
@@ -197,5 +197,6 @@ export const nodeFsBackend: WatchBackend = {
   name: NAME,
   // inotify: IN_MODIFY and IN_ATTRIB are `change`, everything else is `rename`. Not so on other platforms.
   reportsWrites: process.platform === 'linux',
+  needsKernelEvents: true,
   subscribe: (sink, { persistent }) => new Subscription(sink, persistent),
 };

@@ -33,6 +33,7 @@ import { TreeCoverage } from './tree-coverage.js';
  */
 export class ParcelBackend implements WatchBackend {
   readonly name = parcelName;
+  readonly needsKernelEvents = true;
   readonly #fs: FileSystem;
   readonly #clock: Clock;
 
@@ -66,7 +67,7 @@ class ParcelSubscription implements WatchSubscription {
     changed: (path, isMade = false) => {
       if (this.#state !== 'open') return;
       if (path !== undefined) for (const { coverage } of this.#trees.values()) coverage.tell(path, isMade);
-      this.#sink.hint(undefined, path);
+      this.#sink.hint(path === undefined ? undefined : { path });
     },
     died: (error) => {
       if (this.#state !== 'open') return;

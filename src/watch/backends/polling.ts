@@ -1,22 +1,17 @@
 import type { Clock } from '../../core/clock.js';
+import { Ticker } from '../../core/ticker.js';
 import type { WatchBackend } from '../../core/watch-backend.js';
 
-/** The backend `poll`: says "look again" every `intervalMs`, and knows nothing. */
+/** The backend `poll`: a hint every `intervalMs`. */
 export function pollingBackend(clock: Clock, intervalMs: number): WatchBackend {
   return {
     name: 'poll',
     subscribe(sink, { persistent }) {
-      const next = (): void => {
-        timer = clock.schedule(tick, intervalMs, { ref: persistent });
-      };
-      const tick = (): void => {
-        sink.hint();
-        next();
-      };
-      let timer = clock.schedule(tick, intervalMs, { ref: persistent });
+      const ticker = new Ticker({ clock, intervalMs, persistent }, () => sink.hint());
+      ticker.start();
       return {
         setDirectories: () => [],
-        close: () => timer.cancel(),
+        close: () => ticker.stop(),
       };
     },
   };

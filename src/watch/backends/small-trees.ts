@@ -2,12 +2,12 @@ import { BackendError } from '../../core/errors.js';
 import type { WatchBackend } from '../../core/watch-backend.js';
 
 /**
- * Whenever a directory comes or goes the whole list is directoriesSet at anew, half a microsecond each: 2 ms at most, which is
- * what a change is allowed to take.
+ * When a directory is added or removed the whole list is set anew, at half a microsecond for each directory: at most
+ * 2 ms, which is what one change may take.
  */
 const MAX_DIRECTORIES = 4_096;
 
-/** A backend that leaves more directories than it does well to another one: `ERR_BACKEND_UNSUITED`. */
+/** Leaves trees with more directories than the backend handles well to another backend: `ERR_BACKEND_UNSUITED`. */
 export function forSmallTrees(backend: WatchBackend): WatchBackend {
   return {
     ...backend,
@@ -16,7 +16,7 @@ export function forSmallTrees(backend: WatchBackend): WatchBackend {
       return {
         setDirectories(directories) {
           if (directories.length > MAX_DIRECTORIES) {
-            const message = `The backend "${backend.name}" is not used for a tree of ${directories.length} directories; another one takes more than ${MAX_DIRECTORIES} better.`;
+            const message = `The backend "${backend.name}" is not used for a tree of ${directories.length} directories: above ${MAX_DIRECTORIES} another backend is faster`;
             throw new BackendError('ERR_BACKEND_UNSUITED', backend.name, message);
           }
           return subscription.setDirectories(directories);

@@ -1,6 +1,6 @@
 /** What every backend owes to the watcher, as a suite that each of them runs. */
 import { mkdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 
 import type { WatchBackend, WatchedDirectory, WatchSubscription } from 'resilient-watcher';
 import { expect, onTestFinished, test } from 'vitest';
@@ -43,10 +43,10 @@ export async function subscribe({ backend, nudge }: Candidate): Promise<{
   const paths: (string | undefined)[] = [];
   const subscription = await backend.subscribe(
     {
-      hint(entry, path) {
+      hint({ path, written: isWritten = false } = {}) {
         count += 1;
         paths.push(path);
-        if (entry !== undefined) written.add(entry);
+        if (path !== undefined && isWritten) written.add(basename(path));
         for (const resolve of waiting.splice(0)) resolve();
       },
       down(error) {

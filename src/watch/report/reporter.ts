@@ -1,26 +1,51 @@
 /**
- * Compares what is seen with what was last reported, and reports the difference when it is ripe.
+ * Compares what was observed with what was last reported, and reports the difference once it is ripe.
  *
- * | what is seen         | compared with the last report     | then                                          |
- * |----------------------|-----------------------------------|-----------------------------------------------|
- * | files                | the same keys and contents        | end pending and trouble; a new revision is told |
- * | files                | others, or it was missing         | `change`, after the quietPeriod of quietPeriod.ts   |
- * | nothing              | missing                           | end pending and trouble                         |
- * | nothing              | files                             | `change` to missing, after the grace          |
- * | something unreadable | the same trouble                  | end pending                                     |
- * | something unreadable | anything else                     | `error`, after the grace; the files are kept  |
+ * | observed             | compared with the last report   | then                                                        |
+ * |----------------------|---------------------------------|-------------------------------------------------------------|
+ * | files                | the same keys and contents      | nothing is pending, `readable`; `revision` if it is another |
+ * | files                | others, or it was missing       | `change`, after the quiet period below                      |
+ * | nothing              | missing                         | nothing is pending, `readable`                              |
+ * | nothing              | files                           | `change` to missing, after `missingGraceMs`                 |
+ * | something unreadable | unreadable for the same reason  | nothing is pending                                          |
+ * | something unreadable | anything else                   | `unreadable`, after `missingGraceMs`; the files are kept    |
  *
- * Of a tree or a plain directory each file waits for itself, and then `settleMs` for the others: what changes together
- * is one change, and a file that is written all the time holds up no other.
- * At the start nothing is pendingPaths but a file that is being written this moment: there is nothing to keep.
+ * A swap is whole the moment it is seen, a file that is written in place is whole when nobody writes it any longer, and
+ * a target that is gone may be in the gap of a swap. So a difference must stay as it is for a quiet period:
+ *
+ * | a file that differs                                 | quiet period                                              |
+ * |-----------------------------------------------------|-----------------------------------------------------------|
+ * | behind a retargeted link                            | 0: its bytes were there before the link                   |
+ * | a new inode, changed after its last byte            | 0: it was complete when it was renamed into place; where  |
+ * |                                                     | writes are reported `CONFIRM_MS`, for a writer that       |
+ * |                                                     | changes the mode of its file                              |
+ * | a new inode, and no write was reported              | `CONFIRM_MS`: the same, within one tick of the clock      |
+ * | written in place or just created, and empty         | `missingGraceMs`: truncated, and yet to be written        |
+ * | written in place or just created                    | `settleMs`                                                |
+ * | gone, unless from a new revision                    | `missingGraceMs`                                          |
+ *
+ * A file that never comes to rest is reported after `maxSettleMs`. In a tree and in a plain directory each file has a
+ * quiet period of its own, and then waits `settleMs` for the others: what changes together is one change, and a file that
+ * is written all the time delays no other. In a volume and in a group, which are whole together, the longest period
+ * counts. Files of a group behind different links wait `groupSettleMs` for each other, until all these links have been
+ * retargeted. At the start there is nothing to keep, so nothing waits but a file that is being written at this moment.
  */
-import type { TargetError } from '../core/errors.js';
-import type { Clock, Scheduled } from '../core/clock.js';
-import type { Found, SeenFile, Observation } from '../fs/observation.js';
-import { digestOf, MissingSnapshot, SetSnapshot, type SetKind, type Snapshot } from '../fs/snapshot.js';
-import { keysThatDiffer, withEntries } from '../fs/persistent-map.js';
-import { differenceOf, keysOf, type Change, type ChangeCause, type KeyDifference } from './change.js';
-import { PendingChanges, type Waiting } from './pending-changes.js';
+import type { TargetError } from '../../core/errors.js';
+import type { Clock, Scheduled } from '../../core/clock.js';
+import type { Readable, Unreadable } from '../../core/events.js';
+import type { Found, SeenFile, Observation } from '../../fs/observation.js';
+import {
+  FileSnapshot,
+  MissingSnapshot,
+  SetSnapshot,
+  type SetKind,
+  type Snapshot,
+} from '../../fs/snapshot.js';
+import { keysThatDiffer, withEntries } from '../../fs/persistent-map.js';
+import { differenceOf, keysOf, type Change, type ChangeCause, type KeyDifference } from '../change.js';
+import type { RevisionChange } from '../watcher-events.js';
+import type { InPlaceWrites } from './in-place-writes.js';
+import { PendingChanges, type Difference } from './pending-changes.js';
 import {
   longer,
   NO_QUIET_PERIOD,
@@ -30,25 +55,19 @@ import {
   type QuietPeriod,
   type QuietPeriodOptions,
 } from './quiet-period.js';
-import type { Writes } from './writes.js';
-
-/** A new revision with the same bytes. */
-export interface RevisionChange {
-  readonly previous: string | undefined;
-  readonly current: string;
-}
 
 /** Who is told. */
 export interface ReportListener {
   change(change: Change): void;
   revision(revision: RevisionChange): void;
-  unreadable(error: TargetError): void;
-  /** A difference was seen that is not ripe yet. */
+  unreadable(unreadable: Unreadable): void;
+  readable(readable: Readable): void;
+  /** Something is pending and will be ripe now. */
   checkAgain(cause: ChangeCause): void;
 }
 
-/** A observation that says something about the target. */
-export type StableObservation = Exclude<Observation, { kind: 'unstable' | 'disallowed' }>;
+/** An observation that says something about the target. */
+type StableObservation = Exclude<Observation, { kind: 'unstable' | 'disallowed' }>;
 
 /** How a reporter behaves. */
 export interface ReporterOptions extends QuietPeriodOptions {
@@ -57,61 +76,59 @@ export interface ReporterOptions extends QuietPeriodOptions {
   readonly persistent: boolean;
 }
 
-/** What was reported of a file: a copy of the bytes, since a listener may do with its own what it likes. */
-type ReportedFile = Buffer | string;
-
 const NO_PATHS: ReadonlySet<string> = new Set();
 
 const NO_DIFFERENCE: KeyDifference = { added: [], changed: [], removed: [] };
 
 const NOTHING: Found['files'] = new Map();
 
-/** The memory of what was reported. */
+/** What was last reported, and what is pending. */
 export class Reporter {
   readonly #options: ReporterOptions;
   readonly #listener: ReportListener;
-  readonly #writes: Writes;
+  readonly #writes: InPlaceWrites;
   #reported: Snapshot;
-  readonly #files = new Map<string, ReportedFile>();
-  /** As they were seen when they were last known to be what was reported. */
-  #seen: Found['files'] = NOTHING;
-  /** How those that are gone were last seen. */
+  /** Whether `#reported` is more than the assumption that nothing was there. */
+  #hasReported = false;
+  /** The files as they were when they were last seen to be what was reported. */
+  #files: Found['files'] = NOTHING;
+  /** How the files that are gone were last seen. */
   readonly #gone = new Map<string, LastFile>();
   /** The links of the last target that was there. */
   #lastLinks = '';
-  #unreadable: TargetError | undefined;
+  #unreadable: { readonly error: TargetError; readonly since: number } | undefined;
   readonly #pending = new PendingChanges();
   #pendingPaths = NO_PATHS;
   #timer: Scheduled | undefined;
 
-  constructor(options: ReporterOptions, listener: ReportListener, writes: Writes) {
+  constructor(options: ReporterOptions, listener: ReportListener, writes: InPlaceWrites) {
     this.#options = options;
     this.#listener = listener;
     this.#writes = writes;
     this.#reported = new MissingSnapshot(options.path);
   }
 
-  /** What was last reported. */
-  get reported(): Snapshot {
-    return this.#reported;
+  /** What was last reported; undefined before the first report. That nothing is there may be known without a report. */
+  get reported(): Snapshot | undefined {
+    return this.#hasReported ? this.#reported : undefined;
   }
 
   /** Why the target cannot be read at present, once that was reported. */
   get unreadable(): TargetError | undefined {
-    return this.#unreadable;
+    return this.#unreadable?.error;
   }
 
-  /** Whether something was seen that differs from the report and is not ripe yet. */
+  /** Whether a difference is pending. */
   get hasPending(): boolean {
     return this.#pending.any;
   }
 
-  /** Where the files stand that differ and are not ripe yet. */
+  /** The paths of the files whose differences are pending. */
   get pendingPaths(): ReadonlySet<string> {
     return this.#pendingPaths;
   }
 
-  /** Takes in what a check has found. */
+  /** Takes what a check has observed. */
   consider(seen: StableObservation, cause: ChangeCause): void {
     const difference = this.#compare(seen);
     if (this.#isKnown(seen, difference)) {
@@ -120,12 +137,12 @@ export class Reporter {
     }
     const now = this.#options.clock.monotonic();
     const parts = this.#partsOf(seen, difference);
-    const waiting = new Map<string, Waiting>();
+    const differences = new Map<string, Difference>();
     for (const [name, part] of parts) {
       const quietPeriod =
         cause === 'start' ? this.#quietPeriodAtStart(seen, part) : this.#quietPeriod(seen, part);
-      // What is ripe the moment it is seen needs no looks, which take digests.
-      waiting.set(name, {
+      // An appearance takes digests, which a difference that is ripe at once does not need.
+      differences.set(name, {
         quietPeriod,
         appearance: quietPeriod === NO_QUIET_PERIOD ? '' : appearanceOf(seen, part),
       });
@@ -134,7 +151,7 @@ export class Reporter {
       ripe,
       next,
       cause: first = cause,
-    } = this.#pending.weigh(waiting, cause, now, cause === 'start' ? 0 : this.#options.settleMs);
+    } = this.#pending.update(differences, cause, now, cause === 'start' ? 0 : this.#options.settleMs);
     if (next) this.#wait(next.inMs, next.cause);
     else this.close();
     const areRipe = new Set(ripe);
@@ -147,7 +164,14 @@ export class Reporter {
     }
   }
 
-  /** Forgets what it pending. */
+  /** The target could not be read for so long that it is to be reported now. */
+  unreadableNow(error: TargetError): void {
+    if (this.#isUnreadableFor(error)) return;
+    this.close();
+    this.#becomeUnreadable(error);
+  }
+
+  /** Forgets what is pending. */
   close(): void {
     this.#pending.clear();
     this.#pendingPaths = NO_PATHS;
@@ -157,10 +181,10 @@ export class Reporter {
 
   #compare(seen: StableObservation): KeyDifference {
     const files = seen.kind === 'found' ? seen.files : NOTHING;
-    return differenceOf(this.#files, files, keysThatDiffer(this.#seen, files), isSameContent);
+    return differenceOf(this.#files, files, keysThatDiffer(this.#files, files), haveSameContent);
   }
 
-  /** What is reported together: files that stand for themselves by key, all else under one name. */
+  /** What is reported together, by name: each file by itself in a loose set, and otherwise everything. */
   #partsOf(seen: StableObservation, difference: KeyDifference): ReadonlyMap<string, KeyDifference> {
     if (!this.#isLoose(seen)) return new Map([['', difference]]);
     const parts = new Map<string, KeyDifference>();
@@ -170,7 +194,7 @@ export class Reporter {
     return parts;
   }
 
-  /** Whether each file stands for itself: in a directory that is the same as before, or newly there. */
+  /** Whether each file is reported by itself: in a directory that is the same as before, or new. */
   #isLoose(seen: StableObservation): boolean {
     if (seen.kind !== 'found') return false;
     const { kind, realPath } = seen.snapshot;
@@ -179,22 +203,24 @@ export class Reporter {
     return before.kind === 'missing' || (before.kind === kind && before.realPath === realPath);
   }
 
-  /** What is seen, but without these differences: there, what was reported. */
+  /** The observation without these differences: there, what was reported. */
   #without(seen: Found, difference: KeyDifference): Found {
     const keys = keysOf(difference);
     const { kind, path, realPath, revision } = seen.snapshot;
-    const files = withEntries(seen.files, keys, this.#seen);
+    const files = withEntries(seen.files, keys, this.#files);
     const states = withEntries(seen.snapshot.files, keys, this.#reported.files);
     const snapshot = new SetSnapshot({ kind: kind as SetKind, path, realPath, revision, files: states });
     return { ...seen, files, snapshot };
   }
 
   #isKnown(seen: StableObservation, difference: KeyDifference): boolean {
-    if (seen.kind === 'unreadable') {
-      return this.#unreadable?.code === seen.error.code && this.#unreadable.path === seen.error.path;
-    }
+    if (seen.kind === 'unreadable') return this.#isUnreadableFor(seen.error);
     const isMissing = this.#reported.kind === 'missing';
     return (seen.kind === 'missing') === isMissing && keysOf(difference).length === 0;
+  }
+
+  #isUnreadableFor({ code, path }: TargetError): boolean {
+    return this.#unreadable?.error.code === code && this.#unreadable.error.path === path;
   }
 
   #quietPeriodAtStart(seen: StableObservation, { added }: KeyDifference): QuietPeriod {
@@ -212,7 +238,7 @@ export class Reporter {
     for (const key of [...added, ...changed]) {
       const file = seen.files.get(key);
       if (!file) continue;
-      const written = this.#writes.areOf(file.snapshot.realPath);
+      const written = this.#writes.isWritten(file.snapshot.realPath);
       const own = quietPeriodFor(file, this.#lastFile(key, seen), written, this.#options);
       if (own !== NO_QUIET_PERIOD) quietPeriod = longer(quietPeriod, own);
     }
@@ -221,20 +247,20 @@ export class Reporter {
       : quietPeriod;
   }
 
-  /** How it was last seen, whether it is there or gone. */
+  /** How the file was last seen, whether it is there or gone. */
   #lastSeen(key: string): LastFile | undefined {
-    return this.#seen.get(key) ?? this.#gone.get(key);
+    return this.#files.get(key) ?? this.#gone.get(key);
   }
 
-  /** A key of a directory that was not there has been behind the same links as the others. */
+  /** A file of a directory that was not there was behind the same links as the others. */
   #lastFile(key: string, { snapshot }: Found): LastFile | undefined {
     const last = this.#lastSeen(key);
     if (last || snapshot.kind === 'file' || snapshot.kind === 'group') return last;
-    // The files of a tree are told apart from its root on.
+    // The links of a tree's files are counted from its root.
     return { links: snapshot.kind === 'tree' ? '' : this.#lastLinks, inode: undefined };
   }
 
-  /** Of the links that lead to a group's files some were retargeted and some were not. */
+  /** Whether some of the links that lead to a group's files were retargeted, and some were not. */
   #isPartial({ files }: Found): boolean {
     const kept = new Set<string>();
     let retargeted = false;
@@ -249,7 +275,8 @@ export class Reporter {
   #confirm(seen: StableObservation): void {
     this.close();
     if (seen.kind === 'unreadable') return;
-    this.#unreadable = undefined;
+    this.#hasReported = true;
+    this.#becomeReadable();
     if (seen.kind === 'missing') return;
     const previous = this.#reported.revision;
     const current = seen.snapshot.revision;
@@ -259,45 +286,46 @@ export class Reporter {
 
   #report(seen: StableObservation, difference: KeyDifference, cause: ChangeCause): void {
     if (seen.kind === 'unreadable') {
-      this.#unreadable = seen.error;
-      this.#listener.unreadable(seen.error);
+      this.#becomeUnreadable(seen.error);
       return;
     }
     const previous = this.#reported;
-    this.#unreadable = undefined;
-    // They differ, so that there is no need to compare them again.
-    for (const key of difference.changed) this.#files.delete(key);
+    this.#hasReported = true;
+    this.#becomeReadable();
     this.#remember(seen);
     this.#listener.change({ previous, current: this.#reported, cause, ...difference });
   }
 
+  #becomeUnreadable(error: TargetError): void {
+    const since = this.#unreadable?.since ?? this.#options.clock.monotonic();
+    this.#unreadable = { error, since };
+    this.#listener.unreadable({ error });
+  }
+
+  #becomeReadable(): void {
+    if (!this.#unreadable) return;
+    const unreadableMs = this.#options.clock.monotonic() - this.#unreadable.since;
+    this.#unreadable = undefined;
+    this.#listener.readable({ unreadableMs });
+  }
+
   #remember(seen: Exclude<StableObservation, { kind: 'unreadable' }>): void {
     const files = seen.kind === 'found' ? seen.files : NOTHING;
-    // A member of a group that is gone may come back through a link; a file of a directory may be replaced.
-    const isReplaced = seen.kind === 'found' && seen.snapshot.kind !== 'group';
-    if (isReplaced) this.#gone.clear();
-    for (const key of keysThatDiffer(this.#seen, files)) {
-      const file = files.get(key);
-      const last = this.#seen.get(key);
-      if (file) {
-        this.#rememberFile(key, file);
-        this.#gone.delete(key);
-      } else {
-        this.#files.delete(key);
-        if (last && !isReplaced) this.#gone.set(key, { links: last.links, inode: last.inode });
+    // A file of a group that is gone may come back through a link; a file of a directory may be replaced.
+    if (seen.kind === 'found' && seen.snapshot.kind !== 'group') this.#gone.clear();
+    else {
+      for (const key of keysThatDiffer(this.#files, files)) {
+        const last = this.#files.get(key);
+        if (files.has(key)) this.#gone.delete(key);
+        else if (last) this.#gone.set(key, { links: last.links, inode: last.inode });
       }
     }
-    this.#seen = files;
+    this.#files = files;
     if (seen.kind === 'missing') this.#reported = new MissingSnapshot(this.#options.path);
     else {
       this.#reported = seen.snapshot;
       this.#lastLinks = seen.chain.links;
     }
-  }
-
-  #rememberFile(key: string, file: SeenFile): void {
-    const known = this.#files.get(key);
-    if (known === undefined || !isSameContent(known, file)) this.#files.set(key, reportedFile(file));
   }
 
   #wait(delayMs: number, cause: ChangeCause): void {
@@ -307,12 +335,12 @@ export class Reporter {
   }
 }
 
-/** One that is behind the links of the target; a file that is behind others has its own. */
+/** Whether its files are behind the links of the target, unless a file has links of its own. */
 function isDirectory({ snapshot: { kind } }: Found): boolean {
   return kind === 'volume' || kind === 'tree' || kind === 'directory';
 }
 
-/** Where the files stand that differ in these parts. */
+/** The paths of the files that differ in these parts. */
 function pathsIn(seen: StableObservation, parts: readonly KeyDifference[]): ReadonlySet<string> {
   const files = seen.kind === 'found' ? seen.files : NOTHING;
   const keys = parts.flatMap(({ added, changed }) => [...added, ...changed]);
@@ -327,13 +355,11 @@ function together(parts: readonly KeyDifference[]): KeyDifference {
   };
 }
 
-function reportedFile({ snapshot }: SeenFile): ReportedFile {
-  return snapshot.content ? Buffer.from(snapshot.content) : snapshot.digest;
-}
-
-function isSameContent(reported: ReportedFile, { snapshot }: SeenFile): boolean {
-  if (typeof reported === 'string') return reported === snapshot.digest;
-  return snapshot.content ? reported.equals(snapshot.content) : digestOf(reported) === snapshot.digest;
+function haveSameContent({ snapshot: one }: SeenFile, { snapshot: other }: SeenFile): boolean {
+  const bytes = FileSnapshot.bytesOf(one);
+  const others = FileSnapshot.bytesOf(other);
+  // Digests are computed only where they are needed.
+  return bytes && others ? bytes.equals(others) : one.digest === other.digest;
 }
 
 function appearanceOf(seen: StableObservation, { added, changed, removed }: KeyDifference): string {

@@ -1,18 +1,18 @@
-import type { ChangeCause } from './change.js';
+import type { ChangeCause } from '../change.js';
 import type { QuietPeriod } from './quiet-period.js';
 
-/** A difference that waits by itself. */
-export interface Waiting {
-  /** What it looks like now; its waiting begins anew when that changes. */
+/** A difference that is reported by itself, and how long it has to stay as it is. */
+export interface Difference {
+  /** Changes when the difference changes; then its quiet period starts again. */
   readonly appearance: string;
   readonly quietPeriod: QuietPeriod;
 }
 
 /** What is to be done about all differences. */
 export interface Ripeness {
-  /** The names of those that have waited long enough; they are in pending no longer. */
+  /** The names of the differences whose quiet period is over; they are no longer pending. */
   readonly ripe: readonly string[];
-  /** What made us look when the first of them was first seen. */
+  /** What led to the check that saw the first of them. */
   readonly cause: ChangeCause | undefined;
   /** When the next of the others will be ripe, ms, and what led to it. */
   readonly next: { readonly inMs: number; readonly cause: ChangeCause } | undefined;
@@ -31,11 +31,11 @@ export class PendingChanges {
   }
 
   /**
-   * Takes in all that differs now. What differs no longer is forgotten.
-   * @param togetherMs how long what is ripe waits for the others, so that what changes together is one change.
+   * Takes all differences there are now; a pending one that is not among them is forgotten.
+   * @param togetherMs how long a ripe difference waits for the others, so that they are reported as one change.
    */
-  weigh(
-    differences: ReadonlyMap<string, Waiting>,
+  update(
+    differences: ReadonlyMap<string, Difference>,
     cause: ChangeCause,
     now: number,
     togetherMs: number,
@@ -64,27 +64,26 @@ export class PendingChanges {
   }
 }
 
-/** A difference that was seen but not yet reported. */
 class PendingChange {
-  /** What made us look when it was first seen. */
+  /** What led to the check that first saw it. */
   readonly cause: ChangeCause;
-  readonly #first: number;
-  #key: string;
-  #since: number;
+  readonly #firstSeen: number;
+  #appearance: string;
+  #unchangedSince: number;
 
-  constructor(key: string, cause: ChangeCause, now: number) {
-    this.#key = key;
+  constructor(appearance: string, cause: ChangeCause, now: number) {
+    this.#appearance = appearance;
     this.cause = cause;
-    this.#first = now;
-    this.#since = now;
+    this.#firstSeen = now;
+    this.#unchangedSince = now;
   }
 
-  /** Takes in what is seen now and says how much longer to wait, ms; 0 or less: report it. */
-  remaining(key: string, now: number, { quietMs, totalMs }: QuietPeriod): number {
-    if (key !== this.#key) {
-      this.#key = key;
-      this.#since = now;
+  /** How much longer it has to wait, ms; 0 or less: report it. */
+  remaining(appearance: string, now: number, { quietMs, totalMs }: QuietPeriod): number {
+    if (appearance !== this.#appearance) {
+      this.#appearance = appearance;
+      this.#unchangedSince = now;
     }
-    return Math.min(this.#since + quietMs, this.#first + totalMs) - now;
+    return Math.min(this.#unchangedSince + quietMs, this.#firstSeen + totalMs) - now;
   }
 }

@@ -1,0 +1,49 @@
+import type { Clock, Scheduled } from './clock.js';
+
+/** How a ticker runs. */
+export interface TickerOptions {
+  readonly clock: Clock;
+  /** Milliseconds; 0: never. */
+  readonly intervalMs: number;
+  /** Whether it keeps the process alive. */
+  readonly persistent: boolean;
+}
+
+/**
+ * Calls back at the multiples of its interval until it is stopped. All tickers with the same interval tick together,
+ * so that many watchers share the work of one event-loop turn.
+ */
+export class Ticker {
+  readonly #options: TickerOptions;
+  readonly #onTick: () => void;
+  #timer: Scheduled | undefined;
+  #at = 0;
+
+  constructor(options: TickerOptions, onTick: () => void) {
+    this.#options = options;
+    this.#onTick = onTick;
+  }
+
+  /** Does nothing while it runs. */
+  start(): void {
+    if (this.#timer || this.#options.intervalMs === 0) return;
+    this.#schedule();
+  }
+
+  stop(): void {
+    this.#timer?.cancel();
+    this.#timer = undefined;
+  }
+
+  #schedule(): void {
+    const { clock, intervalMs, persistent } = this.#options;
+    const now = clock.monotonic();
+    // A timer may fire a little early; the same multiple must not come twice.
+    this.#at = (Math.floor(Math.max(now, this.#at) / intervalMs) + 1) * intervalMs;
+    const tick = (): void => {
+      this.#schedule();
+      this.#onTick();
+    };
+    this.#timer = clock.schedule(tick, this.#at - now, { ref: persistent });
+  }
+}

@@ -1,0 +1,323 @@
+/**
+ * The work of one watcher: every hint leads to a check, and every check to an observation that the reporter compares
+ * with what was last reported.
+ *
+ * | the check finds the target                   | then                                                             |
+ * |----------------------------------------------|------------------------------------------------------------------|
+ * | found, missing or unreadable                 | it goes to the reporter (report/reporter.ts); the directories to |
+ * |                                              | watch are set, and what was not watched before is checked again  |
+ * | moving during every attempt, or always in    | checked again after a delay that grows; `unreadable` when no     |
+ * | directories that were not watched before     | check has succeeded for `missingGraceMs`                         |
+ * | on a file system that gives no events        | the connection is suspended: the target is polled                |
+ *
+ * How checks follow each other is the table of check-loop.ts, where hints come from that of connection.ts.
+ */
+import { Backoff } from '../core/backoff.js';
+import type { Scheduled } from '../core/clock.js';
+import { BackendError, hasMoved, TargetError } from '../core/errors.js';
+import type { Scope } from '../core/scope.js';
+import { Ticker } from '../core/ticker.js';
+import type { Hint, WatchBackend, WatchedDirectory, WatchSubscription } from '../core/watch-backend.js';
+import type { LinkChain } from '../fs/link-chain.js';
+import type { Found, Target } from '../fs/observation.js';
+import { Observer } from '../fs/observer.js';
+import type { Snapshot } from '../fs/snapshot.js';
+import { backendsFor } from './backends/catalog.js';
+import type { Change, ChangeCause } from './change.js';
+import { CheckLoop } from './check-loop.js';
+import { BackendConnection, type ConnectionOwner } from './connection.js';
+import { MountExamination } from './mount-examination.js';
+import { InPlaceWrites } from './report/in-place-writes.js';
+import { Reporter, type ReportListener } from './report/reporter.js';
+import type { WatcherWarning } from './watcher-events.js';
+import type { ResolvedWatcherOptions } from './watcher-options.js';
+import type { WatcherState, WatcherStatus } from './watcher-status.js';
+
+/** How often one check observes the target again because directories were newly watched. */
+const MAX_ROUNDS = 5;
+
+/** The first delay before a target is checked again that did not stand still, ms. Doubled each time. */
+const FIRST_RETRY_MS = 5;
+
+/** What a change may be late at the most because the target never stood still before, ms. */
+const MAX_RETRY_MS = 1_000;
+
+/** Who is told what happens; see `ResilientWatcherEvents`. */
+export type SessionListener = Omit<ReportListener, 'checkAgain'> &
+  Pick<ConnectionOwner, 'restarting' | 'degraded' | 'recovered'> & {
+    warning(warning: WatcherWarning): void;
+    /** Something that will not heal by itself. */
+    failed(error: unknown): void;
+  };
+
+/** What a session knows of the status. */
+type SessionStatus = Omit<WatcherStatus, 'name' | 'path' | 'state' | 'lastError'>;
+
+/** Check loop, observation and report of one target. */
+export class WatchSession {
+  readonly #target: Target;
+  readonly #options: ResolvedWatcherOptions;
+  readonly #scope: Scope;
+  readonly #listener: SessionListener;
+  readonly #observer: Observer;
+  readonly #writes = new InPlaceWrites();
+  readonly #reporter: Reporter;
+  readonly #connection: BackendConnection;
+  readonly #loop: CheckLoop<ChangeCause>;
+  readonly #resync: Ticker;
+  readonly #mount: MountExamination;
+  readonly #retryDelays: Backoff;
+  #retry: Scheduled | undefined;
+  /** Since when no check has succeeded, monotonic ms. */
+  #unstableSince: number | undefined;
+  #running = false;
+  #checking: Promise<void> = Promise.resolve();
+  #changes = 0;
+  #resyncs = 0;
+  #lastChangeAt: number | null = null;
+  #lastCheckAt: number | null = null;
+  #directories: readonly WatchedDirectory[] = [];
+  readonly #warnings = new Map<WatcherWarning['code'], WatcherWarning>();
+
+  constructor(target: Target, options: ResolvedWatcherOptions, scope: Scope, listener: SessionListener) {
+    const { fs, clock, random, persistent, resyncIntervalMs } = options;
+    const settings = { ...options, path: target.path };
+    this.#target = target;
+    this.#options = options;
+    this.#scope = scope;
+    this.#listener = listener;
+    this.#observer = new Observer(target, fs);
+    this.#mount = new MountExamination(fs);
+    this.#loop = new CheckLoop((cause) => (this.#checking = this.#check(cause)), scope);
+    this.#resync = new Ticker({ clock, intervalMs: resyncIntervalMs, persistent }, () =>
+      this.#hint('resync'),
+    );
+    this.#retryDelays = new Backoff({ firstDelayMs: FIRST_RETRY_MS, maxDelayMs: MAX_RETRY_MS, random });
+    this.#reporter = new Reporter(
+      settings,
+      {
+        change: (change) => this.#change(change),
+        revision: (revision) => listener.revision(revision),
+        unreadable: (error) => listener.unreadable(error),
+        readable: (readable) => listener.readable(readable),
+        checkAgain: (cause) => this.#request(cause),
+      },
+      this.#writes,
+    );
+    const backends = backendsFor(options.backend, options, { isTree: options.tree !== undefined });
+    this.#connection = new BackendConnection(
+      { ...settings, backends },
+      {
+        hint: (source, hint) => this.#hint(source, hint),
+        arm: (subscription, backend) => this.#arm(subscription, backend),
+        restarting: (restart) => listener.restarting(restart),
+        restarted: () => this.#hint('restart'),
+        degraded: (degradation) => listener.degraded(degradation),
+        recovered: (recovery) => listener.recovered(recovery),
+        gaveUp: (error) => listener.failed(error),
+      },
+      scope,
+    );
+  }
+
+  /** What was last reported; undefined before the first check. */
+  get reported(): Snapshot | undefined {
+    return this.#reporter.reported;
+  }
+
+  /** The state while it is running. */
+  get state(): Extract<WatcherState, 'watching' | 'recovering' | 'degraded'> {
+    const { state } = this.#connection;
+    if (state === 'recovering' || state === 'degraded') return state;
+    return state === 'suspended' ? 'degraded' : 'watching';
+  }
+
+  status(): SessionStatus {
+    const { error, backend, restarts } = this.#connection;
+    const { reported, unreadable } = this.#reporter;
+    return {
+      target: unreadable ? 'unreadable' : (reported?.kind ?? null),
+      revision: reported?.revision ?? null,
+      backend: this.#running ? (backend?.name ?? 'poll') : null,
+      degraded:
+        this.#running && error
+          ? { code: error.code, message: error.message, sysctl: error.sysctl ?? null }
+          : null,
+      restarts,
+      checks: this.#loop.checks,
+      changes: this.#changes,
+      resyncs: this.#resyncs,
+      lastChangeAt: this.#lastChangeAt,
+      lastCheckAt: this.#lastCheckAt,
+      watchedDirectories: this.#directories.map(({ path }) => path),
+      warnings: [...this.#warnings.values()],
+    };
+  }
+
+  /** Subscribes. */
+  open(): Promise<void> {
+    return this.#connection.open();
+  }
+
+  /** Resolves after the first check. */
+  async run(): Promise<void> {
+    this.#running = true;
+    await this.#loop.checkNow('start');
+    if (!this.#scope.ended) this.#resync.start();
+  }
+
+  /** Resolves when a check that began after this call has ended. */
+  async check(): Promise<void> {
+    this.#target.touch?.();
+    await this.#loop.checkNow('check');
+  }
+
+  /** Resolves when no check is requested or under way, and no attempt to subscribe. */
+  async idle(): Promise<void> {
+    await this.#connection.idle();
+    await this.#loop.idle();
+  }
+
+  /** Ends it, once the scope has ended. Returns what there is to wait for. */
+  close(): Promise<void> | undefined {
+    this.#running = false;
+    this.#resync.stop();
+    this.#retry?.cancel();
+    this.#reporter.close();
+    this.#connection.close();
+    this.#loop.close();
+    // A check on a dead server may never end, and has nothing to lose.
+    return this.#observer.isLocal ? this.#checking : undefined;
+  }
+
+  #hint(cause: ChangeCause, { path, written = false }: Hint = {}): void {
+    if (path !== undefined && written) this.#writes.reported(path);
+    this.#target.touch?.(path);
+    this.#request(cause);
+  }
+
+  #request(cause: ChangeCause): void {
+    if (this.#running) this.#loop.request(cause);
+  }
+
+  async #check(cause: ChangeCause): Promise<void> {
+    this.#lastCheckAt = this.#options.clock.now();
+    try {
+      if (await this.#observeAndReport(cause)) this.#stable();
+      else if (!this.#scope.ended) this.#unstable(cause);
+    } catch (error) {
+      this.#listener.failed(error);
+    }
+  }
+
+  /** Resolves to whether the target stood still. */
+  async #observeAndReport(cause: ChangeCause): Promise<boolean> {
+    const observer = this.#observer;
+    this.#beginObservation();
+    let swap: Found | undefined;
+    if (cause === 'resync') {
+      // What this cannot see leads to a hint. Were that lost too, watches would be set late, and nothing else.
+      if (!this.#reporter.hasPending && this.#unstableSince === undefined && observer.isUnchanged())
+        return true;
+    } else {
+      swap = observer.observeSwap();
+      if (swap) this.#reporter.consider(swap, cause);
+    }
+    for (let round = 0; round < MAX_ROUNDS; round += 1) {
+      const seen = await observer.observe(this.#options.clock.monotonic(), round === 0 ? swap : undefined);
+      if (this.#scope.ended || seen.kind === 'unstable' || seen.kind === 'disallowed') return false;
+      this.#reporter.consider(seen, cause);
+      this.#writes.endObservation(this.#reporter.pendingPaths);
+      if (seen.kind === 'found') this.#found(seen, cause);
+      const opened = await this.#setDirectories(seen.chain);
+      if (opened.length === 0) return true;
+      for (const path of opened) this.#target.touch?.(path);
+      this.#beginObservation();
+    }
+    return false;
+  }
+
+  #beginObservation(): void {
+    this.#writes.beginObservation(this.#connection.backend?.reportsWrites === true);
+  }
+
+  async #setDirectories(chain: LinkChain): Promise<readonly string[]> {
+    const { backend } = this.#connection;
+    this.#directories = chain.directories;
+    const silence = backend && this.#silence(chain, backend);
+    if (silence) this.#connection.suspend(silence);
+    else if (this.#observer.silentFileSystem(chain) === undefined) this.#connection.resume();
+    const opened = await this.#connection.setDirectories(chain.directories);
+    this.#writes.directoriesSet(chain.directories, opened);
+    return opened;
+  }
+
+  /** Sets the directories of a new subscription, before anything is read: what changes from then on leads to a hint. */
+  async #arm(subscription: WatchSubscription, backend: WatchBackend): Promise<void> {
+    for (let round = 0; round < MAX_ROUNDS; round += 1) {
+      const chain = await this.#observer.resolve();
+      if (this.#scope.ended) return;
+      if (chain.end.kind === 'unstable') continue;
+      const silence = this.#silence(chain, backend);
+      if (silence) throw silence;
+      try {
+        const opened = await subscription.setDirectories(chain.directories);
+        this.#writes.directoriesSet(chain.directories, opened);
+        if (opened.length === 0) return;
+      } catch (error) {
+        if (!hasMoved(error)) throw error;
+      }
+    }
+  }
+
+  /** Why this backend would give no hints here, if that is so. */
+  #silence(chain: LinkChain, { name, needsKernelEvents = false }: WatchBackend): BackendError | undefined {
+    const fileSystem = needsKernelEvents ? this.#observer.silentFileSystem(chain) : undefined;
+    if (fileSystem === undefined) return undefined;
+    const message = `Cannot watch "${this.#target.path}": it is on ${fileSystem}, which gives no events; it is polled`;
+    return new BackendError('ERR_BACKEND_NO_EVENTS', name, message);
+  }
+
+  #stable(): void {
+    this.#unstableSince = undefined;
+    this.#retryDelays.reset();
+    this.#retry?.cancel();
+  }
+
+  #unstable(cause: ChangeCause): void {
+    const { clock, persistent, missingGraceMs } = this.#options;
+    const { path } = this.#target;
+    const now = clock.monotonic();
+    this.#unstableSince ??= now;
+    const unstableMs = Math.round(now - this.#unstableSince);
+    if (unstableMs > 0 && unstableMs >= missingGraceMs) {
+      const message = `Cannot read "${path}": it was replaced during every attempt to read it for ${unstableMs} ms; it is tried again`;
+      this.#reporter.unreadableNow(new TargetError('ERR_TARGET_IO', path, message));
+    }
+    this.#retry?.cancel();
+    this.#retry = clock.schedule(() => this.#hint(cause), this.#retryDelays.next(), { ref: persistent });
+  }
+
+  #found(seen: Found, cause: ChangeCause): void {
+    this.#warn('limit', seen.limited);
+    const examined = this.#mount.examine(seen, cause)?.then((message) => this.#warn('subPath', message));
+    if (examined) void this.#scope.track(examined);
+  }
+
+  /** @param message undefined: there is nothing to warn of any more. */
+  #warn(code: WatcherWarning['code'], message: string | undefined): void {
+    const before = this.#warnings.get(code)?.message;
+    if (message === before) return;
+    this.#warnings.delete(code);
+    if (message === undefined) return;
+    this.#warnings.set(code, { code, message });
+    this.#listener.warning({ code, message });
+  }
+
+  #change(change: Change): void {
+    this.#lastChangeAt = this.#options.clock.now();
+    this.#changes += 1;
+    if (change.cause === 'resync') this.#resyncs += 1;
+    this.#listener.change(change);
+  }
+}

@@ -1,0 +1,45 @@
+import type { ComponentEvents } from '../core/component.js';
+import type { Degradation, Readable, Recovery, Restart, Unreadable } from '../core/events.js';
+import type { Change } from './change.js';
+
+/** A new revision with the same contents. */
+export interface RevisionChange {
+  readonly previous: string | undefined;
+  readonly current: string;
+}
+
+/** Something that no watcher can cure. */
+export interface WatcherWarning {
+  /**
+   * `subPath`: the file is mounted by itself, or is one revision of a volume; it never shows an update.
+   * `limit`: there is more to read than the options allow, so that some contents are left out.
+   */
+  readonly code: 'subPath' | 'limit';
+  /** What it is and what to do. */
+  readonly message: string;
+}
+
+/** The events of a `ResilientWatcher`. */
+export interface ResilientWatcherEvents extends ComponentEvents {
+  /** The contents differ from those last reported. Once for each difference, whole. */
+  change: [change: Change];
+  /** A new revision was published, in which the contents of this target are the same. */
+  revision: [revision: RevisionChange];
+  /** The target cannot be read; what was last reported stays `current`. Once for each reason, until `readable`. */
+  unreadable: [unreadable: Unreadable];
+  /** The target can be read again, or is gone. */
+  readable: [readable: Readable];
+  /** The backend was lost; an attempt to subscribe again begins. */
+  restart: [restart: Restart];
+  /** Native watching is unavailable, and the target is polled. Once, until `recovered`. */
+  degraded: [degradation: Degradation];
+  /** Native watching is back. */
+  recovered: [recovery: Recovery];
+  /** Something that no watcher can cure. Once for each message. */
+  warning: [warning: WatcherWarning];
+  /**
+   * A listener failed (`ListenerError`), or no attempt to restart the backend is left and the target is polled from now
+   * on (`BackendError`). Without a listener it becomes a process warning.
+   */
+  error: [error: Error];
+}
