@@ -286,7 +286,8 @@ class Walk {
   /** Undefined when it may not be looked at. */
   *#lstat(path: string): Effects<BigIntStats | undefined> {
     try {
-      return yield* call('lstat', path);
+      // Yielded as it is: this is done for each component of every path.
+      return (yield ['lstat', path]) as BigIntStats;
     } catch (error) {
       if (!isDenied(error)) throw error;
       this.#opaque ??= { path, cause: error };

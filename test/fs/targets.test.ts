@@ -6,7 +6,7 @@ import { nodeFileSystem, type FileSystemCalls } from 'resilient-watcher';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { describe, expect, test } from 'vitest';
 
-import { runSync } from '../../src/fs/effects.js';
+import { runSliced, runSync } from '../../src/fs/effects.js';
 import type { Found, Observation, Target } from '../../src/fs/observation.js';
 import { PathTarget } from '../../src/fs/targets/path-target.js';
 import { TreeTarget } from '../../src/fs/targets/tree-target.js';
@@ -188,6 +188,21 @@ describe('a directory of many files', () => {
     const { unchanged, calls } = isUnchanged(target, found);
     expect(unchanged).toBe(true);
     expect(calls).toBeLessThan(FILES / 4);
+  });
+
+  test('is observed in slices, though none of its files is read', async () => {
+    const { target } = populated();
+    let turns = 0;
+    let ended = false;
+    const count = (): void => {
+      turns += 1;
+      if (!ended) setImmediate(count);
+    };
+    setImmediate(count);
+    await runSliced(target.observe(), nodeFileSystem.sync);
+    ended = true;
+    // Listing takes a call for each file, and comparing as long as one.
+    expect(turns).toBeGreaterThanOrEqual(Math.floor((2 * FILES) / 500));
   });
 
   test('shows a file that is added or removed at once, and any that is written in the end', () => {

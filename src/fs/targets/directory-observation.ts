@@ -30,7 +30,7 @@ import {
 } from '../link-chain.js';
 import type { AllowedMounts, Found, ReadLimits, SeenFile, Observation } from '../observation.js';
 import { FileSnapshot, SetSnapshot } from '../snapshot.js';
-import { call, freshly, type Effects } from '../effects.js';
+import { call, freshly, PAUSE, type Effects } from '../effects.js';
 import { DATA_LINK, isRevisionName, isUserVisible, KUBELET_PENDING_LINK } from '../volume-layout.js';
 import { limitReading, type Limited } from './read-limits.js';
 
@@ -156,6 +156,8 @@ function* readWithinLimits(
       const file = yield* seenFile(entry, look, kept, known?.files.get(entry.key));
       if (file) files.set(entry.key, file);
       else if (isVolume) return undefined;
+      // Files that are not read make no calls.
+      yield PAUSE;
     } catch (error) {
       if (isVolume || !hasMoved(error)) throw error;
     }
@@ -195,14 +197,14 @@ class Listing {
   /** Where listed directories begin a file system: nowhere, a volume is one. */
   readonly mounts: ReadonlyMap<string, string> = new Map();
   #listed = 0;
-  readonly #check: DirectoryPlace;
+  readonly #place: DirectoryPlace;
   readonly #isVolume: boolean;
   readonly #isPublished: boolean;
   readonly #allowedMounts: AllowedMounts;
 
   /** @param isPublished nothing in it is replaced any more: every entry remains what it is listed as. */
   constructor(look: DirectoryPlace, isPublished: boolean, allowedMounts: AllowedMounts) {
-    this.#check = look;
+    this.#place = look;
     this.#isVolume = look.chain.revision !== undefined;
     this.#isPublished = isPublished;
     this.#allowedMounts = allowedMounts;
@@ -221,12 +223,12 @@ class Listing {
 
   /** It was ended early. */
   get isTooLong(): boolean {
-    return this.#listed > (this.#check.maxEntries ?? Infinity);
+    return this.#listed > (this.#place.maxEntries ?? Infinity);
   }
 
   /** @param below empty, or a key with a slash at its end. */
   *read(below: string): Effects<void> {
-    const { realPath: root } = this.#check;
+    const { realPath: root } = this.#place;
     const directory = below === '' ? root : `${root}/${below.slice(0, -1)}`;
     const stat = yield* call('lstat', directory);
     if (!stat.isDirectory()) throw Object.assign(new Error(`${directory} was replaced`), { code: 'ENOTDIR' });
@@ -240,8 +242,13 @@ class Listing {
         this.#markHidden(entry);
         continue;
       }
+      const [key, realPath] = [`${below}${name}`, `${directory}/${name}`];
+      if (this.#isPublished && entry.isFile()) {
+        this.entries.push({ key, realPath, stat: undefined, links: this.#place.chain.links });
+        continue;
+      }
       try {
-        yield* this.#add(`${below}${name}`, `${directory}/${name}`, entry);
+        yield* this.#add(key, realPath, entry);
       } catch (error) {
         if (this.#isVolume || !hasMoved(error)) throw error;
       }
@@ -256,7 +263,7 @@ class Listing {
   }
 
   *#add(key: string, realPath: string, listed: Dirent): Effects<void> {
-    const { links } = this.#check.chain;
+    const { links } = this.#place.chain;
     const stat = this.#isPublished ? undefined : yield* call('lstat', realPath);
     const entry = stat ?? listed;
     if (entry.isFile()) this.entries.push({ key, realPath, stat, links });
