@@ -114,7 +114,7 @@ export async function runSliced<T>(
   return next.value;
 }
 
-/** So many calls take two or three milliseconds; nobody else in the process should wait longer. */
+/** So many calls take two or three milliseconds; the rest of the process should not wait longer. */
 const SLICE_COST = 500;
 
 /** Reading this many bytes takes as long as a call. */
@@ -190,7 +190,8 @@ function costOf(name: Call[0], answer: unknown): number {
 /**
  * Runs effects one call after another through promises.
  *
- * @param atOnce the calls that are made without the thread pool, if the file system can.
+ * @param atOnce the calls that are made without the thread pool, if the file system can; after every `SLICE_COST` of
+ * them the event loop has a turn.
  */
 export async function runAsync<T>(
   effects: Effects<T>,
@@ -199,6 +200,7 @@ export async function runAsync<T>(
 ): Promise<T> {
   let next = effects.next();
   let pauses = 0;
+  let atOnceCalls = 0;
   while (!next.done) {
     const step = next.value;
     let answer: unknown;
@@ -210,7 +212,10 @@ export async function runAsync<T>(
       else if (step[0] === 'part' || step[0] === 'fresh') answer = await runAsync(step[1], fs, atOnce);
       else if (step[0] === 'begin') {
         answer = fs.sync && atOnce(step[1]) ? outcomeNow(step[1], fs.sync) : callLater(step[1], fs);
-      } else answer = fs.sync && atOnce(step) ? makeCall(step, fs.sync) : await callSoon(step, fs);
+      } else if (fs.sync && atOnce(step)) {
+        if ((atOnceCalls += 1) % SLICE_COST === 0) await nextTurn();
+        answer = makeCall(step, fs.sync);
+      } else answer = await callSoon(step, fs);
     } catch (error) {
       next = effects.throw(error);
       continue;

@@ -1,4 +1,4 @@
-/** Reads one file whole, with what tells whether it was whole. */
+/** Reads one file, and says whether it changed meanwhile. */
 import { constants, type BigIntStats } from 'node:fs';
 
 import { identityOf, inodeIn, inodeOf, signatureOf, type LinkChain } from './link-chain.js';

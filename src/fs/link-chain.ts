@@ -27,7 +27,7 @@ export type ChainEnd =
   /** `path` is the first entry on the way that does not exist. */
   | { readonly kind: 'missing'; readonly path: string }
   | { readonly kind: 'unreadable'; readonly error: TargetError }
-  /** It moved at every walk; look again soon. */
+  /** It was replaced during every walk; resolve it again soon. */
   | { readonly kind: 'unstable' }
   /** A mount point that `allowedMounts` does not know; nothing behind it was touched. */
   | { readonly kind: 'disallowed' };

@@ -74,7 +74,7 @@ export class FileSnapshot implements FileState {
 
   /** `sha256:…` of the content or, where that is not read, `stat:…` of the identity. Equal digest, equal content. */
   get digest(): string {
-    // Not before somebody asks: hashing would take a tenth of the time from a swap to its report.
+    // On demand: hashing would take a tenth of the time from a swap to its report.
     this.#digest ??= this.#bytes ? digestOf(this.#bytes) : this.#identity;
     return this.#digest;
   }

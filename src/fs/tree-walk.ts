@@ -2,7 +2,7 @@
  * What stands below a directory at one instant, as identities: nothing is read.
  *
  * A walk has two parts. The first visits what stands under its own path; a rewalk repeats of it only what is named.
- * The second visits what links lead to. It is always done anew, since nothing tells of what happens there, and after
+ * The second visits what links lead to. It is always done anew, since no hint says what happens there, and after
  * the first, so that each directory is visited once, under its own path if it has one in the tree. So links make
  * neither cycles nor doubles, and what comes out does not depend on the order in which things happened.
  *
@@ -183,7 +183,7 @@ class Walk {
     }
   }
 
-  /** Removes what was not found again where it was looked for. Once for all, since it goes through everything. */
+  /** Removes what was not found again at these places: once for all of them, since it goes through everything. */
   #sweep(done: ReadonlySet<string>): void {
     // Below what was no directory nothing was known.
     const below = new Subtrees([...done].filter((place) => this.#previous?.own.directories.has(place)));

@@ -31,19 +31,19 @@ import { call, type Effects } from '../effects.js';
 import { DATA_LINK, isRevisionName } from '../volume-layout.js';
 import { observeDirectory, type DirectoryPlace } from './directory-observation.js';
 
-/** How often something that moves between finding and reading it is looked for again. */
+/** How often a target that is replaced between finding and reading it is resolved again. */
 const MAX_READS = 20;
 
 /** What stands at a path. */
 export class PathTarget implements Target {
   readonly path: string;
   readonly #limits: ReadLimits;
-  /** How often something may have been written that no link and no directory shows. */
+  /** How many hints came of writes that neither a link nor a directory would show. */
   #touches = 0;
-  /** Which of them the files were looked at for. */
+  /** How many of them had happened when the files were last checked. */
   #examined = 0;
   readonly #rotation = new Rotation();
-  /** The directory of the last revision that somebody was seen writing into. */
+  /** The directory of the last revision that was written into after it was published. */
   #written: string | undefined;
 
   constructor(path: string, limits: ReadLimits) {
@@ -67,7 +67,7 @@ export class PathTarget implements Target {
     return seen;
   }
 
-  /** @param unwritten the same as `known`, when there is no reason to look at each of its files. */
+  /** @param unwritten the same as `known`, when there is no reason to check each of its files. */
   *#observe(
     known: Found | undefined,
     unwritten: Found | undefined,
@@ -108,7 +108,7 @@ export class PathTarget implements Target {
       if (!swapped) return undefined;
       if (snapshot.kind !== 'file') {
         const place = this.#directoryAt(swapped.chain, swapped.realPath);
-        // A file may be there now, or anything else: the whole check tells.
+        // It may be a file now, or anything else: that is for the whole check.
         const seen = yield* observeDirectory(
           { ...place, maxEntries: MAX_FILES_AT_ONCE, maxBytes: MAX_BYTES_AT_ONCE },
           undefined,
@@ -132,7 +132,7 @@ export class PathTarget implements Target {
       if (!(yield* linksStand(chain))) return false;
       if (!(yield* areAsBefore(directories))) return false;
       for (const { snapshot, signature, links } of this.#rotation.next(files)) {
-        // A file behind a link of its own: the whole check knows.
+        // A file behind a link of its own is for the whole check.
         if (links !== chain.links) return false;
         if (signatureOf(yield* call('lstat', snapshot.realPath)) !== signature) return false;
       }

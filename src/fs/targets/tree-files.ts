@@ -9,7 +9,7 @@ import { limitReading, type Limited } from './read-limits.js';
 
 /** How the files of a tree are read. */
 export interface TreeReading extends ReadLimits {
-  /** Whether they are; if not, they are told apart by identity. */
+  /** Whether they are read; if not, they are compared by inode and timestamps. */
   readonly content: boolean;
 }
 

@@ -1,7 +1,7 @@
 /**
  * A directory with all that is below it.
  *
- * | what led to the check                      | what is looked at                                         |
+ * | what led to the check                      | what is checked                                           |
  * |-------------------------------------------|-----------------------------------------------------------|
  * | hints that say where                      | these places, and what they led to at the check before     |
  * | anything else, or another directory there | everything                                                |
@@ -98,7 +98,7 @@ export class TreeTarget implements Target {
     return false;
   }
 
-  /** With the directories of the tree, but without looking at its files. */
+  /** With the directories of the tree, without its files. */
   *resolve(allowedMounts?: AllowedMounts): Effects<LinkChain> {
     const chain = yield* resolveChain(this.path, allowedMounts);
     this.#touched = 'all';
@@ -157,7 +157,7 @@ export class TreeTarget implements Target {
   ): Effects<Observation> {
     this.#walk = walk;
     const restless = yield* this.#files.take(walk.files, keysAt(touched, walk, known));
-    // They are looked at again when they are to be reported.
+    // They are checked again when they are due to be reported.
     for (const { path } of restless) this.touch(path);
     const { seen: files, states, version, limited } = this.#files;
     const placed = this.#chainOf(chain, walk);
