@@ -158,25 +158,16 @@ class Stretch {
   }
 
   #take(step: Effect, isFresh: boolean): unknown {
-    switch (step[0]) {
-      case 'part':
-        return this.#run(step[1], step[1].next(), -Infinity, isFresh).value;
-      case 'fresh':
-        return this.#run(step[1], step[1].next(), -Infinity, true).value;
-      case 'wait':
-        throw new Error('Synchronous work cannot wait');
-      case 'pause':
-        this.#left -= 1;
-        return undefined;
-      case 'begin':
-        this.#left -= 1;
-        return outcomeNow(step[1], this.#calls);
-      default: {
-        const answer = this.#ask(step, this.#calls, isFresh);
-        this.#left -= costOf(step[0], answer);
-        return answer;
-      }
+    if (step[0] === 'part') return this.#run(step[1], step[1].next(), -Infinity, isFresh).value;
+    if (step[0] === 'fresh') return this.#run(step[1], step[1].next(), -Infinity, true).value;
+    if (step[0] === 'wait') throw new Error('Synchronous work cannot wait');
+    if (step[0] === 'pause' || step[0] === 'begin') {
+      this.#left -= 1;
+      return step[0] === 'begin' ? outcomeNow(step[1], this.#calls) : undefined;
     }
+    const answer = this.#ask(step, this.#calls, isFresh);
+    this.#left -= costOf(step[0], answer);
+    return answer;
   }
 }
 

@@ -50,12 +50,12 @@ export interface LinkChain {
 }
 
 /** Which file or directory it is: an inode number alone is used again at once. */
-export function inodeOf({ dev, ino, birthtimeNs }: BigIntStats): string {
+export function identityOf({ dev, ino, birthtimeNs }: BigIntStats): string {
   return `${dev}:${ino}:${birthtimeNs}`;
 }
 
-/** What `inodeOf` gave for the file with this signature: a part of the same text. */
-export function inodeIn(signature: string): string {
+/** What `identityOf` gave for the file with this signature: a part of the same text. */
+export function identityIn(signature: string): string {
   let end = -1;
   for (let field = 0; field < 3; field += 1) end = signature.indexOf(':', end + 1);
   return signature.slice(0, end);
@@ -68,7 +68,7 @@ export function signatureOf({ dev, ino, birthtimeNs, size, mtimeNs, ctimeNs }: B
 }
 
 /** What stands for the content of a file that is not read. */
-export function identityOf({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
+export function statDigest({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
   return `stat:${dev}:${ino}:${size}:${mtimeNs}:${ctimeNs}`;
 }
 
@@ -318,7 +318,7 @@ class Walk {
   /** Remembers where a file system begins; false when it must not be entered. */
   #enter(stat: BigIntStats, parent: BigIntStats | undefined, path: string): boolean {
     if (parent?.dev === stat.dev) return true;
-    const identity = inodeOf(stat);
+    const identity = identityOf(stat);
     this.#mounts.set(identity, path);
     return this.#allowedMounts === undefined || this.#allowedMounts.has(identity);
   }
@@ -335,7 +335,7 @@ class Walk {
       // the entry that is missing.
       if (path === '/' && !holds && path !== last) continue;
       if (this.#revisions.some((revision) => `${path}/`.startsWith(revision))) continue;
-      const identity = inodeOf(stat);
+      const identity = identityOf(stat);
       watched.push(holds ? { path, identity } : { path, identity, entries });
     }
     return watched;

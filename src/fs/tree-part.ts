@@ -9,10 +9,10 @@ export interface TreeFile {
   readonly path: string;
   /** Of a `link`: the links that led to it, see `LinkChain.links`. */
   readonly links: string;
-  /** Which file it is, see `inodeOf`. */
+  /** Which file it is, see `identityOf`. */
   readonly inode: string;
-  /** Stands for its content, see `identityOf`. */
-  readonly identity: string;
+  /** Stands for its content. */
+  readonly statDigest: string;
   /** The same, with the moment it was made, as `signatureOf`. */
   readonly signature: string;
   /** Its inode was changed after its last byte was written. */
@@ -27,7 +27,7 @@ export interface TreeFile {
 export interface TreeDirectory {
   /** Absolute, every link resolved. */
   readonly path: string;
-  /** See `inodeOf`. */
+  /** See `identityOf`. */
   readonly identity: string;
   /** It was reached through a link, so that a recursive watch of the root does not reach it. */
   readonly linked: boolean;

@@ -17,9 +17,9 @@ import { within } from './absolute-path.js';
 import { errnoOf, hasMoved, isExhausted } from '../core/errors.js';
 import type { WatchedDirectory } from '../core/watch-backend.js';
 import {
+  statDigest,
+  identityIn,
   identityOf,
-  inodeIn,
-  inodeOf,
   mergeDirectories,
   resolveChain,
   signatureOf,
@@ -198,7 +198,7 @@ class Walk {
     if (stat.isSymbolicLink()) this.#links.set(key, path);
     const above = key === '' ? undefined : this.#own.directories.get(parentOf(key));
     const directories: Entry[] = [];
-    this.#sort({ key, path, stat }, above?.identity ?? inodeOf(stat), this.#own, directories);
+    this.#sort({ key, path, stat }, above?.identity ?? identityOf(stat), this.#own, directories);
     yield* this.#list(directories, this.#own);
   }
 
@@ -206,7 +206,7 @@ class Walk {
   *#list(directories: Entry[], part: PartDraft): Effects<void> {
     for (let next = directories.pop(); next; next = directories.pop()) {
       const { key, path, stat } = next;
-      const identity = inodeOf(stat);
+      const identity = identityOf(stat);
       if (this.#visited?.has(identity)) continue;
       this.#visited?.add(identity);
       const entries = yield* this.#entriesOf(next, part);
@@ -252,7 +252,7 @@ class Walk {
     const { key, path, stat } = entry;
     if (stat.isDirectory()) {
       if (!above.startsWith(`${stat.dev}:`)) {
-        const identity = inodeOf(stat);
+        const identity = identityOf(stat);
         this.#assertAllowed(identity, path);
         if (part === this.#own) this.#mounts.set(key, identity);
         else this.#linkedMounts.set(identity, path);
@@ -313,8 +313,8 @@ class Walk {
       kind: links === '' ? 'file' : 'link',
       path,
       links,
-      inode: inodeIn(signature),
-      identity: identityOf(stat),
+      inode: identityIn(signature),
+      statDigest: statDigest(stat),
       signature,
       finished: stat.ctimeNs > stat.mtimeNs,
       mode: Number(stat.mode & 0o7777n),

@@ -14,7 +14,7 @@ test('a directory in a tree that becomes unreadable keeps its files, is reported
   writeFileSync(join(root, 'closed', 'file'), 'kept');
   let isClosed = false;
   const fs = faultyFileSystem((name, [path]) => {
-    if (isClosed && name === 'scandir' && path === join(root, 'closed')) throw errno('EACCES', String(path));
+    if (isClosed && name === 'scandir' && path === join(root, 'closed')) throw errno('EACCES', path);
   });
   const clock = new FakeClock();
   const backend = new ScriptedBackend();

@@ -21,7 +21,7 @@ import { hasMoved } from '../../core/errors.js';
 import { fileAgain, readSeenFile } from '../file-reading.js';
 import type { WatchedDirectory } from '../../core/watch-backend.js';
 import {
-  inodeIn,
+  identityIn,
   linksStand,
   mergeChains,
   resolveChain,
@@ -222,7 +222,7 @@ class Listing {
 
   /** What was listed, to be watched. */
   get directories(): WatchedDirectory[] {
-    return [...this.signatures].map(([path, signature]) => ({ path, identity: inodeIn(signature) }));
+    return [...this.signatures].map(([path, signature]) => ({ path, identity: identityIn(signature) }));
   }
 
   /** It was ended early. */

@@ -8,7 +8,7 @@ import { errnoOf, hasMoved } from '../../core/errors.js';
 import { fileAgain, readSeenFile } from '../file-reading.js';
 import {
   followSwap,
-  inodeOf,
+  identityOf,
   linksStand,
   readingError,
   resolveChain,
@@ -219,7 +219,7 @@ function volumeOrDirectory(chain: LinkChain, directory: string, data: LinkChain)
     if (!isInside)
       return { ...data, end: { kind: 'unreadable', error: targetError('ERR_TARGET_LAYOUT', place) } };
     if (end.kind === 'found' && end.stat.isDirectory()) {
-      const revision = { path: end.path, identity: inodeOf(end.stat) };
+      const revision = { path: end.path, identity: identityOf(end.stat) };
       return isRevisionName(target) ? data : { ...data, directories: [...data.directories, revision] };
     }
   }

@@ -123,14 +123,14 @@ export class TreeFiles {
   }
 
   #unread(key: string, file: TreeFile): SeenFile {
-    const { path: realPath, links, signature, inode, identity, finished, size, mode } = file;
+    const { path: realPath, links, signature, inode, statDigest, finished, size, mode } = file;
     const path = `${this.#path}/${key}`;
     const snapshot = new FileSnapshot({
       path,
       realPath,
       revision: undefined,
       content: undefined,
-      identity,
+      givenDigest: statDigest,
       size,
       mode,
     });

@@ -10,7 +10,7 @@ import { basename, dirname } from 'node:path';
 
 import { within } from '../absolute-path.js';
 import { errnoOf, TargetError } from '../../core/errors.js';
-import { inodeOf, mergeDirectories, readingError, resolveChain, type LinkChain } from '../link-chain.js';
+import { identityOf, mergeDirectories, readingError, resolveChain, type LinkChain } from '../link-chain.js';
 import { PathGlobs } from '../path-globs.js';
 import type { WatchedDirectory } from '../../core/watch-backend.js';
 import type { AllowedMounts, Found, Observation, Target } from '../observation.js';
@@ -78,7 +78,7 @@ export class TreeTarget implements Target {
       const { end } = chain;
       if (end.kind === 'missing') return this.#lost({ kind: 'missing', chain });
       if (end.kind !== 'found') return this.#lost({ ...end, chain });
-      const touched = this.#take(`${chain.links} ${end.path} ${inodeOf(end.stat)}`);
+      const touched = this.#take(`${chain.links} ${end.path} ${identityOf(end.stat)}`);
       const seen = yield* this.#walkAt(end.path, touched, allowedMounts);
       if (seen.kind === 'disallowed') return this.#lost({ kind: 'disallowed', chain });
       if (seen.kind === 'tree') return yield* this.#foundOrUnreadable(chain, seen, touched, known);
