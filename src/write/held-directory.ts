@@ -4,7 +4,7 @@ import { basename, dirname, isAbsolute } from 'node:path';
 import { errnoOf } from '../core/errors.js';
 import { MAX_LINKS } from '../core/file-system.js';
 import { call, type Effects } from '../fs/effects.js';
-import { ifSupported } from './if-supported.js';
+import { ifSupported, ifThere } from './tolerated-failures.js';
 import { mayFollow } from './trust.js';
 import { Refusal } from './write-progress.js';
 
@@ -90,12 +90,16 @@ export class HeldDirectory {
   }
 
   /**
-   * Where entries are reached by name, checks that the name still leads here.
+   * Where entries are reached by name, checks that the name still leads here. What happens between this and the next
+   * call goes unnoticed.
    * @throws {Refusal} ERR_WRITE_CONFLICT
    */
   *assertInPlace(): Effects<void> {
-    if (this.#entries !== this.path || this.is(yield* call('stat', this.path))) return;
-    throw new Refusal('ERR_WRITE_CONFLICT', 'another process moved or replaced its directory meanwhile');
+    if (this.#entries !== this.path) return;
+    const stat = yield* ifThere(call('lstat', this.path));
+    if (stat && this.is(stat)) return;
+    const what = `another process moved or replaced the directory "${this.path}" meanwhile`;
+    throw new Refusal('ERR_WRITE_CONFLICT', what);
   }
 
   /** Sets its permissions, whatever stands at its path now. */
@@ -151,17 +155,23 @@ export function untrustedLink(path: string): Refusal {
   return new Refusal('ERR_WRITE_UNTRUSTED', `${what}; remove it, or write to a directory of your own`);
 }
 
-/** Opens a directory; creates it and the missing ones above it (mode 0777 less the umask), durably if asked for. */
-export function* makeDirectories(path: string, durable: boolean): Effects<HeldDirectory> {
+/**
+ * Opens a directory; creates it and missing ones above it (mode 0777 less the umask).
+ * @param options.durable the new names survive a power cut.
+ */
+export function* makeDirectories(
+  path: string,
+  options: { readonly readable: boolean; readonly durable: boolean },
+): Effects<HeldDirectory> {
   try {
-    return yield* HeldDirectory.open(path, { readable: durable });
+    return yield* HeldDirectory.open(path, options);
   } catch (error) {
     if (errnoOf(error) !== 'ENOENT' || dirname(path) === path) throw error;
   }
-  const parent = yield* makeDirectories(dirname(path), durable);
+  const parent = yield* makeDirectories(dirname(path), options);
   try {
     yield* makeDirectory(parent.at(basename(path)));
-    if (durable) yield* parent.sync();
+    if (options.durable) yield* parent.sync();
     return yield* parent.enter(basename(path));
   } finally {
     yield* parent.close();
