@@ -45,14 +45,15 @@ export class HeldDirectory {
 
   /**
    * Opens a directory. A link at the end of the path is followed if `mayFollow` allows.
-   * @param readable false: the directory may be one that cannot be listed or synced, only searched.
+   * @param options.readable false: the directory may be one that cannot be listed or synced, only searched.
+   * @param options.isProven entries are known to be reachable through descriptors.
    */
-  static *open(path: string, { readable = true } = {}): Effects<HeldDirectory> {
+  static *open(path: string, { readable = true, isProven = false } = {}): Effects<HeldDirectory> {
     const access = readable || process.platform !== 'linux' ? O_RDONLY : O_PATH;
     let place = path;
     for (let links = 0; ; links += 1) {
       try {
-        return yield* HeldDirectory.#hold(place, place, access);
+        return yield* HeldDirectory.#hold(place, place, access, isProven);
       } catch (error) {
         if (!NOT_A_DIRECTORY.has(errnoOf(error)) || links === MAX_LINKS) throw error;
         place = yield* followLink(place, error);
@@ -62,21 +63,27 @@ export class HeldDirectory {
 
   /** Opens a directory in this one. A link is not followed: ENOTDIR or ELOOP. */
   enter(name: string): Effects<HeldDirectory> {
-    return HeldDirectory.#hold(this.at(name), `${this.path}/${name}`, O_RDONLY);
+    return HeldDirectory.#hold(this.at(name), `${this.path}/${name}`, O_RDONLY, this.isByDescriptor);
   }
 
   /** Opens the directory at `place`, which its users know as `path`. */
-  static *#hold(place: string, path: string, access: number): Effects<HeldDirectory> {
+  static *#hold(place: string, path: string, access: number, isProven: boolean): Effects<HeldDirectory> {
     if (!CAN_OPEN) return new HeldDirectory(path, yield* call('lstat', place), undefined, place);
     const fd = yield* call('open', place, access | O_DIRECTORY | O_NOFOLLOW);
     try {
       const stat = yield* call('fstat', fd);
       const viaDescriptor = `/proc/self/fd/${fd}`;
-      return new HeldDirectory(path, stat, fd, (yield* leadsTo(viaDescriptor, stat)) ? viaDescriptor : place);
+      const isByDescriptor = isProven || (yield* leadsTo(viaDescriptor, stat));
+      return new HeldDirectory(path, stat, fd, isByDescriptor ? viaDescriptor : place);
     } catch (error) {
       yield* call('close', fd);
       throw error;
     }
+  }
+
+  /** Whether entries are reached through the descriptor. */
+  get isByDescriptor(): boolean {
+    return this.#entries !== this.path;
   }
 
   /** Whether this is the directory that `stat` describes. */
@@ -95,7 +102,7 @@ export class HeldDirectory {
    * @throws {Refusal} ERR_WRITE_CONFLICT
    */
   *assertInPlace(): Effects<void> {
-    if (this.#entries !== this.path) return;
+    if (this.isByDescriptor) return;
     const stat = yield* ifThere(call('lstat', this.path));
     if (stat && this.is(stat)) return;
     const what = `another process moved or replaced the directory "${this.path}" meanwhile`;
