@@ -61,7 +61,7 @@ export class VolumeWriter {
   readonly #settings: VolumeSettings;
   readonly #onSweepFailure: (error: unknown) => void;
 
-  /** @param onSweepFailure what was published stays published when a sweep fails; this is told why. */
+  /** @param onSweepFailure receives the error when a sweep fails; what was published stays published. */
   constructor(directory: string, settings: VolumeSettings, onSweepFailure: (error: unknown) => void) {
     this.#directory = directory;
     this.#settings = settings;
