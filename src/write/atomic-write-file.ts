@@ -95,7 +95,7 @@ export async function atomicWriteFile(
     coalesce,
     signal,
     work: (isOvertaken) => {
-      const calls = new SynchronousCalls();
+      const calls = new SynchronousCalls(fs);
       const { clock, random } = settings;
       const waiting = { clock, random, signal, isOvertaken };
       return runAsync(replaceFile(target, source, settings, calls, waiting), fs, calls.allows);
@@ -120,7 +120,10 @@ export function atomicWriteFileSync(
   const source = new WriteSource('atomicWriteFileSync', data, { canWait: false });
   const target = absolutePath(checkPath('atomicWriteFileSync', 'path', path));
   if (!settings.fs.sync) throw new TypeError('atomicWriteFileSync: option "fs" has no synchronous calls');
-  const result = runSync(replaceFile(target, source, settings, new SynchronousCalls()), settings.fs.sync);
+  const result = runSync(
+    replaceFile(target, source, settings, new SynchronousCalls(settings.fs)),
+    settings.fs.sync,
+  );
   processWrites.overtake(resolve(target));
   return result;
 }
