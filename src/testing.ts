@@ -5,9 +5,9 @@ export {
   KubeletVolume,
   type KubeletVolumeOptions,
   type PublishResult,
-  type VolumeStep,
 } from './testing/kubelet-volume.js';
 export type { VolumeFile, VolumeFiles } from './testing/volume-file.js';
+export type { VolumeStep } from './testing/volume-steps.js';
 export {
   LocalApiServer,
   type ApiFault,

@@ -1,4 +1,5 @@
 import { isAbsolute, normalize } from 'node:path';
+import { isMap } from 'node:util/types';
 
 import { AtomicVolume, type AtomicVolumeOptions, type VolumeEntry } from '../write/atomic-volume.js';
 import { Component, type ComponentEvents, type ComponentStatus } from '../core/component.js';
@@ -10,6 +11,7 @@ import {
   callback,
   describe,
   fileSystem,
+  isPlainObject,
   matching,
   milliseconds,
   PORT_OPTIONS,
@@ -364,13 +366,9 @@ function secretsOf(tokens: ServiceAccountTokens | (() => ServiceAccountTokens) |
  * @throws {TypeError} for anything that is neither a Map nor a plain object: it would look like an empty set.
  */
 function filesOf({ files }: ProducedVolume): Readonly<Record<string, VolumeEntry>> {
-  if (files instanceof Map) return Object.fromEntries(files as ReadonlyMap<string, VolumeEntry>);
-  const prototype: unknown =
-    typeof files === 'object' && (files as unknown) ? Object.getPrototypeOf(files) : 0;
-  if (prototype !== Object.prototype && prototype !== null) {
-    throw new TypeError(`"files" must be a plain object or a Map, got ${describe(files)}`);
-  }
-  return files as Readonly<Record<string, VolumeEntry>>;
+  if (isMap(files)) return Object.fromEntries(files as ReadonlyMap<string, VolumeEntry>);
+  if (isPlainObject(files)) return files as Readonly<Record<string, VolumeEntry>>;
+  throw new TypeError(`"files" must be a plain object or a Map, got ${describe(files)}`);
 }
 
 /** One directory, one path. */
