@@ -198,15 +198,16 @@ export class VolumePublisher extends Component<VolumePublisherEvents, VolumePubl
       await this.#options.prepareTarget(targetPath);
       if (!(await this.#isDirectory(targetPath))) throw badTarget(targetPath, 'does not exist');
       const publication = this.#publicationOf(volumeId, targetPath);
+      let tokens = new ServiceAccountTokens();
       try {
-        const { tokens: given = new ServiceAccountTokens() } = options;
-        const tokens = typeof given === 'function' ? given() : given;
+        const { tokens: given = tokens } = options;
+        tokens = typeof given === 'function' ? given() : given;
         const revision = await this.#freshRevision(publication, tokens);
         if (revision !== undefined) return { outcome: 'skipped', revision, error: undefined };
         return await this.#produce(publication, produce, tokens, wanted.signal);
       } catch (thrown) {
         wanted.signal.throwIfAborted();
-        return await this.#failed(publication, asResilient(volumeId, thrown, secretsOf(options.tokens)));
+        return await this.#failed(publication, asResilient(volumeId, thrown, secretsOf(tokens)));
       }
     });
   }
@@ -356,8 +357,7 @@ function asResilient(volumeId: string, thrown: unknown, secrets: readonly string
   return new KubernetesError('ERR_CSI_PRODUCE', message, { cause });
 }
 
-function secretsOf(tokens: ServiceAccountTokens | (() => ServiceAccountTokens) | undefined): string[] {
-  if (!(tokens instanceof ServiceAccountTokens)) return [];
+function secretsOf(tokens: ServiceAccountTokens): string[] {
   return tokens.audiences.map((audience) => tokens.get(audience).value);
 }
 
@@ -366,8 +366,8 @@ function secretsOf(tokens: ServiceAccountTokens | (() => ServiceAccountTokens) |
  * @throws {TypeError} for anything that is neither a Map nor a plain object: it would look like an empty set.
  */
 function filesOf({ files }: ProducedVolume): Readonly<Record<string, VolumeEntry>> {
-  if (isMap(files)) return Object.fromEntries(files as ReadonlyMap<string, VolumeEntry>);
-  if (isPlainObject(files)) return files as Readonly<Record<string, VolumeEntry>>;
+  if (isMap(files)) return Object.fromEntries(files);
+  if (isPlainObject(files)) return files;
   throw new TypeError(`"files" must be a plain object or a Map, got ${describe(files)}`);
 }
 

@@ -1,7 +1,7 @@
 import type { HintSink, WatchBackend, WatchedDirectory, WatchSubscription } from '../core/watch-backend.js';
 
 /**
- * A backend that says what a test tells it to say, and remembers what it was asked to watch.
+ * A backend whose hints come from a test, and which remembers what it was asked to watch.
  *
  * ```ts
  * const backend = new ScriptedBackend();

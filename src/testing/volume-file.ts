@@ -32,9 +32,7 @@ export function checkedFiles(files: VolumeFiles): CheckedFile[] {
   if (!isMap(files) && !isPlainObject(files)) {
     throw new TypeError('KubeletVolume: the files must be a plain object or a Map, by key');
   }
-  const entries: Iterable<[string, VolumeFile]> = isMap(files)
-    ? (files as ReadonlyMap<string, VolumeFile>)
-    : Object.entries(files as Readonly<Record<string, VolumeFile>>);
+  const entries: Iterable<[string, VolumeFile]> = isMap(files) ? files : Object.entries(files);
   return [...entries].map(([key, file]) => checkedFile(key, file));
 }
 

@@ -142,7 +142,7 @@ export class TokenFile
       startTimeoutMs: 10_000,
       pollIntervalMs: maxAgeMs,
       onText: (text) => this.#onText(text),
-      onUnreadable: ({ error }) => this.#found(error as TokenError),
+      onUnreadable: ({ error }) => this.#found(error),
       onReadable: () => void this.#read(),
       onDegraded: (event) => this.publish('degraded', event),
       onRecovered: (event) => this.publish('recovered', event),

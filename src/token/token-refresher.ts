@@ -1,6 +1,7 @@
 import { Backoff } from '../core/backoff.js';
 import { Component } from '../core/component.js';
 import { ClosedError, TokenError } from '../core/errors.js';
+import { redactError } from '../core/redaction.js';
 import type { ValueSource } from '../core/value-source.js';
 import { Alarm } from './alarm.js';
 import { TokenDelivery, type TokenSink } from './delivery.js';
@@ -297,7 +298,7 @@ export class TokenRefresher
     try {
       return planRefresh(scheduleOf(this.#options), lease.token, bounds);
     } catch (error) {
-      this.fail(error);
+      this.fail(redactError(error, [lease.token.value]));
       return planRefresh(tokenSchedules.quarter, lease.token, bounds);
     }
   }

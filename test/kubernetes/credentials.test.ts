@@ -19,7 +19,9 @@ import { clusterStage, type ClusterStage } from '../support/cluster-stage.js';
 
 const builder = { namespace: 'ci', serviceAccount: 'builder' };
 const never = new AbortController().signal;
-afterEach(() => void vi.doUnmock('@kubernetes/client-node'));
+afterEach(() => {
+  vi.doUnmock('@kubernetes/client-node');
+});
 
 /** A second volume beside the pod's own, with a short token that kubelet replaces sooner. */
 function shortToken({ server, directory }: ClusterStage) {
@@ -170,8 +172,10 @@ test.each([['@kubernetes/client-node'], ['client-node-1']])(
     let isClosed = false;
     const { kubeConfig } = await hostileServer((response) => {
       response.on('close', () => (isClosed = true));
-      const more = (): void =>
-        void (response.write(chunk) ? setImmediate(more) : response.once('drain', more));
+      const more = (): void => {
+        if (response.write(chunk)) setImmediate(more);
+        else response.once('drain', more);
+      };
       more();
     });
     const client = tokenRequestClient({ ...builder, kubeConfig });
@@ -206,7 +210,7 @@ test('a missing or unusable client-node is reported as that, once, and not as a 
   const missing = Object.assign(new Error("Cannot find package '@kubernetes/client-node'"), {
     code: 'ERR_MODULE_NOT_FOUND',
   });
-  for (const load of [() => Promise.reject(missing), () => ({ KubeConfig: class {} })]) {
+  for (const load of [() => Promise.reject(missing), () => ({ KubeConfig: function KubeConfig() {} })]) {
     vi.doMock('@kubernetes/client-node', load);
     const clock = new FakeClock();
     const client = tokenRequestClient({ ...builder, kubeConfig: '/etc/kubeconfig' });

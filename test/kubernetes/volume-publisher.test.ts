@@ -125,6 +125,28 @@ test('a producer that fails leaves the last good contents, and is reported witho
   expect((await stage.publish(tokensOf('b'))).outcome).toBe('published');
 });
 
+test.each([['as they are'], ['as a function']])(
+  'a producer that quotes opaque tokens given %s shows none',
+  async (how) => {
+    const { publisher, target, failures } = publisherStage();
+    const tokens = tokensOf('hvs.opaque/token+1');
+    const publishing = publisher.publishVolume(
+      'v',
+      target,
+      ({ tokens: given }) => {
+        const secret = given.get('vault').value;
+        const request = { headers: { 'x-vault-token': secret } };
+        throw Object.assign(new Error(`403 for ${encodeURIComponent(secret)}: log in again`), { request });
+      },
+      { tokens: how === 'as a function' ? () => tokens : tokens },
+    );
+    const error: unknown = await publishing.catch((reason: unknown) => reason);
+    expect((error as Error).message).toBe('Cannot produce the volume "v": 403 for [redacted]: log in again');
+    const shown = inspect([error, failures, publisher], { depth: Infinity, showHidden: true });
+    expect(shown + JSON.stringify(publisher)).not.toContain('opaque');
+  },
+);
+
 const TOKENS_KEY = 'csi.storage.k8s.io/serviceAccount.tokens';
 
 test.each<[string, () => ServiceAccountTokens, string]>([

@@ -157,7 +157,7 @@ function sendRaw(server: LocalApiServer, bytes: string): Promise<string> {
   return new Promise((resolve) => {
     const socket = connect({ port: Number(new URL(server.url).port), rejectUnauthorized: false });
     let answer = '';
-    socket.on('data', (data) => {
+    socket.on('data', (data: Buffer) => {
       answer += data.toString();
       socket.destroy();
     });
