@@ -1,6 +1,6 @@
 /** The values of the gauges, read from the status of the live components when somebody asks. */
 import type { ComponentHandle } from '../core/telemetry.js';
-import type { WatcherWarning } from '../watch/watcher-status.js';
+import type { WatcherWarning } from '../watch/watcher-events.js';
 import { METRICS, type GaugeName, type Labels, type Sample } from './metrics.js';
 import { statusOf } from './status-of.js';
 

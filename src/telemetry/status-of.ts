@@ -6,10 +6,7 @@ import type { WatcherStatus } from '../watch/watcher-status.js';
 
 /** The components whose status telemetry reads, by kind. */
 export interface Statuses {
-  ResilientWatcher: WatcherStatus & {
-    readonly sinceLastCheckMs: number | null;
-    readonly checkIntervalMs: number | null;
-  };
+  ResilientWatcher: WatcherStatus;
   ConfigLoader: ConfigLoaderStatus;
   TokenRefresher: TokenRefresherStatus;
   TokenFile: TokenFileStatus;

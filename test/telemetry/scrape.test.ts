@@ -56,7 +56,9 @@ async function metricsEndpoint(): Promise<Scraper> {
   const registry = new Registry();
   const subscription = collectMetrics({ client, registry });
   const server = createServer((_request, response) => {
-    void registry.metrics().then((text) => response.setHeader('content-type', registry.contentType).end(text));
+    void registry
+      .metrics()
+      .then((text) => response.setHeader('content-type', registry.contentType).end(text));
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => {
@@ -134,7 +136,9 @@ test('a broken configuration shows as unsuccessful, and the old contents make it
 
   writeFileSync(file, '{"port":');
   await expect.poll(() => scraper.value(successful), PATIENCE).toBe(0);
-  expect(await scraper.value('config_reloads_total{loader="app",result="rejected"}')).toBeGreaterThanOrEqual(1);
+  expect(await scraper.value('config_reloads_total{loader="app",result="rejected"}')).toBeGreaterThanOrEqual(
+    1,
+  );
   expect(await scraper.value(since)).toBe(loaded);
 
   writeFileSync(file, '{"port":1}');
@@ -171,14 +175,18 @@ test('every metric of the alert rules and of the dashboard is in a scrape of a p
 
   const series = await scraper.scrape();
   const scraped = new Set([...series.keys()].map((name) => name.replace(/\{.*/, '')));
-  const wanted = [...Object.keys(METRICS)].filter((name) => !scraped.has(name) && !scraped.has(`${name}_count`));
+  const wanted = [...Object.keys(METRICS)].filter(
+    (name) => !scraped.has(name) && !scraped.has(`${name}_count`),
+  );
   expect(wanted).toEqual([]);
   for (const name of expressionsOf('deploy/prometheus/rules.yaml', 'deploy/grafana/dashboard.json')) {
     expect(scraped, name).toContain(name);
   }
   expect(series.get('token_requests_total{target="token",reason="start",result="issued"}')).toBe(1);
   expect(series.get('token_deliveries_total{target="token",sink="vault",result="delivered"}')).toBe(1);
-  expect(series.get('token_expiration_timestamp_seconds{target="token"}')).toBeGreaterThan(Date.now() / 1_000);
+  expect(series.get('token_expiration_timestamp_seconds{target="token"}')).toBeGreaterThan(
+    Date.now() / 1_000,
+  );
   expect(series.get('writes_total{result="written"}')).toBe(2);
   await certificate.close();
 });
@@ -192,7 +200,9 @@ test.runIf(hasPromtool())('promtool accepts the rules, and their own tests pass'
 /** The names of all metrics in the files' expressions, without the prefix. */
 function expressionsOf(...files: string[]): Set<string> {
   const expressions = files.flatMap((file) => valuesOf(parse(readFileSync(pathOf(file), 'utf8')), 'expr'));
-  const names = expressions.flatMap((expression) => expression.match(/(?<=resilient_watcher_)[a-z_]+/g) ?? []);
+  const names = expressions.flatMap(
+    (expression) => expression.match(/(?<=resilient_watcher_)[a-z_]+/g) ?? [],
+  );
   expect(names.length).toBeGreaterThan(10);
   return new Set(names);
 }
