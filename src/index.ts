@@ -20,17 +20,19 @@ export {
   KubernetesError,
   ListenerError,
   ResilientError,
+  SecretError,
   TargetError,
   TokenError,
   WriteError,
   type BackendErrorCode,
   type KubernetesErrorCode,
+  type SecretErrorCode,
   type TargetErrorCode,
   type TokenErrorCode,
   type WriteErrorCode,
   type WriteStep,
 } from './core/errors.js';
-export { fetchWithToken, type TokenSource } from './token/fetch-with-token.js';
+export { fetchWithToken, type FetchWithTokenOptions, type TokenSource } from './token/fetch-with-token.js';
 export { fileSink, type FileSinkOptions } from './token/file-sink.js';
 export { nodeFileSystem, type FileSystem, type FileSystemCalls } from './core/file-system.js';
 export { systemClock, type Clock, type Scheduled } from './core/clock.js';
@@ -43,7 +45,14 @@ export type {
   WatchedTree,
   WatchSubscription,
 } from './core/watch-backend.js';
-export type { TokenAnswer, TokenClient, TokenRequest } from './core/token-client.js';
+export {
+  TokenCredential,
+  type TokenAnswer,
+  type TokenClient,
+  type TokenCredentialFields,
+  type TokenRequest,
+} from './core/token-client.js';
+export type { ValueSource } from './core/value-source.js';
 export { readVolume, type ReadVolumeOptions } from './fs/read-volume.js';
 export { ResilientWatcher, watch } from './watch/resilient-watcher.js';
 export type { TargetPath } from './fs/targets/target.js';
@@ -83,8 +92,21 @@ export type {
   TokenRefresherStatus,
   TokenWakeReason,
 } from './token/refresher-status.js';
+export { CredentialFiles, Credentials, credentials, type CredentialKeys } from './token/credentials.js';
+export { Secret, SecretFile, type SecretEncoding, type SecretFileOptions } from './token/secret-file.js';
+export type {
+  ChangedOptions,
+  WatchedValueEvents,
+  WatchedValueOptions,
+  WatchedValueStatus,
+} from './token/watched-value.js';
 export type { TokenSchedule, TokenScheduleName } from './token/schedule.js';
-export type { TokenFileChange, TokenWatcher, TokenWatcherFactory } from './token/token-watch.js';
+export type {
+  TokenFileChange,
+  TokenWatcher,
+  TokenWatcherEvent,
+  TokenWatcherFactory,
+} from './token/token-watch.js';
 export type { Durability, Owner } from './write/pending-file.js';
 export { isTemporaryName } from './write/temporary-name.js';
 export type { SyncWriteData, WriteChunk, WriteData } from './write/write-source.js';

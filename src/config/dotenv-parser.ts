@@ -1,4 +1,4 @@
-import { optionalPackage } from './optional-package.js';
+import { unavailable } from './optional-package.js';
 import { ParseFailure, type ConfigParser } from './parser.js';
 
 /** A blank line or a comment; what is left of a line after its value. */
@@ -20,7 +20,7 @@ const REST_OF_LINE = /[^\n]*(?:\n|$)/y;
 export const dotenvParser: ConfigParser = {
   name: 'dotenv',
   async parse(text) {
-    const { parse } = await optionalPackage('dotenv', () => import('dotenv'));
+    const { parse } = await import('dotenv').catch(unavailable('dotenv', '16 or later'));
     const lines = text.replaceAll(/\r\n?/g, '\n');
     const keys = keysOf(lines);
     const values = parse(lines);

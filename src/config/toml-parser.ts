@@ -1,4 +1,4 @@
-import { optionalPackage } from './optional-package.js';
+import { unavailable } from './optional-package.js';
 import { ParseFailure, type ConfigParser } from './parser.js';
 
 /**
@@ -8,7 +8,7 @@ import { ParseFailure, type ConfigParser } from './parser.js';
 export const tomlParser: ConfigParser = {
   name: 'TOML',
   async parse(text) {
-    const { parse, TomlError } = await optionalPackage('smol-toml', () => import('smol-toml'));
+    const { parse, TomlError } = await import('smol-toml').catch(unavailable('smol-toml', '1.3 or later'));
     try {
       return parse(text);
     } catch (error) {

@@ -1,4 +1,4 @@
-import { optionalPackage } from './optional-package.js';
+import { unavailable } from './optional-package.js';
 import { ParseFailure, type ConfigParser } from './parser.js';
 
 /**
@@ -9,7 +9,7 @@ import { ParseFailure, type ConfigParser } from './parser.js';
 export const yamlParser: ConfigParser = {
   name: 'YAML',
   async parse(text) {
-    const { LineCounter, parseDocument } = await optionalPackage('yaml', () => import('yaml'));
+    const { LineCounter, parseDocument } = await loadYaml();
     const lines = new LineCounter();
     const document = parseDocument(text, {
       lineCounter: lines,
@@ -30,6 +30,14 @@ export const yamlParser: ConfigParser = {
     }
   },
 };
+
+/** Versions before 2.6 ignore `stringKeys` silently, and version 1 has another API. */
+async function loadYaml(): Promise<typeof import('yaml')> {
+  const cannotUse = unavailable('yaml', '2.6 or later');
+  const yaml: Partial<typeof import('yaml')> = await import('yaml').catch(cannotUse);
+  const refusesKeys = (yaml.parseDocument?.('? [key]', { stringKeys: true }).errors.length ?? 0) > 0;
+  return refusesKeys ? (yaml as typeof import('yaml')) : cannotUse();
+}
 
 function inWords(code: string): string {
   return code.toLowerCase().replaceAll('_', ' ');

@@ -51,5 +51,9 @@ export function parseTimestamp(value: unknown): number {
   return isTimestamp ? Date.parse(value) : Number.NaN;
 }
 
+/** Epoch ms of a date as `X509Certificate` gives it (`Sep  3 21:40:37 2296 GMT`); NaN for anything else. */
+export const parseCertificateDate = (text: string): number =>
+  text.endsWith(' GMT') ? Date.parse(text) : NaN;
+
 /** `epochMs` in ISO 8601, UTC, as people and names want it. */
 export const isoTime = (epochMs: number): string => new Date(epochMs).toISOString();

@@ -27,6 +27,12 @@ export interface LastError {
   readonly at: number;
 }
 
+/** A failure as plain data. */
+export function lastErrorOf(error: Error, at: number): LastError {
+  const { name, message } = error;
+  return { name, code: errorCodeOf(error), message, at };
+}
+
 /** What the status of every component has. Plain data, safe to serialize: no contents, tokens or secrets. */
 export interface ComponentStatus {
   /** The `name` option, or what the component is called without one. */
@@ -200,8 +206,7 @@ export abstract class Component<
 
   /** Remembers a failure for the status. */
   protected recordError(error: Error): void {
-    const { name, message } = error;
-    this.#lastError = { name, code: errorCodeOf(error), message, at: this.#clock.now() };
+    this.#lastError = lastErrorOf(error, this.#clock.now());
   }
 
   /** Remembers a failure and emits it as `error`. */

@@ -84,7 +84,7 @@ export type TokenErrorCode =
   | 'ERR_TOKEN_NOT_FOUND'
   /** The API server does not take such a request (400, 409, 422). */
   | 'ERR_TOKEN_INVALID'
-  /** The API server asks for quietPeriod (429, or 503 with `Retry-After`). */
+  /** The API server asks to wait (429, or 503 with `Retry-After`). */
   | 'ERR_TOKEN_THROTTLED'
   /** The client gave no answer in time. */
   | 'ERR_TOKEN_TIMEOUT'
@@ -96,6 +96,8 @@ export type TokenErrorCode =
   | 'ERR_TOKEN_EXPIRED'
   /** There was none yet; `cause` is why. */
   | 'ERR_TOKEN_UNAVAILABLE'
+  /** The client cannot work, whatever the server says: a package it needs is missing. Not tried again. */
+  | 'ERR_TOKEN_CLIENT'
   /** The token file cannot be read. */
   | 'ERR_TOKEN_FILE'
   /** A sink failed; `cause` is what it threw. */
@@ -123,6 +125,8 @@ export class TokenError extends ResilientError {
 export type KubernetesErrorCode =
   /** A kubeconfig cannot be read, or lacks what it takes to reach a cluster. */
   | 'ERR_KUBECONFIG'
+  /** `@kubernetes/client-node` is not installed, or its version is not supported. */
+  | 'ERR_KUBERNETES_CLIENT'
   /** The certificates of the cluster's authority cannot be read. */
   | 'ERR_KUBECONFIG_CA'
   /** The tokens that kubelet sent cannot be read. */
@@ -260,6 +264,89 @@ export class ConfigError extends ResilientError {
     super(message, options);
     this.code = code;
     this.problems = options?.problems ?? [];
+  }
+}
+
+/** Why the files of a secret do not hold a usable value. */
+export type SecretErrorCode =
+  /** The file, or a key of the directory, does not exist. */
+  | 'ERR_SECRET_MISSING'
+  | 'ERR_SECRET_EMPTY'
+  /** The file is larger than `maxBytes`. */
+  | 'ERR_SECRET_TOO_LARGE'
+  /** The bytes are not valid in the option `encoding`. */
+  | 'ERR_SECRET_ENCODING'
+  /** There is no value yet; `cause` is why. */
+  | 'ERR_SECRET_UNAVAILABLE';
+
+/** A secret on disk cannot be used. The last good value is kept; watching goes on. */
+export class SecretError extends ResilientError {
+  override readonly name = 'SecretError';
+  readonly code: SecretErrorCode;
+
+  constructor(code: SecretErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}
+
+/** Why certificates and their key cannot be used. */
+export type TlsErrorCode =
+  /** The certificate, the key or a required CA bundle does not exist. */
+  | 'ERR_TLS_MISSING'
+  /** A file is larger than 1 MiB. */
+  | 'ERR_TLS_TOO_LARGE'
+  /** The file of the certificate is not PEM, or holds no certificate. */
+  | 'ERR_TLS_CERTIFICATE'
+  /** The file of the key holds no private key in PEM. */
+  | 'ERR_TLS_KEY'
+  /** The private key is protected by a passphrase. */
+  | 'ERR_TLS_KEY_ENCRYPTED'
+  /** The private key does not belong to the certificate. */
+  | 'ERR_TLS_MISMATCH'
+  /** The chain does not lead from the certificate to its issuers in order. */
+  | 'ERR_TLS_CHAIN'
+  | 'ERR_TLS_EXPIRED'
+  | 'ERR_TLS_NOT_YET_VALID'
+  /** The CA bundle cannot be used, or is needed and there is none. */
+  | 'ERR_TLS_CA'
+  /** OpenSSL refuses the set, as for a key that is too short. */
+  | 'ERR_TLS_REFUSED'
+  /** There is no usable pair yet; `cause` is why. */
+  | 'ERR_TLS_UNAVAILABLE'
+  /** An optional package is needed and not installed. */
+  | 'ERR_TLS_PACKAGE';
+
+/** Certificates on disk cannot be used. The last good ones are kept; watching goes on. */
+export class TlsError extends ResilientError {
+  override readonly name = 'TlsError';
+  readonly code: TlsErrorCode;
+
+  constructor(code: TlsErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}
+
+/** Why an action did not succeed. */
+export type ActionErrorCode =
+  /** It failed, or exited with another code than 0. */
+  | 'ERR_ACTION_FAILED'
+  /** It took longer than `timeoutMs` and was stopped. */
+  | 'ERR_ACTION_TIMEOUT'
+  /** The process to signal does not exist, or may not be signalled. */
+  | 'ERR_ACTION_PROCESS'
+  /** The webhook was not reached, or answered with another status than wanted. */
+  | 'ERR_ACTION_WEBHOOK';
+
+/** An action on a change failed. It is tried again. */
+export class ActionError extends ResilientError {
+  override readonly name = 'ActionError';
+  readonly code: ActionErrorCode;
+
+  constructor(code: ActionErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
   }
 }
 

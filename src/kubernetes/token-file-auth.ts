@@ -3,6 +3,7 @@ import type { RequestOptions } from 'node:https';
 import type { KubeConfig, User } from '@kubernetes/client-node';
 
 import { KubernetesError } from '../core/errors.js';
+import { poolConnections } from './connection-pool.js';
 import { TokenFile, type TokenFileOptions } from '../token/token-file.js';
 import { replaceUser, tokenFileOf, type Authenticator } from './cluster-access.js';
 
@@ -15,11 +16,16 @@ export class TokenFileAuth implements Authenticator {
   /** Where the tokens come from. */
   readonly file: TokenFile;
   readonly #userName: string;
+  readonly #closePool: () => Promise<void>;
 
-  /** @param userName the user of the kubeconfig whose requests these are. */
-  constructor(userName: string, file: TokenFile) {
+  /**
+   * @param userName the user of the kubeconfig whose requests these are.
+   * @param closePool closes the connections of these requests.
+   */
+  constructor(userName: string, file: TokenFile, closePool = (): Promise<void> => Promise.resolve()) {
     this.#userName = userName;
     this.file = file;
+    this.#closePool = closePool;
   }
 
   isAuthProvider(user: User): boolean {
@@ -40,9 +46,10 @@ export class TokenFileAuth implements Authenticator {
     void this.file.reportUnauthorized();
   }
 
-  /** Stops watching. Never rejects. */
-  close(): Promise<void> {
-    return this.file.close();
+  /** Stops watching, and closes the connections when requests in flight have finished. Never rejects. */
+  async close(): Promise<void> {
+    void this.#closePool();
+    await this.file.close();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -61,7 +68,7 @@ const OTHER_WAYS = ['authProvider', 'exec', 'token', 'username', 'password'];
 
 /**
  * Makes the current user of a `KubeConfig` authenticate by `TokenFileAuth`, from now on and for all clients made
- * of it. Clients made by `makeApiClient()` after this report a 401 by themselves; of `Watch`, `Exec` and others,
+ * of it. Requests share their connections, which are made anew when the CA or a client certificate changes. Clients made by `makeApiClient()` after this report a 401 by themselves; of `Watch`, `Exec` and others,
  * call `reportUnauthorized()`. Close what is returned when the `KubeConfig` is no longer used.
  *
  * @throws {KubernetesError} `ERR_KUBECONFIG` when there is no current user, or no file.
@@ -80,7 +87,7 @@ export function withTokenFile(
       `The user "${user.name}" has no token file: give one as option "path"`,
     );
   }
-  const auth = new TokenFileAuth(user.name, new TokenFile(tokenFile, options));
+  const auth = new TokenFileAuth(user.name, new TokenFile(tokenFile, options), poolConnections(kubeConfig));
   const rest = Object.entries(user).filter(([key]) => !OTHER_WAYS.includes(key));
   replaceUser(kubeConfig, Object.fromEntries(rest) as unknown as User);
   kubeConfig.addAuthenticator(auth);

@@ -47,7 +47,11 @@ const volume = new KubeletVolume(join(directory, 'policy'));
 let serial = 0;
 const swap = () => volume.publish({ 'policy.yaml': `serial: ${(serial += 1)}` });
 swap();
-const watcher = new ResilientWatcher(volume.path('policy.yaml'), { backend: 'poll', resyncIntervalMs: 0, pollIntervalMs: 3_600_000 });
+const watcher = new ResilientWatcher(volume.path('policy.yaml'), {
+  backend: 'poll',
+  resyncIntervalMs: 0,
+  pollIntervalMs: 3_600_000,
+});
 await watcher.start();
 
 /** Microseconds for each call. */
@@ -87,6 +91,9 @@ const point = channel('bench:unobserved');
 const operation = tracingChannel('bench.unobserved');
 let observed = 0;
 const guard = await timed(1, () => {
-  for (let nth = 0; nth < GUARDS; nth += 1) if (point.hasSubscribers || operation.hasSubscribers) observed += 1;
+  for (let nth = 0; nth < GUARDS; nth += 1)
+    if (point.hasSubscribers || operation.hasSubscribers) observed += 1;
 });
-console.log(`\nAsking both kinds of channel whether anybody listens: ${((guard / GUARDS) * 1_000).toFixed(1)} ns (${observed})`);
+console.log(
+  `\nAsking both kinds of channel whether anybody listens: ${((guard / GUARDS) * 1_000).toFixed(1)} ns (${observed})`,
+);

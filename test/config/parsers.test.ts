@@ -12,7 +12,7 @@ import {
 } from 'resilient-watcher/config';
 import { expect, test } from 'vitest';
 
-import { optionalPackage } from '../../src/config/optional-package.js';
+import { unavailable } from '../../src/config/optional-package.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 const BOM = '\uFEFF';
@@ -129,11 +129,19 @@ test('what a parser of one’s own throws is not quoted, its line and column are
   });
 });
 
-test('a package that is not installed is named, with what to do', async () => {
+test('a package that is not installed is named, with what to do and why', async () => {
   const name = ['a-package', 'that-nobody-has'].join('-');
-  const load = (): Promise<unknown> => import(name);
-  await expect(optionalPackage('yaml', load)).rejects.toMatchObject({
+  await expect(import(name).catch(unavailable('yaml', '2.6 or later'))).rejects.toMatchObject({
     code: 'ERR_CONFIG_PACKAGE',
-    message: expect.stringContaining('npm install yaml') as string,
+    message: 'the package "yaml" (2.6 or later) is needed and not installed; run: npm install yaml',
+    cause: { code: 'ERR_MODULE_NOT_FOUND' },
+  });
+});
+
+test('a package that is installed and broken is not called missing', async () => {
+  const broken = Promise.reject(new SyntaxError('Unexpected token'));
+  await expect(broken.catch(unavailable('yaml', '2.6 or later'))).rejects.toMatchObject({
+    code: 'ERR_CONFIG_PACKAGE',
+    message: 'the package "yaml" (2.6 or later) is needed and cannot be loaded: Unexpected token',
   });
 });

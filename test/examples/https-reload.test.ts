@@ -121,17 +121,18 @@ test.each(['rename', 'remove'] as const)(
     const last = pairAt(ROTATIONS / 2);
     const other = pairAt(ROTATIONS / 2 + 1);
     const wrong: [reason: string, secret: Record<string, string>][] = [
-      ['tls.key is not the key', { 'tls.crt': other.cert, 'tls.key': last.key }],
-      ['tls.key is not the key', { 'tls.crt': other.cert, 'tls.key': rsaKey }],
+      ['tls.key" is not the key', { 'tls.crt': other.cert, 'tls.key': last.key }],
+      ['tls.key" is not the key', { 'tls.crt': other.cert, 'tls.key': rsaKey }],
       ['', { 'tls.crt': other.cert, 'tls.key': 'no key' }],
-      ['tls.key is missing', { 'tls.crt': other.cert }],
-      ['tls.crt is missing', { 'tls.key': other.key }],
+      ['tls.key" does not exist', { 'tls.crt': other.cert }],
+      ['tls.crt" does not exist', { 'tls.key': other.key }],
       ['', { 'tls.crt': 'no certificate', 'tls.key': other.key }],
     ];
     for (const [index, [reason, secret]] of wrong.entries()) {
       await publish(secret);
       await expect.poll(() => occurrences(output(), 'kept the last good pair'), PATIENCE).toBe(index + 1);
-      expect(output().trimEnd().split('\n').at(-1)).toContain(`kept the last good pair: ${reason}`);
+      expect(output().trimEnd().split('\n').at(-1)).toMatch(/^kept the last good pair: /);
+      expect(output().trimEnd().split('\n').at(-1)).toContain(reason);
       expect(await served()).toBe(fingerprintOf(last));
     }
     await rotate(ROTATIONS / 2 + 1, ROTATIONS);

@@ -1,0 +1,53 @@
+import { isDeepStrictEqual } from 'node:util';
+
+import type { KubeConfig } from '@kubernetes/client-node';
+
+/** What client-node sends requests through: a dispatcher of undici in version 2, an `https.Agent` in version 1. */
+interface Pool {
+  /** Of a dispatcher: resolves when the requests in flight have finished. */
+  close?(): Promise<unknown>;
+  /** Of an agent: its idle connections. */
+  readonly freeSockets?: Readonly<Record<string, readonly { destroy(): unknown }[] | undefined>>;
+  keepAlive?: boolean;
+}
+
+type MakePool = (cluster: unknown, options: object) => Pool | undefined;
+
+/**
+ * Makes the requests of a `KubeConfig` share their connections: client-node makes a pool, and with it a connection,
+ * for each request. The pool is made anew when the certificates, which client-node reads for each request, differ;
+ * requests in flight, watches among them, finish in the old one.
+ *
+ * @returns what closes the pool when requests in flight have finished. Later requests are sent as without it.
+ */
+export function poolConnections(kubeConfig: KubeConfig): () => Promise<void> {
+  const owner = kubeConfig as unknown as Record<string, MakePool | undefined>;
+  const name = typeof owner['createDispatcher'] === 'function' ? 'createDispatcher' : 'createAgent';
+  const make = owner[name]?.bind(kubeConfig);
+  if (!make) return () => Promise.resolve();
+  let current: { readonly key: unknown; readonly pool: Pool | undefined } | undefined;
+  owner[name] = (cluster, options) => {
+    const key = structuredClone({ cluster, options: { ...options } });
+    if (!isDeepStrictEqual(current?.key, key)) {
+      void retire(current?.pool);
+      current = {
+        key,
+        pool: make(cluster, name === 'createAgent' ? { ...options, keepAlive: true } : options),
+      };
+    }
+    return current?.pool;
+  };
+  return async () => {
+    owner[name] = make;
+    await retire(current?.pool);
+  };
+}
+
+async function retire(pool: Pool | undefined): Promise<void> {
+  if (!pool) return;
+  // An agent closes connections that become idle from now on.
+  if ('keepAlive' in pool) pool.keepAlive = false;
+  for (const idle of Object.values(pool.freeSockets ?? {})) idle?.forEach((socket) => socket.destroy());
+  // A dispatcher that was destroyed meanwhile has nothing left to close.
+  await pool.close?.().catch(() => {});
+}

@@ -1,0 +1,14 @@
+/** The entry point "resilient-watcher/tls". What needs `@grpc/grpc-js` or `undici` loads it when used. */
+export { TlsError, type TlsErrorCode } from './core/errors.js';
+export {
+  grpcChannelCredentials,
+  grpcServerCredentials,
+  type GrpcServerOptions,
+} from './tls/grpc-credentials.js';
+export { httpsAgent } from './tls/https-agent.js';
+export { ServedTls, serveTls, type ServedTlsStatus, type ServeTlsOptions } from './tls/serve-tls.js';
+export { sniCallback } from './tls/sni-callback.js';
+export { TlsCredentials } from './tls/tls-credentials.js';
+export { TlsFiles, type TlsFilesEvents, type TlsFilesOptions, type TlsFilesStatus } from './tls/tls-files.js';
+export type { TlsPaths } from './tls/tls-paths.js';
+export { undiciDispatcher } from './tls/undici-dispatcher.js';

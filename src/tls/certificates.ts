@@ -1,0 +1,107 @@
+/** Reads and checks certificates and keys. Parsing is OpenSSL's; what is refused here would fail in a handshake. */
+import { createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto';
+
+import { TlsError, type TlsErrorCode } from '../core/errors.js';
+import { parseCertificateDate } from '../core/clock.js';
+
+/** A private key may share its file with the certificate, as HAProxy wants it. */
+const PEM_KEY = /-----BEGIN ([A-Z ]*)PRIVATE KEY-----[\s\S]*?-----END \1PRIVATE KEY-----/;
+const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g;
+
+/**
+ * The certificates of a PEM file, in its order; at least one.
+ * @throws {TlsError} with the given code.
+ */
+export function parseCertificates(path: string, bytes: Buffer, code: TlsErrorCode): X509Certificate[] {
+  const blocks = bytes.toString('latin1').match(PEM_CERTIFICATE);
+  if (!blocks) throw new TlsError(code, `"${path}" ${whyNoCertificate(bytes)}`);
+  return blocks.map((block, index) => {
+    try {
+      return new X509Certificate(block);
+    } catch (cause) {
+      const which = blocks.length > 1 ? `certificate ${index + 1} of ${blocks.length}` : 'the certificate';
+      throw new TlsError(code, `Cannot parse ${which} in "${path}": ${(cause as Error).message}`, { cause });
+    }
+  });
+}
+
+function whyNoCertificate(bytes: Buffer): string {
+  if (bytes.length === 0) return 'is empty';
+  if (bytes.includes('-----BEGIN')) return 'holds PEM, but no complete certificate';
+  try {
+    new X509Certificate(bytes);
+    return 'is DER; convert it to PEM: openssl x509 -inform der -in FILE';
+  } catch {
+    return 'holds no PEM certificate';
+  }
+}
+
+/**
+ * The private key of a PEM file.
+ * @throws {TlsError} `ERR_TLS_KEY`, `ERR_TLS_KEY_ENCRYPTED`. The message never quotes the file.
+ */
+export function parseKey(path: string, bytes: Buffer): KeyObject {
+  const text = bytes.toString('latin1');
+  if (/BEGIN ENCRYPTED PRIVATE KEY|Proc-Type: 4,ENCRYPTED/.test(text)) {
+    throw new TlsError(
+      'ERR_TLS_KEY_ENCRYPTED',
+      `The private key in "${path}" is protected by a passphrase; store it without one: openssl pkey -in FILE`,
+    );
+  }
+  const [block] = PEM_KEY.exec(text) ?? [];
+  if (block === undefined) {
+    const what = bytes.length === 0 ? 'is empty' : 'holds no complete private key in PEM';
+    throw new TlsError('ERR_TLS_KEY', `"${path}" ${what}`);
+  }
+  try {
+    return createPrivateKey(block);
+  } catch (cause) {
+    const { message } = cause as Error;
+    throw new TlsError('ERR_TLS_KEY', `Cannot parse the private key in "${path}": ${message}`, { cause });
+  }
+}
+
+/**
+ * Checks that each certificate after the first has issued one before it: so both a plain chain and one with
+ * cross-signed alternatives pass, and one in another order does not.
+ * @throws {TlsError} `ERR_TLS_CHAIN`.
+ */
+export function checkChain(path: string, chain: readonly X509Certificate[]): void {
+  for (const [index, issuer] of chain.entries()) {
+    if (index === 0 || chain.slice(0, index).some((issued) => hasIssued(issuer, issued))) continue;
+    const message = `certificate ${index + 1} of ${chain.length} (${nameOf(issuer)}) has issued none before it; the order is: server certificate, its issuer, the issuer's issuer`;
+    throw new TlsError('ERR_TLS_CHAIN', `The chain in "${path}" is not in order: ${message}`);
+  }
+}
+
+function hasIssued(issuer: X509Certificate, issued: X509Certificate): boolean {
+  return issued.checkIssued(issuer) && issued.verify(issuer.publicKey);
+}
+
+/** The time in which a certificate is valid, epoch ms. */
+export interface Validity {
+  readonly notBefore: number;
+  readonly expiresAt: number;
+}
+
+/**
+ * When a chain is valid: from the first certificate's start to the first end. Of several certificates of one issuer
+ * (cross-signed ones) the last end counts; a root is of no account, since clients have their own.
+ */
+export function validityOf([leaf, ...issuers]: readonly [X509Certificate, ...X509Certificate[]]): Validity {
+  const ends = new Map<string, number>();
+  for (const issuer of issuers) {
+    if (issuer.issuer === issuer.subject) continue;
+    ends.set(issuer.subject, Math.max(ends.get(issuer.subject) ?? 0, parseCertificateDate(issuer.validTo)));
+  }
+  return {
+    notBefore: parseCertificateDate(leaf.validFrom),
+    expiresAt: Math.min(parseCertificateDate(leaf.validTo), ...ends.values()),
+  };
+}
+
+/** The name of a certificate's subject on one line. */
+export function nameOf({ subject }: X509Certificate): string {
+  // A certificate without a subject has `undefined` here, whatever the types say.
+  return (subject as string | undefined)?.replaceAll('\n', ', ') ?? 'no subject';
+}

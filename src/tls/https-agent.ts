@@ -1,0 +1,74 @@
+import { Agent, type AgentOptions } from 'node:https';
+import type { Duplex } from 'node:stream';
+import type { RequestOptions } from 'node:https';
+
+import type { TlsCredentials } from './tls-credentials.js';
+import type { TlsFiles } from './tls-files.js';
+
+/**
+ * An agent for `https.request()`, axios and others: trusts the CA bundle of the files, if they have one, and shows
+ * their certificate, if they have one. After a change new requests use new connections; requests in flight finish on
+ * theirs, which are then closed. The files are started by the first request, and stay yours to close.
+ *
+ * A request fails with a `TlsError` while there is no usable set.
+ * @param options as of `https.Agent`; `ca`, `cert` and `key` are those of the files where they have them.
+ */
+export function httpsAgent(files: TlsFiles, options?: AgentOptions): Agent {
+  return new TlsFilesAgent(files, options);
+}
+
+/** What Node's types leave out of `http.Agent`. */
+type OnCreated = (error: Error | null, socket?: Duplex) => void;
+type CreateConnection = (options: RequestOptions, onCreated?: OnCreated) => Duplex;
+
+class TlsFilesAgent extends Agent {
+  readonly #files: TlsFiles;
+  /** Under which set each connection was made. */
+  readonly #madeWith = new WeakMap<object, string>();
+
+  constructor(files: TlsFiles, options?: AgentOptions) {
+    super(options);
+    this.#files = files;
+    files.on('change', this.#onChange);
+  }
+
+  /** Node's key of its pool and of its session cache: connections and sessions of another set are never used again. */
+  override getName(options?: RequestOptions): string {
+    const name = (Agent.prototype as unknown as { getName(options?: RequestOptions): string }).getName;
+    return `${name.call(this, options)}:${this.#files.current?.digest ?? ''}`;
+  }
+
+  override createConnection(options: RequestOptions, onCreated: OnCreated): Duplex | undefined {
+    const { current } = this.#files;
+    if (current) return this.#connect(current, options);
+    this.#files.get().then(
+      (credentials) => onCreated(null, this.#connect(credentials, options)),
+      (error: unknown) => onCreated(error as Error),
+    );
+    return undefined;
+  }
+
+  override keepSocketAlive(socket: Duplex): boolean {
+    if (this.#madeWith.get(socket) !== this.#files.current?.digest) return false;
+    return (Agent.prototype as unknown as { keepSocketAlive(socket: Duplex): boolean }).keepSocketAlive.call(
+      this,
+      socket,
+    );
+  }
+
+  override destroy(): void {
+    this.#files.off('change', this.#onChange);
+    super.destroy();
+  }
+
+  #connect(credentials: TlsCredentials, options: RequestOptions): Duplex {
+    const create = (Agent.prototype as unknown as { createConnection: CreateConnection }).createConnection;
+    const socket = create.call(this, { ...options, ...credentials.options });
+    this.#madeWith.set(socket, credentials.digest);
+    return socket;
+  }
+
+  readonly #onChange = (): void => {
+    for (const idle of Object.values(this.freeSockets)) idle?.forEach((socket) => socket.destroy());
+  };
+}

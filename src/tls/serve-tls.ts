@@ -1,0 +1,164 @@
+import { Server as HttpsServer } from 'node:https';
+import type { SecureContextOptions, Server } from 'node:tls';
+
+import { Component, type ComponentEvents, type ComponentStatus } from '../core/component.js';
+import { describe, hasMethods, matching, PORT_OPTIONS, resolveOptions } from '../core/options.js';
+import type { Clock } from '../core/clock.js';
+import type { Random } from '../core/random.js';
+import { ConnectionDrain, type DrainableServer } from './connection-drain.js';
+import type { TlsCredentials } from './tls-credentials.js';
+import type { TlsFiles } from './tls-files.js';
+
+/** Options of `serveTls`. All may be left out, and `undefined` means the default. */
+export interface ServeTlsOptions {
+  /**
+   * Ends connections made with an older certificate at random moments within this long after a change, ms; 0: at
+   * once. HTTP/1 connections end with the response to their next request (`Connection: close`), HTTP/2 sessions with
+   * GOAWAY; requests in flight are answered. Default: they go on, as TLS allows.
+   */
+  readonly drainMs?: number | undefined;
+  /** Stops following the files when it aborts. */
+  readonly signal?: AbortSignal | undefined;
+  readonly clock?: Clock | undefined;
+  readonly random?: Random | undefined;
+}
+
+/** The status of `ServedTls`. Plain data without keys. */
+export interface ServedTlsStatus extends ComponentStatus {
+  readonly state: 'idle' | 'starting' | 'running' | 'closed';
+  /** Of the certificate that new connections get. */
+  readonly fingerprint256: string | null;
+  readonly expiresAt: number | null;
+  /** How often the certificate was set. */
+  readonly changes: number;
+}
+
+const OPTIONS = {
+  drainMs: matching<number | undefined>(
+    undefined,
+    'a finite number >= 0 (ms)',
+    (value) => typeof value === 'number' && Number.isFinite(value) && value >= 0,
+  ),
+  ...PORT_OPTIONS,
+};
+
+/**
+ * What `createServer()` was given and `setSecureContext()` would forget: without these the first rotation would
+ * silently allow older versions of TLS and other ciphers.
+ */
+const KEPT_OPTIONS = [
+  'ciphers',
+  'crl',
+  'dhparam',
+  'ecdhCurve',
+  'honorCipherOrder',
+  'maxVersion',
+  'minVersion',
+  'secureOptions',
+  'secureProtocol',
+  'sessionIdContext',
+  'sessionTimeout',
+  'sigalgs',
+] as const satisfies readonly (keyof SecureContextOptions)[];
+
+/** A server whose certificate follows its files; made by `serveTls()`. */
+export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
+  readonly #server: Server;
+  readonly #files: TlsFiles;
+  readonly #kept: SecureContextOptions;
+  readonly #drain: ConnectionDrain | undefined;
+  #served: TlsCredentials | undefined;
+  #changes = 0;
+
+  /** @throws {TypeError} for a wrong server or option. */
+  constructor(server: Server, files: TlsFiles, options?: ServeTlsOptions) {
+    if (!hasMethods(server, ['setSecureContext', 'on'])) {
+      throw new TypeError(`serveTls: server must have setSecureContext(), got ${describe(server)}`);
+    }
+    const { drainMs, signal, clock, random } = resolveOptions('serveTls', options, OPTIONS);
+    super({ name: `serveTls ${files.path}`, purpose: 'serve TLS', signal, clock });
+    this.#server = server;
+    this.#files = files;
+    this.#kept = keptOptions(server);
+    if (drainMs !== undefined) {
+      this.#drain = new ConnectionDrain(drainable(server), { drainMs, clock, random });
+    }
+  }
+
+  status(): ServedTlsStatus {
+    const expiresAt = this.#served?.expiresAt;
+    return {
+      name: this.name,
+      state: this.lifecycleState,
+      fingerprint256: this.#served?.fingerprint256 ?? null,
+      expiresAt: expiresAt !== undefined && Number.isFinite(expiresAt) ? expiresAt : null,
+      changes: this.#changes,
+      lastError: this.lastError,
+    };
+  }
+
+  protected override async onStart(): Promise<void> {
+    const credentials = await this.#files.get();
+    if (this.scope.ended) return;
+    this.#use(credentials);
+    this.#files.on('change', this.#onChange);
+    this.#server.once('close', this.#onServerClosed);
+  }
+
+  protected override onClose(): void {
+    this.#files.off('change', this.#onChange);
+    this.#server.off('close', this.#onServerClosed);
+    this.#drain?.close();
+  }
+
+  readonly #onServerClosed = (): void => void this.close();
+
+  readonly #onChange = ({ current }: { readonly current: TlsCredentials }): void => {
+    try {
+      this.#use(current);
+      this.#drain?.retire();
+    } catch (error) {
+      // The server goes on with what it has.
+      this.fail(error);
+    }
+  };
+
+  #use(credentials: TlsCredentials): void {
+    this.#server.setSecureContext({ ...credentials.options, ...this.#kept });
+    this.#served = credentials;
+    this.#changes += 1;
+  }
+}
+
+/**
+ * Makes a server of `node:https`, `node:http2` or `node:tls` (and so of Fastify, Express and others) use the
+ * certificate in these files, from now on and after each change. New connections get the new certificate; open ones go
+ * on. Everything else that `createServer()` was given stays as it is, a `ca` for client certificates included: that of
+ * the files is used only where the server has none.
+ *
+ * Resolves when the server has its first certificate; close what it resolves to, or the server, to stop. The files are
+ * started, and stay yours to close.
+ * @throws {TlsError} (rejects) when there is no usable certificate; `files.ready()` waits for one.
+ * @throws {TypeError} (rejects) for a wrong server or option.
+ */
+export async function serveTls(
+  server: Server,
+  files: TlsFiles,
+  options?: ServeTlsOptions,
+): Promise<ServedTls> {
+  const served = new ServedTls(server, files, options);
+  await served.start();
+  return served;
+}
+
+function keptOptions(server: Server): SecureContextOptions {
+  const given = server as unknown as Readonly<Record<string, unknown>>;
+  const names = [...KEPT_OPTIONS, 'ca'].filter((name) => given[name] !== undefined);
+  return Object.fromEntries(names.map((name) => [name, given[name]]));
+}
+
+function drainable(server: Server): DrainableServer {
+  const isHttp2 = 'updateSettings' in server;
+  if (isHttp2 || server instanceof HttpsServer) return server as DrainableServer;
+  throw new TypeError('serveTls: "drainMs" needs a server of node:https or node:http2');
+}

@@ -1,0 +1,38 @@
+import type { SecureContext } from 'node:tls';
+
+import { TlsError } from '../core/errors.js';
+import { describe } from '../core/options.js';
+import type { TlsFiles } from './tls-files.js';
+
+type SniCallback = (
+  servername: string,
+  callback: (error: Error | null, context?: SecureContext) => void,
+) => void;
+
+/**
+ * An `SNICallback` for `createServer()` that answers each name with the current certificate of its files. A name is
+ * a host (`shop.example.com`) or a wildcard for one label (`*.example.com`); the exact one wins. Other names get the
+ * server's own certificate, as set by `serveTls()`.
+ *
+ * The files must be started by you: until a set is good, handshakes for its names fail.
+ *
+ * ```ts
+ * const server = https.createServer({ SNICallback: sniCallback({ 'shop.example.com': shop, '*.example.org': other }) });
+ * await serveTls(server, files);
+ * ```
+ * @throws {TypeError} when `hosts` is not an object of `TlsFiles` by name.
+ */
+export function sniCallback(hosts: Readonly<Record<string, TlsFiles>>): SniCallback {
+  if (typeof hosts !== 'object' || (hosts as unknown) === null) {
+    throw new TypeError(`sniCallback: expected an object of TlsFiles by host name, got ${describe(hosts)}`);
+  }
+  const byName = new Map(Object.entries(hosts).map(([name, files]) => [name.toLowerCase(), files]));
+  return (servername, callback) => {
+    const name = servername.toLowerCase();
+    const files = byName.get(name) ?? byName.get(name.replace(/^[^.]+/, '*'));
+    if (!files) return callback(null);
+    const { current } = files;
+    if (current) return callback(null, current.secureContext);
+    callback(new TlsError('ERR_TLS_UNAVAILABLE', `There is no usable certificate for ${servername} yet`));
+  };
+}

@@ -1,0 +1,279 @@
+import { TlsError } from '../core/errors.js';
+import { matching, resolveOptions } from '../core/options.js';
+import type { FileState, Snapshot } from '../fs/snapshot.js';
+import { Alarm } from '../token/alarm.js';
+import {
+  WatchedValue,
+  type WatchedValueEvents,
+  type WatchedValueOptions,
+  type WatchedValueStatus,
+} from '../token/watched-value.js';
+import { isoTime } from '../core/clock.js';
+import {
+  checkChain,
+  nameOf,
+  parseCertificates,
+  parseKey,
+  validityOf,
+  type Validity,
+} from './certificates.js';
+import { TlsCredentials } from './tls-credentials.js';
+import { tlsLayout, type TlsLayout, type TlsPart, type TlsPaths } from './tls-paths.js';
+
+/** Options of `TlsFiles`. All may be left out, and `undefined` means the default. */
+export interface TlsFilesOptions extends WatchedValueOptions {
+  /**
+   * How long before its end a certificate that was not replaced is reported as `expiring`, ms. Default: a sixth of
+   * its lifetime. cert-manager renews when a third is left, so by then half of that time has passed in vain.
+   */
+  readonly expiryWarningMs?: number | undefined;
+}
+
+/** Events of `TlsFiles`. No event's string, JSON or `inspect` form contains a key. */
+export interface TlsFilesEvents extends WatchedValueEvents<TlsCredentials> {
+  /** The certificate expires soon and has not been replaced. Once for each certificate. */
+  expiring: [expiry: { readonly current: TlsCredentials; readonly remainingMs: number }];
+  /** The certificate has expired and has not been replaced. `get()` rejects from now on. Once for each certificate. */
+  expired: [expiry: { readonly current: TlsCredentials }];
+}
+
+/** The status of `TlsFiles`. Plain data without keys; times are epoch ms. */
+export interface TlsFilesStatus extends WatchedValueStatus {
+  readonly subject: string | null;
+  readonly fingerprint256: string | null;
+  readonly notBefore: number | null;
+  readonly expiresAt: number | null;
+  readonly expired: boolean;
+}
+
+/** More than any chain and bundle: those of public authorities take 0.3 MB. */
+const MAX_BYTES = 1_048_576;
+
+const OPTIONS = {
+  expiryWarningMs: matching<number | undefined>(
+    undefined,
+    'a finite number >= 0 (ms)',
+    (value) => typeof value === 'number' && Number.isFinite(value) && value >= 0,
+  ),
+};
+
+/**
+ * The certificate, key and CA bundle in a mounted Secret (`tls.crt`, `tls.key`, `ca.crt`) or at other paths, always
+ * current. Each set is checked as a whole before it is handed out: the PEM parses, the key belongs to the certificate,
+ * the chain is in order, and it is valid now. A bad set is `rejected`, and the last good one stays.
+ *
+ * | what is on disk         | `current`                | event                                            |
+ * |-------------------------|--------------------------|--------------------------------------------------|
+ * | a good set              | that set                 | `change`                                         |
+ * | a bad or incomplete set | as before                | `rejected`                                       |
+ * | a set not yet valid     | as before, until it is   | `rejected`; `change` when it becomes valid       |
+ * | unchanged, end is near  | as before                | `expiring`, then `expired`: then `get()` rejects |
+ *
+ * ```ts
+ * const files = new TlsFiles('/etc/tls');
+ * files.on('rejected', ({ error }) => console.warn(error.message));
+ * await serveTls(server, files);
+ * ```
+ */
+export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFilesStatus> {
+  readonly #layout: TlsLayout;
+  readonly #expiryWarningMs: number | undefined;
+  readonly #expiry: Alarm;
+  readonly #validity: Alarm;
+  #pending: Snapshot | undefined;
+  #reported: 'valid' | 'expiring' | 'expired' = 'valid';
+
+  /**
+   * Does no I/O.
+   * @param files the directory of a mounted Secret, or paths. A relative path is taken from the working directory now.
+   * @throws {TypeError | RangeError} for a wrong path or option.
+   */
+  constructor(files: string | TlsPaths, { expiryWarningMs, ...options }: TlsFilesOptions = {}) {
+    const layout = tlsLayout(files);
+    super({ kind: 'TlsFiles', path: layout.target, maxBytes: MAX_BYTES, options });
+    this.#layout = layout;
+    this.#expiryWarningMs = resolveOptions('TlsFiles', { expiryWarningMs }, OPTIONS).expiryWarningMs;
+    const onJump = (): void => this.#expiry.hasten(0) as unknown as void;
+    this.#expiry = new Alarm(this.clock, false, () => this.#watchExpiry(), onJump);
+    this.#validity = new Alarm(this.clock, false, () => this.#retryPending());
+  }
+
+  /**
+   * The current set; the first call starts watching.
+   * @throws {TlsError} `ERR_TLS_UNAVAILABLE` when there never was a good one, `ERR_TLS_EXPIRED` when its certificate
+   * has expired; `cause` says why there is no better one.
+   * @throws {ClosedError} once closed.
+   */
+  override async get(): Promise<TlsCredentials> {
+    const current = await super.get();
+    if (current.expiresAt > this.clock.now()) return current;
+    throw expired(this.#layout.pathOf('cert'), current);
+  }
+
+  status(): TlsFilesStatus {
+    const { current } = this;
+    return {
+      ...this.baseStatus(),
+      subject: current?.certificate ? nameOf(current.certificate) : null,
+      fingerprint256: current?.fingerprint256 ?? null,
+      notBefore: finite(current?.notBefore),
+      expiresAt: finite(current?.expiresAt),
+      expired: current !== undefined && current.expiresAt <= this.clock.now(),
+    };
+  }
+
+  protected parse(snapshot: Snapshot): TlsCredentials {
+    for (const part of this.#layout.required) this.#bytesOf(snapshot, part);
+    const cert = this.#bytesOf(snapshot, 'cert');
+    const key = this.#bytesOf(snapshot, 'key');
+    const ca = this.#bundle(snapshot);
+    const pair = cert && key ? { cert, key } : undefined;
+    const checked = pair ? this.#checkPair(pair) : { certificate: undefined, ...ALWAYS };
+    const credentials = new TlsCredentials({ pair, ...checked, ca, revision: snapshot.revision });
+    try {
+      void credentials.secureContext;
+    } catch (cause) {
+      const message = `OpenSSL refuses ${this.path}: ${(cause as Error).message}`;
+      throw new TlsError('ERR_TLS_REFUSED', message, { cause });
+    }
+    this.#checkDates(credentials);
+    return credentials;
+  }
+
+  protected isSame(a: TlsCredentials, b: TlsCredentials): boolean {
+    return a.equals(b);
+  }
+
+  protected unavailable(cause: Error | undefined): Error {
+    const reason = cause ? `: ${cause.message}` : '';
+    return new TlsError(
+      'ERR_TLS_UNAVAILABLE',
+      `There is no usable certificate in ${this.path} yet${reason}`,
+      {
+        cause,
+      },
+    );
+  }
+
+  protected override take(snapshot: Snapshot): void {
+    this.#pending = undefined;
+    this.#validity.clear();
+    super.take(snapshot);
+  }
+
+  protected override onValue(): void {
+    this.#reported = 'valid';
+    this.#watchExpiry();
+  }
+
+  protected override onRefused(error: Error, snapshot: Snapshot): void {
+    if (!(error instanceof NotYetValid)) return;
+    this.#pending = snapshot;
+    this.#validity.set(error.notBefore - this.clock.now());
+  }
+
+  protected override onClose(): Promise<void> {
+    this.#expiry.clear();
+    this.#validity.clear();
+    return super.onClose();
+  }
+
+  /** The bytes of a part; undefined when it may be missing and is. */
+  #bytesOf(snapshot: Snapshot, part: TlsPart): Buffer | undefined {
+    const file: FileState | undefined = this.#layout.find(snapshot, part);
+    const path = this.#layout.pathOf.bind(this.#layout);
+    if (!file) {
+      if (!this.#layout.required.includes(part)) return undefined;
+      throw new TlsError('ERR_TLS_MISSING', `"${path(part)}" does not exist`);
+    }
+    if (file.content) return file.content;
+    const message = `"${path(part)}" has ${file.size} bytes; certificates and keys have at most ${MAX_BYTES}`;
+    throw new TlsError('ERR_TLS_TOO_LARGE', message);
+  }
+
+  #bundle(snapshot: Snapshot): Buffer | undefined {
+    const ca = this.#bytesOf(snapshot, 'ca');
+    const isRequired = this.#layout.required.includes('ca');
+    // cert-manager writes an empty `ca.crt` where the issuer has no CA of its own.
+    if (!ca || (ca.length === 0 && !isRequired)) return undefined;
+    const path = this.#layout.pathOf('ca');
+    const authorities = parseCertificates(path, ca, 'ERR_TLS_CA');
+    const now = this.clock.now();
+    if (authorities.every((authority) => validityOf([authority]).expiresAt <= now)) {
+      throw new TlsError('ERR_TLS_CA', `Every certificate in the CA bundle "${path}" has expired`);
+    }
+    return ca;
+  }
+
+  #checkPair({ cert, key }: { readonly cert: Buffer; readonly key: Buffer }): Validity & {
+    readonly certificate: TlsCredentials['certificate'];
+  } {
+    const { pathOf } = this.#layout;
+    const chain = parseCertificates(pathOf('cert'), cert, 'ERR_TLS_CERTIFICATE');
+    const [certificate, ...issuers] = chain;
+    const privateKey = parseKey(pathOf('key'), key);
+    // `setSecureContext()` lets an RSA key pass beside an EC certificate; then every handshake fails.
+    if (!certificate?.checkPrivateKey(privateKey)) {
+      if (issuers.some((issuer) => issuer.checkPrivateKey(privateKey))) {
+        const message = `The chain in "${pathOf('cert')}" is not in order: the certificate of the key must come first`;
+        throw new TlsError('ERR_TLS_CHAIN', message);
+      }
+      const message = `"${pathOf('key')}" is not the key of "${pathOf('cert')}"`;
+      throw new TlsError('ERR_TLS_MISMATCH', message);
+    }
+    checkChain(pathOf('cert'), chain);
+    return { certificate, ...validityOf([certificate, ...issuers]) };
+  }
+
+  #checkDates(credentials: TlsCredentials): void {
+    const now = this.clock.now();
+    const { notBefore, expiresAt } = credentials;
+    if (expiresAt <= now) throw expired(this.#layout.pathOf('cert'), credentials);
+    if (notBefore > now) throw new NotYetValid(this.#layout.pathOf('cert'), notBefore);
+  }
+
+  #retryPending(): void {
+    if (this.#pending) this.take(this.#pending);
+  }
+
+  /** Reports an end that is near or has come, and sets the alarm for the next step. */
+  #watchExpiry(): void {
+    const { current } = this;
+    this.#expiry.clear();
+    if (!current || !Number.isFinite(current.expiresAt) || this.#reported === 'expired') return;
+    const { notBefore, expiresAt } = current;
+    const remainingMs = expiresAt - this.clock.now();
+    const warningMs = this.#expiryWarningMs ?? (expiresAt - notBefore) / 6;
+    if (remainingMs <= 0) {
+      this.#reported = 'expired';
+      this.publish('expired', { current });
+    } else if (remainingMs > warningMs) {
+      this.#expiry.set(remainingMs - warningMs);
+    } else {
+      this.#expiry.set(remainingMs);
+      if (this.#reported === 'valid') this.publish('expiring', { current, remainingMs });
+      this.#reported = 'expiring';
+    }
+  }
+}
+
+/** A CA bundle alone has no end of its own. */
+const ALWAYS: Validity = { notBefore: -Infinity, expiresAt: Infinity };
+
+/** Refused for now only. */
+class NotYetValid extends TlsError {
+  readonly notBefore: number;
+
+  constructor(path: string, notBefore: number) {
+    super('ERR_TLS_NOT_YET_VALID', `The certificate in "${path}" is not valid before ${isoTime(notBefore)}`);
+    this.notBefore = notBefore;
+  }
+}
+
+function expired(path: string, { expiresAt }: Validity): TlsError {
+  return new TlsError('ERR_TLS_EXPIRED', `The certificate in "${path}" expired at ${isoTime(expiresAt)}`);
+}
+
+function finite(value: number | undefined): number | null {
+  return value !== undefined && Number.isFinite(value) ? value : null;
+}

@@ -1,0 +1,61 @@
+import { join } from 'node:path';
+
+import { checkPath, describe } from '../core/options.js';
+import type { FileState, Snapshot } from '../fs/snapshot.js';
+
+/** Where certificates and their key are. Either `cert` and `key`, or `ca`, or all three. */
+export interface TlsPaths {
+  /** The certificate chain, PEM; the certificate first, then its issuers. */
+  readonly cert?: string | undefined;
+  /** The private key of the first certificate, PEM, without a passphrase. */
+  readonly key?: string | undefined;
+  /** The CA bundle, PEM. */
+  readonly ca?: string | undefined;
+}
+
+/** One part of what `TlsFiles` reads. */
+export type TlsPart = 'cert' | 'key' | 'ca';
+
+/** The keys of a Secret of type `kubernetes.io/tls`, with the CA that cert-manager adds. */
+const KEYS: Readonly<Record<TlsPart, string>> = { cert: 'tls.crt', key: 'tls.key', ca: 'ca.crt' };
+
+const PARTS = ['cert', 'key', 'ca'] as const;
+
+/** What to watch, which parts there have to be, and where a part is found in a snapshot. */
+export interface TlsLayout {
+  readonly target: string | readonly string[];
+  readonly required: readonly TlsPart[];
+  pathOf(part: TlsPart): string;
+  find(snapshot: Snapshot, part: TlsPart): FileState | undefined;
+}
+
+/**
+ * The layout of a mounted Secret, or of files at any paths.
+ * @throws {TypeError} for anything else, and for a certificate without a key or a key without a certificate.
+ */
+export function tlsLayout(given: string | TlsPaths): TlsLayout {
+  if (typeof given === 'string') {
+    const directory = checkPath('TlsFiles', 'directory', given);
+    return {
+      target: directory,
+      required: ['cert', 'key'],
+      pathOf: (part) => join(directory, KEYS[part]),
+      find: ({ files }, part) => files.get(KEYS[part]),
+    };
+  }
+  if (typeof given !== 'object' || (given as unknown) === null) {
+    throw new TypeError(`TlsFiles: expected a directory or { cert, key, ca }, got ${describe(given)}`);
+  }
+  const required = PARTS.filter((part) => given[part] !== undefined);
+  if (required.length === 0 || (given.cert === undefined) !== (given.key === undefined)) {
+    throw new TypeError('TlsFiles: paths must name cert and key, or ca, or all three');
+  }
+  const pathOf = (part: TlsPart): string => checkPath('TlsFiles', part, given[part]);
+  return {
+    // A certificate and its key may be in one file.
+    target: [...new Set(required.map(pathOf))],
+    required,
+    pathOf,
+    find: ({ files }, part) => (required.includes(part) ? files.get(pathOf(part)) : undefined),
+  };
+}

@@ -1,0 +1,131 @@
+import { inspect } from 'node:util';
+import { join } from 'node:path';
+
+import { checkPath, describe, resolveOptions } from '../core/options.js';
+import { SecretError } from '../core/errors.js';
+import type { Snapshot } from '../fs/snapshot.js';
+import {
+  MAX_SECRET_BYTES,
+  noSecret,
+  SECRET_FORMAT,
+  secretText,
+  type SecretFileOptions,
+  type SecretFormat,
+} from './secret-file.js';
+import { WatchedValue, type WatchedValueStatus } from './watched-value.js';
+
+/** The keys of a Secret that hold a username and a password. */
+export interface CredentialKeys {
+  /** Default `username`, as in a Secret of type `kubernetes.io/basic-auth`. */
+  readonly username?: string | undefined;
+  /** Default `password`. */
+  readonly password?: string | undefined;
+}
+
+/**
+ * A username and its password, both of one revision. Printed forms show the username only; the properties are
+ * getters of the class, so a spread does not copy the password either.
+ */
+export class Credentials {
+  readonly #username: string;
+  readonly #password: string;
+  /** The revision of the volume; undefined outside one. */
+  readonly revision: string | undefined;
+
+  constructor(username: string, password: string, revision: string | undefined) {
+    this.#username = username;
+    this.#password = password;
+    this.revision = revision;
+  }
+
+  get username(): string {
+    return this.#username;
+  }
+
+  get password(): string {
+    return this.#password;
+  }
+
+  /** Whether both have the same username and password. */
+  equals(other: Credentials | undefined): boolean {
+    return other !== undefined && this.#username === other.#username && this.#password === other.#password;
+  }
+
+  toString(): string {
+    return `Credentials(${this.#username}, [redacted])`;
+  }
+
+  toJSON(): Record<string, string> {
+    return { username: this.#username, password: '[redacted]' };
+  }
+
+  [inspect.custom](): string {
+    return this.toString();
+  }
+}
+
+/** The credentials in a mounted Secret, always current; made by `credentials()`. */
+export class CredentialFiles extends WatchedValue<Credentials> {
+  readonly #keys: { readonly username: string; readonly password: string };
+  readonly #format: Required<{ [K in keyof SecretFormat]: NonNullable<SecretFormat[K]> }>;
+
+  /**
+   * Does no I/O.
+   * @throws {TypeError | RangeError} for a wrong path, key or option.
+   */
+  constructor(directory: string, keys: CredentialKeys = {}, options: SecretFileOptions = {}) {
+    const { trim, encoding, ...watching } = options;
+    super({
+      kind: 'credentials',
+      path: checkPath('credentials', 'directory', directory),
+      maxBytes: MAX_SECRET_BYTES,
+      options: watching,
+    });
+    const { username = 'username', password = 'password' } = keys;
+    this.#keys = { username: checkKey('username', username), password: checkKey('password', password) };
+    this.#format = resolveOptions('credentials', { trim, encoding }, SECRET_FORMAT);
+  }
+
+  status(): WatchedValueStatus {
+    return this.baseStatus();
+  }
+
+  protected parse(snapshot: Snapshot): Credentials {
+    if (snapshot.kind === 'file') {
+      throw new SecretError('ERR_SECRET_MISSING', `"${this.path}" is a file, not a directory`);
+    }
+    const textOf = (key: string): string =>
+      secretText(join(this.path, key), snapshot.files.get(key), this.#format);
+    return new Credentials(textOf(this.#keys.username), textOf(this.#keys.password), snapshot.revision);
+  }
+
+  protected isSame(a: Credentials, b: Credentials): boolean {
+    return a.equals(b);
+  }
+
+  protected unavailable(cause: Error | undefined): Error {
+    return noSecret(this.path, cause);
+  }
+}
+
+/**
+ * The username and password in a mounted Secret, both of one revision, always current.
+ *
+ * ```ts
+ * const login = credentials('/etc/db'); // keys username and password
+ * const { username, password } = await login.get();
+ * ```
+ * @throws {TypeError | RangeError} for a wrong path, key or option.
+ */
+export function credentials(
+  directory: string,
+  keys?: CredentialKeys,
+  options?: SecretFileOptions,
+): CredentialFiles {
+  return new CredentialFiles(directory, keys, options);
+}
+
+function checkKey(name: string, key: unknown): string {
+  if (typeof key === 'string' && key !== '' && !key.includes('\0')) return key;
+  throw new TypeError(`credentials: "${name}" must be the name of a key, got ${describe(key)}`);
+}

@@ -1,0 +1,145 @@
+import { isUtf8 } from 'node:buffer';
+import { inspect } from 'node:util';
+
+import { SecretError } from '../core/errors.js';
+import { flag, matching, resolveOptions } from '../core/options.js';
+import type { FileState, Snapshot } from '../fs/snapshot.js';
+import { WatchedValue, type WatchedValueOptions, type WatchedValueStatus } from './watched-value.js';
+
+/** How the bytes of a secret become text. */
+export type SecretEncoding = 'utf8' | 'latin1' | 'base64' | 'hex';
+
+/** Options for reading a secret, besides those for watching it. */
+export interface SecretFormat {
+  /**
+   * Removes white space at both ends. Default true: `echo` and editors end a file with a newline, and
+   * `kubectl create secret --from-file` keeps it.
+   */
+  readonly trim?: boolean | undefined;
+  /** How the bytes become text. `base64` and `hex` encode them: for keys that are no text. Default `utf8`. */
+  readonly encoding?: SecretEncoding | undefined;
+}
+
+/** Options of `SecretFile`. All may be left out, and `undefined` means the default. */
+export interface SecretFileOptions extends WatchedValueOptions, SecretFormat {}
+
+const ENCODINGS: readonly unknown[] = ['utf8', 'latin1', 'base64', 'hex'];
+
+/** How a secret is read, as options of whatever reads one. */
+export const SECRET_FORMAT = {
+  trim: flag(true),
+  encoding: matching<SecretEncoding>('utf8', 'one of "utf8", "latin1", "base64", "hex"', (value) =>
+    ENCODINGS.includes(value),
+  ),
+};
+
+/** No password is longer, and the API server accepts no larger Secret: 1 MiB. */
+export const MAX_SECRET_BYTES = 1_048_576;
+
+/** A secret that is not printed by accident: `value` must be asked for. Logs, errors and JSON show `[redacted]`. */
+export class Secret {
+  readonly #value: string;
+
+  constructor(value: string) {
+    this.#value = value;
+  }
+
+  /** The secret itself. */
+  get value(): string {
+    return this.#value;
+  }
+
+  /** Whether both are the same secret. */
+  equals(other: Secret | undefined): boolean {
+    return other !== undefined && this.#value === other.#value;
+  }
+
+  toString(): string {
+    return '[redacted]';
+  }
+
+  toJSON(): string {
+    return '[redacted]';
+  }
+
+  [inspect.custom](): string {
+    return 'Secret [redacted]';
+  }
+}
+
+/**
+ * A secret in one file, always current: a password, an API key, a webhook secret. Nothing is expected of what it
+ * holds; for a JWT, `TokenFile` knows its dates.
+ *
+ * ```ts
+ * const password = new SecretFile('/etc/db/password');
+ * const pool = new pg.Pool({ user: 'app', password: async () => (await password.get()).value });
+ * ```
+ */
+export class SecretFile extends WatchedValue<Secret> {
+  readonly #format: Required<{ [K in keyof SecretFormat]: NonNullable<SecretFormat[K]> }>;
+
+  /**
+   * Does no I/O.
+   * @throws {TypeError | RangeError} for a wrong path or option.
+   */
+  constructor(path: string, { trim, encoding, ...options }: SecretFileOptions = {}) {
+    super({ kind: 'SecretFile', path, maxBytes: MAX_SECRET_BYTES, options });
+    this.#format = resolveOptions('SecretFile', { trim, encoding }, SECRET_FORMAT);
+  }
+
+  status(): WatchedValueStatus {
+    return this.baseStatus();
+  }
+
+  protected parse(snapshot: Snapshot): Secret {
+    const file = snapshot.kind === 'file' ? snapshot : undefined;
+    if (!file && snapshot.kind !== 'missing') {
+      throw new SecretError('ERR_SECRET_MISSING', `"${this.path}" is a directory, not a file`);
+    }
+    return new Secret(secretText(this.path, file, this.#format));
+  }
+
+  protected isSame(a: Secret, b: Secret): boolean {
+    return a.equals(b);
+  }
+
+  protected unavailable(cause: Error | undefined): Error {
+    return noSecret(this.path, cause);
+  }
+}
+
+/** The error while there is no value. */
+export function noSecret(path: string, cause: Error | undefined): SecretError {
+  const reason = cause ? `: ${cause.message}` : '';
+  return new SecretError('ERR_SECRET_UNAVAILABLE', `There is no secret yet in "${path}"${reason}`, { cause });
+}
+
+/**
+ * The text of a file that holds a secret.
+ * @throws {SecretError} when it is missing, empty, too large or not text. The message never quotes the file.
+ */
+export function secretText(
+  path: string,
+  file: Pick<FileState, 'content' | 'size'> | undefined,
+  { trim, encoding }: { readonly trim: boolean; readonly encoding: SecretEncoding },
+): string {
+  if (!file) throw new SecretError('ERR_SECRET_MISSING', `"${path}" does not exist`);
+  if (!file.content) {
+    const message = `"${path}" has ${file.size} bytes; a secret has at most ${MAX_SECRET_BYTES}`;
+    throw new SecretError('ERR_SECRET_TOO_LARGE', message);
+  }
+  if (encoding === 'utf8' && !isUtf8(file.content)) {
+    const message = `"${path}" is not valid UTF-8; set the option "encoding" for a secret that is not text`;
+    throw new SecretError('ERR_SECRET_ENCODING', message);
+  }
+  const isText = encoding === 'utf8' || encoding === 'latin1';
+  const text = file.content.toString(encoding);
+  // White space around bytes that are no text may be part of them.
+  const value = trim && isText ? text.trim() : text;
+  if (value === '') {
+    const what = file.size === 0 ? 'is empty' : 'holds only white space';
+    throw new SecretError('ERR_SECRET_EMPTY', `"${path}" ${what}`);
+  }
+  return value;
+}

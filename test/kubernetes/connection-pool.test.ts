@@ -1,0 +1,78 @@
+/** Requests of a `KubeConfig` share their connections, and new certificates get new ones. */
+import { writeFileSync } from 'node:fs';
+import type { ServerResponse } from 'node:http';
+import { createServer } from 'node:https';
+import { join } from 'node:path';
+
+import * as clientNode2 from '@kubernetes/client-node';
+import * as clientNode1 from 'client-node-1';
+import { withTokenFile } from 'resilient-watcher/kubernetes';
+import { mintTestToken } from 'resilient-watcher/testing';
+import { expect, onTestFinished, test } from 'vitest';
+
+import { createAuthority, createServerPair } from '../support/certificates.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
+import { listen } from '../support/tls-clients.js';
+
+test.each([
+  ['2', clientNode2],
+  ['1', clientNode1 as unknown as typeof clientNode2],
+])(
+  'client-node %s: a hundred lists share their connections, and a new CA gets new ones',
+  async (_version, client) => {
+    const [authority, next] = [await createAuthority('first'), await createAuthority('second')];
+    const [pair, nextPair] = [await createServerPair(authority), await createServerPair(next)];
+    const streams: ServerResponse[] = [];
+    let connections = 0;
+    const server = createServer({ ...pair }, ({ url = '' }, response) => {
+      response.setHeader('Content-Type', 'application/json');
+      if (url.includes('watch=true')) {
+        response.flushHeaders();
+        streams.push(response);
+      } else response.end(JSON.stringify({ kind: 'PodList', apiVersion: 'v1', metadata: {}, items: [] }));
+    });
+    server.on('secureConnection', () => (connections += 1));
+    const port = await listen(server);
+    onTestFinished(() => server.closeAllConnections());
+
+    const directory = temporaryDirectory();
+    const [caFile, tokenFile] = [join(directory, 'ca.crt'), join(directory, 'token')];
+    writeFileSync(caFile, authority.cert);
+    writeFileSync(tokenFile, mintTestToken());
+    const kubeConfig = new client.KubeConfig();
+    kubeConfig.loadFromOptions({
+      clusters: [{ name: 'c', server: `https://localhost:${port}`, caFile }],
+      users: [{ name: 'u', authProvider: { name: 'tokenFile', config: { tokenFile } } }],
+      contexts: [{ name: 'x', cluster: 'c', user: 'u' }],
+      currentContext: 'x',
+    });
+    const auth = withTokenFile(kubeConfig);
+    const api = kubeConfig.makeApiClient(client.CoreV1Api);
+    const list = async (): Promise<number> => {
+      const { items } = await api.listNamespacedPod({ namespace: 'default' });
+      return items.length;
+    };
+    for (let index = 0; index < 100; index += 1) expect(await list()).toBe(0);
+    // A request that comes in the very turn in which the last one ends may open a second one.
+    expect(connections).toBeLessThanOrEqual(3);
+
+    const names: string[] = [];
+    const watching = new client.Watch(kubeConfig);
+    const onPod = (_type: string, pod: { metadata: { name: string } }): void =>
+      void names.push(pod.metadata.name);
+    const controller = await watching.watch('/api/v1/pods', {}, onPod, () => {});
+    onTestFinished(() => controller.abort());
+    await expect.poll(() => streams.length).toBe(1);
+    const before = connections;
+
+    server.setSecureContext({ ...nextPair });
+    writeFileSync(caFile, next.cert);
+    expect([await list(), await list()]).toEqual([0, 0]);
+    expect(connections).toBeGreaterThan(before);
+    expect(connections).toBeLessThanOrEqual(before + 2);
+    const event = { type: 'ADDED', object: { kind: 'Pod', metadata: { name: 'still-watched' } } };
+    streams[0]?.write(`${JSON.stringify(event)}\n`);
+    await expect.poll(() => names).toEqual(['still-watched']);
+    await auth.close();
+  },
+);

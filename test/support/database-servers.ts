@@ -1,0 +1,113 @@
+/** Real servers of the system's packages, each for one test. Undefined with a reason where they are not installed. */
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { chownSync, existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
+import { join } from 'node:path';
+
+import { onTestFinished } from 'vitest';
+
+import { temporaryDirectory } from './temporary-directory.js';
+
+function postgresBinaries(): string | undefined {
+  const root = '/usr/lib/postgresql';
+  const versions = existsSync(root) ? readdirSync(root).sort() : [];
+  return versions
+    .map((version) => join(root, version, 'bin'))
+    .findLast((bin) => existsSync(join(bin, 'initdb')));
+}
+
+function idOf(user: string, kind: '-u' | '-g'): number | undefined {
+  try {
+    return Number(
+      execFileSync('id', [kind, user], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }),
+    );
+  } catch {
+    return undefined;
+  }
+}
+
+/** Why the tests with PostgreSQL cannot run; undefined when they can. */
+export const withoutPostgres =
+  postgresBinaries() === undefined || idOf('postgres', '-u') === undefined
+    ? 'PostgreSQL is not installed (apt-get install postgresql)'
+    : undefined;
+
+/** Why the tests with Redis cannot run; undefined when they can. */
+export const withoutRedis = existsSync('/usr/bin/redis-server')
+  ? undefined
+  : 'Redis is not installed (apt-get install redis-server)';
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+/** Ends with the test. */
+function start(
+  command: string,
+  args: readonly string[],
+  options: { uid?: number | undefined; gid?: number | undefined },
+  ready: RegExp,
+): Promise<ChildProcess> {
+  const child = spawn(command, args, {
+    ...options,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  } as never) as ChildProcess;
+  onTestFinished(async () => {
+    child.kill('SIGQUIT');
+    if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
+  });
+  let output = '';
+  return new Promise((resolve, reject) => {
+    for (const stream of [child.stdout, child.stderr]) {
+      stream?.on('data', (chunk) => {
+        output += String(chunk);
+        if (ready.test(output)) resolve(child);
+      });
+    }
+    child.once('error', reject);
+    child.once('exit', () => reject(new Error(`${command} ended: ${output}`)));
+  });
+}
+
+/** A PostgreSQL server that wants a password (SCRAM) from every role but `postgres`. Returns its port. */
+export async function startPostgres(): Promise<number> {
+  const bin = postgresBinaries() ?? '';
+  const directory = temporaryDirectory();
+  const asRoot = process.getuid?.() === 0;
+  const [uid, gid] = asRoot ? [idOf('postgres', '-u'), idOf('postgres', '-g')] : [];
+  if (uid !== undefined && gid !== undefined) chownSync(directory, uid, gid);
+  const data = join(directory, 'data');
+  const options = { uid, gid };
+  execFileSync(
+    join(bin, 'initdb'),
+    ['-D', data, '-U', 'postgres', '--auth-local=reject', '--auth-host=trust', '-N', '-E', 'UTF8'],
+    { ...options, stdio: 'ignore', cwd: directory },
+  );
+  writeFileSync(
+    join(data, 'pg_hba.conf'),
+    'host all postgres 127.0.0.1/32 trust\nhost all all 127.0.0.1/32 scram-sha-256\n',
+  );
+  const port = await freePort();
+  const settings = [`port=${port}`, 'listen_addresses=127.0.0.1', 'unix_socket_directories=', 'fsync=off'];
+  await start(
+    join(bin, 'postgres'),
+    ['-D', data, ...settings.flatMap((setting) => ['-c', setting])],
+    options,
+    /ready to accept connections/,
+  );
+  return port;
+}
+
+/** A Redis server without persistence. Returns its port. */
+export async function startRedis(): Promise<number> {
+  const port = await freePort();
+  const args = ['--port', String(port), '--save', '', '--appendonly', 'no', '--dir', temporaryDirectory()];
+  await start('redis-server', [...args, '--bind', '127.0.0.1'], {}, /Ready to accept connections/);
+  return port;
+}

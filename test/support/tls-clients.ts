@@ -1,0 +1,140 @@
+/** Clients that verify the server. Each rejects when a handshake or a request fails. */
+import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
+import { connect as connectHttp2, type ClientHttp2Session } from 'node:http2';
+import { Agent, get } from 'node:https';
+import type { AddressInfo, Server } from 'node:net';
+import type { TLSSocket } from 'node:tls';
+
+import * as grpc from '@grpc/grpc-js';
+import { onTestFinished } from 'vitest';
+
+/** Where a client connects to, and what it trusts. */
+export interface Address {
+  readonly port: number;
+  readonly ca: string;
+}
+
+/** A client's view of one request. */
+export interface Sight {
+  readonly socket: TLSSocket;
+  readonly fingerprint: string | undefined;
+  readonly isResumed: boolean;
+  readonly text: string;
+}
+
+/** Listens on a free port of the loopback interface until the test is over. */
+export async function listen(server: Server): Promise<number> {
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  onTestFinished(() => void server.close());
+  return (server.address() as AddressInfo).port;
+}
+
+/** One request by HTTP/1. */
+export async function askHttps({ port, ca }: Address, agent: Agent | false = false): Promise<Sight> {
+  const response = await new Promise<IncomingMessage>((resolve, reject) => {
+    get({ host: '127.0.0.1', port, servername: 'localhost', ca, agent }, resolve).on('error', reject);
+  });
+  const socket = response.socket as TLSSocket;
+  const sight = { socket, fingerprint: fingerprintOn(socket), isResumed: socket.isSessionReused() };
+  let text = '';
+  for await (const chunk of response.setEncoding('utf8')) text += String(chunk);
+  return { ...sight, text };
+}
+
+/** A session of HTTP/2, verified. */
+export async function openHttp2({ port, ca }: Address): Promise<ClientHttp2Session> {
+  const session = connectHttp2(`https://localhost:${port}`, { ca, host: '127.0.0.1' } as never);
+  onTestFinished(() => session.destroy());
+  await once(session, 'connect');
+  return session;
+}
+
+/** One request in a session of HTTP/2. */
+export async function askHttp2(session: ClientHttp2Session): Promise<string> {
+  let text = '';
+  for await (const chunk of session.request({ ':path': '/' }).setEncoding('utf8')) text += String(chunk);
+  return text;
+}
+
+/** The certificate that the server showed. */
+export function fingerprintOn(socket: unknown): string | undefined {
+  return (socket as TLSSocket).getPeerX509Certificate()?.fingerprint256;
+}
+
+const identity = (bytes: Buffer): Buffer => bytes;
+
+/** A gRPC service with one method that answers what it is sent. */
+const ECHO = {
+  echo: {
+    path: '/test.Echo/Echo',
+    requestStream: false,
+    responseStream: false,
+    requestSerialize: identity,
+    requestDeserialize: identity,
+    responseSerialize: identity,
+    responseDeserialize: identity,
+  },
+} as const satisfies grpc.ServiceDefinition;
+
+/** A gRPC server that echoes, until the test is over. Returns its port. */
+export async function startGrpc(credentials: grpc.ServerCredentials): Promise<number> {
+  const server = new grpc.Server();
+  server.addService(ECHO, {
+    echo: ({ request }: { request: Buffer }, callback: grpc.sendUnaryData<Buffer>) => callback(null, request),
+  });
+  const port = await new Promise<number>((resolve, reject) => {
+    server.bindAsync('127.0.0.1:0', credentials, (error, bound) => (error ? reject(error) : resolve(bound)));
+  });
+  onTestFinished(() => server.forceShutdown());
+  return port;
+}
+
+/** A gRPC client with a connection of its own. */
+export class EchoClient {
+  readonly #client: grpc.Client;
+
+  constructor(port: number, credentials: grpc.ChannelCredentials) {
+    this.#client = new grpc.Client(`127.0.0.1:${port}`, credentials, {
+      'grpc.ssl_target_name_override': 'localhost',
+      'grpc.use_local_subchannel_pool': 1,
+    });
+    onTestFinished(() => this.#client.close());
+  }
+
+  /** One call. The deadline is a limit for a hang. */
+  echo(text: string): Promise<string> {
+    return new Promise((resolve, reject) => {
+      this.#client.makeUnaryRequest(
+        ECHO.echo.path,
+        identity,
+        identity,
+        Buffer.from(text),
+        { deadline: Date.now() + 30_000 },
+        (error, answer) => (error ? reject(error) : resolve(String(answer))),
+      );
+    });
+  }
+
+  close(): void {
+    this.#client.close();
+  }
+}
+
+/** Does something again and again, without a pause, until it is told to stop. */
+export function keepDoing<T>(work: () => Promise<T>): { readonly stop: () => Promise<T[]> } {
+  const results: T[] = [];
+  const stopping = new AbortController();
+  const doing = (async () => {
+    while (!stopping.signal.aborted) results.push(await work());
+    return results;
+  })();
+  doing.catch(() => {}); // told by `stop`
+  onTestFinished(() => stopping.abort());
+  return {
+    stop: () => {
+      stopping.abort();
+      return doing;
+    },
+  };
+}

@@ -1,0 +1,178 @@
+/** Clients whose certificate and CA follow the files: gRPC channels, `https.Agent`, undici. */
+import { createServer, type Server } from 'node:https';
+import type { TLSSocket } from 'node:tls';
+import { join } from 'node:path';
+
+import { KubeletVolume } from 'resilient-watcher/testing';
+import {
+  grpcChannelCredentials,
+  grpcServerCredentials,
+  httpsAgent,
+  TlsFiles,
+  undiciDispatcher,
+} from 'resilient-watcher/tls';
+import { request } from 'undici';
+import { expect, onTestFinished, test } from 'vitest';
+
+import { createAuthority, createServerPair, type CertificatePair } from '../support/certificates.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
+import { askHttps, EchoClient, keepDoing, listen, startGrpc } from '../support/tls-clients.js';
+import { secretOf } from '../support/tls-sets.js';
+
+const authority = await createAuthority('authority');
+const stranger = await createAuthority('stranger');
+const serverPair = await createServerPair(authority);
+const clientPairs = await Promise.all(
+  Array.from({ length: 4 }, (_, index) => createServerPair(authority, { name: `client-${index}` })),
+);
+const clientAt = (index: number): CertificatePair => clientPairs[index % clientPairs.length] ?? authority;
+const ca = authority.cert;
+
+function openFiles(first: Record<string, string>): { volume: KubeletVolume; files: TlsFiles } {
+  const volume = new KubeletVolume(join(temporaryDirectory(), 'tls'));
+  volume.publish(first);
+  const files = new TlsFiles(volume.directory);
+  onTestFinished(() => files.close());
+  return { volume, files };
+}
+
+interface MutualServer {
+  readonly server: Server;
+  readonly port: number;
+  /** How many connections were made. */
+  readonly connections: () => number;
+  /** Answers the requests for `/slow`. */
+  readonly answerSlow: () => void;
+  readonly slow: () => number;
+}
+
+/** A server that demands a client certificate and answers with its name. */
+async function startMutualServer(pair = serverPair): Promise<MutualServer> {
+  let connections = 0;
+  const slow: (() => void)[] = [];
+  const server = createServer({ ...pair, ca, requestCert: true }, ({ socket, url }, response) => {
+    const name = (socket as TLSSocket).getPeerCertificate().subject.CN;
+    if (url === '/slow') {
+      response.write(name);
+      slow.push(() => response.end(' done'));
+    } else response.end(name);
+  });
+  server.on('secureConnection', () => (connections += 1));
+  const port = await listen(server);
+  return {
+    server,
+    port,
+    connections: () => connections,
+    slow: () => slow.length,
+    answerSlow: () => slow.forEach((answer) => answer()),
+  };
+}
+
+test('an https.Agent shows the current certificate, keeps its connections in between, and resumes no old session', async () => {
+  const { volume, files } = openFiles(secretOf(clientAt(0), ca));
+  const { port, connections } = await startMutualServer();
+  const agent = httpsAgent(files, { keepAlive: true });
+  onTestFinished(() => agent.destroy());
+  const ask = async (): Promise<string> => (await askHttps({ port, ca }, agent)).text;
+  for (let index = 0; index < 20; index += 1) {
+    volume.publish(secretOf(clientAt(index), ca));
+    await files.check();
+    expect([await ask(), await ask(), await ask()]).toEqual(Array(3).fill(`client-${index % 4}`));
+  }
+  expect(connections()).toBe(20);
+  agent.destroy();
+  expect(files.listenerCount('change')).toBe(0);
+});
+
+test('requests of an https.Agent fail clearly while there is no usable set, and work as soon as there is one', async () => {
+  const { volume, files } = openFiles({ 'tls.crt': serverPair.cert });
+  const { port } = await startMutualServer();
+  const agent = httpsAgent(files);
+  onTestFinished(() => agent.destroy());
+  await expect(askHttps({ port, ca }, agent)).rejects.toMatchObject({ code: 'ERR_TLS_UNAVAILABLE' });
+  volume.publish(secretOf(clientAt(1), ca));
+  await files.check();
+  expect((await askHttps({ port, ca }, agent)).text).toBe('client-1');
+});
+
+test('an undici dispatcher has one pool, changes it with the set, and lets requests in flight finish', async () => {
+  const { volume, files } = openFiles(secretOf(clientAt(0), ca));
+  const { port, connections, slow, answerSlow } = await startMutualServer();
+  const dispatcher = await undiciDispatcher(files, { connections: 1, connect: { servername: 'localhost' } });
+  const ask = async (path = '/'): Promise<string> => {
+    const { body } = await request(`https://127.0.0.1:${port}${path}`, { dispatcher });
+    return body.text();
+  };
+  for (let index = 0; index < 100; index += 1) expect(await ask()).toBe('client-0');
+  expect(connections()).toBe(1);
+
+  const inFlight = ask('/slow');
+  await expect.poll(slow).toBe(1);
+  volume.publish(secretOf(clientAt(1), ca));
+  await files.check();
+  expect([await ask(), await ask()]).toEqual(['client-1', 'client-1']);
+  expect(connections()).toBe(2);
+  answerSlow();
+  expect(await inFlight).toBe('client-0 done');
+  await dispatcher.close();
+  expect(files.listenerCount('change')).toBe(0);
+});
+
+test('under load a rotation of the CA and the client certificate fails no request', async () => {
+  const { volume, files } = openFiles(secretOf(clientAt(0), ca));
+  const { port } = await startMutualServer();
+  const dispatcher = await undiciDispatcher(files, { connect: { servername: 'localhost' } });
+  const agent = httpsAgent(files, { keepAlive: true });
+  onTestFinished(() => agent.destroy());
+  const load = [
+    ...Array.from({ length: 4 }, () =>
+      keepDoing(async () => {
+        const { body } = await request(`https://127.0.0.1:${port}`, { dispatcher });
+        return body.text();
+      }),
+    ),
+    ...Array.from({ length: 2 }, () => keepDoing(async () => (await askHttps({ port, ca }, agent)).text)),
+  ];
+  for (let index = 1; index <= 40; index += 1) {
+    const previous = files.current;
+    volume.publish(secretOf(clientAt(index), index % 2 === 0 ? ca : `${ca}\n${stranger.cert}`));
+    await files.changed({ previous });
+    await askHttps({ port, ca }, agent);
+  }
+  const names = new Set((await Promise.all(load.map(({ stop }) => stop()))).flat());
+  expect([...names].sort()).toEqual(clientPairs.map((_, index) => `client-${index}`));
+  await dispatcher.destroy();
+});
+
+test('gRPC with certificates on both sides follows the files on both sides', async () => {
+  const onServer = openFiles(secretOf(serverPair, ca));
+  const onClient = openFiles(secretOf(clientAt(0), ca));
+  const port = await startGrpc(
+    await grpcServerCredentials(onServer.files, { requireClientCertificate: true }),
+  );
+  const credentials = await grpcChannelCredentials(onClient.files);
+  const old = new EchoClient(port, credentials);
+  expect(await old.echo('old')).toBe('old');
+
+  // A new authority for both: whoever held on to the old one would be refused.
+  const [newServer, newClient] = [await createServerPair(stranger), await createServerPair(stranger)];
+  onServer.volume.publish(secretOf(newServer, stranger.cert));
+  await onServer.files.check();
+  await expect(new EchoClient(port, credentials).echo('too early')).rejects.toThrow(/UNAVAILABLE/);
+  onClient.volume.publish(secretOf(newClient, stranger.cert));
+  await onClient.files.check();
+  expect(await new EchoClient(port, credentials).echo('new')).toBe('new');
+  expect(await old.echo('still')).toBe('still');
+});
+
+test('what cannot work is said at once', async () => {
+  const withoutCa = openFiles(secretOf(serverPair)).files;
+  await expect(grpcServerCredentials(withoutCa, { requireClientCertificate: true })).rejects.toMatchObject({
+    code: 'ERR_TLS_CA',
+  });
+  const { volume } = openFiles(secretOf(serverPair, ca));
+  const bundle = new TlsFiles({ ca: volume.path('ca.crt') });
+  onTestFinished(() => bundle.close());
+  await expect(grpcServerCredentials(bundle)).rejects.toMatchObject({ code: 'ERR_TLS_MISSING' });
+  await expect(undiciDispatcher(bundle, { connect: () => {} })).rejects.toThrow(TypeError);
+});

@@ -1,0 +1,211 @@
+/** `serveTls` and `sniCallback`: what a server keeps when its certificate changes, and when connections end. */
+import { once } from 'node:events';
+import { createSecureServer } from 'node:http2';
+import { Agent, createServer } from 'node:https';
+import { join } from 'node:path';
+import { connect, createServer as createTlsServer, type TLSSocket, type ConnectionOptions } from 'node:tls';
+
+import { FakeClock, KubeletVolume } from 'resilient-watcher/testing';
+import { serveTls, sniCallback, TlsFiles } from 'resilient-watcher/tls';
+import { expect, onTestFinished, test } from 'vitest';
+
+import { createAuthority, createServerPair } from '../support/certificates.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
+import { askHttp2, askHttps, listen, openHttp2 } from '../support/tls-clients.js';
+import { fingerprintOf, secretOf } from '../support/tls-sets.js';
+
+const authority = await createAuthority('authority');
+const stranger = await createAuthority('stranger');
+const [first, second] = [await createServerPair(authority), await createServerPair(authority)];
+const ca = authority.cert;
+
+function openFiles(): { volume: KubeletVolume; files: TlsFiles } {
+  const volume = new KubeletVolume(join(temporaryDirectory(), 'tls'));
+  volume.publish(secretOf(first));
+  const files = new TlsFiles(volume.directory);
+  onTestFinished(() => files.close());
+  return { volume, files };
+}
+
+/** A connection that has passed its handshake; rejects when it does not. */
+async function handshake(port: number, options: ConnectionOptions = {}): Promise<TLSSocket> {
+  const socket = connect({ host: '127.0.0.1', port, servername: 'localhost', ca, ...options });
+  onTestFinished(() => void socket.destroy());
+  await once(socket, 'secureConnect');
+  return socket;
+}
+
+/** All that the server sends before the connection ends, in whatever way. */
+async function answerTo(socket: TLSSocket): Promise<string> {
+  let answer = '';
+  socket.on('data', (chunk) => (answer += String(chunk))).on('error', () => {});
+  socket.write('GET / HTTP/1.0\r\n\r\n');
+  await new Promise((resolve) => socket.once('close', resolve));
+  return answer;
+}
+
+test('what createServer() was given stays: the versions of TLS, and who may show a client certificate', async () => {
+  const { volume, files } = openFiles();
+  const server = createServer(
+    { minVersion: 'TLSv1.3', ca, requestCert: true, rejectUnauthorized: true },
+    (_request, response) => response.end('hello'),
+  );
+  await serveTls(server, files);
+  const port = await listen(server);
+  volume.publish(secretOf(second, stranger.cert));
+  await files.check();
+
+  await expect(handshake(port, { maxVersion: 'TLSv1.2', ...second })).rejects.toThrow(/version/);
+  await expect(handshake(port, { ...second })).resolves.toMatchObject({ authorized: true });
+  const unknown = await createServerPair(stranger);
+  expect(await answerTo(await handshake(port, { ...unknown }))).toBe('');
+  expect(await answerTo(await handshake(port, { ...second }))).toContain('hello');
+});
+
+test('the CA bundle of the files says whose client certificates are good where the server has none', async () => {
+  const { volume, files } = openFiles();
+  volume.publish(secretOf(first, stranger.cert));
+  const server = createTlsServer({ requestCert: true, rejectUnauthorized: false });
+  const authorized: boolean[] = [];
+  server.on('secureConnection', (socket) => void authorized.push(socket.authorized));
+  await serveTls(server, files);
+  const port = await listen(server);
+  const client = await createServerPair(stranger);
+  const connected = async (): Promise<void> => {
+    const seen = once(server, 'secureConnection');
+    await handshake(port, { ...client });
+    await seen;
+  };
+  await connected();
+  volume.publish(secretOf(first, ca));
+  await files.check();
+  await connected();
+  expect(authorized).toEqual([true, false]);
+});
+
+test('without a usable certificate serveTls() rejects, and a server keeps what it has', async () => {
+  const { volume, files } = openFiles();
+  volume.publish(secretOf({ cert: first.cert, key: second.key }));
+  const server = createServer({ ...second });
+  await expect(serveTls(server, files)).rejects.toMatchObject({ code: 'ERR_TLS_UNAVAILABLE' });
+  const port = await listen(server);
+  const socket = await handshake(port);
+  expect(socket.getPeerX509Certificate()?.fingerprint256).toBe(fingerprintOf(second));
+});
+
+test('a closed server, or ServedTls, follows its files no longer', async () => {
+  const { files } = openFiles();
+  const server = createServer();
+  const served = await serveTls(server, files);
+  expect(files.listenerCount('change')).toBe(1);
+  await listen(server);
+  server.close();
+  await once(server, 'close');
+  expect(served.state).toBe('closed');
+  expect(files.listenerCount('change')).toBe(0);
+  expect(JSON.stringify(served)).toContain(fingerprintOf(first));
+});
+
+test('each name gets the certificate of its files, and other names that of the server', async () => {
+  const directory = temporaryDirectory();
+  const openPair = async (name: string): Promise<{ files: TlsFiles; publish: () => Promise<string> }> => {
+    const volume = new KubeletVolume(join(directory, name.replace('*', 'any')));
+    const files = new TlsFiles(volume.directory);
+    onTestFinished(() => files.close());
+    const publish = async (): Promise<string> => {
+      const pair = await createServerPair(authority, { name });
+      volume.publish(secretOf(pair));
+      await files.check();
+      return fingerprintOf(pair);
+    };
+    return { files, publish };
+  };
+  const exact = await openPair('shop.example.com');
+  const wildcard = await openPair('*.example.com');
+  const later = await openPair('later.example.org');
+  const { files } = openFiles();
+  const hosts = {
+    'shop.example.com': exact.files,
+    '*.EXAMPLE.com': wildcard.files,
+    'later.example.org': later.files,
+  };
+  const server = createServer({ SNICallback: sniCallback(hosts) });
+  await serveTls(server, files);
+  const port = await listen(server);
+  const shown = async (servername: string): Promise<string | undefined> => {
+    const socket = await handshake(port, { servername, checkServerIdentity: () => undefined });
+    return socket.getPeerX509Certificate()?.fingerprint256;
+  };
+  await later.files.start();
+  await expect(shown('later.example.org')).rejects.toThrow();
+  for (let rotation = 0; rotation < 3; rotation += 1) {
+    const [one, any] = [await exact.publish(), await wildcard.publish()];
+    expect(await shown('SHOP.example.com')).toBe(one);
+    expect(await shown('other.example.com')).toBe(any);
+    expect(await shown('a.b.example.com')).toBe(fingerprintOf(first));
+    expect(await shown('localhost')).toBe(fingerprintOf(first));
+  }
+  const published = await later.publish();
+  expect(await shown('later.example.org')).toBe(published);
+});
+
+test('draining ends old connections after their request in flight, and leaves new ones alone', async () => {
+  const { volume, files } = openFiles();
+  const clock = new FakeClock();
+  const answer: (() => void)[] = [];
+  const server = createServer((request, response) => {
+    if (request.url === '/slow') answer.push(() => response.end('slow'));
+    else response.end('hello');
+  });
+  await serveTls(server, files, { drainMs: 10_000, clock, random: () => 0.5 });
+  const address = { port: await listen(server), ca };
+  const kept = new Agent({ keepAlive: true, maxSockets: 1 });
+  onTestFinished(() => kept.destroy());
+  const { socket } = await askHttps(address, kept);
+  volume.publish(secretOf(second));
+  await files.check();
+  expect((await askHttps(address, kept)).socket).toBe(socket);
+  await clock.advance(5_000);
+  const last = await askHttps(address, kept);
+  expect(last).toMatchObject({ socket, text: 'hello' });
+  const next = await askHttps(address, kept);
+  expect(next.socket).not.toBe(socket);
+  expect(next.fingerprint).toBe(fingerprintOf(second));
+  await clock.advance(60_000);
+  expect((await askHttps(address, kept)).socket).toBe(next.socket);
+});
+
+test('draining sends GOAWAY to old HTTP/2 sessions, and their open streams are finished', async () => {
+  const { volume, files } = openFiles();
+  const answers: (() => void)[] = [];
+  const server = createSecureServer({}, (request, response) => {
+    if (request.headers['x-slow']) answers.push(() => response.end('slow'));
+    else response.end('hello');
+  });
+  await serveTls(server, files, { drainMs: 0 });
+  const session = await openHttp2({ port: await listen(server), ca });
+  expect(await askHttp2(session)).toBe('hello');
+  const slow = session.request({ ':path': '/', 'x-slow': '1' }).setEncoding('utf8');
+  await expect.poll(() => answers.length).toBe(1);
+  const goaway = once(session, 'goaway');
+  volume.publish(secretOf(second));
+  await files.check();
+  await goaway;
+  answers[0]?.();
+  expect((await slow.toArray()).join('')).toBe('slow');
+  await once(session, 'close');
+});
+
+test.each([
+  ['a server that is none', () => serveTls({} as never, new TlsFiles('/tls')), /setSecureContext/],
+  [
+    'draining of a plain TLS server',
+    () => serveTls(createTlsServer(), new TlsFiles('/tls'), { drainMs: 1 }),
+    /drainMs/,
+  ],
+  ['a negative time', () => serveTls(createServer(), new TlsFiles('/tls'), { drainMs: -1 }), /drainMs/],
+  ['no hosts', () => Promise.resolve().then(() => sniCallback(undefined as never)), /sniCallback/],
+])('%s is a TypeError', async (_name, call, message) => {
+  await expect(call()).rejects.toThrow(TypeError);
+  await expect(call()).rejects.toThrow(message);
+});

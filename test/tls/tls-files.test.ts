@@ -1,0 +1,317 @@
+/** What `TlsFiles` hands out, and what it refuses. */
+import { execFileSync } from 'node:child_process';
+import { generateKeyPairSync, X509Certificate } from 'node:crypto';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { inspect } from 'node:util';
+
+import { FakeClock, KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
+import { TlsFiles, type TlsError, type TlsFilesOptions, type TlsPaths } from 'resilient-watcher/tls';
+import { describe, expect, onTestFinished, test } from 'vitest';
+
+import { createAuthority, createServerPair } from '../support/certificates.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
+import { fingerprintOf, secretOf } from '../support/tls-sets.js';
+
+const DAY_MS = 86_400_000;
+const NOW = Date.now();
+const inDays = (days: number): Date => new Date(NOW + days * DAY_MS);
+
+const root = await createAuthority('root');
+const intermediate = await createAuthority('intermediate', root);
+const good = await createServerPair(root);
+const other = await createServerPair(root);
+const below = await createServerPair(intermediate);
+const old = await createServerPair(root, { notBefore: inDays(-30), notAfter: inDays(-1) });
+const early = await createServerPair(root, { notBefore: inDays(1), notAfter: inDays(30) });
+
+const rsa = generateKeyPairSync('rsa', {
+  modulusLength: 2048,
+  privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+  publicKeyEncoding: { type: 'spki', format: 'pem' },
+});
+const locked = execFileSync('openssl', ['pkcs8', '-topk8', '-passout', 'pass:secret'], {
+  input: good.key,
+  encoding: 'utf8',
+});
+const der = new X509Certificate(good.cert).raw;
+
+interface Stage {
+  readonly volume: KubeletVolume;
+  readonly files: TlsFiles;
+  readonly clock: FakeClock;
+  readonly events: readonly string[];
+}
+
+/** A mounted Secret whose changes are seen when the test checks. */
+function openStage(options: TlsFilesOptions = {}, paths?: (directory: string) => TlsPaths): Stage {
+  const volume = new KubeletVolume(join(temporaryDirectory(), 'tls'));
+  // Certificates of this very second are valid.
+  const clock = new FakeClock(Date.now() + 1_000);
+  const files = new TlsFiles(paths ? paths(volume.directory) : volume.directory, {
+    backend: new ScriptedBackend(),
+    resyncIntervalMs: 0,
+    clock,
+    ...options,
+  });
+  const events: string[] = [];
+  files.on('change', ({ current }) => events.push(`change ${current.fingerprint256?.slice(0, 8) ?? 'CA'}`));
+  files.on('rejected', ({ error }) => events.push((error as TlsError).code));
+  files.on('expiring', () => events.push('expiring'));
+  files.on('expired', () => events.push('expired'));
+  onTestFinished(() => files.close());
+  return { volume, files, clock, events };
+}
+
+describe('a bad set is rejected and the last good one stays:', () => {
+  const chain = (...certificates: string[]): string => certificates.map((pem) => pem.trim()).join('\n');
+  const cases: [name: string, secret: Record<string, string | Uint8Array>, code: string, says: RegExp][] = [
+    ['no key', { 'tls.crt': other.cert }, 'ERR_TLS_MISSING', /tls\.key" does not exist/],
+    ['no certificate', { 'tls.key': other.key }, 'ERR_TLS_MISSING', /tls\.crt" does not exist/],
+    ['an empty certificate', { ...secretOf(other), 'tls.crt': '' }, 'ERR_TLS_CERTIFICATE', /is empty/],
+    ['an empty key', { ...secretOf(other), 'tls.key': '' }, 'ERR_TLS_KEY', /is empty/],
+    [
+      'the key of another certificate',
+      secretOf({ cert: other.cert, key: good.key }),
+      'ERR_TLS_MISMATCH',
+      /is not the key of/,
+    ],
+    [
+      'an RSA key beside an EC certificate',
+      secretOf({ cert: other.cert, key: rsa.privateKey }),
+      'ERR_TLS_MISMATCH',
+      /is not the key of/,
+    ],
+    [
+      'a key with a passphrase',
+      secretOf({ cert: good.cert, key: locked }),
+      'ERR_TLS_KEY_ENCRYPTED',
+      /passphrase/,
+    ],
+    [
+      'a public key',
+      secretOf({ cert: other.cert, key: rsa.publicKey }),
+      'ERR_TLS_KEY',
+      /no complete private key/,
+    ],
+    [
+      'a broken key',
+      secretOf({ cert: other.cert, key: other.key.replace(/M/, '!') }),
+      'ERR_TLS_KEY',
+      /Cannot parse the private key/,
+    ],
+    [
+      'half a key',
+      secretOf({ cert: other.cert, key: other.key.slice(0, 90) }),
+      'ERR_TLS_KEY',
+      /no complete private key/,
+    ],
+    [
+      'half a certificate',
+      secretOf({ cert: other.cert.slice(0, 90), key: other.key }),
+      'ERR_TLS_CERTIFICATE',
+      /no complete certificate/,
+    ],
+    [
+      'a DER certificate',
+      { ...secretOf(good), 'tls.crt': der },
+      'ERR_TLS_CERTIFICATE',
+      /is DER; convert it to PEM/,
+    ],
+    [
+      'no PEM at all',
+      secretOf({ cert: 'hello', key: other.key }),
+      'ERR_TLS_CERTIFICATE',
+      /holds no PEM certificate/,
+    ],
+    [
+      'broken base64',
+      secretOf({ cert: other.cert.replace(/M/, '!'), key: other.key }),
+      'ERR_TLS_CERTIFICATE',
+      /Cannot parse the certificate/,
+    ],
+    [
+      'the issuer first',
+      secretOf({ cert: chain(root.cert, good.cert), key: good.key }),
+      'ERR_TLS_CHAIN',
+      /certificate of the key must come first/,
+    ],
+    [
+      'the root before the intermediate',
+      secretOf({ cert: chain(below.cert, root.cert, intermediate.cert), key: below.key }),
+      'ERR_TLS_CHAIN',
+      /certificate 2 of 3 \(CN=root\) has issued none before it/,
+    ],
+    [
+      'the chain of another authority',
+      secretOf({ cert: chain(good.cert, intermediate.cert), key: good.key }),
+      'ERR_TLS_CHAIN',
+      /has issued none before it/,
+    ],
+    ['an expired certificate', secretOf(old), 'ERR_TLS_EXPIRED', /expired at/],
+    ['a certificate of tomorrow', secretOf(early), 'ERR_TLS_NOT_YET_VALID', /is not valid before/],
+    ['a CA bundle that is none', secretOf(other, 'hello'), 'ERR_TLS_CA', /ca\.crt" holds no PEM certificate/],
+    ['an expired CA bundle', secretOf(other, old.cert), 'ERR_TLS_CA', /has expired/],
+  ];
+  test.each(cases)('%s', async (_name, secret, code, says) => {
+    const { volume, files, events } = openStage();
+    volume.publish(secretOf(good));
+    await files.start();
+    const kept = files.current;
+    volume.publish(secret);
+    await files.check();
+    expect(events.slice(1)).toEqual([code]);
+    expect(files.current).toBe(kept);
+    await expect(files.get()).resolves.toBe(kept);
+    const { rejected, rejections } = files.status();
+    expect(rejected?.message).toMatch(says);
+    expect({ rejections, code: rejected?.code }).toEqual({ rejections: 1, code });
+    expect(JSON.stringify(files) + inspect(files)).not.toContain('PRIVATE KEY-');
+
+    volume.publish(secretOf(other));
+    await files.check();
+    expect(files.current?.fingerprint256).toBe(fingerprintOf(other));
+    expect(files.status().rejected).toBeNull();
+  });
+
+  test('a file of 100 MB, which is not read', async () => {
+    const { volume, files, events } = openStage();
+    volume.publish({ ...secretOf(good), 'tls.crt': Buffer.alloc(100 * 2 ** 20) });
+    await files.start();
+    expect(events).toEqual(['ERR_TLS_TOO_LARGE']);
+    await expect(files.get()).rejects.toMatchObject({
+      code: 'ERR_TLS_UNAVAILABLE',
+      message: expect.stringMatching(/104857600 bytes/) as string,
+      cause: { code: 'ERR_TLS_TOO_LARGE' },
+    });
+  });
+});
+
+test('a chain in order is accepted, with its root or without', async () => {
+  const { volume, files, events } = openStage();
+  volume.publish(secretOf({ cert: `${below.cert}\n${intermediate.cert}`, key: below.key }));
+  await files.start();
+  volume.publish(secretOf({ cert: `${below.cert}\r\n${intermediate.cert}\n\n${root.cert}`, key: below.key }));
+  await files.check();
+  expect(events).toHaveLength(2);
+  expect(events.join()).not.toContain('ERR');
+});
+
+test('a certificate of tomorrow is used as soon as it is valid', async () => {
+  const { volume, files, events, clock } = openStage();
+  volume.publish(secretOf(good));
+  await files.start();
+  volume.publish(secretOf(early));
+  await files.check();
+  expect(files.current?.fingerprint256).toBe(fingerprintOf(good));
+  await clock.advance(DAY_MS + 1_000);
+  expect(files.current?.fingerprint256).toBe(fingerprintOf(early));
+  expect(events).toEqual([
+    expect.stringMatching(/^change/),
+    'ERR_TLS_NOT_YET_VALID',
+    expect.stringMatching(/^change/),
+  ]);
+});
+
+test('an end that comes near is reported once, and so is the end; then get() rejects', async () => {
+  const { volume, files, events, clock } = openStage();
+  const pair = await createServerPair(root, { notBefore: inDays(-30), notAfter: inDays(30) });
+  volume.publish(secretOf(pair));
+  await files.start();
+  await clock.advance(19 * DAY_MS);
+  expect(events.slice(1)).toEqual([]);
+  await clock.advance(2 * DAY_MS);
+  expect(events.slice(1)).toEqual(['expiring']);
+  await expect(files.get()).resolves.toBe(files.current);
+  await clock.advance(10 * DAY_MS);
+  expect(events.slice(1)).toEqual(['expiring', 'expired']);
+  await expect(files.get()).rejects.toMatchObject({ code: 'ERR_TLS_EXPIRED' });
+  expect(files.status()).toMatchObject({ expired: true, available: true });
+  volume.publish(secretOf(good));
+  await files.check();
+  await expect(files.get()).resolves.toBe(files.current);
+});
+
+test('what does not concern the certificate is no change, and coming back to it is none', async () => {
+  const { volume, files, events } = openStage();
+  volume.publish(secretOf(good));
+  await files.start();
+  volume.publish({ ...secretOf(good), note: 'hello' });
+  await files.check();
+  volume.publish(secretOf({ cert: good.cert, key: other.key }));
+  await files.check();
+  volume.publish(secretOf(good));
+  await files.check();
+  expect(events.slice(1)).toEqual(['ERR_TLS_MISMATCH']);
+  expect(files.status().rejected).toBeNull();
+});
+
+test('cert-manager leaves ca.crt empty where there is no CA; a path that is given must not be', async () => {
+  const byDirectory = openStage();
+  byDirectory.volume.publish(secretOf(good, ''));
+  await expect(byDirectory.files.get()).resolves.toMatchObject({ ca: undefined });
+
+  const byPath = openStage({}, (directory) => ({ ca: join(directory, 'ca.crt') }));
+  byPath.volume.publish({ 'ca.crt': '' });
+  await byPath.files.start();
+  expect(byPath.events).toEqual(['ERR_TLS_CA']);
+});
+
+test('files at any paths are one set: those of SPIFFE, a CA bundle alone, certificate and key in one file', async () => {
+  const directory = temporaryDirectory();
+  const at = (name: string): string => join(directory, name);
+  mkdirSync(directory, { recursive: true });
+  writeFileSync(at('svid.pem'), good.cert);
+  writeFileSync(at('svid_key.pem'), good.key);
+  writeFileSync(at('svid_bundle.pem'), `${root.cert}\n${root.cert}`);
+  writeFileSync(at('both.pem'), `${good.cert}\n${good.key}`);
+  const spiffe = new TlsFiles({ cert: at('svid.pem'), key: at('svid_key.pem'), ca: at('svid_bundle.pem') });
+  const bundle = new TlsFiles({ ca: at('svid_bundle.pem') });
+  const both = new TlsFiles({ cert: at('both.pem'), key: at('both.pem') });
+  for (const files of [spiffe, bundle, both]) onTestFinished(() => files.close());
+  expect((await spiffe.get()).fingerprint256).toBe(fingerprintOf(good));
+  expect((await spiffe.get()).ca?.toString()).toBe(`${root.cert}\n${root.cert}`);
+  expect((await bundle.get()).cert).toBeUndefined();
+  expect((await both.get()).fingerprint256).toBe(fingerprintOf(good));
+});
+
+test('who waits with ready() gets the first good set, or is told of the end', async () => {
+  const { volume, files } = openStage();
+  const ready = files.ready();
+  const gone = new AbortController();
+  const givenUp = expect(files.ready(gone.signal)).rejects.toThrow('enough');
+  await files.start();
+  gone.abort(new Error('enough'));
+  await givenUp;
+  volume.publish(secretOf(good));
+  await files.check();
+  expect((await ready).fingerprint256).toBe(fingerprintOf(good));
+  const next = expect(files.changed()).rejects.toMatchObject({ code: 'ERR_CLOSED' });
+  await files.start();
+  await files.close();
+  await next;
+  await expect(files.get()).rejects.toMatchObject({ code: 'ERR_CLOSED' });
+});
+
+test('a key is never printed', async () => {
+  const { volume, files } = openStage();
+  volume.publish(secretOf(good, root.cert));
+  const current = await files.get();
+  const printed = [
+    String(current),
+    inspect(current, { depth: 9, showHidden: true }),
+    JSON.stringify(current),
+  ];
+  expect(printed.join()).not.toContain('PRIVATE');
+  expect(printed[0]).toMatch(/^TlsCredentials\(CN=localhost, expires 20/);
+});
+
+test.each([
+  [undefined, /expected a directory or/],
+  ['', /directory must be a non-empty string/],
+  [{}, /cert and key, or ca/],
+  [{ cert: 'a' }, /cert and key, or ca/],
+  [{ cert: 'a', key: '' }, /key must be a non-empty string/],
+])('%o is refused as files', (given, message) => {
+  expect(() => new TlsFiles(given as string)).toThrow(message);
+});

@@ -1,0 +1,141 @@
+/** `SecretFile` and `credentials()`: what they hand out, refuse, and never print. */
+import { join } from 'node:path';
+import { inspect } from 'node:util';
+
+import { credentials, SecretFile, type SecretError, type SecretFileOptions } from 'resilient-watcher';
+import { KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
+import { describe, expect, onTestFinished, test } from 'vitest';
+
+import { temporaryDirectory } from '../support/temporary-directory.js';
+
+/** Changes are seen when the test checks. */
+const SCRIPTED = { resyncIntervalMs: 0 };
+
+function openSecret(options?: SecretFileOptions): {
+  volume: KubeletVolume;
+  secret: SecretFile;
+  events: readonly string[];
+} {
+  const volume = new KubeletVolume(join(temporaryDirectory(), 'db'));
+  const secret = new SecretFile(volume.path('password'), {
+    backend: new ScriptedBackend(),
+    ...SCRIPTED,
+    ...options,
+  });
+  onTestFinished(() => secret.close());
+  const events: string[] = [];
+  secret.on('change', ({ current }) => events.push(current.value));
+  secret.on('rejected', ({ error }) => events.push((error as SecretError).code));
+  return { volume, secret, events };
+}
+
+test.each([
+  ['a trailing newline is not part of a password', 'pass word\n', {}, 'pass word'],
+  ['unless it is to be kept', 'password\n', { trim: false }, 'password\n'],
+  ['latin1', Buffer.from([0x70, 0xe4]), { encoding: 'latin1' }, 'pä'],
+  [
+    'bytes as base64, of which none is white space',
+    Buffer.from([0x0a, 0xff, 0x20]),
+    { encoding: 'base64' },
+    'Cv8g',
+  ],
+  ['bytes as hex', Buffer.from([0, 255]), { encoding: 'hex' }, '00ff'],
+  ['nothing is expected of its form', 'eyJub3QgYSBqd3Qi.x', {}, 'eyJub3QgYSBqd3Qi.x'],
+] as const)('%s', async (_name, content, options, value) => {
+  const { volume, secret } = openSecret(options);
+  volume.publish({ password: content });
+  expect((await secret.get()).value).toBe(value);
+});
+
+describe('what cannot be a secret is rejected, and the last good one stays:', () => {
+  test.each([
+    ['an empty file', '', 'ERR_SECRET_EMPTY', 'is empty'],
+    ['white space', ' \n\t\n', 'ERR_SECRET_EMPTY', 'only white space'],
+    ['100 MB', Buffer.alloc(100 * 2 ** 20, 'x'), 'ERR_SECRET_TOO_LARGE', '104857600 bytes'],
+    ['bytes that are no text', Buffer.from([0xff, 0xfe]), 'ERR_SECRET_ENCODING', 'set the option "encoding"'],
+  ])('%s', async (_name, content, code, says) => {
+    const { volume, secret, events } = openSecret();
+    volume.publish({ password: 'good' });
+    await secret.start();
+    volume.publish({ password: content });
+    await secret.check();
+    expect(events).toEqual(['good', code]);
+    expect(secret.current?.value).toBe('good');
+    expect(secret.status()).toMatchObject({ available: true, rejected: { code }, rejections: 1 });
+    expect(secret.status().rejected?.message).toContain(says);
+    volume.publish({ password: 'good' });
+    await secret.check();
+    expect(secret.status().rejected).toBeNull();
+  });
+
+  test('no file yet: get() says why, and ready() waits', async () => {
+    const { volume, secret } = openSecret();
+    await expect(secret.get()).rejects.toMatchObject({
+      code: 'ERR_SECRET_UNAVAILABLE',
+      message: expect.stringMatching(/There is no secret yet in .*password" does not exist/) as string,
+      cause: { code: 'ERR_SECRET_MISSING' },
+    });
+    const ready = secret.ready();
+    volume.publish({ password: 'late' });
+    await secret.check();
+    expect((await ready).value).toBe('late');
+  });
+
+  test('a directory', async () => {
+    const { volume } = openSecret();
+    volume.publish({ password: 'x' });
+    const secret = new SecretFile(volume.directory);
+    onTestFinished(() => secret.close());
+    await expect(secret.get()).rejects.toMatchObject({
+      message: expect.stringContaining('is a directory') as string,
+    });
+  });
+});
+
+test('username and password are always of one revision', async () => {
+  const volume = new KubeletVolume(join(temporaryDirectory(), 'login'));
+  volume.publish({ user: 'user-0', pass: 'pass-0\n' });
+  const login = credentials(volume.directory, { username: 'user', password: 'pass' });
+  onTestFinished(() => login.close());
+  const seen: string[] = [];
+  login.on('change', ({ current }) => seen.push(`${current.username} ${current.password}`));
+  await login.start();
+  for (let index = 1; index <= 200; index += 1) {
+    volume.publish({ user: `user-${index}`, pass: `pass-${index}` });
+    if (index % 10 === 0) await login.check();
+  }
+  expect((await login.get()).password).toBe('pass-200');
+  expect(seen.filter((both) => !/^user-(\d+) pass-\1$/.test(both))).toEqual([]);
+  volume.publish({ user: 'user-201' });
+  await login.check();
+  expect(login.current?.username).toBe('user-200');
+  expect(login.status().rejected).toMatchObject({ code: 'ERR_SECRET_MISSING' });
+});
+
+test('nothing that is printed holds the secret', async () => {
+  const { volume, secret } = openSecret();
+  volume.publish({ password: 'hunter2', username: 'app' });
+  const login = credentials(volume.directory);
+  onTestFinished(() => login.close());
+  const values: unknown[] = [await secret.get(), await login.get(), secret, login];
+  for (const value of [...values, { ...(values[1] as object) }, new Error('failed', { cause: values[1] })]) {
+    expect(`${inspect(value, { depth: 9, showHidden: true })}${JSON.stringify(value)}`).not.toContain(
+      'hunter2',
+    );
+  }
+  expect(values.slice(0, 2).map(String)).toEqual(['[redacted]', 'Credentials(app, [redacted])']);
+});
+
+test.each([
+  ['an unknown encoding', () => new SecretFile('/p', { encoding: 'rot13' as never }), /encoding/],
+  [
+    'an option that makes no sense for a secret',
+    () => new SecretFile('/p', { recursive: true } as never),
+    /recursive/,
+  ],
+  ['an empty path', () => new SecretFile(''), /path/],
+  ['an empty key', () => credentials('/p', { username: '' }), /username/],
+])('%s is a TypeError', (_name, make, message) => {
+  expect(make).toThrow(TypeError);
+  expect(make).toThrow(message);
+});
