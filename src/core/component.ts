@@ -84,11 +84,11 @@ export abstract class Component<
       signal,
       open: () => this.onStart(),
       run: () => {
-        publishPoint(this.#handle, 'started');
+        publishPoint(this.#handle, 'start');
         return this.onRunning();
       },
       end: () => {
-        publishPoint(this.#handle, 'closed');
+        publishPoint(this.#handle, 'close');
         return this.onClose();
       },
       over: () =>
