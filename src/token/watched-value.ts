@@ -54,9 +54,6 @@ export interface WatchedValueStatus extends ComponentStatus {
 
 const NOT_FOR_VALUES = [
   'recursive',
-  'ignore',
-  'followLinks',
-  'content',
   'maxContentBytes',
   'maxTotalBytes',
   'maxFiles',
@@ -107,12 +104,13 @@ export abstract class WatchedValue<
     if (wrong) throw new TypeError(`${kind}: unknown option "${wrong}"`);
     const settings = { persistent: false, ...watcherOptions, maxContentBytes: maxBytes };
     const watcher = new ResilientWatcher(path, settings);
-    const { clock } = resolveWatcherOptions({ clock: options.clock });
+    const { clock } = resolveWatcherOptions({ clock: options.clock }, { isGroup: false });
     super({ kind, name: `${kind} ${watcher.path}`, purpose: `read "${watcher.path}"`, signal, clock });
     this.path = watcher.path;
     this.clock = clock;
     this.#watcher = watcher;
     watcher.on('change', ({ current }) => this.take(current));
+    watcher.on('unreadable', ({ error }) => this.#onWatcherError(error));
     watcher.on('error', (error) => this.#onWatcherError(error));
   }
 
@@ -186,7 +184,8 @@ export abstract class WatchedValue<
   protected override async onStart(): Promise<void> {
     await this.#watcher.start();
     // Nothing is there and nothing was reported: that is why there is no value.
-    if (!this.#current && !this.#refusal && !this.scope.ended) this.take(this.#watcher.current);
+    const { current } = this.#watcher;
+    if (current && !this.#current && !this.#refusal && !this.scope.ended) this.take(current);
   }
 
   protected override onClose(): Promise<void> {
