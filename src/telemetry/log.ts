@@ -66,11 +66,13 @@ export function logTo(logger: StructuredLogger | Console, options?: LogOptions):
 }
 
 function writerTo(logger: StructuredLogger | Console): (level: Level, fields: object, text: string) => void {
-  // A console prints its arguments in their order.
-  if (logger === globalThis.console || logger instanceof Console) {
-    return (level, fields, text) => (logger as Console)[level](text, fields);
-  }
-  return (level, fields, text) => (logger as StructuredLogger)[level](fields, text);
+  if (!isConsole(logger)) return (level, fields, text) => logger[level](fields, text);
+  return (level, fields, text) => logger[level](text, fields);
+}
+
+/** A console prints its arguments in their order. */
+function isConsole(logger: StructuredLogger | Console): logger is Console {
+  return logger === globalThis.console || logger instanceof Console;
 }
 
 function lineOf({ name, message }: Point): Line {
@@ -120,7 +122,8 @@ function lineOfOperation({ name, message }: Operation): Line | undefined {
     action: 'action',
   };
   if (message.error) return warning(`${who}: ${what[name]} failed: ${said(message.error)}`);
-  switch (message.result) {
+  const { result = '' } = message;
+  switch (result) {
     case 'unchanged':
     case 'skipped':
       return undefined;
@@ -129,7 +132,7 @@ function lineOfOperation({ name, message }: Operation): Line | undefined {
     case 'failed':
       return warning(`${who}: ${what[name]} failed`);
     default:
-      return routine(`${who}: ${what[name]} ${message.result ?? ''}`);
+      return routine(`${who}: ${what[name]} ${result}`);
   }
 }
 

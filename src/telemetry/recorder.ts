@@ -79,7 +79,10 @@ export class Recorder {
       case 'error':
         this.#count('errors_total', { target, error_type: typeOf(point.message.error) });
         break;
-      default:
+      case 'recovered':
+      case 'readable':
+      case 'warning':
+      case 'healthy':
     }
   }
 

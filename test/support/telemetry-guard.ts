@@ -31,19 +31,18 @@ interface Confidence {
   readonly token?: { readonly value?: unknown };
   readonly current?: {
     readonly value?: unknown;
-    readonly files?: Iterable<readonly [string, { readonly content?: unknown }]>;
+    readonly files?: unknown;
   };
 }
 
-// eslint-disable-next-line @typescript-eslint/unbound-method -- called with its own `this`
 const { emit } = Emitter.prototype;
 Emitter.prototype.emit = function (this: Emitter<object>, event: never, ...args: never[]): boolean {
   const { token, current } = Object(args[0]) as Confidence;
   plant(token?.value);
-  plant(Object(current).value);
-  const files = Object(current).files as unknown;
-  if (files instanceof Map) {
-    for (const [, file] of [...files].slice(0, MOST_FILES)) plant(Object(file).content);
+  plant(current?.value);
+  if (current?.files instanceof Map) {
+    const files = [...(current.files as ReadonlyMap<string, { readonly content?: unknown }>).values()];
+    for (const { content } of files.slice(0, MOST_FILES)) plant(content);
   }
   return emit.call(this, event, ...args);
 } as typeof emit;
