@@ -25,6 +25,7 @@ export default defineConfig({
   },
   test: {
     include: ['test/**/*.test.ts'],
+    setupFiles: ['test/support/telemetry-guard.ts'],
     exclude: ['test/soak/**', 'test/package/**'],
     // A limit for a hang, not for speed: nothing in the suite waits on purpose.
     testTimeout: 60_000,

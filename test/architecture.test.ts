@@ -15,7 +15,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   token: ['core', 'fs', 'watch', 'write'],
   config: ['core', 'fs', 'watch', 'write'],
   kubernetes: ['core', 'fs', 'watch', 'write', 'token', 'config'],
-  telemetry: ['core', 'fs', 'watch', 'write', 'token', 'config'],
+  telemetry: ['core', 'fs', 'watch', 'write', 'token', 'config', 'tls', 'action'],
   tls: ['core', 'fs', 'watch', 'write', 'token', 'config'],
   action: ['core', 'watch'],
   doctor: ['core', 'fs', 'token'],

@@ -153,6 +153,7 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
     const [first] = actions;
     if (!first) throw new TypeError('ReloadAction: option "action" must be an object with run, got none');
     super({
+      kind: 'ReloadAction',
       name: resolved.name ?? first.name,
       purpose: `run the action "${first.name}"`,
       signal: resolved.signal,
@@ -236,7 +237,12 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
       this.dispatch('started', { update, attempt });
       let failure: ActionError | 'interrupted' | undefined;
       for (let action = remaining[0]; action; action = remaining[0]) {
-        failure = await this.#run(action, update);
+        failure = await this.trace(
+          'action',
+          { action: action.name },
+          () => this.#run(action, update),
+          resultOf,
+        );
         if (failure) break;
         remaining.shift();
       }
@@ -333,4 +339,8 @@ function asActionError(action: Action, cause: unknown): ActionError {
   if (cause instanceof ActionError) return cause;
   const reason = cause instanceof Error ? cause.message : String(cause);
   return new ActionError('ERR_ACTION_FAILED', `Action ${action.name} failed: ${reason}`, { cause });
+}
+
+function resultOf(failure: ActionError | 'interrupted' | undefined): string {
+  return failure instanceof ActionError ? 'failed' : (failure ?? 'succeeded');
 }

@@ -51,8 +51,8 @@ export interface ComponentEvents {
 export interface ComponentOptions {
   /** What it is called in its status and telemetry. */
   readonly name: string;
-  /** Its class, as telemetry shows it; default the name of the constructor, which a minifier may change. */
-  readonly kind?: string;
+  /** Its class, as telemetry and health checks know it: the name of the constructor may be changed by a minifier. */
+  readonly kind: string;
   /** Completes "Cannot … : …" for calls after `close()`, as in "watch "/etc/policy"". */
   readonly purpose: string;
   readonly signal: AbortSignal | undefined;
@@ -79,16 +79,16 @@ export abstract class Component<
     super();
     this.name = name;
     this.#clock = clock;
-    this.#handle = { kind: kind ?? this.constructor.name, name, status: () => this.status() };
+    this.#handle = { kind, name, status: () => this.status() };
     this.#lifecycle = new Lifecycle({
       signal,
       open: () => this.onStart(),
       run: () => {
-        publishPoint(this.#handle, 'started');
+        publishPoint(this.#handle, 'start');
         return this.onRunning();
       },
       end: () => {
-        publishPoint(this.#handle, 'closed');
+        publishPoint(this.#handle, 'close');
         return this.onClose();
       },
       over: () =>

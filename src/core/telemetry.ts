@@ -99,9 +99,9 @@ export interface UnhealthyMessage extends ComponentMessage {
 /** The point channels, by the part of their names after `resilient-watcher:`. */
 export interface PointMessages {
   /** It runs. */
-  started: ComponentMessage;
+  start: ComponentMessage;
   /** It was closed. */
-  closed: ComponentMessage;
+  close: ComponentMessage;
   change: ChangeMessage;
   restart: RestartMessage;
   degraded: DegradedMessage;
@@ -160,15 +160,15 @@ export interface WriteMessage extends OperationMessage {
   readonly path: string;
 }
 
-/** A publication of a volume. `result`: the `outcome` of `VolumePublisher.publish()`. */
+/** A publication of a volume. `result`: the `outcome` of `VolumePublisher.publishVolume()`. */
 export interface PublishMessage extends OperationMessage {
   readonly component: ComponentHandle;
   readonly volumeId: string;
 }
 
-/** An action of the command-line program. `result`: `succeeded`. */
+/** One run of an action of a `ReloadAction`. `result`: `succeeded`, `failed`, or `interrupted` by a newer update. */
 export interface ActionMessage extends OperationMessage {
-  /** What kind of action, such as `exec` or `signal`. */
+  /** The action's name. */
   readonly action: string;
 }
 
@@ -188,8 +188,8 @@ export type OperationName = keyof OperationMessages;
 
 /** Which fields of an event's payload its message has, by the event's name. No other event has a channel. */
 const POINT_FIELDS: Readonly<Record<PointName, readonly string[]>> = {
-  started: [],
-  closed: [],
+  start: [],
+  close: [],
   change: ['cause', 'added', 'changed', 'removed', 'paths', 'delayMs'],
   restart: ['attempt', 'delayMs', 'error'],
   degraded: ['error', 'pollIntervalMs'],

@@ -162,7 +162,7 @@ export class VolumePublisher extends Component<VolumePublisherEvents, VolumePubl
   constructor(options?: VolumePublisherOptions) {
     const resolved = resolveOptions('VolumePublisher', options, OPTIONS);
     const { name, signal, clock } = resolved;
-    super({ name, purpose: 'publish volumes', signal, clock });
+    super({ kind: 'VolumePublisher', name, purpose: 'publish volumes', signal, clock });
     this.#options = resolved;
   }
 
@@ -194,7 +194,7 @@ export class VolumePublisher extends Component<VolumePublisherEvents, VolumePubl
     const targetPath = withoutTrailingSlash(target);
     const wanted = this.#wanted.get(targetPath) ?? new AbortController();
     this.#wanted.set(targetPath, wanted);
-    return this.#inTurn(targetPath, async () => {
+    const publish = async (): Promise<PublishedVolume> => {
       wanted.signal.throwIfAborted();
       await this.#isDirectory(targetPath);
       await this.#options.prepareTarget(targetPath);
@@ -211,7 +211,10 @@ export class VolumePublisher extends Component<VolumePublisherEvents, VolumePubl
         wanted.signal.throwIfAborted();
         return await this.#failed(publication, asResilient(volumeId, thrown, secretsOf(tokens)));
       }
-    });
+    };
+    return this.#inTurn(targetPath, () =>
+      this.trace('publish', { volumeId }, publish, ({ outcome }) => outcome),
+    );
   }
 
   /**

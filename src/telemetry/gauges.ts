@@ -58,7 +58,7 @@ const READ: Readonly<Record<Exclude<GaugeName, 'native_watches'>, Read>> = {
 export function samplesOf(name: GaugeName, sources: GaugeSources): Sample[] {
   if (name === 'native_watches') return nativeWatches(sources.components);
   const pick = METRICS[name].of === 'least' ? Math.min : Math.max;
-  const own = METRICS[name].labels.includes('loader' as never) ? 'loader' : 'target';
+  const own = METRICS[name].labels.some((label) => label === 'loader') ? 'loader' : 'target';
   const samples = new Map<string, Sample>();
   for (const component of sources.components) {
     for (const { labels, value } of READ[name](component, sources)) {
@@ -76,10 +76,11 @@ function nativeWatches(components: Iterable<ComponentHandle>): Sample[] {
   const directories = new Map<string, Set<string>>();
   for (const component of components) {
     const status = statusOf(component, 'ResilientWatcher');
-    if (!status || status.backend === null || status.backend === 'poll') continue;
-    const watched = directories.get(status.backend) ?? new Set();
+    const backend = status?.backend ?? 'poll';
+    if (!status || backend === 'poll') continue;
+    const watched = directories.get(backend) ?? new Set();
     for (const directory of status.watchedDirectories) watched.add(directory);
-    directories.set(status.backend, watched);
+    directories.set(backend, watched);
   }
   return [...directories].map(([backend, watched]) => ({ labels: { backend }, value: watched.size }));
 }

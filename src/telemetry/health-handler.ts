@@ -45,10 +45,10 @@ export function healthHandler(
     if ('send' in response && 'code' in response) {
       return response.code(status).type('application/json').send(body);
     }
-    (response as Response).writeHead(status, {
+    response.writeHead(status, {
       'content-type': 'application/json',
       'cache-control': 'no-store',
     });
-    return (response as Response).end(body);
+    return response.end(body);
   };
 }

@@ -36,7 +36,11 @@ const RULES: readonly ((component: ComponentHandle) => Verdict | undefined)[] = 
   configVerdict,
   refresherVerdict,
   expiryVerdict,
+  actionVerdict,
 ];
+
+/** These work without a start, or are idle between two pieces of work. */
+const NEED_NO_START: ReadonlySet<string> = new Set(['ReloadAction', 'AtomicVolume', 'VolumePublisher']);
 
 /**
  * Whether the components do their work.
@@ -47,6 +51,7 @@ const RULES: readonly ((component: ComponentHandle) => Verdict | undefined)[] = 
  * | `ConfigLoader`     | always                                                     | loaded, and the last reload was good        |
  * | `TokenRefresher`   | always                                                     | healthy, and the token has not expired      |
  * | `TokenFile`, `TlsFiles` | always                                                | a token or certificate that has not expired |
+ * | `ReloadAction`     | always                                                     | the last action succeeded, if there was one |
  * | others             | always                                                     | running                                     |
  *
  * A blocked event loop answers no probe. A watcher that polls, or whose file is mounted with `subPath`, is live. A component that is closed is not ready.
@@ -68,7 +73,8 @@ export function assertComponents(owner: string, components: readonly unknown[]):
 
 function checkOf(component: ComponentHandle): HealthCheck {
   const { state } = component.status();
-  const isRunning = state !== 'idle' && state !== 'closed';
+  const isIdle = state === 'idle' && !NEED_NO_START.has(component.kind);
+  const isRunning = !isIdle && state !== 'closed';
   let verdict: Verdict = isRunning ? {} : { unready: `it is ${state}` };
   if (isRunning) for (const rule of RULES) verdict = rule(component) ?? verdict;
   const { dead, unready } = verdict;
@@ -114,4 +120,13 @@ function expiryVerdict(component: ComponentHandle): Verdict | undefined {
   if (!status) return undefined;
   if (typeof status.expiresAt !== 'number') return { unready: 'nothing good was read yet' };
   return { unready: status.expiresAt <= systemClock.now() ? 'it has expired' : undefined };
+}
+
+function actionVerdict(component: ComponentHandle): Verdict | undefined {
+  const status = statusOf(component, 'ReloadAction');
+  if (!status) return undefined;
+  const isBad = status.lastSuccessful === false;
+  return {
+    unready: isBad ? `the last action failed: ${status.lastError?.code ?? 'interrupted'}` : undefined,
+  };
 }

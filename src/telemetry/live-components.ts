@@ -1,5 +1,6 @@
 import type { ComponentHandle } from '../core/telemetry.js';
 import type { Operation, Point } from './observe.js';
+import { isShown } from './status-of.js';
 
 /**
  * The components that have shown themselves and are not closed. One that was started before anybody subscribed shows
@@ -13,7 +14,7 @@ export class LiveComponents {
   }
 
   point({ name, message: { component } }: Point): void {
-    if (name === 'closed') this.#components.delete(component);
+    if (name === 'close') this.#components.delete(component);
     else this.#add(component);
   }
 
@@ -24,7 +25,7 @@ export class LiveComponents {
   #add(component: ComponentHandle): void {
     if (this.#components.has(component)) return;
     const { state } = component.status();
-    // Writing volumes need no start, and have nothing to show.
-    if (state !== 'idle' && state !== 'closed') this.#components.add(component);
+    // A volume has nothing to show, and there may be many.
+    if (isShown(component) && state !== 'idle' && state !== 'closed') this.#components.add(component);
   }
 }

@@ -66,20 +66,24 @@ export function logTo(logger: StructuredLogger | Console, options?: LogOptions):
 }
 
 function writerTo(logger: StructuredLogger | Console): (level: Level, fields: object, text: string) => void {
-  // A console prints its arguments in their order.
-  if (logger === globalThis.console || logger instanceof Console) {
-    return (level, fields, text) => (logger as Console)[level](text, fields);
-  }
-  return (level, fields, text) => (logger as StructuredLogger)[level](fields, text);
+  if (!isConsole(logger)) return (level, fields, text) => logger[level](fields, text);
+  return (level, fields, text) => logger[level](text, fields);
+}
+
+/** A console prints its arguments in their order. */
+function isConsole(logger: StructuredLogger | Console): logger is Console {
+  return logger === globalThis.console || logger instanceof Console;
 }
 
 function lineOf({ name, message }: Point): Line {
   const who = `${message.component.kind} "${message.component.name}"`;
   switch (name) {
-    case 'started':
-    case 'closed':
+    case 'start':
+      return routine(`${who}: started`);
+    case 'close':
+      return routine(`${who}: closed`);
     case 'healthy':
-      return routine(`${who}: ${name}`);
+      return routine(`${who}: healthy`);
     case 'change':
       return routine(`${who}: changed`);
     case 'restart':
@@ -108,19 +112,28 @@ function lineOf({ name, message }: Point): Line {
 
 /** Checks and writes are too many for a log, and a reload is one event with its change or rejection. */
 function lineOfOperation({ name, message }: Operation): Line | undefined {
-  if (name !== 'token.request' && name !== 'token.delivery' && name !== 'publish') return undefined;
-  const who = `${message.component.kind} "${message.component.name}"`;
+  if (name !== 'token.request' && name !== 'token.delivery' && name !== 'publish' && name !== 'action')
+    return undefined;
+  const who = `${message.component?.kind ?? ''} "${message.component?.name ?? ''}"`;
   const what = {
     'token.request': 'token request',
     'token.delivery': 'token delivery',
     publish: 'publication',
+    action: 'action',
   };
   if (message.error) return warning(`${who}: ${what[name]} failed: ${said(message.error)}`);
-  if (message.result === 'unchanged' || message.result === 'skipped') return undefined;
-  const isKept = message.result === 'kept';
-  return isKept
-    ? warning(`${who}: publication failed, the last good contents stay`)
-    : routine(`${who}: ${what[name]} ${message.result ?? ''}`);
+  const { result = '' } = message;
+  switch (result) {
+    case 'unchanged':
+    case 'skipped':
+      return undefined;
+    case 'kept':
+      return warning(`${who}: publication failed, the last good contents stay`);
+    case 'failed':
+      return warning(`${who}: ${what[name]} failed`);
+    default:
+      return routine(`${who}: ${what[name]} ${result}`);
+  }
 }
 
 function said({ message, code, name }: { message: string; code: string | null; name: string }): string {

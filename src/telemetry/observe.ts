@@ -83,7 +83,9 @@ function observeOperation(name: OperationName, observer: TelemetryObserver): () 
     error(): void {},
   };
   operation.subscribe(subscribers);
-  return () => void operation.unsubscribe(subscribers);
+  return () => {
+    operation.unsubscribe(subscribers);
+  };
 }
 
 function isolated(channelName: string, work: () => void): void {

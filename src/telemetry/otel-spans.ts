@@ -69,7 +69,7 @@ const spanName = (name: OperationName): string => `resilient_watcher.${name}`;
 
 /** What the message says of itself in single words. */
 function attributesAtStart({ component, result: _result, error: _error, ...details }: Message): Attributes {
-  const labels = Object.entries(details).map(([name, value]) => [name, String(value)]);
+  const labels = Object.entries(details).map(([name, value]) => [name, value]);
   return attributesOf({
     ...(Object.fromEntries(labels) as Record<string, string>),
     ...(component && { component: component.kind, target: component.name }),

@@ -21,7 +21,9 @@ const API =
   'the module @opentelemetry/api (npm install @opentelemetry/api; import * as api from "@opentelemetry/api")';
 
 const isApi = (value: unknown): boolean =>
-  ['trace', 'metrics', 'context', 'SpanStatusCode'].every((name) => Object(value)[name] !== undefined);
+  ['trace', 'metrics', 'context', 'SpanStatusCode'].every(
+    (name) => (Object(value) as Record<string, unknown>)[name] !== undefined,
+  );
 
 const OPTIONS = {
   api: matching<typeof openTelemetry | undefined>(undefined, API, isApi),

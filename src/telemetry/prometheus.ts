@@ -1,8 +1,8 @@
 import type * as promClient from 'prom-client';
 import type { Registry } from 'prom-client';
 
-import { matching, port, resolveOptions } from '../core/options.js';
-import { METRICS, metricsOf, SECONDS_BUCKETS } from './metrics.js';
+import { hasMethods, matching, resolveOptions } from '../core/options.js';
+import { METRICS, metricsOf, SECONDS_BUCKETS, type MetricName } from './metrics.js';
 import type { Subscription } from './observe.js';
 import { Recorder } from './recorder.js';
 
@@ -25,7 +25,11 @@ const isClient = (value: unknown): boolean =>
 
 const OPTIONS = {
   client: matching<typeof promClient | undefined>(undefined, CLIENT, isClient),
-  registry: port<Registry | (undefined & object)>(undefined as never, 'registerMetric', 'getSingleMetric'),
+  registry: matching<Registry | undefined>(
+    undefined,
+    'an object with registerMetric, getSingleMetric, removeSingleMetric',
+    (value) => hasMethods(value, ['registerMetric', 'getSingleMetric', 'removeSingleMetric']),
+  ),
 };
 
 /**
@@ -41,7 +45,7 @@ const OPTIONS = {
 export function collectMetrics(options: CollectMetricsOptions): Subscription {
   const { client, registry } = checked(options);
   const registers = [registry];
-  const named = <N extends keyof typeof METRICS>(name: N) => {
+  const named = (name: MetricName) => {
     const { help, labels } = METRICS[name];
     return { name: PREFIX + name, help, labelNames: [...labels], registers };
   };

@@ -52,10 +52,10 @@ export class Recorder {
     this.#components.point(point);
     const target = point.message.component.name;
     switch (point.name) {
-      case 'started':
+      case 'start':
         this.#begin(point.message.component);
         break;
-      case 'closed':
+      case 'close':
         this.#reloadedAt.delete(point.message.component);
         break;
       case 'change': {
@@ -79,7 +79,10 @@ export class Recorder {
       case 'error':
         this.#count('errors_total', { target, error_type: typeOf(point.message.error) });
         break;
-      default:
+      case 'recovered':
+      case 'readable':
+      case 'warning':
+      case 'healthy':
     }
   }
 

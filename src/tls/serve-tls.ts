@@ -76,7 +76,7 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
       throw new TypeError(`serveTls: server must have setSecureContext(), got ${describe(server)}`);
     }
     const { drainMs, signal, clock, random } = resolveOptions('serveTls', options, OPTIONS);
-    super({ name: `serveTls ${files.path}`, purpose: 'serve TLS', signal, clock });
+    super({ kind: 'TlsServer', name: `serveTls ${files.path}`, purpose: 'serve TLS', signal, clock });
     this.#server = server;
     this.#files = files;
     this.#kept = keptOptions(server);

@@ -36,6 +36,8 @@ interface TokenDeliveryOptions {
   readonly timeoutMs: number;
   /** Whether the wait between two attempts keeps the process alive. */
   readonly ref: boolean;
+  /** Does one delivery, and publishes it as an operation. */
+  readonly traced: (deliver: () => Promise<void>) => Promise<void>;
   readonly onDelivered: (token: ServiceAccountToken) => void;
   readonly onFailed: (error: TokenError) => void;
 }
@@ -119,18 +121,15 @@ export class TokenDelivery {
   }
 
   async #deliverOnce(token: ServiceAccountToken): Promise<void> {
-    const { clock, timeoutMs } = this.#options;
+    const { clock, timeoutMs, traced } = this.#options;
     let call = Promise.resolve();
     const callSink = (signal: AbortSignal): Promise<void> => {
       call = (async () => this.#sink(token, { signal }))();
       return call;
     };
-    const inTime = withDeadline(callSink, {
-      clock,
-      timeoutMs,
-      signal: this.#controller.signal,
-      late: () => new TokenError('ERR_TOKEN_TIMEOUT', `no answer within ${timeoutMs} ms`),
-    });
+    const late = (): Error => new TokenError('ERR_TOKEN_TIMEOUT', `no answer within ${timeoutMs} ms`);
+    const { signal } = this.#controller;
+    const inTime = traced(() => withDeadline(callSink, { clock, timeoutMs, signal, late }));
     this.#state = 'delivering';
     this.#attempt = inTime.then(
       () => this.#delivered(token),

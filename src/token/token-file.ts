@@ -131,7 +131,7 @@ export class TokenFile
     const file = checkPath('TokenFile', 'path', path);
     const resolved = resolveOptions('TokenFile', options, OPTIONS);
     const { name = file, signal, clock, random, maxAgeMs } = resolved;
-    super({ name, purpose: `read the token file "${file}"`, signal, clock });
+    super({ kind: 'TokenFile', name, purpose: `read the token file "${file}"`, signal, clock });
     this.path = file;
     this.#options = resolved;
     this.#watch = new TokenWatch({

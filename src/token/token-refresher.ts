@@ -75,7 +75,7 @@ export class TokenRefresher
   constructor(options: TokenRefresherOptions) {
     const resolved = resolveRefresherOptions(options);
     const { name, clock, persistent, retryDelayMs, maxRetryDelayMs, random, signal } = resolved;
-    super({ name, purpose: 'refresh the token', signal, clock });
+    super({ kind: 'TokenRefresher', name, purpose: 'refresh the token', signal, clock });
     this.#options = resolved;
     const backoff = (): Backoff =>
       new Backoff({ firstDelayMs: retryDelayMs, maxDelayMs: maxRetryDelayMs, random });
@@ -232,9 +232,16 @@ export class TokenRefresher
     const { clock, minIntervalMs } = this.#options;
     this.#phase = 'refreshing';
     this.#next.notBefore(minIntervalMs);
-    this.#record.attempted(this.#next.reason, clock.now());
+    const { reason } = this.#next;
+    this.#record.attempted(reason, clock.now());
     const credential = this.#watch?.credential;
-    const attempt = this.#mint.mint({ current: this.#lease, credential, signal: this.scope.signal }).then(
+    const request = this.trace(
+      'token.request',
+      { reason },
+      () => this.#mint.mint({ current: this.#lease, credential, signal: this.scope.signal }),
+      (lease) => (lease === this.#lease ? 'unchanged' : 'issued'),
+    );
+    const attempt = request.then(
       (lease) => this.#succeeded(lease),
       (error: unknown) => this.#failed(error as TokenError),
     );
@@ -346,11 +353,12 @@ export class TokenRefresher
 
   #deliveryTo(sink: TokenSink, backoff: Backoff): TokenDelivery {
     const { clock, sinkTimeoutMs: timeoutMs, persistent: ref } = this.#options;
-    const delivery = new TokenDelivery(sink, {
+    const delivery: TokenDelivery = new TokenDelivery(sink, {
       clock,
       backoff,
       timeoutMs,
       ref,
+      traced: (deliver) => this.trace('token.delivery', { sink: delivery.name }, deliver, () => 'delivered'),
       onDelivered: (token) => {
         this.#record.delivered(clock.now());
         this.dispatch('delivered', { sink: delivery.name, token });

@@ -105,7 +105,7 @@ export abstract class WatchedValue<
     const settings = { persistent: false, ...watcherOptions, maxContentBytes: maxBytes };
     const watcher = new ResilientWatcher(path, settings);
     const { clock } = resolveWatcherOptions({ clock: options.clock }, { isGroup: false });
-    super({ name: `${kind} ${watcher.path}`, purpose: `read "${watcher.path}"`, signal, clock });
+    super({ kind, name: `${kind} ${watcher.path}`, purpose: `read "${watcher.path}"`, signal, clock });
     this.path = watcher.path;
     this.clock = clock;
     this.#watcher = watcher;

@@ -55,7 +55,7 @@ export class ResilientWatcher
     const resolved = resolveWatcherOptions(options, { isGroup: isGroup(path) });
     const target = targetAt(path, resolved, resolved.tree);
     const { signal, clock, name = nameOf(path) } = resolved;
-    super({ name, purpose: `watch "${target.path}"`, signal, clock });
+    super({ kind: 'ResilientWatcher', name, purpose: `watch "${target.path}"`, signal, clock });
     this.path = target.path;
     this.#given = path;
     this.#options = resolved;
@@ -75,6 +75,7 @@ export class ResilientWatcher
       recovered: (recovery) => this.dispatch('recovered', recovery),
       warning: (warning) => this.dispatch('warning', warning),
       failed: (error) => this.fail(error),
+      traced: (cause, check, resultOf) => this.trace('check', { cause }, check, resultOf),
     });
   }
 
@@ -147,6 +148,11 @@ export class ResilientWatcher
   protected override onClose(): Promise<void> | undefined {
     for (const stream of [...this.#streams]) stream.end();
     return this.#session.close();
+  }
+
+  protected override telemetryOf(event: string, payload: object | undefined): object | undefined {
+    if (event !== 'change') return payload;
+    return { ...payload, delayMs: this.#session.delayOf(payload as Change) };
   }
 
   #change(change: Change): void {

@@ -24,6 +24,7 @@ import { Observer } from '../fs/observer.js';
 import type { Snapshot } from '../fs/snapshot.js';
 import { backendsFor } from './backends/catalog.js';
 import type { Change, ChangeCause } from './change.js';
+import { changeDelayMs } from './change-delay.js';
 import { CheckLoop } from './check-loop.js';
 import { BackendConnection, type ConnectionOwner } from './connection.js';
 import { MountExamination } from './mount-examination.js';
@@ -48,6 +49,8 @@ export type SessionListener = Omit<ReportListener, 'checkAgain'> &
     warning(warning: WatcherWarning): void;
     /** Something that will not heal by itself. */
     failed(error: unknown): void;
+    /** Does a check, and publishes it as an operation. */
+    traced<T>(cause: ChangeCause, check: () => Promise<T>, resultOf: (value: T) => string): Promise<T>;
   };
 
 /** What a session knows of the status. */
@@ -75,7 +78,7 @@ export class WatchSession {
   #changes = 0;
   #resyncs = 0;
   #lastChangeAt: number | null = null;
-  #lastCheckAt: number | null = null;
+  #lastCheck: { readonly at: number; readonly monotonic: number } | undefined;
   #directories: readonly WatchedDirectory[] = [];
   readonly #warnings = new Map<WatcherWarning['code'], WatcherWarning>();
 
@@ -148,10 +151,18 @@ export class WatchSession {
       changes: this.#changes,
       resyncs: this.#resyncs,
       lastChangeAt: this.#lastChangeAt,
-      lastCheckAt: this.#lastCheckAt,
+      lastCheckAt: this.#lastCheck?.at ?? null,
+      sinceLastCheckMs: this.#lastCheck ? this.#options.clock.monotonic() - this.#lastCheck.monotonic : null,
+      checkIntervalMs: this.#checkIntervalMs,
       watchedDirectories: this.#directories.map(({ path }) => path),
       warnings: [...this.#warnings.values()],
     };
+  }
+
+  /** How long after it was made a change is reported, ms; see `changeDelayMs`. */
+  delayOf(change: Change): number | undefined {
+    const { fs, clock } = this.#options;
+    return this.#observer.isLocal ? changeDelayMs(change, fs.sync, clock.now()) : undefined;
   }
 
   /** Subscribes. */
@@ -190,6 +201,13 @@ export class WatchSession {
     return this.#observer.isLocal ? this.#checking : undefined;
   }
 
+  get #checkIntervalMs(): number | null {
+    const { resyncIntervalMs, pollIntervalMs } = this.#options;
+    if (!this.#running) return null;
+    if (resyncIntervalMs > 0) return resyncIntervalMs;
+    return this.#connection.backend ? null : pollIntervalMs;
+  }
+
   #hint(cause: ChangeCause, { path, written = false }: Hint = {}): void {
     if (path !== undefined && written) this.#writes.reported(path);
     this.#target.touch?.(path);
@@ -201,13 +219,19 @@ export class WatchSession {
   }
 
   async #check(cause: ChangeCause): Promise<void> {
-    this.#lastCheckAt = this.#options.clock.now();
+    const changes = this.#changes;
+    const resultOf = (isStable: boolean): string => {
+      if (!isStable) return 'unstable';
+      return this.#changes > changes ? 'changed' : 'unchanged';
+    };
     try {
-      if (await this.#observeAndReport(cause)) this.#stable();
+      if (await this.#listener.traced(cause, () => this.#observeAndReport(cause), resultOf)) this.#stable();
       else if (!this.#scope.ended) this.#unstable(cause);
     } catch (error) {
       this.#listener.failed(error);
     }
+    const { clock } = this.#options;
+    this.#lastCheck = { at: clock.now(), monotonic: clock.monotonic() };
   }
 
   /** Resolves to whether the target stood still. */

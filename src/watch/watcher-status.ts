@@ -36,7 +36,12 @@ export interface WatcherStatus extends ComponentStatus {
    */
   readonly resyncs: number;
   readonly lastChangeAt: number | null;
+  /** When the last check ended. */
   readonly lastCheckAt: number | null;
+  /** How long ago that was, by a clock that does not jump, ms. */
+  readonly sinceLastCheckMs: number | null;
+  /** How often it checks without any hint at the least, ms; null when it only checks after hints. */
+  readonly checkIntervalMs: number | null;
   readonly watchedDirectories: readonly string[];
   readonly warnings: readonly WatcherWarning[];
 }

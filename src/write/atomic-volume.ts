@@ -132,7 +132,7 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
     const path = resolve(checkPath('AtomicVolume', 'directory', directory));
     const settings = resolveOptions('AtomicVolume', options, OPTIONS);
     const { name = path, signal, clock } = settings;
-    super({ name, purpose: `use the volume "${path}"`, signal, clock });
+    super({ kind: 'AtomicVolume', name, purpose: `use the volume "${path}"`, signal, clock });
     this.directory = path;
     this.#settings = settings;
     this.#writer = new VolumeWriter(path, settings, (error) => this.recordError(asError(error)));
@@ -149,7 +149,12 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
    */
   async write(files: VolumeEntries): Promise<VolumeWriteResult> {
     const wanted = checkFiles('AtomicVolume', files, this.#settings);
-    const result = await this.#inTurn((calls) => this.#writer.publish(wanted, calls));
+    const result = await this.trace(
+      'write',
+      { path: this.directory },
+      () => this.#inTurn((calls) => this.#writer.publish(wanted, calls)),
+      ({ changed }) => (changed ? 'written' : 'unchanged'),
+    );
     this.#revision = result.revision;
     this.#writtenAt = this.#settings.clock.now();
     return result;

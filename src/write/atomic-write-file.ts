@@ -16,6 +16,7 @@ import { absolutePath } from '../fs/absolute-path.js';
 import { runAsync, runSync } from '../fs/effects.js';
 import { isMode, isOwner, type Durability, type Owner } from './pending-file.js';
 import { replaceFile, type AtomicWriteResult } from './replace-file.js';
+import { trace, traceSync } from '../core/telemetry.js';
 import { SynchronousCalls } from './synchronous-calls.js';
 import { processWrites } from './write-queue.js';
 import { WriteSource, type SyncWriteData, type WriteData } from './write-source.js';
@@ -91,16 +92,15 @@ export async function atomicWriteFile(
   const source = new WriteSource('atomicWriteFile', data, { canWait: true });
   const target = absolutePath(checkPath('atomicWriteFile', 'path', path));
   const { coalesce, signal, fs } = settings;
-  return processWrites.run(resolve(target), {
-    coalesce,
-    signal,
-    work: (isOvertaken) => {
-      const calls = new SynchronousCalls(fs);
-      const { clock, random } = settings;
-      const waiting = { clock, random, signal, isOvertaken };
-      return runAsync(replaceFile(target, source, settings, calls, waiting), fs, calls.allows);
-    },
-  });
+  const work = (isOvertaken: () => boolean): Promise<AtomicWriteResult> => {
+    const calls = new SynchronousCalls(fs);
+    const { clock, random } = settings;
+    const waiting = { clock, random, signal, isOvertaken };
+    return runAsync(replaceFile(target, source, settings, calls, waiting), fs, calls.allows);
+  };
+  const run = (): Promise<AtomicWriteResult> =>
+    processWrites.run(resolve(target), { coalesce, signal, work });
+  return trace('write', { path: target }, run, resultOf);
 }
 
 /**
@@ -119,13 +119,18 @@ export function atomicWriteFileSync(
   const settings = resolveOptions('atomicWriteFileSync', options, SYNC_OPTIONS);
   const source = new WriteSource('atomicWriteFileSync', data, { canWait: false });
   const target = absolutePath(checkPath('atomicWriteFileSync', 'path', path));
-  if (!settings.fs.sync) throw new TypeError('atomicWriteFileSync: option "fs" has no synchronous calls');
-  const result = runSync(
-    replaceFile(target, source, settings, new SynchronousCalls(settings.fs)),
-    settings.fs.sync,
-  );
+  const { fs } = settings;
+  const { sync } = fs;
+  if (!sync) throw new TypeError('atomicWriteFileSync: option "fs" has no synchronous calls');
+  const run = (): AtomicWriteResult =>
+    runSync(replaceFile(target, source, settings, new SynchronousCalls(fs)), sync);
+  const result = traceSync('write', { path: target }, run, resultOf);
   processWrites.overtake(resolve(target));
   return result;
+}
+
+function resultOf({ written }: AtomicWriteResult): string {
+  return written ? 'written' : 'unchanged';
 }
 
 const SYNC_OPTIONS = {

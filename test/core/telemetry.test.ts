@@ -58,11 +58,11 @@ test('a component publishes its start, its end and what it emits, and of an even
   component.tell('change', { cause: 'late' });
 
   expect(messages).toEqual([
-    ['started', {}],
+    ['start', {}],
     ['change', { cause: 'fs', added: ['a'] }],
     ['unreadable', { error: { name: 'TargetError', code: 'ERR_TARGET_IO', message: 'Cannot read' } }],
     ['error', { error: { name: 'TypeError', code: null, message: '' } }],
-    ['closed', {}],
+    ['close', {}],
   ]);
 });
 

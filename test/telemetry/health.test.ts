@@ -87,7 +87,10 @@ test.each([
   ['a good certificate', 'TlsFiles', { expiresAt: FUTURE }, true, true],
   ['an expired certificate', 'TlsFiles', { expiresAt: PAST }, true, false],
   ['another component that runs', 'VolumePublisher', {}, true, true],
-  ['a component that was not started', 'VolumePublisher', { state: 'idle' }, true, false],
+  ['a component that needs no start', 'VolumePublisher', { state: 'idle' }, true, true],
+  ['a component that was not started', 'TokenFile', { state: 'idle', expiresAt: FUTURE }, true, false],
+  ['an action that succeeded', 'ReloadAction', { state: 'idle', lastSuccessful: true }, true, true],
+  ['an action that failed', 'ReloadAction', { state: 'retrying', lastSuccessful: false }, true, false],
   ['a component that is closed', 'ResilientWatcher', { ...WATCHING, state: 'closed' }, true, false],
 ])('%s', async (_what, kind, details, live, ready) => {
   const health = healthOf(await running(kind, details));

@@ -157,6 +157,7 @@ test('every metric of the alert rules and of the dashboard is in a scrape of a p
     sources: [{ provider: new FileProvider(volume.path('policy.json')) }],
   });
   await using refresher = new TokenRefresher({
+    name: 'token',
     client: new FakeTokenClient(),
     tokenFile: false,
     sinks: [function vault() {}],

@@ -1,0 +1,38 @@
+import { expect, test } from 'vitest';
+
+import { FakeTokenClient } from 'resilient-watcher/testing';
+
+import { TokenRefresher } from 'resilient-watcher';
+import { pointNames } from '../../src/core/telemetry.js';
+import { observe } from '../../src/telemetry/observe.js';
+
+test('no token is in what a token refresher publishes, whatever it fails with', async () => {
+  const shown: string[] = [];
+  using _subscription = observe({
+    point: ({ message }) => void shown.push(JSON.stringify([message, message.component.status()])),
+    settled: ({ message }) => void shown.push(JSON.stringify(message)),
+  });
+  let token = '';
+  const client = new FakeTokenClient();
+  await using refresher = new TokenRefresher({
+    client,
+    tokenFile: false,
+    sinks: [
+      function vault({ value }) {
+        token = value;
+        throw new Error(`The vault does not take ${value}`);
+      },
+    ],
+  });
+  refresher.on('undelivered', () => {});
+  refresher.on('token', ({ token: { value } }) => {
+    throw new Error(`No use for ${value}`);
+  });
+  refresher.on('error', () => {});
+  await refresher.start();
+
+  expect(token).toMatch(/^eyJ/);
+  expect(shown.length).toBeGreaterThan(3);
+  expect(shown.join('\n')).not.toContain(token);
+  expect(pointNames).toContain('error');
+});
