@@ -98,7 +98,16 @@ console.log(`Latency: from the moment the other process makes the new content vi
 
 await ask('publish', { policy: 'nobody' });
 const watcher = new ResilientWatcher(path);
-const audience = listenTo(watcher, ['change', 'revision', 'restart', 'degraded', 'recovered', 'unreadable', 'readable', 'error']);
+const audience = listenTo(watcher, [
+  'change',
+  'revision',
+  'restart',
+  'degraded',
+  'recovered',
+  'unreadable',
+  'readable',
+  'error',
+]);
 await watcher.start();
 const first = await audience.expect(isPolicy('nobody'));
 scene('A watcher starts');
@@ -145,7 +154,15 @@ const frail = new ResilientWatcher(path, {
   resyncIntervalMs: 0,
   maxRestartDelayMs: 300,
 });
-const witness = listenTo(frail, ['change', 'restart', 'degraded', 'recovered', 'unreadable', 'readable', 'error']);
+const witness = listenTo(frail, [
+  'change',
+  'restart',
+  'degraded',
+  'recovered',
+  'unreadable',
+  'readable',
+  'error',
+]);
 await frail.start();
 await witness.expect(isPolicy('grace'));
 const failedAt = now();
