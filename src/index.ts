@@ -51,7 +51,9 @@ export { ResilientWatcher, watch } from './watch/resilient-watcher.js';
 export type { TargetPath } from './fs/targets/target.js';
 export type { ComponentStatus, LastError } from './core/component.js';
 export type { Degradation, Readable, Recovery, Restart, Unreadable } from './core/events.js';
-export type { Change, ChangeCause, KeyDifference } from './watch/change.js';
+export type { Change, ChangeCause, Digests, KeyDifference } from './watch/change.js';
+export { waitFor, type WaitForOptions } from './watch/wait-for.js';
+export type { IgnorePattern } from './fs/path-globs.js';
 export type { ResilientWatcherEvents, RevisionChange, WatcherWarning } from './watch/watcher-events.js';
 export type { ResilientWatcherOptions, TreeWatchOptions } from './watch/watcher-options.js';
 export type { BackendName } from './watch/backends/catalog.js';
@@ -85,12 +87,7 @@ export type {
   TokenRefresherStatus,
   TokenWakeReason,
 } from './token/refresher-status.js';
-export {
-  CredentialFiles,
-  Credentials,
-  credentials,
-  type CredentialKeys,
-} from './token/credentials.js';
+export { CredentialFiles, Credentials, credentials, type CredentialKeys } from './token/credentials.js';
 export { Secret, SecretFile, type SecretEncoding, type SecretFileOptions } from './token/secret-file.js';
 export type {
   ChangedOptions,
