@@ -15,6 +15,7 @@ import { systemClock, type Clock } from '../core/clock.js';
 import { Outcome } from '../core/outcome.js';
 import type { ValueSource } from '../core/value-source.js';
 import type { Snapshot } from '../fs/snapshot.js';
+import type { WatcherWarning } from '../watch/watcher-events.js';
 import { ResilientWatcher } from '../watch/resilient-watcher.js';
 import type { ResilientWatcherOptions } from '../watch/watcher-options.js';
 import type { Degradation, Readable, Recovery, Unreadable } from '../core/events.js';
@@ -37,6 +38,8 @@ export interface WatchedValueEvents<T> extends ComponentEvents {
   /** Native watching is unavailable; the files are polled. Once, until `recovered`. */
   degraded: [Degradation];
   recovered: [Recovery];
+  /** Something that no watcher can cure, such as a mount by `subPath`, which never shows an update. */
+  warning: [warning: WatcherWarning];
 }
 
 /** The status of everything made of watched files. Plain data without secrets; times are epoch ms. */
@@ -119,6 +122,7 @@ export abstract class WatchedValue<
     watcher.on('readable', (readable) => this.#emit('readable', readable));
     watcher.on('degraded', (degradation) => this.#emit('degraded', degradation));
     watcher.on('recovered', (recovery) => this.#emit('recovered', recovery));
+    watcher.on('warning', (warning) => this.#emit('warning', warning));
     watcher.on('error', (error) => this.fail(error));
   }
 

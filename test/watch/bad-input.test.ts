@@ -73,11 +73,7 @@ test.each([
     'option "ignore" belongs inside "recursive", as in { recursive: { ignore: … } }',
   ],
   [{ recursive: true, content: true }, TypeError, 'option "content" belongs inside "recursive"'],
-  [
-    { recursive: { ignore: [7] } },
-    TypeError,
-    'recursive: option "ignore" must be an array of globs',
-  ],
+  [{ recursive: { ignore: [7] } }, TypeError, 'recursive: option "ignore" must be an array of globs'],
   [{ recursive: { ignore: 'x' } }, TypeError, 'recursive: option "ignore" must be an array of globs'],
   [{ recursive: { maxFiles: 1 } }, TypeError, 'recursive: unknown option "maxFiles"'],
   [{ recursive: [] }, TypeError, 'recursive: options must be an object, got an array'],
