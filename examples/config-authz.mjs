@@ -1,7 +1,7 @@
 /**
- * An HTTP server behind an interceptor that asks a policy in a mounted ConfigMap: who is bound to a role may do what
- * the role permits. A new account is let in when the mount has changed, without a restart, and nobody is let in or
- * locked out because an update was broken.
+ * An HTTP server behind an interceptor that consults a policy in a mounted ConfigMap: an account that is bound to a
+ * role may do what the role permits. A new account is admitted when the mount has changed, without a restart, and a
+ * broken update neither admits nor locks out anybody.
  *
  *   POLICY_FILE   the mounted key; default /etc/authz/policy.yaml
  *   PORT          default 8080
@@ -11,7 +11,7 @@
  */
 import { createServer } from 'node:http';
 
-import { ConfigLoader, FileProvider, yamlParser } from 'resilient-watcher/config';
+import { ConfigLoader, FileProvider } from 'resilient-watcher/config';
 import { z } from 'zod';
 
 const { POLICY_FILE: file = '/etc/authz/policy.yaml', PORT: port = '8080' } = process.env;
@@ -27,23 +27,23 @@ const policySchema = z
   });
 
 const policy = new ConfigLoader({
-  sources: [{ provider: new FileProvider(file), parser: yamlParser }],
+  sources: [{ provider: new FileProvider(file) }],
   validate: policySchema,
 });
 policy.on('change', () => console.log('policy changed'));
 policy.on('rejected', ({ problems }) => console.log('policy rejected:', problems));
-policy.on('error', (error) => console.log('policy cannot be read:', error.message));
+policy.on('unreadable', ({ error }) => console.log('policy cannot be read:', error.message));
 
-/** Without a policy that is good the program does not start. */
+/** The program does not start without a valid policy. */
 await policy.load();
 
-/** Asks the policy of this moment, so that no request sees half of one. */
+/** Reads the current policy once, so that no request sees parts of two. */
 function isAllowed(account, method) {
   const { roles, bindings } = policy.current;
   return bindings.some(({ role, accounts }) => accounts.includes(account) && roles[role].includes(method));
 }
 
-/** The interceptor. Who asks would be told by a client certificate or a token. */
+/** The interceptor. A real one would identify the account by a client certificate or a token. */
 function authorized(handler) {
   return (request, response) => {
     if (isAllowed(request.headers['x-account'], request.method)) handler(request, response);

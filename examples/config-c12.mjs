@@ -1,6 +1,7 @@
 /**
- * c12 finds and merges the files (`extends`, `$production`, defaults), the loader decides when and whether: each
- * reload is read from one revision of the mount, and one that fails leaves the last good configuration in place.
+ * c12 finds and merges the files (`extends`, `$production`, defaults); the loader decides when they are read and
+ * whether they are used: each reload reads one revision of the mount, and the last good configuration stays when a
+ * reload fails.
  *
  *   CONFIG_DIR   where the ConfigMap is mounted; its keys are app.yaml and what that extends; default /etc/app
  */
@@ -14,7 +15,7 @@ import { z } from 'zod';
 
 const { CONFIG_DIR: directory = '/etc/app' } = process.env;
 
-/** c12 as a provider: it reads a copy of the revision that the volume has told of, so it never sees two at once. */
+/** c12 as a provider: it reads a copy of the revision that the volume reported, so it never sees two at once. */
 class C12Provider {
   name = `c12 in ${directory}`;
   #volume = new VolumeProvider(directory);
@@ -54,7 +55,7 @@ const loader = new ConfigLoader({
 });
 loader.on('change', ({ current }) => use(current));
 loader.on('rejected', ({ problems }) => console.log('rejected:', problems));
-loader.on('error', (error) => console.log('cannot be watched:', error.message));
+loader.on('unreadable', ({ error }) => console.log('cannot be read:', error.message));
 use(await loader.load());
 
 function use({ server: { host, certificate, key }, workers }) {

@@ -1,14 +1,14 @@
 /**
- * convict keeps its schema (formats, defaults, environment, sensitive values), the loader feeds it: each update is
- * loaded into a new convict configuration, and takes effect only when `validate` of convict accepts it.
+ * convict keeps its schema (formats, defaults, environment, sensitive values); the loader feeds it: each update is
+ * loaded into a new convict configuration, and takes effect only when the `validate` of convict accepts it.
  *
  *   CONFIG_DIR   where the ConfigMap is mounted; its key is app.json; default /etc/app
- *   PORT, DB_PASSWORD   as the schema says
+ *   PORT, DB_PASSWORD   see the schema
  */
 import { join } from 'node:path';
 
 import convict from 'convict';
-import { ConfigLoader, FileProvider, jsonParser } from 'resilient-watcher/config';
+import { ConfigLoader, FileProvider } from 'resilient-watcher/config';
 
 const { CONFIG_DIR: directory = '/etc/app' } = process.env;
 
@@ -22,7 +22,7 @@ const schema = {
 };
 
 const loader = new ConfigLoader({
-  sources: [{ provider: new FileProvider(join(directory, 'app.json')), parser: jsonParser }],
+  sources: [{ provider: new FileProvider(join(directory, 'app.json')) }],
   validate(values) {
     const config = convict(schema);
     config.load(values);
@@ -44,6 +44,6 @@ loader.on('rejected', ({ problems }) => {
     console.log('rejected', [source, line, column].filter(Boolean).join(':'), message);
   }
 });
-loader.on('error', (error) => console.log('cannot be watched:', error.message));
+loader.on('unreadable', ({ error }) => console.log('cannot be read:', error.message));
 
 process.once('SIGTERM', () => loader.close());

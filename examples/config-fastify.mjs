@@ -3,13 +3,13 @@
  *
  *   CONFIG_DIR   where the ConfigMap is mounted; its key is app.yaml; default /etc/app
  *   PORT         default 8080
- *   APP_…        any value of the file: APP_LOG__LEVEL=debug wins over its log.level
+ *   APP_…        any value of the file: APP_LOG__LEVEL=debug overrides its log.level
  */
 import { join } from 'node:path';
 
 import rateLimit from '@fastify/rate-limit';
 import fastify from 'fastify';
-import { ConfigLoader, FileProvider, yamlParser } from 'resilient-watcher/config';
+import { ConfigLoader, FileProvider } from 'resilient-watcher/config';
 import { z } from 'zod';
 
 const { CONFIG_DIR: directory = '/etc/app', PORT: port = '8080' } = process.env;
@@ -17,7 +17,7 @@ const { CONFIG_DIR: directory = '/etc/app', PORT: port = '8080' } = process.env;
 const loader = new ConfigLoader({
   sources: [
     { name: 'defaults', values: { log: { level: 'info' }, rate_limit: { max: 100, window_ms: 60_000 } } },
-    { provider: new FileProvider(join(directory, 'app.yaml')), parser: yamlParser },
+    { provider: new FileProvider(join(directory, 'app.yaml')) },
     { env: { prefix: 'APP_' } },
   ],
   validate: z.strictObject({
@@ -48,9 +48,9 @@ loader.select(
 );
 loader.on('change', ({ paths }) => app.log.warn({ paths }, 'configuration changed'));
 loader.on('rejected', ({ problems }) =>
-  app.log.error({ problems }, 'configuration rejected, the last good one stays'),
+  app.log.error({ problems }, 'configuration rejected, the last good one is kept'),
 );
-loader.on('error', (error) => app.log.error(error, 'configuration cannot be read'));
+loader.on('unreadable', ({ error }) => app.log.error(error, 'configuration cannot be read'));
 
 for (const signal of ['SIGTERM', 'SIGINT']) {
   process.once(signal, async () => {

@@ -32,7 +32,7 @@ refresher.on('retry', ({ error, delayMs }) =>
 
 await refresher.start();
 client.rotateSigningKey();
-console.log('signing key rotated; the token is accepted:', client.accepts((await refresher.token()).value));
+console.log('signing key rotated; the token is accepted:', client.accepts((await refresher.get()).value));
 
 volume.publish({ token: mintTestToken({ jti: 'projected 2' }) });
 await once(refresher, 'delivered');

@@ -15,7 +15,7 @@ client.otherwise = { error: FakeTokenClient.tooManyRequests(60_000) };
 void refresher.refresh();
 await clock.advance(30 * 60_000);
 assert.equal(refresher.status().healthy, false);
-assert.ok(client.accepts((await refresher.token()).value));
+assert.ok(client.accepts((await refresher.get()).value));
 
 // The server is back.
 client.otherwise = {};

@@ -1,14 +1,10 @@
-/** The entry point "resilient-watcher/config". What needs `yaml`, `smol-toml` or `dotenv` loads it when used. */
-export {
-  ConfigLoader,
-  type ConfigChange,
-  type ConfigLoaderEvents,
-  type ConfigRejection,
-} from './config/config-loader.js';
+/** The entry point "resilient-watcher/config". `yaml`, `smol-toml` and `dotenv` are loaded when they are first used. */
+export { ConfigLoader, type SelectOptions } from './config/config-loader.js';
+export type { ConfigChange, ConfigLoaderEvents, ConfigRejection, OfSource } from './config/loader-events.js';
 export type { ConfigLoaderOptions } from './config/loader-options.js';
 export type { ConfigLoaderStatus, ConfigSourceStatus } from './config/loader-status.js';
 export type { ConfigValidator } from './config/validation.js';
-export type { ConfigProvider, ProviderCallback } from './config/config-provider.js';
+export type { ConfigProvider, ProviderCallback, ProviderHealth } from './config/config-provider.js';
 export type {
   ConfigSource,
   EnvironmentSource,

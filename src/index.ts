@@ -32,7 +32,7 @@ export {
   type WriteErrorCode,
   type WriteStep,
 } from './core/errors.js';
-export { fetchWithToken, type TokenSource } from './token/fetch-with-token.js';
+export { fetchWithToken, type FetchWithTokenOptions, type TokenSource } from './token/fetch-with-token.js';
 export { fileSink, type FileSinkOptions } from './token/file-sink.js';
 export { nodeFileSystem, type FileSystem, type FileSystemCalls } from './core/file-system.js';
 export { systemClock, type Clock, type Scheduled } from './core/clock.js';
@@ -45,7 +45,14 @@ export type {
   WatchedTree,
   WatchSubscription,
 } from './core/watch-backend.js';
-export type { TokenAnswer, TokenClient, TokenRequest } from './core/token-client.js';
+export {
+  TokenCredential,
+  type TokenAnswer,
+  type TokenClient,
+  type TokenCredentialFields,
+  type TokenRequest,
+} from './core/token-client.js';
+export type { ValueSource } from './core/value-source.js';
 export { readVolume, type ReadVolumeOptions } from './fs/read-volume.js';
 export { ResilientWatcher, watch } from './watch/resilient-watcher.js';
 export type { TargetPath } from './fs/targets/target.js';
@@ -96,7 +103,48 @@ export type {
   WatchedValueStatus,
 } from './token/watched-value.js';
 export type { TokenSchedule, TokenScheduleName } from './token/schedule.js';
-export type { TokenFileChange, TokenWatcher, TokenWatcherFactory } from './token/token-watch.js';
+export type {
+  TokenFileChange,
+  TokenWatcher,
+  TokenWatcherEvent,
+  TokenWatcherFactory,
+} from './token/token-watch.js';
 export type { Durability, Owner } from './write/pending-file.js';
 export { isTemporaryName } from './write/temporary-name.js';
 export type { SyncWriteData, WriteChunk, WriteData } from './write/write-source.js';
+export { healthHandler, type HealthReply, type HealthRequest } from './telemetry/health-handler.js';
+export { healthOf, type Health, type HealthCheck } from './telemetry/health.js';
+export { logTo, type LogOptions, type StructuredLogger } from './telemetry/log.js';
+export {
+  observe,
+  type Operation,
+  type Point,
+  type Subscription,
+  type TelemetryObserver,
+} from './telemetry/observe.js';
+export type {
+  ActionMessage,
+  ChangeMessage,
+  CheckMessage,
+  ComponentHandle,
+  ComponentMessage,
+  ConfigReloadMessage,
+  DegradedMessage,
+  ErrorMessage,
+  ErrorSummary,
+  OperationMessage,
+  OperationMessages,
+  OperationName,
+  PointMessages,
+  PointName,
+  PublishMessage,
+  ReadableMessage,
+  RecoveredMessage,
+  RejectedMessage,
+  RestartMessage,
+  TokenDeliveryMessage,
+  TokenRequestMessage,
+  UnhealthyMessage,
+  WarningMessage,
+  WriteMessage,
+} from './core/telemetry.js';

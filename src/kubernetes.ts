@@ -1,4 +1,4 @@
-/** The entry point "resilient-watcher/kubernetes". What needs `@kubernetes/client-node` 1.4 or 2 loads it when used. */
+/** The entry point "resilient-watcher/kubernetes". What needs `@kubernetes/client-node` loads it when used. */
 export {
   parseServiceAccountTokens,
   ServiceAccountTokens,
@@ -7,6 +7,7 @@ export {
 export { renderKubeconfig, type KubeconfigOptions } from './kubernetes/kubeconfig.js';
 export { kubeconfigSink, type KubeconfigSinkOptions } from './kubernetes/kubeconfig-sink.js';
 export { TokenFileAuth, withTokenFile, type WithTokenFileOptions } from './kubernetes/token-file-auth.js';
+export type { CredentialUse } from './kubernetes/request-credentials.js';
 export {
   tokenRequestClient,
   type BoundObjectReference,
@@ -17,7 +18,9 @@ export {
   VolumePublisher,
   type ProducedVolume,
   type PublishedVolume,
+  type PublishedVolumeStatus,
   type VolumeProducer,
   type VolumePublisherEvents,
   type VolumePublisherOptions,
+  type VolumePublisherStatus,
 } from './kubernetes/volume-publisher.js';

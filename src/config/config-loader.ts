@@ -1,82 +1,66 @@
 /**
- * The machine that never serves a broken configuration and never misses a good one.
+ * Serves the last good configuration and follows its sources.
  *
- * | state     | `load()`                     | a source changed              | `close()`  |
- * |-----------|------------------------------|-------------------------------|------------|
- * | `idle`    | → `loading`                  | –                             | → `closed` |
- * | `loading` | same promise                 | noted                         | → `closed` |
- * | `running` | same promise                 | a step, after `settleMs`      | → `closed` |
- * | `closed`  | rejects                      | –                             | –          |
+ * | state      | `start()`, `load()`       | a source changed                  | `close()`  |
+ * |------------|---------------------------|-----------------------------------|------------|
+ * | `idle`     | → `starting`              | –                                 | → `closed` |
+ * | `starting` | same promise              | noted, a step follows the load    | → `closed` |
+ * | `running`  | same promise              | a step, when the table below says | → `closed` |
+ * | `closed`   | rejects                   | –                                 | –          |
  *
- * `loading` watches every source, reads all, validates, and leads to `running`; when anything is wrong it rejects
- * and leads back to `idle`. A step, one at a time:
+ * `starting` watches every source, reads all of them and validates the result. If anything is wrong it rejects and
+ * returns to `idle`; otherwise `running` follows.
  *
- * | what a changed source gives  | then                                                                      |
- * |------------------------------|---------------------------------------------------------------------------|
- * | cannot be read or parsed     | `rejected`, once for each such state; its last good state stays            |
- * | good, as it was              | nothing                                                                   |
- * | good, another                | it waits to be accepted: the table of config-loader/layers.ts              |
+ * | when a source changes                               | the step is taken                                     |
+ * |-----------------------------------------------------|-------------------------------------------------------|
+ * | every watched source has changed (so with only one) | immediately: there is nothing to wait for             |
+ * | others have not                                     | `settleMs` after the first, or when all have          |
+ * | a step is under way                                 | `settleMs` after its end                              |
  *
- * | what was accepted            | then                                                                      |
- * |------------------------------|---------------------------------------------------------------------------|
- * | something                    | the new configuration is current; `change` if it differs                  |
- * | not all that just changed    | `rejected`; it is tried again with every later change                     |
+ * | what a step finds in a changed source | then                                                                |
+ * |---------------------------------------|---------------------------------------------------------------------|
+ * | it cannot be read                     | `unreadable`, once; its last good values stay                       |
+ * | it cannot be parsed                   | `rejected`, once for each such state; its last good values stay     |
+ * | the values it had                     | nothing                                                             |
+ * | other values                          | they are pending: settlement.ts decides which are accepted          |
  *
- * What throws or takes too long counts as wrong, and what it gives later is ignored.
+ * What was accepted becomes `current`, and `change` is emitted if it differs. What has just changed and was not
+ * accepted is `rejected`, and tried again with every later change. A validator or parser that throws or takes too
+ * long has refused; what it returns later is ignored.
  */
-import { BackendError, ClosedError, ConfigError, TargetError, type ConfigProblem } from '../core/errors.js';
-import { Emitter } from '../core/emitter.js';
-import { Lifecycle } from '../core/lifecycle.js';
 import type { Scheduled } from '../core/clock.js';
-import { Layers } from './layers.js';
+import { Component } from '../core/component.js';
+import { BackendError, ClosedError, TargetError, type ConfigProblem } from '../core/errors.js';
+import { readerOf } from './config-source.js';
+import type { ConfigMap } from './config-value.js';
+import { differingPaths, isSame } from './difference.js';
+import type { ConfigChange, ConfigLoaderEvents } from './loader-events.js';
 import {
   resolveLoaderOptions,
   type ConfigLoaderOptions,
   type ResolvedLoaderOptions,
 } from './loader-options.js';
 import type { ConfigLoaderStatus } from './loader-status.js';
-import { SourceSet } from './source-set.js';
+import type { Layer } from './merge.js';
+import { invalid } from './problems.js';
+import { settle, type Verdict } from './settlement.js';
+import { Source } from './source.js';
 import { validateLayers, type ConfigValidator } from './validation.js';
-import type { ConfigMap } from './config-value.js';
-import { differingPaths, isSame } from './difference.js';
-import { problemText } from './parser.js';
 
-/** Two configurations that differ. */
-export interface ConfigChange<T> {
-  readonly previous: T;
-  readonly current: T;
-  /** Where they differ, each path from the top. */
-  readonly paths: readonly (readonly string[])[];
-}
-
-/** An update that is not used. Holds no value. */
-export interface ConfigRejection {
-  /** Whose newest state is refused, with the digest of its bytes (`sha256:…`) where there are bytes. */
-  readonly sources: readonly { readonly name: string; readonly digest: string | undefined }[];
-  readonly problems: readonly ConfigProblem[];
-}
-
-/** The events of a `ConfigLoader`. */
-export interface ConfigLoaderEvents<T> {
-  /** The configuration is another one; `current` is set. */
-  change: [change: ConfigChange<T>];
-  /** An update is bad; the last good configuration stays. Once for each bad state of a source. */
-  rejected: [rejection: ConfigRejection];
-  /**
-   * A listener failed (`ListenerError`), or a source says what will not heal by itself. Loading goes on. Unheard, it
-   * becomes a process warning.
-   */
-  error: [error: Error];
+/** Options of `ConfigLoader.select()`. */
+export interface SelectOptions {
+  /** Whether the listener is also called with what is selected now, if the configuration is loaded. Default false. */
+  readonly immediate?: boolean | undefined;
 }
 
 /**
- * A configuration from several sources, validated, always whole, that follows its sources.
+ * A configuration from several sources: validated, replaced as a whole, and kept up to date.
  *
  * ```ts
  * const loader = new ConfigLoader({
  *   sources: [
  *     { values: { log: { level: 'info' } } },
- *     { provider: new FileProvider('/etc/app/app.yaml'), parser: yamlParser },
+ *     { provider: new FileProvider('/etc/app/app.yaml') },
  *     { env: { prefix: 'APP_' } },
  *   ],
  *   validate: z.object({ log: z.object({ level: z.string() }) }),
@@ -86,13 +70,11 @@ export interface ConfigLoaderEvents<T> {
  * loader.on('rejected', ({ problems }) => logger.warn(problems));
  * ```
  */
-export class ConfigLoader<T = ConfigMap> extends Emitter<ConfigLoaderEvents<T>> {
+export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>, ConfigLoaderStatus> {
   readonly #options: ResolvedLoaderOptions;
-  readonly #sources: SourceSet;
-  readonly #lifecycle: Lifecycle<T>;
-  #layers: Layers<T> | undefined;
+  readonly #sources: readonly Source[];
   #current: { readonly config: T; readonly at: number } | undefined;
-  #changed = new Set<number>();
+  readonly #changed = new Set<Source>();
   #settling: Scheduled | undefined;
   #stepping: Promise<void> | undefined;
   #changes = 0;
@@ -100,239 +82,245 @@ export class ConfigLoader<T = ConfigMap> extends Emitter<ConfigLoaderEvents<T>> 
   #lastRejectedAt: number | null = null;
 
   /**
-   * Reads nothing yet.
-   * @throws {TypeError | RangeError} for a wrong option or source.
+   * Does no I/O.
+   * @throws {TypeError | RangeError} for an invalid option or source.
    */
   constructor(options: ConfigLoaderOptions<T>) {
-    super();
-    this.#options = resolveLoaderOptions(options);
-    const { signal } = this.#options;
-    this.#lifecycle = new Lifecycle({
-      signal,
-      open: () => this.#open(),
-      run: () => {
-        if (this.#changed.size > 0) this.#plan();
-        return this.current;
-      },
-      end: () => this.#end(),
-      over: () =>
-        signal?.aborted
-          ? (signal.reason as Error)
-          : new ClosedError('Cannot load the configuration: the loader was closed; make a new one'),
-    });
-    this.#sources = new SourceSet({ ...this.#options, signal: this.#lifecycle.scope.signal });
+    const resolved = resolveLoaderOptions(options);
+    super({ ...resolved, purpose: 'load the configuration' });
+    this.#options = resolved;
+    const { clock, parseTimeoutMs: timeoutMs } = resolved;
+    const { signal } = this.scope;
+    this.#sources = resolved.sources.map(
+      (source, index) => new Source(readerOf(source, index), { clock, timeoutMs, signal }),
+    );
   }
 
-  /**
-   * The configuration, deeply frozen: maps and arrays are, objects of classes are not.
-   * @throws {ConfigError} `ERR_CONFIG_INVALID` before it is loaded.
-   */
-  get current(): T {
-    if (!this.#current)
-      throw new ConfigError('ERR_CONFIG_INVALID', 'there is no configuration: await load() first');
-    return this.#current.config;
+  /** The last good configuration, deeply frozen (instances of classes are not); undefined until it is loaded. */
+  get current(): T | undefined {
+    return this.#current?.config;
   }
 
-  /** See `ConfigLoaderStatus.state`. */
-  get state(): ConfigLoaderStatus['state'] {
-    const { state } = this.#lifecycle;
-    return state === 'starting' ? 'loading' : state;
-  }
-
-  /** How it is. */
   status(): ConfigLoaderStatus {
     return {
-      state: this.state,
+      name: this.name,
+      state: this.lifecycleState,
+      lastError: this.lastError,
       loadedAt: this.#current?.at ?? null,
       changes: this.#changes,
       rejections: this.#rejections,
       lastRejectedAt: this.#lastRejectedAt,
-      sources: this.#sources.states.map(({ digest = null, problems }, index) => {
-        const isBad = problems.length > 0 || this.#layers?.isWaiting(index);
-        const state = isBad ? 'rejected' : this.#layers ? 'current' : 'unread';
-        return { name: this.#sources.names[index] ?? '', state, digest, problems };
-      }),
+      sources: this.#sources.map((source) => source.status(this.#current !== undefined)),
     };
   }
 
   /**
-   * Watches all sources, reads and validates, and resolves to the configuration, which from then on follows its
-   * sources. A second call returns the same promise; after a failure one may call again.
-   * @throws {ConfigError} (rejects) `ERR_CONFIG_INVALID` with every problem of every source.
+   * Starts the loader and resolves to the current configuration. After a failure it can be called again.
+   * @throws {ConfigError} (rejects) `ERR_CONFIG_INVALID` with all problems of all sources.
    * @throws {ClosedError} (rejects) after or during `close()`; the signal's reason when that has aborted.
    */
-  load(): Promise<T> {
-    return this.#lifecycle.start();
+  async load(): Promise<T> {
+    await this.start();
+    return this.#loaded().config;
   }
 
   /**
-   * Reads all sources again, and tries again what was refused. Resolves when that has ended; for sources that cannot
-   * be watched, and for a `validate` that may answer otherwise now.
+   * Reads all sources again and tries again what was refused. Resolves when that is done. For sources that cannot be
+   * watched, and for a validator whose answer may have changed.
    * @throws {ClosedError} (rejects) when the loader is not running.
    */
   async check(): Promise<void> {
-    while (this.#stepping) await this.#stepping;
-    if (this.state !== 'running')
-      throw new ClosedError(`Cannot check the configuration: it is ${this.state}`);
-    for (const index of this.#sources.names.keys()) this.#changed.add(index);
-    await this.#run(true);
+    await this.idle();
+    const state = this.lifecycleState;
+    if (state !== 'running') throw new ClosedError(`Cannot check the configuration: the loader is ${state}`);
+    for (const source of this.#sources) this.#changed.add(source);
+    await this.#step(true);
   }
 
-  /** Resolves when no step is under way. One that waits for `settleMs` waits for its time, not for this. */
+  /** Resolves when no step is under way. A step that waits for `settleMs` has not begun. */
   async idle(): Promise<void> {
     while (this.#stepping) await this.#stepping;
   }
 
   /**
-   * Calls `listener` after each change in which what `selector` picks differs, deeply; not for what is there now.
-   * What either throws is told as `error`. Returns a function that ends it.
+   * Calls `listener` after each change of what `selector` returns, compared deeply. What either throws later is
+   * emitted as `error`; what they throw in an immediate call is thrown here. Returns a function that ends it.
    */
-  select<S>(selector: (config: T) => S, listener: (selected: S, previous: S) => unknown): () => void {
+  select<S>(selector: (config: T) => S, listener: (selected: S, previous: S) => unknown): () => void;
+  select<S>(
+    selector: (config: T) => S,
+    listener: (selected: S, previous: S | undefined) => unknown,
+    options: SelectOptions,
+  ): () => void;
+  select<S>(
+    selector: (config: T) => S,
+    listener: (selected: S, previous: S) => unknown,
+    { immediate = false }: SelectOptions = {},
+  ): () => void {
     const onChange = ({ previous, current }: ConfigChange<T>): unknown => {
       const before = selector(previous);
       const after = selector(current);
       return isSame(before, after) ? undefined : listener(after, before);
     };
-    const emitter = this as unknown as ConfigLoader;
-    emitter.on('change', onChange as (change: ConfigChange<ConfigMap>) => unknown);
-    return () => void emitter.off('change', onChange as (change: ConfigChange<ConfigMap>) => unknown);
+    // The types of the emitter cannot tell a listener's arguments while T is open.
+    const emitter = this as unknown as Component<ConfigLoaderEvents<unknown>, ConfigLoaderStatus>;
+    const registered = onChange as (change: ConfigChange<unknown>) => unknown;
+    emitter.on('change', registered);
+    if (immediate && this.#current) listener(selector(this.#current.config), undefined as S);
+    return () => void emitter.off('change', registered);
   }
 
-  /**
-   * Ends it: the sources are watched no more, no event comes; `current` stays what it is. May be called twice,
-   * before `load()`, and within a listener. Never rejects.
-   */
-  close(): Promise<void> {
-    return this.#lifecycle.close();
-  }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close();
-  }
-
-  async #open(): Promise<void> {
+  protected override async onStart(): Promise<void> {
     try {
-      await this.#lifecycle.scope.track(this.#loadAll());
+      await this.scope.track(this.#loadAll());
     } catch (error) {
-      if (this.state !== 'closed') await this.#sources.close();
+      if (this.lifecycleState !== 'closed') {
+        this.recordError(error as Error);
+        await this.#closeSources();
+      }
       throw error;
     }
   }
 
+  protected override onRunning(): void {
+    this.#plan();
+  }
+
+  protected override onClose(): Promise<unknown> {
+    this.#settling?.cancel();
+    return this.#closeSources();
+  }
+
   async #loadAll(): Promise<void> {
     this.#changed.clear();
-    const read = await this.#sources.open((index, error) => this.#hint(index, error));
-    const layers = read.map((values) => values ?? {});
-    const unread = this.#sources.states.flatMap(({ problems }) => problems);
-    const verdict = unread.length > 0 ? { problems: unread } : await this.#validate(layers);
+    await Promise.all(this.#sources.map((source) => this.#open(source)));
+    const unread = this.#sources.flatMap(({ problems }) => problems);
+    const verdict: Verdict<T> =
+      unread.length > 0
+        ? { problems: unread }
+        : await this.#validate(this.#sources.map((source) => source.layer(true)));
     if ('problems' in verdict) throw invalid(verdict.problems);
-    this.#layers = new Layers(layers, (candidate) => this.#validate(candidate));
+    for (const source of this.#sources) source.accept();
     this.#current = { config: verdict.config, at: this.#options.clock.now() };
   }
 
-  #end(): Promise<void> {
-    this.#settling?.cancel();
-    return this.#sources.close();
+  #open(source: Source): Promise<void> {
+    const { name } = source;
+    return source.open((_, error) => this.#hint(source, error), {
+      degraded: (degradation) => {
+        this.recordError(degradation.error);
+        this.publish('degraded', { ...degradation, source: name });
+      },
+      recovered: (recovery) => this.publish('recovered', { ...recovery, source: name }),
+    });
   }
 
-  /** A provider calls back. */
-  #hint(index: number, error: Error | undefined): void {
-    if (this.state === 'closed') return;
-    // That it cannot be read is for a step to find out; that it is polled heals by itself.
-    if (error && !(error instanceof TargetError) && !(error instanceof BackendError))
-      this.#tell('error', error);
-    this.#changed.add(index);
+  #closeSources(): Promise<unknown> {
+    return Promise.all(this.#sources.map((source) => source.close()));
+  }
+
+  /** A provider has called back. */
+  #hint(source: Source, error: Error | undefined): void {
+    if (this.lifecycleState === 'closed') return;
+    // That it cannot be read shows when it is read; that it is polled is told as `degraded`.
+    if (error && !(error instanceof TargetError) && !(error instanceof BackendError)) this.fail(error);
+    this.#changed.add(source);
     this.#plan();
   }
 
   #plan(): void {
-    if (this.state !== 'running' || this.#settling || this.#stepping) return;
-    this.#settling = this.#options.clock.schedule(() => void this.#run(false), this.#options.settleMs);
+    if (this.lifecycleState !== 'running' || this.#stepping || this.#changed.size === 0) return;
+    const isComplete = this.#sources.every((source) => !source.isWatchable || this.#changed.has(source));
+    if (isComplete) void this.#step(false);
+    else this.#settle();
   }
 
-  /** Takes a step. @param retry also what has not changed is tried again */
-  #run(retry: boolean): Promise<void> {
+  #settle(): void {
+    this.#settling ??= this.#options.clock.schedule(() => void this.#step(false), this.#options.settleMs);
+  }
+
+  /** @param retry whether pending values are tried again even if no source has changed */
+  #step(retry: boolean): Promise<void> {
     this.#settling?.cancel();
     this.#settling = undefined;
-    const step = this.#step(retry).catch((error: unknown) => {
-      // Ended by close(), or a fault of a listener's error handling that must not stop the loop.
-      if (!this.#lifecycle.scope.ended)
-        this.#tell('error', error instanceof Error ? error : new Error(String(error)));
-    });
-    this.#stepping = this.#lifecycle.scope.track(step).finally(() => {
+    const sources = [...this.#changed];
+    this.#changed.clear();
+    // Not before `#stepping` is set: a provider may call back while it is read.
+    const step = Promise.resolve()
+      .then(() => this.#update(sources, retry))
+      .catch((error: unknown) => {
+        if (!this.scope.ended) this.fail(error);
+      });
+    this.#stepping = this.scope.track(step).finally(() => {
       this.#stepping = undefined;
-      if (this.#changed.size > 0) this.#plan();
+      // Waits even for a single source: one that changes all the time must not take all the time.
+      if (this.#changed.size > 0 && !this.scope.ended) this.#settle();
     });
     return this.#stepping;
   }
 
-  async #step(retry: boolean): Promise<void> {
-    const indexes = [...this.#changed];
-    this.#changed = new Set();
-    const known = [...this.#sources.states];
-    const readings = await Promise.all(indexes.map((index) => this.#sources.read(index)));
-    const layers = this.#layers;
-    if (!layers || this.#lifecycle.scope.ended) return;
-
-    const fresh = new Set<number>();
-    const refused = new Set<number>();
+  async #update(sources: readonly Source[], retry: boolean): Promise<void> {
+    const fresh = new Set<Source>();
+    const refused = new Set<Source>();
     const problems: ConfigProblem[] = [];
-    for (const [nth, index] of indexes.entries()) {
-      const values = readings[nth];
-      const state = this.#sources.states[index];
-      if (values) {
-        if (layers.take(index, values)) fresh.add(index);
-      } else if (!isSame(state, known[index])) {
-        refused.add(index);
-        problems.push(...(state?.problems ?? []));
-      }
-    }
+    await Promise.all(
+      sources.map(async (source) => {
+        const before = source.unreadable;
+        const outcome = await source.read();
+        if (this.scope.ended) return;
+        this.#reportReadability(source, before);
+        if (outcome === 'fresh') fresh.add(source);
+        if (outcome === 'bad') refused.add(source);
+      }),
+    );
+    if (this.scope.ended) return;
+    for (const source of refused) problems.push(...source.problems);
     if (fresh.size > 0 || retry) {
-      const settlement = await layers.settle(fresh);
+      const settlement = await settle<T>(this.#sources, fresh, (layers) => this.#validate(layers));
       if (settlement.accepted) this.#accept(settlement.accepted.config);
-      const waiting = [...fresh].filter((index) => layers.isWaiting(index));
-      if (waiting.length > 0) problems.push(...settlement.problems);
-      for (const index of waiting) refused.add(index);
+      const pending = [...fresh].filter((source) => source.isPending);
+      if (pending.length > 0) problems.push(...settlement.problems);
+      for (const source of pending) refused.add(source);
     }
     if (refused.size > 0) this.#reject(refused, problems);
   }
 
-  #validate(layers: readonly ConfigMap[]): ReturnType<typeof validateLayers<T>> {
-    const { clock, validateTimeoutMs } = this.#options;
-    return validateLayers(layers, {
-      validate: this.#options.validate as ConfigValidator<T>,
-      timeoutMs: validateTimeoutMs,
-      clock,
-      signal: this.#lifecycle.scope.signal,
-      sources: this.#sources.names,
-    });
+  #reportReadability(source: Source, before: Source['unreadable']): void {
+    const now = source.unreadable;
+    if (now && !before) {
+      this.recordError(now.error);
+      this.publish('unreadable', { error: now.error, source: source.name });
+    } else if (before && !now) {
+      const unreadableMs = this.#options.clock.now() - before.since;
+      this.publish('readable', { unreadableMs, source: source.name });
+    }
+  }
+
+  #validate(layers: readonly Layer[]): Promise<Verdict<T>> {
+    const { clock, validate, validateTimeoutMs: timeoutMs } = this.#options;
+    const { signal } = this.scope;
+    return validateLayers(layers, { validate: validate as ConfigValidator<T>, timeoutMs, clock, signal });
   }
 
   #accept(config: T): void {
-    const previous = this.current;
-    if (isSame(previous, config)) return;
+    const { config: previous } = this.#loaded();
+    const paths = differingPaths(previous, config);
+    if (paths.length === 0) return;
     this.#current = { config, at: this.#options.clock.now() };
     this.#changes += 1;
-    this.#tell('change', { previous, current: config, paths: differingPaths(previous, config) });
+    this.publish('change', { previous, current: config, paths });
   }
 
-  #reject(indexes: ReadonlySet<number>, problems: readonly ConfigProblem[]): void {
+  #reject(refused: ReadonlySet<Source>, problems: readonly ConfigProblem[]): void {
     this.#rejections += 1;
     this.#lastRejectedAt = this.#options.clock.now();
-    const sources = [...indexes].map((index) => ({
-      name: this.#sources.names[index] ?? '',
-      digest: this.#sources.states[index]?.digest,
-    }));
-    this.#tell('rejected', { sources, problems });
+    this.recordError(invalid(problems));
+    const sources = [...refused].map(({ name, digest }) => ({ name, digest }));
+    this.publish('rejected', { sources, problems });
   }
 
-  #tell<E extends keyof ConfigLoaderEvents<T>>(event: E, ...args: ConfigLoaderEvents<T>[E]): void {
-    if (this.state === 'closed') return;
-    (this.emit as (event: E, ...args: ConfigLoaderEvents<T>[E]) => boolean).call(this, event, ...args);
+  #loaded(): { readonly config: T; readonly at: number } {
+    if (!this.#current) throw new ClosedError('Cannot use the configuration: it is not loaded');
+    return this.#current;
   }
-}
-
-function invalid(problems: readonly ConfigProblem[]): ConfigError {
-  const list = problems.map((problem) => `\n  ${problemText(problem)}`).join('');
-  return new ConfigError('ERR_CONFIG_INVALID', `The configuration cannot be used:${list}`, { problems });
 }

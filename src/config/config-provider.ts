@@ -1,29 +1,33 @@
-/** The shape of a provider, as koanf has it. */
+/** The shape of a provider, modelled on koanf. */
+import type { Degradation, Recovery } from '../core/events.js';
 
-/**
- * Where a configuration comes from, and how one hears that it changed. Third parties may implement it; a
- * `ConfigLoader` takes any.
- */
+/** Reads configuration from somewhere, and may watch it. A `ConfigLoader` accepts any implementation. */
 export interface ConfigProvider {
-  /** Shown in problems: a path. */
+  /** Names the source in problems and events: a path, for instance. */
   readonly name: string;
-  /** `sha256:…` of what was last read, if the provider knows. */
+  /** `sha256:…` of what was last read, where it is known. */
   readonly digest?: string | undefined;
-  /** The values, a map; undefined when there are none and that is fine. */
+  /** Returns the values, a map; undefined when there are none and none are required. */
   read(): Promise<unknown>;
-  /** The bytes, for a parser; undefined when there are none and that is fine. */
+  /** Returns the bytes, for a parser; undefined when there are none and none are required. */
   readBytes?(): Promise<Uint8Array | undefined>;
   /**
-   * Calls back after each change and with each error, never with both. Rejects when it cannot begin; then goes on
-   * until `unwatch()`.
+   * Calls back after each change and on each error until `unwatch()`. Rejects when watching cannot begin, and when
+   * the provider is already being watched.
    */
-  watch?(callback: ProviderCallback): Promise<void>;
-  /** Ends watching; harmless when nothing is watched. */
+  watch?(callback: ProviderCallback, health?: ProviderHealth): Promise<void>;
+  /** Stops watching. Does nothing when it is not being watched. */
   unwatch?(): Promise<void>;
 }
 
-/** Told of a change (`error` is undefined), or of an error (`event` is undefined): information, watching goes on. */
+/** Called with an event after a change, or with an error. An error is information: watching continues. */
 export type ProviderCallback<Event = unknown> = (
   event: Event | undefined,
   error: Error | undefined,
 ) => unknown;
+
+/** Told how the watching itself is going. A provider that cannot tell ignores it. */
+export interface ProviderHealth {
+  readonly degraded: (degradation: Degradation) => void;
+  readonly recovered: (recovery: Recovery) => void;
+}

@@ -4,59 +4,83 @@ import { hash } from 'node:crypto';
 import { ConfigError } from '../core/errors.js';
 import { hasMethods } from '../core/options.js';
 import type { ConfigProvider } from './config-provider.js';
-import { configMapOf, isMap, type ConfigMap } from './config-value.js';
+import { configMapOf, isMap, keyProblem, type ConfigMap } from './config-value.js';
 import { environmentValues, type EnvironmentOptions } from './environment.js';
-import { configError, isParser, parseBytes, type ConfigParser } from './parser.js';
+import { PASS_A_PARSER } from './parser-by-extension.js';
+import { isParser, parseBytes, type ConfigParser } from './parser.js';
+import { configError } from './problems.js';
 
-/** A provider, and the parser for its bytes if it does not read them itself. */
-export interface ProviderSource {
+/** What every source may have. */
+interface CommonSource {
+  /**
+   * The key under which its values are mounted: `db`, `db.primary`, or an array of keys, where one contains a dot.
+   * Default: the top.
+   */
+  readonly at?: string | readonly string[] | undefined;
+}
+
+/** A provider. */
+export interface ProviderSource extends CommonSource {
   readonly provider: ConfigProvider;
+  /** Parses the bytes of the provider. Default: the provider's `read()` returns values. */
   readonly parser?: ConfigParser | undefined;
 }
 
-/** The environment; read when the configuration is loaded. */
-export interface EnvironmentSource {
+/** The environment. Read when the configuration is loaded, and by `check()`. */
+export interface EnvironmentSource extends CommonSource {
   readonly env: EnvironmentOptions;
 }
 
-/** Values that are given, as defaults are; copied when the loader is made. */
-export interface ValuesSource {
+/** Given values, such as defaults. Copied when the loader is constructed. */
+export interface ValuesSource extends CommonSource {
   readonly values: Readonly<Record<string, unknown>>;
-  /** Shown in problems. Default `values`. */
+  /** Names the source in problems. Default `values`. */
   readonly name?: string | undefined;
 }
 
 /** One layer of a configuration. */
 export type ConfigSource = ProviderSource | EnvironmentSource | ValuesSource;
 
-/** What a source gave. */
-export interface SourceReading {
-  /** `sha256:…` of the bytes, where there are bytes. */
-  readonly digest: string | undefined;
-  readonly result: { readonly values: ConfigMap } | { readonly error: unknown };
-}
-
-/** A source, ready to be read. */
-export interface OpenSource {
+/** How a source is read, whatever its kind. */
+export interface SourceReader {
   readonly name: string;
   readonly provider: ConfigProvider | undefined;
-  /** What it gives now. */
-  read(): Promise<SourceReading>;
+  /** Whether its keys match those of lower layers regardless of case. */
+  readonly ignoresCase: boolean;
+  /**
+   * Reads it now. Rejects when it cannot be read or parsed.
+   * @param noteDigest called with the digest of the bytes, before they are parsed
+   */
+  readonly read: (noteDigest: (digest: string) => void) => Promise<ConfigMap>;
 }
 
-/** @throws {TypeError} when it is no source. */
-export function openSource(source: unknown, index: number): OpenSource {
-  if (isMap(source)) {
-    if ('provider' in source && isProvider(source)) return openProvider(source);
-    if (isMap(source['env'])) return openEnvironment(source['env'] as unknown as EnvironmentOptions);
-    if (isMap(source['values'])) return openValues(source as unknown as ValuesSource);
+/** @throws {TypeError} when the argument is not a source. */
+export function readerOf(source: unknown, index: number): SourceReader {
+  const reader = isMap(source) ? readerOfKind(source) : undefined;
+  if (!reader || !isMap(source)) {
+    throw new TypeError(
+      `ConfigLoader: sources[${index}] must be { provider, parser? }, { env: { prefix } } or { values }`,
+    );
   }
-  throw new TypeError(
-    `ConfigLoader: sources[${index}] must be { provider, parser? }, { env: { prefix } } or { values: { … } }`,
-  );
+  const path = mountPath(source['at']);
+  if (!path) {
+    throw new TypeError(
+      `ConfigLoader: sources[${index}].at must be a key such as "db" or "db.primary", or an array of keys`,
+    );
+  }
+  if (path.length === 0) return reader;
+  return { ...reader, read: async (noteDigest) => mounted(path, await reader.read(noteDigest)) };
 }
 
-function isProvider(source: {
+function readerOfKind(source: Readonly<Record<string, unknown>>): SourceReader | undefined {
+  if ('provider' in source) {
+    return isProviderSource(source) ? providerReader(source) : undefined;
+  }
+  if (isMap(source['env'])) return environmentReader(source['env'] as unknown as EnvironmentOptions);
+  return isMap(source['values']) ? valuesReader(source as unknown as ValuesSource) : undefined;
+}
+
+function isProviderSource(source: {
   readonly provider?: unknown;
   readonly parser?: unknown;
 }): source is ProviderSource {
@@ -65,31 +89,35 @@ function isProvider(source: {
   return hasMethods(provider, ['readBytes']) && isParser(parser);
 }
 
-function openProvider({ provider, parser }: ProviderSource): OpenSource {
+function providerReader({ provider, parser }: ProviderSource): SourceReader {
   const { name } = provider;
-  return {
-    name,
-    provider,
-    async read() {
-      let bytes: Uint8Array | undefined;
-      const digest = (): string | undefined =>
-        bytes ? `sha256:${hash('sha256', bytes, 'hex')}` : provider.digest;
-      try {
-        let values: ConfigMap;
-        if (parser) {
-          bytes = await provider.readBytes?.();
-          values = bytes ? await parseBytes(bytes, parser, name) : {};
-        } else values = valuesOf(await provider.read(), name);
-        return { digest: digest(), result: { values } };
-      } catch (error) {
-        return { digest: digest(), result: { error } };
-      }
-    },
+  const read = async (noteDigest: (digest: string) => void): Promise<ConfigMap> => {
+    if (!parser) return valuesOf(await provider.read(), name);
+    const bytes = await provider.readBytes?.();
+    if (!bytes) return {};
+    noteDigest(`sha256:${hash('sha256', bytes, 'hex')}`);
+    return parseBytes(bytes, parser, name);
   };
+  return { name, provider, ignoresCase: false, read };
+}
+
+function environmentReader(options: EnvironmentOptions): SourceReader {
+  const name = `environment ${options.prefix}*`;
+  const read = (): Promise<ConfigMap> => new Promise((resolve) => resolve(environmentValues(options, name)));
+  return { name, provider: undefined, ignoresCase: options.transform === undefined, read };
+}
+
+function valuesReader({ values, name = 'values' }: ValuesSource): SourceReader {
+  const copy = new Promise<ConfigMap>((resolve) => resolve(valuesOf(values, name)));
+  copy.catch(() => undefined);
+  return { name, provider: undefined, ignoresCase: false, read: () => copy };
 }
 
 function valuesOf(value: unknown, source: string): ConfigMap {
   if (value === undefined) return {};
+  if (value instanceof Uint8Array) {
+    throw configError('ERR_CONFIG_PARSE', source, `its read() returns bytes; ${PASS_A_PARSER}`);
+  }
   try {
     return configMapOf(value);
   } catch (error) {
@@ -100,25 +128,14 @@ function valuesOf(value: unknown, source: string): ConfigMap {
   }
 }
 
-function openEnvironment(options: EnvironmentOptions): OpenSource {
-  const name = `environment ${options.prefix}*`;
-  return {
-    name,
-    provider: undefined,
-    read: () =>
-      Promise.resolve({ digest: undefined, result: attempt(() => environmentValues(options, name)) }),
-  };
+/** The keys of the option `at`; undefined when it is wrong. */
+function mountPath(at: unknown): readonly string[] | undefined {
+  if (at === undefined) return [];
+  const path: unknown = typeof at === 'string' ? at.split('.') : at;
+  if (!Array.isArray(path) || !path.every((key) => typeof key === 'string' && key !== '')) return undefined;
+  return keyProblem(path as string[]) === undefined ? (path as string[]) : undefined;
 }
 
-function openValues({ values, name = 'values' }: ValuesSource): OpenSource {
-  const result = attempt(() => valuesOf(values, name));
-  return { name, provider: undefined, read: () => Promise.resolve({ digest: undefined, result }) };
-}
-
-function attempt(values: () => ConfigMap): SourceReading['result'] {
-  try {
-    return { values: values() };
-  } catch (error) {
-    return { error };
-  }
+function mounted(path: readonly string[], values: ConfigMap): ConfigMap {
+  return path.reduceRight<ConfigMap>((below, key) => ({ [key]: below }), values);
 }

@@ -1,23 +1,23 @@
-/** The values of a configuration: what JSON can hold, and nothing that could change what objects are. */
+/** The values of a configuration: what JSON can express, and nothing that could reach the prototype of objects. */
 import { isDate } from 'node:util/types';
 
 import { ConfigError } from '../core/errors.js';
 
-/** Keys to values; what a source gives. */
+/** What a source provides: keys and values. */
 export interface ConfigMap {
   readonly [key: string]: ConfigValue;
 }
 
-/** A value of a configuration. Text formats with dates give them as text. */
+/** A value of a configuration. Dates of text formats that have them become strings. */
 export type ConfigValue = string | number | bigint | boolean | null | readonly ConfigValue[] | ConfigMap;
 
-/** Assigned to, they reach the prototype that all objects share. */
+/** Assignments to these keys reach the prototype that all objects share. */
 const POLLUTING_KEYS = ['__proto__', 'constructor', 'prototype'];
 
-/** No configuration is nested that deep; a cycle of YAML aliases is, and so is an attack on the stack. */
-const DEEPEST = 200;
+/** No configuration is nested this deeply. A cycle of YAML aliases is, and so is an attack on the stack. */
+const MAX_DEPTH = 200;
 
-/** Whether a value is a map: an object that is neither an array nor of a class. */
+/** Whether a value is a map: an object that is neither an array nor an instance of a class. */
 export function isMap(value: unknown): value is Readonly<Record<string, unknown>> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
@@ -25,14 +25,21 @@ export function isMap(value: unknown): value is Readonly<Record<string, unknown>
 }
 
 /**
- * A copy of what a parser or provider gave, made of nothing but maps, arrays and plain values. Members that are
- * undefined are left out; dates become text.
- * @throws {ConfigError} `ERR_CONFIG_REFUSED` when the top is no map, at a key that pollutes prototypes, at a value
- * of a kind no configuration has (a function, an object of a class), and when it is nested too deeply.
+ * Copies what a parser or provider returned. The copy consists of maps, arrays and plain values only: undefined
+ * members are left out, dates become strings.
+ * @throws {ConfigError} `ERR_CONFIG_REFUSED` when the top is not a map, for a polluting key, for a value that no text
+ * format has (a function, an instance of a class), and when it is nested more than 200 levels deep.
  */
 export function configMapOf(value: unknown): ConfigMap {
-  if (!isMap(value)) throw refused([], `must be a map at the top, got ${kindOf(value)}`);
+  if (!isMap(value)) throw refused([], `the top must be a map, got ${kindOf(value)}`);
   return copyMap(value, []);
+}
+
+/** What is wrong with the keys that lead to a value, in words; undefined when nothing is. */
+export function keyProblem(path: readonly string[]): string | undefined {
+  if (path.length > MAX_DEPTH) return `nested more than ${MAX_DEPTH} levels deep`;
+  const bad = path.find((key) => POLLUTING_KEYS.includes(key));
+  return bad === undefined ? undefined : `the key "${bad}" is not allowed`;
 }
 
 function copyMap(map: Readonly<Record<string, unknown>>, path: readonly string[]): ConfigMap {
@@ -46,15 +53,14 @@ function copyMap(map: Readonly<Record<string, unknown>>, path: readonly string[]
 }
 
 function copyValue(value: unknown, path: readonly string[]): ConfigValue {
-  if (path.length > DEEPEST)
-    throw refused([], `it is nested more than ${DEEPEST} levels deep, or in a circle`);
+  if (path.length > MAX_DEPTH) throw refused([], `nested more than ${MAX_DEPTH} levels deep, or cyclic`);
   if (Array.isArray(value)) return value.map((item, index) => copyValue(item ?? null, [...path, `${index}`]));
   if (isMap(value)) return copyMap(value, path);
   if (isDate(value)) return value.toISOString();
   if (value === null || ['string', 'number', 'bigint', 'boolean'].includes(typeof value)) {
     return value as ConfigValue;
   }
-  throw refused(path, `must be a plain value, got ${kindOf(value)}`);
+  throw refused(path, `the value must be plain data, got ${kindOf(value)}`);
 }
 
 function refused(path: readonly string[], message: string): ConfigError {
@@ -62,9 +68,9 @@ function refused(path: readonly string[], message: string): ConfigError {
   return new ConfigError(code, message, { problems: [{ code, source: '', path, message }] });
 }
 
-/** What kind of thing it is; nothing of the value itself. */
+/** The kind of a value; never the value itself. */
 function kindOf(value: unknown): string {
-  if (value === null || value === undefined) return 'nothing';
+  if (value === null || value === undefined) return String(value);
   if (Array.isArray(value)) return 'an array';
-  return typeof value === 'object' ? 'an object of a class' : `a ${typeof value}`;
+  return typeof value === 'object' ? 'an instance of a class' : `a ${typeof value}`;
 }

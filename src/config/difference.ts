@@ -6,20 +6,18 @@ import { isMap } from './config-value.js';
 export const isSame: (a: unknown, b: unknown) => boolean = isDeepStrictEqual;
 
 /**
- * The paths at which two configurations differ, as deep as maps go; an array differs as a whole. The empty path
- * means the configurations themselves, when they are no maps.
+ * The paths at which two configurations differ: maps are compared key by key, everything else, arrays included, as a
+ * whole. The empty path stands for configurations that are not maps.
  */
 export function differingPaths(
   previous: unknown,
   current: unknown,
   path: readonly string[] = [],
 ): (readonly string[])[] {
-  if (isSame(previous, current)) return [];
-  if (!isMap(previous) || !isMap(current)) return [path];
+  if (!isMap(previous) || !isMap(current)) return isSame(previous, current) ? [] : [path];
   const keys = new Set([...Object.keys(previous), ...Object.keys(current)]);
-  return [...keys].flatMap((key) => differingPaths(own(previous, key), own(current, key), [...path, key]));
-}
-
-function own(map: Readonly<Record<string, unknown>>, key: string): unknown {
-  return Object.hasOwn(map, key) ? map[key] : undefined;
+  return [...keys].flatMap((key) => {
+    if (!Object.hasOwn(previous, key) || !Object.hasOwn(current, key)) return [[...path, key]];
+    return differingPaths(previous[key], current[key], [...path, key]);
+  });
 }

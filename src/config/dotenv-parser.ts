@@ -1,37 +1,37 @@
-import { optionalPackage } from './optional-package.js';
-import { ParseFailure, type ConfigParser } from './parser.js';
+import { unavailable } from './optional-package.js';
+import { lineAt, ParseFailure, type ConfigParser } from './parser.js';
 
-/** A blank line or a comment; what is left of a line after its value. */
+/** A blank line or a comment, or what follows a value on its line. */
 const NOTHING = /[^\S\n]*(?:#[^\n]*)?(?:\n|$)/y;
 
-/** An assignment up to its value, as the package takes it. */
+/** An assignment up to its value, as the package reads it. */
 const ASSIGNMENT = /[^\S\n]*(?:export[^\S\n]+)?([\w.-]+)(?:[^\S\n]*=|:[^\S\n]+)[^\S\n]*/y;
 
-/** A value in quotes may run over several lines. */
+/** A quoted value may span lines. */
 const QUOTED = /'(?:\\'|[^'])*'|"(?:\\"|[^"])*"|`(?:\\`|[^`])*`/y;
 
 const REST_OF_LINE = /[^\n]*(?:\n|$)/y;
 
 /**
- * `KEY=value` lines by the optional package `dotenv`, which is loaded when first used. The map is flat and every
- * value a string; nothing is put into the environment. The package passes over lines it does not understand and
- * takes the last of two equal keys; here both are refused.
+ * Parses `KEY=value` lines with the optional package `dotenv`, which is loaded on first use. The map is flat, every
+ * value is a string, and the process environment is left alone. The package skips lines that it does not understand
+ * and takes the last of two equal keys; this parser refuses both.
  */
 export const dotenvParser: ConfigParser = {
   name: 'dotenv',
   async parse(text) {
-    const { parse } = await optionalPackage('dotenv', () => import('dotenv'));
+    const { parse } = await import('dotenv').catch(unavailable('dotenv', '16 or later'));
     const lines = text.replaceAll(/\r\n?/g, '\n');
     const keys = keysOf(lines);
     const values = parse(lines);
-    const isAsRead =
+    const agrees =
       Object.keys(values).length === keys.size && [...keys].every((key) => Object.hasOwn(values, key));
-    if (!isAsRead) throw new ParseFailure('not valid dotenv: quotes or keys that cannot be told apart');
+    if (!agrees) throw new ParseFailure('not valid dotenv: ambiguous quotes or keys');
     return values;
   },
 };
 
-/** The keys, once it is clear that each line is understood. */
+/** The keys of a text of which every line is understood. */
 function keysOf(text: string): ReadonlySet<string> {
   const keys = new Set<string>();
   let at = 0;
@@ -43,10 +43,11 @@ function keysOf(text: string): ReadonlySet<string> {
   };
   while (at < text.length) {
     if (take(NOTHING)) continue;
-    const line = text.slice(0, at).split('\n').length;
+    const start = at;
     const key = take(ASSIGNMENT)?.[1];
-    if (key === undefined) throw new ParseFailure('not valid dotenv: a line without KEY=', { line });
-    if (keys.has(key)) throw new ParseFailure(`the key "${key}" is there twice`, { line });
+    if (key === undefined)
+      throw new ParseFailure('not valid dotenv: expected KEY=value', { line: lineAt(text, start) });
+    if (keys.has(key)) throw new ParseFailure(`duplicate key "${key}"`, { line: lineAt(text, start) });
     keys.add(key);
     if (!take(QUOTED) || !take(NOTHING)) take(REST_OF_LINE);
   }

@@ -1,18 +1,18 @@
-/** The environment as values. */
 import { ConfigError } from '../core/errors.js';
-import { configMapOf, type ConfigMap } from './config-value.js';
-import { configError } from './parser.js';
+import { configMapOf, keyProblem, type ConfigMap } from './config-value.js';
+import { configError } from './problems.js';
 import { putValue } from './put-value.js';
 
-/** Which variables of the environment are configuration, and where in it they belong. */
+/** Which environment variables are configuration, and which keys they set. */
 export interface EnvironmentOptions {
-  /** Only variables that begin with it are taken, and it is cut off: `APP_`. Empty: all are taken. */
+  /** Only variables with this prefix are used; it is removed: `APP_`. Empty: all variables. */
   readonly prefix: string;
-  /** Where a name is split into the keys of nested maps. Default `__`: `APP_LOG__LEVEL` is `log.level`. */
+  /** Splits a name into the keys of nested maps. Default `__`: `APP_LOG__LEVEL` sets `log.level`. */
   readonly delimiter?: string | undefined;
   /**
-   * What becomes of a variable: its key, still to be split at the delimiter, and its value; undefined leaves it out.
-   * Default: the key is the name without the prefix in lower case, the value the text.
+   * Returns the key (still to be split at the delimiter) and the value of a variable, or undefined to ignore it.
+   * Default: the name without the prefix in lower case, and the text. Keys of the default match the keys of lower
+   * layers regardless of case (`APP_MAXCONN` sets `maxConn`); keys returned by a function are used as they are.
    */
   readonly transform?:
     | ((name: string, value: string) => { readonly key: string; readonly value: unknown } | undefined)
@@ -23,34 +23,38 @@ export interface EnvironmentOptions {
 
 /**
  * The variables as nested maps.
- * @throws {ConfigError} `ERR_CONFIG_REFUSED` when two variables have the same key, when one needs a map where
- * another has a value, and for a forbidden key.
+ * @throws {ConfigError} `ERR_CONFIG_REFUSED` when two variables set the same key, when one needs a map where another
+ * sets a value, and for a forbidden key.
  */
 export function environmentValues(options: EnvironmentOptions, source: string): ConfigMap {
-  const { prefix, delimiter = '__', env = process.env } = options;
-  const { transform = inLowerCase } = options;
-  const values: Record<string, unknown> = {};
+  const { prefix, delimiter = '__', env = process.env, transform = toLowerCase } = options;
+  const values = {};
   for (const [variable, text] of Object.entries(env)) {
     if (text === undefined || !variable.startsWith(prefix)) continue;
     const entry = transform(variable.slice(prefix.length), text);
     if (!entry) continue;
     const path = delimiter === '' ? [entry.key] : entry.key.split(delimiter);
-    try {
-      // Checked one by one, so that the variable can be named.
-      const { value } = configMapOf({ value: entry.value });
-      if (!putValue(values, path, value)) {
-        throw new ConfigError('ERR_CONFIG_REFUSED', 'another variable has a value at the same place');
-      }
-      configMapOf(values);
-    } catch (error) {
-      if (!(error instanceof ConfigError)) throw error;
-      const message = `${variable}: ${error.message}`;
-      throw configError('ERR_CONFIG_REFUSED', source, message, { path });
+    const problem = keyProblem(path) ?? put(values, path, entry.value);
+    if (problem !== undefined) {
+      throw configError('ERR_CONFIG_REFUSED', source, `${variable}: ${problem}`, { path });
     }
   }
-  return configMapOf(values);
+  return values;
 }
 
-function inLowerCase(name: string, value: string): { readonly key: string; readonly value: unknown } {
+/** Sets a value; returns what is wrong with it, in words. */
+function put(values: Record<string, unknown>, path: readonly string[], value: unknown): string | undefined {
+  try {
+    const copy = configMapOf({ value })['value'];
+    return putValue(values, path, copy)
+      ? undefined
+      : 'another variable sets this key, or one above or below it';
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message;
+    throw error;
+  }
+}
+
+function toLowerCase(name: string, value: string): { readonly key: string; readonly value: unknown } {
   return { key: name.toLowerCase(), value };
 }

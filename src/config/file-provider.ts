@@ -1,10 +1,13 @@
 import { matching, resolveOptions } from '../core/options.js';
-import { configError, isParser, parseBytes, type ConfigParser } from './parser.js';
+import type { ConfigMap } from './config-value.js';
+import { PASS_A_PARSER, parserByExtension } from './parser-by-extension.js';
+import { isParser, parseBytes, type ConfigParser } from './parser.js';
+import { configError } from './problems.js';
 import { WatchedProvider, type WatchedProviderOptions } from './watched-provider.js';
 
-/** Options of `FileProvider`, and those of `ResilientWatcher`. All may be left out. */
+/** Options of `FileProvider`, and those of `ResilientWatcher`. All are optional. */
 export interface FileProviderOptions extends WatchedProviderOptions {
-  /** What `read()` reads the bytes with. Default: none. */
+  /** Default: by the extension of the path: `.json`, `.yaml`, `.yml`, `.toml` or `.env`. */
   readonly parser?: ConfigParser | undefined;
 }
 
@@ -13,14 +16,14 @@ const OWN_OPTIONS = {
 };
 
 /**
- * A file as a source of configuration, in the shape of koanf's file provider: a key of a ConfigMap or Secret, a
- * link, a plain file, or one that is not there yet.
+ * Provides the values in a file: a key of a ConfigMap or Secret, the target of a link, a plain file, or a file that
+ * does not exist yet. Shaped like the file provider of koanf.
  *
  * ```ts
- * const provider = new FileProvider('/etc/app/app.yaml', { parser: yamlParser });
+ * const provider = new FileProvider('/etc/app/app.yaml');
  * let config = await provider.read();
  * await provider.watch(async (event, error) => {
- *   if (error) console.warn(error.message); // watching goes on
+ *   if (error) console.warn(error.message); // watching continues
  *   else config = await provider.read();
  * });
  * ```
@@ -29,44 +32,37 @@ export class FileProvider extends WatchedProvider {
   readonly #parser: ConfigParser | undefined;
 
   /**
-   * Touches no file.
-   * @param path a relative one is taken from the working directory now.
-   * @throws {TypeError | RangeError} for a wrong path or option.
+   * Does no I/O.
+   * @param path a relative path is resolved against the working directory now.
+   * @throws {TypeError | RangeError} for an invalid path or option.
    */
   constructor(path: string, options: FileProviderOptions = {}) {
     const { parser, ...others } = options;
     super({ name: 'FileProvider', argument: 'path' }, path, others);
-    this.#parser = resolveOptions('FileProvider', { parser }, OWN_OPTIONS).parser;
+    this.#parser =
+      resolveOptions('FileProvider', { parser }, OWN_OPTIONS).parser ?? parserByExtension(this.name);
   }
 
   /**
-   * The file's bytes; undefined when it is missing and optional. While it is watched: as last reported, whole and
-   * settled, so that what is read after a callback is never half a write.
+   * Returns the file's bytes; undefined when it is missing and optional. While the file is watched these are the
+   * bytes last reported, so that reading after a callback never returns a partial write.
    * @throws {ConfigError} (rejects) `ERR_CONFIG_MISSING`, `ERR_CONFIG_UNREADABLE`, `ERR_CONFIG_TOO_LARGE`.
    */
   async readBytes(): Promise<Buffer | undefined> {
     const snapshot = await this.snapshot('file');
     if (!snapshot) return undefined;
-    if (snapshot.kind !== 'file') {
-      throw configError(
-        'ERR_CONFIG_UNREADABLE',
-        this.name,
-        'it is a directory; a VolumeProvider reads those',
-      );
-    }
-    if (snapshot.content) return Buffer.from(snapshot.content);
-    const message = `it has ${snapshot.size} bytes, the limit is ${this.maxBytes}`;
-    throw configError('ERR_CONFIG_TOO_LARGE', this.name, message);
+    if (snapshot.kind === 'file') return this.bytesOf(snapshot, this.name);
+    throw configError('ERR_CONFIG_UNREADABLE', this.name, 'it is a directory: use a VolumeProvider');
   }
 
   /**
-   * The values in the file as the option `parser` reads them; its bytes when there is no parser. Undefined when it
-   * is missing and optional.
-   * @throws {ConfigError} (rejects) what `readBytes()` throws, `ERR_CONFIG_PARSE`, `ERR_CONFIG_REFUSED`,
-   * `ERR_CONFIG_PACKAGE`.
+   * Returns the values in the file; undefined when it is missing and optional.
+   * @throws {ConfigError} (rejects) what `readBytes()` throws, `ERR_CONFIG_PARSE` (also when no parser is known for
+   * the extension), `ERR_CONFIG_REFUSED`, `ERR_CONFIG_PACKAGE`.
    */
-  async read(): Promise<unknown> {
+  async read(): Promise<ConfigMap | undefined> {
+    if (!this.#parser) throw configError('ERR_CONFIG_PARSE', this.name, PASS_A_PARSER);
     const bytes = await this.readBytes();
-    return bytes && this.#parser ? parseBytes(bytes, this.#parser, this.name) : bytes;
+    return bytes && parseBytes(bytes, this.#parser, this.name);
   }
 }

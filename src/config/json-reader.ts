@@ -1,16 +1,17 @@
-import { ParseFailure } from './parser.js';
+import { lineAt, ParseFailure } from './parser.js';
 
 const SPACE = /[ \t\n\r]*/y;
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
-const STRING = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[\da-fA-F]{4}))*"/y;
+/** What ends a run of ordinary characters in a string. A pattern for whole strings would exhaust the stack. */
+const STRING_STOP = /["\\\u0000-\u001f]/g;
 const WORD = /true|false|null/y;
 
-/** Deeper than any configuration, and far from the end of the stack. */
-const DEEPEST = 500;
+/** Deeper than any configuration, and far from exhausting the stack. */
+const MAX_DEPTH = 500;
 
 /**
- * Reads a JSON text and says where it is wrong. `JSON.parse` cannot serve: it takes the last of two equal keys
- * without a word, and its messages quote the text.
+ * Parses JSON and reports line and column of errors. `JSON.parse` silently takes the last of two equal keys, and its
+ * messages quote the text.
  */
 export class JsonReader {
   readonly #text: string;
@@ -51,7 +52,7 @@ export class JsonReader {
       if (this.#peek() !== '"') throw this.#wrong('expected a key in double quotes');
       const start = this.#at;
       const key = this.#string();
-      if (Object.hasOwn(object, key)) throw this.#wrong(`the key "${key}" is there twice`, start);
+      if (Object.hasOwn(object, key)) throw this.#wrong(`duplicate key "${key}"`, start);
       if (this.#peek() !== ':') throw this.#wrong('expected ":" after a key');
       this.#at += 1;
       // Plain assignment would lose a key "__proto__" before it can be refused.
@@ -67,7 +68,7 @@ export class JsonReader {
     return array;
   }
 
-  /** From the opening bracket to the closing one. */
+  /** Reads from the opening bracket to the closing one. */
   #list(end: string, member: () => void): void {
     this.#at += 1;
     if (this.#peek() === end) {
@@ -85,19 +86,36 @@ export class JsonReader {
 
   #nested<T>(read: () => T): T {
     this.#depth += 1;
-    if (this.#depth > DEEPEST) throw this.#wrong(`nested more than ${DEEPEST} levels deep`);
+    if (this.#depth > MAX_DEPTH) throw this.#wrong(`nested more than ${MAX_DEPTH} levels deep`);
     const value = read();
     this.#depth -= 1;
     return value;
   }
 
   #string(): string {
-    const token = this.#take(STRING);
-    if (token === undefined) throw this.#wrong('expected a string that ends on its line');
-    return JSON.parse(token) as string;
+    const start = this.#at;
+    STRING_STOP.lastIndex = start + 1;
+    for (let stop = STRING_STOP.exec(this.#text); stop; stop = STRING_STOP.exec(this.#text)) {
+      if (stop[0] === '\\') STRING_STOP.lastIndex += 1;
+      else if (stop[0] !== '"') break;
+      else {
+        this.#at = STRING_STOP.lastIndex;
+        return this.#unescaped(start);
+      }
+    }
+    throw this.#wrong('expected a string that ends on its line');
   }
 
-  /** The next character that is no space. */
+  /** The string literal between an offset and the current position. */
+  #unescaped(start: number): string {
+    try {
+      return JSON.parse(this.#text.slice(start, this.#at)) as string;
+    } catch {
+      throw this.#wrong('invalid escape sequence in a string', start);
+    }
+  }
+
+  /** Skips white space and returns the next character. */
   #peek(): string | undefined {
     this.#take(SPACE);
     return this.#text[this.#at];
@@ -111,10 +129,7 @@ export class JsonReader {
   }
 
   #wrong(message: string, at = this.#at): ParseFailure {
-    const lines = this.#text.slice(0, at).split('\n');
-    return new ParseFailure(`not valid JSON: ${message}`, {
-      line: lines.length,
-      column: (lines.at(-1)?.length ?? 0) + 1,
-    });
+    const column = at === 0 ? 1 : at - this.#text.lastIndexOf('\n', at - 1);
+    return new ParseFailure(`not valid JSON: ${message}`, { line: lineAt(this.#text, at), column });
   }
 }

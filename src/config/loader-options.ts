@@ -1,26 +1,41 @@
-import { describe, matching, milliseconds, PORT_OPTIONS, resolveOptions } from '../core/options.js';
 import type { Clock } from '../core/clock.js';
+import { describe, matching, milliseconds, PORT_OPTIONS, resolveOptions } from '../core/options.js';
 import type { ConfigSource } from './config-source.js';
+import type { ConfigMap } from './config-value.js';
 import { isStandardSchema } from './standard-schema.js';
 import type { ConfigValidator } from './validation.js';
 
-/** Options of `ConfigLoader`. `sources` is needed, and so is `validate` for a `T` of one's own. */
-export interface ConfigLoaderOptions<T> {
-  /** The layers, from the lowest: later ones win. */
+interface LoaderOptions<T> {
+  /** The layers, from the lowest to the highest: later ones take precedence. */
   readonly sources: readonly ConfigSource[];
-  /** Turns merged values into the configuration, or refuses them. Default: they are taken as they are. */
+  /**
+   * Turns merged values into the configuration, or refuses them. Default: the merged values are the configuration,
+   * which then has the type `ConfigMap`.
+   */
   readonly validate?: ConfigValidator<T> | undefined;
-  /** How long reading and parsing one source may take, ms. Default 5 000. Synchronous work cannot be cut short. */
+  /** Names the loader in its status and telemetry. Default `config`. */
+  readonly name?: string | undefined;
+  /** How long reading and parsing a source may take, ms. Default 5 000. Synchronous work cannot be interrupted. */
   readonly parseTimeoutMs?: number | undefined;
-  /** How long `validate` may take, ms. Default 5 000. Synchronous work cannot be cut short. */
+  /** How long `validate` may take, ms. Default 5 000. Synchronous work cannot be interrupted. */
   readonly validateTimeoutMs?: number | undefined;
-  /** Sources that change within this time of the first one change in one step, ms. Default 50. */
+  /**
+   * How long to wait, after a source has changed, for the others to change too, ms: all of them are one `change`.
+   * There is no wait when no watched source is left to wait for, in particular with a single one. Default 50.
+   */
   readonly settleMs?: number | undefined;
   /** Closes the loader when it aborts. */
   readonly signal?: AbortSignal | undefined;
-  /** Default: the machine's own. */
+  /** Default: the system clock. */
   readonly clock?: Clock | undefined;
 }
+
+/**
+ * Options of `ConfigLoader`. `sources` is required. So is `validate`, unless the configuration is a `ConfigMap`: only
+ * a validator can make another type of what was read.
+ */
+export type ConfigLoaderOptions<T = ConfigMap> = LoaderOptions<T> &
+  (ConfigMap extends T ? unknown : { readonly validate: ConfigValidator<T> });
 
 const OPTIONS = {
   sources: matching<readonly ConfigSource[] | undefined>(undefined, 'an array of sources', Array.isArray),
@@ -29,10 +44,11 @@ const OPTIONS = {
     'a function or a Standard Schema',
     (value) => typeof value === 'function' || isStandardSchema(value),
   ),
-  // A mebibyte is parsed in well under a second; a server that is asked answers in that time or not at all.
+  name: matching('config', 'a non-empty string', (value) => typeof value === 'string' && value !== ''),
+  // 1 MiB is parsed in well under a second; a remote server answers within that time or not at all.
   parseTimeoutMs: milliseconds(5_000, { min: 1 }),
   validateTimeoutMs: milliseconds(5_000, { min: 1 }),
-  // The files of one volume change at once, and their watchers tell within a few ms.
+  // The files of one volume change together, and their watchers report that within a few ms.
   settleMs: milliseconds(50),
   signal: PORT_OPTIONS.signal,
   clock: PORT_OPTIONS.clock,
@@ -52,7 +68,7 @@ export function resolveLoaderOptions(given: unknown): ResolvedLoaderOptions {
   const { sources, ...options } = resolveOptions('ConfigLoader', given, OPTIONS);
   if (!sources || sources.length === 0) {
     throw new TypeError(
-      `ConfigLoader: option "sources" must be an array of sources, got ${describe(sources)}`,
+      `ConfigLoader: option "sources" must be an array of at least one source, got ${describe(sources)}`,
     );
   }
   return { ...options, sources };

@@ -1,17 +1,14 @@
-import { ConfigError, errnoOf } from '../core/errors.js';
+import { ConfigError } from '../core/errors.js';
+import { unavailablePackage } from '../core/optional-package.js';
 
 /**
- * A package that is installed only by those who need it.
- * @throws {ConfigError} (rejects) `ERR_CONFIG_PACKAGE` when it is not installed.
+ * To be passed to `catch` right at the `import()` of an optional package: there, and only there, bundlers accept that
+ * the package is missing.
+ * @throws {ConfigError} `ERR_CONFIG_PACKAGE`
  */
-export async function optionalPackage<T>(name: string, load: () => Promise<T>): Promise<T> {
-  try {
-    return await load();
-  } catch (error) {
-    if (errnoOf(error) !== 'ERR_MODULE_NOT_FOUND') throw error;
-    throw new ConfigError(
-      'ERR_CONFIG_PACKAGE',
-      `the package "${name}" is needed for this format and not installed; run: npm install ${name}`,
-    );
-  }
+export function unavailable(name: string, versions: string): (cause?: unknown) => never {
+  return (cause) => {
+    const message = unavailablePackage(name, versions, cause);
+    throw new ConfigError('ERR_CONFIG_PACKAGE', message, ...(cause === undefined ? [] : [{ cause }]));
+  };
 }

@@ -1,20 +1,21 @@
 /** How bytes become values. */
-import { ConfigError, type ConfigErrorCode, type ConfigProblem } from '../core/errors.js';
+import { ConfigError } from '../core/errors.js';
 import { hasMethods } from '../core/options.js';
 import { configMapOf, type ConfigMap } from './config-value.js';
+import { configError } from './problems.js';
 
-/** Reads one format. What is common to all formats (encoding, the limit, forbidden keys) is none of its business. */
+/** Parses one format. Encoding, size limit and forbidden keys are checked for all formats elsewhere. */
 export interface ConfigParser {
-  /** Shown in problems, as `JSON`. */
+  /** The format, as problems name it: `JSON`. */
   readonly name: string;
   /**
-   * The values in a text, a map at the top. Throws, or rejects, when it cannot read it: numbers `line` and `column`
-   * on what it throws are shown, its message is not, since it may quote a secret.
+   * Returns the values, a map at the top, or a promise of them. When it throws, the numbers `line` and `column` of
+   * what it throws are reported; the message is not, since it may quote a secret.
    */
   parse(text: string): unknown;
 }
 
-/** What a parser of this library throws: its message quotes no values, so it may be shown. */
+/** Thrown by the parsers of this library. Its message quotes no values, so it is safe to report. */
 export class ParseFailure extends Error {
   readonly line: number | undefined;
   readonly column: number | undefined;
@@ -29,14 +30,20 @@ export class ParseFailure extends Error {
   }
 }
 
-/** Whether something is a parser. */
+/** The line of an offset, from 1. */
+export function lineAt(text: string, offset: number): number {
+  let line = 1;
+  for (let at = text.indexOf('\n'); at !== -1 && at < offset; at = text.indexOf('\n', at + 1)) line += 1;
+  return line;
+}
+
 export function isParser(value: unknown): value is ConfigParser {
   return hasMethods(value, ['parse']) && typeof (value as { readonly name?: unknown }).name === 'string';
 }
 
 /**
- * The values in some bytes: UTF-8, with or without a byte order mark, and not empty.
- * @param source what to call them in problems.
+ * Parses bytes: UTF-8, with or without a byte order mark, not empty.
+ * @param source names the bytes in problems.
  * @throws {ConfigError} (rejects) `ERR_CONFIG_PARSE`, `ERR_CONFIG_REFUSED` or `ERR_CONFIG_PACKAGE`.
  */
 export async function parseBytes(
@@ -45,7 +52,7 @@ export async function parseBytes(
   source: string,
 ): Promise<ConfigMap> {
   const text = textOf(bytes, source);
-  if (text.trim() === '') throw configError('ERR_CONFIG_PARSE', source, 'it is empty');
+  if (text.trim() === '') throw configError('ERR_CONFIG_PARSE', source, 'the text is empty');
   try {
     return configMapOf(await parser.parse(text));
   } catch (error) {
@@ -54,35 +61,18 @@ export async function parseBytes(
 }
 
 /**
- * The text in some bytes, without a byte order mark.
+ * Decodes UTF-8, without a byte order mark.
  * @throws {ConfigError} `ERR_CONFIG_PARSE` when it is not UTF-8.
  */
 export function textOf(bytes: Uint8Array, source: string): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {
-    throw configError('ERR_CONFIG_PARSE', source, 'it is not text in UTF-8');
+    throw configError('ERR_CONFIG_PARSE', source, 'the text is not valid UTF-8');
   }
 }
 
-/** An error with one problem. */
-export function configError(
-  code: ConfigErrorCode,
-  source: string,
-  message: string,
-  where: Pick<ConfigProblem, 'path' | 'line' | 'column'> = {},
-): ConfigError {
-  const problem: ConfigProblem = { code, source, message, ...where };
-  return new ConfigError(code, problemText(problem), { problems: [problem] });
-}
-
-/** A problem in one line. */
-export function problemText({ source, path, line, column, message }: ConfigProblem): string {
-  const place = [source, line, column].filter((part) => part !== undefined).join(':');
-  return `${place}: ${path?.length ? `${path.join('.')}: ` : ''}${message}`;
-}
-
-/** Without `cause`: what a parser throws may quote what it read. */
+/** Has no `cause`: what a parser throws may quote the text. */
 function parseError(error: unknown, parser: ConfigParser, source: string): ConfigError {
   if (error instanceof ConfigError) {
     const [problem] = error.problems;
@@ -90,7 +80,7 @@ function parseError(error: unknown, parser: ConfigParser, source: string): Confi
   }
   const { line, column } = Object(error) as { readonly line?: unknown; readonly column?: unknown };
   const where = { line: positive(line), column: positive(column) };
-  const message = error instanceof ParseFailure ? error.message : `the ${parser.name} parser cannot read it`;
+  const message = error instanceof ParseFailure ? error.message : `the ${parser.name} parser failed`;
   return configError('ERR_CONFIG_PARSE', source, message, where);
 }
 

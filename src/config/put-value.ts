@@ -1,15 +1,19 @@
 import { isMap } from './config-value.js';
 
 /**
- * Puts a value at a path of nested maps, making those that are missing. False, and nothing is put, when something is
- * there already or a value stands in the way.
+ * Sets a value in nested maps and creates the maps that are missing. Returns false, and sets nothing, when the key
+ * is already set or a value stands in the way.
+ * @param path at least one key, each of them allowed
  */
 export function putValue(map: Record<string, unknown>, path: readonly string[], value: unknown): boolean {
-  const [key = '', ...rest] = path;
-  const known = Object.hasOwn(map, key) ? map[key] : undefined;
-  if (rest.length === 0 ? known !== undefined : known !== undefined && !isMap(known)) return false;
-  const below = rest.length === 0 ? value : (known ?? {});
-  // Plain assignment would lose a key "__proto__" before it can be refused.
-  Object.defineProperty(map, key, { value: below, writable: true, enumerable: true, configurable: true });
-  return rest.length === 0 || putValue(below as Record<string, unknown>, rest, value);
+  let target = map;
+  for (const key of path.slice(0, -1)) {
+    const below = Object.hasOwn(target, key) ? target[key] : (target[key] = {});
+    if (!isMap(below)) return false;
+    target = below;
+  }
+  const last = path.at(-1) ?? '';
+  if (Object.hasOwn(target, last)) return false;
+  target[last] = value;
+  return true;
 }

@@ -1,5 +1,5 @@
 /**
- * The part of Standard Schema (version 1) that is used here; zod, valibot, arktype and others speak it.
+ * The part of Standard Schema (version 1) that is used here; zod, valibot, arktype and others implement it.
  * See https://standardschema.dev.
  */
 export interface StandardSchema<Output> {
@@ -11,7 +11,7 @@ export interface StandardSchema<Output> {
   };
 }
 
-/** What a schema says: the value to use, or what is wrong. */
+/** The result of a schema: the value to use, or what is wrong. */
 export type SchemaResult<Output> =
   { readonly value: Output; readonly issues?: undefined } | { readonly issues: readonly SchemaIssue[] };
 
@@ -21,7 +21,7 @@ export interface SchemaIssue {
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
-/** Whether something is such a schema. arktype's are functions. */
+/** Whether something is a Standard Schema. Those of arktype are functions. */
 export function isStandardSchema(value: unknown): value is StandardSchema<unknown> {
   if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return false;
   const standard = (value as { readonly '~standard'?: { readonly validate?: unknown } })['~standard'];

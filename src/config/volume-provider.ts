@@ -1,27 +1,32 @@
 import { extname } from 'node:path';
 
-import { matching, resolveOptions } from '../core/options.js';
-import type { FileState } from '../fs/snapshot.js';
-import { configMapOf, isMap, type ConfigMap } from './config-value.js';
-import { configError, isParser, parseBytes, textOf, type ConfigParser } from './parser.js';
+import { flag, matching, resolveOptions } from '../core/options.js';
+import { isMap, keyProblem, type ConfigMap } from './config-value.js';
+import { isParser, parseBytes, textOf, type ConfigParser } from './parser.js';
+import { configError } from './problems.js';
 import { putValue } from './put-value.js';
 import { WatchedProvider, type WatchedProviderOptions } from './watched-provider.js';
 
-/** Options of `VolumeProvider`, and those of `ResilientWatcher`. All may be left out. */
+/** Options of `VolumeProvider`, and those of `ResilientWatcher`. All are optional. */
 export interface VolumeProviderOptions extends WatchedProviderOptions {
   /**
-   * Parsers by extension: `{ '.yaml': yamlParser }`. Such a key is parsed and stands without its extension:
-   * `limits.yaml` gives `limits: {…}`. Every other key gives its text. Default: none.
+   * Parsers by extension, with or without the dot: `{ yaml: yamlParser }`. Such a key is parsed and loses its
+   * extension: `limits.yaml` sets `limits`. All other keys are text. Default: none.
    */
   readonly parsers?: Readonly<Record<string, ConfigParser>> | undefined;
-  /** Where a key is split into the keys of nested maps, as `/` or `.`. Default: keys are not split. */
+  /** Splits a key into the keys of nested maps, as `.` does. Default: keys are not split. */
   readonly delimiter?: string | undefined;
+  /**
+   * Whether white space at both ends of a text is removed; many Secrets end with a line feed that is not part of
+   * the password. Default false.
+   */
+  readonly trim?: boolean | undefined;
 }
 
 const OWN_OPTIONS = {
   parsers: matching<Readonly<Record<string, ConfigParser>>>(
     {},
-    'an object of parsers by extension, as { ".yaml": yamlParser }',
+    'an object of parsers by extension, as { yaml: yamlParser }',
     (value) => isMap(value) && Object.values(value).every(isParser),
   ),
   delimiter: matching<string | undefined>(
@@ -29,74 +34,83 @@ const OWN_OPTIONS = {
     'a non-empty string',
     (value) => typeof value === 'string' && value !== '',
   ),
+  trim: flag(false),
 };
 
 /**
- * A mounted ConfigMap or Secret as a source of configuration: its keys, all of one revision. Also any directory in
- * that layout (`AtomicVolume`), and a plain one, of which each file is whole.
+ * Provides the keys of a mounted ConfigMap or Secret, all of one revision. Also reads other directories of that
+ * layout (`AtomicVolume`), and plain directories, where each file is whole by itself.
  *
  * ```ts
- * const provider = new VolumeProvider('/etc/db'); // keys host, password
+ * const provider = new VolumeProvider('/etc/db', { trim: true }); // keys host, password
  * const { host, password } = await provider.read();
  * ```
  */
 export class VolumeProvider extends WatchedProvider {
-  readonly #options: ReturnType<typeof resolveOptions<typeof OWN_OPTIONS>>;
+  readonly #parsers: ReadonlyMap<string, ConfigParser>;
+  readonly #delimiter: string | undefined;
+  readonly #trim: boolean;
 
   /**
-   * Touches no file.
-   * @param directory a relative one is taken from the working directory now.
-   * @throws {TypeError | RangeError} for a wrong path or option.
+   * Does no I/O.
+   * @param directory a relative path is resolved against the working directory now.
+   * @throws {TypeError | RangeError} for an invalid path or option.
    */
   constructor(directory: string, options: VolumeProviderOptions = {}) {
-    const { parsers, delimiter, ...others } = options;
+    const { parsers, delimiter, trim, ...others } = options;
     super({ name: 'VolumeProvider', argument: 'directory' }, directory, others);
-    this.#options = resolveOptions('VolumeProvider', { parsers, delimiter }, OWN_OPTIONS);
+    const own = resolveOptions('VolumeProvider', { parsers, delimiter, trim }, OWN_OPTIONS);
+    const byExtension = Object.entries(own.parsers);
+    this.#parsers = new Map(byExtension.map(([extension, parser]) => [withDot(extension), parser]));
+    this.#delimiter = own.delimiter;
+    this.#trim = own.trim;
   }
 
   /**
-   * The contents by key, all of one revision; undefined when there is no directory and that is fine.
+   * Returns the contents by key, all of one revision; undefined when the directory is missing and optional.
    * @throws {ConfigError} (rejects) `ERR_CONFIG_MISSING`, `ERR_CONFIG_UNREADABLE`, `ERR_CONFIG_TOO_LARGE`.
    */
   async readFiles(): Promise<ReadonlyMap<string, Buffer> | undefined> {
     const snapshot = await this.snapshot('directory');
     if (!snapshot) return undefined;
     if (snapshot.kind === 'file') {
-      throw configError('ERR_CONFIG_UNREADABLE', this.name, 'it is a file; a FileProvider reads those');
+      throw configError('ERR_CONFIG_UNREADABLE', this.name, 'it is a file: use a FileProvider');
     }
-    return new Map([...snapshot.files].map(([key, file]) => [key, this.#bytesOf(key, file)]));
+    const files = [...snapshot.files];
+    return new Map(files.map(([key, file]) => [key, this.bytesOf(file, `${this.name}/${key}`)]));
   }
 
   /**
-   * The text of each key, or what its parser makes of it; see the options `parsers` and `delimiter`. Undefined when
-   * there is no directory and that is fine.
+   * Returns each key's text, or what its parser returns. Undefined when the directory is missing and optional.
    * @throws {ConfigError} (rejects) what `readFiles()` throws, `ERR_CONFIG_PARSE`, `ERR_CONFIG_REFUSED`,
    * `ERR_CONFIG_PACKAGE`.
    */
   async read(): Promise<ConfigMap | undefined> {
     const files = await this.readFiles();
     if (!files) return undefined;
-    const { parsers, delimiter } = this.#options;
-    const values: Record<string, unknown> = {};
+    const values = {};
     for (const [key, bytes] of files) {
       const source = `${this.name}/${key}`;
       const extension = extname(key);
-      const parser = Object.hasOwn(parsers, extension) ? parsers[extension] : undefined;
+      const parser = this.#parsers.get(extension.toLowerCase());
       const name = parser ? key.slice(0, -extension.length) : key;
-      const path = delimiter === undefined ? [name] : name.split(delimiter);
-      const value = parser ? await parseBytes(bytes, parser, source) : textOf(bytes, source);
+      const path = this.#delimiter === undefined ? [name] : name.split(this.#delimiter);
+      const problem = keyProblem(path);
+      if (problem !== undefined) throw configError('ERR_CONFIG_REFUSED', source, problem, { path });
+      const value = parser ? await parseBytes(bytes, parser, source) : this.#textOf(bytes, source);
       if (!putValue(values, path, value)) {
-        throw configError('ERR_CONFIG_REFUSED', source, 'another key has a value at the same place', {
-          path,
-        });
+        throw configError('ERR_CONFIG_REFUSED', source, 'another key sets the same value', { path });
       }
     }
-    return configMapOf(values);
+    return values;
   }
 
-  #bytesOf(key: string, { content, size }: FileState): Buffer {
-    if (content) return Buffer.from(content);
-    const message = `it has ${size} bytes; the limits are ${this.maxBytes} and what maxTotalBytes says of all`;
-    throw configError('ERR_CONFIG_TOO_LARGE', `${this.name}/${key}`, message);
+  #textOf(bytes: Buffer, source: string): string {
+    const text = textOf(bytes, source);
+    return this.#trim ? text.trim() : text;
   }
+}
+
+function withDot(extension: string): string {
+  return `.${extension.replace(/^\./, '').toLowerCase()}`;
 }

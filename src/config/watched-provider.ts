@@ -1,30 +1,26 @@
-import { absolutePath } from '../fs/absolute-path.js';
 import { ClosedError, ConfigError, ResilientError } from '../core/errors.js';
 import { checkPath, describe, flag, resolveOptions } from '../core/options.js';
+import { absolutePath } from '../fs/absolute-path.js';
+import type { FileState, MissingSnapshot, Snapshot } from '../fs/snapshot.js';
 import { stableRead } from '../fs/stable-read.js';
-import { ResilientWatcher } from '../watch/resilient-watcher.js';
+import { PathTarget } from '../fs/targets/path-target.js';
+import { READ_LIMITS } from '../fs/targets/read-limits.js';
 import type { Change } from '../watch/change.js';
+import { ResilientWatcher } from '../watch/resilient-watcher.js';
 import {
   resolveWatcherOptions,
   type ResilientWatcherOptions,
   type ResolvedWatcherOptions,
 } from '../watch/watcher-options.js';
 import type { WatcherStatus } from '../watch/watcher-status.js';
-import { MissingSnapshot, type Snapshot } from '../fs/snapshot.js';
-import { runAsync } from '../fs/effects.js';
-import { PathTarget } from '../fs/targets/path-target.js';
-import { READ_LIMITS } from '../fs/targets/read-limits.js';
-import type { ConfigProvider, ProviderCallback } from './config-provider.js';
-import { configError } from './parser.js';
+import type { ConfigProvider, ProviderCallback, ProviderHealth } from './config-provider.js';
+import { configError } from './problems.js';
 
-/** How often a path that keeps moving is looked at while it is watched. Each look follows it several times. */
-const MAX_LOOKS = 5;
-
-/** The options that every `WatchedProvider` has, and those of `ResilientWatcher`. All may be left out. */
+/** Options of all providers that read from disk, and those of `ResilientWatcher`. */
 export interface WatchedProviderOptions extends Omit<ResilientWatcherOptions, 'maxContentBytes'> {
-  /** Whether it is fine that there is nothing: then it has no values. Default false: reading it fails. */
+  /** Whether the path may be missing; it then provides no values. Default false: reading it fails. */
   readonly optional?: boolean | undefined;
-  /** A longer file is refused, bytes. Default 1 MiB, the most that a ConfigMap or Secret can hold. */
+  /** Files above this size are refused, bytes. Default 1 MiB, the size limit of a ConfigMap or Secret. */
   readonly maxBytes?: number | undefined;
 }
 
@@ -34,14 +30,19 @@ const OWN_OPTIONS = {
 };
 
 /**
- * Something on disk as a source of configuration; watching it may be ended and begun again.
+ * A path on disk as a source of configuration. Watching can be ended and begun again.
  *
- * | state    | `watch()`                       | a change, an error       | `unwatch()` |
- * |----------|---------------------------------|--------------------------|-------------|
- * | resting  | → watching                      | –                        | –           |
- * | watching | rejects `already being watched` | the callback is told     | → resting   |
+ * | state    | `watch()`                 | a change, an error | `unwatch()` |
+ * |----------|---------------------------|--------------------|-------------|
+ * | idle     | → watching                | –                  | –           |
+ * | watching | rejects, keeps watching   | the callback       | → idle      |
  *
- * What changed between the last read and the beginning of the watch is told too.
+ * | the watcher                              | what is read                                                     |
+ * |------------------------------------------|------------------------------------------------------------------|
+ * | has reported a state, files or missing   | that state                                                       |
+ * | runs, but has reported nothing yet       | the disk: the target may be missing because a swap is under way  |
+ * | cannot read the target                   | the disk, which says why                                         |
+ * | does not run                             | the disk                                                         |
  */
 export abstract class WatchedProvider implements ConfigProvider {
   /** The path, absolute. */
@@ -51,13 +52,14 @@ export abstract class WatchedProvider implements ConfigProvider {
   readonly #optional: boolean;
   readonly #target: PathTarget;
   readonly #watcherOptions: ResilientWatcherOptions;
+  /** For reading without a watcher. */
   readonly #options: ResolvedWatcherOptions;
   #watcher: ResilientWatcher | undefined;
   #digest: string | undefined;
 
   /**
-   * @param owner the class, for messages, and what it calls the path
-   * @throws {TypeError | RangeError} for a wrong path or option.
+   * @param owner the class and its name for the path, for messages
+   * @throws {TypeError | RangeError} for an invalid path or option.
    */
   protected constructor(
     owner: { readonly name: string; readonly argument: string },
@@ -73,7 +75,7 @@ export abstract class WatchedProvider implements ConfigProvider {
     this.#target = new PathTarget(this.name, this.#options);
   }
 
-  /** Of what was last read or told: `sha256:…` of a file, `set:…` of a volume, `missing`; undefined before. */
+  /** Of what was last read or reported: `sha256:…` of a file, `set:…` of a volume, `missing`; undefined before. */
   get digest(): string | undefined {
     return this.#digest;
   }
@@ -81,19 +83,20 @@ export abstract class WatchedProvider implements ConfigProvider {
   abstract read(): Promise<unknown>;
 
   /**
-   * Calls back after each change of the bytes, coming and going included, and with each error; of a volume after
-   * each new revision whose files differ. When it resolves no change can be missed; one since the last read is told
-   * at once. It never ends by itself: an error is information. What the callback throws is told as a `ListenerError`.
-   * @throws {TypeError} (rejects) when the callback is no function.
-   * @throws {ConfigError} (rejects) `ERR_CONFIG_WATCHED`: it is already being watched.
+   * Calls back after each change, creation and deletion included, and on each error; of a volume, after each
+   * revision whose files differ. Once it resolves, no change is missed; a change since the last read is reported
+   * immediately. Watching never ends by itself. What the callback throws is passed to it as a `ListenerError`.
+   * @throws {TypeError} (rejects) when the callback is not a function.
+   * @throws {ConfigError} (rejects) `ERR_CONFIG_WATCHED` when it is already being watched.
    * @throws {ClosedError} (rejects) when `unwatch()` is called meanwhile; the signal's reason when that has aborted.
    */
-  async watch(callback: ProviderCallback<Change>): Promise<void> {
+  async watch(callback: ProviderCallback<Change>, health?: ProviderHealth): Promise<void> {
     if (typeof callback !== 'function') {
       throw new TypeError(`watch: the callback must be a function, got ${describe(callback)}`);
     }
     if (this.#watcher && this.#watcher.state !== 'closed') {
-      throw new ConfigError('ERR_CONFIG_WATCHED', `${this.name} is already being watched`);
+      const advice = 'one provider has one watcher: create another provider for the same path';
+      throw new ConfigError('ERR_CONFIG_WATCHED', `${this.name} is already being watched; ${advice}`);
     }
     const watcher = new ResilientWatcher(this.name, this.#watcherOptions);
     this.#watcher = watcher;
@@ -106,9 +109,12 @@ export abstract class WatchedProvider implements ConfigProvider {
     });
     watcher.on('unreadable', ({ error }) => callback(undefined, error));
     watcher.on('error', (error) => callback(undefined, error));
-    watcher.on('warning', ({ message }) =>
-      callback(undefined, new ConfigError('ERR_CONFIG_FROZEN', message)),
-    );
+    watcher.on('warning', ({ code, message }) => {
+      // Contents above a limit are for whoever reads them to refuse.
+      if (code === 'subPath') return callback(undefined, new ConfigError('ERR_CONFIG_FROZEN', message));
+    });
+    watcher.on('degraded', (degradation) => health?.degraded(degradation));
+    watcher.on('recovered', (recovery) => health?.recovered(recovery));
     try {
       await watcher.start();
       begun = true;
@@ -116,12 +122,12 @@ export abstract class WatchedProvider implements ConfigProvider {
       if (this.#watcher === watcher) await this.unwatch();
       throw error;
     }
-    if (this.#watcher !== watcher) throw new ClosedError(`${this.name}: watching was ended while it began`);
+    if (this.#watcher !== watcher) throw new ClosedError(`${this.name}: unwatch() was called during watch()`);
   }
 
   /**
-   * Ends watching; no call comes after this one, also when it is made inside the callback. It may be watched again.
-   * Never rejects.
+   * Stops watching: the callback is not called again, not even when this is called from within it. `watch()` may be
+   * called again. Never rejects.
    */
   async unwatch(): Promise<void> {
     const watcher = this.#watcher;
@@ -129,22 +135,36 @@ export abstract class WatchedProvider implements ConfigProvider {
     await watcher?.close();
   }
 
-  /** How the watcher is; undefined while nothing is watched. */
+  /** The status of the watcher; undefined while nothing is watched. */
   status(): WatcherStatus | undefined {
     return this.#running?.status();
   }
 
   /**
-   * What is there: as last reported while it is watched, whole and settled; else as the disk has it now. Undefined
-   * when there is nothing and that is fine.
+   * What is at the path; the table above says where that comes from. Undefined when nothing is there and that is
+   * allowed.
    * @param wanted what should be there, for messages
-   * @throws {ConfigError} `ERR_CONFIG_MISSING`, `ERR_CONFIG_UNREADABLE`.
+   * @throws {ConfigError} (rejects) `ERR_CONFIG_MISSING`, `ERR_CONFIG_UNREADABLE`.
    */
   protected async snapshot(wanted: string): Promise<Exclude<Snapshot, MissingSnapshot> | undefined> {
     const snapshot = await this.#observe();
     if (snapshot.kind !== 'missing') return snapshot;
     if (this.#optional) return undefined;
-    throw configError('ERR_CONFIG_MISSING', this.name, `there is no such ${wanted}`);
+    throw configError('ERR_CONFIG_MISSING', this.name, `no such ${wanted}`);
+  }
+
+  /**
+   * A copy of the bytes of a file.
+   * @throws {ConfigError} `ERR_CONFIG_TOO_LARGE` when they were not read.
+   */
+  protected bytesOf({ content, size }: FileState, source: string): Buffer {
+    if (content) return Buffer.from(content);
+    const { maxTotalBytes, maxFiles } = this.#options;
+    const limit =
+      size > this.maxBytes
+        ? `maxBytes is ${this.maxBytes}`
+        : `a limit for all files together was reached (maxTotalBytes ${maxTotalBytes}, maxFiles ${maxFiles})`;
+    throw configError('ERR_CONFIG_TOO_LARGE', source, `it has ${size} bytes, ${limit}`);
   }
 
   /** The watcher, once it runs. */
@@ -155,34 +175,21 @@ export abstract class WatchedProvider implements ConfigProvider {
 
   async #observe(): Promise<Snapshot> {
     try {
-      const snapshot = await (this.#running ? this.#reported(this.#running) : this.#onDisk());
+      const snapshot = this.#reported ?? (await stableRead(this.#target, this.#options));
       this.#digest = snapshot.digest;
       return snapshot;
     } catch (error) {
-      if (!(error instanceof ResilientError) || error instanceof ConfigError) throw error;
+      if (!(error instanceof ResilientError)) throw error;
       throw configError('ERR_CONFIG_UNREADABLE', this.name, error.message);
     }
   }
 
-  async #reported(watcher: ResilientWatcher): Promise<Snapshot> {
-    const { current } = watcher;
-    // While it is unreadable the disk says why. Before the first report a file may be there that is being written.
-    const found = current && watcher.status().target !== 'unreadable' ? current : await this.#lookOnce();
-    return current === undefined || current.kind === 'missing' ? found : current;
-  }
-
-  #onDisk(): Promise<Snapshot> {
-    return stableRead(this.#target, this.#options);
-  }
-
-  /** Without the quietPeriod of `#onDisk()`: what comes later the watcher reports. */
-  async #lookOnce(): Promise<Snapshot> {
-    for (let look = 0; look < MAX_LOOKS; look += 1) {
-      const seen = await runAsync(this.#target.observe(), this.#options.fs);
-      if (seen.kind === 'found') return seen.snapshot;
-      if (seen.kind === 'unreadable') throw seen.error;
-      if (seen.kind === 'missing') break;
-    }
-    return new MissingSnapshot(this.name);
+  /** What the watcher has reported and still stands by. */
+  get #reported(): Snapshot | undefined {
+    const watcher = this.#running;
+    if (!watcher) return undefined;
+    const { target, changes } = watcher.status();
+    if (target === 'unreadable') return undefined;
+    return changes === 0 ? undefined : watcher.current;
   }
 }

@@ -1,27 +1,32 @@
-import { optionalPackage } from './optional-package.js';
+import type * as Yaml from 'yaml';
+
+import { unavailable } from './optional-package.js';
 import { ParseFailure, type ConfigParser } from './parser.js';
 
+/** The package resolves each alias by walking all aliases and anchors; this bounds that to a fraction of a second. */
+const MAX_ALIASES = 1_000;
+
 /**
- * YAML 1.2, one document, by the optional package `yaml`, which is loaded when first used. Duplicate keys, unknown
- * tags and aliases that multiply beyond the package's limit are refused. The package's messages quote the text, so
- * only its error codes are shown.
+ * Parses one YAML 1.2 document with the optional package `yaml`, which is loaded on first use. Duplicate keys,
+ * unknown tags, more than 1 000 aliases and aliases that expand beyond the package's limit are refused. The
+ * package's messages quote the text, so only its error codes are reported.
  */
 export const yamlParser: ConfigParser = {
   name: 'YAML',
   async parse(text) {
-    const { LineCounter, parseDocument } = await optionalPackage('yaml', () => import('yaml'));
-    const lines = new LineCounter();
-    const document = parseDocument(text, {
+    const yaml = await loadYaml();
+    const lines = new yaml.LineCounter();
+    const document = yaml.parseDocument(text, {
       lineCounter: lines,
       prettyErrors: false,
       stringKeys: true,
-      uniqueKeys: true,
+      // The package compares each key with all others of its map; `firstFault` looks them up.
+      uniqueKeys: false,
     });
-    // A warning is text that means something else than its author thought, as an unknown tag does.
-    const [fault] = [...document.errors, ...document.warnings];
+    const fault = firstFault(yaml, document);
     if (fault) {
-      const { line, col } = lines.linePos(fault.pos[0]);
-      throw new ParseFailure(`not valid YAML: ${inWords(fault.code)}`, { line, column: col });
+      const { line, col } = lines.linePos(fault.offset);
+      throw new ParseFailure(`not valid YAML: ${fault.message}`, { line, column: col });
     }
     try {
       return document.toJS() as unknown;
@@ -31,6 +36,43 @@ export const yamlParser: ConfigParser = {
   },
 };
 
-function inWords(code: string): string {
-  return code.toLowerCase().replaceAll('_', ' ');
+/** Versions before 2.6 ignore `stringKeys` silently, and version 1 has another API. */
+async function loadYaml(): Promise<typeof Yaml> {
+  const cannotUse = unavailable('yaml', '2.6 or later');
+  const yaml: Partial<typeof Yaml> = await import('yaml').catch(cannotUse);
+  const refusesKeys = (yaml.parseDocument?.('? [key]', { stringKeys: true }).errors.length ?? 0) > 0;
+  return refusesKeys ? yaml : cannotUse();
+}
+
+/** What is wrong with a document that was parsed, in words, and where. */
+function firstFault(
+  { isScalar, visit }: typeof Yaml,
+  document: Yaml.Document.Parsed,
+): { readonly message: string; readonly offset: number } | undefined {
+  // A warning means that the text says something else than its author thought, as with an unknown tag.
+  const [first] = [...document.errors, ...document.warnings];
+  if (first) return { message: first.code.toLowerCase().replaceAll('_', ' '), offset: first.pos[0] };
+  let fault: { readonly message: string; readonly offset: number } | undefined;
+  let aliases = 0;
+  visit(document, {
+    Map: (_, map) => {
+      const keys = new Set<unknown>();
+      for (const { key } of map.items) {
+        const name = isScalar(key) ? key.value : key;
+        if (keys.has(name)) {
+          fault = { message: 'duplicate key', offset: isScalar(key) ? (key.range?.[0] ?? 0) : 0 };
+          return visit.BREAK;
+        }
+        keys.add(name);
+      }
+      return undefined;
+    },
+    Alias: (_, { range }) => {
+      aliases += 1;
+      if (aliases <= MAX_ALIASES) return undefined;
+      fault = { message: `more than ${MAX_ALIASES} aliases`, offset: range?.[0] ?? 0 };
+      return visit.BREAK;
+    },
+  });
+  return fault;
 }

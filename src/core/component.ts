@@ -1,11 +1,21 @@
 /** What every long-lived object of the library is: it starts, emits, tells its status and closes in the same way. */
 import { inspect } from 'node:util';
 
+import type { EventEmitter } from 'eventemitter3';
+
 import type { Clock } from './clock.js';
 import { Emitter } from './emitter.js';
 import { ClosedError, errorCodeOf } from './errors.js';
 import { Lifecycle, type LifecycleState } from './lifecycle.js';
 import type { Scope } from './scope.js';
+import {
+  isObserved,
+  publishPoint,
+  trace,
+  type ComponentHandle,
+  type OperationMessages,
+  type OperationName,
+} from './telemetry.js';
 
 /** The last failure, as plain data. */
 export interface LastError {
@@ -15,6 +25,12 @@ export interface LastError {
   readonly message: string;
   /** Epoch ms. */
   readonly at: number;
+}
+
+/** A failure as plain data. */
+export function lastErrorOf(error: Error, at: number): LastError {
+  const { name, message } = error;
+  return { name, code: errorCodeOf(error), message, at };
 }
 
 /** What the status of every component has. Plain data, safe to serialize: no contents, tokens or secrets. */
@@ -35,6 +51,8 @@ export interface ComponentEvents {
 export interface ComponentOptions {
   /** What it is called in its status and telemetry. */
   readonly name: string;
+  /** Its class, as telemetry shows it; default the name of the constructor, which a minifier may change. */
+  readonly kind?: string;
   /** Completes "Cannot … : …" for calls after `close()`, as in "watch "/etc/policy"". */
   readonly purpose: string;
   readonly signal: AbortSignal | undefined;
@@ -53,20 +71,34 @@ export abstract class Component<
   readonly name: string;
   readonly #clock: Clock;
   readonly #lifecycle: Lifecycle;
+  /** How telemetry knows it: by this nothing but its name and status can be had. */
+  readonly #handle: ComponentHandle;
   #lastError: LastError | null = null;
 
-  protected constructor({ name, purpose, signal, clock }: ComponentOptions) {
+  protected constructor({ name, kind, purpose, signal, clock }: ComponentOptions) {
     super();
     this.name = name;
     this.#clock = clock;
+    this.#handle = { kind: kind ?? this.constructor.name, name, status: () => this.status() };
     this.#lifecycle = new Lifecycle({
       signal,
       open: () => this.onStart(),
-      run: () => this.onRunning(),
-      end: () => this.onClose(),
+      run: () => {
+        publishPoint(this.#handle, 'started');
+        return this.onRunning();
+      },
+      end: () => {
+        publishPoint(this.#handle, 'closed');
+        return this.onClose();
+      },
       over: () =>
         signal?.aborted ? (signal.reason as Error) : new ClosedError(`Cannot ${purpose}: it was closed`),
     });
+  }
+
+  /** Its class, as telemetry shows it. */
+  get kind(): string {
+    return this.#handle.kind;
   }
 
   /** How it is doing. Plain data without contents, tokens or secrets. */
@@ -104,6 +136,18 @@ export abstract class Component<
 
   [inspect.custom](): string {
     return `${this.constructor.name} ${inspect(this.status())}`;
+  }
+
+  /** Calls the listeners, and publishes the event on its diagnostics channel if it has one. */
+  override emit<E extends EventEmitter.EventNames<Events>>(
+    event: E,
+    ...args: EventEmitter.EventArgs<Events, E>
+  ): boolean {
+    const name = event as string;
+    if (isObserved(name)) {
+      publishPoint(this.#handle, name, this.telemetryOf(name, (args as readonly object[])[0]));
+    }
+    return super.emit(event, ...args);
   }
 
   /** Acquires what it needs; see `Lifecycle`. */
@@ -144,10 +188,25 @@ export abstract class Component<
     (this.emit as (event: E, ...args: unknown[]) => boolean).call(this, event, ...args);
   }
 
+  /** What a message about this event is made of: its payload, or that and what only telemetry wants to know. */
+  protected telemetryOf(_event: string, payload: object | undefined): object | undefined {
+    return payload;
+  }
+
+  /** Does the work as an operation of this component that telemetry can follow; see `trace`. */
+  protected trace<N extends OperationName, T>(
+    name: N,
+    details: Omit<OperationMessages[N], 'component'>,
+    work: () => Promise<T>,
+    resultOf: (value: T) => string,
+  ): Promise<T> {
+    const message = { component: this.#handle, ...details } as unknown as OperationMessages[N];
+    return trace(name, message, work, resultOf);
+  }
+
   /** Remembers a failure for the status. */
   protected recordError(error: Error): void {
-    const { name, message } = error;
-    this.#lastError = { name, code: errorCodeOf(error), message, at: this.#clock.now() };
+    this.#lastError = lastErrorOf(error, this.#clock.now());
   }
 
   /** Remembers a failure and emits it as `error`. */

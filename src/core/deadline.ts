@@ -1,3 +1,4 @@
+import { onAbort } from './abort.js';
 import type { Clock } from './clock.js';
 
 /**
@@ -15,16 +16,15 @@ export function withDeadline<T>(
   return new Promise<T>((resolve, reject) => {
     const finish = (): void => {
       timer.cancel();
-      signal.removeEventListener('abort', onAbort);
+      forget();
     };
     const giveUp = (reason: Error): void => {
       finish();
       reject(reason);
       controller.abort(reason);
     };
-    const onAbort = (): void => giveUp(signal.reason as Error);
     const timer = clock.schedule(() => giveUp(late()), timeoutMs);
-    signal.addEventListener('abort', onAbort);
+    const forget = onAbort(signal, () => giveUp(signal.reason as Error));
     const answer = new Promise<T>((settle) => settle(work(controller.signal)));
     answer.finally(finish).then(resolve, reject);
   });

@@ -86,7 +86,7 @@ export type TokenErrorCode =
   | 'ERR_TOKEN_NOT_FOUND'
   /** The API server does not take such a request (400, 409, 422). */
   | 'ERR_TOKEN_INVALID'
-  /** The API server asks for quietPeriod (429, or 503 with `Retry-After`). */
+  /** The API server asks to wait (429, or 503 with `Retry-After`). */
   | 'ERR_TOKEN_THROTTLED'
   /** The client gave no answer in time. */
   | 'ERR_TOKEN_TIMEOUT'
@@ -98,6 +98,8 @@ export type TokenErrorCode =
   | 'ERR_TOKEN_EXPIRED'
   /** There was none yet; `cause` is why. */
   | 'ERR_TOKEN_UNAVAILABLE'
+  /** The client cannot work, whatever the server says: a package it needs is missing. Not tried again. */
+  | 'ERR_TOKEN_CLIENT'
   /** The token file cannot be read. */
   | 'ERR_TOKEN_FILE'
   /** A sink failed; `cause` is what it threw. */
@@ -125,6 +127,8 @@ export class TokenError extends ResilientError {
 export type KubernetesErrorCode =
   /** A kubeconfig cannot be read, or lacks what it takes to reach a cluster. */
   | 'ERR_KUBECONFIG'
+  /** `@kubernetes/client-node` is not installed, or its version is not supported. */
+  | 'ERR_KUBERNETES_CLIENT'
   /** The certificates of the cluster's authority cannot be read. */
   | 'ERR_KUBECONFIG_CA'
   /** The tokens that kubelet sent cannot be read. */
@@ -321,6 +325,28 @@ export class TlsError extends ResilientError {
   readonly code: TlsErrorCode;
 
   constructor(code: TlsErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}
+
+/** Why an action did not succeed. */
+export type ActionErrorCode =
+  /** It failed, or exited with another code than 0. */
+  | 'ERR_ACTION_FAILED'
+  /** It took longer than `timeoutMs` and was stopped. */
+  | 'ERR_ACTION_TIMEOUT'
+  /** The process to signal does not exist, or may not be signalled. */
+  | 'ERR_ACTION_PROCESS'
+  /** The webhook was not reached, or answered with another status than wanted. */
+  | 'ERR_ACTION_WEBHOOK';
+
+/** An action on a change failed. It is tried again. */
+export class ActionError extends ResilientError {
+  override readonly name = 'ActionError';
+  readonly code: ActionErrorCode;
+
+  constructor(code: ActionErrorCode, message: string, options?: ErrorOptions) {
     super(message, options);
     this.code = code;
   }

@@ -131,17 +131,22 @@ export function hasMethods(value: unknown, methods: readonly string[]): boolean 
   return methods.every((name) => typeof (value as Record<string, unknown>)[name] === 'function');
 }
 
+/** Whether a value is a path: a non-empty string without NUL bytes, or a `file:` URL. */
+export function isPath(value: unknown): value is string | URL {
+  if (value instanceof URL) return value.protocol === 'file:';
+  return typeof value === 'string' && value !== '' && !value.includes('\0');
+}
+
 /**
- * A path as given, if it can be one; of a `file:` URL, the path it stands for.
+ * A path as a string.
  * @throws {TypeError} when it is neither a non-empty string without NUL bytes nor a `file:` URL.
  */
 export function checkPath(owner: string, name: string, path: unknown): string {
-  const text = path instanceof URL && path.protocol === 'file:' ? fileURLToPath(path) : path;
-  if (typeof text !== 'string' || text === '' || text.includes('\0')) {
-    const wanted = 'a non-empty string without NUL bytes, or a file: URL';
+  if (!isPath(path)) {
+    const got = path instanceof URL ? path.protocol : describe(path);
     throw new TypeError(
-      `${owner}: ${name} must be ${wanted}, got ${describe(path instanceof URL ? path.href : path)}`,
+      `${owner}: ${name} must be a non-empty string without NUL bytes or a file: URL, got ${got}`,
     );
   }
-  return text;
+  return typeof path === 'string' ? path : fileURLToPath(path);
 }

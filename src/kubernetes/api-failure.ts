@@ -1,12 +1,6 @@
-import { errnoOf, TokenError, type TokenErrorCode } from '../core/errors.js';
-import { withoutTokens } from '../token/token.js';
-
-/** As much of client-node's `ApiException` as all versions of it have. */
-interface ApiException extends Error {
-  readonly code: number;
-  readonly body: unknown;
-  readonly headers: Readonly<Record<string, string | undefined>> | undefined;
-}
+import { errnoOf, KubernetesError, TokenError, type TokenErrorCode } from '../core/errors.js';
+import { redact, redactError } from '../core/redaction.js';
+import { ApiFailure } from './api-request.js';
 
 const CODES: Readonly<Record<number, TokenErrorCode>> = {
   400: 'ERR_TOKEN_INVALID',
@@ -21,70 +15,96 @@ const CODES: Readonly<Record<number, TokenErrorCode>> = {
 };
 
 const ADVICE: Readonly<Partial<Record<TokenErrorCode, string>>> = {
-  ERR_TOKEN_UNAUTHORIZED: 'the credentials of this client are not taken',
   ERR_TOKEN_FORBIDDEN: 'grant "create" on "serviceaccounts/token" to this client',
   ERR_TOKEN_NOT_FOUND: 'create the ServiceAccount, or correct its name',
 };
 
+/** What a failure is reported with. */
+interface FailureContext {
+  /** `namespace/name` of the ServiceAccount. */
+  readonly account: string;
+  /** The credentials that were refused, in words. */
+  readonly refused: readonly string[];
+  /** Struck out of all that is reported. */
+  readonly secrets: readonly string[];
+}
+
 /** The status that the API server answered with, if it did. */
 export function statusOf(error: unknown): number | undefined {
-  return isApiException(error) ? error.code : undefined;
+  return apiFailureOf(error)?.status;
 }
 
-/**
- * Why there was no token, by what client-node threw.
- * @param account `namespace/name` of the ServiceAccount.
- */
-export function tokenFailure(account: string, thrown: unknown): TokenError {
+/** Why there was no token, by what was thrown. */
+export function tokenFailure(thrown: unknown, { account, refused, secrets }: FailureContext): TokenError {
   if (thrown instanceof TokenError) return thrown;
-  const cause = withoutTokens(thrown);
-  if (!isApiException(thrown)) {
-    const { code, reason } = networkFailure(thrown);
-    return new TokenError(code, `Cannot ask for a token of ${account}: ${reason}`, { cause });
+  const cause = redactError(thrown, secrets);
+  const failure = apiFailureOf(thrown);
+  if (!failure) {
+    const { code, reason } = otherFailure(thrown);
+    return new TokenError(code, redact(`Cannot ask for a token of ${account}: ${reason}`, secrets), {
+      cause,
+    });
   }
-  const { message, details } = statusBodyOf(thrown.body);
-  const retryAfterMs = retryAfterOf(thrown.headers?.['retry-after'] ?? details?.retryAfterSeconds);
-  const isThrottled = thrown.code === 503 && retryAfterMs !== undefined;
-  const code = isThrottled ? 'ERR_TOKEN_THROTTLED' : (CODES[thrown.code] ?? 'ERR_TOKEN_REQUEST');
-  const parts = [`The API server gave no token of ${account} (${thrown.code})`, message, ADVICE[code]];
-  const text = parts.filter((part) => part !== undefined).join(': ');
-  return new TokenError(code, String(withoutTokens(text)), { cause, retryAfterMs });
+  const { status, message } = failure;
+  const retryAfterMs = retryAfterOf(failure);
+  const isThrottled = status === 503 && retryAfterMs !== undefined;
+  const code = isThrottled ? 'ERR_TOKEN_THROTTLED' : (CODES[status] ?? 'ERR_TOKEN_REQUEST');
+  const advice = code === 'ERR_TOKEN_UNAUTHORIZED' ? refusal(refused) : ADVICE[code];
+  const parts = [`The API server gave no token of ${account} (${status})`, message, advice];
+  const text = parts.filter((part) => part !== undefined && part !== '').join(': ');
+  return new TokenError(code, redact(text, secrets), { cause, retryAfterMs });
 }
 
-function isApiException(error: unknown): error is ApiException {
-  return error instanceof Error && 'body' in error && 'code' in error && typeof error.code === 'number';
+function refusal(refused: readonly string[]): string {
+  return refused.length === 0
+    ? 'it refused the credentials of this client'
+    : `it refused ${refused.join(' and ')}`;
 }
 
-function statusBodyOf(body: unknown): {
-  readonly message?: string;
-  readonly details?: { readonly retryAfterSeconds?: unknown };
-} {
-  let status = body;
+/** By `requestApi`, or the `ApiException` of all versions of client-node. */
+function apiFailureOf(error: unknown): ApiFailure | undefined {
+  if (error instanceof ApiFailure) return error;
+  if (!(error instanceof Error && 'body' in error && 'code' in error)) return undefined;
+  const { code, headers } = error as { code: unknown; headers?: Readonly<Record<string, string>> };
+  if (typeof code !== 'number') return undefined;
+  let { body } = error;
   try {
-    if (typeof body === 'string') status = JSON.parse(body);
+    if (typeof body === 'string') body = JSON.parse(body);
   } catch {
-    return {}; // A proxy's page.
+    // A proxy's page.
   }
-  const { message, details } = Object(status) as { message?: unknown; details?: unknown };
-  return {
-    ...(typeof message === 'string' && { message }),
-    ...(typeof details === 'object' && details !== null && { details }),
-  };
+  const { message } = Object(body) as { message?: unknown };
+  return new ApiFailure(code, typeof message === 'string' ? message : '', { headers: { ...headers }, body });
 }
 
 /** Whole seconds, as the API server says it. */
-function retryAfterOf(value: unknown): number | undefined {
-  const seconds = Number(value ?? Number.NaN);
+function retryAfterOf({ headers, body }: ApiFailure): number | undefined {
+  const { details } = Object(body) as { details?: unknown };
+  const { retryAfterSeconds } = Object(details) as { retryAfterSeconds?: unknown };
+  const seconds = Number(headers['retry-after'] ?? retryAfterSeconds ?? Number.NaN);
   return Number.isFinite(seconds) && seconds >= 0 ? seconds * 1000 : undefined;
 }
 
-/** `fetch` says only that it failed; why is in the chain of causes. */
-function networkFailure(error: unknown): { readonly code: TokenErrorCode; readonly reason: string } {
+/** Codes of Node that are not about the network. */
+const LOCAL_CODE = /^ERR_(?!TLS|SSL|HTTP|STREAM)/;
+
+function otherFailure(error: unknown): { readonly code: TokenErrorCode; readonly reason: string } {
+  if (error instanceof KubernetesError) {
+    const code = error.code === 'ERR_KUBERNETES_CLIENT' ? 'ERR_TOKEN_CLIENT' : 'ERR_TOKEN_REQUEST';
+    return { code, reason: error.message };
+  }
+  // `fetch` says only that it failed; why is in the chain of causes.
   for (let link = error, depth = 0; link instanceof Error && depth < 5; link = link.cause, depth += 1) {
     const errno = errnoOf(link);
-    if (errno === undefined) continue;
+    if (errno === undefined || LOCAL_CODE.test(errno)) continue;
     const code = /TIMEOUT|TIMEDOUT/.test(errno) ? 'ERR_TOKEN_TIMEOUT' : 'ERR_TOKEN_NETWORK';
-    return { code, reason: `${errno}: ${link.message}` };
+    return { code, reason: `${errno}: ${wordsOf(link)}` };
   }
-  return { code: 'ERR_TOKEN_REQUEST', reason: error instanceof Error ? error.message : typeof error };
+  return { code: 'ERR_TOKEN_REQUEST', reason: error instanceof Error ? wordsOf(error) : typeof error };
+}
+
+/** A host with several addresses fails with an error for each, and without words of its own. */
+function wordsOf(error: Error): string {
+  if (error.message !== '' || !(error instanceof AggregateError)) return error.message;
+  return error.errors.map((inner: unknown) => (inner instanceof Error ? inner.message : '')).join(', ');
 }

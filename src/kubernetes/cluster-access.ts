@@ -6,12 +6,12 @@ import type { KubeConfig, User } from '@kubernetes/client-node';
 
 import { errnoOf, KubernetesError } from '../core/errors.js';
 import type { FileSystem } from '../core/file-system.js';
-import { readToken } from '../token/read-token.js';
+import { unavailablePackage } from '../core/optional-package.js';
 import { runAsync } from '../fs/effects.js';
 import { readBytes } from '../write/file-content.js';
 import { checkCertificates } from './kubeconfig.js';
 
-/** The client of Kubernetes, loaded when it is needed. */
+/** The Kubernetes client, loaded when it is needed. */
 export type ClientNode = typeof clientNode;
 
 /** What authenticates the requests of a `KubeConfig`; client-node does not export its name. */
@@ -19,27 +19,30 @@ export type Authenticator = Parameters<KubeConfig['addAuthenticator']>[0];
 
 /**
  * Loads the optional peer dependency.
- * @throws {KubernetesError} `ERR_KUBECONFIG` when it cannot be loaded.
+ * @throws {KubernetesError} `ERR_KUBERNETES_CLIENT` when it cannot be loaded, or is too old.
  */
-export function loadClientNode(): Promise<ClientNode> {
-  return import('@kubernetes/client-node').catch((cause: unknown) => {
-    throw new KubernetesError(
-      'ERR_KUBECONFIG',
-      'Cannot load @kubernetes/client-node: install it (1.4 or later; 2 needs Node 22.19)',
-      { cause },
-    );
+export async function loadClientNode(): Promise<ClientNode> {
+  const name = '@kubernetes/client-node';
+  const versions = '1.3 or later; 2 needs Node 22.19';
+  const client: Partial<ClientNode> = await import('@kubernetes/client-node').catch((cause: unknown) => {
+    throw new KubernetesError('ERR_KUBERNETES_CLIENT', unavailablePackage(name, versions, cause), { cause });
   });
+  // Versions 0.x have other signatures, and no authenticators.
+  const prototype = client.KubeConfig?.prototype as Partial<KubeConfig> | undefined;
+  if (prototype?.addAuthenticator === undefined) {
+    throw new KubernetesError('ERR_KUBERNETES_CLIENT', unavailablePackage(name, versions));
+  }
+  return client as ClientNode;
 }
 
 /** A kubeconfig by its path, one that was loaded already, or none: that of the pod. */
 export type KubeConfigSource = KubeConfig | string | undefined;
 
 /**
- * A `KubeConfig` that remembers nothing: files are read now, plugins run anew. client-node's own keeps what it
- * read for a minute, or, when the clock was set back, for as long as that.
+ * A `KubeConfig` that remembers nothing: files are read now, plugins run anew. client-node's own keeps what it read for a
+ * minute, or, after the clock was set back, for as long as that. A token file of its user is not read yet.
  *
  * @throws {KubernetesError} `ERR_KUBECONFIG`, `ERR_KUBECONFIG_CA`.
- * @throws {TokenError} `ERR_TOKEN_FILE`, `ERR_TOKEN_MALFORMED` when its token file cannot be read.
  */
 export async function freshKubeConfig(
   source: KubeConfigSource,
@@ -62,12 +65,6 @@ export async function freshKubeConfig(
     checkCertificates(Buffer.from(cluster.caData, 'base64'), `certificate-authority-data of ${name}`);
   }
   await checkClientCertificate(user, name, fs);
-  const tokenFile = tokenFileOf(user);
-  if (tokenFile !== undefined) {
-    const token = await readToken(tokenFile, fs, 'opaque');
-    // What else it has, such as a client certificate or whom it speaks for, stays.
-    replaceUser(fresh, { ...user, authProvider: undefined, exec: undefined, token: token.value });
-  }
   return fresh;
 }
 
@@ -87,7 +84,7 @@ export async function readCertificates(path: string, fs: FileSystem): Promise<st
 }
 
 /**
- * Finds out before a connection does, which would fail as if the network were at fault.
+ * Checks it before a connection does, which would fail as if the network were at fault.
  * @throws {KubernetesError} `ERR_KUBECONFIG`; neither is shown.
  */
 async function checkClientCertificate(user: User, name: string, fs: FileSystem): Promise<void> {
@@ -118,7 +115,7 @@ export function tokenFileOf(user: User): string | undefined {
   return typeof config?.tokenFile === 'string' ? config.tokenFile : undefined;
 }
 
-/** Puts a user in the place of the one of its name. */
+/** Replaces the user of that name. */
 export function replaceUser(kubeConfig: KubeConfig, user: User): void {
   kubeConfig.users = kubeConfig.users.map((other) => (other.name === user.name ? user : other));
 }
@@ -145,7 +142,7 @@ async function loadFromFile(fresh: KubeConfig, path: string, fs: FileSystem): Pr
     fresh.loadFromString(bytes.toString('utf8'));
     fresh.makePathsAbsolute(dirname(path));
   } catch (cause) {
-    // What is wrong is quoted in the parser's words, and may be a secret.
+    // The parser quotes what it refuses, which may be a secret.
     throw unusable(
       path,
       errnoOf(cause) === undefined ? 'it is not the YAML of one' : 'a file of it cannot be read',
@@ -153,7 +150,7 @@ async function loadFromFile(fresh: KubeConfig, path: string, fs: FileSystem): Pr
   }
 }
 
-/** The public parts, and the authenticators that were added to it; its own ones keep what they read. */
+/** Its public parts and the authenticators that were added to it; the built-in ones keep what they read. */
 function copy(source: KubeConfig, fresh: KubeConfig): void {
   const { clusters, users, contexts, currentContext } = source;
   fresh.loadFromOptions({ clusters, users, contexts, currentContext });

@@ -1,8 +1,9 @@
 import { inspect } from 'node:util';
 
 import { KubernetesError } from '../core/errors.js';
+import { redactError } from '../core/redaction.js';
 import type { ServiceAccountToken } from '../token/token.js';
-import { tokenFromAnswer, tokenFromText, withoutTokens } from '../token/token.js';
+import { tokenFromAnswer, tokenFromText } from '../token/token.js';
 
 /** Where kubelet puts the tokens that `CSIDriver.spec.tokenRequests` asks for. */
 const TOKENS_KEY = 'csi.storage.k8s.io/serviceAccount.tokens';
@@ -115,7 +116,7 @@ function tokenOf(entry: Readonly<Record<string, unknown>>, where: string): Servi
       : tokenFromAnswer({ token, expirationTimestamp });
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : '';
-    throw malformed(`${where} cannot be used: ${reason}`, withoutTokens(cause));
+    throw malformed(`${where} cannot be used: ${reason}`, redactError(cause, [token]));
   }
 }
 

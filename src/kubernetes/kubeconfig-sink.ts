@@ -1,5 +1,5 @@
 import { atomicWriteFile, type AtomicWriteFileOptions } from '../write/atomic-write-file.js';
-import { checkPath, matching, resolveOptions } from '../core/options.js';
+import { checkPath, describe, resolveOptions } from '../core/options.js';
 import { nodeFileSystem } from '../core/file-system.js';
 import type { TokenSink } from '../token/delivery.js';
 import { readCertificates } from './cluster-access.js';
@@ -10,9 +10,9 @@ import type { KubeconfigOptions } from './kubeconfig.js';
 export interface KubeconfigSinkOptions
   extends Omit<KubeconfigOptions, 'token'>, Omit<AtomicWriteFileOptions, 'signal' | 'coalesce'> {
   /** The file to write. */
-  readonly path: string;
+  readonly path: string | URL;
   /** Instead of `caData`: a file of PEM certificates, read anew at each delivery. */
-  readonly caFile?: string | undefined;
+  readonly caFile?: string | URL | undefined;
 }
 
 /**
@@ -25,35 +25,39 @@ export interface KubeconfigSinkOptions
  */
 export function kubeconfigSink(options: KubeconfigSinkOptions): TokenSink {
   const owner = 'kubeconfigSink';
-  const { path, caFile, server, caData, tlsServerName, clusterName, user, contextName, namespace, ...write } =
-    options;
-  checkPath(owner, 'option "path"', path);
+  if (typeof options !== 'object' || (options as unknown) === null) {
+    throw new TypeError(`${owner}: options must be an object with path and server, got ${describe(options)}`);
+  }
+  const {
+    path: target,
+    server,
+    caData,
+    tlsServerName,
+    clusterName,
+    user,
+    contextName,
+    namespace,
+    ...rest
+  } = options;
+  const { caFile: authority, ...write } = rest;
+  const path = checkPath(owner, 'option "path"', target);
+  const caFile = authority === undefined ? undefined : checkPath(owner, 'option "caFile"', authority);
   const names = resolveOptions(
     owner,
-    { caFile, server, caData, tlsServerName, clusterName, user, contextName, namespace },
-    SINK_OPTIONS,
+    { server, caData, tlsServerName, clusterName, user, contextName, namespace },
+    KUBECONFIG_OPTIONS,
   );
   requireServer(owner, names.server);
   if (caData !== undefined && caFile !== undefined) {
     throw new TypeError(`${owner}: give "caData" or "caFile", not both`);
   }
   if (caData !== undefined) checkCertificates(caData, 'option "caData"');
-  const { caFile: _file, ...rest } = names;
   const sink: TokenSink = async (token, { signal }) => {
     const current =
       caFile === undefined ? caData : await readCertificates(caFile, write.fs ?? nodeFileSystem);
-    const text = renderKubeconfig({ ...rest, caData: current, token: token.value });
+    const text = renderKubeconfig({ ...names, caData: current, token: token.value });
     await atomicWriteFile(path, text, { mode: 0o600, ...write, signal });
   };
   // What `status()` and the events call it.
   return Object.defineProperty(sink, 'name', { value: path });
 }
-
-const SINK_OPTIONS = {
-  ...KUBECONFIG_OPTIONS,
-  caFile: matching<string | undefined>(
-    undefined,
-    'a path',
-    (value) => typeof value === 'string' && value !== '' && !value.includes('\0'),
-  ),
-};

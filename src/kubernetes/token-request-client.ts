@@ -1,13 +1,28 @@
 import type { CoreV1Api, KubeConfig } from '@kubernetes/client-node';
 
+import type { Clock } from '../core/clock.js';
 import { TokenError } from '../core/errors.js';
-import { fileSystem, hasMethods, matching, resolveOptions } from '../core/options.js';
+import {
+  checkPath,
+  fileSystem,
+  hasMethods,
+  isPath,
+  matching,
+  oneOf,
+  PORT_OPTIONS,
+  resolveOptions,
+} from '../core/options.js';
 import type { FileSystem } from '../core/file-system.js';
+import { redactError } from '../core/redaction.js';
+import { systemRandom } from '../core/random.js';
 import type { TokenAnswer, TokenClient } from '../core/token-client.js';
+import { READ_CALLS } from '../fs/targets/read-limits.js';
 import { statusOf, tokenFailure } from './api-failure.js';
-import { freshKubeConfig, loadClientNode, type ClientNode, type KubeConfigSource } from './cluster-access.js';
+import { requestApi } from './api-request.js';
+import { freshKubeConfig, loadClientNode, type ClientNode } from './cluster-access.js';
+import { credentialsOf, type CredentialUse } from './request-credentials.js';
 
-/** The object that a token lives and dies with. */
+/** The object that a token is bound to: it is valid only while the object exists. */
 export interface BoundObjectReference {
   /** `Pod`, `Secret` or `Node`. */
   readonly kind: string;
@@ -28,11 +43,21 @@ export interface TokenRequestClientOptions {
    * How to reach the API server, and as whom: the path of a kubeconfig, or one that is loaded. Its files are read
    * anew for each request. Default: the pod's own.
    */
-  readonly kubeConfig?: KubeConfig | string | undefined;
-  /** Instead of `kubeConfig`: asks with this client. How long it keeps its credentials is then its own affair. */
+  readonly kubeConfig?: KubeConfig | string | URL | undefined;
+  /**
+   * Instead of `kubeConfig`: asks with this client. How long it keeps its credentials, whether it follows redirects and
+   * how much of an answer it reads is then up to it.
+   */
   readonly api?: TokenApi | undefined;
-  /** The token ends when this object does; default: it ends only by itself, or with the ServiceAccount. */
+  /**
+   * When to authenticate with the projected token that the refresher last saw (its `tokenFile`) instead of the
+   * kubeconfig's own credentials. `auto` (default): first of all for a pod's own kubeconfig, and after a 401 for one whose
+   * token has the same issuer. `always`: first of all. `never`: not at all.
+   */
+  readonly credential?: CredentialUse | undefined;
+  /** The token is valid only while this object exists; default: while the ServiceAccount does. */
   readonly boundObjectRef?: BoundObjectReference | undefined;
+  readonly clock?: Clock | undefined;
   readonly fs?: FileSystem | undefined;
 }
 
@@ -41,13 +66,12 @@ const name = matching<string>('', 'a name', (value) => typeof value === 'string'
 const OPTIONS = {
   namespace: name,
   serviceAccount: name,
-  kubeConfig: matching<KubeConfigSource>(
+  kubeConfig: matching<KubeConfig | string | URL | undefined>(
     undefined,
     'a path or a KubeConfig',
-    (value) =>
-      (typeof value === 'string' && value !== '' && !value.includes('\0')) ||
-      hasMethods(value, ['makeApiClient', 'getCurrentCluster']),
+    (value) => isPath(value) || hasMethods(value, ['makeApiClient', 'getCurrentCluster']),
   ),
+  credential: oneOf<CredentialUse>('auto', ['auto', 'always', 'never']),
   api: matching<TokenApi | undefined>(undefined, 'a CoreV1Api', (value) =>
     hasMethods(value, ['createNamespacedServiceAccountToken', 'getAPIResources']),
   ),
@@ -59,80 +83,141 @@ const OPTIONS = {
       return typeof kind === 'string' && typeof of === 'string';
     },
   ),
-  fs: fileSystem('open', 'read', 'close'),
+  clock: PORT_OPTIONS.clock,
+  fs: fileSystem(...READ_CALLS),
 };
 
 /**
- * Asks the TokenRequest API for tokens of one ServiceAccount, by `@kubernetes/client-node`. What it rejects with
- * is a `TokenError`, and says by its `code` what to do:
+ * Asks the TokenRequest API for tokens of one ServiceAccount. The kubeconfig is read by `@kubernetes/client-node`; the
+ * request itself follows no redirect and reads no more than 4 MiB. What it rejects with is a `TokenError` whose `code`
+ * says what to do:
  *
- * | code                     | the API server                                   | what helps                   |
- * |--------------------------|--------------------------------------------------|------------------------------|
- * | `ERR_TOKEN_UNAUTHORIZED` | does not take our credentials                    | newer ones; comes by itself  |
- * | `ERR_TOKEN_FORBIDDEN`    | does not let us                                  | RBAC                         |
- * | `ERR_TOKEN_NOT_FOUND`    | knows no such ServiceAccount, or bound object    | create it                    |
- * | `ERR_TOKEN_UNSUPPORTED`  | has no TokenRequest API: 404, and discovery too  | the projected file           |
- * | `ERR_TOKEN_INVALID`      | does not take the request                        | other options                |
- * | `ERR_TOKEN_THROTTLED`    | asks for quietPeriod: `retryAfterMs`                | waiting                      |
- * | `ERR_TOKEN_TIMEOUT`      | or something before it, took too long            | waiting                      |
- * | `ERR_TOKEN_NETWORK`      | was not reached, or is not trusted               | the network, the CA          |
- * | `ERR_TOKEN_REQUEST`      | failed otherwise (5xx); or `cause` tells         |                              |
+ * | code                     | the API server                                    | what helps                   |
+ * |--------------------------|---------------------------------------------------|------------------------------|
+ * | `ERR_TOKEN_UNAUTHORIZED` | refuses our credentials: the message names them   | newer ones; comes by itself  |
+ * | `ERR_TOKEN_FORBIDDEN`    | does not let us                                   | RBAC                         |
+ * | `ERR_TOKEN_NOT_FOUND`    | knows no such ServiceAccount, or bound object     | create it                    |
+ * | `ERR_TOKEN_UNSUPPORTED`  | has no TokenRequest API: 404, and discovery too   | the projected file           |
+ * | `ERR_TOKEN_INVALID`      | does not accept the request                       | other options                |
+ * | `ERR_TOKEN_THROTTLED`    | asks to wait: `retryAfterMs`                      | waiting                      |
+ * | `ERR_TOKEN_TIMEOUT`      | or something before it, took too long             | waiting                      |
+ * | `ERR_TOKEN_NETWORK`      | was not reached, or is not trusted                | the network, the CA          |
+ * | `ERR_TOKEN_CLIENT`       | was not asked: `@kubernetes/client-node` is missing | installing it              |
+ * | `ERR_TOKEN_REQUEST`      | failed otherwise (5xx); or `cause` tells          |                              |
  *
  * @throws {TypeError} for a wrong option.
  */
 export function tokenRequestClient(options: TokenRequestClientOptions): TokenClient {
   const owner = 'tokenRequestClient';
   const resolved = resolveOptions(owner, options, OPTIONS);
-  const { namespace, serviceAccount, kubeConfig, boundObjectRef, fs } = resolved;
+  const { namespace, serviceAccount, api, boundObjectRef } = resolved;
   for (const [key, value] of Object.entries({ namespace, serviceAccount })) {
     if (value === '') throw new TypeError(`${owner}: option "${key}" must be a name, got undefined`);
   }
-  if (kubeConfig !== undefined && resolved.api) {
+  if (resolved.kubeConfig !== undefined && api) {
     throw new TypeError(`${owner}: give "kubeConfig" or "api", not both`);
   }
+  const kubeConfig = isPath(resolved.kubeConfig)
+    ? checkPath(owner, 'option "kubeConfig"', resolved.kubeConfig)
+    : resolved.kubeConfig;
+  const ports = { fs: resolved.fs, clock: resolved.clock, random: systemRandom };
   return {
-    async requestToken({ audiences, expirationSeconds }, { signal }) {
-      const spec = {
-        audiences: [...audiences],
-        expirationSeconds,
-        ...(boundObjectRef && { boundObjectRef }),
+    async requestToken({ audiences, expirationSeconds, credential: projected }, { signal }) {
+      const refused: string[] = [];
+      const secrets = projected ? [projected.value] : [];
+      const body = {
+        apiVersion: 'authentication.k8s.io/v1',
+        kind: 'TokenRequest',
+        spec: { audiences: [...audiences], expirationSeconds, ...(boundObjectRef && { boundObjectRef }) },
       };
       try {
         const clientNode = await loadClientNode();
-        const api =
-          resolved.api ??
-          (await freshKubeConfig(kubeConfig, clientNode, fs)).makeApiClient(clientNode.CoreV1Api);
-        const abortable = abortableBy(signal, clientNode);
-        const { status } = await api
-          .createNamespacedServiceAccountToken({ namespace, name: serviceAccount, body: { spec } }, abortable)
-          .catch(async (error: unknown) => {
-            const isMissing = statusOf(error) === 404 && !(await hasTokenRequest(api, abortable));
-            throw isMissing ? unsupported(error) : error;
-          });
-        // What is not there, the refresher finds missing.
-        return (status ?? {}) as TokenAnswer;
+        const account = { namespace, name: serviceAccount };
+        if (api) return await mint(givenApi(api, account, clientNode, signal), body);
+        const cluster = await freshKubeConfig(kubeConfig, clientNode, ports.fs);
+        const use = resolved.credential;
+        let refusal: unknown;
+        for await (const own of credentialsOf({ kubeConfig: cluster, projected, use, clientNode, ports })) {
+          if (own.secret !== undefined) secrets.push(own.secret);
+          try {
+            return await mint(tokenApi(own.kubeConfig, account, signal), body);
+          } catch (error) {
+            if (statusOf(error) !== 401) throw error;
+            refusal = error;
+            if (own.description !== undefined) refused.push(own.description);
+          }
+        }
+        throw refusal;
       } catch (error) {
         if (signal.aborted) throw signal.reason;
-        throw tokenFailure(`${namespace}/${serviceAccount}`, error);
+        throw tokenFailure(error, { account: `${namespace}/${serviceAccount}`, refused, secrets });
       }
     },
   };
 }
 
-/** Whether the server has the API at all; a server that does not say is taken to have it. */
-async function hasTokenRequest(api: TokenApi, options: CallOptions): Promise<boolean> {
-  const list = await api.getAPIResources(undefined, options).catch(() => undefined);
-  return !list || list.resources.some((resource) => resource.name === 'serviceaccounts/token');
+interface Account {
+  readonly namespace: string;
+  readonly name: string;
 }
 
-function unsupported(cause: unknown): TokenError {
-  return new TokenError(
-    'ERR_TOKEN_UNSUPPORTED',
-    'The API server has no TokenRequest API (serviceaccounts/token)',
-    {
-      cause,
+/** What is asked of a server. */
+interface TokenServer {
+  /** A TokenRequest as it is answered. */
+  create(body: TokenRequestBody): Promise<unknown>;
+  /** The names of the resources of the core API. */
+  resources(): Promise<readonly { readonly name: string }[]>;
+}
+
+interface TokenRequestBody {
+  readonly spec: {
+    readonly audiences: string[];
+    readonly expirationSeconds: number;
+    readonly boundObjectRef?: BoundObjectReference;
+  };
+}
+
+async function mint(server: TokenServer, body: TokenRequestBody): Promise<TokenAnswer> {
+  const answer = await server.create(body).catch(async (error: unknown) => {
+    const isMissing = statusOf(error) === 404 && !(await hasTokenRequest(server));
+    throw isMissing ? unsupported(error) : error;
+  });
+  // What is missing in it is reported by the refresher.
+  const { status } = Object(answer) as { status?: unknown };
+  return Object(status) as TokenAnswer;
+}
+
+/** Whether the server has the API at all; a server that does not say is assumed to. */
+async function hasTokenRequest(server: TokenServer): Promise<boolean> {
+  const resources = await server.resources().catch(() => undefined);
+  return !resources || resources.some((resource) => resource.name === 'serviceaccounts/token');
+}
+
+function tokenApi(kubeConfig: KubeConfig, { namespace, name }: Account, signal: AbortSignal): TokenServer {
+  const [inNamespace, ofAccount] = [namespace, name].map(encodeURIComponent);
+  const path = `/api/v1/namespaces/${inNamespace}/serviceaccounts/${ofAccount}/token`;
+  return {
+    create: (body) => requestApi(kubeConfig, { method: 'POST', path, body, signal }),
+    async resources() {
+      const list = await requestApi(kubeConfig, { method: 'GET', path: '/api/v1', signal });
+      const { resources } = Object(list) as { resources?: unknown };
+      if (!Array.isArray(resources)) throw new Error('the discovery document names no resources');
+      return resources as { name: string }[];
     },
-  );
+  };
+}
+
+function givenApi(api: TokenApi, account: Account, client: ClientNode, signal: AbortSignal): TokenServer {
+  const options = abortableBy(signal, client);
+  return {
+    create: ({ spec }) => api.createNamespacedServiceAccountToken({ ...account, body: { spec } }, options),
+    resources: async () => (await api.getAPIResources(undefined, options)).resources,
+  };
+}
+
+function unsupported(thrown: unknown): TokenError {
+  const message = 'The API server has no TokenRequest API (serviceaccounts/token)';
+  return new TokenError('ERR_TOKEN_UNSUPPORTED', message, { cause: redactError(thrown) });
 }
 
 type CallOptions = NonNullable<Parameters<TokenApi['createNamespacedServiceAccountToken']>[1]>;

@@ -2,10 +2,12 @@ import { isAbsolute, normalize } from 'node:path';
 
 import { AtomicVolume, type AtomicVolumeOptions } from '../write/atomic-volume.js';
 import type { VolumeEntry } from '../write/volume-files.js';
+
+import { Component, type ComponentEvents, type ComponentStatus } from '../core/component.js';
 import { withDeadline } from '../core/deadline.js';
 import { ClosedError, errnoOf, KubernetesError, ResilientError } from '../core/errors.js';
-import { Emitter } from '../core/emitter.js';
-import { Scope } from '../core/scope.js';
+import type { LifecycleState } from '../core/lifecycle.js';
+import { markHandled } from '../core/outcome.js';
 import {
   callback,
   describe,
@@ -17,15 +19,16 @@ import {
 } from '../core/options.js';
 import type { Clock } from '../core/clock.js';
 import type { FileSystem } from '../core/file-system.js';
-import { withoutTokens } from '../token/token.js';
+import { redactError } from '../core/redaction.js';
 import { DATA_LINK } from '../fs/volume-layout.js';
 import { ServiceAccountTokens } from './csi-tokens.js';
+import { SerialQueue } from '../core/serial-queue.js';
 
 /** What a volume is to hold. */
 export interface ProducedVolume {
-  /** By key, as `AtomicVolume.write` takes them. */
-  readonly files: Readonly<Record<string, VolumeEntry>>;
-  /** From then on it is to be produced anew, epoch ms; default: by the tokens and `freshForMs` alone. */
+  /** By key, as `AtomicVolume.write` takes them: an object or a `Map`. */
+  readonly files: Readonly<Record<string, VolumeEntry>> | ReadonlyMap<string, VolumeEntry>;
+  /** When it has to be produced again, epoch ms; default: when the tokens or `freshForMs` say so. */
   readonly expiresAt?: number | undefined;
 }
 
@@ -35,11 +38,11 @@ export type VolumeProducer = (context: {
   readonly signal: AbortSignal;
 }) => ProducedVolume | Promise<ProducedVolume>;
 
-/** What became of one call of `publish`. */
+/** What became of one call of `publishVolume`. */
 export interface PublishedVolume {
   /**
-   * `published`: new contents. `unchanged`: produced anew, the same as before. `skipped`: there was nothing to do.
-   * `kept`: it failed, `error` says how, and the last good contents are still there.
+   * `published`: new contents. `unchanged`: produced again, the same as before. `skipped`: there was nothing to do.
+   * `kept`: it failed, `error` says why, and the last good contents are still there.
    */
   readonly outcome: 'published' | 'unchanged' | 'skipped' | 'kept';
   /** What `..data` points to. */
@@ -47,10 +50,10 @@ export interface PublishedVolume {
   readonly error: ResilientError | undefined;
 }
 
-/** What a `VolumePublisher` tells. No event contains a token. */
-export interface VolumePublisherEvents {
+/** Events of `VolumePublisher`. No event contains a token. */
+export interface VolumePublisherEvents extends ComponentEvents {
   published: [event: { readonly volumeId: string; readonly targetPath: string; readonly revision: string }];
-  /** New contents could not be had; `kept` tells whether there are older ones. */
+  /** There are no new contents; `kept` says whether there are older ones. */
   failed: [
     event: {
       readonly volumeId: string;
@@ -59,33 +62,50 @@ export interface VolumePublisherEvents {
       readonly kept: boolean;
     },
   ];
-  /** A listener failed. */
-  error: [error: Error];
+}
+
+/** One volume in the status of a `VolumePublisher`. */
+export interface PublishedVolumeStatus {
+  readonly volumeId: string;
+  readonly targetPath: string;
+  /** What this process last published or found unchanged; null after a failure. */
+  readonly revision: string | null;
+}
+
+/** The status of a `VolumePublisher`. Plain data without secrets. */
+export interface VolumePublisherStatus extends ComponentStatus {
+  readonly state: LifecycleState;
+  readonly volumes: readonly PublishedVolumeStatus[];
 }
 
 /** Options of `VolumePublisher`. */
 export interface VolumePublisherOptions {
-  /** Mode, owner, durability and grace of the volumes' files. On tmpfs `durability: 'none'` will do. */
+  /** What it is called in its status and telemetry; default `VolumePublisher`. */
+  readonly name?: string | undefined;
+  /** Mode, owner, durability and grace of the volumes' files. On tmpfs `durability: 'none'` is enough. */
   readonly volume?: Pick<AtomicVolumeOptions, 'mode' | 'owner' | 'durability' | 'graceMs'> | undefined;
   /**
-   * For so long what was produced is taken to be fresh, if the tokens stay the same and `expiresAt` is not reached
-   * before. Default 120 000, as the Secrets Store driver has it. Measured by a clock that nobody sets back.
+   * How long contents count as fresh, ms, while the tokens stay the same and `expiresAt` is not reached. Default 120 000,
+   * as in the Secrets Store driver. Measured by the monotonic clock.
    */
   readonly freshForMs?: number | undefined;
-  /** A producer is given up after this long; default 90 000, since kubelet gives up on the driver after 120 s. */
+  /** A producer fails after this long, ms; default 90 000, since kubelet waits 120 s for the driver. */
   readonly produceTimeoutMs?: number | undefined;
   /**
-   * Makes the directory and mounts what is to be mounted on it; called by each `publish`, once the path is known to
-   * be good, so what is there already must be left as it is. Default: the directory has to be there.
+   * Creates the directory and mounts what is to be mounted on it. Called by each `publishVolume` after the path was checked, so
+   * it must leave alone what is there already. Default: the directory has to exist.
    */
   readonly prepareTarget?: ((targetPath: string) => void | Promise<void>) | undefined;
-  /** Undoes that, after the contents were taken away; not called for a directory that is gone. Default: nothing. */
+  /** Undoes that after the contents were removed; not called for a directory that is gone. Default: nothing. */
   readonly removeTarget?: ((targetPath: string) => void | Promise<void>) | undefined;
+  /** Closes it when it aborts. */
+  readonly signal?: AbortSignal | undefined;
   readonly clock?: Clock | undefined;
   readonly fs?: FileSystem | undefined;
 }
 
 const OPTIONS = {
+  name: matching<string>('VolumePublisher', 'a string', (value) => typeof value === 'string'),
   volume: matching<AtomicVolumeOptions>(
     {},
     'an object',
@@ -95,11 +115,12 @@ const OPTIONS = {
   produceTimeoutMs: milliseconds(90_000, { min: 1 }),
   prepareTarget: callback<(targetPath: string) => void | Promise<void>>(() => {}),
   removeTarget: callback<(targetPath: string) => void | Promise<void>>(() => {}),
+  signal: PORT_OPTIONS.signal,
   clock: PORT_OPTIONS.clock,
   fs: fileSystem('open', 'readlink', 'symlink', 'rename', 'lstat'),
 };
 
-/** One target path with contents of ours. */
+/** A target path that this publisher writes to. */
 interface Publication {
   readonly volumeId: string;
   readonly volume: AtomicVolume;
@@ -117,47 +138,58 @@ interface Publication {
  * What a CSI driver with `requiresRepublish` does in NodePublishVolume, which kubelet calls about once a minute for
  * as long as the pod lives, and in NodeUnpublishVolume. Calls for the same target path run one after another.
  *
- * | when                                                        | what `publish` does                             |
- * |-------------------------------------------------------------|-------------------------------------------------|
- * | same tokens, still fresh, and still there                   | nothing: `skipped`                              |
- * | anything else                                               | produces; `published`, or `unchanged`           |
- * | producing or writing fails, contents of before are there    | `kept`: resolves, and tells by `failed`          |
- * | the same, and there is nothing                              | rejects, so that kubelet does not start the pod |
+ * | when                                               | what `publishVolume` does                             |
+ * |----------------------------------------------------|-------------------------------------------------|
+ * | same tokens, still fresh, and still there          | nothing: `skipped`                              |
+ * | anything else                                      | produces; `published`, or `unchanged`           |
+ * | producing or writing fails, there are old contents | `kept`: resolves, and emits `failed`            |
+ * | the same, and there are none                       | rejects, so that kubelet does not start the pod |
  *
- * A failed republish is not an error for kubelet on purpose: kubelet takes it for an unmounted volume and removes
- * the directory from under the running pod (kubernetes/kubernetes#121271). The directory itself, and what is
- * mounted on it, is never replaced.
+ * A failed republish is deliberately no error for kubelet, which would take the volume for unmounted and remove the
+ * directory from under the running pod (kubernetes/kubernetes#121271). The directory itself, and what is mounted on it,
+ * is never replaced. The first call of `publishVolume` or `unpublishVolume` starts it; `start()` may be called before.
  */
-export class VolumePublisher extends Emitter<VolumePublisherEvents> {
+export class VolumePublisher extends Component<VolumePublisherEvents, VolumePublisherStatus> {
   readonly #options: ReturnType<typeof resolveOptions<typeof OPTIONS>>;
   readonly #publications = new Map<string, Publication>();
-  /** For the calls of `publish` since the last `unpublish`, by target path: aborts when they are no longer wanted. */
+  /** For the calls of `publishVolume` since the last `unpublishVolume`, by target path: aborts when they are no longer wanted. */
   readonly #wanted = new Map<string, AbortController>();
-  /** The last call for each target path. */
-  readonly #turns = new Map<string, Promise<unknown>>();
-  readonly #scope = new Scope();
+  readonly #queue = new SerialQueue();
 
   /** @throws {TypeError | RangeError} for a wrong option. */
   constructor(options?: VolumePublisherOptions) {
-    super();
-    this.#options = resolveOptions('VolumePublisher', options, OPTIONS);
+    const resolved = resolveOptions('VolumePublisher', options, OPTIONS);
+    const { name, signal, clock } = resolved;
+    super({ name, purpose: 'publish volumes', signal, clock });
+    this.#options = resolved;
+  }
+
+  status(): VolumePublisherStatus {
+    const volumes = [...this.#publications].map(([targetPath, { volumeId, produced }]) => ({
+      volumeId,
+      targetPath,
+      revision: produced?.revision ?? null,
+    }));
+    return { name: this.name, state: this.lifecycleState, lastError: this.lastError, volumes };
   }
 
   /**
    * Brings the volume up to date. Idempotent; to be called for each NodePublishVolume.
    *
-   * @param options.tokens what `parseServiceAccountTokens` finds; other ones than before mean that it is produced
-   * anew. As a function, what it throws is a failure like those of the producer, and what was good is kept.
+   * @param target absolute path of the directory; `/m` and `/m/` are the same one.
+   * @param options.tokens what `parseServiceAccountTokens` returns; when they differ from before, it is produced again. If
+   * this is a function and throws, it is a failure like those of the producer, and the old contents are kept.
    * @throws {KubernetesError} `ERR_CSI_TARGET` for a path that is not a directory to publish in, else `ERR_CSI_PRODUCE`.
-   * @throws {WriteError} when it cannot be written and there is nothing older.
-   * @throws {ClosedError} once closed, or unpublished meanwhile.
+   * @throws {WriteError} when it cannot be written and there are no older contents.
+   * @throws {ClosedError} after `close()`, or when it was unpublished meanwhile.
    */
-  publish(
+  publishVolume(
     volumeId: string,
-    targetPath: string,
+    target: string,
     produce: VolumeProducer,
     options: { readonly tokens?: ServiceAccountTokens | (() => ServiceAccountTokens) | undefined } = {},
   ): Promise<PublishedVolume> {
+    const targetPath = withoutTrailingSlash(target);
     const wanted = this.#wanted.get(targetPath) ?? new AbortController();
     this.#wanted.set(targetPath, wanted);
     return this.#inTurn(targetPath, async () => {
@@ -174,19 +206,20 @@ export class VolumePublisher extends Emitter<VolumePublisherEvents> {
         return await this.#produce(publication, produce, tokens, wanted.signal);
       } catch (thrown) {
         wanted.signal.throwIfAborted();
-        return await this.#failed(publication, asResilient(volumeId, thrown));
+        return await this.#failed(publication, asResilient(volumeId, thrown, secretsOf(options.tokens)));
       }
     });
   }
 
   /**
-   * Tells a running producer to stop, takes the contents away, then the directory (`removeTarget`). Idempotent; a
-   * directory that is gone is fine.
+   * Aborts a running producer and removes the contents, then the directory (`removeTarget`). Idempotent; a directory that
+   * is gone is fine.
    *
    * @throws {KubernetesError} `ERR_CSI_TARGET`.
    * @throws {WriteError} when it cannot be done.
    */
-  unpublish(volumeId: string, targetPath: string): Promise<void> {
+  unpublishVolume(volumeId: string, target: string): Promise<void> {
+    const targetPath = withoutTrailingSlash(target);
     this.#wanted.get(targetPath)?.abort(new ClosedError(`The volume "${volumeId}" was unpublished`));
     this.#wanted.delete(targetPath);
     return this.#inTurn(targetPath, async () => {
@@ -199,27 +232,19 @@ export class VolumePublisher extends Emitter<VolumePublisherEvents> {
     });
   }
 
-  /** Tells producers to stop, and awaits them. What is published stays. Never rejects. */
-  close(): Promise<void> {
-    const reason = new ClosedError('The volume publisher was closed');
-    for (const wanted of this.#wanted.values()) wanted.abort(reason);
-    return this.#scope.end(reason);
+  /** Aborts producers and awaits them. What is published stays. Never rejects. */
+  override close(): Promise<void> {
+    return super.close();
   }
 
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close();
+  protected override onClose(): void {
+    for (const wanted of this.#wanted.values()) wanted.abort(this.scope.signal.reason);
   }
 
   async #inTurn<T>(targetPath: string, work: () => Promise<T>): Promise<T> {
-    if (this.#scope.ended) throw this.#scope.signal.reason;
-    const before = this.#turns.get(targetPath) ?? Promise.resolve();
-    const turn = this.#scope.track(before.then(work, work));
-    this.#turns.set(targetPath, turn);
-    try {
-      return await turn;
-    } finally {
-      if (this.#turns.get(targetPath) === turn) this.#turns.delete(targetPath);
-    }
+    this.throwIfClosed();
+    void markHandled(this.start());
+    return this.scope.track(this.#queue.run(targetPath, work));
   }
 
   #publicationOf(volumeId: string, targetPath: string): Publication {
@@ -243,7 +268,7 @@ export class VolumePublisher extends Emitter<VolumePublisherEvents> {
     const { clock } = this.#options;
     if (!produced?.tokens.equals(tokens)) return undefined;
     if (clock.monotonic() >= produced.freshUntil || clock.now() >= produced.expiresAt) return undefined;
-    // Somebody may have emptied the directory, or mounted another one over it.
+    // The directory may have been emptied, or another one mounted over it.
     const revision = await this.#publishedRevision(volume);
     return revision === produced.revision ? revision : undefined;
   }
@@ -269,20 +294,21 @@ export class VolumePublisher extends Emitter<VolumePublisherEvents> {
     const { clock, freshForMs, produceTimeoutMs } = this.#options;
     const { volume, volumeId } = publication;
     const begun = clock.monotonic();
-    const { files, expiresAt = Infinity } = await withDeadline((signal) => produce({ tokens, signal }), {
+    const produced = await withDeadline((signal) => produce({ tokens, signal }), {
       clock,
       timeoutMs: produceTimeoutMs,
       signal: wanted,
       late: () => new Error(`it took over ${produceTimeoutMs} ms`),
     });
-    const { changed, revision } = await volume.write(files);
+    const { expiresAt = Infinity } = produced;
+    const { changed, revision } = await volume.write(filesOf(produced));
     publication.produced = {
       revision,
       tokens,
       freshUntil: begun + freshForMs,
       expiresAt: Math.min(expiresAt, tokens.expiresAt),
     };
-    if (changed) this.emit('published', { volumeId, targetPath: volume.directory, revision });
+    if (changed) this.publish('published', { volumeId, targetPath: volume.directory, revision });
     return { outcome: changed ? 'published' : 'unchanged', revision, error: undefined };
   }
 
@@ -291,7 +317,8 @@ export class VolumePublisher extends Emitter<VolumePublisherEvents> {
     delete publication.produced;
     const revision = await this.#publishedRevision(volume);
     const kept = revision !== undefined;
-    this.emit('failed', { volumeId, targetPath: volume.directory, error, kept });
+    this.recordError(error);
+    this.publish('failed', { volumeId, targetPath: volume.directory, error, kept });
     if (!kept) throw error;
     return { outcome: 'kept', revision, error };
   }
@@ -303,15 +330,15 @@ export class VolumePublisher extends Emitter<VolumePublisherEvents> {
     }
     if (normalize(targetPath) !== targetPath) throw badTarget(targetPath, 'is not a clean path');
     try {
-      // A link would let whoever made it choose where secrets are written to.
-      const stat = await this.#options.fs.lstat(targetPath.replace(/(?<=.)\/$/, ''));
+      // A link would let whoever made it choose where secrets are written.
+      const stat = await this.#options.fs.lstat(targetPath);
       if (stat.isSymbolicLink()) throw badTarget(targetPath, 'is a symbolic link');
       if (!stat.isDirectory()) throw badTarget(targetPath, 'is not a directory');
       return true;
     } catch (cause) {
       if (errnoOf(cause) === 'ENOENT') return false;
       if (cause instanceof KubernetesError) throw cause;
-      throw badTarget(targetPath, 'cannot be looked at', cause);
+      throw badTarget(targetPath, 'cannot be examined', cause);
     }
   }
 }
@@ -321,12 +348,34 @@ function badTarget(targetPath: unknown, why: string, cause?: unknown): Kubernete
   return new KubernetesError('ERR_CSI_TARGET', message, cause === undefined ? undefined : { cause });
 }
 
-/** What the library threw as it is; what a producer threw, or gave that cannot be written, with its volume. */
-function asResilient(volumeId: string, thrown: unknown): ResilientError {
-  const cause = withoutTokens(thrown);
+/** What the library threw, without secrets; what a producer threw, or gave that cannot be written, with its volume. */
+function asResilient(volumeId: string, thrown: unknown, secrets: readonly string[]): ResilientError {
+  const cause = redactError(thrown, secrets);
   if (cause instanceof ResilientError) return cause;
-  const reason = cause instanceof Error ? cause.message : describe(cause);
-  return new KubernetesError('ERR_CSI_PRODUCE', `Cannot produce the volume "${volumeId}": ${reason}`, {
-    cause,
-  });
+  const message = `Cannot produce the volume "${volumeId}": ${cause.message}`;
+  return new KubernetesError('ERR_CSI_PRODUCE', message, { cause });
+}
+
+function secretsOf(tokens: ServiceAccountTokens | (() => ServiceAccountTokens) | undefined): string[] {
+  if (!(tokens instanceof ServiceAccountTokens)) return [];
+  return tokens.audiences.map((audience) => tokens.get(audience).value);
+}
+
+/**
+ * The files by key.
+ * @throws {TypeError} for anything that is neither a Map nor a plain object: it would look like an empty set.
+ */
+function filesOf({ files }: ProducedVolume): Readonly<Record<string, VolumeEntry>> {
+  if (files instanceof Map) return Object.fromEntries(files as ReadonlyMap<string, VolumeEntry>);
+  const prototype: unknown =
+    typeof files === 'object' && (files as unknown) ? Object.getPrototypeOf(files) : 0;
+  if (prototype !== Object.prototype && prototype !== null) {
+    throw new TypeError(`"files" must be a plain object or a Map, got ${describe(files)}`);
+  }
+  return files as Readonly<Record<string, VolumeEntry>>;
+}
+
+/** One directory, one path. */
+function withoutTrailingSlash(path: string): string {
+  return typeof path === 'string' && path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path;
 }

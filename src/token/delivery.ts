@@ -1,32 +1,33 @@
 import type { Backoff } from '../core/backoff.js';
+import { lastErrorOf, type LastError } from '../core/component.js';
 import { withDeadline } from '../core/deadline.js';
 import { ClosedError, TokenError } from '../core/errors.js';
 import type { Clock } from '../core/clock.js';
-import { describe } from '../core/options.js';
+import { redactError } from '../core/redaction.js';
 import { sleep } from '../core/sleep.js';
-import { withoutTokens, type ServiceAccountToken } from './token.js';
+import type { ServiceAccountToken } from './token.js';
 
 /**
- * A place a token is delivered to. It has failed when it throws or rejects, and is then called again with the
- * newest token. It is never called while a call of it is still running, so an older token cannot overwrite a
- * newer one; so it must not wait for the refresher's own `close()`. Its function name is shown in `status()`.
+ * A place that tokens are delivered to. When it throws or rejects, it is called again with the newest token. It is
+ * never called while a call of it is still running, so that an older token cannot overwrite a newer one; it must not
+ * await the refresher's `close()`. Its function name is shown in `status()`.
  */
 export type TokenSink = (
   token: ServiceAccountToken,
   options: { readonly signal: AbortSignal },
 ) => void | Promise<void>;
 
-/** What is known of one sink. Times are epoch ms. */
+/** The status of one sink. Times are epoch ms. */
 export interface TokenSinkStatus {
   readonly name: string;
-  /** `overdue`: it was told to stop after `sinkTimeoutMs` and has not. */
+  /** `overdue`: its signal was aborted after `sinkTimeoutMs`, and it has not ended. */
   readonly state: 'idle' | 'delivering' | 'overdue' | 'retrying';
-  readonly lastDeliveryAt: number | undefined;
+  readonly lastDeliveryAt: number | null;
   readonly consecutiveFailures: number;
-  readonly lastError: string | undefined;
+  readonly lastError: LastError | null;
 }
 
-/** A sink that ignores its signal cannot hold up an end for longer. */
+/** How long `close()` waits for a sink that ignores its signal. */
 const SHUTDOWN_GRACE_MS = 5_000;
 
 interface TokenDeliveryOptions {
@@ -49,7 +50,7 @@ interface TokenDeliveryOptions {
  * |            | failed                   | retrying                                                 |
  * |            | no answer in time        | overdue; its signal is aborted                           |
  * | overdue    | done, failed             | as from delivering                                       |
- * | retrying   | time is up, newer token  | delivering                                               |
+ * | retrying   | the delay is over, newer token | delivering                                               |
  * | any        | close                    | its signal is aborted; nothing more is delivered         |
  */
 export class TokenDelivery {
@@ -64,8 +65,8 @@ export class TokenDelivery {
   #attempt: Promise<boolean> | undefined;
   #endPause: (() => void) | undefined;
   #failures = 0;
-  #lastDeliveryAt: number | undefined;
-  #lastError: string | undefined;
+  #lastDeliveryAt: number | null = null;
+  #lastError: LastError | null = null;
 
   constructor(sink: TokenSink, options: TokenDeliveryOptions) {
     this.name = sink.name || 'sink';
@@ -92,9 +93,9 @@ export class TokenDelivery {
     this.#controller.abort(new ClosedError('The token refresher was closed'));
     this.#endPause?.();
     if (!this.#work) return;
-    const quietPeriod = new AbortController();
-    const over = sleep(this.#options.clock, SHUTDOWN_GRACE_MS, { signal: quietPeriod.signal });
-    await Promise.race([this.#work.then(() => quietPeriod.abort()), over.catch(() => {})]);
+    const grace = new AbortController();
+    const timeout = sleep(this.#options.clock, SHUTDOWN_GRACE_MS, { signal: grace.signal });
+    await Promise.race([this.#work.then(() => grace.abort()), timeout.catch(() => {})]);
   }
 
   status(): TokenSinkStatus {
@@ -133,16 +134,16 @@ export class TokenDelivery {
     this.#state = 'delivering';
     this.#attempt = inTime.then(
       () => this.#delivered(token),
-      (error: unknown) => this.#failed(error),
+      (error: unknown) => this.#failed(token, error),
     );
     const isDone = await this.#attempt;
     this.#attempt = undefined;
     if (isDone) return;
-    // It may have been given up and still run; a second call beside it could be overtaken by it.
+    // It may still run although it is too late; a second call beside it could be overtaken by it.
     this.#state = 'overdue';
     await call.then(
       () => void this.#delivered(token),
-      () => {}, // Told already.
+      () => {}, // Reported already.
     );
   }
 
@@ -150,27 +151,25 @@ export class TokenDelivery {
     const { backoff, clock, onDelivered } = this.#options;
     if (this.#wanted === token) this.#wanted = undefined;
     this.#failures = 0;
-    this.#lastError = undefined;
     this.#lastDeliveryAt = clock.now();
     backoff.reset();
     onDelivered(token);
     return true;
   }
 
-  #failed(cause: unknown): false {
+  #failed(token: ServiceAccountToken, thrown: unknown): false {
     if (this.#controller.signal.aborted) return false;
-    const shown = withoutTokens(cause);
-    const reason = shown instanceof Error ? shown.message : describe(shown);
-    const error = new TokenError('ERR_TOKEN_SINK', `Cannot deliver the token to "${this.name}": ${reason}`, {
-      cause: shown,
-    });
+    const { clock, onFailed } = this.#options;
+    const cause = redactError(thrown, [token.value]);
+    const message = `Cannot deliver the token to "${this.name}": ${cause.message}`;
+    const error = new TokenError('ERR_TOKEN_SINK', message, { cause });
     this.#failures += 1;
-    this.#lastError = error.message;
-    this.#options.onFailed(error);
+    this.#lastError = lastErrorOf(error, clock.now());
+    onFailed(error);
     return false;
   }
 
-  /** Waits before the next attempt; a newer token or the end cuts it short. */
+  /** Waits before the next attempt; a newer token or `close()` cuts it short. */
   async #pause(): Promise<void> {
     const { clock, backoff, ref } = this.#options;
     this.#state = 'retrying';

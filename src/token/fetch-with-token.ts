@@ -1,11 +1,20 @@
+import { describe, hasMethods } from '../core/options.js';
+import type { ValueSource } from '../core/value-source.js';
 import type { ServiceAccountToken } from './token.js';
 
-/** Who has the current token and takes back a refused one: a `TokenFile` or a `TokenRefresher`. */
-export type TokenSource = (
-  { get(): Promise<ServiceAccountToken> } | { token(): Promise<ServiceAccountToken> }
-) & {
-  reportUnauthorized(token: ServiceAccountToken): Promise<ServiceAccountToken>;
-};
+/**
+ * Hands out the current token, such as a `TokenFile` or a `TokenRefresher`. A source with `reportUnauthorized()` is told
+ * of a token that was refused, and resolves to the one to use instead.
+ */
+export interface TokenSource extends ValueSource<ServiceAccountToken> {
+  reportUnauthorized?(token: ServiceAccountToken): Promise<ServiceAccountToken>;
+}
+
+/** Options of `fetchWithToken`. */
+export interface FetchWithTokenOptions {
+  /** What sends the requests; default the global `fetch`. A `dispatcher` for the cluster's CA goes in here. */
+  readonly fetch?: typeof fetch | undefined;
+}
 
 /**
  * A `fetch` that sends the current token as `Authorization: Bearer`. On 401 it reports the token, and if the
@@ -13,20 +22,26 @@ export type TokenSource = (
  * (a stream, or a `Request` with a body) is not repeated: its 401 is what you get.
  *
  * Rejects as `fetch` does, and with the source's error when there is no good token.
- * @param options.fetch what sends; default the global `fetch`. A `dispatcher` for the cluster's CA goes in here.
+ * @throws {TypeError} when the source has no `get()`, or an option is not what it should be.
  */
-export function fetchWithToken(
-  source: TokenSource,
-  { fetch: send = fetch }: { readonly fetch?: typeof fetch } = {},
-): typeof fetch {
+export function fetchWithToken(source: TokenSource, options: FetchWithTokenOptions = {}): typeof fetch {
+  if (!hasMethods(source, ['get'])) {
+    const wanted = 'an object with get(), such as a TokenFile or a TokenRefresher';
+    throw new TypeError(`fetchWithToken: source must be ${wanted}, got ${describe(source)}`);
+  }
+  const { fetch: send = fetch } = options;
+  if (typeof send !== 'function') {
+    throw new TypeError(`fetchWithToken: option "fetch" must be a function, got ${describe(send)}`);
+  }
   return async (input, init) => {
-    const token = await ('get' in source ? source.get() : source.token());
+    const token = await source.get();
     const response = await send(input, authorized(input, init, token));
     if (response.status !== 401) return response;
-    const report = source.reportUnauthorized(token);
-    if (!isRepeatable(input, init)) return response;
+    const report = source.reportUnauthorized?.(token) ?? source.get();
     // Without a better token the 401 is the answer.
-    const next = await report.catch(() => token);
+    const better = report.catch(() => token);
+    if (!isRepeatable(input, init)) return response;
+    const next = await better;
     if (next.equals(token) || init?.signal?.aborted) return response;
     await response.body?.cancel();
     return send(input, authorized(input, init, next));
@@ -43,7 +58,7 @@ function authorized(input: Input, init: RequestInit | undefined, token: ServiceA
 
 function isRepeatable(input: Input, init: RequestInit | undefined): boolean {
   const body: unknown = init?.body ?? (input instanceof Request ? input.body : undefined);
-  const once =
+  const isStream =
     typeof body === 'object' && body !== null && (Symbol.asyncIterator in body || 'getReader' in body);
-  return !once;
+  return !isStream;
 }

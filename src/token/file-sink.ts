@@ -1,3 +1,4 @@
+import { checkPath } from '../core/options.js';
 import { atomicWriteFile, type AtomicWriteFileOptions } from '../write/atomic-write-file.js';
 import type { ServiceAccountToken } from './token.js';
 import type { TokenSink } from './delivery.js';
@@ -11,16 +12,18 @@ export interface FileSinkOptions extends Omit<AtomicWriteFileOptions, 'signal' |
 /**
  * A sink that writes each token to a file. A reader sees the old file or the new one and never a part. Its mode is
  * 0600 unless you say otherwise.
- * @throws {TypeError} for a `render` that is no function; a wrong path or option fails the delivery.
+ * @throws {TypeError} for a wrong path, or a `render` that is not a function; a wrong option of `atomicWriteFile` fails the
+ * delivery.
  */
-export function fileSink(path: string, { render, ...options }: FileSinkOptions = {}): TokenSink {
+export function fileSink(path: string | URL, { render, ...options }: FileSinkOptions = {}): TokenSink {
   if (render !== undefined && typeof render !== 'function') {
     throw new TypeError('fileSink: option "render" must be a function');
   }
+  const file = checkPath('fileSink', 'path', path);
   const sink: TokenSink = async (token, { signal }) => {
     const text = render ? render(token) : token.value;
-    await atomicWriteFile(path, text, { mode: 0o600, ...options, signal });
+    await atomicWriteFile(file, text, { mode: 0o600, ...options, signal });
   };
   // What `status()` and the events call it.
-  return Object.defineProperty(sink, 'name', { value: path });
+  return Object.defineProperty(sink, 'name', { value: file });
 }

@@ -1,11 +1,12 @@
 import { withDeadline } from '../core/deadline.js';
 import { errnoOf, TokenError } from '../core/errors.js';
-import { describe } from '../core/options.js';
 import { isoTime, type Clock } from '../core/clock.js';
 import type { FileSystem } from '../core/file-system.js';
-import type { TokenClient } from '../core/token-client.js';
+import type { Random } from '../core/random.js';
+import { redactError } from '../core/redaction.js';
+import type { TokenClient, TokenCredential } from '../core/token-client.js';
 import { readToken } from './read-token.js';
-import { tokenFromAnswer, withoutTokens, type ServiceAccountToken } from './token.js';
+import { tokenFromAnswer, type ServiceAccountToken } from './token.js';
 import { TokenLease } from './lease.js';
 
 interface TokenMintOptions {
@@ -16,9 +17,18 @@ interface TokenMintOptions {
   readonly attemptTimeoutMs: number;
   readonly clock: Clock;
   readonly fs: FileSystem;
+  readonly random: Random;
 }
 
-/** Gets one token and looks whether it is good. */
+/** What is known when a token is asked for. */
+interface MintContext {
+  readonly current: TokenLease | undefined;
+  /** The newest token seen in the token file. */
+  readonly credential: TokenCredential | undefined;
+  readonly signal: AbortSignal;
+}
+
+/** Gets one token and checks that it is good. */
 export class TokenMint {
   readonly #options: TokenMintOptions;
 
@@ -27,33 +37,33 @@ export class TokenMint {
   }
 
   /**
-   * A good token: `current` itself when that is what came again.
+   * A good token; the current lease itself when the same token came again.
    * @throws {TokenError} for anything else; the reason of `signal` when that aborts.
    */
-  async mint(current: TokenLease | undefined, signal: AbortSignal): Promise<TokenLease> {
+  async mint(context: MintContext): Promise<TokenLease> {
     const { clock } = this.#options;
-    const token = await this.#request(signal);
+    const { current } = context;
+    const token = await this.#request(context);
     const lease = current?.token.equals(token) ? current : new TokenLease(token, clock);
     if (lease.remainingMs() > 0) return lease;
-    const now = isoTime(clock.now());
     throw new TokenError(
       'ERR_TOKEN_EXPIRED',
-      `The token just received is over already: ${String(token)}, and this machine's clock says ${now}`,
+      `The new token has expired already: ${String(token)}, and this machine's clock says ${isoTime(clock.now())}`,
     );
   }
 
-  async #request(signal: AbortSignal): Promise<ServiceAccountToken> {
-    const { client, audiences, expirationSeconds, tokenFile, fs } = this.#options;
-    const request = { audiences, expirationSeconds };
+  async #request({ current, credential, signal }: MintContext): Promise<ServiceAccountToken> {
+    const { client, audiences, expirationSeconds, tokenFile } = this.#options;
+    const request = { audiences, expirationSeconds, ...(credential && { credential }) };
     let answer: unknown;
     try {
       answer = await this.#inTime(signal, (inTime) => client.requestToken(request, { signal: inTime }));
     } catch (error) {
       if (signal.aborted) throw error;
       if (tokenFile !== false && errnoOf(error) === 'ERR_TOKEN_UNSUPPORTED') {
-        return this.#inTime(signal, () => readToken(tokenFile, fs));
+        return this.#inTime(signal, () => readToken(tokenFile, this.#options));
       }
-      throw requestFailed(error);
+      throw requestFailed(error, [credential?.value, current?.token.value]);
     }
     return tokenFromAnswer(answer);
   }
@@ -61,24 +71,30 @@ export class TokenMint {
   #inTime<T>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const { clock, attemptTimeoutMs: timeoutMs } = this.#options;
     const late = (): Error =>
-      new TokenError('ERR_TOKEN_TIMEOUT', `There was no token within ${timeoutMs} ms`);
+      new TokenError('ERR_TOKEN_TIMEOUT', `The client gave no answer within ${timeoutMs} ms`);
     return withDeadline(work, { clock, timeoutMs, signal, late });
   }
 }
 
 /** What a client rejected with, as a `TokenError` that shows no token. */
-function requestFailed(error: unknown): TokenError {
-  const cause = withoutTokens(error);
+function requestFailed(error: unknown, secrets: readonly (string | undefined)[]): TokenError {
+  const cause = redactError(
+    error,
+    secrets.filter((secret) => secret !== undefined),
+  );
   if (cause instanceof TokenError) return cause;
-  const reason = cause instanceof Error ? cause.message : describe(cause);
   const retryAfterMs = retryAfterOf(error);
-  return new TokenError('ERR_TOKEN_REQUEST', `Cannot get a token from the API server: ${reason}`, {
+  return new TokenError('ERR_TOKEN_REQUEST', `Cannot get a token from the API server: ${cause.message}`, {
     cause,
     retryAfterMs,
   });
 }
 
 function retryAfterOf(error: unknown): number | undefined {
-  const { retryAfterMs } = Object(error) as { retryAfterMs?: unknown };
-  return typeof retryAfterMs === 'number' && retryAfterMs > 0 ? retryAfterMs : undefined;
+  try {
+    const { retryAfterMs } = Object(error) as { retryAfterMs?: unknown };
+    return typeof retryAfterMs === 'number' && retryAfterMs > 0 ? retryAfterMs : undefined;
+  } catch {
+    return undefined; // A getter that throws.
+  }
 }

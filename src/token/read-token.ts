@@ -1,26 +1,25 @@
-import { constants } from 'node:fs';
-
-import { errnoOf, TokenError } from '../core/errors.js';
-import type { FileSystem } from '../core/file-system.js';
+import { TokenError } from '../core/errors.js';
+import { absolutePath } from '../fs/absolute-path.js';
+import { stableRead, type ReadingPorts } from '../fs/stable-read.js';
+import { PathTarget } from '../fs/targets/path-target.js';
 import { tokenFromText, type ServiceAccountToken, type TokenFormat } from './token.js';
-import { call, runAsync, type Effects } from '../fs/effects.js';
 
 /** Real tokens have one or two KiB; a server takes headers of at most 8 or 16. */
 const LARGEST_BYTES = 64 * 1024;
 
-/** A swap of the volume may fall between two steps of one path resolution; the next one finds the new file. */
-const ATTEMPTS = 3;
+/** Of a directory in place of the file nothing is read. */
+const LIMITS = { maxContentBytes: LARGEST_BYTES, maxTotalBytes: LARGEST_BYTES, maxFiles: 0 };
 
 /**
- * The token in a file.
+ * The token in a file, however often the file is replaced meanwhile.
  * @throws {TokenError} `ERR_TOKEN_FILE` when it cannot be read, `ERR_TOKEN_MALFORMED` when it holds no token.
  */
 export async function readToken(
   path: string,
-  fs: FileSystem,
+  ports: ReadingPorts,
   format: TokenFormat = 'jwt',
 ): Promise<ServiceAccountToken> {
-  return tokenInFile(path, await readText(path, fs), format);
+  return tokenInFile(path, await readText(path, ports), format);
 }
 
 /** The same for a text that was read already. */
@@ -33,38 +32,21 @@ export function tokenInFile(path: string, text: string, format: TokenFormat = 'j
   }
 }
 
-async function readText(path: string, fs: FileSystem): Promise<string> {
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      return (await runAsync(readBytes(path), fs)).toString('utf8');
-    } catch (cause) {
-      const errno = errnoOf(cause);
-      if ((errno === 'ENOENT' || errno === 'ESTALE') && attempt < ATTEMPTS) continue;
-      if (cause instanceof TokenError) throw cause;
-      const reason = cause instanceof Error ? cause.message : String(cause);
-      throw new TokenError('ERR_TOKEN_FILE', `Cannot read the token file ${path}: ${reason}`, { cause });
-    }
+async function readText(path: string, { fs, clock, random }: ReadingPorts): Promise<string> {
+  const snapshot = await stableRead(new PathTarget(absolutePath(path), LIMITS), { fs, clock, random }).catch(
+    (cause: unknown) => {
+      throw unreadable(path, cause instanceof Error ? cause.message : String(cause), cause);
+    },
+  );
+  if (snapshot.kind === 'missing') throw unreadable(path, 'it does not exist');
+  if (snapshot.kind !== 'file') throw unreadable(path, 'it is a directory');
+  if (!snapshot.content) {
+    throw unreadable(path, `it holds ${snapshot.size} bytes, more than a token has (${LARGEST_BYTES})`);
   }
+  return snapshot.content.toString('utf8');
 }
 
-function* readBytes(path: string): Effects<Buffer> {
-  // A FIFO in its place must not hang the process.
-  const fd = yield* call('open', path, constants.O_RDONLY | constants.O_NONBLOCK);
-  try {
-    const buffer = Buffer.allocUnsafe(LARGEST_BYTES + 1);
-    let length = 0;
-    for (;;) {
-      const count = yield* call('read', fd, buffer, length, buffer.length - length, -1);
-      length += count;
-      if (length > LARGEST_BYTES) {
-        throw new TokenError(
-          'ERR_TOKEN_FILE',
-          `${path} has over ${LARGEST_BYTES} bytes, so it is not a token`,
-        );
-      }
-      if (count === 0) return buffer.subarray(0, length);
-    }
-  } finally {
-    yield* call('close', fd);
-  }
+function unreadable(path: string, reason: string, cause?: unknown): TokenError {
+  const options = cause === undefined ? undefined : { cause };
+  return new TokenError('ERR_TOKEN_FILE', `Cannot read the token file ${path}: ${reason}`, options);
 }

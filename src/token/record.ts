@@ -2,29 +2,23 @@ import type { TokenError } from '../core/errors.js';
 import { DATE_LEEWAY_MS } from './token.js';
 import type { TokenRefresherStatus, TokenWakeReason } from './refresher-status.js';
 
-type Told = Pick<
+type Recorded = Pick<
   TokenRefresherStatus,
-  | 'consecutiveFailures'
-  | 'lastError'
-  | 'lastWakeReason'
-  | 'lastAttemptAt'
-  | 'lastMintAt'
-  | 'lastDeliveryAt'
-  | 'skewMs'
+  'consecutiveFailures' | 'lastWakeReason' | 'lastAttemptAt' | 'lastMintAt' | 'lastDeliveryAt' | 'skewMs'
 >;
 
-/** What a refresher remembers of its attempts, and which of it is worth telling: each `true` is told once. */
+/** What a refresher remembers of its attempts, and which of it is to be reported: each `true` is returned once. */
 export class RefresherRecord {
   readonly #unhealthyAfter: number;
   #healthy = true;
   #expired = false;
-  #failure: { readonly error: TokenError; readonly at: number } | undefined;
-  #told: Omit<Told, 'lastError'> = {
+  #error: TokenError | undefined;
+  #recorded: Recorded = {
     consecutiveFailures: 0,
-    lastWakeReason: undefined,
-    lastAttemptAt: undefined,
-    lastMintAt: undefined,
-    lastDeliveryAt: undefined,
+    lastWakeReason: null,
+    lastAttemptAt: null,
+    lastMintAt: null,
+    lastDeliveryAt: null,
     skewMs: 0,
   };
 
@@ -36,54 +30,54 @@ export class RefresherRecord {
     return this.#healthy;
   }
 
-  /** What the last failed attempt failed with. */
+  /** Why the last failed attempt failed. */
   get error(): TokenError | undefined {
-    return this.#failure?.error;
+    return this.#error;
+  }
+
+  /** For the status. */
+  get recorded(): Recorded {
+    return this.#recorded;
   }
 
   attempted(reason: TokenWakeReason, now: number): void {
-    this.#told = { ...this.#told, lastWakeReason: reason, lastAttemptAt: now };
+    this.#recorded = { ...this.#recorded, lastWakeReason: reason, lastAttemptAt: now };
   }
 
   delivered(now: number): void {
-    this.#told = { ...this.#told, lastDeliveryAt: now };
+    this.#recorded = { ...this.#recorded, lastDeliveryAt: now };
   }
 
   /** @param aheadMs how far the token is dated ahead of `now`. */
   succeeded(now: number, aheadMs: number): { readonly recovered: boolean; readonly skewed: boolean } {
     const recovered = !this.#healthy;
     const skewMs = aheadMs > DATE_LEEWAY_MS ? aheadMs : 0;
-    const skewed = skewMs > 0 && this.#told.skewMs === 0;
+    const skewed = skewMs > 0 && this.#recorded.skewMs === 0;
     this.#healthy = true;
     this.#expired = false;
-    this.#told = { ...this.#told, consecutiveFailures: 0, lastMintAt: now, skewMs };
+    this.#recorded = { ...this.#recorded, consecutiveFailures: 0, lastMintAt: now, skewMs };
     return { recovered, skewed };
   }
 
-  /** Returns whether it has become unhealthy. */
-  failed(error: TokenError, now: number): boolean {
-    this.#failure = { error, at: now };
-    this.#told = { ...this.#told, consecutiveFailures: this.#told.consecutiveFailures + 1 };
-    return this.#told.consecutiveFailures >= this.#unhealthyAfter && this.#markUnhealthy();
+  /**
+   * Returns whether it has become unhealthy.
+   * @param isFatal no further attempt follows.
+   */
+  failed(error: TokenError, isFatal: boolean): boolean {
+    this.#error = error;
+    const consecutiveFailures = this.#recorded.consecutiveFailures + 1;
+    this.#recorded = { ...this.#recorded, consecutiveFailures };
+    return (isFatal || consecutiveFailures >= this.#unhealthyAfter) && this.#markUnhealthy();
   }
 
-  /** The current token is over. */
+  /** The current token has expired. */
   expired(): { readonly first: boolean; readonly unhealthy: boolean } {
     const first = !this.#expired;
     this.#expired = true;
     return { first, unhealthy: this.#markUnhealthy() };
   }
 
-  told(): Told {
-    const failure = this.#failure;
-    const lastError = failure && {
-      code: failure.error.code,
-      message: failure.error.message,
-      at: failure.at,
-    };
-    return { ...this.#told, lastError };
-  }
-
+  /** Returns whether it was healthy. */
   #markUnhealthy(): boolean {
     const was = this.#healthy;
     this.#healthy = false;

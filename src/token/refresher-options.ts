@@ -1,6 +1,8 @@
 import {
+  checkPath,
   fileSystem,
   flag,
+  isPath,
   matching,
   milliseconds,
   number,
@@ -13,48 +15,52 @@ import type { Clock } from '../core/clock.js';
 import type { FileSystem } from '../core/file-system.js';
 import type { Random } from '../core/random.js';
 import type { TokenClient } from '../core/token-client.js';
+import { READ_CALLS } from '../fs/targets/read-limits.js';
 import type { TokenSink } from './delivery.js';
 import { everyInterval, tokenSchedules, type TokenSchedule, type TokenScheduleName } from './schedule.js';
 import { tokenWatcherFactory, type TokenWatcherFactory } from './token-watch.js';
 
 /** Options of `TokenRefresher`. All but `client` have defaults; `undefined` means the default. */
 export interface TokenRefresherOptions {
+  /** What it is called in its status and telemetry; default `TokenRefresher`. */
+  readonly name?: string | undefined;
   /** Asks the API server. */
   readonly client: TokenClient;
   /**
    * The projected token. When its content changes a new token is asked for, since kubelet may have replaced it
-   * after a rotation of the signing key. Also the token itself where the API server has no TokenRequest API.
-   * `false`: neither. Default `/var/run/secrets/kubernetes.io/serviceaccount/token`.
+   * after a rotation of the signing key, and the client is given it as `credential`. It is also the token itself where
+   * the API server has no TokenRequest API. `false`: none of this.
+   * Default `/var/run/secrets/kubernetes.io/serviceaccount/token`.
    */
-  readonly tokenFile?: string | false | undefined;
-  /** For whom the token is; default `[]`, the API server's own audience. */
+  readonly tokenFile?: string | URL | false | undefined;
+  /** Who is to accept the token; default `[]`, the API server's own audience. */
   readonly audiences?: readonly string[] | undefined;
   /** 600 to 4 294 967 296, the API server's bounds; it may give less. Default 86 400, one day. */
   readonly expirationSeconds?: number | undefined;
   /** Where each new token is delivered; default none. */
   readonly sinks?: readonly TokenSink[] | undefined;
-  /** When to ask for the next token; default `quarter`. Never later than `leewayMs` before the end. */
+  /** When to ask for the next token; default `quarter`. Never later than `leewayMs` before the token expires. */
   readonly schedule?: TokenScheduleName | TokenSchedule | undefined;
-  /** Instead of `schedule`: the longest time between two tokens; chance takes up to half off. At least 5 000. */
+  /** Instead of `schedule`: the longest time between two tokens, ms, with up to 50 % jitter. At least 5 000. */
   readonly refreshIntervalMs?: number | undefined;
-  /** How long before its end a token is replaced at the latest; default 10 000, as client-go has it. */
+  /** How long before it expires a token is replaced at the latest, ms; default 10 000, as in client-go. */
   readonly leewayMs?: number | undefined;
-  /** Two attempts begin at least this far apart, whatever happens; default 1 000. */
+  /** Two attempts begin at least this far apart, ms, whatever happens; default 1 000. */
   readonly minIntervalMs?: number | undefined;
   /**
-   * After a change of the file or a 401, wait a random part of this first, so that a fleet that learns of a new
-   * signing key at once does not ask at once. Default 5 000: seconds, where it used to be hours.
+   * After a change of the file or a 401, a random part of this is waited first, ms, so that a fleet that learns of a
+   * new signing key at the same time does not ask at the same time. Default 5 000.
    */
   readonly wakeJitterMs?: number | undefined;
-  /** The longest first delay after a failure; it doubles, and chance takes up to half off. Default 10 000. */
+  /** Initial backoff, ms, doubled on each failure, with up to 50 % jitter. Default 10 000. */
   readonly retryDelayMs?: number | undefined;
-  /** No such delay is longer; default 60 000. */
+  /** The longest backoff, ms; default 60 000. */
   readonly maxRetryDelayMs?: number | undefined;
-  /** One attempt is given up after this long; default 10 000: an answer takes milliseconds. */
+  /** An attempt fails after this long, ms; default 10 000: an answer takes milliseconds. */
   readonly attemptTimeoutMs?: number | undefined;
-  /** A sink is told to stop after this long; default 30 000: it may write to a slow disk or a remote place. */
+  /** A sink's signal is aborted after this long, ms; default 30 000: it may write to a slow disk or over a network. */
   readonly sinkTimeoutMs?: number | undefined;
-  /** This many failed attempts in a row make it unhealthy; default 3, some 20 to 70 s. */
+  /** This many failed attempts in a row make it unhealthy; default 3, after some 20 to 70 s. */
   readonly unhealthyAfter?: number | undefined;
   /** Whether waiting keeps the process alive; default true. */
   readonly persistent?: boolean | undefined;
@@ -70,15 +76,16 @@ export interface TokenRefresherOptions {
 /** Where kubelet puts a pod's own token. */
 export const POD_TOKEN_FILE = '/var/run/secrets/kubernetes.io/serviceaccount/token';
 
-/** There is no default client; what stands for none is never asked. */
+/** Stands for a client that was not given; never asked. */
 const NO_CLIENT: TokenClient = { requestToken: () => Promise.reject(new Error('no client')) };
 
 const OPTIONS = {
   client: port<TokenClient>(NO_CLIENT, 'requestToken'),
-  tokenFile: matching<string | false>(
+  name: matching<string>('TokenRefresher', 'a string', (value) => typeof value === 'string'),
+  tokenFile: matching<string | URL | false>(
     POD_TOKEN_FILE,
     'a path or false',
-    (value) => value === false || (typeof value === 'string' && value !== '' && !value.includes('\0')),
+    (value) => value === false || isPath(value),
   ),
   audiences: matching<readonly string[]>([], 'an array of non-empty strings', (value) =>
     isArrayOf(value, (entry) => typeof entry === 'string' && entry !== ''),
@@ -107,7 +114,7 @@ const OPTIONS = {
   persistent: flag(true),
   ...PORT_OPTIONS,
   watcherFactory: tokenWatcherFactory,
-  fs: fileSystem('open', 'read', 'close'),
+  fs: fileSystem(...READ_CALLS),
 };
 
 /** The options of a refresher, complete and checked. */
@@ -115,7 +122,8 @@ export type ResolvedRefresherOptions = ReturnType<typeof resolveRefresherOptions
 
 /**
  * Fills in the defaults.
- * @throws {TypeError} for an unknown option, one of the wrong type, or no client.
+ * @throws {TypeError} for an unknown option, one of the wrong type, no client, or both `schedule` and
+ * `refreshIntervalMs`.
  * @throws {RangeError} for a number out of range.
  */
 // eslint-disable-next-line @typescript-eslint/explicit-module-boundary-types -- derived from the table above
@@ -124,7 +132,14 @@ export function resolveRefresherOptions(given: TokenRefresherOptions) {
   if (options.client === NO_CLIENT) {
     throw new TypeError('TokenRefresher: option "client" must be an object with requestToken, got undefined');
   }
-  return options;
+  if (given.schedule !== undefined && given.refreshIntervalMs !== undefined) {
+    throw new TypeError('TokenRefresher: give "schedule" or "refreshIntervalMs", not both');
+  }
+  const { tokenFile } = options;
+  return {
+    ...options,
+    tokenFile: tokenFile === false ? tokenFile : checkPath('TokenRefresher', 'option "tokenFile"', tokenFile),
+  };
 }
 
 /** The schedule that the options ask for. */

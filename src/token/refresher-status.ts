@@ -1,4 +1,6 @@
+import type { ComponentEvents, ComponentStatus } from '../core/component.js';
 import type { TokenError } from '../core/errors.js';
+import type { Degradation, Readable, Recovery, Unreadable } from '../core/events.js';
 import type { ServiceAccountToken } from './token.js';
 import type { TokenSinkStatus } from './delivery.js';
 
@@ -19,8 +21,8 @@ export type TokenWakeReason =
   /** `refresh()`. */
   | 'refresh';
 
-/** What a `TokenRefresher` tells. No event's string, JSON or `inspect` form contains a token. */
-export interface TokenRefresherEvents {
+/** Events of `TokenRefresher`. No event's string, JSON or `inspect` form contains a token. */
+export interface TokenRefresherEvents extends ComponentEvents {
   /** There is a new token, and its delivery has begun. */
   token: [event: { readonly token: ServiceAccountToken; readonly reason: TokenWakeReason }];
   /** A sink has it. */
@@ -31,37 +33,41 @@ export interface TokenRefresherEvents {
   retry: [
     event: { readonly error: TokenError; readonly consecutiveFailures: number; readonly delayMs: number },
   ];
-  /** The current token is over and there is no other; once for each token. */
+  /** The current token has expired and there is no other; once for each token. */
   expired: [event: { readonly token: ServiceAccountToken; readonly error: TokenError }];
-  /** A fresh token is dated over a minute ahead of this machine's clock; once until one is not. */
+  /** A fresh token is dated more than a minute ahead of this machine's clock; once until one is not. */
   skew: [event: { readonly aheadMs: number; readonly token: ServiceAccountToken }];
   /** `unhealthyAfter` attempts failed in a row, or the token expired. */
   unhealthy: [event: { readonly error: TokenError; readonly consecutiveFailures: number }];
-  /** A token was got after `unhealthy`. */
+  /** A token was received after `unhealthy`. */
   healthy: [];
+  /** The token file cannot be read; tokens are asked for by the schedule alone. Once until `readable`. */
+  unreadable: [event: Unreadable];
+  /** The token file can be read again. */
+  readable: [event: Readable];
   /** The token file cannot be watched, or only by polling: changes of it may be seen late. */
-  degraded: [event: { readonly error: Error }];
-  recovered: [];
-  /** A listener or a schedule of yours failed. */
+  degraded: [event: Degradation];
+  recovered: [event: Recovery];
+  /** A listener or a schedule of yours failed, or the client cannot work at all (`ERR_TOKEN_CLIENT`). */
   error: [error: Error];
 }
 
-/** How it stands with a `TokenRefresher`. Plain data without secrets; times are epoch ms. */
-export interface TokenRefresherStatus {
-  readonly state: 'idle' | 'refreshing' | 'waiting' | 'retrying' | 'closed';
-  /** Fit for a liveness probe: false after `unhealthyAfter` failures in a row, and when the token is over. */
+/** The status of a `TokenRefresher`. Plain data without secrets; times are epoch ms. */
+export interface TokenRefresherStatus extends ComponentStatus {
+  /** `failed`: the client cannot work (`ERR_TOKEN_CLIENT`), and it is not asked again. */
+  readonly state: 'idle' | 'starting' | 'refreshing' | 'waiting' | 'retrying' | 'failed' | 'closed';
+  /** For a liveness probe: false after `unhealthyAfter` failures in a row, and when the token has expired. */
   readonly healthy: boolean;
-  readonly issuedAt: number | undefined;
-  readonly expiresAt: number | undefined;
-  readonly nextRefreshAt: number | undefined;
+  readonly issuedAt: number | null;
+  readonly expiresAt: number | null;
+  readonly nextRefreshAt: number | null;
   readonly consecutiveFailures: number;
-  readonly lastError: { readonly code: string; readonly message: string; readonly at: number } | undefined;
-  readonly lastWakeReason: TokenWakeReason | undefined;
-  /** When it last asked for a token, and when it last got one. */
-  readonly lastAttemptAt: number | undefined;
-  readonly lastMintAt: number | undefined;
+  readonly lastWakeReason: TokenWakeReason | null;
+  /** When it last asked for a token, and when it last received one. */
+  readonly lastAttemptAt: number | null;
+  readonly lastMintAt: number | null;
   /** When a sink last took a token. */
-  readonly lastDeliveryAt: number | undefined;
+  readonly lastDeliveryAt: number | null;
   /** How far the current token was dated ahead of this machine's clock when it came, ms. */
   readonly skewMs: number;
   /** Whether a change of the token file is seen when it happens. */

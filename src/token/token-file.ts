@@ -1,11 +1,13 @@
 import { Backoff } from '../core/backoff.js';
-import { ClosedError, TokenError } from '../core/errors.js';
-import { Emitter } from '../core/emitter.js';
-import { Lifecycle } from '../core/lifecycle.js';
+import { Component, type ComponentEvents, type ComponentStatus } from '../core/component.js';
+import { TokenError } from '../core/errors.js';
+import type { Degradation, Readable, Recovery, Unreadable } from '../core/events.js';
+import type { LifecycleState } from '../core/lifecycle.js';
 import {
   checkPath,
   fileSystem,
   flag,
+  matching,
   milliseconds,
   oneOf,
   PORT_OPTIONS,
@@ -15,23 +17,24 @@ import { markHandled } from '../core/outcome.js';
 import type { Clock } from '../core/clock.js';
 import type { FileSystem } from '../core/file-system.js';
 import type { Random } from '../core/random.js';
+import type { ValueSource } from '../core/value-source.js';
+import { READ_CALLS } from '../fs/targets/read-limits.js';
 import { readToken, tokenInFile } from './read-token.js';
 import { TokenWatch, tokenWatcherFactory, type TokenWatcherFactory } from './token-watch.js';
 import { DATE_LEEWAY_MS, type ServiceAccountToken, type TokenFormat } from './token.js';
 
 /** Options of `TokenFile`; all may be left out, and `undefined` means the default. */
 export interface TokenFileOptions {
-  /**
-   * `jwt` (default) knows dates and rejects half a token; `opaque` takes anything that fits a header and knows no
-   * end.
-   */
+  /** What it is called in its status and telemetry; default the path. */
+  readonly name?: string | undefined;
+  /** `jwt` (default) knows dates and rejects half a token; `opaque` is anything that fits a header and has no end. */
   readonly format?: TokenFormat | undefined;
   /**
-   * A token is not handed out for longer than this without looking at the file, whatever the watcher says; at
-   * most and by default 60 000, Kubernetes' rule for its clients.
+   * The longest time for which a token is handed out without checking the file, ms, whatever the watcher says. At most
+   * and by default 60 000, Kubernetes' rule for its clients.
    */
   readonly maxAgeMs?: number | undefined;
-  /** Whether watching keeps the process alive; default false: a file that is read when asked is no work. */
+  /** Whether watching keeps the process alive; default false. */
   readonly persistent?: boolean | undefined;
   /** Closes it when it aborts. */
   readonly signal?: AbortSignal | undefined;
@@ -42,176 +45,190 @@ export interface TokenFileOptions {
   readonly random?: Random | undefined;
 }
 
-/** What a `TokenFile` tells. No event's string, JSON or `inspect` form contains a token. */
-export interface TokenFileEvents {
+/** Events of `TokenFile`. No event's string, JSON or `inspect` form contains a token. */
+export interface TokenFileEvents extends ComponentEvents {
   /** The file holds another token. */
   token: [event: { readonly token: ServiceAccountToken }];
-  /** The file cannot be read or holds no token; the last good one is kept. Once until it can. */
-  unreadable: [event: { readonly error: TokenError }];
-  /** The token should have been replaced by now (`expiresAt`) but is not refused yet; once for each token. */
+  /** The file cannot be read or holds no token; the last good one is kept. Once until `readable`. */
+  unreadable: [event: Unreadable];
+  /** The file holds a token again. */
+  readable: [event: Readable];
+  /** The token should have been replaced (`expiresAt`) but is still accepted; once for each token. */
   stale: [event: { readonly token: ServiceAccountToken }];
-  /** The token is dated over a minute ahead of this machine's clock; once for each token. */
+  /** The token is dated more than a minute ahead of this machine's clock; once for each token. */
   skew: [event: { readonly aheadMs: number; readonly token: ServiceAccountToken }];
-  /** The file cannot be watched, or only by polling. `get()` looks by itself every `maxAgeMs`. */
-  degraded: [event: { readonly error: Error }];
-  recovered: [];
-  /** A listener failed. */
-  error: [error: Error];
+  /** The file cannot be watched, or only by polling. `get()` reads it every `maxAgeMs` all the same. */
+  degraded: [event: Degradation];
+  recovered: [event: Recovery];
 }
 
-/** How it stands with a `TokenFile`. Plain data without secrets; times are epoch ms. */
-export interface TokenFileStatus {
+/** The status of a `TokenFile`. Plain data without secrets; times are epoch ms. */
+export interface TokenFileStatus extends ComponentStatus {
   readonly path: string;
-  readonly state: 'idle' | 'open' | 'closed';
-  readonly issuedAt: number | undefined;
-  readonly expiresAt: number | undefined;
-  /** Past `expiresAt`, though the server may still take it. */
+  readonly state: LifecycleState;
+  readonly issuedAt: number | null;
+  /** Null without a token, and for one that never expires. */
+  readonly expiresAt: number | null;
+  /** Past `expiresAt`, though the server may still accept it. */
   readonly stale: boolean;
-  /** When the file last said what the token is. */
-  readonly lastReadAt: number | undefined;
-  /** Why it could not the last time, if so. */
-  readonly lastError: string | undefined;
+  /** When a token was last read from the file. */
+  readonly lastReadAt: number | null;
+  /** Since when the file cannot be read or holds no token; null while it does. */
+  readonly unreadableSince: number | null;
+  /** Whether a change of the file is seen when it happens. */
   readonly watching: boolean;
 }
 
-/** While there is no good token each request would read the file; this many may. */
-const SHORTEST_AGE_MS = 1_000;
+/** Without a good token every `get()` would read the file; at most one in this time does. */
+const MIN_READ_INTERVAL_MS = 1_000;
 
 const OPTIONS = {
+  name: matching<string | undefined>(undefined, 'a string', (value) => typeof value === 'string'),
   format: oneOf<TokenFormat>('jwt', ['jwt', 'opaque']),
   maxAgeMs: milliseconds(60_000, { max: 60_000 }),
   persistent: flag(false),
   ...PORT_OPTIONS,
   watcherFactory: tokenWatcherFactory,
-  fs: fileSystem('open', 'read', 'close'),
+  fs: fileSystem(...READ_CALLS),
 };
 
 /**
  * The token in a file, always current: a pod's own token, or a web identity token of AWS or Azure.
  *
- * | state  | what happens                            | next                                                 |
- * |--------|-----------------------------------------|------------------------------------------------------|
- * | idle   | `start()`, the first `get()`            | open: watched                                        |
- * | open   | the watcher shows new content           | it is the token from now on                          |
- * |        | `get()` when the last check is too old,  | the file is read first; when that fails the last     |
- * |        | `reportUnauthorized()`                  | good token is kept until the server would refuse it  |
- * | any    | `close()`                               | closed                                               |
+ * | state   | what happens                              | next                                               |
+ * |---------|-------------------------------------------|----------------------------------------------------|
+ * | idle    | `start()`, the first `get()`              | running: watched                                   |
+ * | running | the watcher shows new content             | that is the token                                  |
+ * |         | `get()` after `maxAgeMs` without a check, | the file is read first; if that fails, the last    |
+ * |         | `reportUnauthorized()`                    | good token is kept until the server refuses it     |
+ * | any     | `close()`                                 | closed                                             |
  *
- * It sets no timer: the wait is in the question. `maxAgeMs` is measured by the monotonic clock, so a jump of the
- * wall clock cannot make it stop reading.
+ * It sets no timer: `get()` reads the file when it has to. `maxAgeMs` is measured by the monotonic clock, so a jump of
+ * the wall clock cannot stop it from reading.
  */
-export class TokenFile extends Emitter<TokenFileEvents> {
+export class TokenFile
+  extends Component<TokenFileEvents, TokenFileStatus>
+  implements ValueSource<ServiceAccountToken>
+{
   readonly path: string;
   readonly #options: ReturnType<typeof resolveOptions<typeof OPTIONS>>;
   readonly #watch: TokenWatch;
-  readonly #lifecycle: Lifecycle;
   #reading: Promise<void> | undefined;
   /** Counts what the watcher showed: a read that began before is older. */
   #shown = 0;
   #token: ServiceAccountToken | undefined;
-  #error: TokenError | undefined;
-  #toldStale = false;
-  #lookedAt = -Infinity;
-  #lastReadAt: number | undefined;
+  #failure: { readonly error: TokenError; readonly at: number; readonly monotonic: number } | undefined;
+  #reportedStale = false;
+  /** Monotonic ms. */
+  #checkedAt = -Infinity;
+  #lastReadAt: number | null = null;
 
   /**
-   * Does nothing yet.
-   * @throws {TypeError} {RangeError} for a wrong path or option.
+   * Does no I/O.
+   * @throws {TypeError | RangeError} for a wrong path or option.
    */
-  constructor(path: string, options?: TokenFileOptions) {
-    super();
-    this.path = checkPath('TokenFile', 'path', path);
-    this.#options = resolveOptions('TokenFile', options, OPTIONS);
-    const { random, signal } = this.#options;
+  constructor(path: string | URL, options?: TokenFileOptions) {
+    const file = checkPath('TokenFile', 'path', path);
+    const resolved = resolveOptions('TokenFile', options, OPTIONS);
+    const { name = file, signal, clock, random, maxAgeMs } = resolved;
+    super({ name, purpose: `read the token file "${file}"`, signal, clock });
+    this.path = file;
+    this.#options = resolved;
     this.#watch = new TokenWatch({
-      ...this.#options,
-      path,
-      // A minute is what the reading by age allows anyway.
+      ...resolved,
+      path: file,
+      // `get()` reads once a minute in any case.
       backoff: new Backoff({ firstDelayMs: 1_000, maxDelayMs: 60_000, random }),
       startTimeoutMs: 10_000,
+      pollIntervalMs: maxAgeMs,
       onText: (text) => this.#onText(text),
-      onDegraded: (error) => this.#tell('degraded', { error }),
-      onRecovered: () => this.#tell('recovered'),
+      onUnreadable: ({ error }) => this.#found(error as TokenError),
+      onReadable: () => void this.#read(),
+      onDegraded: (event) => this.publish('degraded', event),
+      onRecovered: (event) => this.publish('recovered', event),
     });
-    this.#lifecycle = new Lifecycle({
-      signal,
-      open: () => this.#watch.start(),
-      run: () => (this.#isDue() ? this.#read() : undefined),
-      end: () => Promise.all([this.#watch.close(), this.#reading]),
-      over: () => new ClosedError(`The token file ${path} was closed`),
-    });
+  }
+
+  /** The last good token, which may have expired; undefined before there was one. */
+  get current(): ServiceAccountToken | undefined {
+    return this.#token;
   }
 
   /**
    * Watches the file and reads it; `get()` does so by itself. Resolves whether there is a token or not.
-   * @throws {ClosedError} once closed.
+   * @throws {ClosedError} (rejects) after `close()`.
    */
-  start(): Promise<void> {
-    return markHandled(this.#lifecycle.start());
+  override start(): Promise<void> {
+    return markHandled(super.start());
   }
 
   /**
-   * The current token. Reads the file only if it was not looked at for `maxAgeMs`, or if there is no good token.
-   * @throws {TokenError} `ERR_TOKEN_EXPIRED` when it is refused by now, `ERR_TOKEN_UNAVAILABLE` when there never
-   * was one; `cause` is why there is no better one.
-   * @throws {ClosedError} once closed.
+   * The current token. Reads the file only if it was not checked for `maxAgeMs`, or if there is no good token.
+   * @throws {TokenError} `ERR_TOKEN_EXPIRED` when the server no longer accepts it, `ERR_TOKEN_UNAVAILABLE` when there
+   * never was one; `cause` is why there is no better one.
+   * @throws {ClosedError} after `close()`.
    */
   async get(): Promise<ServiceAccountToken> {
-    this.#lifecycle.throwIfClosed();
+    this.throwIfClosed();
     void this.start();
     if (this.#isDue()) await this.#read();
-    this.#lifecycle.throwIfClosed();
+    this.throwIfClosed();
     const token = this.#token;
     const now = this.#options.clock.now();
-    const cause = this.#error;
+    const cause = this.#failure?.error;
     if (!token) throw new TokenError('ERR_TOKEN_UNAVAILABLE', `There is no token in ${this.path}`, { cause });
     if (token.notAfter <= now) {
       throw new TokenError('ERR_TOKEN_EXPIRED', `${this.path} holds only ${String(token)}`, { cause });
     }
-    if (token.expiresAt <= now && !this.#toldStale) {
-      this.#toldStale = true;
-      this.#tell('stale', { token });
+    if (token.expiresAt <= now && !this.#reportedStale) {
+      this.#reportedStale = true;
+      this.publish('stale', { token });
     }
     return token;
   }
 
   /**
-   * Says that a server refused this token (401), or the current one: reads the file again, unless it has another
-   * token by now, and resolves to the one to use. The promise may be ignored.
+   * Reports that a server refused this token (401), or the current one. Reads the file again unless that token has been
+   * replaced already, and resolves to the one to use. The promise may be ignored.
    */
   reportUnauthorized(token?: ServiceAccountToken): Promise<ServiceAccountToken> {
-    if (!token || token.equals(this.#token)) this.#lookedAt = -Infinity;
+    if (!token || token.equals(this.#token)) this.#checkedAt = -Infinity;
     return markHandled(this.get());
   }
 
   status(): TokenFileStatus {
     const token = this.#token;
-    const { state } = this.#lifecycle;
     return {
+      name: this.name,
+      state: this.lifecycleState,
+      lastError: this.lastError,
       path: this.path,
-      state: state === 'idle' || state === 'closed' ? state : 'open',
-      issuedAt: token?.issuedAt,
-      expiresAt: token?.expiresAt,
+      issuedAt: token?.issuedAt ?? null,
+      expiresAt: token && Number.isFinite(token.expiresAt) ? token.expiresAt : null,
       stale: token !== undefined && token.expiresAt <= this.#options.clock.now(),
       lastReadAt: this.#lastReadAt,
-      lastError: this.#error?.message,
+      unreadableSince: this.#failure?.at ?? null,
       watching: this.#watch.watching,
     };
   }
 
-  /** Stops watching and awaits a read in flight. Never rejects; a second call returns the same promise. */
-  close(): Promise<void> {
-    return this.#lifecycle.close();
+  protected override onStart(): Promise<void> {
+    return this.#watch.start();
   }
 
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close();
+  protected override async onRunning(): Promise<void> {
+    if (this.#isDue()) await this.#read();
+  }
+
+  protected override onClose(): Promise<unknown> {
+    return Promise.all([this.#watch.close(), this.#reading]);
   }
 
   #isDue(): boolean {
     const { clock, maxAgeMs } = this.#options;
-    const good = this.#token && !this.#error && this.#token.notAfter > clock.now();
-    return clock.monotonic() - this.#lookedAt >= (good ? maxAgeMs : Math.min(maxAgeMs, SHORTEST_AGE_MS));
+    const isGood = this.#token && !this.#failure && this.#token.notAfter > clock.now();
+    const intervalMs = isGood ? maxAgeMs : Math.min(maxAgeMs, MIN_READ_INTERVAL_MS);
+    return clock.monotonic() - this.#checkedAt >= intervalMs;
   }
 
   /** Reads the file, once for all who ask meanwhile. */
@@ -221,9 +238,10 @@ export class TokenFile extends Emitter<TokenFileEvents> {
   }
 
   async #readOnce(): Promise<void> {
-    const { fs, format } = this.#options;
     const shown = this.#shown;
-    const found = await readToken(this.path, fs, format).catch((error: unknown) => error as TokenError);
+    const found = await readToken(this.path, this.#options, this.#options.format).catch(
+      (error: unknown) => error as TokenError,
+    );
     if (shown === this.#shown) this.#found(found);
   }
 
@@ -237,26 +255,39 @@ export class TokenFile extends Emitter<TokenFileEvents> {
   }
 
   #found(found: ServiceAccountToken | TokenError): void {
-    if (this.#lifecycle.state === 'closed') return;
+    if (this.lifecycleState === 'closed') return;
     const { clock } = this.#options;
-    this.#lookedAt = clock.monotonic();
-    const wasUnreadable = this.#error !== undefined;
-    this.#error = found instanceof TokenError ? found : undefined;
-    if (found instanceof TokenError) {
-      if (!wasUnreadable) this.#tell('unreadable', { error: found });
-      return;
-    }
-    this.#lastReadAt = clock.now();
-    if (found.equals(this.#token)) return;
-    this.#token = found;
-    this.#toldStale = false;
-    this.#tell('token', { token: found });
-    const aheadMs = found.aheadMs(clock.now());
-    if (aheadMs > DATE_LEEWAY_MS) this.#tell('skew', { aheadMs, token: found });
+    this.#checkedAt = clock.monotonic();
+    if (found instanceof TokenError) this.#failed(found);
+    else this.#succeeded(found);
   }
 
-  /** Nothing is told after the end. */
-  #tell<T extends keyof TokenFileEvents>(event: T, ...args: TokenFileEvents[T]): void {
-    if (this.#lifecycle.state !== 'closed') this.emit(event, ...(args as never));
+  #failed(error: TokenError): void {
+    const { clock } = this.#options;
+    const isFirst = !this.#failure;
+    this.recordError(error);
+    this.#failure = {
+      error,
+      at: this.#failure?.at ?? clock.now(),
+      monotonic: this.#failure?.monotonic ?? clock.monotonic(),
+    };
+    if (isFirst) this.publish('unreadable', { error });
+  }
+
+  #succeeded(token: ServiceAccountToken): void {
+    const { clock } = this.#options;
+    const failure = this.#failure;
+    const isNew = !token.equals(this.#token);
+    this.#lastReadAt = clock.now();
+    this.#failure = undefined;
+    if (isNew) {
+      this.#token = token;
+      this.#reportedStale = false;
+    }
+    if (failure) this.publish('readable', { unreadableMs: clock.monotonic() - failure.monotonic });
+    if (!isNew) return;
+    this.publish('token', { token });
+    const aheadMs = token.aheadMs(clock.now());
+    if (aheadMs > DATE_LEEWAY_MS) this.publish('skew', { aheadMs, token });
   }
 }

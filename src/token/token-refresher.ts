@@ -1,7 +1,7 @@
 import { Backoff } from '../core/backoff.js';
+import { Component } from '../core/component.js';
 import { ClosedError, TokenError } from '../core/errors.js';
-import { Emitter } from '../core/emitter.js';
-import { Lifecycle } from '../core/lifecycle.js';
+import type { ValueSource } from '../core/value-source.js';
 import { Alarm } from './alarm.js';
 import { TokenDelivery, type TokenSink } from './delivery.js';
 import type { TokenLease } from './lease.js';
@@ -20,57 +20,62 @@ import { planRefresh, tokenSchedules } from './schedule.js';
 import { TokenWatch } from './token-watch.js';
 import { DATE_LEEWAY_MS, type ServiceAccountToken } from './token.js';
 
-/** A server that names a longer time is overloaded or mistaken; a token may be needed sooner. */
+/** A server that asks for longer is overloaded or mistaken; a token may be needed sooner. */
 const LONGEST_RETRY_AFTER_MS = 5 * 60_000;
 
 /**
- * Keeps a ServiceAccount token good and brings it to where it is used. Everything that happens is a hint that
- * ends in the same question: ask for a token now, or when?
+ * Keeps a ServiceAccount token good and delivers it to where it is used. Timer, projected token, clock, 401 and
+ * `refresh()` are all hints that end in the same question: ask for a token now, or when?
  *
- * | state              | what happens                     | next                                                |
- * |--------------------|----------------------------------|-----------------------------------------------------|
- * | idle               | `start()`                        | refreshing                                          |
- * | refreshing         | a good token                     | waiting, by the schedule; deliver it                |
- * |                    | none, or a bad one, or too late  | retrying, with backoff; keep the current one        |
- * |                    | file or clock changed            | as above, and once more as soon as may be           |
- * |                    | `refresh()`, a 401 reported      | the attempt under way answers it                    |
- * | waiting, retrying  | its time has come                | refreshing                                          |
- * |                    | file, 401, `refresh()`, clock    | the same; its time comes sooner                     |
- * | any                | `close()`                        | closed                                              |
+ * | state              | what happens                       | next                                              |
+ * |--------------------|------------------------------------|---------------------------------------------------|
+ * | idle               | `start()`                          | starting: watch the token file, then refreshing   |
+ * | refreshing         | a good token                       | waiting, by the schedule; deliver it              |
+ * |                    | none, a bad one, none in time      | retrying, with backoff; keep the current one      |
+ * |                    | the client cannot work             | failed; keep the current one                      |
+ * |                    | the file changes                   | as above, and then refreshing again               |
+ * |                    | `refresh()`, a 401 is reported     | the attempt under way answers it                  |
+ * | waiting, retrying  | its time has come                  | refreshing                                        |
+ * |                    | file, 401, `refresh()`, clock jump | the same, but sooner                              |
+ * | any                | `close()`                          | closed                                            |
  *
- * Two attempts never overlap and begin at least `minIntervalMs` apart, and not before a `Retry-After` is over.
+ * Two attempts never overlap, and begin at least `minIntervalMs` apart and not before a `Retry-After` is over.
  */
-export class TokenRefresher extends Emitter<TokenRefresherEvents> {
+export class TokenRefresher
+  extends Component<TokenRefresherEvents, TokenRefresherStatus>
+  implements ValueSource<ServiceAccountToken>
+{
   readonly #options: ResolvedRefresherOptions;
-  readonly #lifecycle: Lifecycle;
   readonly #retries: Backoff;
-  /** For tokens refused as soon as they were made, which asking faster does not help. */
+  /** For tokens that are refused as soon as they are minted: asking faster does not help. */
   readonly #refusals: Backoff;
   readonly #mint: TokenMint;
   readonly #record: RefresherRecord;
   readonly #deliveries: readonly TokenDelivery[];
   readonly #watch: TokenWatch | undefined;
   readonly #next: NextAttempt;
-  /** Set while attempts fail, to tell of the end of the current token when it comes. */
+  /** Set while attempts fail, to report when the current token expires. */
   readonly #expiry: Alarm;
 
-  #state: TokenRefresherStatus['state'] = 'idle';
+  /** While it is running. */
+  #phase: 'refreshing' | 'waiting' | 'retrying' | 'failed' = 'refreshing';
   #lease: TokenLease | undefined;
-  /** During an attempt, which then may not have known of it. */
+  /** The token file changed during an attempt, which may have begun too early to use it. */
   #fileChanged = false;
-  /** How the attempt under way, or the next one, ends. */
+  /** Settles with the attempt under way, or the next one. */
   #outcome: Outcome<ServiceAccountToken> | undefined;
   #attempting: Promise<void> | undefined;
   #refused: ServiceAccountToken | undefined;
 
   /**
-   * Does nothing yet.
-   * @throws {TypeError} {RangeError} for a wrong option.
+   * Does no I/O.
+   * @throws {TypeError | RangeError} for a wrong option.
    */
   constructor(options: TokenRefresherOptions) {
-    super();
-    this.#options = resolveRefresherOptions(options);
-    const { clock, persistent, retryDelayMs, maxRetryDelayMs, random, signal } = this.#options;
+    const resolved = resolveRefresherOptions(options);
+    const { name, clock, persistent, retryDelayMs, maxRetryDelayMs, random, signal } = resolved;
+    super({ name, purpose: 'refresh the token', signal, clock });
+    this.#options = resolved;
     const backoff = (): Backoff =>
       new Backoff({ firstDelayMs: retryDelayMs, maxDelayMs: maxRetryDelayMs, random });
     this.#mint = new TokenMint(this.#options);
@@ -86,39 +91,38 @@ export class TokenRefresher extends Emitter<TokenRefresherEvents> {
     this.#expiry = new Alarm(clock, false, () => this.#onExpiry());
     this.#deliveries = this.#options.sinks.map((sink) => this.#deliveryTo(sink, backoff()));
     this.#watch = this.#watchOf(backoff());
-    this.#lifecycle = new Lifecycle({
-      signal,
-      open: async () => this.#watch?.start(),
-      run: () => {
-        this.#attempt();
-        return this.idle();
-      },
-      end: () => this.#end(),
-      over: () => new ClosedError('The token refresher was closed'),
-    });
+  }
+
+  override get state(): TokenRefresherStatus['state'] {
+    const { lifecycleState } = this;
+    return lifecycleState === 'running' ? this.#phase : lifecycleState;
+  }
+
+  /** The last good token, which may have expired; undefined before there was one. */
+  get current(): ServiceAccountToken | undefined {
+    return this.#lease?.token;
   }
 
   /**
    * Watches the token file, makes the first attempt, and resolves when that and the first call of each sink have
-   * ended, well or not: `token()` tells. A second call returns the same promise.
-   * @throws {ClosedError} once closed.
+   * ended, whether they succeeded or not: `get()` tells. A second call returns the same promise.
+   * @throws {ClosedError} (rejects) after `close()`.
    */
-  start(): Promise<void> {
-    return markHandled(this.#lifecycle.start());
+  override start(): Promise<void> {
+    return markHandled(super.start());
   }
 
   /**
    * The current token, at once. Waits only for the attempt under way, when there is no good token without it.
-   * @throws {TokenError} `ERR_TOKEN_EXPIRED` or `ERR_TOKEN_UNAVAILABLE` (never had one); `cause` is why.
-   * @throws {ClosedError} once closed.
+   * @throws {TokenError} `ERR_TOKEN_EXPIRED`, or `ERR_TOKEN_UNAVAILABLE` when there never was one; `cause` is why.
+   * @throws {ClosedError} after `close()`.
    */
-  async token(): Promise<ServiceAccountToken> {
-    this.#lifecycle.throwIfClosed();
+  async get(): Promise<ServiceAccountToken> {
+    this.throwIfClosed();
     if (this.#lease && this.#lease.remainingMs() > 0) return this.#lease.token;
-    if (this.#lifecycle.state === 'idle')
-      throw new TokenError('ERR_TOKEN_UNAVAILABLE', 'There is no token yet: call start() first');
-    if (this.#state === 'retrying') throw this.#noToken(this.#record.error);
-    // It ended while the machine slept, and nobody has noticed yet.
+    if (this.lifecycleState === 'idle') throw notStarted();
+    if (this.#phase === 'retrying' || this.#phase === 'failed') throw this.#noToken(this.#record.error);
+    // It expired while the machine slept, which was not noticed yet.
     this.#wake('clock');
     return this.#nextOutcome().catch((error: unknown) => {
       throw error instanceof ClosedError ? error : this.#noToken(error);
@@ -135,12 +139,12 @@ export class TokenRefresher extends Emitter<TokenRefresherEvents> {
   }
 
   /**
-   * Says that a server refused this token (401), and resolves to the one to use instead. Nothing is asked for if
-   * the token is not the current one any more. The promise may be ignored.
+   * Reports that a server refused this token (401), and resolves to the one to use instead. A new one is asked for only
+   * if this is still the current one. The promise may be ignored.
    */
   reportUnauthorized(token: ServiceAccountToken): Promise<ServiceAccountToken> {
     const current = this.#lease?.token;
-    if (!current?.equals(token)) return markHandled(this.token());
+    if (!current?.equals(token)) return markHandled(this.get());
     if (this.#refused !== current) {
       this.#refused = current;
       this.#wake('unauthorized', this.#delayAfterRefusal());
@@ -157,34 +161,40 @@ export class TokenRefresher extends Emitter<TokenRefresherEvents> {
   status(): TokenRefresherStatus {
     const token = this.#lease?.token;
     return {
-      state: this.#lifecycle.state === 'closed' ? 'closed' : this.#state,
+      name: this.name,
+      state: this.state,
+      lastError: this.lastError,
       healthy: this.#record.healthy && !(this.#lease && this.#lease.remainingMs() <= 0),
-      issuedAt: token?.issuedAt,
-      expiresAt: token?.expiresAt,
-      nextRefreshAt: this.#next.at,
-      ...this.#record.told(),
+      issuedAt: token?.issuedAt ?? null,
+      expiresAt: token?.expiresAt ?? null,
+      nextRefreshAt: this.#next.at ?? null,
+      ...this.#record.recorded,
       watching: this.#watch?.watching ?? false,
       sinks: this.#deliveries.map((delivery) => delivery.status()),
     };
   }
 
   /**
-   * Ends it: what is in flight is told to stop and awaited (a sink that does not listen for 5 s), a file that is
-   * past its rename stays. Never rejects; a second call returns the same promise. Not to be awaited in a sink.
+   * Ends it: what is in flight is aborted and awaited (a sink that ignores its signal for 5 s at most). Never rejects;
+   * a second call returns the same promise. Not to be awaited in a sink.
    */
-  close(): Promise<void> {
-    return this.#lifecycle.close();
+  override close(): Promise<void> {
+    return super.close();
   }
 
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close();
+  protected override async onStart(): Promise<void> {
+    await this.#watch?.start();
   }
 
-  async #end(): Promise<void> {
-    this.#state = 'closed';
+  protected override onRunning(): Promise<void> {
+    this.#attempt();
+    return this.idle();
+  }
+
+  protected override async onClose(): Promise<void> {
     this.#next.clear();
     this.#expiry.clear();
-    this.#takeOutcome()?.reject(this.#lifecycle.scope.signal.reason as Error);
+    this.#takeOutcome()?.reject(this.scope.signal.reason as Error);
     await Promise.all([this.#watch, ...this.#deliveries].map(async (part) => part?.close()));
   }
 
@@ -192,8 +202,9 @@ export class TokenRefresher extends Emitter<TokenRefresherEvents> {
 
   /** Brings the next attempt forward to `delayMs` from now, if it is not to come sooner. */
   #wake(reason: TokenWakeReason, delayMs = 0): void {
-    if (this.#state === 'refreshing' && reason === 'file') this.#fileChanged = true;
-    if (this.#state === 'waiting' || this.#state === 'retrying') this.#next.hasten(reason, delayMs);
+    const { state } = this;
+    if (state === 'refreshing' && reason === 'file') this.#fileChanged = true;
+    if (state === 'waiting' || state === 'retrying') this.#next.hasten(reason, delayMs);
   }
 
   #wakeForFile(): void {
@@ -201,7 +212,7 @@ export class TokenRefresher extends Emitter<TokenRefresherEvents> {
   }
 
   #onJump(): void {
-    // By the new time the token is not valid yet: it was dated by a clock that was wrong, ours or the server's.
+    // By the new time the token is not valid yet: our clock or the server's was wrong when it was dated.
     const ahead = (this.#lease?.token.aheadMs(this.#options.clock.now()) ?? 0) > DATE_LEEWAY_MS;
     if (ahead) this.#wake('clock');
     else this.#next.jumped();
@@ -209,7 +220,7 @@ export class TokenRefresher extends Emitter<TokenRefresherEvents> {
 
   #delayAfterRefusal(): number {
     const { random, wakeJitterMs } = this.#options;
-    const again = this.#record.told().lastWakeReason === 'unauthorized';
+    const again = this.#record.recorded.lastWakeReason === 'unauthorized';
     if (!again) this.#refusals.reset();
     return Math.max(random() * wakeJitterMs, again ? this.#refusals.next() : 0);
   }
@@ -218,19 +229,20 @@ export class TokenRefresher extends Emitter<TokenRefresherEvents> {
 
   #attempt(): void {
     const { clock, minIntervalMs } = this.#options;
-    this.#state = 'refreshing';
+    this.#phase = 'refreshing';
     this.#next.notBefore(minIntervalMs);
     this.#record.attempted(this.#next.reason, clock.now());
-    const attempt = this.#mint.mint(this.#lease, this.#lifecycle.scope.signal).then(
+    const credential = this.#watch?.credential;
+    const attempt = this.#mint.mint({ current: this.#lease, credential, signal: this.scope.signal }).then(
       (lease) => this.#succeeded(lease),
       (error: unknown) => this.#failed(error as TokenError),
     );
-    this.#attempting = this.#lifecycle.scope.track(attempt);
+    this.#attempting = this.scope.track(attempt);
   }
 
   #succeeded(lease: TokenLease): void {
     this.#attempting = undefined;
-    if (this.#lifecycle.state === 'closed') return;
+    if (this.state === 'closed') return;
     const now = this.#options.clock.now();
     const { token } = lease;
     const { reason } = this.#next;
@@ -245,28 +257,35 @@ export class TokenRefresher extends Emitter<TokenRefresherEvents> {
     this.#plan('waiting', 'timer', this.#scheduled(lease));
 
     this.#takeOutcome()?.resolve(token);
-    if (isNew) this.#tell('token', { token, reason });
-    if (skewed) this.#tell('skew', { aheadMs, token });
-    if (recovered) this.#tell('healthy');
+    if (isNew) this.publish('token', { token, reason });
+    if (skewed) this.publish('skew', { aheadMs, token });
+    if (recovered) this.publish('healthy');
   }
 
   #failed(error: TokenError): void {
     this.#attempting = undefined;
-    if (this.#lifecycle.state === 'closed') return;
-    const { clock } = this.#options;
-    const unhealthy = this.#record.failed(error, clock.now());
-    this.#next.notBefore(Math.min(error.retryAfterMs ?? 0, LONGEST_RETRY_AFTER_MS));
-    this.#plan('retrying', 'retry', this.#retries.next());
+    if (this.state === 'closed') return;
+    const isFatal = error.code === 'ERR_TOKEN_CLIENT';
+    const unhealthy = this.#record.failed(error, isFatal);
+    if (isFatal) this.#phase = 'failed';
+    else {
+      this.#next.notBefore(Math.min(error.retryAfterMs ?? 0, LONGEST_RETRY_AFTER_MS));
+      this.#plan('retrying', 'retry', this.#retries.next());
+    }
     if (this.#lease) this.#expiry.set(Math.max(0, this.#lease.remainingMs()));
 
     this.#takeOutcome()?.reject(error);
-    const { consecutiveFailures } = this.#record.told();
-    this.#tell('retry', { error, consecutiveFailures, delayMs: this.#next.remainingMs });
-    if (unhealthy) this.#tell('unhealthy', { error, consecutiveFailures });
+    const { consecutiveFailures } = this.#record.recorded;
+    if (isFatal) this.fail(error);
+    else {
+      this.recordError(error);
+      this.publish('retry', { error, consecutiveFailures, delayMs: this.#next.remainingMs });
+    }
+    if (unhealthy) this.publish('unhealthy', { error, consecutiveFailures });
   }
 
-  #plan(state: 'waiting' | 'retrying', reason: TokenWakeReason, delayMs: number): void {
-    this.#state = state;
+  #plan(phase: 'waiting' | 'retrying', reason: TokenWakeReason, delayMs: number): void {
+    this.#phase = phase;
     this.#next.plan(reason, delayMs);
     if (this.#fileChanged) this.#wakeForFile();
     this.#fileChanged = false;
@@ -278,20 +297,20 @@ export class TokenRefresher extends Emitter<TokenRefresherEvents> {
     try {
       return planRefresh(scheduleOf(this.#options), lease.token, bounds);
     } catch (error) {
-      this.#tell('error', error instanceof Error ? error : new Error(String(error)));
+      this.fail(error);
       return planRefresh(tokenSchedules.quarter, lease.token, bounds);
     }
   }
 
-  // ----------------------------------------------------------------------------------------------- telling
+  // --------------------------------------------------------------------------------------------- reporting
 
   #onExpiry(): void {
     const { error } = this.#record;
     if (!this.#lease || !error) return;
     const { first, unhealthy } = this.#record.expired();
-    const { consecutiveFailures } = this.#record.told();
-    if (first) this.#tell('expired', { token: this.#lease.token, error });
-    if (unhealthy) this.#tell('unhealthy', { error, consecutiveFailures });
+    const { consecutiveFailures } = this.#record.recorded;
+    if (first) this.publish('expired', { token: this.#lease.token, error });
+    if (unhealthy) this.publish('unhealthy', { error, consecutiveFailures });
   }
 
   #noToken(cause: unknown): TokenError {
@@ -303,17 +322,12 @@ export class TokenRefresher extends Emitter<TokenRefresherEvents> {
       : new TokenError('ERR_TOKEN_UNAVAILABLE', 'There is no token yet', { cause });
   }
 
-  /** Nothing is told after the end, not even by a step that began before it. */
-  #tell<T extends keyof TokenRefresherEvents>(event: T, ...args: TokenRefresherEvents[T]): void {
-    if (this.#lifecycle.state !== 'closed') this.emit(event, ...(args as never));
-  }
-
-  /** How the attempt under way ends, or else the next one. May be ignored. */
+  /** Settles with the attempt under way, or else the next one. May be ignored. */
   #nextOutcome(): Promise<ServiceAccountToken> {
     try {
-      this.#lifecycle.throwIfClosed();
-      if (this.#lifecycle.state === 'idle')
-        throw new TokenError('ERR_TOKEN_UNAVAILABLE', 'There is no token yet: call start() first');
+      this.throwIfClosed();
+      if (this.lifecycleState === 'idle') throw notStarted();
+      if (this.#phase === 'failed') throw this.#noToken(this.#record.error);
     } catch (error) {
       return markHandled(Promise.reject(error as Error));
     }
@@ -338,26 +352,33 @@ export class TokenRefresher extends Emitter<TokenRefresherEvents> {
       ref,
       onDelivered: (token) => {
         this.#record.delivered(clock.now());
-        this.#tell('delivered', { sink: delivery.name, token });
+        this.publish('delivered', { sink: delivery.name, token });
       },
-      onFailed: (error) => this.#tell('undelivered', { sink: delivery.name, error }),
+      onFailed: (error) => this.publish('undelivered', { sink: delivery.name, error }),
     });
     return delivery;
   }
 
   #watchOf(backoff: Backoff): TokenWatch | undefined {
-    const { tokenFile, attemptTimeoutMs, ...options } = this.#options;
+    const { tokenFile, attemptTimeoutMs, maxRetryDelayMs, ...options } = this.#options;
     if (tokenFile === false) return undefined;
     return new TokenWatch({
       ...options,
       path: tokenFile,
       backoff,
       startTimeoutMs: attemptTimeoutMs,
+      pollIntervalMs: maxRetryDelayMs,
       onText: (_text, initial) => {
         if (!initial) this.#wakeForFile();
       },
-      onDegraded: (error) => this.#tell('degraded', { error }),
-      onRecovered: () => this.#tell('recovered'),
+      onUnreadable: (event) => this.publish('unreadable', event),
+      onReadable: (event) => this.publish('readable', event),
+      onDegraded: (event) => this.publish('degraded', event),
+      onRecovered: (event) => this.publish('recovered', event),
     });
   }
+}
+
+function notStarted(): TokenError {
+  return new TokenError('ERR_TOKEN_UNAVAILABLE', 'There is no token yet: call start() first');
 }

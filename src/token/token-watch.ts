@@ -2,13 +2,15 @@ import pRetry from 'p-retry';
 
 import type { Backoff } from '../core/backoff.js';
 import { withDeadline } from '../core/deadline.js';
-import { TokenError } from '../core/errors.js';
+import { BackendError, TokenError } from '../core/errors.js';
+import type { Degradation, Readable, Recovery, Unreadable } from '../core/events.js';
 import { matching } from '../core/options.js';
 import type { Clock } from '../core/clock.js';
 import type { FileSystem } from '../core/file-system.js';
 import type { Random } from '../core/random.js';
-import { ResilientWatcher } from '../watch/resilient-watcher.js';
 import { sleep } from '../core/sleep.js';
+import { TokenCredential } from '../core/token-client.js';
+import { ResilientWatcher } from '../watch/resilient-watcher.js';
 
 /** What a watcher says a file has become; `content` is undefined while there is none. */
 export interface TokenFileChange {
@@ -19,18 +21,18 @@ export interface TokenFileChange {
 export interface TokenWatcher {
   on(event: 'change', listener: (change: TokenFileChange) => void): unknown;
   /** As of `ResilientWatcher`; `close` when it ended by itself. */
-  on(
-    event: 'degraded' | 'recovered' | 'unreadable' | 'readable' | 'error' | 'close',
-    listener: (detail?: unknown) => void,
-  ): unknown;
+  on(event: TokenWatcherEvent, listener: (detail?: unknown) => void): unknown;
   start(): Promise<unknown>;
   close(): Promise<unknown>;
 }
 
+/** The events of a watcher that say how it is doing. */
+export type TokenWatcherEvent = 'unreadable' | 'readable' | 'degraded' | 'recovered' | 'error' | 'close';
+
 /** Makes the watcher of a token file. Called again when one cannot be started or ended by itself. */
 export type TokenWatcherFactory = (path: string) => TokenWatcher;
 
-/** The option of that name, for whatever keeps a token watch. */
+/** The option of that name. */
 export const tokenWatcherFactory = matching<TokenWatcherFactory | undefined>(
   undefined,
   'a function',
@@ -48,31 +50,43 @@ interface TokenWatchOptions {
   readonly backoff: Backoff;
   /** A start is given up after this long, ms. */
   readonly startTimeoutMs: number;
+  /** How often the file is read while no watcher can be started, ms. */
+  readonly pollIntervalMs: number;
   /** The file's text, whenever it differs from the last one; `initial` when it was there from the start. */
   readonly onText: (text: string, initial: boolean) => void;
-  readonly onDegraded: (error: Error) => void;
-  readonly onRecovered: () => void;
+  readonly onUnreadable: (event: Unreadable) => void;
+  readonly onReadable: (event: Readable) => void;
+  readonly onDegraded: (event: Degradation) => void;
+  readonly onRecovered: (event: Recovery) => void;
+}
+
+/** Why changes may be seen late: there is no watcher (`down`), or the watcher says so itself (`polling`). */
+interface Degraded {
+  readonly kind: 'down' | 'polling';
+  readonly since: number;
 }
 
 /**
- * Keeps a watcher on a token file, whatever happens to the watcher. Its trouble is told and never thrown: who
+ * Keeps a watcher on a token file, whatever happens to the watcher. Its failures are reported and never thrown: whoever
  * follows a token must be able to do without.
  *
- * | state    | what happens                     | next                                        |
- * |----------|----------------------------------|---------------------------------------------|
- * | starting | started                          | watching; `recovered` if it was degraded     |
- * |          | threw, rejected, took too long   | starting after a pause; `degraded`           |
- * | watching | the watcher says `degraded`      | watching; `degraded` until it says otherwise |
- * |          | the watcher says `close`         | starting; `degraded`                         |
- * | any      | close                            | closed                                      |
+ * | state    | what happens                     | next                                          |
+ * |----------|----------------------------------|-----------------------------------------------|
+ * | starting | started                          | watching; `recovered` if it was degraded      |
+ * |          | threw, rejected, took too long   | starting after a delay; `degraded`            |
+ * | watching | the watcher says `degraded`      | watching; `degraded` until it says `recovered` |
+ * |          | the watcher says `unreadable`    | watching; `unreadable` until `readable`       |
+ * |          | the watcher says `close`         | starting; `degraded`                          |
+ * | any      | close                            | closed                                        |
  */
 export class TokenWatch {
   readonly #options: TokenWatchOptions;
   readonly #controller = new AbortController();
   #watcher: TokenWatcher | undefined;
   #work: Promise<void> | undefined;
-  #degraded: 'down' | 'error' | undefined;
-  #text: string | undefined;
+  #degraded: Degraded | undefined;
+  #unreadableSince: number | undefined;
+  #credential: TokenCredential | undefined;
   #attempted = false;
 
   constructor(options: TokenWatchOptions) {
@@ -81,10 +95,15 @@ export class TokenWatch {
 
   /** Whether changes of the file are seen. */
   get watching(): boolean {
-    return this.#watcher !== undefined && !this.#degraded;
+    return this.#watcher !== undefined && !this.#degraded && this.#unreadableSince === undefined;
   }
 
-  /** Resolves after the first attempt, be it good or bad. */
+  /** What the file held when it was last seen to hold anything. */
+  get credential(): TokenCredential | undefined {
+    return this.#credential;
+  }
+
+  /** Resolves after the first attempt, whether it succeeded or not. */
   start(): Promise<void> {
     return new Promise((resolve) => {
       this.#work = this.#keepStarting(resolve);
@@ -100,15 +119,15 @@ export class TokenWatch {
 
   async #keepStarting(onAttempted: () => void = () => {}): Promise<void> {
     const { signal } = this.#controller;
-    const { clock, backoff, persistent: ref } = this.#options;
+    const { clock, backoff, persistent: ref, pollIntervalMs } = this.#options;
     try {
       await pRetry(() => this.#startOnce(), {
         retries: Infinity,
-        // p-retry sleeps by the machine's clock and without chance at its limit, so the waiting is done here.
+        // p-retry sleeps by the machine's clock and loses its jitter at the limit, so the delays are made here.
         minTimeout: 0,
         signal,
         onFailedAttempt: async ({ error }) => {
-          this.#degrade(error);
+          this.#degrade('down', error, pollIntervalMs);
           onAttempted();
           await sleep(clock, backoff.next(), { signal, ref });
         },
@@ -117,39 +136,24 @@ export class TokenWatch {
       return; // Closed.
     }
     backoff.reset();
-    this.#recover();
+    if (this.#degraded?.kind === 'down') this.#recover(undefined);
     onAttempted();
   }
 
   async #startOnce(): Promise<void> {
-    const {
-      path,
-      watcherFactory = resilientWatcher(this.#options),
-      clock,
-      startTimeoutMs,
-      onText,
-    } = this.#options;
+    const { path, watcherFactory = resilientWatcher(this.#options), clock, startTimeoutMs } = this.#options;
     let watcher: TokenWatcher | undefined;
     try {
       const started = (watcher = watcherFactory(path));
       // Before a later attempt the file may have changed unseen, so only the first one finds what was there.
       let initial = !this.#attempted;
       this.#attempted = true;
-      started.on('change', ({ current }) => {
-        const text = current.content && Buffer.from(current.content).toString('utf8').trim();
-        // Whoever reports a change has got over the error it reported before.
-        if (this.#degraded === 'error') this.#recover();
-        if (!text || text === this.#text || this.#controller.signal.aborted) return;
-        this.#text = text;
-        onText(text, initial);
-      });
-      started.on('degraded', (detail) => this.#degrade(reasonOf(detail)));
-      started.on('error', (detail) => this.#degrade(reasonOf(detail), 'error'));
-      started.on('unreadable', (detail) => this.#degrade(reasonOf(detail), 'error'));
-      started.on('readable', () => {
-        if (this.#degraded === 'error') this.#recover();
-      });
-      started.on('recovered', () => this.#recover());
+      started.on('change', (change) => this.#onChange(change, initial));
+      started.on('unreadable', (detail) => this.#onUnreadable(reasonOf(detail)));
+      started.on('readable', () => this.#onReadable());
+      started.on('degraded', (detail) => this.#degrade('polling', reasonOf(detail), intervalOf(detail)));
+      started.on('recovered', (detail) => this.#recover(detail));
+      started.on('error', (error) => this.#onError(reasonOf(error)));
       started.on('close', () => this.#ended(started));
       await withDeadline(() => started.start(), {
         clock,
@@ -161,37 +165,84 @@ export class TokenWatch {
       this.#watcher = started;
     } catch (cause) {
       await quietly(watcher);
-      const reason = reasonOf(cause);
       // p-retry gives up on a TypeError.
-      throw new TokenError('ERR_TOKEN_FILE', `Cannot watch ${path}: ${reason.message}`, { cause: reason });
+      throw unwatchable(path, reasonOf(cause));
     }
+  }
+
+  #onChange({ current }: TokenFileChange, initial: boolean): void {
+    if (this.#controller.signal.aborted) return;
+    this.#onReadable();
+    const { path, clock, onText } = this.#options;
+    const text = current.content && Buffer.from(current.content).toString('utf8').trim();
+    if (!text || text === this.#credential?.value) return;
+    this.#credential = new TokenCredential({ value: text, path, seenAt: clock.now() });
+    onText(text, initial);
+  }
+
+  #onError(error: Error): void {
+    if (error instanceof BackendError) this.#degrade('polling', error, undefined);
+    else this.#onUnreadable(error);
   }
 
   #ended(watcher: TokenWatcher): void {
     if (watcher !== this.#watcher || this.#controller.signal.aborted) return;
+    const { path, pollIntervalMs } = this.#options;
     this.#watcher = undefined;
-    this.#degrade(new TokenError('ERR_TOKEN_FILE', `The watcher of ${this.#options.path} ended by itself`));
+    this.#degrade('down', unwatchable(path, new Error('the watcher ended by itself')), pollIntervalMs);
     this.#work = this.#keepStarting();
   }
 
-  #degrade(error: Error, how: 'down' | 'error' = 'down'): void {
-    if (this.#degraded || this.#controller.signal.aborted) return;
-    this.#degraded = how;
-    this.#options.onDegraded(error);
+  #onUnreadable(reason: Error): void {
+    if (this.#unreadableSince !== undefined || this.#controller.signal.aborted) return;
+    const { path, clock, onUnreadable } = this.#options;
+    this.#unreadableSince = clock.monotonic();
+    const message = `Cannot read the token file ${path}: ${reason.message}`;
+    onUnreadable({ error: new TokenError('ERR_TOKEN_FILE', message, { cause: reason }) });
   }
 
-  #recover(): void {
+  #onReadable(): void {
+    if (this.#unreadableSince === undefined || this.#controller.signal.aborted) return;
+    const unreadableMs = this.#options.clock.monotonic() - this.#unreadableSince;
+    this.#unreadableSince = undefined;
+    this.#options.onReadable({ unreadableMs });
+  }
+
+  #degrade(kind: Degraded['kind'], reason: Error, pollIntervalMs: number | undefined): void {
+    if (this.#controller.signal.aborted) return;
+    const { path, clock, onDegraded } = this.#options;
+    const wasDegraded = this.#degraded !== undefined;
+    this.#degraded = { kind, since: this.#degraded?.since ?? clock.monotonic() };
+    if (wasDegraded) return;
+    const error = reason instanceof BackendError ? reason : unwatchable(path, reason);
+    onDegraded({ error, pollIntervalMs: pollIntervalMs ?? this.#options.pollIntervalMs });
+  }
+
+  #recover(detail: unknown): void {
     if (!this.#degraded || this.#controller.signal.aborted) return;
+    const degradedMs = this.#options.clock.monotonic() - this.#degraded.since;
     this.#degraded = undefined;
-    this.#options.onRecovered();
+    const { backend } = Object(detail) as { backend?: unknown };
+    this.#options.onRecovered({ backend: typeof backend === 'string' ? backend : 'watcher', degradedMs });
   }
 }
 
-/** An error, whether it came as such or as the `cause` of an event. */
+function unwatchable(path: string, cause: Error): BackendError {
+  if (cause instanceof BackendError) return cause;
+  const message = `Cannot watch the token file ${path}: ${cause.message}`;
+  return new BackendError('ERR_BACKEND_UNAVAILABLE', 'watcher', message, { cause });
+}
+
+/** An error, whether it came as such or in the payload of an event. */
 function reasonOf(detail: unknown): Error {
   if (detail instanceof Error) return detail;
-  const inner = typeof detail === 'object' && detail !== null ? Object.values(detail) : [];
-  return inner.find((value): value is Error => value instanceof Error) ?? new Error('no reason was given');
+  const fields: readonly unknown[] = Object.values(Object(detail) as object);
+  return fields.find((value) => value instanceof Error) ?? new Error('no reason was given');
+}
+
+function intervalOf(detail: unknown): number | undefined {
+  const { pollIntervalMs } = Object(detail) as { pollIntervalMs?: unknown };
+  return typeof pollIntervalMs === 'number' ? pollIntervalMs : undefined;
 }
 
 /** Closes a watcher that may be broken. */
@@ -205,5 +256,9 @@ async function quietly(watcher: TokenWatcher | undefined): Promise<void> {
 
 function resilientWatcher(options: TokenWatchOptions): TokenWatcherFactory {
   const { clock, fs, random, persistent } = options;
-  return (path) => new ResilientWatcher(path, { clock, fs, random, persistent });
+  return (path) => {
+    const watcher = new ResilientWatcher(path, { clock, fs, random, persistent });
+    // Which events there are is the interface's to say.
+    return watcher as unknown as TokenWatcher;
+  };
 }

@@ -6,6 +6,7 @@ import type { JWTPayload } from 'jose';
 
 import { TokenError } from '../core/errors.js';
 import { isoTime, parseTimestamp } from '../core/clock.js';
+import { redactError } from '../core/redaction.js';
 
 /** The API server grants this much (go-jose's default leeway), so a token dated less far ahead is good. */
 export const DATE_LEEWAY_MS = 60_000;
@@ -125,27 +126,13 @@ export function tokenFromText(text: string, format: TokenFormat = 'jwt'): Servic
   return new ServiceAccountToken(value, { ...start, expiresAt: warnAfter ?? exp, notAfter: exp }, claims);
 }
 
-/**
- * An error as a cause that may be shown: itself, or if a token is found anywhere in what would be printed of
- * it, an error of the same name and code with the token struck out.
- */
-export function withoutTokens(error: unknown): unknown {
-  if (!TOKEN.test(inspect(error, { depth: 6 }))) return error;
-  if (!(error instanceof Error)) return new Error('what was thrown contains a token and is not shown');
-  const clean = new Error(error.message.replaceAll(new RegExp(TOKEN, 'g'), '[token]'));
-  return Object.assign(clean, { name: error.name, code: (error as { code?: unknown }).code });
-}
-
-/** The start of every JWT's header and of its claims, `{"` in base64url, even if the rest was cut off. */
-const TOKEN = /eyJ[\w-]+(\.[\w-]*)*/;
-
 function decode(value: string): JWTPayload {
   if (value === '') throw malformed('it is empty');
   if (!/^[\w-]+\.[\w-]+\.[\w-]*$/.test(value)) throw malformed('it is not a JWT');
   try {
     return decodeJwt(value);
   } catch (cause) {
-    throw malformed('it is not a JWT', withoutTokens(cause));
+    throw malformed('it is not a JWT', redactError(cause, [value]));
   }
 }
 

@@ -186,7 +186,7 @@ export class ResilientWatcher
   }
 
   /** The changes as they come, the last one first. A slow consumer gets the newest state instead of a backlog. */
-  [Symbol.asyncIterator](): AsyncIterableIterator<Change, undefined> {
+  [Symbol.asyncIterator](): AsyncIterableIterator<Change> {
     const stream = new ChangeStream(() => {
       this.#streams.delete(stream);
       unlisten();

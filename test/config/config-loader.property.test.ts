@@ -108,7 +108,7 @@ test('current is always the merge of the newest good state of each source', asyn
         },
       });
       loader.on('error', () => undefined);
-      await loader.load();
+      await stage.load(loader);
       const expected = (): unknown => {
         const layers = SOURCES.map((source) => good.get(source) ?? {});
         const own = layers.map((layer) => layer['own'] as object);

@@ -1,9 +1,20 @@
+import { inspect } from 'node:util';
+
 import { type } from 'arktype';
-import { ConfigError, ConfigLoader, type ConfigMap, type ConfigValidator } from 'resilient-watcher/config';
+import {
+  ConfigLoader,
+  type ConfigError,
+  type ConfigMap,
+  type ConfigProvider,
+  type ConfigValidator,
+  type ProviderCallback,
+} from 'resilient-watcher/config';
+import { KubeletVolume } from 'resilient-watcher/testing';
 import * as v from 'valibot';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
 
+import { nextTurn } from '../../src/core/event-loop.js';
 import { ConfigStage } from './config-stage.js';
 
 const SECRET = 'hunter2';
@@ -25,7 +36,7 @@ test('later layers win, maps are merged, everything else is replaced', async () 
       { env: { prefix: 'APP_', env: { APP_LOG__LEVEL: 'warn', APP_WAS: 'text', OTHER: 'x' } } },
     ],
   });
-  const config = await loader.load();
+  const config = await stage.load(loader);
   expect(config).toEqual({ log: { level: 'warn', pretty: true }, list: [3], was: 'text', gone: null });
   expect(loader.current).toBe(config);
   expect(() => ((config as { log: { level: string } }).log.level = 'x')).toThrow(TypeError);
@@ -43,7 +54,7 @@ test('load() fails with every problem of every source, may be called again, and 
       { values: { constructor: SECRET } },
     ],
   });
-  const error = (await loader.load().catch((reason: unknown) => reason)) as ConfigError;
+  const error = (await stage.load(loader).catch((reason: unknown) => reason)) as ConfigError;
   expect(error.code).toBe('ERR_CONFIG_INVALID');
   expect(error.problems.map(({ code, source, line, column }) => [code, source, line, column])).toEqual([
     ['ERR_CONFIG_PARSE', stage.path('bad.json'), 1, 24],
@@ -53,8 +64,9 @@ test('load() fails with every problem of every source, may be called again, and 
   ]);
   expect(error.stack).not.toContain(SECRET);
   expect([stage.backend.subscriptions, stage.clock.pending, loader.state]).toEqual([0, 0, 'idle']);
-  expect(() => loader.current).toThrow(ConfigError);
-  await expect(loader.load()).rejects.toThrow('bad.json:1:24');
+  expect(loader.current).toBeUndefined();
+  expect(loader.status().lastError).toMatchObject({ code: 'ERR_CONFIG_INVALID' });
+  await expect(stage.load(loader)).rejects.toThrow('bad.json:1:24');
 });
 
 test.each<[string, ConfigValidator<unknown>]>([
@@ -72,7 +84,7 @@ test.each<[string, ConfigValidator<unknown>]>([
     sources: [{ values: { db: { host: 'a' } } }, { provider: stage.file('db.json') }],
     validate,
   });
-  expect(await loader.load()).toEqual({ db: { port: 1, host: 'a' } });
+  expect(await stage.load(loader)).toEqual({ db: { port: 1, host: 'a' } });
 
   stage.write('db.json', { db: { port: `pass-${SECRET}` } });
   await stage.pass();
@@ -99,7 +111,7 @@ test('a message that quotes values, whole or in part, is shown without them', as
       );
     },
   });
-  const error = (await loader.load().catch((reason: unknown) => reason)) as ConfigError;
+  const error = (await stage.load(loader).catch((reason: unknown) => reason)) as ConfigError;
   expect(error.message).not.toMatch(/hunter2|42|second|postgres/i);
   expect(error.message).toContain('is not a valid thing');
 });
@@ -111,7 +123,7 @@ test('a bad update is rejected once, what was good stays, and the next good one 
     sources: [{ provider: stage.file('a.json') }],
     validate: z.object({ log: z.object({ level: z.string() }), n: z.number() }),
   });
-  const first = await loader.load();
+  const first = await stage.load(loader);
   const levels: string[] = [];
   const unsubscribe = loader.select(
     ({ log }) => log,
@@ -133,12 +145,13 @@ test('a bad update is rejected once, what was good stays, and the next good one 
   }
   stage.remove('a.json');
   await stage.pass();
-  expect(stage.rejections).toHaveLength(8);
-  expect(stage.rejections.at(-1)?.problems[0]?.code).toBe('ERR_CONFIG_MISSING');
-  expect(loader.status()).toMatchObject({ rejections: 8, changes: 0, sources: [{ state: 'rejected' }] });
+  expect(stage.rejections).toHaveLength(7);
+  expect(stage.unreadable).toEqual(['a.json ERR_CONFIG_MISSING']);
+  expect(loader.status()).toMatchObject({ rejections: 7, changes: 0, sources: [{ state: 'rejected' }] });
 
   stage.write('a.json', { log: { level: 'info' }, n: 2 });
   await stage.pass();
+  expect(stage.readable).toEqual(['a.json']);
   expect(stage.changes).toEqual([['n']]);
   expect(levels).toEqual([]);
   stage.write('a.json', { log: { level: 'warn' }, n: 2 });
@@ -168,7 +181,7 @@ test('sources that change together make one step, and may be right only together
       return { a, b, c };
     },
   });
-  await loader.load();
+  await stage.load(loader);
   stage.write('a', { a: 2 });
   await stage.pass();
   stage.write('c', { c: 13 });
@@ -202,7 +215,7 @@ test('a validate that never ends, and one that ends too late, stop nothing', asy
       return n % 2 === 1 ? n : new Promise<number>((resolve) => late.push(() => resolve(-1)));
     },
   });
-  expect(await loader.load()).toBe(1);
+  expect(await stage.load(loader)).toBe(1);
   stage.write('a', { n: 2 });
   await stage.pass();
   expect(stage.rejections).toMatchObject([
@@ -250,7 +263,7 @@ test('an optional file comes and goes, and its values with it', async () => {
   const loader = stage.loader({
     sources: [{ values: { n: 1 } }, { provider: stage.file('a', { optional: true }) }],
   });
-  expect(await loader.load()).toEqual({ n: 1 });
+  expect(await stage.load(loader)).toEqual({ n: 1 });
   stage.write('a', { n: 2 });
   await stage.pass();
   expect(loader.current).toEqual({ n: 2 });
@@ -264,7 +277,7 @@ test('listeners and selectors that throw hurt nobody, and close() within one end
   const stage = new ConfigStage();
   stage.write('a', { n: 1 });
   const loader = stage.loader<ConfigMap>({ sources: [{ provider: stage.file('a') }] });
-  await loader.load();
+  await stage.load(loader);
   loader.select(
     () => {
       throw new Error('selector');
@@ -284,7 +297,7 @@ test('listeners and selectors that throw hurt nobody, and close() within one end
   await stage.pass();
   expect(stage.changes).toEqual([['n']]);
   expect([stage.backend.subscriptions, stage.clock.pending, loader.state]).toEqual([0, 0, 'closed']);
-  await expect(loader.load()).rejects.toMatchObject({ code: 'ERR_CLOSED' });
+  await expect(stage.load(loader)).rejects.toMatchObject({ code: 'ERR_CLOSED' });
   await expect(loader.check()).rejects.toMatchObject({ code: 'ERR_CLOSED' });
 });
 
@@ -302,7 +315,7 @@ test.each(['close()', 'the signal'])('%s ends a load whose validate never does',
     },
     signal: controller.signal,
   });
-  const refused = expect(loader.load()).rejects.toThrow(how === 'close()' ? 'closed' : 'enough');
+  const refused = expect(stage.load(loader)).rejects.toThrow(how === 'close()' ? 'closed' : 'enough');
   await validating;
   if (how === 'the signal') controller.abort(new Error('enough'));
   await loader.close();
@@ -321,7 +334,7 @@ test('check() reads what cannot be watched, and tries again what was refused', a
       return values;
     },
   });
-  await loader.load();
+  await stage.load(loader);
   value = { n: 2 };
   refuse = true;
   await loader.check();
@@ -337,9 +350,317 @@ test.each<[string, unknown]>([
   ['no options', undefined],
   ['no sources', { sources: [] }],
   ['a source of no kind', { sources: [{ file: '/etc/x' }] }],
+  ['a provider that cannot be read', { sources: [{ provider: {} }] }],
   ['a parser that is none', { sources: [{ provider: { read: () => ({}) }, parser: 1 }] }],
   ['a schema that is none', { sources: [{ values: {} }], validate: {} }],
   ['an unknown option', { sources: [{ values: {} }], settle: 1 }],
 ])('%s is a TypeError', (_, options) => {
   expect(() => new ConfigLoader(options as never)).toThrow(TypeError);
+});
+
+const odd: [string, unknown, { path?: string[]; message: string }][] = [
+  ['an issue that is null', { issues: [null] }, { path: [], message: 'refused without a message' }],
+  ['a path that is a number', { issues: [{ message: 'm', path: 5 }] }, { path: [], message: 'm' }],
+  [
+    'a number in a path',
+    { issues: [{ message: 'm', path: ['list', 0] }] },
+    { path: ['list', '0'], message: 'm' },
+  ],
+  ['null in a path', { issues: [{ message: 'm', path: [null, {}] }] }, { path: ['?', '?'], message: 'm' }],
+  [
+    'a message that is none',
+    { issues: [{ message: 7 }] },
+    { path: [], message: 'refused without a message' },
+  ],
+  ['a text', 'not good', { path: [], message: 'not good' }],
+  ['undefined', undefined, { path: [], message: 'refused without a message' }],
+  ['a symbol', Symbol('s'), { path: [], message: 'refused without a message' }],
+  ['an object without a prototype', Object.create(null), { path: [], message: 'refused without a message' }],
+  [
+    'a getter that throws',
+    Object.defineProperty({}, 'issues', {
+      get: () => {
+        throw new Error('getter');
+      },
+    }),
+    { path: [], message: 'refused without a message' },
+  ],
+];
+
+test.each(odd)('a validator that throws %s has refused the update', async (_, thrown, problem) => {
+  const stage = new ConfigStage();
+  stage.write('a', { list: [] });
+  let refuse = false;
+  const loader = stage.loader<ConfigMap>({
+    sources: [{ provider: stage.file('a') }],
+    validate: (values) => {
+      if (refuse) throw thrown;
+      return values as ConfigMap;
+    },
+  });
+  await stage.load(loader);
+  refuse = true;
+  stage.write('a', { list: [1] });
+  await stage.pass();
+  expect(stage.rejections.map(({ problems }) => problems)).toMatchObject([
+    [{ code: 'ERR_CONFIG_SCHEMA', ...problem }],
+  ]);
+  expect(stage.errors).toEqual([]);
+});
+
+test('a schema that returns neither a value nor issues has refused the update', async () => {
+  const stage = new ConfigStage();
+  const schema = { '~standard': { version: 1, vendor: 'none', validate: () => undefined } };
+  const loader = stage.loader<ConfigMap>({ sources: [{ values: {} }], validate: schema as never });
+  await expect(stage.load(loader)).rejects.toThrow('neither a value nor issues');
+});
+
+test('of thousands of issues a hundred are reported', { timeout: 20_000 }, async () => {
+  const stage = new ConfigStage();
+  const list = Array.from({ length: 20_000 }, (_, n) => `value${n}`);
+  const loader = stage.loader<unknown>({
+    sources: [{ values: { list } }],
+    validate: z.object({ list: z.array(z.number()) }),
+  });
+  const error = (await stage.load(loader).catch((reason: unknown) => reason)) as ConfigError;
+  expect(error.problems).toHaveLength(101);
+  expect(error.problems.at(-1)?.message).toBe('19900 more problems');
+});
+
+test('neither a cut message, nor a percent-encoded one, nor a path shows a value', async () => {
+  const stage = new ConfigStage();
+  const secret = 'correct/horse-battery staple';
+  const loader = stage.loader<ConfigMap>({
+    sources: [{ values: { secret, list: ['x'], nested: { here: 1 } } }],
+    validate: () => {
+      const message = `${'. '.repeat(146)}${secret} ${encodeURIComponent(secret)}`;
+      // eslint-disable-next-line @typescript-eslint/only-throw-error -- as some validators do
+      throw {
+        issues: [
+          { message, path: ['nested', 'here'] },
+          { message: encodeURIComponent(secret), path: ['list', 0] },
+          { message: 'is missing', path: ['nested', secret] },
+          { message: 'is missing', path: ['nested', 'hostname'] },
+          { message: 'is missing', path: [`users:${secret}`, 'battery'] },
+        ],
+      };
+    },
+  });
+  const error = (await stage.load(loader).catch((reason: unknown) => reason)) as ConfigError;
+  expect(JSON.stringify([error.message, error.problems])).not.toMatch(/corr|hor|batt|stap/i);
+  expect(error.problems.map(({ path }) => path)).toEqual([
+    ['nested', 'here'],
+    ['list', '0'],
+    ['nested', '…'],
+    ['nested', 'hostname'],
+    ['…', '…'],
+  ]);
+});
+
+test('variables set keys of lower layers regardless of case, unless that is ambiguous', async () => {
+  const stage = new ConfigStage();
+  const env = { APP_MAXCONN: '5', APP_DB__USERNAME: 'me', APP_TWICE: 'x', APP_NEW: 'y' };
+  const seen: unknown[] = [];
+  const loader = stage.loader<ConfigMap>({
+    sources: [
+      { values: { maxConn: 1, db: { userName: 'a' }, twice: 1, Twice: 2, tWice: 3 } },
+      { env: { prefix: 'APP_', env } },
+    ],
+    validate: (values) => {
+      seen.push(values);
+      throw Object.assign(new Error(), { issues: [{ message: 'm', path: ['maxConn'] }] });
+    },
+  });
+  const error = (await stage.load(loader).catch((reason: unknown) => reason)) as ConfigError;
+  expect(seen).toEqual([{ maxConn: '5', db: { userName: 'me' }, twice: 'x', Twice: 2, tWice: 3, new: 'y' }]);
+  expect(error.problems).toMatchObject([{ source: 'environment APP_*' }]);
+  const exact = stage.loader<ConfigMap>({
+    sources: [
+      { values: { maxConn: 1 } },
+      { env: { prefix: 'APP_', env, transform: (key, value) => ({ key: key.toLowerCase(), value }) } },
+    ],
+  });
+  expect(await stage.load(exact)).toMatchObject({ maxConn: 1, maxconn: '5' });
+});
+
+test('a source is mounted under a key', async () => {
+  const stage = new ConfigStage();
+  stage.write('db', { host: 'a' });
+  const loader = stage.loader<ConfigMap>({
+    sources: [
+      { values: { db: { host: 'default', port: 1 } } },
+      { provider: stage.file('db'), at: 'db' },
+      { env: { prefix: 'X_', env: { X_Y: 'z' } }, at: 'a.b' },
+      { values: { v: 1 }, at: ['with.dot'] },
+    ],
+  });
+  expect(await stage.load(loader)).toEqual({
+    db: { host: 'a', port: 1 },
+    a: { b: { y: 'z' } },
+    'with.dot': { v: 1 },
+  });
+  for (const at of ['', 'a..b', 5, [''], '__proto__.x']) {
+    expect(() => new ConfigLoader({ sources: [{ values: {}, at: at as string }] })).toThrow(TypeError);
+  }
+});
+
+test('select() calls its listener with what is there when asked to', async () => {
+  const stage = new ConfigStage();
+  stage.write('a', { n: 1, m: 1 });
+  const loader = stage.loader<ConfigMap>({ sources: [{ provider: stage.file('a') }] });
+  await stage.load(loader);
+  const calls: unknown[] = [];
+  loader.select(
+    ({ n }) => n,
+    (n, previous) => calls.push([n, previous]),
+    { immediate: true },
+  );
+  expect(calls).toEqual([[1, undefined]]);
+  stage.write('a', { n: 2, m: 1 });
+  await stage.pass();
+  stage.write('a', { n: 2, m: 2 });
+  await stage.pass();
+  expect(calls).toEqual([
+    [1, undefined],
+    [2, 1],
+  ]);
+});
+
+test('with one watched source a change waits for nothing', async () => {
+  const stage = new ConfigStage();
+  const volume = new KubeletVolume(stage.path('volume'));
+  volume.publish({ a: '{"n":1}' });
+  const loader = stage.loader<ConfigMap>({
+    sources: [{ values: { d: 1 } }, { provider: stage.file('volume/a') }, { env: { prefix: 'X_' } }],
+  });
+  await stage.load(loader);
+  volume.publish({ a: '{"n":2}' });
+  stage.backend.hint();
+  await stage.settled();
+  expect(loader.current).toEqual({ d: 1, n: 2 });
+});
+
+test('several sources are waited for until all have changed, or for settleMs', async () => {
+  const stage = new ConfigStage();
+  const volume = new KubeletVolume(stage.path('volume'));
+  const publish = (a: number, b: number): void => {
+    volume.publish({ a: `{"a":${a}}`, b: `{"b":${b}}` });
+    stage.backend.hint();
+  };
+  publish(1, 1);
+  const loader = stage.loader<ConfigMap>({
+    sources: [{ provider: stage.file('volume/a') }, { provider: stage.file('volume/b') }],
+  });
+  await stage.load(loader);
+  publish(2, 2);
+  await stage.settled();
+  expect(stage.changes).toEqual([['a', 'b']]);
+
+  publish(3, 2);
+  await stage.settled();
+  await stage.clock.advance(49);
+  expect(stage.changes).toHaveLength(1);
+  await stage.clock.advance(1);
+  await stage.settled();
+  expect(stage.changes).toEqual([['a', 'b'], ['a']]);
+});
+
+test('a provider that calls back whenever it is read takes one step for each settleMs', async () => {
+  const stage = new ConfigStage();
+  let callback: ProviderCallback = () => undefined;
+  let reads = 0;
+  const provider: ConfigProvider = {
+    name: 'eager',
+    watch: (given) => {
+      callback = given;
+      return Promise.resolve();
+    },
+    read: () => {
+      reads += 1;
+      callback({}, undefined);
+      return Promise.resolve({ reads });
+    },
+  };
+  const loader = stage.loader<ConfigMap>({ sources: [{ provider }] });
+  await stage.load(loader);
+  await stage.clock.advance(0);
+  const before = reads;
+  for (let step = 0; step < 3; step += 1) await stage.clock.advance(50);
+  expect(reads).toBe(before + 3);
+  expect(loader.current).toEqual({ reads });
+});
+
+test('that a source is polled, and that it no longer is, is told with its name', async () => {
+  const stage = new ConfigStage();
+  stage.write('a', {});
+  const loader = stage.loader<ConfigMap>({ sources: [{ provider: stage.file('a') }] });
+  const events: unknown[] = [];
+  loader.on('degraded', ({ source, error, pollIntervalMs }) =>
+    events.push(['degraded', source, error.name, pollIntervalMs]),
+  );
+  loader.on('recovered', ({ source, backend }) => events.push(['recovered', source, backend]));
+  await stage.load(loader);
+  stage.backend.refuse(...Array.from({ length: 20 }, () => new Error('no more watches')));
+  stage.backend.fail();
+  await stage.pass(5_000);
+  expect(events).toEqual([['degraded', stage.path('a'), 'BackendError', 1_000]]);
+  expect(loader.status()).toMatchObject({
+    sources: [{ degraded: true }],
+    lastError: { name: 'BackendError' },
+  });
+  stage.backend.accept();
+  await stage.pass(10_000);
+  expect(events.slice(1)).toEqual([['recovered', stage.path('a'), 'scripted']]);
+  expect(loader.status()).toMatchObject({ state: 'running', sources: [{ degraded: false }] });
+  expect(stage.errors).toEqual([]);
+});
+
+test('many sources make no warning of a leak', async () => {
+  const stage = new ConfigStage();
+  const warnings: Error[] = [];
+  const onWarning = (warning: Error): void => void warnings.push(warning);
+  process.on('warning', onWarning);
+  onTestFinished(() => void process.off('warning', onWarning));
+  const names = Array.from({ length: 20 }, (_, n) => `file${n}`);
+  for (const name of names) stage.write(name, {});
+  const loader = stage.loader<ConfigMap>({
+    sources: names.map((name) => ({ provider: stage.file(name) })),
+  });
+  await stage.load(loader);
+  await loader.check();
+  await nextTurn();
+  expect(warnings).toEqual([]);
+});
+
+test('a loader without validate has a ConfigMap, and any other type needs a validator', () => {
+  interface Settings {
+    readonly port: number;
+  }
+  const sources = [{ values: { port: 1 } }];
+  const map: ConfigLoader = new ConfigLoader({ sources });
+  const unchecked = new ConfigLoader<unknown>({ sources });
+  // @ts-expect-error -- nothing shows that the values are Settings
+  const wrong = new ConfigLoader<Settings>({ sources });
+  // @ts-expect-error -- a Date is not plain data
+  const alsoWrong = new ConfigLoader<{ readonly since: Date }>({ sources, validate: undefined });
+  const inferred = new ConfigLoader<Settings>({
+    sources,
+    validate: z.object({ port: z.number() }),
+  });
+  const explicit = new ConfigLoader<Settings>({ sources, validate: (values) => values as Settings });
+  const current: Settings | undefined = explicit.current;
+  expect(current).toBeUndefined();
+  expect([map, unchecked, wrong, alsoWrong, inferred].map(({ state }) => state)).toEqual(
+    Array(5).fill('idle'),
+  );
+});
+
+test('its status and its JSON are plain data with the name', async () => {
+  const stage = new ConfigStage();
+  stage.write('a', { password: SECRET });
+  const loader = stage.loader<ConfigMap>({ name: 'app', sources: [{ provider: stage.file('a') }] });
+  await stage.load(loader);
+  expect(JSON.parse(JSON.stringify(loader))).toEqual(loader.status());
+  expect(loader.status()).toMatchObject({ name: 'app', state: 'running', lastError: null, changes: 0 });
+  expect(`${JSON.stringify(loader)}${inspect(loader)}`).not.toContain(SECRET);
 });

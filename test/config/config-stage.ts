@@ -1,10 +1,11 @@
 import { rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 
 import {
   ConfigLoader,
   FileProvider,
   jsonParser,
+  type ConfigError,
   type ConfigLoaderOptions,
   type ConfigRejection,
   type FileProviderOptions,
@@ -14,16 +15,18 @@ import { onTestFinished } from 'vitest';
 
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
-/** Longer than an in-place write settles, a missing file is pendingPaths, and sources are waited for. */
+/** Longer than a write in place settles, a missing file is waited for and sources are waited for, together. */
 const WHOLE_STEP_MS = 1_000;
 
-/** Files, fake time and scripted hints, and what a loader tells. */
+/** Files, fake time, scripted hints, and what a loader emits. */
 export class ConfigStage {
   readonly root = temporaryDirectory();
   readonly clock = new FakeClock();
   readonly backend = new ScriptedBackend();
   readonly changes: string[][] = [];
   readonly rejections: ConfigRejection[] = [];
+  readonly unreadable: string[] = [];
+  readonly readable: string[] = [];
   readonly errors: Error[] = [];
 
   path(name: string): string {
@@ -50,12 +53,36 @@ export class ConfigStage {
   }
 
   loader<T>(options: ConfigLoaderOptions<T>): ConfigLoader<T> {
-    const loader = new ConfigLoader<T>({ clock: this.clock, ...options });
+    // Real reads under fake time may take any number of turns.
+    const loader = new ConfigLoader<T>({ clock: this.clock, parseTimeoutMs: 3_600_000, ...options });
     loader.on('change', ({ paths }) => this.changes.push(paths.map((path) => path.join('.'))));
     loader.on('rejected', (rejection) => this.rejections.push(rejection));
+    loader.on('unreadable', ({ source, error }) =>
+      this.unreadable.push(`${basename(source)} ${(error as ConfigError).problems[0]?.code ?? ''}`),
+    );
+    loader.on('readable', ({ source }) => this.readable.push(basename(source)));
     loader.on('error', (error) => this.errors.push(error));
     onTestFinished(() => loader.close());
     return loader;
+  }
+
+  /** Loads the configuration while time passes. */
+  load<T>(loader: ConfigLoader<T>): Promise<T> {
+    return this.during(loader.load());
+  }
+
+  /** Lets time pass until a promise is settled. */
+  async during<T>(promise: Promise<T>): Promise<T> {
+    const state = { settled: false };
+    const end = (): void => void (state.settled = true);
+    promise.then(end, end);
+    while (!state.settled) await this.clock.advance(1);
+    return promise;
+  }
+
+  /** What has begun is done, without any time. */
+  async settled(): Promise<void> {
+    for (let turn = 0; turn < 10; turn += 1) await this.clock.advance(0);
   }
 
   /** A hint, and the time in which all that it leads to happens. */

@@ -1,10 +1,21 @@
-import { FileProvider, VolumeProvider, yamlParser, type ProviderCallback } from 'resilient-watcher/config';
+import { readlinkSync, symlinkSync, unlinkSync } from 'node:fs';
+import { join } from 'node:path';
+
+import {
+  FileProvider,
+  jsonParser,
+  VolumeProvider,
+  yamlParser,
+  type ConfigMap,
+  type ProviderCallback,
+  type VolumeProviderOptions,
+} from 'resilient-watcher/config';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
 import { ConfigStage } from './config-stage.js';
 
-test('a second watch says that it is already being watched; after unwatch() one may watch again', async () => {
+test('a second watch() is refused; after unwatch() one may watch again', async () => {
   const stage = new ConfigStage();
   stage.write('a', '1');
   const provider = stage.file('a');
@@ -67,7 +78,9 @@ test('errors are information: a callback that throws, a lost backend and a vanis
   const told: string[] = [];
   await provider.watch(async (event, error) => {
     told.push(
-      error ? error.name : String(await provider.read().catch((reason: unknown) => (reason as Error).name)),
+      error
+        ? error.name
+        : String(await provider.readBytes().catch((reason: unknown) => (reason as Error).name)),
     );
     expect(event === undefined).toBe(error !== undefined);
     if (told.length === 1) throw new Error('callback');
@@ -106,7 +119,7 @@ test('a volume is read as keys, one revision at a time, and followed swap by swa
   });
   expect(await provider.read()).toEqual({ db: { host: 'a', port: '1' }, limits: { rate: 5 } });
   const loader = stage.loader({ sources: [{ provider }] });
-  await loader.load();
+  await stage.load(loader);
   volume.publish({ 'db.host': 'b', 'db.port': '2', 'limits.yaml': 'rate: [' });
   await stage.pass();
   expect(stage.rejections).toMatchObject([
@@ -131,4 +144,76 @@ test('a volume is read as keys, one revision at a time, and followed swap by swa
     'ERR_CONFIG_TOO_LARGE',
   ]);
   expect(loader.current).toEqual({ db: { host: 'b', port: '2' } });
+});
+
+test.each(['file', 'volume'])('a %s whose link is away for 200 ms is not missing', async (kind) => {
+  const stage = new ConfigStage();
+  const volume = new KubeletVolume(stage.path('volume'));
+  volume.publish({ 'app.json': '{"n":1}' });
+  const { clock, backend } = stage;
+  const options = { clock, backend, resyncIntervalMs: 0 };
+  const provider =
+    kind === 'file'
+      ? new FileProvider(volume.path('app.json'), options)
+      : new VolumeProvider(volume.directory, { ...options, parsers: { json: jsonParser } });
+  const link = join(volume.directory, '..data');
+  const revision = readlinkSync(link);
+  unlinkSync(link);
+  const loader = stage.loader<ConfigMap>({ sources: [{ provider }] });
+  const loading = loader.load();
+  await clock.advance(0);
+  for (let left = 200; left > 0; left -= 10) await clock.advance(10);
+  symlinkSync(revision, link);
+  await stage.during(loading);
+  expect(loader.current).toEqual(kind === 'file' ? { n: 1 } : { app: { n: 1 } });
+});
+
+test('extensions of a volume are given with or without the dot, and white space is trimmed on request', async () => {
+  const stage = new ConfigStage();
+  const volume = new KubeletVolume(stage.path('volume'));
+  volume.publish({ 'a.YAML': 'n: 1', 'b.json': '{"n":2}', password: ' s3cret\n' });
+  const read = (options: VolumeProviderOptions): Promise<unknown> =>
+    new VolumeProvider(volume.directory, options).read();
+  expect(await read({ parsers: { yaml: yamlParser, '.json': jsonParser } })).toEqual({
+    a: { n: 1 },
+    b: { n: 2 },
+    password: ' s3cret\n',
+  });
+  expect(await read({ trim: true })).toEqual({ 'a.YAML': 'n: 1', 'b.json': '{"n":2}', password: 's3cret' });
+});
+
+test('a provider is watched by one loader: a second one is refused, and the first goes on', async () => {
+  const stage = new ConfigStage();
+  stage.write('a', { n: 1 });
+  const provider = stage.file('a');
+  const first = stage.loader<ConfigMap>({ sources: [{ provider }] });
+  const second = stage.loader<ConfigMap>({ sources: [{ provider }] });
+  await stage.load(first);
+  await expect(stage.load(second)).rejects.toMatchObject({ problems: [{ code: 'ERR_CONFIG_WATCHED' }] });
+  const closed = stage.loader<ConfigMap>({ sources: [{ provider }] });
+  const refused = expect(closed.load()).rejects.toThrow();
+  await closed.close();
+  await refused;
+  stage.write('a', { n: 2 });
+  await stage.pass();
+  expect(first.current).toEqual({ n: 2 });
+  await first.close();
+  await stage.load(second);
+  expect(second.current).toEqual({ n: 2 });
+});
+
+test('contents above a limit are too large; that is no mount that never updates', async () => {
+  const stage = new ConfigStage();
+  const volume = new KubeletVolume(stage.path('volume'));
+  const { clock, backend } = stage;
+  volume.publish({ a: 'x', b: 'y' });
+  const provider = new VolumeProvider(volume.directory, {
+    clock,
+    backend,
+    resyncIntervalMs: 0,
+    maxTotalBytes: 1,
+  });
+  const loader = stage.loader<ConfigMap>({ sources: [{ provider }] });
+  await expect(stage.load(loader)).rejects.toMatchObject({ problems: [{ code: 'ERR_CONFIG_TOO_LARGE' }] });
+  expect(stage.errors).toEqual([]);
 });

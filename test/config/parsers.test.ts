@@ -12,7 +12,8 @@ import {
 } from 'resilient-watcher/config';
 import { expect, test } from 'vitest';
 
-import { optionalPackage } from '../../src/config/optional-package.js';
+import { environmentValues } from '../../src/config/environment.js';
+import { unavailable } from '../../src/config/optional-package.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 const BOM = '\uFEFF';
@@ -125,15 +126,103 @@ test('what a parser of one’s own throws is not quoted, its line and column are
     },
   };
   await expect(parse(parser, SECRET)).rejects.toMatchObject({
-    problems: [{ code: 'ERR_CONFIG_PARSE', line: 3, column: 7, message: 'the mine parser cannot read it' }],
+    problems: [{ code: 'ERR_CONFIG_PARSE', line: 3, column: 7, message: 'the mine parser failed' }],
   });
 });
 
-test('a package that is not installed is named, with what to do', async () => {
+test('a package that is not installed is named, with what to do and why', async () => {
   const name = ['a-package', 'that-nobody-has'].join('-');
-  const load = (): Promise<unknown> => import(name);
-  await expect(optionalPackage('yaml', load)).rejects.toMatchObject({
+  await expect(import(name).catch(unavailable('yaml', '2.6 or later'))).rejects.toMatchObject({
     code: 'ERR_CONFIG_PACKAGE',
-    message: expect.stringContaining('npm install yaml') as string,
+    message: 'the package "yaml" (2.6 or later) is needed and not installed; run: npm install yaml',
+    cause: { code: 'ERR_MODULE_NOT_FOUND' },
   });
+});
+
+test('a package that is installed and broken is not called missing', async () => {
+  const broken = Promise.reject(new SyntaxError('Unexpected token'));
+  await expect(broken.catch(unavailable('yaml', '2.6 or later'))).rejects.toMatchObject({
+    code: 'ERR_CONFIG_PACKAGE',
+    message: 'the package "yaml" (2.6 or later) is needed and cannot be loaded: Unexpected token',
+  });
+});
+
+const MIB = 2 ** 20;
+
+/** A text of `bytes` bytes made of numbered lines. */
+function lines(bytes: number, line: (n: number) => string): string {
+  const parts: string[] = [];
+  for (let length = 0, n = 0; length < bytes; n += 1) length += parts[parts.push(line(n)) - 1]?.length ?? 0;
+  return parts.join('').slice(0, bytes);
+}
+
+// What is quadratic takes minutes for these: the test then runs out of time.
+test.each<[string, ConfigParser, string]>([
+  ['dotenv', dotenvParser, lines(MIB - 8, (n) => `K${n}=\n`).replace(/\n[^\n]*$/, '\n')],
+  ['YAML', yamlParser, lines(MIB - 8, (n) => `k${n}:\n`).replace(/\n[^\n]*$/, '\n')],
+  ['TOML', tomlParser, lines(MIB - 8, (n) => `k${n}=1\n`).replace(/\n[^\n]*$/, '\n')],
+  ['JSON', jsonParser, `{"k":0${lines(MIB - 32, (n) => `,"k${n}":1`).replace(/,[^,]*$/, '')}}`],
+])('1 MiB of keys in %s is read in linear time', { timeout: 30_000 }, async (_, parser, text) => {
+  const values = (await parse(parser, text)) as Record<string, unknown>;
+  expect(Object.keys(values).length).toBeGreaterThan(80_000);
+});
+
+test('a YAML document with more aliases than anybody writes is refused: each costs a walk', async () => {
+  const many = `a:\n${lines(MIB / 2, (n) => `- &a${n} x\n- *a${n}\n`).replace(/\n[^\n]*\n[^\n]*$/, '\n')}`;
+  await expect(parse(yamlParser, many)).rejects.toThrow('more than 1000 aliases');
+});
+
+test('30 000 environment variables are read in linear time', { timeout: 30_000 }, () => {
+  const env = Object.fromEntries(Array.from({ length: 30_000 }, (_, n) => [`APP_S${n % 100}__K${n}`, 'x']));
+  const values = environmentValues({ prefix: 'APP_', env }, 'environment');
+  expect(Object.keys(values)).toHaveLength(100);
+});
+
+test('a variable nested deeper than any configuration is refused, and named', () => {
+  const env = { [`APP_${'A__'.repeat(20_000)}A`]: 'x' };
+  expect(() => environmentValues({ prefix: 'APP_', env }, 'environment')).toThrow('200 levels');
+});
+
+test.each([
+  ['a string', `{"a": "${'x'.repeat(8 * MIB)}"}`],
+  ['a string of escapes', `{"a": "${'\\n'.repeat(4 * MIB)}"}`],
+  ['white space', `{"a":${' '.repeat(8 * MIB)}1}`],
+  ['an array', `{"a": [${'0,'.repeat(2 * MIB)}0]}`],
+])('8 MiB of JSON in %s does not exhaust the stack', async (_, text) => {
+  expect(await parse(jsonParser, text, 16 * MIB)).toHaveProperty('a');
+});
+
+test.each([
+  ['an unknown escape sequence', String.raw`{"a": "\q"}`, '1:7'],
+  ['half an escape sequence', String.raw`{"a": "\u00"}`, '1:7'],
+  ['a backslash at the end', '{"a": "x\\', '1:7'],
+  ['a tab in a string', '{"a": "\t"}', '1:7'],
+])('%s in JSON is refused where the string begins', async (_, text, place) => {
+  const error = (await parse(jsonParser, text).catch((reason: unknown) => reason)) as ConfigError;
+  expect(error.problems.map(({ line, column }) => `${line}:${column}`)).toEqual([place]);
+});
+
+test.each([
+  ['app.json', '{"n":1}'],
+  ['app.yaml', 'n: 1'],
+  ['app.YML', 'n: 1'],
+  ['app.toml', 'n = 1'],
+])('without a parser the extension of %s decides', async (name, text) => {
+  const path = join(temporaryDirectory(), name);
+  writeFileSync(path, text);
+  expect(await new FileProvider(path).read()).toEqual({ n: 1 });
+});
+
+test.each(['.env', '.env.local', 'app.env'])('without a parser %s is a dotenv file', async (name) => {
+  const path = join(temporaryDirectory(), name);
+  writeFileSync(path, 'N=1');
+  expect(await new FileProvider(path).read()).toEqual({ N: '1' });
+});
+
+test('without a parser and without a known extension the error says what to pass', async () => {
+  const path = join(temporaryDirectory(), 'config');
+  writeFileSync(path, '{}');
+  await expect(new FileProvider(path).read()).rejects.toThrow(
+    /config: pass a parser: jsonParser, yamlParser/,
+  );
 });

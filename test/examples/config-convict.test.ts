@@ -19,7 +19,7 @@ test('a convict schema judges each update: a good one takes effect, a bad one sh
 
   await publish({ env: 'production', db: { host: 'second.example', password: 'hunter2' } });
   await expect.poll(output, PATIENCE).toContain('connecting to second.example');
-  expect(output()).toContain('changed db.host\n');
+  await expect.poll(output, PATIENCE).toContain('changed db.host\n');
 
   await publish({ env: 'hunter3', db: { host: 'third.example', password: 12345678 } });
   await expect.poll(output, PATIENCE).toContain('rejected');

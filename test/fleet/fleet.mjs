@@ -103,7 +103,7 @@ async function liveThrough({ chance: hasChance = true, ...options }) {
     });
     clock.schedule(() => void refresher.start(), chance() * story.startMs);
     clock.schedule(
-      () => void refresher.token().then((token) => void refresher.reportUnauthorized(token)),
+      () => void refresher.get().then((token) => void refresher.reportUnauthorized(token)),
       story.rotationMs + chance() * story.noticeMs,
     );
     if (isPod) {

@@ -53,7 +53,7 @@ function publisherStage(options: VolumePublisherOptions = {}) {
     secret: 'one' as string | Error,
     expiresAt: undefined as number | undefined,
     publish: (tokens?: ServiceAccountTokens, by = publisher) =>
-      by.publish(
+      by.publishVolume(
         'volume-1',
         target,
         () => {
@@ -117,7 +117,7 @@ test('a producer that fails leaves the last good contents, and is reported witho
   stage.secret = new Error(`403 for ${mintTestToken()}`);
   const result = await stage.publish(tokensOf('b'));
   expect(result).toMatchObject({ outcome: 'kept', error: { code: 'ERR_CSI_PRODUCE' } });
-  expect(result.error?.message).toBe('Cannot produce the volume "volume-1": 403 for [token]');
+  expect(result.error?.message).toBe('Cannot produce the volume "volume-1": 403 for [redacted]');
   expect(inspect([result, stage.failures], { depth: Infinity })).not.toContain('eyJ');
   expect(stage.failures).toMatchObject([{ volumeId: 'volume-1', targetPath: stage.target, kept: true }]);
   expect(stage.read()).toBe('one');
@@ -142,9 +142,14 @@ test.each<[string, () => ServiceAccountTokens, string]>([
 ])('tokens %s are a failure like that of a producer', async (_, tokens, code) => {
   const { publisher, target } = publisherStage();
   const publish = (given: () => ServiceAccountTokens, audience: string): Promise<PublishedVolume> =>
-    publisher.publish('v', target, (context) => ({ files: { for: context.tokens.get(audience).value } }), {
-      tokens: given,
-    });
+    publisher.publishVolume(
+      'v',
+      target,
+      (context) => ({ files: { for: context.tokens.get(audience).value } }),
+      {
+        tokens: given,
+      },
+    );
   await expect(publish(tokens, 'sts')).rejects.toMatchObject({ code });
   expect(readdirSync(target)).toEqual([]);
   await publish(() => tokensOf('a'), 'vault');
@@ -176,21 +181,80 @@ test.each<[string, unknown]>([
   ['a value that is none', { files: { x: 1 } }],
   ['nothing', undefined],
   ['no files', {}],
-])('a producer that gives %s has failed', async (_, given) => {
+  ['a set of files', { files: new Set(['x']) }],
+  ['a list of files', { files: ['x'] }],
+  ['files of a class', { files: new Date() }],
+  ['a Map with a wrong value', { files: new Map([['x', 1]]) }],
+])('a producer that gives %s has failed, and the old contents stay', async (_, given) => {
   const { publisher, target } = publisherStage();
-  const publishing = publisher.publish('v', target, () => given as never);
+  const publishing = publisher.publishVolume('v', target, () => given as never);
   await expect(publishing).rejects.toMatchObject({ code: 'ERR_CSI_PRODUCE' });
+  await publisher.publishVolume('v', target, () => ({ files: { a: 'old' } }));
+  const tokens = tokensOf('b');
+  expect(await publisher.publishVolume('v', target, () => given as never, { tokens })).toMatchObject({
+    outcome: 'kept',
+  });
+  expect(readFileSync(join(target, 'a'), 'utf8')).toBe('old');
+});
+
+test('a producer may give its files as a Map', async () => {
+  const { publisher, target } = publisherStage();
+  const files = new Map([['a', { data: 'one', mode: 0o400 }]]);
+  await publisher.publishVolume('v', target, () => ({ files }));
+  expect(readFileSync(join(target, 'a'), 'utf8')).toBe('one');
+});
+
+test('a target path with a slash at its end is the same target', async () => {
+  const { publisher, target } = publisherStage();
+  const { promise, resolve } = withResolvers();
+  const log: string[] = [];
+  const first = publisher.publishVolume('v', target, async () => {
+    log.push('first begins');
+    await promise;
+    log.push('first ends');
+    return { files: { a: '1' } };
+  });
+  const second = publisher.publishVolume(
+    'v',
+    `${target}/`,
+    () => (log.push('second'), { files: { a: '2' } }),
+    {
+      tokens: tokensOf('b'),
+    },
+  );
+  await expect.poll(() => log).toContain('first begins');
+  resolve();
+  await Promise.all([first, second]);
+  expect(log).toEqual(['first begins', 'first ends', 'second']);
+  const stranger = publisher.publishVolume('w', `${target}/`, () => expect.unreachable());
+  await expect(stranger).rejects.toThrow('is in use by the volume "v"');
+  await publisher.unpublishVolume('v', `${target}/`);
+  expect(readdirSync(target)).toEqual([]);
+});
+
+test('its status is plain data: what is published, and the last failure', async () => {
+  const stage = publisherStage({ name: 'csi' });
+  expect(stage.publisher.status()).toEqual({ name: 'csi', state: 'idle', lastError: null, volumes: [] });
+  const { revision } = await stage.publish();
+  const volume = { volumeId: 'volume-1', targetPath: stage.target };
+  expect(stage.publisher.status()).toMatchObject({ state: 'running', volumes: [{ ...volume, revision }] });
+  stage.secret = new Error('no provider');
+  await stage.publish(tokensOf('b'));
+  expect(JSON.parse(JSON.stringify(stage.publisher))).toMatchObject({
+    lastError: { name: 'KubernetesError', code: 'ERR_CSI_PRODUCE', at: stage.clock.now() },
+    volumes: [{ ...volume, revision: null }],
+  });
 });
 
 test('a producer that hangs is given up, told so, and does not hold up the next call', async () => {
   const { publisher, target, clock } = publisherStage();
   let told: AbortSignal | undefined;
-  const hanging = publisher.publish('v', target, ({ signal }) => {
+  const hanging = publisher.publishVolume('v', target, ({ signal }) => {
     told = signal;
     return new Promise(() => {});
   });
   const outcome = expect(hanging).rejects.toThrow('it took over 90000 ms');
-  const next = publisher.publish('v', target, () => ({ files: { a: 'b' } }));
+  const next = publisher.publishVolume('v', target, () => ({ files: { a: 'b' } }));
   await expect.poll(() => told).toBeDefined();
   await clock.advance(90_000);
   await outcome;
@@ -204,16 +268,16 @@ test('calls for one target run one after another, those for two do not wait', as
   mkdirSync(other);
   const log: string[] = [];
   const { promise, resolve } = withResolvers();
-  const first = publisher.publish('v', target, async () => {
+  const first = publisher.publishVolume('v', target, async () => {
     log.push('first begins');
     await promise;
     log.push('first ends');
     return { files: { a: '1' } };
   });
-  const second = publisher.publish('v', target, () => (log.push('second'), { files: { a: '2' } }), {
+  const second = publisher.publishVolume('v', target, () => (log.push('second'), { files: { a: '2' } }), {
     tokens: tokensOf('b'),
   });
-  await publisher.publish('w', other, () => ({ files: { a: '1' } }));
+  await publisher.publishVolume('w', other, () => ({ files: { a: '1' } }));
   resolve();
   await Promise.all([first, second]);
   expect(log).toEqual(['first begins', 'first ends', 'second']);
@@ -223,13 +287,13 @@ test('calls for one target run one after another, those for two do not wait', as
 test.each([['before it begins'], ['while it runs']])('unpublish stops a producer %s', async (when) => {
   const { publisher, target } = publisherStage();
   let running = false;
-  const hanging = publisher.publish('v', target, () => {
+  const hanging = publisher.publishVolume('v', target, () => {
     running = true;
     return new Promise(() => {});
   });
   const outcome = expect(hanging).rejects.toMatchObject({ code: 'ERR_CLOSED' });
   if (when === 'while it runs') await expect.poll(() => running).toBe(true);
-  await publisher.unpublish('v', target);
+  await publisher.unpublishVolume('v', target);
   await outcome;
   expect(readdirSync(target)).toEqual([]);
 });
@@ -237,11 +301,11 @@ test.each([['before it begins'], ['while it runs']])('unpublish stops a producer
 test('unpublish takes the contents away, and may be called again and again', async () => {
   const stage = publisherStage();
   await stage.publish();
-  await stage.publisher.unpublish('volume-1', stage.target);
+  await stage.publisher.unpublishVolume('volume-1', stage.target);
   expect(readdirSync(stage.target)).toEqual([]);
-  await stage.publisher.unpublish('volume-1', stage.target);
+  await stage.publisher.unpublishVolume('volume-1', stage.target);
   rmSync(stage.target, { recursive: true });
-  await stage.publisher.unpublish('volume-1', stage.target);
+  await stage.publisher.unpublishVolume('volume-1', stage.target);
   mkdirSync(stage.target);
   expect((await stage.publish()).outcome).toBe('published');
 });
@@ -250,7 +314,7 @@ test.each<[string, (directory: string) => string, string]>([
   ['relative', () => 'mount', 'is not an absolute path'],
   ['empty', () => '', 'is not an absolute path'],
   ['missing', (directory) => join(directory, 'none'), 'does not exist'],
-  ['below a file', (directory) => join(directory, 'file', 'mount'), 'cannot be looked at'],
+  ['below a file', (directory) => join(directory, 'file', 'mount'), 'cannot be examined'],
   ['unclean', (directory) => `${directory}/a/../mount`, 'is not a clean path'],
   ['a file', (directory) => join(directory, 'file'), 'is not a directory'],
   ['a link to elsewhere', (directory) => join(directory, 'link'), 'is a symbolic link'],
@@ -263,8 +327,10 @@ test.each<[string, (directory: string) => string, string]>([
   writeFileSync(join(elsewhere, 'secret'), 'of another');
   const path = make(directory);
   const expected = { code: 'ERR_CSI_TARGET', message: expect.stringContaining(reason) as string };
-  await expect(publisher.publish('v', path, () => expect.unreachable())).rejects.toMatchObject(expected);
-  const unpublishing = publisher.unpublish('v', path);
+  await expect(publisher.publishVolume('v', path, () => expect.unreachable())).rejects.toMatchObject(
+    expected,
+  );
+  const unpublishing = publisher.unpublishVolume('v', path);
   if (reason === 'does not exist') await unpublishing;
   else await expect(unpublishing).rejects.toMatchObject(expected);
   expect(readdirSync(directory)).toEqual(['file', 'link']);
@@ -295,10 +361,10 @@ test('a target is made and removed by hooks, which are not called for a path tha
     },
   });
   const made = join(target, 'sub');
-  await publisher.publish('v', made, () => ({ files: { a: 'b' } }));
-  await expect(publisher.publish('v', 'relative', () => expect.unreachable())).rejects.toThrow();
-  await publisher.unpublish('v', made);
-  await publisher.unpublish('v', made);
+  await publisher.publishVolume('v', made, () => ({ files: { a: 'b' } }));
+  await expect(publisher.publishVolume('v', 'relative', () => expect.unreachable())).rejects.toThrow();
+  await publisher.unpublishVolume('v', made);
+  await publisher.unpublishVolume('v', made);
   expect(calls).toEqual([`prepare ${made}`, `remove ${made}`]);
   expect(existsSync(made)).toBe(false);
 });
@@ -306,7 +372,7 @@ test('a target is made and removed by hooks, which are not called for a path tha
 test('a target of another volume is refused', async () => {
   const stage = publisherStage();
   await stage.publish();
-  const publishing = stage.publisher.publish('volume-2', stage.target, () => expect.unreachable());
+  const publishing = stage.publisher.publishVolume('volume-2', stage.target, () => expect.unreachable());
   await expect(publishing).rejects.toThrow('is in use by the volume "volume-1"');
 });
 

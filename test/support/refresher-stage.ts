@@ -18,6 +18,8 @@ const EVENTS = [
   'skew',
   'unhealthy',
   'healthy',
+  'unreadable',
+  'readable',
   'degraded',
   'recovered',
   'error',

@@ -84,7 +84,7 @@ test('whatever happens, no expired token is handed out, mints are single and few
         const look = async (): Promise<void> => {
           await clock.advance(0);
           expect(Math.max(0, ...clock.delays)).toBeLessThanOrEqual(2 * MINUTE);
-          const asked = refresher.token().then(
+          const asked = refresher.get().then(
             (token) => expect(token.expiresAt).toBeGreaterThan(clock.now()),
             (error: unknown) =>
               expect((error as TokenError).code).toMatch(/^ERR_TOKEN_(EXPIRED|UNAVAILABLE)$/),
@@ -106,7 +106,7 @@ test('whatever happens, no expired token is handed out, mints are single and few
           if (step.do === 'refresh') void refresher.refresh();
           if (step.do === 'heal') client.otherwise = {};
           if (step.do === '401') {
-            void refresher.token().then(
+            void refresher.get().then(
               (token) => void refresher.reportUnauthorized(token),
               () => {},
             );
@@ -119,7 +119,7 @@ test('whatever happens, no expired token is handed out, mints are single and few
         sinkFails = false;
         void refresher.refresh();
         await clock.advance(5 * MINUTE);
-        const token = await refresher.token();
+        const token = await refresher.get();
         expect(client.accepts(token.value)).toBe(true);
         expect(token.expiresAt).toBeGreaterThan(clock.now());
         expect(delivered.at(-1)).toBe(token.value);

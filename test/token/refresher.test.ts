@@ -3,8 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 
-import type { TokenError } from 'resilient-watcher';
-import { ClosedError, TokenRefresher } from 'resilient-watcher';
+import { BackendError, ClosedError, TokenError, TokenRefresher } from 'resilient-watcher';
 import { FakeTokenClient, mintTestToken } from 'resilient-watcher/testing';
 import { describe, expect, test } from 'vitest';
 
@@ -46,6 +45,14 @@ describe('options', () => {
     expect(construct).toThrow(kind);
     expect(construct).toThrow(`TokenRefresher: ${message}`);
   });
+});
+
+test('options that exclude each other are refused', () => {
+  const client = new FakeTokenClient();
+  const construct = (): unknown =>
+    new TokenRefresher({ client, schedule: 'quarter', refreshIntervalMs: 60_000 });
+  expect(construct).toThrow(TypeError);
+  expect(construct).toThrow('give "schedule" or "refreshIntervalMs", not both');
 });
 
 describe('the schedule', () => {
@@ -115,11 +122,11 @@ describe('what wakes it', () => {
     await refresher.start();
     await clock.advance(10 * MINUTE);
     client.rotateSigningKey();
-    expect(client.accepts((await refresher.token()).value)).toBe(false);
+    expect(client.accepts((await refresher.get()).value)).toBe(false);
     watchers.show('projected-1');
     await clock.advance(5 * SECOND);
     expect(mints()).toEqual([0, 602.5]);
-    expect(client.accepts((await refresher.token()).value)).toBe(true);
+    expect(client.accepts((await refresher.get()).value)).toBe(true);
     expect(events('token').map(({ detail }) => (detail as { reason: string }).reason)).toEqual([
       'start',
       'file',
@@ -168,7 +175,7 @@ describe('what wakes it', () => {
     const { refresher, clock, client, mints } = refresherStage();
     await refresher.start();
     await clock.advance(HOUR);
-    const old = await refresher.token();
+    const old = await refresher.get();
     client.rotateSigningKey();
     const answers = Array.from({ length: 20 }, () => refresher.reportUnauthorized(old));
     await clock.advance(MINUTE);
@@ -183,7 +190,7 @@ describe('what wakes it', () => {
     const { refresher, clock, client } = refresherStage();
     await refresher.start();
     refresher.on('token', ({ token }) => void refresher.reportUnauthorized(token));
-    void refresher.reportUnauthorized(await refresher.token());
+    void refresher.reportUnauthorized(await refresher.get());
     await clock.advance(HOUR);
     expect(client.requests.length).toBeLessThan(70);
   });
@@ -193,7 +200,7 @@ describe('failure', () => {
   test('it is retried after 10, 20, 40, 60, 60 s, chance taking up to half; the token is kept', async () => {
     const { refresher, clock, client, mints, events } = refresherStage();
     await refresher.start();
-    const token = await refresher.token();
+    const token = await refresher.get();
     client.otherwise = { error: boom };
     await clock.advance(6 * HOUR + 190 * SECOND);
     expect(
@@ -201,7 +208,7 @@ describe('failure', () => {
         .slice(1)
         .map((at) => at - 21_600),
     ).toEqual([0, 10, 30, 70, 130, 190]);
-    expect(await refresher.token()).toBe(token);
+    expect(await refresher.get()).toBe(token);
     client.otherwise = {};
     await clock.advance(MINUTE);
     expect(events('unhealthy', 'healthy').map(({ event }) => event)).toEqual(['unhealthy', 'healthy']);
@@ -217,7 +224,7 @@ describe('failure', () => {
     const { refresher, clock, client, events } = refresherStage();
     client.script({ error });
     await refresher.start();
-    await expect(refresher.token()).rejects.toMatchObject({
+    await expect(refresher.get()).rejects.toMatchObject({
       code: 'ERR_TOKEN_UNAVAILABLE',
       cause: { code: 'ERR_TOKEN_REQUEST', message: expect.stringContaining(text) as string },
     });
@@ -250,11 +257,11 @@ describe('failure', () => {
       sinks: [(token) => void delivered.push(token.value)],
     });
     await refresher.start();
-    const good = await refresher.token();
+    const good = await refresher.get();
     client.script({ answer: answer(client) });
     await clock.advance(6 * HOUR);
     expect(events('retry').map(({ detail }) => (detail as { error: TokenError }).error.code)).toEqual([code]);
-    expect(await refresher.token()).toBe(good);
+    expect(await refresher.get()).toBe(good);
     expect(delivered).toEqual([good.value]);
   });
 
@@ -307,15 +314,15 @@ describe('failure', () => {
   test('past the end token() rejects with the last failure as its cause, and expired is told once', async () => {
     const { refresher, clock, client, events } = refresherStage();
     await refresher.start();
-    const { expiresAt } = await refresher.token();
+    const { expiresAt } = await refresher.get();
     client.otherwise = { error: boom };
     await clock.advance(DAY - 1);
-    expect(await refresher.token()).toBeDefined();
+    expect(await refresher.get()).toBeDefined();
     expect(events('expired')).toEqual([]);
     await clock.advance(1);
     expect(events('expired').map(({ at }) => at)).toEqual([expiresAt]);
     await clock.advance(HOUR);
-    await expect(refresher.token()).rejects.toMatchObject({
+    await expect(refresher.get()).rejects.toMatchObject({
       code: 'ERR_TOKEN_EXPIRED',
       cause: { code: 'ERR_TOKEN_REQUEST', cause: boom },
     });
@@ -323,7 +330,7 @@ describe('failure', () => {
     expect(refresher.status().healthy).toBe(false);
     client.otherwise = {};
     await clock.advance(MINUTE);
-    expect((await refresher.token()).expiresAt).toBeGreaterThan(clock.now());
+    expect((await refresher.get()).expiresAt).toBeGreaterThan(clock.now());
     expect(events('healthy')).toHaveLength(1);
   });
 
@@ -339,6 +346,67 @@ describe('failure', () => {
   });
 });
 
+test('a client that cannot work at all is reported once, as an error, and not asked again', async () => {
+  const { refresher, clock, client, events } = refresherStage();
+  const error = new TokenError('ERR_TOKEN_CLIENT', 'npm install it');
+  client.otherwise = { error };
+  await refresher.start();
+  await clock.advance(DAY);
+  void refresher.refresh();
+  await clock.advance(DAY);
+  expect(client.requests).toHaveLength(1);
+  expect(events('retry')).toEqual([]);
+  expect(events('error')).toMatchObject([
+    { detail: { code: 'ERR_TOKEN_CLIENT', message: 'npm install it' } },
+  ]);
+  expect(refresher.status()).toMatchObject({
+    state: 'failed',
+    healthy: false,
+    nextRefreshAt: null,
+    lastError: { code: 'ERR_TOKEN_CLIENT' },
+  });
+  await expect(refresher.get()).rejects.toMatchObject({
+    code: 'ERR_TOKEN_UNAVAILABLE',
+    cause: { code: 'ERR_TOKEN_CLIENT' },
+  });
+  await refresher.close();
+  expect(clock.pending).toBe(0);
+});
+
+test('the token that was just seen in the file is handed to the client', async () => {
+  const { refresher, clock, client, watchers } = refresherStage();
+  const start = clock.now();
+  await refresher.start();
+  await clock.advance(MINUTE);
+  watchers.show('projected-1');
+  await clock.advance(MINUTE);
+  expect(client.requests.map(({ credential }) => [credential?.value, credential?.path])).toEqual([
+    ['projected-0', '/nowhere/token'],
+    ['projected-1', '/nowhere/token'],
+  ]);
+  expect(client.requests.map(({ credential }) => (credential?.seenAt ?? 0) - start)).toEqual([0, MINUTE]);
+  expect(inspect(client.requests, { depth: Infinity }) + JSON.stringify(client.requests)).not.toMatch(
+    /projected-[01]/,
+  );
+});
+
+test('its status is plain data, null for what is not known', async () => {
+  const { refresher, client } = refresherStage({ name: 'cni' });
+  expect(refresher.current).toBeUndefined();
+  expect(refresher.state).toBe('idle');
+  client.script({ error: boom });
+  await refresher.start();
+  expect(JSON.parse(JSON.stringify(refresher))).toMatchObject({
+    name: 'cni',
+    state: 'retrying',
+    issuedAt: null,
+    expiresAt: null,
+    lastMintAt: null,
+    lastDeliveryAt: null,
+    lastError: { name: 'TokenError', code: 'ERR_TOKEN_REQUEST' },
+  });
+});
+
 describe('the clock', () => {
   test('after a jump back a token dated ahead is replaced at the next check', async () => {
     const { refresher, clock, mints, events } = refresherStage();
@@ -349,7 +417,7 @@ describe('the clock', () => {
     expect(events('token')).toMatchObject([{}, { detail: { reason: 'clock' } }]);
     expect(events('skew')).toEqual([]);
     expect(refresher.status().skewMs).toBe(0);
-    expect((await refresher.token()).aheadMs(clock.now())).toBe(0);
+    expect((await refresher.get()).aheadMs(clock.now())).toBe(0);
   });
 
   test('a jump back that leaves the token valid only changes the plan of nothing', async () => {
@@ -368,7 +436,7 @@ describe('the clock', () => {
     await clock.advance(MINUTE);
     expect(mints()).toHaveLength(2);
     clock.jump(DAY);
-    const token = refresher.token();
+    const token = refresher.get();
     await clock.advance(SECOND);
     expect((await token).expiresAt).toBeGreaterThan(clock.now());
     expect(mints()).toHaveLength(3);
@@ -378,7 +446,7 @@ describe('the clock', () => {
     const { refresher, clock, client, mints, events } = refresherStage();
     client.skewMs = 54 * DAY;
     await refresher.start();
-    expect((await refresher.token()).aheadMs(clock.now())).toBe(54 * DAY);
+    expect((await refresher.get()).aheadMs(clock.now())).toBe(54 * DAY);
     await clock.advance(DAY);
     expect(events('skew')).toMatchObject([{ detail: { aheadMs: 54 * DAY } }]);
     expect(mints()).toEqual([0, 21_600, 43_200, 64_800, 86_400]);
@@ -405,7 +473,7 @@ describe('without a TokenRequest API', () => {
     const { refresher, clock, client, events } = stage;
     client.otherwise = { error: FakeTokenClient.unsupported() };
     await refresher.start();
-    expect(await refresher.token()).toMatchObject({ expiresAt: 1711904302000, notAfter: 1743436695000 });
+    expect(await refresher.get()).toMatchObject({ expiresAt: 1711904302000, notAfter: 1743436695000 });
     expect(events('skew')).toMatchObject([{ detail: { aheadMs: 1711900695000 - Date.UTC(2024, 1, 6) } }]);
     expect(refresher.status().nextRefreshAt).toBe(clock.now() + 3_607_000 / 4);
     expect(events('token', 'skew', 'retry')).toHaveLength(2);
@@ -460,19 +528,24 @@ describe('watcher trouble is never token trouble', () => {
       (watchers) => watchers.refusals.push(new TypeError('no'), new TypeError('no')),
     ],
     ['never starts', (watchers) => watchers.refusals.push(undefined, undefined)],
-  ])('a watcher that %s is told as degraded, tried again, and told as recovered', async (_, arrange) => {
-    const { refresher, clock, watchers, mints, events } = refresherStage();
-    arrange(watchers);
-    const started = refresher.start();
-    await clock.advance(10 * SECOND);
-    await started;
-    expect(mints()).toHaveLength(1);
-    expect(events('degraded')).toMatchObject([{ detail: { error: { code: 'ERR_TOKEN_FILE' } } }]);
-    expect(refresher.status()).toMatchObject({ watching: false, healthy: true });
-    await clock.advance(MINUTE);
-    expect(events('degraded', 'recovered').map(({ event }) => event)).toEqual(['degraded', 'recovered']);
-    expect(refresher.status().watching).toBe(true);
-  });
+  ])(
+    'a watcher that %s is reported as degraded, tried again, and reported as recovered',
+    async (_, arrange) => {
+      const { refresher, clock, watchers, mints, events } = refresherStage();
+      arrange(watchers);
+      const started = refresher.start();
+      await clock.advance(10 * SECOND);
+      await started;
+      expect(mints()).toHaveLength(1);
+      expect(events('degraded')).toMatchObject([
+        { detail: { error: { code: 'ERR_BACKEND_UNAVAILABLE' }, pollIntervalMs: 60_000 } },
+      ]);
+      expect(refresher.status()).toMatchObject({ watching: false, healthy: true });
+      await clock.advance(MINUTE);
+      expect(events('degraded', 'recovered').map(({ event }) => event)).toEqual(['degraded', 'recovered']);
+      expect(refresher.status().watching).toBe(true);
+    },
+  );
 
   test('a watcher that ends by itself is made anew, and what it missed is found', async () => {
     const { refresher, clock, watchers, mints, events } = refresherStage();
@@ -487,21 +560,33 @@ describe('watcher trouble is never token trouble', () => {
     expect(mints()).toEqual([0, 70]);
   });
 
-  test('its own degraded and error are passed on once, and a change ends an error', async () => {
-    const { refresher, watchers, events } = refresherStage();
+  test('its own degraded and unreadable are passed on once, and a change ends unreadable', async () => {
+    const { refresher, clock, watchers, events } = refresherStage();
     await refresher.start();
-    watchers.tell('degraded', { cause: boom, pollIntervalMs: 1000 });
-    watchers.tell('degraded', { cause: boom, pollIntervalMs: 1000 });
-    watchers.tell('recovered', {});
-    watchers.tell('error', boom);
-    watchers.show('projected-1');
-    expect(events('degraded', 'recovered').map(({ event }) => event)).toEqual([
-      'degraded',
-      'recovered',
-      'degraded',
-      'recovered',
+    const error = new BackendError('ERR_BACKEND_DOWN', 'fs', 'gone');
+    watchers.tell('degraded', { error, pollIntervalMs: 1_000 });
+    watchers.tell('degraded', { error, pollIntervalMs: 1_000 });
+    await clock.advance(SECOND);
+    watchers.tell('recovered', { backend: 'fs', degradedMs: 7 });
+    for (const end of [() => watchers.show('projected-1'), () => watchers.tell('readable', {})]) {
+      watchers.tell('unreadable', { error: boom });
+      watchers.tell('unreadable', { error: boom });
+      await clock.advance(SECOND);
+      end();
+    }
+    const unreadable = {
+      event: 'unreadable',
+      detail: { error: { name: 'TokenError', code: 'ERR_TOKEN_FILE', cause: boom } },
+    };
+    const readable = { event: 'readable', detail: { unreadableMs: SECOND } };
+    expect(events('degraded', 'recovered', 'unreadable', 'readable')).toMatchObject([
+      { event: 'degraded', detail: { error, pollIntervalMs: 1_000 } },
+      { event: 'recovered', detail: { backend: 'fs', degradedMs: SECOND } },
+      unreadable,
+      readable,
+      unreadable,
+      readable,
     ]);
-    expect(events('degraded')).toMatchObject([{ detail: { error: boom } }, { detail: { error: boom } }]);
   });
 
   test('a factory that throws is no more than that', async () => {
@@ -529,13 +614,13 @@ describe('sinks', () => {
       ],
     });
     await refresher.start();
-    expect(good).toEqual([(await refresher.token()).value]);
+    expect(good).toEqual([(await refresher.get()).value]);
     expect(refresher.status().sinks).toMatchObject([
       {
         name: 'disk',
         state: 'retrying',
         consecutiveFailures: 1,
-        lastError: expect.stringContaining('ENOSPC') as string,
+        lastError: { code: 'ERR_TOKEN_SINK', message: expect.stringContaining('ENOSPC') as string },
       },
       { state: 'idle', consecutiveFailures: 0 },
     ]);
@@ -556,7 +641,7 @@ describe('sinks', () => {
       ],
     });
     await refresher.start();
-    const first = await refresher.token();
+    const first = await refresher.get();
     await clock.advance(2 * SECOND);
     const second = refresher.refresh();
     await now();
@@ -583,7 +668,7 @@ describe('sinks', () => {
     expect(calls).toHaveLength(1);
     calls[0]?.end();
     await clock.advance(0);
-    expect(calls.map(({ token }) => token)).toEqual([calls[0]?.token, (await refresher.token()).value]);
+    expect(calls.map(({ token }) => token)).toEqual([calls[0]?.token, (await refresher.get()).value]);
     calls[1]?.end();
     await clock.advance(0);
     expect(events('delivered')).toHaveLength(2);
@@ -626,7 +711,7 @@ describe('the end', () => {
       await expect(refresher.start())
         .rejects.toThrow(ClosedError)
         .catch(() => started);
-      await expect(refresher.token()).rejects.toThrow(ClosedError);
+      await expect(refresher.get()).rejects.toThrow(ClosedError);
       await expect(refresher.refresh()).rejects.toThrow(ClosedError);
       expect(refresher.close()).toBe(refresher.close());
       expect(refresher.status().state).toBe('closed');
@@ -686,9 +771,9 @@ test('no error, event, status or inspection shows a token, even if the client pu
     { error: leaked },
   );
   await refresher.start();
-  rejections.push(await refresher.token().catch((error: unknown) => error));
+  rejections.push(await refresher.get().catch((error: unknown) => error));
   await clock.advance(5 * MINUTE);
-  const token = await refresher.token();
+  const token = await refresher.get();
   const secrets = [leaked, token.value].flatMap((value) =>
     value.split('.').filter((part) => part.length > 30),
   );

@@ -7,6 +7,7 @@ import { ClosedError, TokenFile, type TokenFileOptions } from 'resilient-watcher
 import { FakeClock, KubeletVolume, mintTestToken } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
 
+import { outcomeOf } from '../support/outcome-of.js';
 import { faultyFileSystem } from '../support/faulty-file-system.js';
 import { HOUR, MINUTE, SECOND } from '../support/refresher-stage.js';
 import { ScriptedWatchers } from '../support/scripted-watcher.js';
@@ -37,7 +38,15 @@ function stage(text = mint(), options: TokenFileOptions = {}) {
   const file = new TokenFile(path, { clock, fs, watcherFactory: watchers.factory, ...options });
   onTestFinished(() => file.close());
   const told: string[] = [];
-  for (const event of ['token', 'unreadable', 'stale', 'skew', 'degraded', 'recovered'] as const) {
+  for (const event of [
+    'token',
+    'unreadable',
+    'readable',
+    'stale',
+    'skew',
+    'degraded',
+    'recovered',
+  ] as const) {
     file.on(event, () => told.push(event));
   }
   return { path, write, clock, watchers, file, told, reads: () => reads };
@@ -107,11 +116,15 @@ test.each<[string, (path: string) => void]>([
   spoil(path);
   for (let minute = 0; minute < 59; minute += 1) {
     await clock.advance(MINUTE);
-    expect(await file.get()).toBe(good);
+    expect(await outcomeOf(file.get(), clock)).toBe(good);
   }
-  expect(file.status().lastError).toContain(path);
+  expect(file.status()).toMatchObject({
+    unreadableSince: expect.any(Number) as number,
+    lastError: { name: 'TokenError', message: expect.stringContaining(path) as string },
+  });
   await clock.advance(MINUTE);
-  await expect(file.get()).rejects.toMatchObject({
+  expect(file.current).toBe(good);
+  await expect(outcomeOf(file.get(), clock)).rejects.toMatchObject({
     code: 'ERR_TOKEN_EXPIRED',
     cause: { name: 'TokenError' },
   });
@@ -121,7 +134,8 @@ test.each<[string, (path: string) => void]>([
   writeFileSync(path, next);
   await clock.advance(SECOND);
   expect((await file.get()).value).toBe(next);
-  expect(file.status().lastError).toBeUndefined();
+  expect(file.status().unreadableSince).toBeNull();
+  expect(told).toEqual(['token', 'unreadable', 'readable', 'token']);
 });
 
 test('a file without a token is not read for each question', async () => {

@@ -1,3 +1,5 @@
+import { unavailablePackage } from '../../core/optional-package.js';
+
 /** What the server shows to prove who it is, PEM. */
 export interface ServerCertificates {
   /** The certificate authority that clients are to trust. */
@@ -11,19 +13,23 @@ export interface ServerCertificates {
  * X.509 but not make it, hence the optional peer dependency `selfsigned`, loaded only here.
  */
 export async function createServerCertificates(): Promise<ServerCertificates> {
+  const versions = '5 or later';
   const { generate } = await import('selfsigned').catch((cause: unknown) => {
-    throw new Error('LocalApiServer needs the package "selfsigned": npm install --save-dev selfsigned', {
-      cause,
-    });
+    throw new Error(`LocalApiServer: ${unavailablePackage('selfsigned', versions, cause)}`, { cause });
   });
   const common = { keyType: 'ec', algorithm: 'sha256' } as const;
-  const authority = await generate([{ name: 'commonName', value: 'local-api-server-ca' }], {
+  const made = generate([{ name: 'commonName', value: 'local-api-server-ca' }], {
     ...common,
     extensions: [
       { name: 'basicConstraints', cA: true, critical: true },
       { name: 'keyUsage', keyCertSign: true, cRLSign: true, critical: true },
     ],
   });
+  // Versions before 5 are synchronous, and know no elliptic curves.
+  if (!((made as unknown) instanceof Promise)) {
+    throw new Error(`LocalApiServer: ${unavailablePackage('selfsigned', versions)}`);
+  }
+  const authority = await made;
   const server = await generate([{ name: 'commonName', value: 'local-api-server' }], {
     ...common,
     ca: { key: authority.private, cert: authority.cert },

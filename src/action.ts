@@ -1,0 +1,13 @@
+/** The entry point "resilient-watcher/action": what to do when something has changed. */
+export type { Action } from './action/action.js';
+export { commandAction, signalGroup, type CommandActionOptions } from './action/command-action.js';
+export {
+  ReloadAction,
+  type ReloadActionEvents,
+  type ReloadActionOptions,
+  type ReloadActionStatus,
+} from './action/reload-action.js';
+export { signalAction, type SignalTarget } from './action/signal-action.js';
+export { mergeUpdates, updateOf, type ActionUpdate, type PathUpdate } from './action/update.js';
+export { webhookAction, type WebhookActionOptions } from './action/webhook-action.js';
+export { ActionError, type ActionErrorCode } from './core/errors.js';

@@ -1,0 +1,40 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { basename } from 'node:path';
+
+interface Process {
+  readonly pid: number;
+  readonly parent: number;
+  readonly names: readonly string[];
+}
+
+/**
+ * The processes of a program by its name, from `/proc` (`proc_pid_stat(5)`): those whose parent is not one of them,
+ * such as the master process of nginx. This process is never among them.
+ */
+export async function processesNamed(name: string): Promise<number[]> {
+  const entries = await readdir('/proc').catch(() => []);
+  const pids = entries.filter((entry) => /^\d+$/.test(entry)).map(Number);
+  const processes = (await Promise.all(pids.map(readProcess))).flatMap((found) => found ?? []);
+  const matching = processes.filter(({ pid, names }) => pid !== process.pid && names.includes(name));
+  const matched = new Set(matching.map(({ pid }) => pid));
+  return matching.filter(({ parent }) => !matched.has(parent)).map(({ pid }) => pid);
+}
+
+/** Undefined for one that has ended meanwhile. */
+async function readProcess(pid: number): Promise<Process | undefined> {
+  try {
+    const [stat, commandLine] = await Promise.all([
+      readFile(`/proc/${pid}/stat`, 'utf8'),
+      readFile(`/proc/${pid}/cmdline`, 'utf8'),
+    ]);
+    // The command is in parentheses and may itself hold some; the state and the parent follow the last one.
+    const end = stat.lastIndexOf(')');
+    const [state, parent] = stat.slice(end + 2).split(' ');
+    if (state === 'Z' || state === 'X') return undefined;
+    const command = stat.slice(stat.indexOf('(') + 1, end);
+    const [program = ''] = commandLine.split('\0');
+    return { pid, parent: Number(parent), names: [command, basename(program)] };
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,336 @@
+/**
+ * Acts on the newest update until that has succeeded.
+ *
+ * | state      | `trigger()`                                   | its time has come | succeeds          | fails                          |
+ * |------------|-----------------------------------------------|-------------------|-------------------|--------------------------------|
+ * | `idle`     | → `waiting` for the splay                     | –                 | –                 | –                              |
+ * | `waiting`  | merged into the update that waits             | → `running`       | –                 | –                              |
+ * | `running`  | waits (`queue`), or stops the run (`restart`) | –                 | next one or `idle` | → `retrying`, after a backoff  |
+ * | `retrying` | merged; tried at once                         | → `running`       | –                 | –                              |
+ * | `closed`   | throws                                        | –                 | –                 | –                              |
+ *
+ * The check runs before each attempt. When it fails the update is rejected: nothing is done until the next `trigger()`.
+ * No update is lost: what was not acted on successfully is merged into the next one.
+ */
+import { Backoff } from '../core/backoff.js';
+import type { Clock } from '../core/clock.js';
+import { Component, type ComponentEvents, type ComponentStatus } from '../core/component.js';
+import { ActionError } from '../core/errors.js';
+import { hasMethods, matching, milliseconds, oneOf, PORT_OPTIONS, resolveOptions } from '../core/options.js';
+import { markHandled, Outcome } from '../core/outcome.js';
+import type { Random } from '../core/random.js';
+import { sleep } from '../core/sleep.js';
+import type { Action } from './action.js';
+import { mergeUpdates, type ActionUpdate } from './update.js';
+
+/** Options of `ReloadAction`; all but `action` may be left out. */
+export interface ReloadActionOptions {
+  /** What to do: one action, or several that run one after another. A retry begins with the one that failed. */
+  readonly action: Action | readonly Action[];
+  /** Must succeed before anything is done, as in `nginx -t`. */
+  readonly check?: Action | undefined;
+  /**
+   * What an update does to a run that is under way. `queue` (default): it waits, and only the newest is kept.
+   * `restart`: the run is stopped and begun again.
+   */
+  readonly onBusy?: 'queue' | 'restart' | undefined;
+  /** A run that takes longer is stopped and counts as failed, ms. Default 30 000. */
+  readonly timeoutMs?: number | undefined;
+  /** After this long a run that was told to stop is no longer waited for, ms. Default 15 000. */
+  readonly stopTimeoutMs?: number | undefined;
+  /** Each update waits for a random part of this, so that many pods do not reload at once, ms. Default 0. */
+  readonly splayMs?: number | undefined;
+  /** Initial delay before a retry, doubled on each failure, with up to 50 % jitter, ms. Default 1 000. */
+  readonly retryDelayMs?: number | undefined;
+  /** No delay between retries is longer, ms. Default 60 000. */
+  readonly maxRetryDelayMs?: number | undefined;
+  /** How many attempts an update gets. Default `Infinity`. */
+  readonly maxAttempts?: number | undefined;
+  /** For status and telemetry. Default: the name of the first action. */
+  readonly name?: string | undefined;
+  /** Closes it when it aborts. */
+  readonly signal?: AbortSignal | undefined;
+  /** Default: the system clock. */
+  readonly clock?: Clock | undefined;
+  /** Default: `Math.random`. */
+  readonly random?: Random | undefined;
+}
+
+/** The events of a `ReloadAction`. None carries contents. */
+export interface ReloadActionEvents extends ComponentEvents {
+  /** An attempt begins. */
+  started: [event: { readonly update: ActionUpdate; readonly attempt: number }];
+  /** The update was acted on. */
+  succeeded: [
+    event: { readonly update: ActionUpdate; readonly attempt: number; readonly durationMs: number },
+  ];
+  /** An attempt failed; `retryDelayMs` is null when there will be no other. */
+  failed: [
+    event: {
+      readonly update: ActionUpdate;
+      readonly attempt: number;
+      readonly error: ActionError;
+      readonly retryDelayMs: number | null;
+    },
+  ];
+  /** The check failed: nothing is done for this update. */
+  rejected: [event: { readonly update: ActionUpdate; readonly error: ActionError }];
+}
+
+/** The status of a `ReloadAction`. Moments are epoch ms. */
+export interface ReloadActionStatus extends ComponentStatus {
+  readonly state: 'idle' | 'waiting' | 'running' | 'retrying' | 'closed';
+  readonly attempts: number;
+  readonly successes: number;
+  readonly failures: number;
+  readonly rejections: number;
+  /** Whether the newest update was acted on; null before the first one. */
+  readonly lastSuccessful: boolean | null;
+  readonly lastSuccessAt: number | null;
+}
+
+const isAction = (value: unknown): boolean => hasMethods(value, ['run']);
+
+const OPTIONS = {
+  action: matching<Action | readonly Action[]>(
+    [],
+    'an object with run, or a non-empty array of them',
+    (value) => isAction(value) || (Array.isArray(value) && value.length > 0 && value.every(isAction)),
+  ),
+  check: matching<Action | undefined>(undefined, 'an object with run', isAction),
+  onBusy: oneOf<'queue' | 'restart'>('queue', ['queue', 'restart']),
+  // As consul-template: a reload that takes longer hangs.
+  timeoutMs: milliseconds(30_000, { min: 1 }),
+  // A child gets 10 s between SIGTERM and SIGKILL.
+  stopTimeoutMs: milliseconds(15_000),
+  splayMs: milliseconds(0),
+  retryDelayMs: milliseconds(1_000, { min: 1 }),
+  maxRetryDelayMs: milliseconds(60_000, { min: 1 }),
+  maxAttempts: matching<number>(
+    Infinity,
+    'a whole number >= 1, or Infinity',
+    (value) => value === Infinity || (Number.isInteger(value) && (value as number) >= 1),
+  ),
+  name: matching<string | undefined>(undefined, 'a string', (value) => typeof value === 'string'),
+  ...PORT_OPTIONS,
+};
+
+/**
+ * Acts on changes: one run at a time, the newest update wins, failures are retried.
+ *
+ * ```ts
+ * const reload = new ReloadAction({
+ *   action: commandAction({ command: 'nginx', args: ['-s', 'reload'] }),
+ *   check: commandAction({ command: 'nginx', args: ['-t'] }),
+ * });
+ * watcher.on('change', (change) => reload.trigger(updateOf(change, watcher.path)));
+ * ```
+ */
+export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStatus> {
+  readonly #options: ReturnType<typeof resolveOptions<typeof OPTIONS>>;
+  readonly #actions: readonly Action[];
+  readonly #backoff: Backoff;
+  #phase: 'idle' | 'waiting' | 'running' | 'retrying' = 'idle';
+  #pending: ActionUpdate | undefined;
+  /** What was not acted on successfully; part of the next update. */
+  #missed: ActionUpdate | undefined;
+  /** Ends the wait or, with `restart`, the run under way. */
+  #interrupt: (() => void) | undefined;
+  #loop: Promise<void> | undefined;
+  #attempts = 0;
+  #successes = 0;
+  #failures = 0;
+  #rejections = 0;
+  #lastSuccessful: boolean | null = null;
+  #lastSuccessAt: number | null = null;
+
+  /** @throws {TypeError | RangeError} for a wrong option. */
+  constructor(options: ReloadActionOptions) {
+    const resolved = resolveOptions('ReloadAction', options, OPTIONS);
+    const actions = Array.isArray(resolved.action)
+      ? (resolved.action as readonly Action[])
+      : [resolved.action as Action];
+    const [first] = actions;
+    if (!first) throw new TypeError('ReloadAction: option "action" must be an object with run, got none');
+    super({
+      name: resolved.name ?? first.name,
+      purpose: `run the action "${first.name}"`,
+      signal: resolved.signal,
+      clock: resolved.clock,
+    });
+    this.#options = resolved;
+    this.#actions = actions;
+    const { retryDelayMs, maxRetryDelayMs, random } = resolved;
+    this.#backoff = new Backoff({ firstDelayMs: retryDelayMs, maxDelayMs: maxRetryDelayMs, random });
+  }
+
+  override get state(): ReloadActionStatus['state'] {
+    return this.lifecycleState === 'closed' ? 'closed' : this.#phase;
+  }
+
+  override status(): ReloadActionStatus {
+    return {
+      name: this.name,
+      state: this.state,
+      lastError: this.lastError,
+      attempts: this.#attempts,
+      successes: this.#successes,
+      failures: this.#failures,
+      rejections: this.#rejections,
+      lastSuccessful: this.#lastSuccessful,
+      lastSuccessAt: this.#lastSuccessAt,
+    };
+  }
+
+  /**
+   * Acts on an update, as soon as may be. Returns at once.
+   * @throws {ClosedError} once closed.
+   */
+  trigger(update: ActionUpdate): void {
+    this.throwIfClosed();
+    void markHandled(this.start());
+    this.#pending = merged(this.#pending, update);
+    if (this.#phase === 'retrying' || this.#options.onBusy === 'restart') this.#interrupt?.();
+    this.#loop ??= this.scope.track(this.#drain().finally(() => (this.#loop = undefined)));
+  }
+
+  /** Resolves when no update waits and none is being acted on. A failing action is retried, and counts as acted on. */
+  async idle(): Promise<void> {
+    while (this.#loop) await this.#loop;
+  }
+
+  protected override onClose(): void {
+    this.#pending = undefined;
+    this.#interrupt?.();
+  }
+
+  async #drain(): Promise<void> {
+    while (this.#pending && !this.scope.ended) {
+      this.#phase = 'waiting';
+      const { splayMs, random } = this.#options;
+      if (splayMs > 0) await this.#pause(random() * splayMs, 'never');
+      const update = merged(this.#missed, this.#pending);
+      this.#pending = undefined;
+      this.#missed = (await this.#settle(update)) ? undefined : update;
+    }
+    this.#phase = 'idle';
+  }
+
+  /** Acts on this update until that succeeds, is rejected, or a newer one is there. False: it was not acted on. */
+  async #settle(update: ActionUpdate): Promise<boolean> {
+    const remaining = [...this.#actions];
+    this.#backoff.reset();
+    for (let attempt = 1; !this.scope.ended; attempt += 1) {
+      this.#phase = 'running';
+      const begun = this.#options.clock.monotonic();
+      const { check, maxAttempts } = this.#options;
+      if (check && remaining.length === this.#actions.length) {
+        const refusal = await this.#run(check, update);
+        if (refusal === 'interrupted') return false;
+        if (refusal) {
+          this.#reject(update, refusal);
+          return false;
+        }
+      }
+      this.#attempts += 1;
+      this.publish('started', { update, attempt });
+      let failure: ActionError | 'interrupted' | undefined;
+      for (let action = remaining[0]; action; action = remaining[0]) {
+        failure = await this.#run(action, update);
+        if (failure) break;
+        remaining.shift();
+      }
+      if (failure === 'interrupted' || this.scope.ended) return false;
+      if (!failure) {
+        this.#succeed(update, attempt, this.#options.clock.monotonic() - begun);
+        return true;
+      }
+      const retryDelayMs = attempt < maxAttempts ? this.#backoff.next() : null;
+      this.#fail(update, attempt, failure, retryDelayMs);
+      if (retryDelayMs === null || this.#pending) return false;
+      this.#phase = 'retrying';
+      await this.#pause(retryDelayMs, 'newer');
+      if (this.#pending) return false;
+    }
+    return false;
+  }
+
+  #succeed(update: ActionUpdate, attempt: number, durationMs: number): void {
+    this.#successes += 1;
+    this.#lastSuccessful = true;
+    this.#lastSuccessAt = this.#options.clock.now();
+    this.publish('succeeded', { update, attempt, durationMs });
+  }
+
+  #fail(update: ActionUpdate, attempt: number, error: ActionError, retryDelayMs: number | null): void {
+    this.#failures += 1;
+    this.#lastSuccessful = false;
+    this.recordError(error);
+    this.publish('failed', { update, attempt, error, retryDelayMs });
+  }
+
+  #reject(update: ActionUpdate, error: ActionError): void {
+    this.#rejections += 1;
+    this.#lastSuccessful = false;
+    this.recordError(error);
+    this.publish('rejected', { update, error });
+  }
+
+  /** Runs one action within its time. Undefined when it succeeded. */
+  async #run(action: Action, update: ActionUpdate): Promise<ActionError | 'interrupted' | undefined> {
+    const { clock, timeoutMs, stopTimeoutMs } = this.#options;
+    const controller = new AbortController();
+    let isInterrupted = false;
+    let isLate = false;
+    const given = new Outcome<void>();
+    const stop = (): void => {
+      if (controller.signal.aborted) return;
+      controller.abort();
+      giveUp = clock.schedule(() => given.resolve(), stopTimeoutMs);
+    };
+    let giveUp = clock.schedule(() => {
+      isLate = true;
+      stop();
+    }, timeoutMs);
+    this.#interrupt = () => {
+      isInterrupted = true;
+      stop();
+    };
+    let thrown: { readonly cause: unknown } | undefined;
+    try {
+      const work = Promise.resolve(action.run(update, { signal: controller.signal }));
+      await Promise.race([work, given.promise]);
+    } catch (cause) {
+      thrown = { cause };
+    } finally {
+      giveUp.cancel();
+      this.#interrupt = undefined;
+    }
+    if (isLate) {
+      const message = `Action ${action.name} failed: it took longer than ${timeoutMs} ms and was stopped`;
+      return new ActionError('ERR_ACTION_TIMEOUT', message);
+    }
+    if (isInterrupted) return 'interrupted';
+    return thrown && asActionError(action, thrown.cause);
+  }
+
+  /** Waits; `newer`: no longer than until a newer update comes. */
+  async #pause(delayMs: number, until: 'newer' | 'never'): Promise<void> {
+    const controller = new AbortController();
+    this.#interrupt = () => {
+      if (until === 'newer' || this.scope.ended) controller.abort();
+    };
+    await sleep(this.#options.clock, delayMs, { signal: controller.signal }).catch(() => undefined);
+    this.#interrupt = undefined;
+  }
+}
+
+function merged(earlier: ActionUpdate | undefined, later: ActionUpdate): ActionUpdate {
+  return earlier ? mergeUpdates(earlier, later) : later;
+}
+
+function asActionError(action: Action, cause: unknown): ActionError {
+  if (cause instanceof ActionError) return cause;
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  return new ActionError('ERR_ACTION_FAILED', `Action ${action.name} failed: ${reason}`, { cause });
+}

@@ -1,0 +1,141 @@
+import { resolve } from 'node:path';
+
+import { InvalidArgumentError, type Command } from 'commander';
+
+import { ActionError, ReloadAction, updateOf, type ActionUpdate } from '../action.js';
+import { addRunFlags, reloadOptions, type RunFlags } from './action-flags.js';
+import { each, signalName } from './arguments.js';
+import { Child } from './child.js';
+import { EXIT, ExitError } from './exit-code.js';
+import { becomeInit } from './init.js';
+import { exitCodeOf, type Session } from './session.js';
+import { report } from './watch-command.js';
+import { addWatchFlags, watchPaths, type WatchFlags } from './watched-paths.js';
+
+/** What a change does to the command: `none`, `restart`, or a signal. */
+type Reaction = 'none' | 'restart' | NodeJS.Signals;
+
+interface Flags extends RunFlags, WatchFlags {
+  readonly onChange: Reaction;
+  readonly for?: readonly (readonly [path: string, reaction: Reaction])[];
+}
+
+/** Handed on to the command, as a shell would. */
+const FORWARDED: readonly NodeJS.Signals[] = ['SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGWINCH'];
+
+/** `run`: starts the application itself, as PID 1 of its container. */
+export function addRunCommand(command: Command): Command {
+  addRunFlags(
+    command
+      .description('start a command when all paths exist, and signal or restart it on each change')
+      .argument('<path...>', 'what to watch; the command follows after --')
+      .option('--on-change <what>', 'HUP or another signal, restart, or none', reaction, 'SIGHUP')
+      .option('--for <path=what>', 'the same for one of the paths (repeatable)', each(reactionFor)),
+  );
+  addWatchFlags(command).addHelpText(
+    'after',
+    `
+The exit code is that of the command, or 128 + n when signal n has killed it. As PID 1 it reaps orphans and forwards
+INT, TERM, HUP, QUIT, USR1, USR2 and WINCH.
+
+Examples:
+  resilient-watcher run /etc/app --on-change HUP -- /app/server
+  resilient-watcher run /etc/app /etc/tls --on-change restart --for /etc/tls=HUP -- /app/server`,
+  );
+  return command;
+}
+
+function reaction(text: string): Reaction {
+  return text === 'none' || text === 'restart' ? text : signalName(text);
+}
+
+function reactionFor(text: string): [string, Reaction] {
+  const equals = text.lastIndexOf('=');
+  if (equals < 1) throw new InvalidArgumentError('It must be a path and what to do, as in /etc/tls=restart.');
+  return [resolve(text.slice(0, equals)), reaction(text.slice(equals + 1))];
+}
+
+/** Runs `run` until the command has ended. */
+export async function runRun(
+  paths: readonly string[],
+  flags: Flags,
+  command: readonly string[],
+  session: Session,
+): Promise<void> {
+  if (command.length === 0)
+    throw new ExitError(EXIT.usage, 'no command; give it after --, as in -- /app/server');
+  const reactions = new Map(flags.for ?? []);
+  const known = paths.map((path) => resolve(path));
+  for (const path of reactions.keys()) {
+    if (!known.includes(path))
+      throw new ExitError(EXIT.usage, `--for ${path}=… names a path that is not watched`);
+  }
+  becomeInit(session.output);
+  const { stopSignal, stopTimeout: stopTimeoutMs } = flags;
+  const child = new Child(command, {
+    stopSignal,
+    stopTimeoutMs,
+    onExit: ({ code, signal }) => session.end(exitCodeOf(code, signal)),
+    onError: (error) => {
+      session.output.log('error', 'error', `cannot start ${command.join(' ')}: ${error.message}`);
+      // As a shell: 127 not found, 126 not executable.
+      session.end('code' in error && error.code === 'ENOENT' ? 127 : 126);
+    },
+  });
+  session.closeAtEnd({ close: () => child.stop() });
+  forwardSignals(child, session);
+  const reactionTo = ({ paths: changed }: ActionUpdate): Reaction[] => [
+    ...new Set(changed.map(({ path }) => reactions.get(path) ?? flags.onChange)),
+  ];
+  const reload = session.closeAtEnd(
+    new ReloadAction({
+      ...reloadOptions(flags, session),
+      action: { name: 'reload', run: (update) => react(child, reactionTo(update)) },
+    }),
+  );
+  report(reload, session);
+  if (flags.exitOnError) reload.on('failed', () => session.end(EXIT.failed));
+  const presence = new Map<string, boolean>();
+  const startWhenComplete = (): void => {
+    const missing = [...presence].filter(([, isThere]) => !isThere).map(([path]) => path);
+    if (child.isRunning || presence.size === 0) return;
+    if (missing.length === 0) child.start();
+    else session.output.log('info', 'waiting', `waiting for ${missing.join(', ')}`, { missing });
+  };
+  let isReady = false;
+  const watchers = await watchPaths(paths, flags, session, (change, path) => {
+    if (!isReady) return;
+    presence.set(path, change.current.kind !== 'missing');
+    if (child.isRunning) reload.trigger(updateOf(change, path));
+    else startWhenComplete();
+  });
+  isReady = true;
+  for (const { path, current } of watchers)
+    presence.set(path, current !== undefined && current.kind !== 'missing');
+  startWhenComplete();
+}
+
+/** The strongest of the reactions is enough: a restarted command needs no signal. */
+async function react(child: Child, reactions: readonly Reaction[]): Promise<void> {
+  if (reactions.includes('restart')) {
+    await child.restart();
+    return;
+  }
+  for (const signal of reactions) {
+    if (signal === 'none' || signal === 'restart') continue;
+    if (!child.isRunning) throw new ActionError('ERR_ACTION_PROCESS', 'the command is not running');
+    child.signal(signal);
+  }
+}
+
+/** INT and TERM end the command, and with it the program; the others are handed on. */
+function forwardSignals(child: Child, session: Session): void {
+  for (const signal of [...FORWARDED, 'SIGINT', 'SIGTERM'] as const) {
+    const onSignal = (): void => {
+      if (child.isRunning) child.signal(signal);
+      else if (signal === 'SIGINT' || signal === 'SIGTERM') session.end(exitCodeOf(null, signal));
+    };
+    process.on(signal, onSignal);
+    session.closeAtEnd({ close: () => Promise.resolve(process.off(signal, onSignal)) });
+  }
+}

@@ -1,0 +1,68 @@
+/** The watchers of `watch`, `run` and `wait`, with what is printed of them. */
+import { Option, type Command } from 'commander';
+
+import { ResilientWatcher, type Change } from '../index.js';
+import { duration } from './arguments.js';
+import type { Session } from './session.js';
+
+/** How paths are watched. */
+export interface WatchFlags {
+  readonly group?: true;
+  readonly poll?: number;
+}
+
+/** Adds the flags that say how paths are watched. */
+export function addWatchFlags(command: Command): Command {
+  return command
+    .option('--group', 'the paths change as one: what changes together is acted on once')
+    .addOption(new Option('--poll <duration>', 'check this often instead of listening').argParser(duration));
+}
+
+/** Watches the paths, each by itself or as a group, from the first state on. */
+export async function watchPaths(
+  paths: readonly string[],
+  { group, poll }: WatchFlags,
+  session: Session,
+  onChange: (change: Change, path: string) => void,
+): Promise<ResilientWatcher[]> {
+  const targets = group && paths.length > 1 ? [paths] : paths;
+  const watchers = targets.map((target) => {
+    const watcher = new ResilientWatcher(target, {
+      signal: session.signal,
+      ...(poll !== undefined && { backend: 'poll', pollIntervalMs: poll }),
+    });
+    report(watcher, session);
+    watcher.on('change', (change) => onChange(change, watcher.path));
+    return session.closeAtEnd(watcher);
+  });
+  await Promise.all(watchers.map((watcher) => watcher.start()));
+  return watchers;
+}
+
+function report(watcher: ResilientWatcher, { output }: Session): void {
+  const { path } = watcher;
+  watcher.on('change', ({ added, changed, removed, current, cause }) => {
+    const revision = current.revision ?? null;
+    const keys = [...added.map((key) => `+${key}`), ...changed, ...removed.map((key) => `-${key}`)];
+    const fields = { path, kind: current.kind, added, changed, removed, revision, cause };
+    output.log(
+      'info',
+      'change',
+      `${path}: ${current.kind === 'missing' ? 'missing' : keys.join(' ')}`,
+      fields,
+    );
+  });
+  watcher.on('revision', ({ current }) => {
+    output.log('debug', 'revision', `${path}: new revision ${current}, same contents`, {
+      path,
+      revision: current,
+    });
+  });
+  watcher.on('restart', ({ attempt, delayMs }) => {
+    output.log('debug', 'restart', `${path}: watching again, attempt ${attempt}`, { path, attempt, delayMs });
+  });
+  watcher.on('warning', ({ code, message }) => {
+    output.log('warn', 'warning', `${path}: ${message}`, { path, code });
+  });
+  watcher.on('error', (error) => output.log('error', 'error', `${path}: ${error.message}`, { path }));
+}

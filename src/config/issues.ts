@@ -1,0 +1,89 @@
+import type { ConfigProblem } from '../core/errors.js';
+import { isMap, type ConfigMap } from './config-value.js';
+import type { Layer } from './merge.js';
+import { Redaction } from './redaction.js';
+
+/** More issues than anybody reads; each costs time to redact. */
+const MAX_PROBLEMS = 100;
+
+/** Names what does not come from one source. */
+const NO_SOURCE = 'validate';
+
+/**
+ * Problems for what a validator refused, without values. The issues may have any shape: what a validator throws is
+ * not checked by anybody.
+ * @param issues as in Standard Schema: `{ message, path }` each
+ * @param values what was validated
+ * @param layers what the values were merged from
+ */
+export function problemsOf(
+  issues: readonly unknown[],
+  values: ConfigMap,
+  layers: readonly Layer[],
+): readonly ConfigProblem[] {
+  const redaction = new Redaction(values);
+  // A copy: the arrays of arktype are instances of a class, and map() would make more of them.
+  const problems = [...issues.slice(0, MAX_PROBLEMS)].map((issue): ConfigProblem => {
+    const path = pathOf(issue);
+    const origin =
+      path.length > 0 ? layers.findLast((layer) => depthOf(layer.values, path) === path.length) : undefined;
+    const known = depthOf(values, path);
+    return {
+      code: 'ERR_CONFIG_SCHEMA',
+      source: origin?.source ?? NO_SOURCE,
+      path: path.map((key, depth) => (depth < known ? key : redaction.key(key))),
+      message: redaction.message(messageOf(issue)),
+    };
+  });
+  const more = issues.length - problems.length;
+  if (more > 0) {
+    problems.push({ code: 'ERR_CONFIG_SCHEMA', source: NO_SOURCE, message: `${more} more problems` });
+  }
+  return problems;
+}
+
+/** A problem of the validator itself. */
+export function validatorProblem(code: ConfigProblem['code'], message: string): ConfigProblem {
+  return { code, source: NO_SOURCE, message };
+}
+
+/** The issues in what a validator threw: those that schema libraries attach to their errors, or the error itself. */
+export function thrownIssues(thrown: unknown): readonly unknown[] {
+  const issues = member(thrown, 'issues');
+  return Array.isArray(issues) && issues.length > 0 ? issues : [thrown];
+}
+
+function messageOf(issue: unknown): string {
+  const message = typeof issue === 'string' ? issue : member(issue, 'message');
+  return typeof message === 'string' && message !== '' ? message : 'refused without a message';
+}
+
+function pathOf(issue: unknown): string[] {
+  const path = member(issue, 'path');
+  if (!Array.isArray(path)) return [];
+  return [...(path as unknown[])].map((part) => {
+    const key = typeof part === 'object' && part !== null ? member(part, 'key') : part;
+    return ['string', 'number', 'symbol', 'bigint'].includes(typeof key) ? String(key) : '?';
+  });
+}
+
+/** A member of anything; undefined where it has none, or a getter that throws. */
+function member(of: unknown, name: string): unknown {
+  try {
+    return (Object(of) as Readonly<Record<string, unknown>>)[name];
+  } catch {
+    return undefined;
+  }
+}
+
+/** How many keys of a path lead to something. */
+function depthOf(value: unknown, path: readonly string[]): number {
+  let below = value;
+  for (const [depth, key] of path.entries()) {
+    const has =
+      (isMap(below) || Array.isArray(below)) && Object.prototype.propertyIsEnumerable.call(below, key);
+    if (!has) return depth;
+    below = (below as Readonly<Record<string, unknown>>)[key];
+  }
+  return path.length;
+}

@@ -1,0 +1,40 @@
+import type { ComponentEvents } from '../core/component.js';
+import type { ConfigProblem } from '../core/errors.js';
+import type { Degradation, Readable, Recovery, Unreadable } from '../core/events.js';
+
+/** Two configurations that differ. */
+export interface ConfigChange<T> {
+  readonly previous: T;
+  readonly current: T;
+  /** Where they differ, each path from the top. */
+  readonly paths: readonly (readonly string[])[];
+}
+
+/** An update that is not used. Contains no values. */
+export interface ConfigRejection {
+  /** The sources of which the newest state is refused, with the digest of its bytes (`sha256:…`) if there are any. */
+  readonly sources: readonly { readonly name: string; readonly digest: string | undefined }[];
+  readonly problems: readonly ConfigProblem[];
+}
+
+/** Which source of the loader an event is about. */
+export interface OfSource {
+  /** The name of the source. */
+  readonly source: string;
+}
+
+/** The events of a `ConfigLoader`. */
+export interface ConfigLoaderEvents<T> extends ComponentEvents {
+  /** The configuration has changed; `current` is already the new one. */
+  change: [change: ConfigChange<T>];
+  /** An update cannot be parsed or validated; the last good configuration stays. Once for each bad state of a source. */
+  rejected: [rejection: ConfigRejection];
+  /** A source cannot be read, or is missing; its last good values stay. Once, until `readable`. */
+  unreadable: [event: Unreadable & OfSource];
+  /** The source can be read again. */
+  readable: [event: Readable & OfSource];
+  /** Native watching is unavailable for a source; it is polled. Once, until `recovered`. */
+  degraded: [event: Degradation & OfSource];
+  /** Native watching of a source is back. */
+  recovered: [event: Recovery & OfSource];
+}

@@ -1,0 +1,46 @@
+/** What is wrong with a configuration, and how it is said. */
+import {
+  ConfigError,
+  errnoOf,
+  ResilientError,
+  type ConfigErrorCode,
+  type ConfigProblem,
+} from '../core/errors.js';
+
+/** A `ConfigError` with one problem. */
+export function configError(
+  code: ConfigErrorCode,
+  source: string,
+  message: string,
+  where: Pick<ConfigProblem, 'path' | 'line' | 'column'> = {},
+): ConfigError {
+  const problem: ConfigProblem = { code, source, message, ...where };
+  return new ConfigError(code, problemText(problem), { problems: [problem] });
+}
+
+/** A problem as one line of text. */
+export function problemText({ source, path, line, column, message }: ConfigProblem): string {
+  const place = [source, line, column].filter((part) => part !== undefined).join(':');
+  return `${place}: ${path?.length ? `${path.join('.')}: ` : ''}${message}`;
+}
+
+/** The error for a configuration that cannot be used: all of its problems. */
+export function invalid(problems: readonly ConfigProblem[]): ConfigError {
+  const list = problems.map((problem) => `\n  ${problemText(problem)}`).join('');
+  return new ConfigError('ERR_CONFIG_INVALID', `The configuration cannot be used:${list}`, { problems });
+}
+
+/**
+ * Why a source cannot be used, with the name of the source. The message of an error that is not the library's own
+ * is left out: it may quote a secret.
+ */
+export function sourceProblems(error: unknown, source: string): readonly ConfigProblem[] {
+  if (error instanceof ConfigError) {
+    const { code, message, problems } = error;
+    if (problems.length === 0) return [{ code, source, message }];
+    return problems.map((problem) => ({ ...problem, source: problem.source || source }));
+  }
+  const kind = errnoOf(error) ?? (error instanceof Error ? error.name : typeof error);
+  const message = error instanceof ResilientError ? error.message : `cannot read it (${kind})`;
+  return [{ code: 'ERR_CONFIG_UNREADABLE', source, message }];
+}

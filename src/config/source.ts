@@ -1,0 +1,194 @@
+import type { Clock } from '../core/clock.js';
+import { withDeadline } from '../core/deadline.js';
+import { ConfigError, ResilientError, type ConfigProblem } from '../core/errors.js';
+import { nextTurn } from '../core/event-loop.js';
+import type { ProviderCallback, ProviderHealth } from './config-provider.js';
+import type { SourceReader } from './config-source.js';
+import type { ConfigMap } from './config-value.js';
+import { isSame } from './difference.js';
+import type { ConfigSourceStatus } from './loader-status.js';
+import type { Layer } from './merge.js';
+import { invalid, sourceProblems } from './problems.js';
+
+/** What reading and watching a source needs. */
+export interface SourcePorts {
+  readonly clock: Clock;
+  readonly timeoutMs: number;
+  /** Aborts when the loader is closed. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * What reading a source anew came to.
+ *
+ * | outcome      | the source                                              | its values                         |
+ * |--------------|---------------------------------------------------------|------------------------------------|
+ * | `same`       | is as it was, good or bad                               | stay                               |
+ * | `fresh`      | holds other values                                      | are pending until they are accepted |
+ * | `bad`        | cannot be used, and not as before                      | stay                               |
+ * | `unreadable` | cannot be read, and not as before                       | stay                               |
+ */
+export type ReadOutcome = 'same' | 'fresh' | 'bad' | 'unreadable';
+
+/** Nothing was there to parse. */
+const UNREADABLE: readonly string[] = ['ERR_CONFIG_MISSING', 'ERR_CONFIG_UNREADABLE'];
+
+/** One layer of a loader: how it is read, what it last provided, and what of that is in the configuration. */
+export class Source {
+  readonly name: string;
+  readonly #reader: SourceReader;
+  readonly #ports: SourcePorts;
+  #accepted: ConfigMap = {};
+  #pending: ConfigMap | undefined;
+  #digest: string | undefined;
+  #problems: readonly ConfigProblem[] = [];
+  #unreadableSince: number | undefined;
+  #isDegraded = false;
+  /** Whether the watch was granted; undefined when none was asked for. */
+  #watching: Promise<boolean> | undefined;
+
+  constructor(reader: SourceReader, ports: SourcePorts) {
+    this.name = reader.name;
+    this.#reader = reader;
+    this.#ports = ports;
+  }
+
+  /** Whether it reports changes by itself. */
+  get isWatchable(): boolean {
+    return typeof this.#reader.provider?.watch === 'function';
+  }
+
+  get digest(): string | undefined {
+    return this.#digest;
+  }
+
+  /** Why it cannot be read or parsed; empty when it can. */
+  get problems(): readonly ConfigProblem[] {
+    return this.#problems;
+  }
+
+  /** Why it cannot be read; undefined when it can. */
+  get unreadable(): { readonly error: ConfigError; readonly since: number } | undefined {
+    const since = this.#unreadableSince;
+    return since === undefined ? undefined : { error: invalid(this.#problems), since };
+  }
+
+  /** Whether its newest values are not accepted. */
+  get isPending(): boolean {
+    return this.#pending !== undefined;
+  }
+
+  status(isLoaded: boolean): ConfigSourceStatus {
+    const isBad = this.#problems.length > 0 || (isLoaded && this.isPending);
+    return {
+      name: this.name,
+      state: isBad ? 'rejected' : isLoaded ? 'current' : 'unread',
+      degraded: this.#isDegraded,
+      digest: this.#digest ?? null,
+      problems: this.#problems,
+    };
+  }
+
+  /**
+   * Begins to watch it, if it can be watched, and reads it after that, so that no change is missed. Never rejects:
+   * `problems` has what failed.
+   */
+  async open(callback: ProviderCallback, health: ProviderHealth): Promise<void> {
+    try {
+      await this.#inTime(() => this.#watch(callback, health));
+    } catch (error) {
+      this.#fail(error);
+      return;
+    }
+    await this.read();
+  }
+
+  /** Reads it. Never rejects. */
+  async read(): Promise<ReadOutcome> {
+    const before = { digest: this.#digest, problems: this.#problems };
+    const { provider } = this.#reader;
+    let digest: string | undefined;
+    try {
+      const values = await this.#inTime(() => this.#reader.read((noted) => (digest = noted)));
+      this.#digest = digest ?? provider?.digest;
+      this.#problems = [];
+      this.#unreadableSince = undefined;
+      return this.#take(values) ? 'fresh' : 'same';
+    } catch (error) {
+      this.#digest = digest ?? provider?.digest;
+      this.#fail(error);
+      if (isSame(before, { digest: this.#digest, problems: this.#problems })) return 'same';
+      return this.#unreadableSince === undefined ? 'bad' : 'unreadable';
+    }
+  }
+
+  /** Its layer of the configuration. @param newest with the pending values, if there are any */
+  layer(newest: boolean): Layer {
+    const values = (newest ? this.#pending : undefined) ?? this.#accepted;
+    return { source: this.name, values, ignoresCase: this.#reader.ignoresCase };
+  }
+
+  /** Its pending values are in the configuration now. */
+  accept(): void {
+    this.#accepted = this.#pending ?? this.#accepted;
+    this.#pending = undefined;
+  }
+
+  /** Stops watching it. Never rejects. */
+  async close(): Promise<void> {
+    const watching = this.#watching;
+    this.#watching = undefined;
+    this.#isDegraded = false;
+    // A refused watch means that somebody else is watching the provider: leave theirs alone. The turn is for a
+    // refusal on its way; a watch that is still being set up has to be ended, too.
+    if (!(await Promise.race([watching, nextTurn().then(() => watching !== undefined)]))) return;
+    try {
+      await this.#reader.provider?.unwatch?.();
+    } catch {
+      // A provider of the user: there is nothing left to do.
+    }
+  }
+
+  #watch(callback: ProviderCallback, { degraded, recovered }: ProviderHealth): Promise<void> | undefined {
+    const { provider } = this.#reader;
+    const begun = provider?.watch?.(callback, {
+      degraded: (degradation) => {
+        this.#isDegraded = true;
+        degraded(degradation);
+      },
+      recovered: (recovery) => {
+        this.#isDegraded = false;
+        recovered(recovery);
+      },
+    });
+    if (!begun) return undefined;
+    this.#watching = begun.then(
+      () => true,
+      () => false,
+    );
+    return begun;
+  }
+
+  /** Takes in its newest values. False when they are those taken in last. */
+  #take(values: ConfigMap): boolean {
+    if (isSame(values, this.#pending ?? this.#accepted)) return false;
+    this.#pending = isSame(values, this.#accepted) ? undefined : values;
+    return true;
+  }
+
+  #fail(error: unknown): void {
+    this.#problems = sourceProblems(error, this.name);
+    // A foreign error says nothing about why: a provider that parses may throw for a bad text.
+    const isUnreadable =
+      error instanceof ResilientError && this.#problems.every(({ code }) => UNREADABLE.includes(code));
+    if (isUnreadable) this.#unreadableSince ??= this.#ports.clock.now();
+    else this.#unreadableSince = undefined;
+  }
+
+  #inTime<T>(work: () => T | Promise<T>): Promise<T> {
+    const { clock, timeoutMs, signal } = this.#ports;
+    const late = (): Error =>
+      new ConfigError('ERR_CONFIG_TIMEOUT', `it was not read and parsed within ${timeoutMs} ms`);
+    return withDeadline(work, { clock, timeoutMs, signal, late });
+  }
+}

@@ -1,0 +1,17 @@
+import { errnoOf } from './errors.js';
+
+/**
+ * Why a package that only some users install cannot be used, and what to do, in one sentence.
+ * @param versions those that work, as in "2.6 or later".
+ * @param cause what `import()` rejected with; without it the package was loaded and is another version.
+ */
+export function unavailablePackage(name: string, versions: string, cause?: unknown): string {
+  if (cause === undefined) {
+    return `the installed version of the package "${name}" does not work here, ${versions} does; run: npm install ${name}@latest`;
+  }
+  if (errnoOf(cause) === 'ERR_MODULE_NOT_FOUND') {
+    return `the package "${name}" (${versions}) is needed and not installed; run: npm install ${name}`;
+  }
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  return `the package "${name}" (${versions}) is needed and cannot be loaded: ${reason}`;
+}

@@ -1,0 +1,315 @@
+/**
+ * What the library publishes on `node:diagnostics_channel`. Names and message types are API. Without subscribers a
+ * message is not even built. Messages are plain data that names things and counts them: an event is projected on the
+ * fields listed here, so contents, tokens and secret values have no way into a channel.
+ */
+import { channel, tracingChannel, type Channel, type TracingChannel } from 'node:diagnostics_channel';
+
+import { errorCodeOf, ListenerError, ResilientError, type ConfigProblem } from './errors.js';
+
+/** The component that a message is about. The same object in all of its messages. */
+export interface ComponentHandle {
+  /** Its class, such as `ResilientWatcher`. */
+  readonly kind: string;
+  /** Its `name` option, or what it is called without one. */
+  readonly name: string;
+  /** How it is doing now: its `status()`. */
+  status(): { readonly name: string; readonly state: string };
+}
+
+/** An error as telemetry shows it. */
+export interface ErrorSummary {
+  readonly name: string;
+  /** The error's stable code; null where it has none. */
+  readonly code: string | null;
+  /** Empty for errors of user code, which may quote anything. */
+  readonly message: string;
+}
+
+/** What every message has. */
+export interface ComponentMessage {
+  readonly component: ComponentHandle;
+}
+
+/** The content differs from what was last reported. */
+export interface ChangeMessage extends ComponentMessage {
+  /** Of a watcher: what made it check when it first saw the difference. */
+  readonly cause?: string;
+  /** Of a watcher: the keys that differ. */
+  readonly added?: readonly string[];
+  readonly changed?: readonly string[];
+  readonly removed?: readonly string[];
+  /** Of a configuration: where it differs, each path from the top. */
+  readonly paths?: readonly (readonly string[])[];
+  /**
+   * Of a watcher: the time since the change was made, by the file system's own timestamp, ms. Absent at the start, for
+   * sets of files that are no volume, and on remote file systems.
+   */
+  readonly delayMs?: number;
+}
+
+/** The backend was lost; an attempt to subscribe again begins. */
+export interface RestartMessage extends ComponentMessage {
+  readonly attempt: number;
+  readonly delayMs: number;
+  readonly error: ErrorSummary;
+}
+
+/** Native watching is unavailable; the target is polled. */
+export interface DegradedMessage extends ComponentMessage {
+  readonly error: ErrorSummary;
+  readonly pollIntervalMs?: number;
+}
+
+/** Native watching is back. */
+export interface RecoveredMessage extends ComponentMessage {
+  readonly backend?: string;
+  readonly degradedMs?: number;
+}
+
+/** Something that watching cannot cure, such as a subPath mount. */
+export interface WarningMessage extends ComponentMessage {
+  readonly code: string;
+  readonly message: string;
+}
+
+/** It cannot be read at present, or something failed that will not heal by itself. */
+export interface ErrorMessage extends ComponentMessage {
+  readonly error: ErrorSummary;
+}
+
+/** It can be read again. */
+export interface ReadableMessage extends ComponentMessage {
+  readonly unreadableMs?: number;
+}
+
+/** An update is not used; what was good before stays. */
+export interface RejectedMessage extends ComponentMessage {
+  /** Of a configuration: all that is wrong, without any value. */
+  readonly problems?: readonly ConfigProblem[];
+  readonly error?: ErrorSummary;
+}
+
+/** Attempts failed repeatedly, or the token has expired. */
+export interface UnhealthyMessage extends ComponentMessage {
+  readonly error: ErrorSummary;
+  readonly consecutiveFailures?: number;
+}
+
+/** The point channels, by the part of their names after `resilient-watcher:`. */
+export interface PointMessages {
+  /** It runs. */
+  started: ComponentMessage;
+  /** It was closed. */
+  closed: ComponentMessage;
+  change: ChangeMessage;
+  restart: RestartMessage;
+  degraded: DegradedMessage;
+  recovered: RecoveredMessage;
+  warning: WarningMessage;
+  unreadable: ErrorMessage;
+  readable: ReadableMessage;
+  rejected: RejectedMessage;
+  unhealthy: UnhealthyMessage;
+  healthy: ComponentMessage;
+  error: ErrorMessage;
+}
+
+/** What the message of every operation has, from `start` to `asyncEnd`: one object, completed on the way. */
+export interface OperationMessage {
+  /** Absent for the functions, such as `atomicWriteFile`. */
+  readonly component?: ComponentHandle;
+  /** How it ended, in one word; set when it succeeded. */
+  result?: string;
+  /** Why it failed; set when it did. */
+  error?: ErrorSummary;
+}
+
+/** One check of a target. `result`: `unchanged`, `changed`, or `unstable` when another check has to follow. */
+export interface CheckMessage extends OperationMessage {
+  readonly component: ComponentHandle;
+  /** What made it check: a backend's name, `poll`, `resync`, `restart`, `check` or `start`. */
+  readonly cause: string;
+}
+
+/** A request for a token. `result`: `issued`, or `unchanged` when the current one came again. */
+export interface TokenRequestMessage extends OperationMessage {
+  readonly component: ComponentHandle;
+  /** Why it was made: a `TokenWakeReason`. */
+  readonly reason: string;
+}
+
+/** A delivery of a token to one sink. `result`: `delivered`. */
+export interface TokenDeliveryMessage extends OperationMessage {
+  readonly component: ComponentHandle;
+  /** The sink's name. */
+  readonly sink: string;
+}
+
+/**
+ * A load or reload of a configuration. `result`: `accepted`, `unchanged` (also a return to what is in use), or
+ * `rejected`.
+ */
+export interface ConfigReloadMessage extends OperationMessage {
+  readonly component: ComponentHandle;
+}
+
+/** A write of a file or of a volume's next revision. `result`: `written`, `unchanged`, or `superseded` by a newer one. */
+export interface WriteMessage extends OperationMessage {
+  /** What is written; absolute. */
+  readonly path: string;
+}
+
+/** A publication of a volume. `result`: the `outcome` of `VolumePublisher.publish()`. */
+export interface PublishMessage extends OperationMessage {
+  readonly component: ComponentHandle;
+  readonly volumeId: string;
+}
+
+/** An action of the command-line program. `result`: `succeeded`. */
+export interface ActionMessage extends OperationMessage {
+  /** What kind of action, such as `exec` or `signal`. */
+  readonly action: string;
+}
+
+/** The tracing channels, by the part of their names after `resilient-watcher.`. */
+export interface OperationMessages {
+  check: CheckMessage;
+  'token.request': TokenRequestMessage;
+  'token.delivery': TokenDeliveryMessage;
+  'config.reload': ConfigReloadMessage;
+  write: WriteMessage;
+  publish: PublishMessage;
+  action: ActionMessage;
+}
+
+export type PointName = keyof PointMessages;
+export type OperationName = keyof OperationMessages;
+
+/** Which fields of an event's payload its message has, by the event's name. No other event has a channel. */
+const POINT_FIELDS: Readonly<Record<PointName, readonly string[]>> = {
+  started: [],
+  closed: [],
+  change: ['cause', 'added', 'changed', 'removed', 'paths', 'delayMs'],
+  restart: ['attempt', 'delayMs', 'error'],
+  degraded: ['error', 'pollIntervalMs'],
+  recovered: ['backend', 'degradedMs'],
+  warning: ['code', 'message'],
+  unreadable: ['error'],
+  readable: ['unreadableMs'],
+  rejected: ['problems', 'error'],
+  unhealthy: ['error', 'consecutiveFailures'],
+  healthy: [],
+  error: ['error'],
+};
+
+export const pointNames = Object.keys(POINT_FIELDS) as readonly PointName[];
+
+const points = new Map<string, Channel>(
+  pointNames.map((name) => [name, channel(`resilient-watcher:${name}`)]),
+);
+type OperationChannel = TracingChannel<unknown, OperationMessage>;
+
+const operations: Readonly<Record<OperationName, OperationChannel>> = {
+  check: tracingChannel('resilient-watcher.check'),
+  'token.request': tracingChannel('resilient-watcher.token.request'),
+  'token.delivery': tracingChannel('resilient-watcher.token.delivery'),
+  'config.reload': tracingChannel('resilient-watcher.config.reload'),
+  write: tracingChannel('resilient-watcher.write'),
+  publish: tracingChannel('resilient-watcher.publish'),
+  action: tracingChannel('resilient-watcher.action'),
+};
+
+export const operationNames = Object.keys(operations) as readonly OperationName[];
+
+/** The tracing channel `resilient-watcher.<name>`. */
+export function operationChannel(name: OperationName): OperationChannel {
+  return operations[name];
+}
+
+/** Whether somebody subscribed to the channel of this event. */
+export function isObserved(event: string): boolean {
+  return points.get(event)?.hasSubscribers === true;
+}
+
+/** Publishes what `payload` says of the event, if there is a channel for it and anybody listens. */
+export function publishPoint(component: ComponentHandle, event: string, payload?: object): void {
+  const point = points.get(event);
+  if (!point?.hasSubscribers) return;
+  const given = (payload instanceof Error ? { error: payload } : { ...payload }) as Record<string, unknown>;
+  const message: Record<string, unknown> = { component };
+  for (const field of POINT_FIELDS[event as PointName]) {
+    const value = given[field];
+    if (value !== undefined) message[field] = value instanceof Error ? summaryOf(value) : value;
+  }
+  point.publish(message);
+}
+
+/**
+ * Does the work, and publishes its course on the tracing channel: `start`, `end`, then `asyncStart`, `asyncEnd`, and
+ * `error` before these when it fails. What the work resolves to is not published, only `resultOf` it.
+ */
+export function trace<N extends OperationName, T>(
+  name: N,
+  message: OperationMessages[N],
+  work: () => Promise<T>,
+  resultOf: (value: T) => string,
+): Promise<T> {
+  const operation = operationChannel(name);
+  if (!operation.hasSubscribers) return work();
+  const settle = (): void => {
+    operation.asyncStart.publish(message);
+    operation.asyncEnd.publish(message);
+  };
+  return operation.start.runStores(message, () => {
+    const settled = work().then(
+      (value) => {
+        message.result = resultOf(value);
+        settle();
+        return value;
+      },
+      (error: unknown) => {
+        message.error = summaryOf(error);
+        operation.error.publish(message);
+        settle();
+        throw error;
+      },
+    );
+    operation.end.publish(message);
+    return settled;
+  });
+}
+
+/** The same for synchronous work: `start` and `end`, with `error` before that when it fails. */
+export function traceSync<N extends OperationName, T>(
+  name: N,
+  message: OperationMessages[N],
+  work: () => T,
+  resultOf: (value: T) => string,
+): T {
+  const operation = operationChannel(name);
+  if (!operation.hasSubscribers) return work();
+  return operation.start.runStores(message, () => {
+    try {
+      const value = work();
+      message.result = resultOf(value);
+      return value;
+    } catch (error) {
+      message.error = summaryOf(error);
+      operation.error.publish(message);
+      throw error;
+    } finally {
+      operation.end.publish(message);
+    }
+  });
+}
+
+/** An error without its cause. Of what user code threw only the name and the code are shown. */
+export function summaryOf(error: unknown): ErrorSummary {
+  if (!(error instanceof Error)) return { name: 'Error', code: null, message: '' };
+  const { name, message } = error;
+  if (error instanceof ListenerError) {
+    return { name, code: error.code, message: `A listener of "${error.event}" failed` };
+  }
+  return { name, code: errorCodeOf(error), message: error instanceof ResilientError ? message : '' };
+}

@@ -1,0 +1,117 @@
+import type { KubeConfig, User } from '@kubernetes/client-node';
+
+import { isoTime, type Clock } from '../core/clock.js';
+import type { TokenCredential } from '../core/token-client.js';
+import type { ReadingPorts } from '../fs/stable-read.js';
+import { readToken } from '../token/read-token.js';
+import { tokenFromText } from '../token/token.js';
+import { replaceUser, tokenFileOf, type ClientNode } from './cluster-access.js';
+
+/** When a projected token authenticates requests in place of a kubeconfig's own credentials. */
+export type CredentialUse = 'auto' | 'always' | 'never';
+
+/** One way to authenticate a request. */
+export interface RequestCredentials {
+  /** The kubeconfig to ask with. */
+  readonly kubeConfig: KubeConfig;
+  /** What it is, for the error that says it was refused; undefined when only client-node knows. */
+  readonly description: string | undefined;
+  /** What must not be shown. */
+  readonly secret: string | undefined;
+}
+
+/** What there is to choose from. */
+interface CredentialContext {
+  readonly kubeConfig: KubeConfig;
+  /** The newest projected token that is known of. */
+  readonly projected: TokenCredential | undefined;
+  readonly use: CredentialUse;
+  readonly clientNode: ClientNode;
+  readonly ports: ReadingPorts;
+}
+
+/**
+ * The credentials to ask with, one after the other for as long as the server answers 401.
+ *
+ * | the kubeconfig's user                        | first           | then            |
+ * |----------------------------------------------|-----------------|-----------------|
+ * | has a token file, as that of a pod           | projected token | its token file  |
+ * | has a token of the same issuer               | its token       | projected token |
+ * | anything else: it may be of another cluster  | its credentials | nothing         |
+ *
+ * Of a projected token that is in the kubeconfig's own file, nothing is read twice.
+ * @throws {TokenError} `ERR_TOKEN_FILE`, `ERR_TOKEN_MALFORMED` when the user's token file cannot be read.
+ */
+export async function* credentialsOf(context: CredentialContext): AsyncGenerator<RequestCredentials, void> {
+  const { kubeConfig, projected, use } = context;
+  const user = kubeConfig.getCurrentUser();
+  const tokenFile = user ? tokenFileOf(user) : undefined;
+  if (!user || !projected || use === 'never') {
+    yield await ownCredentials(context, user);
+    return;
+  }
+  const isFirst = use === 'always' || tokenFile !== undefined;
+  if (isFirst) yield projectedCredentials(context, projected);
+  const own = await ownCredentials(context, user);
+  if (own.secret !== projected.value) yield own;
+  if (!isFirst && isSameIssuer(own.secret, projected.value)) yield projectedCredentials(context, projected);
+}
+
+/** The cluster of the kubeconfig, and nobody but the token. */
+function projectedCredentials(
+  { kubeConfig, clientNode, ports }: CredentialContext,
+  { path, value, seenAt }: TokenCredential,
+): RequestCredentials {
+  const fresh = new clientNode.KubeConfig();
+  const cluster = kubeConfig.getCurrentCluster();
+  if (cluster) fresh.loadFromClusterAndUser(cluster, { name: 'projected-token', token: value });
+  return { kubeConfig: fresh, secret: value, description: describeToken(path, value, ports.clock, seenAt) };
+}
+
+async function ownCredentials(
+  { kubeConfig, ports }: CredentialContext,
+  user: User | null | undefined,
+): Promise<RequestCredentials> {
+  const tokenFile = user ? tokenFileOf(user) : undefined;
+  if (!user || tokenFile === undefined) {
+    return { kubeConfig, description: undefined, secret: user?.token };
+  }
+  const { value } = await readToken(tokenFile, ports, 'opaque');
+  // What else it has, such as a client certificate or whom it impersonates, stays.
+  replaceUser(kubeConfig, { ...user, authProvider: undefined, exec: undefined, token: value });
+  return { kubeConfig, secret: value, description: describeToken(tokenFile, value, ports.clock, undefined) };
+}
+
+function isSameIssuer(own: string | undefined, projected: string): boolean {
+  const issuer = issuedBy(projected);
+  return own !== undefined && issuer !== undefined && issuedBy(own) === issuer;
+}
+
+function issuedBy(token: string): unknown {
+  try {
+    return tokenFromText(token).claims.iss;
+  } catch {
+    return undefined;
+  }
+}
+
+/** "the token in /path (issued 49 min ago, in the file for 2 min)". */
+function describeToken(path: string, value: string, clock: Clock, seenAt: number | undefined): string {
+  const now = clock.now();
+  const ages = seenAt === undefined ? [] : [`seen there ${durationOf(now - seenAt)} ago`];
+  try {
+    const { issuedAt, notAfter } = tokenFromText(value);
+    if (notAfter <= now) ages.unshift(`expired at ${isoTime(notAfter)}`);
+    if (issuedAt !== undefined) ages.unshift(`issued ${durationOf(now - issuedAt)} ago`);
+  } catch {
+    // Not a JWT: its age cannot be known.
+  }
+  return ages.length === 0 ? `the token in ${path}` : `the token in ${path} (${ages.join(', ')})`;
+}
+
+function durationOf(ms: number): string {
+  const seconds = Math.max(0, Math.round(ms / 1000));
+  if (seconds < 120) return `${seconds} s`;
+  if (seconds < 7_200) return `${Math.round(seconds / 60)} min`;
+  return `${Math.round(seconds / 3_600)} h`;
+}

@@ -1,0 +1,94 @@
+/** The values of the gauges, read from the status of the live components when somebody asks. */
+import type { ComponentHandle } from '../core/telemetry.js';
+import type { WatcherWarning } from '../watch/watcher-events.js';
+import { METRICS, type GaugeName, type Labels, type Sample } from './metrics.js';
+import { statusOf } from './status-of.js';
+
+/** What a gauge needs besides the components. */
+export interface GaugeSources {
+  readonly components: Iterable<ComponentHandle>;
+  /** When each configuration was last loaded with success, epoch ms. */
+  readonly reloadedAt: ReadonlyMap<ComponentHandle, number>;
+}
+
+type Read = (component: ComponentHandle, sources: GaugeSources) => Iterable<Sample>;
+
+/** Of these states a running watcher is in one. */
+const WATCHER_STATES = ['watching', 'recovering', 'degraded'] as const;
+/** These say how the target is. */
+const TARGET_STATES = ['missing', 'unreadable'] as const;
+const WARNING_CODES: Readonly<Record<WatcherWarning['code'], true>> = { subPath: true, limit: true };
+
+const READ: Readonly<Record<Exclude<GaugeName, 'native_watches'>, Read>> = {
+  *status(component) {
+    const status = statusOf(component, 'ResilientWatcher');
+    if (!status) return;
+    for (const state of WATCHER_STATES) yield flag({ state }, status.state === state);
+    for (const state of TARGET_STATES) yield flag({ state }, status.target === state);
+  },
+  *warning(component) {
+    const status = statusOf(component, 'ResilientWatcher');
+    if (!status) return;
+    for (const code of Object.keys(WARNING_CODES)) {
+      const isOn = status.warnings.some((warning) => warning.code === code);
+      yield flag({ code }, isOn);
+    }
+  },
+  last_change_timestamp_seconds: (component) => time(statusOf(component, 'ResilientWatcher')?.lastChangeAt),
+  last_check_timestamp_seconds: (component) => time(statusOf(component, 'ResilientWatcher')?.lastCheckAt),
+  *config_last_reload_successful(component) {
+    const sources = statusOf(component, 'ConfigLoader')?.sources;
+    if (sources)
+      yield flag(
+        {},
+        sources.every(({ state }) => state === 'current'),
+      );
+  },
+  config_last_reload_success_timestamp_seconds: (component, { reloadedAt }) =>
+    time(reloadedAt.get(component) ?? statusOf(component, 'ConfigLoader')?.loadedAt),
+  token_expiration_timestamp_seconds: (component) =>
+    time((statusOf(component, 'TokenRefresher') ?? statusOf(component, 'TokenFile'))?.expiresAt),
+  token_next_refresh_timestamp_seconds: (component) =>
+    time(statusOf(component, 'TokenRefresher')?.nextRefreshAt),
+  token_clock_skew_seconds: (component) => time(statusOf(component, 'TokenRefresher')?.skewMs),
+  certificate_expiration_timestamp_seconds: (component) => time(statusOf(component, 'TlsFiles')?.expiresAt),
+};
+
+/** The samples of one gauge, each set of labels once. */
+export function samplesOf(name: GaugeName, sources: GaugeSources): Sample[] {
+  if (name === 'native_watches') return nativeWatches(sources.components);
+  const pick = METRICS[name].of === 'least' ? Math.min : Math.max;
+  const own = METRICS[name].labels.includes('loader' as never) ? 'loader' : 'target';
+  const samples = new Map<string, Sample>();
+  for (const component of sources.components) {
+    for (const { labels, value } of READ[name](component, sources)) {
+      const all = { [own]: component.name, ...labels };
+      const key = JSON.stringify(all);
+      const other = samples.get(key);
+      samples.set(key, { labels: all, value: other ? pick(other.value, value) : value });
+    }
+  }
+  return [...samples.values()];
+}
+
+/** Watchers of the same directory share its watch, so each directory counts once. */
+function nativeWatches(components: Iterable<ComponentHandle>): Sample[] {
+  const directories = new Map<string, Set<string>>();
+  for (const component of components) {
+    const status = statusOf(component, 'ResilientWatcher');
+    if (!status || status.backend === null || status.backend === 'poll') continue;
+    const watched = directories.get(status.backend) ?? new Set();
+    for (const directory of status.watchedDirectories) watched.add(directory);
+    directories.set(status.backend, watched);
+  }
+  return [...directories].map(([backend, watched]) => ({ labels: { backend }, value: watched.size }));
+}
+
+function flag(labels: Labels, isOn: boolean): Sample {
+  return { labels, value: isOn ? 1 : 0 };
+}
+
+/** A moment or a duration in seconds, where there is one. */
+function* time(ms: number | null | undefined): Iterable<Sample> {
+  if (typeof ms === 'number' && Number.isFinite(ms)) yield { labels: {}, value: ms / 1_000 };
+}

@@ -1,0 +1,54 @@
+import type { ServerResponse } from 'node:http';
+
+import type { ComponentHandle } from '../core/telemetry.js';
+import { assertComponents, healthOf } from './health.js';
+
+/** The request of `node:http`, Express or Fastify. */
+export interface HealthRequest {
+  readonly url?: string | undefined;
+  /** Express: the URL before routers took their part of it. */
+  readonly originalUrl?: string | undefined;
+}
+
+/** The reply of Fastify. */
+export interface HealthReply {
+  code(status: number): HealthReply;
+  type(contentType: string): HealthReply;
+  send(body: string): unknown;
+}
+
+type Response = Pick<ServerResponse, 'writeHead' | 'end'>;
+
+const IS_LIVENESS = /\/(live|livez|healthz)\/?$/;
+
+/**
+ * Answers probes, as a listener of `node:http`, or a handler of Express or Fastify: 200, or 503 when a component is not
+ * live or not ready, with `healthOf(...)` as JSON. Paths that end in `live`, `livez` or `healthz` ask for `live`, all
+ * others for `ready`. That it answers at all shows that the event loop turns.
+ *
+ * ```ts
+ * app.get('/livez', healthHandler(watcher, refresher));
+ * app.get('/readyz', healthHandler(watcher, refresher));
+ * ```
+ * @throws {TypeError} for something that is not a component of this library.
+ */
+export function healthHandler(
+  ...components: readonly ComponentHandle[]
+): (request: HealthRequest, response: Response | HealthReply) => unknown {
+  assertComponents('healthHandler', components);
+  return ({ originalUrl, url = '/' }, response) => {
+    const health = healthOf(...components);
+    const [path = ''] = (originalUrl ?? url).split('?');
+    const isGood = IS_LIVENESS.test(path) ? health.live : health.ready;
+    const body = JSON.stringify(health);
+    const status = isGood ? 200 : 503;
+    if ('send' in response && 'code' in response) {
+      return response.code(status).type('application/json').send(body);
+    }
+    (response as Response).writeHead(status, {
+      'content-type': 'application/json',
+      'cache-control': 'no-store',
+    });
+    return (response as Response).end(body);
+  };
+}

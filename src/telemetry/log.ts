@@ -1,0 +1,128 @@
+import { Console } from 'node:console';
+
+import { hasMethods, oneOf, resolveOptions } from '../core/options.js';
+import { observe, type Operation, type Point, type Subscription } from './observe.js';
+
+type Level = 'debug' | 'info' | 'warn' | 'error';
+type Write = (fields: object, message: string) => void;
+
+/** A logger in the style of pino: first the fields, then the text. */
+export type StructuredLogger = Readonly<Record<Level, Write>>;
+
+/** Options of `logTo`. */
+export interface LogOptions {
+  /**
+   * The level of what is routine: starts, changes, restarts of a backend, tokens and accepted configurations. What needs
+   * attention is `warn`, what will not heal by itself `error`. Default `info`.
+   */
+  readonly level?: 'debug' | 'info' | undefined;
+}
+
+const LEVELS: readonly Level[] = ['debug', 'info', 'warn', 'error'];
+
+const OPTIONS = { level: oneOf<'debug' | 'info'>('info', ['debug', 'info']) };
+
+interface Line {
+  readonly level: Level | 'routine';
+  readonly text: string;
+}
+
+const routine = (text: string): Line => ({ level: 'routine', text });
+const warning = (text: string): Line => ({ level: 'warn', text });
+
+/**
+ * Logs one line for each event of every component of this process, until it is closed. Lines hold names, paths, keys and
+ * error messages, never contents, tokens or secret values.
+ *
+ * ```ts
+ * logTo(pino());
+ * logTo(console, { level: 'debug' });
+ * ```
+ * @param logger has `debug`, `info`, `warn` and `error`, called with fields and a text as pino has it; or `console`.
+ * @throws {TypeError} for a logger without these methods, or a wrong option.
+ */
+export function logTo(logger: StructuredLogger | Console, options?: LogOptions): Subscription {
+  const { level: routineLevel } = resolveOptions('logTo', options, OPTIONS);
+  if (!hasMethods(logger, LEVELS)) {
+    throw new TypeError(`logTo: the logger must have the methods ${LEVELS.join(', ')}`);
+  }
+  const write = writerTo(logger);
+  const log = ({ level, text }: Line, fields: object): void => {
+    write(level === 'routine' ? routineLevel : level, fields, text);
+  };
+  return observe({
+    point(point) {
+      const { component, ...details } = point.message;
+      log(lineOf(point), { component: component.kind, name: component.name, ...details });
+    },
+    settled(operation, durationMs) {
+      const line = lineOfOperation(operation);
+      if (!line) return;
+      const { component, ...details } = operation.message;
+      const source = component && { component: component.kind, name: component.name };
+      log(line, { ...source, ...details, durationMs: Math.round(durationMs) });
+    },
+  });
+}
+
+function writerTo(logger: StructuredLogger | Console): (level: Level, fields: object, text: string) => void {
+  // A console prints its arguments in their order.
+  if (logger === globalThis.console || logger instanceof Console) {
+    return (level, fields, text) => (logger as Console)[level](text, fields);
+  }
+  return (level, fields, text) => (logger as StructuredLogger)[level](fields, text);
+}
+
+function lineOf({ name, message }: Point): Line {
+  const who = `${message.component.kind} "${message.component.name}"`;
+  switch (name) {
+    case 'started':
+    case 'closed':
+    case 'healthy':
+      return routine(`${who}: ${name}`);
+    case 'change':
+      return routine(`${who}: changed`);
+    case 'restart':
+      return routine(`${who}: subscribing again, attempt ${message.attempt}`);
+    case 'recovered':
+      return routine(`${who}: native watching is back`);
+    case 'readable':
+      return routine(`${who}: readable again`);
+    case 'degraded':
+      return warning(`${who}: degraded to polling: ${said(message.error)}`);
+    case 'warning':
+      return warning(`${who}: ${message.message}`);
+    case 'unreadable':
+      return warning(`${who}: unreadable: ${said(message.error)}`);
+    case 'rejected': {
+      const { problems = [], error } = message;
+      const why = error ? said(error) : problems.map((problem) => problem.message).join('; ');
+      return warning(`${who}: update rejected: ${why}`);
+    }
+    case 'unhealthy':
+      return warning(`${who}: unhealthy: ${said(message.error)}`);
+    case 'error':
+      return { level: 'error', text: `${who}: ${said(message.error)}` };
+  }
+}
+
+/** Checks and writes are too many for a log, and a reload is one event with its change or rejection. */
+function lineOfOperation({ name, message }: Operation): Line | undefined {
+  if (name !== 'token.request' && name !== 'token.delivery' && name !== 'publish') return undefined;
+  const who = `${message.component.kind} "${message.component.name}"`;
+  const what = {
+    'token.request': 'token request',
+    'token.delivery': 'token delivery',
+    publish: 'publication',
+  };
+  if (message.error) return warning(`${who}: ${what[name]} failed: ${said(message.error)}`);
+  if (message.result === 'unchanged' || message.result === 'skipped') return undefined;
+  const isKept = message.result === 'kept';
+  return isKept
+    ? warning(`${who}: publication failed, the last good contents stay`)
+    : routine(`${who}: ${what[name]} ${message.result ?? ''}`);
+}
+
+function said({ message, code, name }: { message: string; code: string | null; name: string }): string {
+  return message === '' ? (code ?? name) : message;
+}

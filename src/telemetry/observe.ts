@@ -1,0 +1,95 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+
+import { systemClock } from '../core/clock.js';
+import { ListenerError } from '../core/errors.js';
+import {
+  operationChannel,
+  operationNames,
+  pointNames,
+  type OperationMessages,
+  type OperationName,
+  type PointMessages,
+  type PointName,
+} from '../core/telemetry.js';
+
+/** Something that observes the library until it is closed. */
+export interface Subscription extends Disposable {
+  /** Ends it. May be called more than once. */
+  close(): void;
+}
+
+/** A message together with the name of its channel. */
+export type Point = { [N in PointName]: { readonly name: N; readonly message: PointMessages[N] } }[PointName];
+
+/** An operation together with the name of its channel. */
+export type Operation = {
+  [N in OperationName]: { readonly name: N; readonly message: OperationMessages[N] };
+}[OperationName];
+
+/** What is called for the messages of all channels. */
+export interface TelemetryObserver {
+  /** A message of a point channel. */
+  point?(point: Point): void;
+  /** An operation begins; called synchronously, before any of its work. */
+  started?(operation: Operation): void;
+  /** An operation has ended; its message has `result` or `error`. */
+  settled?(operation: Operation, durationMs: number): void;
+}
+
+/**
+ * Subscribes to every channel of the library. What an observer throws becomes a process warning, whereas Node.js takes
+ * what a direct subscriber of a diagnostics channel throws for an uncaught exception.
+ */
+export function observe(observer: TelemetryObserver): Subscription {
+  const ends: (() => void)[] = [];
+  for (const name of pointNames) {
+    const channelName = `resilient-watcher:${name}`;
+    const listener = (message: unknown): void => {
+      isolated(channelName, () => observer.point?.({ name, message } as Point));
+    };
+    subscribe(channelName, listener);
+    ends.push(() => unsubscribe(channelName, listener));
+  }
+  for (const name of operationNames) ends.push(observeOperation(name, observer));
+  const close = (): void => {
+    for (const end of ends.splice(0)) end();
+  };
+  return { close, [Symbol.dispose]: close };
+}
+
+function observeOperation(name: OperationName, observer: TelemetryObserver): () => void {
+  const operation = operationChannel(name);
+  const channelName = `resilient-watcher.${name}`;
+  const begun = new WeakMap<object, number>();
+  const settled = (message: object): void => {
+    const began = begun.get(message);
+    // One that began before anybody observed it.
+    if (began === undefined) return;
+    begun.delete(message);
+    const durationMs = systemClock.monotonic() - began;
+    isolated(channelName, () => observer.settled?.({ name, message } as Operation, durationMs));
+  };
+  const subscribers = {
+    start(message: object): void {
+      begun.set(message, systemClock.monotonic());
+      isolated(channelName, () => observer.started?.({ name, message } as Operation));
+    },
+    end(message: object): void {
+      // Synchronous work has its outcome by now.
+      if ('result' in message || 'error' in message) settled(message);
+    },
+    asyncStart(): void {},
+    asyncEnd: settled,
+    error(): void {},
+  };
+  operation.subscribe(subscribers);
+  return () => void operation.unsubscribe(subscribers);
+}
+
+function isolated(channelName: string, work: () => void): void {
+  try {
+    work();
+  } catch (error) {
+    process.emitWarning(new ListenerError(channelName, error));
+  }
+}

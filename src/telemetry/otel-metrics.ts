@@ -1,0 +1,64 @@
+import type { Attributes, Meter, Observable, ObservableCallback } from '@opentelemetry/api';
+
+import { METRICS, metricsOf, SECONDS_BUCKETS, type GaugeName, type Labels } from './metrics.js';
+import type { Subscription } from './observe.js';
+import { Recorder } from './recorder.js';
+
+/** Records the library's metrics with the instruments of a meter. */
+export function recordMetrics(meter: Meter): Subscription {
+  const optionsOf = (name: keyof typeof METRICS) => ({
+    unit: METRICS[name].unit,
+    description: METRICS[name].help,
+  });
+  const counters = new Map(
+    metricsOf('counter').map((name) => [name, meter.createCounter(METRICS[name].otel, optionsOf(name))]),
+  );
+  const advice = { explicitBucketBoundaries: [...SECONDS_BUCKETS] };
+  const histograms = new Map(
+    metricsOf('histogram').map((name) => [
+      name,
+      meter.createHistogram(METRICS[name].otel, { ...optionsOf(name), advice }),
+    ]),
+  );
+  const recorder = new Recorder({
+    count: (metric, labels, by) => counters.get(metric)?.add(by, attributesOf(labels)),
+    record: (metric, seconds, labels) => histograms.get(metric)?.record(seconds, attributesOf(labels)),
+  });
+  const ends = metricsOf('gauge').map((name) => observeGauge(instrumentOf(meter, name), name, recorder));
+  const close = (): void => {
+    recorder.close();
+    for (const end of ends.splice(0)) end();
+  };
+  return { close, [Symbol.dispose]: close };
+}
+
+/** Moments and durations are gauges; what says yes or no, and what is counted, adds up over processes. */
+function instrumentOf(meter: Meter, name: GaugeName): Observable {
+  const { otel, unit, help: description } = METRICS[name];
+  return unit === 's'
+    ? meter.createObservableGauge(otel, { unit, description })
+    : meter.createObservableUpDownCounter(otel, { unit, description });
+}
+
+function observeGauge(instrument: Observable, name: GaugeName, recorder: Recorder): () => void {
+  const callback: ObservableCallback = (result) => {
+    for (const { labels, value } of recorder.samples(name)) result.observe(value, attributesOf(labels));
+  };
+  instrument.addCallback(callback);
+  return () => {
+    instrument.removeCallback(callback);
+  };
+}
+
+/** Attributes in the namespace of the library, but those that the semantic conventions have a name for. */
+export function attributesOf(labels: Labels): Attributes {
+  const attributes = Object.entries(labels).map(([label, value]) => [
+    label === 'error_type' ? 'error.type' : `resilient_watcher.${inSnakeCase(label)}`,
+    value,
+  ]);
+  return Object.fromEntries(attributes) as Attributes;
+}
+
+function inSnakeCase(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}

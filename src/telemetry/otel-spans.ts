@@ -1,0 +1,77 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+
+import type * as api from '@opentelemetry/api';
+import type { Attributes, Context, Span, Tracer } from '@opentelemetry/api';
+
+import { systemClock } from '../core/clock.js';
+import { operationChannel, operationNames, type OperationName } from '../core/telemetry.js';
+import { attributesOf } from './otel-metrics.js';
+import { observe, type Operation, type Subscription } from './observe.js';
+import { typeOf } from './recorder.js';
+
+type Message = Operation['message'];
+
+/** Has spans only afterwards: most checks find nothing, and a span for each of them would bury the others. */
+const AFTERWARDS: ReadonlySet<OperationName> = new Set(['check']);
+
+/**
+ * A span for each operation; of checks, for those that found a change or failed. An operation within another one, such
+ * as the write within a publication, is its child.
+ */
+export function recordSpans({ context, trace, SpanStatusCode }: typeof api, tracer: Tracer): Subscription {
+  const contexts = new AsyncLocalStorage<Context>();
+  const spans = new WeakMap<Message, Span>();
+  const begun = new WeakMap<Message, { readonly at: number; readonly parent: Context }>();
+  const parent = (): Context => contexts.getStore() ?? context.active();
+
+  /** The context in which the work of an operation runs. */
+  const enter = (name: OperationName, message: Message): Context => {
+    begun.set(message, { at: systemClock.now(), parent: parent() });
+    if (AFTERWARDS.has(name)) return parent();
+    const span = tracer.startSpan(spanName(name), { attributes: attributesAtStart(message) }, parent());
+    spans.set(message, span);
+    return trace.setSpan(parent(), span);
+  };
+
+  const leave = ({ name, message }: Operation, durationMs: number): void => {
+    const start = begun.get(message);
+    if (!start) return;
+    const span =
+      spans.get(message) ??
+      (message.result === 'unchanged'
+        ? undefined
+        : tracer.startSpan(
+            spanName(name),
+            { startTime: start.at, attributes: attributesAtStart(message) },
+            start.parent,
+          ));
+    if (!span) return;
+    if (message.result !== undefined) span.setAttribute('resilient_watcher.result', message.result);
+    if (message.error) {
+      span.setAttribute('error.type', typeOf(message.error));
+      span.setStatus({ code: SpanStatusCode.ERROR, message: message.error.message });
+    }
+    span.end(AFTERWARDS.has(name) ? start.at + durationMs : undefined);
+  };
+
+  const subscription = observe({ settled: leave });
+  for (const name of operationNames) {
+    operationChannel(name).start.bindStore(contexts, (message) => enter(name, message as Message));
+  }
+  const close = (): void => {
+    subscription.close();
+    for (const name of operationNames) operationChannel(name).start.unbindStore(contexts);
+  };
+  return { close, [Symbol.dispose]: close };
+}
+
+const spanName = (name: OperationName): string => `resilient_watcher.${name}`;
+
+/** What the message says of itself in single words. */
+function attributesAtStart({ component, result: _result, error: _error, ...details }: Message): Attributes {
+  const labels = Object.entries(details).map(([name, value]) => [name, String(value)]);
+  return attributesOf({
+    ...(Object.fromEntries(labels) as Record<string, string>),
+    ...(component && { component: component.kind, target: component.name }),
+  });
+}

@@ -1,0 +1,57 @@
+import type * as openTelemetry from '@opentelemetry/api';
+import type { MeterProvider, TracerProvider } from '@opentelemetry/api';
+
+import { matching, port, resolveOptions } from '../core/options.js';
+import { recordMetrics } from './otel-metrics.js';
+import { recordSpans } from './otel-spans.js';
+import type { Subscription } from './observe.js';
+
+/** Options of `instrument`. */
+export interface InstrumentOptions {
+  /** Your `@opentelemetry/api` (1.9 or later): `import * as api from '@opentelemetry/api'`. */
+  readonly api: typeof openTelemetry;
+  /** Default: the one that is registered with the API. */
+  readonly meterProvider?: MeterProvider | undefined;
+  /** Default: the one that is registered with the API. */
+  readonly tracerProvider?: TracerProvider | undefined;
+}
+
+const SCOPE = 'resilient-watcher';
+const API =
+  'the module @opentelemetry/api (npm install @opentelemetry/api; import * as api from "@opentelemetry/api")';
+
+const isApi = (value: unknown): boolean =>
+  ['trace', 'metrics', 'context', 'SpanStatusCode'].every((name) => Object(value)[name] !== undefined);
+
+const OPTIONS = {
+  api: matching<typeof openTelemetry | undefined>(undefined, API, isApi),
+  meterProvider: port<MeterProvider>(undefined as never, 'getMeter'),
+  tracerProvider: port<TracerProvider>(undefined as never, 'getTracer'),
+};
+
+/**
+ * Records metrics and spans of every component of this process with OpenTelemetry, until it is closed. Register the SDK
+ * first.
+ *
+ * ```ts
+ * import * as api from '@opentelemetry/api';
+ * instrument({ api });
+ * ```
+ * @throws {TypeError} for a wrong option.
+ */
+export function instrument(options: InstrumentOptions): Subscription {
+  const { api, meterProvider, tracerProvider } = resolveOptions('instrument', options, OPTIONS);
+  if (!api) throw new TypeError(`instrument: option "api" must be ${API}, got undefined`);
+  const metrics = recordMetrics(
+    ((meterProvider as MeterProvider | undefined) ?? api.metrics).getMeter(SCOPE),
+  );
+  const spans = recordSpans(
+    api,
+    ((tracerProvider as TracerProvider | undefined) ?? api.trace).getTracer(SCOPE),
+  );
+  const close = (): void => {
+    metrics.close();
+    spans.close();
+  };
+  return { close, [Symbol.dispose]: close };
+}

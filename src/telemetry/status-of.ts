@@ -1,0 +1,26 @@
+import type { ComponentHandle } from '../core/telemetry.js';
+import type { ConfigLoaderStatus } from '../config/loader-status.js';
+import type { TokenFileStatus } from '../token/token-file.js';
+import type { TokenRefresherStatus } from '../token/refresher-status.js';
+import type { WatcherStatus } from '../watch/watcher-status.js';
+
+/** The components whose status telemetry reads, by kind. */
+export interface Statuses {
+  ResilientWatcher: WatcherStatus & {
+    readonly sinceLastCheckMs: number | null;
+    readonly checkIntervalMs: number | null;
+  };
+  ConfigLoader: ConfigLoaderStatus;
+  TokenRefresher: TokenRefresherStatus;
+  TokenFile: TokenFileStatus;
+  /** Of `resilient-watcher/tls`. */
+  TlsFiles: { readonly expiresAt: number | null; readonly expired: boolean };
+}
+
+/** The status of a component, if it is of this kind. */
+export function statusOf<K extends keyof Statuses>(
+  component: ComponentHandle,
+  kind: K,
+): Statuses[K] | undefined {
+  return component.kind === kind ? (component.status() as unknown as Statuses[K]) : undefined;
+}

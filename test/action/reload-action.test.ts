@@ -1,0 +1,146 @@
+import { expect, test } from 'vitest';
+
+import {
+  ReloadAction,
+  type Action,
+  type ActionUpdate,
+  type ReloadActionOptions,
+} from 'resilient-watcher/action';
+import { FakeClock } from 'resilient-watcher/testing';
+
+import { Outcome } from '../../src/core/outcome.js';
+
+const update = (key: string): ActionUpdate => ({
+  paths: [{ path: '/etc/app', added: [], changed: [key], removed: [], revision: `..${key}` }],
+  cause: 'fs',
+});
+
+const keysIn = ({ paths }: ActionUpdate): string[] => paths.flatMap(({ changed }) => changed);
+
+/** An action whose runs end when the test says so, and what became of them. */
+function scene(options: Partial<ReloadActionOptions> = {}) {
+  const clock = new FakeClock();
+  const runs: { keys: string[]; signal: AbortSignal; outcome: Outcome<void> }[] = [];
+  const events: string[] = [];
+  const action: Action = {
+    name: 'reload',
+    run: (given, { signal }) => {
+      const outcome = new Outcome<void>();
+      runs.push({ keys: keysIn(given), signal, outcome });
+      signal.addEventListener('abort', () => outcome.reject(new Error('stopped')));
+      return outcome.promise;
+    },
+  };
+  const reload = new ReloadAction({ action, clock, random: () => 0, ...options });
+  reload.on('succeeded', ({ update: done }) => events.push(`succeeded ${keysIn(done).join()}`));
+  reload.on('failed', ({ error, retryDelayMs }) => events.push(`${error.code} ${retryDelayMs}`));
+  reload.on('rejected', ({ error }) => events.push(`rejected ${error.message}`));
+  const settled = async (): Promise<void> => {
+    for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
+  };
+  return { reload, runs, events, clock, settled };
+}
+
+test('of the updates that come while an action runs only the newest is acted on, with the keys of all', async () => {
+  const { reload, runs, events, settled } = scene();
+  reload.trigger(update('a'));
+  await settled();
+  for (const key of ['b', 'c', 'd']) reload.trigger(update(key));
+  await settled();
+  expect(runs.map(({ keys }) => keys)).toEqual([['a']]);
+  runs[0]?.outcome.resolve();
+  await settled();
+  expect(runs.map(({ keys }) => keys)).toEqual([['a'], ['b', 'c', 'd']]);
+  runs[1]?.outcome.resolve();
+  await reload.idle();
+  expect(events).toEqual(['succeeded a', 'succeeded b,c,d']);
+});
+
+test('with onBusy "restart" a newer update stops the run, and what that was for is not lost', async () => {
+  const { reload, runs, events, settled } = scene({ onBusy: 'restart' });
+  reload.trigger(update('a'));
+  await settled();
+  reload.trigger(update('b'));
+  await settled();
+  expect([runs[0]?.signal.aborted, runs[1]?.keys]).toEqual([true, ['a', 'b']]);
+  runs[1]?.outcome.resolve();
+  await reload.idle();
+  expect(events).toEqual(['succeeded a,b']);
+});
+
+test('a failure is retried with a growing delay until it succeeds, and a newer update is tried at once', async () => {
+  const { reload, runs, events, clock, settled } = scene({ retryDelayMs: 1_000 });
+  reload.trigger(update('a'));
+  await settled();
+  runs[0]?.outcome.reject(new Error('no'));
+  await settled();
+  expect([events, reload.state]).toEqual([['ERR_ACTION_FAILED 1000'], 'retrying']);
+  await clock.advance(1_000);
+  await settled();
+  runs[1]?.outcome.reject(new Error('no'));
+  await settled();
+  expect(events).toEqual(['ERR_ACTION_FAILED 1000', 'ERR_ACTION_FAILED 2000']);
+  reload.trigger(update('b'));
+  await settled();
+  expect(runs[2]?.keys).toEqual(['a', 'b']);
+  runs[2]?.outcome.resolve();
+  await reload.idle();
+  expect(events.at(-1)).toBe('succeeded a,b');
+});
+
+test('a check that fails keeps everything as it is until the next update, which brings the keys of both', async () => {
+  let isGood = false;
+  const check: Action = {
+    name: 'check',
+    run: () => (isGood ? Promise.resolve() : Promise.reject(new Error('bad configuration'))),
+  };
+  const { reload, runs, events, settled } = scene({ check });
+  reload.trigger(update('a'));
+  await reload.idle();
+  expect([runs.length, events]).toEqual([0, ['rejected Action check failed: bad configuration']]);
+  isGood = true;
+  reload.trigger(update('b'));
+  await settled();
+  expect(runs.map(({ keys }) => keys)).toEqual([['a', 'b']]);
+  runs[0]?.outcome.resolve();
+  await reload.idle();
+});
+
+test('a run that takes too long is stopped and counts as failed', async () => {
+  const { reload, runs, events, clock, settled } = scene({ timeoutMs: 30_000, maxAttempts: 1 });
+  reload.trigger(update('a'));
+  await settled();
+  await clock.advance(30_000);
+  await reload.idle();
+  expect([runs[0]?.signal.aborted, events]).toEqual([true, ['ERR_ACTION_TIMEOUT null']]);
+});
+
+test('several actions run one after another, and a retry begins with the one that failed', async () => {
+  const order: string[] = [];
+  let isDown = true;
+  const first: Action = { name: 'first', run: async () => void order.push('first') };
+  const second: Action = {
+    name: 'second',
+    run: async () => {
+      order.push('second');
+      if (isDown) throw new Error('down');
+    },
+  };
+  const { reload, clock } = scene({ action: [first, second] });
+  reload.trigger(update('a'));
+  await clock.advance(0);
+  isDown = false;
+  await clock.advance(1_000);
+  await reload.idle();
+  expect(order).toEqual(['first', 'second', 'second']);
+});
+
+test('close() stops the run under way, waits for it, and nothing runs afterwards', async () => {
+  const { reload, runs } = scene();
+  reload.trigger(update('a'));
+  reload.trigger(update('b'));
+  await Promise.resolve();
+  await reload.close();
+  expect(runs.every(({ signal }) => signal.aborted)).toBe(true);
+  expect(() => reload.trigger(update('c'))).toThrow(expect.objectContaining({ code: 'ERR_CLOSED' }));
+});

@@ -1,0 +1,171 @@
+import { inspect } from 'node:util';
+
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+
+import { TokenError, WriteError } from '../../src/core/errors.js';
+import { redact, redactError, redactValues } from '../../src/core/redaction.js';
+import { mintTestToken } from '../../src/testing.js';
+
+const jwt = mintTestToken({ sub: 'system:serviceaccount:default:secret' });
+const opaque = 'hvs.CAESIJ/q+7=xyz~0123';
+const encodeAll = (text: string): string =>
+  [...Buffer.from(text)].map((byte) => `%${byte.toString(16).padStart(2, '0')}`).join('');
+
+describe('redact', () => {
+  test.each([
+    ['as it is', jwt],
+    ['cut off', jwt.slice(0, 60)],
+    ['percent-encoded', jwt.replaceAll('.', '%2E')],
+    ['percent-encoded whole', encodeAll(jwt)],
+    ['percent-encoded twice', encodeURIComponent(encodeAll(jwt))],
+    ['in base64', Buffer.from(jwt).toString('base64')],
+  ])('strikes out an unknown JWT %s and nothing else', (_form, shown) => {
+    expect(redact(`the token "${shown}" has expired: mint another`)).toBe(
+      'the token "[redacted]" has expired: mint another',
+    );
+    expect(redact(`GET https://host/login?jwt=${shown}&next=1 failed`)).toBe(
+      'GET https://host/login?jwt=[redacted]&next=1 failed',
+    );
+  });
+
+  test.each([
+    ['as it is', opaque],
+    ['percent-encoded', encodeURIComponent(opaque)],
+    ['percent-encoded whole', encodeAll(opaque)],
+    ['percent-encoded twice', encodeURIComponent(encodeURIComponent(opaque))],
+  ])('strikes out a known opaque token %s', (_form, shown) => {
+    expect(redact(`lease "${shown}" was refused`, [opaque])).toBe('lease "[redacted]" was refused');
+  });
+
+  test('strikes out an opaque token that follows "Bearer" or "token", and no ordinary words', () => {
+    expect(redact(`Authorization: Bearer ${opaque}`)).not.toContain('CAESIJ');
+    expect(redact(`{"access_token":"${opaque}"}`)).not.toContain('CAESIJ');
+    expect(redact(`?token=${encodeURIComponent(opaque)}&a=b`)).toBe('?token=[redacted]&a=b');
+    for (const message of ['invalid bearer token', 'token: expired', 'service account token has expired']) {
+      expect(redact(message)).toBe(message);
+    }
+  });
+
+  test('recognises a JWT whatever else is a secret', () => {
+    expect(redact(`403 for ${jwt}`, ['J', 'eyJh', jwt.slice(2, 8), opaque])).toBe('403 for [redacted]');
+  });
+
+  test('redacts before it cuts', () => {
+    fc.assert(
+      fc.property(fc.nat({ max: 1_200 }), (length) => {
+        const text = redact(`${'.'.repeat(length)} ${opaque} and then some`, [opaque]);
+        expect(text).not.toMatch(/hvs|CAE|xyz/);
+      }),
+    );
+  });
+
+  test('recognises long pieces and secrets of any length', () => {
+    const long = 'x1'.repeat(40_000);
+    expect(redact(`...${jwt.slice(20, 60)} is bad`, [jwt])).toBe('...[redacted] is bad');
+    expect(redact(`got ${long}.`, [long])).toBe('got [redacted].');
+  });
+});
+
+describe('redactValues', () => {
+  const values = { db: { password: 's3cret/with space', port: 5432 }, list: ['x'] };
+
+  test.each([
+    ['Expected number but received "s3cret/with space"', 'Expected number but received "…/… …"'],
+    ['the port 5432 is taken', 'the port … is taken'],
+    ['at s3cret%2Fwith%20space', 'at …/… …'],
+  ])('hides values in %j', (message, shown) => {
+    expect(redactValues(message, values)).toBe(shown);
+  });
+
+  test('redacts before it cuts', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 280, max: 310 }), (length) => {
+        const text = redactValues(`${'.'.repeat(length)}5432 and more`, values);
+        expect(text).not.toContain('5');
+      }),
+    );
+  });
+
+  test('ends soon for a long message about many values', () => {
+    const many = Array.from({ length: 20_000 }, (_, index) => `value-${index}`);
+    expect(redactValues('word '.repeat(200_000), many).length).toBeLessThan(310);
+  });
+});
+
+describe('redactError', () => {
+  /** Everything that printing, serializing or walking an error can show. */
+  function shownBy(error: Error): string {
+    const parts = [inspect(error, { depth: Infinity, showHidden: true, maxArrayLength: null })];
+    for (let link: unknown = error; link instanceof Error; link = link.cause) {
+      parts.push(String(link), link.stack ?? '', JSON.stringify(link));
+      for (const key of Reflect.ownKeys(link)) parts.push(inspect(link[key as keyof Error], { depth: 20 }));
+    }
+    return parts.join('\n');
+  }
+
+  const deep = (value: unknown): unknown =>
+    Array.from({ length: 9 }).reduce<unknown>((inner) => ({ inner }), value);
+  const hiding: Readonly<Record<string, (secret: string) => unknown>> = {
+    'in its message': (secret) => new Error(`refused ${secret}`),
+    'deep in a field': (secret) => Object.assign(new Error('x'), { request: deep(secret) }),
+    'after 10 000 characters': (secret) =>
+      Object.assign(new Error('x'), { body: ' '.repeat(10_001) + secret }),
+    'far behind in its message': (secret) => new Error(' '.repeat(20_000) + secret),
+    'past the hundredth item': (secret) =>
+      Object.assign(new Error('x'), { items: [...Array.from({ length: 150 }).fill(0), secret] }),
+    'in a field that is not enumerable': (secret) =>
+      Object.defineProperty(new Error('x'), 'config', { value: { secret } }),
+    'behind a getter': (secret) => Object.defineProperty(new Error('x'), 'token', { get: () => secret }),
+    'behind toJSON': (secret) => Object.assign(new Error('x'), { toJSON: () => secret }),
+    'behind a custom inspect': (secret) => Object.assign(new Error('x'), { [inspect.custom]: () => secret }),
+    'in its name and code': (secret) => Object.assign(new Error('x'), { name: secret, code: secret }),
+    'in its stack': (secret) =>
+      Object.assign(new Error('x'), { stack: `Error\n    at ${secret} (a.js:1:1)` }),
+    'in its cause': (secret) => new Error('x', { cause: new Error(secret, { cause: deep(secret) }) }),
+    'in an error of ours': (secret) => new TokenError('ERR_TOKEN_REQUEST', secret, { cause: deep(secret) }),
+    'in a symbol field': (secret) => Object.assign(new Error('x'), { [Symbol('request')]: secret }),
+    'in no error at all': deep,
+    'as it is': (secret) => secret,
+  };
+
+  test.each(Object.keys(hiding))('shows no token that was %s', (where) => {
+    for (const secret of [jwt, opaque, encodeURIComponent(opaque)]) {
+      const shown = shownBy(redactError(hiding[where]?.(secret), [jwt, opaque]));
+      expect(shown).not.toContain(secret);
+      expect(shown).not.toContain('CAESIJ');
+    }
+  });
+
+  test('keeps the advice, the fields that say what failed, and the frames of the stack', () => {
+    const cause = Object.assign(new Error('connect ECONNREFUSED 10.0.0.1:443'), {
+      code: 'ECONNREFUSED',
+      errno: -111,
+      syscall: 'connect',
+    });
+    const thrown = Object.assign(new RangeError(`"${jwt}" is not taken: mint another`, { cause }), {
+      status: 401,
+    });
+    const copy = redactError(thrown);
+    expect(copy.message).toBe('"[redacted]" is not taken: mint another');
+    expect(copy).toMatchObject({ name: 'RangeError', status: 401 });
+    expect(copy.cause).toMatchObject({ code: 'ECONNREFUSED', errno: -111, syscall: 'connect' });
+    expect(copy.stack).toContain('redaction.test.ts');
+  });
+
+  test('keeps the class of an error of this library', () => {
+    const details = { path: '/etc/kubeconfig', step: 'rename', published: false } as const;
+    const copy = redactError(new WriteError('ERR_WRITE_NO_SPACE', 'full', details));
+    expect(copy).toBeInstanceOf(WriteError);
+    expect(copy).toMatchObject({ ...details, code: 'ERR_WRITE_NO_SPACE', name: 'WriteError' });
+  });
+
+  test('survives an error whose fields throw', () => {
+    const hostile = new Proxy(new Error('x'), {
+      get() {
+        throw new Error('no');
+      },
+    });
+    expect(redactError(hostile)).toBeInstanceOf(Error);
+  });
+});

@@ -1,0 +1,143 @@
+import { subscribe, unsubscribe, tracingChannel } from 'node:diagnostics_channel';
+
+import { expect, onTestFinished, test } from 'vitest';
+
+import { Component, type ComponentEvents, type ComponentStatus } from '../../src/core/component.js';
+import { systemClock } from '../../src/core/clock.js';
+import { TargetError } from '../../src/core/errors.js';
+import { pointNames, traceSync } from '../../src/core/telemetry.js';
+
+interface Events extends ComponentEvents {
+  change: [change: object];
+  unreadable: [event: { readonly error: Error }];
+  secret: [secret: string];
+}
+
+class Sample extends Component<Events, ComponentStatus> {
+  constructor(name: string) {
+    super({ name, kind: 'Sample', purpose: 'sample', signal: undefined, clock: systemClock });
+  }
+
+  status(): ComponentStatus {
+    return { name: this.name, state: this.state, lastError: this.lastError };
+  }
+
+  readonly tell = this.publish.bind(this);
+
+  work<T>(work: () => Promise<T>): Promise<T> {
+    return this.trace('check', { cause: 'fs' }, work, () => 'changed');
+  }
+}
+
+/** Records the messages of every point channel that are about `component`. */
+function messagesAbout(component: string): [string, Record<string, unknown>][] {
+  const messages: [string, Record<string, unknown>][] = [];
+  for (const name of pointNames) {
+    const listener = (message: unknown): void => {
+      const { component: handle, ...rest } = message as { component: { name: string } };
+      if (handle.name === component) messages.push([name, rest]);
+    };
+    subscribe(`resilient-watcher:${name}`, listener);
+    onTestFinished(() => void unsubscribe(`resilient-watcher:${name}`, listener));
+  }
+  return messages;
+}
+
+test('a component publishes its start, its end and what it emits, and of an event only the listed fields', async () => {
+  const messages = messagesAbout('sample');
+  const component = new Sample('sample');
+  component.on('error', () => {});
+  await component.start();
+  component.tell('change', { cause: 'fs', added: ['a'], current: 'CONTENT', token: 'TOKEN' });
+  component.tell('unreadable', {
+    error: new TargetError('ERR_TARGET_IO', '/a', 'Cannot read', { cause: 'CONTENT' }),
+  });
+  component.tell('secret', 'SECRET');
+  component.tell('error', new TypeError('CONTENT'));
+  await component.close();
+  component.tell('change', { cause: 'late' });
+
+  expect(messages).toEqual([
+    ['started', {}],
+    ['change', { cause: 'fs', added: ['a'] }],
+    ['unreadable', { error: { name: 'TargetError', code: 'ERR_TARGET_IO', message: 'Cannot read' } }],
+    ['error', { error: { name: 'TypeError', code: null, message: '' } }],
+    ['closed', {}],
+  ]);
+});
+
+test('what a listener throws is published without its words', async () => {
+  const messages = messagesAbout('listener');
+  const component = new Sample('listener');
+  component.on('error', () => {});
+  component.on('change', () => {
+    throw new Error('CONTENT');
+  });
+  component.tell('change', {});
+  await component.close();
+  expect(messages).toContainEqual([
+    'error',
+    { error: { name: 'ListenerError', code: 'ERR_LISTENER', message: 'A listener of "change" failed' } },
+  ]);
+});
+
+test('an operation is one message on its tracing channel, from start to end, with its result or its error', async () => {
+  const component = new Sample('operation');
+  const seen: [string, unknown][] = [];
+  const record =
+    (step: string) =>
+    (message: object): void => {
+      const { component: handle, ...rest } = message as { component: { name: string } };
+      if (handle.name === 'operation') seen.push([step, { ...rest }]);
+    };
+  const steps = ['start', 'end', 'asyncStart', 'asyncEnd', 'error'] as const;
+  const subscribers = Object.fromEntries(steps.map((step) => [step, record(step)])) as never;
+  tracingChannel('resilient-watcher.check').subscribe(subscribers);
+  onTestFinished(() => {
+    tracingChannel('resilient-watcher.check').unsubscribe(subscribers);
+  });
+
+  await expect(component.work(() => Promise.resolve('CONTENT'))).resolves.toBe('CONTENT');
+  const failure = new RangeError('CONTENT');
+  await expect(component.work(() => Promise.reject(failure))).rejects.toBe(failure);
+
+  const error = { name: 'RangeError', code: null, message: '' };
+  expect(seen).toEqual([
+    ['start', { cause: 'fs' }],
+    ['end', { cause: 'fs' }],
+    ['asyncStart', { cause: 'fs', result: 'changed' }],
+    ['asyncEnd', { cause: 'fs', result: 'changed' }],
+    ['start', { cause: 'fs' }],
+    ['end', { cause: 'fs' }],
+    ['error', { cause: 'fs', error }],
+    ['asyncStart', { cause: 'fs', error }],
+    ['asyncEnd', { cause: 'fs', error }],
+  ]);
+});
+
+test('synchronous work has an end that knows its result, and a failure is thrown as it is', () => {
+  const seen: unknown[] = [];
+  const channel = 'tracing:resilient-watcher.write:end';
+  const end = (message: unknown): void => void seen.push({ ...(message as object) });
+  subscribe(channel, end);
+  onTestFinished(() => {
+    unsubscribe(channel, end);
+  });
+
+  expect(traceSync('write', { path: '/a' }, () => 7, String)).toBe(7);
+  const failure = new TargetError('ERR_TARGET_IO', '/a', 'full');
+  expect(() =>
+    traceSync(
+      'write',
+      { path: '/b' },
+      (): string => {
+        throw failure;
+      },
+      String,
+    ),
+  ).toThrow(failure);
+  expect(seen).toEqual([
+    { path: '/a', result: '7' },
+    { path: '/b', error: { name: 'TargetError', code: 'ERR_TARGET_IO', message: 'full' } },
+  ]);
+});

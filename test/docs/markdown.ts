@@ -1,0 +1,68 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const root = fileURLToPath(new URL('../..', import.meta.url));
+
+/** A fenced block of a page. */
+export interface CodeBlock {
+  readonly page: string;
+  readonly language: string;
+  /** Declarations for what the block takes for granted, from a `<!-- given … -->` comment right above it. */
+  readonly given: string;
+  /** Whether a `<!-- run … -->` comment stands above it: what the comment says is to be printed. */
+  readonly output: string | undefined;
+  readonly code: string;
+  /** The line of the page with the first line of code, from 1. */
+  readonly line: number;
+}
+
+/** README.md and the pages in the root and in docs/, as paths relative to the root. */
+export const pages: readonly string[] = [
+  ...readdirSync(root).filter((file) => file.endsWith('.md')),
+  ...readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.md'))
+    .map((file) => `docs/${file}`),
+].filter((page) => page !== 'CHANGELOG.md');
+
+export function textOf(page: string): string {
+  return readFileSync(join(root, page), 'utf8');
+}
+
+/** The fenced blocks of a page, in order. */
+export function codeBlocks(page: string): CodeBlock[] {
+  const blocks: CodeBlock[] = [];
+  const lines = textOf(page).split('\n');
+  let comments = '';
+  for (let at = 0; at < lines.length; at += 1) {
+    const line = lines[at] ?? '';
+    const fence = /^( *)```(\S*)/.exec(line);
+    if (fence) {
+      const [, indent = '', language = ''] = fence;
+      const end = lines.indexOf(`${indent}\`\`\``, at + 1);
+      if (end < 0) throw new Error(`${page}:${at + 1}: this block has no end`);
+      const code = lines.slice(at + 1, end).map((text) => text.slice(indent.length));
+      blocks.push({
+        page,
+        language,
+        given: comment('given', comments) ?? '',
+        output: comment('run', comments),
+        code: code.join('\n'),
+        line: at + 2,
+      });
+      comments = '';
+      at = end;
+    } else if (line.startsWith('<!--')) {
+      const end = lines.findIndex((text, index) => index >= at && text.includes('-->'));
+      comments += `${lines.slice(at, end + 1).join('\n')}\n`;
+      at = end;
+    } else if (line.trim() !== '') {
+      comments = '';
+    }
+  }
+  return blocks;
+}
+
+function comment(name: string, comments: string): string | undefined {
+  return new RegExp(`<!-- ${name}\\b([\\s\\S]*?)-->`).exec(comments)?.[1]?.trim();
+}

@@ -1,0 +1,78 @@
+/** The pages hold together: links lead somewhere, tables are whole. */
+import { execFileSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+
+import { describe, expect, test } from 'vitest';
+
+import { pages, root, textOf } from './markdown.js';
+
+/** What the package contains. The build is not needed for that, and README links to nothing built. */
+const packed = new Set(
+  (
+    JSON.parse(
+      execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts', '--loglevel=error'], {
+        cwd: root,
+        encoding: 'utf8',
+      }),
+    ) as readonly [{ readonly files: readonly { readonly path: string }[] }]
+  )[0].files.map(({ path }) => path),
+);
+
+interface Link {
+  /** A path relative to the root. */
+  readonly path: string;
+  readonly anchor: string | undefined;
+}
+
+/** The links of a page that lead to a file of the repository or to a place on a page. */
+function linksOf(page: string): Link[] {
+  const text = textOf(page).replace(/^ *```[\s\S]*?^ *```$/gm, '');
+  return [...text.matchAll(/\]\(([^)\s]+)\)/g)].flatMap(([, target = '']) => {
+    if (/^[a-z]+:/.test(target)) return [];
+    const [path = '', anchor] = target.split('#');
+    return [{ path: path === '' ? page : normalize(join(dirname(page), path)), anchor }];
+  });
+}
+
+/** The anchors that GitHub gives to the headings of a page. */
+function anchorsOf(page: string): string[] {
+  return [...textOf(page).matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N}\s_-]/gu, '')
+      .replace(/\s/g, '-'),
+  );
+}
+
+describe.each(pages)('%s', (page) => {
+  const links = linksOf(page);
+
+  test('links to what exists, headings included', () => {
+    const dead = links.filter(
+      ({ path, anchor }) =>
+        !existsSync(join(root, path)) || (anchor !== undefined && !anchorsOf(path).includes(anchor)),
+    );
+    expect(dead).toEqual([]);
+  });
+
+  test.runIf(packed.has(page))('links to what the package contains', () => {
+    const absent = links.filter(
+      ({ path }) => !packed.has(path) && ![...packed].some((file) => file.startsWith(`${path}/`)),
+    );
+    expect(absent).toEqual([]);
+  });
+
+  test('has no table that a blank line cuts in two', () => {
+    const lines = textOf(page).split('\n');
+    const headless = lines.flatMap((line, index) => {
+      const isFirst = line.startsWith('|') && !lines[index - 1]?.startsWith('|');
+      return isFirst && !/^\|[\s:|-]+\|$/.test(lines[index + 1] ?? '') ? [`${page}:${index + 1}`] : [];
+    });
+    expect(headless).toEqual([]);
+  });
+});
+
+test('README is part of the package', () => {
+  expect(packed).toContain('README.md');
+});

@@ -1,0 +1,20 @@
+/** The public API is the one that was reviewed. After a change on purpose: `npm run api:update`. */
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+
+import { expect, test } from 'vitest';
+
+import { apiReport, reportPath } from './api-report.js';
+import { entryPoints } from './application.js';
+
+const isUpdate = process.env['UPDATE_API'] === '1';
+
+test.each(entryPoints)('%s exports what was reviewed', (entryPoint) => {
+  const path = reportPath(entryPoint);
+  const report = apiReport(entryPoint);
+  if (isUpdate) {
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, report);
+  }
+  expect(existsSync(path) ? readFileSync(path, 'utf8') : 'no report; run `npm run api:update`').toBe(report);
+});

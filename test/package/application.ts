@@ -1,0 +1,73 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+
+import { afterAll, inject } from 'vitest';
+
+const execute = promisify(execFile);
+
+/** What a command printed. */
+export interface Output {
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** A folder outside the repository, as a user's application. */
+export class Application {
+  readonly directory = mkdtempSync(join(tmpdir(), 'resilient-watcher-application-'));
+
+  constructor() {
+    this.write('package.json', JSON.stringify({ private: true, type: 'module' }));
+    afterAll(() => rmSync(this.directory, { recursive: true, force: true, maxRetries: 3 }));
+  }
+
+  path(file: string): string {
+    return join(this.directory, file);
+  }
+
+  write(file: string, text: string): void {
+    writeFileSync(this.path(file), text);
+  }
+
+  /** Puts a program of `programs/` here, so that it finds what is installed here. */
+  copy(program: string): string {
+    this.write(program, readFileSync(fileURLToPath(new URL(`programs/${program}`, import.meta.url)), 'utf8'));
+    return program;
+  }
+
+  /** `npm install` of the packed tarball, beside other packages. */
+  async install(packages: readonly string[] = [], ...flags: readonly string[]): Promise<void> {
+    await this.run('npm', 'install', '--no-audit', '--no-fund', '--loglevel=error', ...flags, ...packages);
+    await this.run(
+      'npm',
+      'install',
+      '--no-audit',
+      '--no-fund',
+      '--loglevel=error',
+      ...flags,
+      inject('tarball'),
+    );
+  }
+
+  run(command: string, ...args: readonly string[]): Promise<Output> {
+    return execute(command, args, { cwd: this.directory });
+  }
+
+  node(...args: readonly string[]): Promise<Output> {
+    return this.run(process.execPath, ...args);
+  }
+}
+
+interface Manifest {
+  readonly exports: Readonly<Record<string, unknown>>;
+}
+
+/** What users import: `resilient-watcher`, `resilient-watcher/config` and so on, from package.json. */
+export const entryPoints: readonly string[] = Object.keys(
+  (JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as Manifest).exports,
+)
+  .filter((path) => !path.endsWith('.json'))
+  .map((path) => path.replace(/^\./, 'resilient-watcher'));

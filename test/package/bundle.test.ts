@@ -1,0 +1,81 @@
+/** Each entry point of the packed tarball can be bundled, and the bundle runs where nothing is installed. */
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import * as commonjsPlugin from '@rollup/plugin-commonjs';
+import * as nodeResolvePlugin from '@rollup/plugin-node-resolve';
+import { build, type Format } from 'esbuild';
+import { rollup } from 'rollup';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { Application, entryPoints } from './application.js';
+
+// The declarations of these packages are those of CommonJS modules, which they are not.
+const { default: commonjs } = commonjsPlugin as unknown as { default: typeof commonjsPlugin.default.default };
+const { default: nodeResolve } = nodeResolvePlugin as unknown as {
+  default: typeof nodeResolvePlugin.default.default;
+};
+
+const application = new Application();
+/** Outside the application, so that a bundle finds no package. */
+const elsewhere = mkdtempSync(join(tmpdir(), 'resilient-watcher-bundles-'));
+afterAll(() => rmSync(elsewhere, { recursive: true }));
+beforeAll(() => application.install([], '--omit=optional'));
+
+/** A program that uses all that an entry point exports, and its bundle. */
+function paths(name: string, extension: string): { readonly entry: string; readonly bundle: string } {
+  const file = name.replaceAll('/', '-');
+  application.write(
+    `${file}.js`,
+    `import * as all from '${name}'; console.log(Object.keys(all).sort().join());`,
+  );
+  return { entry: application.path(`${file}.js`), bundle: join(elsewhere, `${file}.${extension}`) };
+}
+
+function run(bundle: string): string[] {
+  return execFileSync(process.execPath, [bundle], { encoding: 'utf8', cwd: elsewhere }).trim().split(',');
+}
+
+describe.each(entryPoints)('%s', (name) => {
+  test.each<[Format, string]>([
+    ['esm', 'mjs'],
+    ['cjs', 'cjs'],
+  ])('is bundled by esbuild to %s', async (format, extension) => {
+    const { entry, bundle } = paths(name, extension);
+    const { errors } = await build({
+      entryPoints: [entry],
+      outfile: bundle,
+      bundle: true,
+      format,
+      platform: 'node',
+      target: 'node20',
+      external: ['@parcel/watcher'],
+      logLevel: 'silent',
+    });
+    expect(errors).toEqual([]);
+    expect(run(bundle)).toEqual(await exportsOf(name));
+  });
+
+  test('is bundled by rollup', async () => {
+    const { entry, bundle } = paths(name, 'rollup.mjs');
+    const bundled = await rollup({
+      input: entry,
+      plugins: [nodeResolve({ exportConditions: ['node'], preferBuiltins: true }), commonjs()],
+      // A package that is not installed stays an `import()`.
+      onwarn: ({ code, message }) => {
+        if (code !== 'UNRESOLVED_IMPORT' && code !== 'CIRCULAR_DEPENDENCY') throw new Error(message);
+      },
+    });
+    await bundled.write({ file: bundle, format: 'es', inlineDynamicImports: true });
+    await bundled.close();
+    expect(run(bundle)).toEqual(await exportsOf(name));
+  });
+});
+
+async function exportsOf(name: string): Promise<string[]> {
+  const program = `import * as all from '${name}'; console.log(Object.keys(all).sort().join());`;
+  const { stdout } = await application.node('--input-type=module', '--eval', program);
+  return stdout.trim().split(',');
+}

@@ -1,0 +1,68 @@
+/** The packed tarball, installed as a user installs it. Needs the npm registry. */
+import { readdirSync } from 'node:fs';
+
+import { beforeAll, describe, expect, test } from 'vitest';
+
+import { Application, entryPoints } from './application.js';
+
+describe('in an empty folder, without optional packages', () => {
+  const application = new Application();
+  beforeAll(() => application.install([], '--omit=optional'));
+
+  test('everything works by import and by require()', async () => {
+    const { stdout } = await application.node(application.copy('smoke.mjs'));
+    expect(stdout).toBe(`ok node ${process.versions.node}\n`);
+  });
+
+  test('no native module and no optional peer is there', () => {
+    const packages = readdirSync(application.path('node_modules')).filter((name) => !name.startsWith('.'));
+    expect(packages).toEqual([
+      'eventemitter3',
+      'is-network-error',
+      'jose',
+      'p-retry',
+      'picomatch',
+      'resilient-watcher',
+    ]);
+  });
+
+  test('what needs an optional package names it, and what to run', async () => {
+    const { stdout } = await application.node(application.copy('missing-packages.mjs'));
+    expect(stdout.trim().split('\n')).toEqual([
+      expect.stringMatching(/^parcel: .*@parcel\/watcher/),
+      expect.stringMatching(/^yaml: ERR_CONFIG_PACKAGE .*npm install yaml$/),
+      expect.stringMatching(/^toml: ERR_CONFIG_PACKAGE .*npm install smol-toml$/),
+      expect.stringMatching(/^dotenv: ERR_CONFIG_PACKAGE .*npm install dotenv$/),
+      expect.stringMatching(/^client-node: .*npm install @kubernetes\/client-node$/),
+      expect.stringMatching(/^selfsigned: .*npm install selfsigned$/),
+    ]);
+  });
+
+  test('Node 20 and later load it without a flag or a warning', async () => {
+    const program = entryPoints.map((name) => `await import('${name}');`).join('');
+    const { stderr } = await application.node('--input-type=module', '--eval', program);
+    expect(stderr).toBe('');
+  });
+});
+
+describe('beside older versions of the optional packages', () => {
+  const application = new Application();
+
+  test('it can be installed', async () => {
+    const old = ['dotenv@16', 'yaml@1', 'selfsigned@2', '@kubernetes/client-node@1.3', 'smol-toml@1.3'];
+    await expect(application.install(old, '--omit=optional')).resolves.toBeUndefined();
+  });
+
+  test('what works there works, what does not names the version that does', async () => {
+    const { stdout } = await application.node(application.copy('missing-packages.mjs'));
+    expect(stdout.trim().split('\n')).toEqual([
+      expect.stringMatching(/^parcel: /),
+      expect.stringMatching(/^yaml: ERR_CONFIG_PACKAGE .*2\.6 or later/),
+      'toml: {"a":1}',
+      'dotenv: {"a":"1"}',
+      // It was loaded, and knows that this is not a pod.
+      expect.stringMatching(/^client-node: .*KUBERNETES_SERVICE_HOST/),
+      expect.stringMatching(/^selfsigned: .*5 or later/),
+    ]);
+  });
+});

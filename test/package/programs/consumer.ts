@@ -1,0 +1,43 @@
+/** What a user's program says of types; compiled against the packed declarations. */
+import {
+  AtomicVolume,
+  atomicWriteFile,
+  ResilientWatcher,
+  TokenFile,
+  fetchWithToken,
+  type Snapshot,
+} from 'resilient-watcher';
+import { ConfigLoader } from 'resilient-watcher/config';
+import { kubeconfigSink, withTokenFile } from 'resilient-watcher/kubernetes';
+import { FakeClock, ScriptedBackend } from 'resilient-watcher/testing';
+import { KubeConfig } from '@kubernetes/client-node';
+
+export async function main(path: string): Promise<void> {
+  const watcher = new ResilientWatcher(path, { clock: new FakeClock(), backend: new ScriptedBackend() });
+  watcher.on('change', ({ current, added }) => {
+    const snapshot: Snapshot = current;
+    const keys: readonly string[] = added;
+    const bytes: Uint8Array | undefined = snapshot.files.get('a')?.content;
+    if (snapshot.kind === 'file') console.log(snapshot.realPath, keys, bytes?.length);
+    // @ts-expect-error -- the content of a missing file is undefined
+    snapshot.content.toString();
+  });
+  // @ts-expect-error -- there is no such event
+  watcher.on('changed', () => undefined);
+  // @ts-expect-error -- a duration is a number
+  new ResilientWatcher(path, { settleMs: '50' });
+  for await (const { current } of watcher) {
+    const kind: 'file' | 'missing' | 'volume' | 'directory' | 'group' | 'tree' = current.kind;
+    // @ts-expect-error -- were it any, this would compile
+    const wrong: number = current;
+    console.log(kind, wrong);
+  }
+
+  const loader = new ConfigLoader({ sources: [{ values: { level: 'info' } }] });
+  loader.on('change', ({ current }) => console.log(current));
+  await atomicWriteFile(path, 'data', { mode: 0o600 });
+  const { revision } = await new AtomicVolume(path).write({ a: 'b' });
+  const response: Response = await fetchWithToken(new TokenFile(path))(`https://localhost/${revision}`);
+  console.log(response.status, kubeconfigSink({ path, server: 'https://localhost' }));
+  withTokenFile(new KubeConfig());
+}

@@ -1,0 +1,48 @@
+/**
+ * What each entry point costs a bundle: everything it exports, with its dependencies, minified and compressed. A change that
+ * is worth its bytes raises the budget here, in the same commit.
+ */
+import { statSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { gzipSync } from 'node:zlib';
+
+import { build } from 'esbuild';
+import { expect, inject, test } from 'vitest';
+
+import { entryPoints } from './application.js';
+
+/** KiB. */
+const BUDGETS: Readonly<Record<string, number>> = {
+  'resilient-watcher': 64,
+  'resilient-watcher/config': 52,
+  'resilient-watcher/kubernetes': 64,
+  'resilient-watcher/testing': 20,
+};
+/** For an entry point that is not listed yet. */
+const OTHERS = 60;
+const TARBALL = 300;
+
+test.each(entryPoints)('%s stays within its budget', async (name) => {
+  const { outputFiles } = await build({
+    stdin: {
+      contents: `export * from '${name}'`,
+      resolveDir: fileURLToPath(new URL('../../examples', import.meta.url)),
+    },
+    bundle: true,
+    write: false,
+    minify: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node20',
+    external: ['@parcel/watcher', '@kubernetes/client-node', 'yaml', 'smol-toml', 'dotenv', 'selfsigned'],
+  });
+  const bytes = gzipSync(outputFiles[0]?.contents ?? '').length / 1024;
+  console.log(`${name}: ${bytes.toFixed(1)} KiB`);
+  expect(bytes).toBeLessThan(BUDGETS[name] ?? OTHERS);
+});
+
+test('the tarball stays within its budget', () => {
+  const bytes = statSync(inject('tarball')).size / 1024;
+  console.log(`tarball: ${bytes.toFixed(1)} KiB`);
+  expect(bytes).toBeLessThan(TARBALL);
+});

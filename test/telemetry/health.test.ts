@@ -1,0 +1,147 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+import { fastify } from 'fastify';
+import { expect, onTestFinished, test } from 'vitest';
+
+import { healthHandler } from '../../src/telemetry/health-handler.js';
+import { healthOf } from '../../src/telemetry/health.js';
+import { SampleComponent, WATCHING } from './sample-component.js';
+
+const FUTURE = Date.now() + 3_600_000;
+const PAST = Date.now() - 1_000;
+const SOURCE = { name: '/etc/app.yaml', digest: null, problems: [] };
+
+async function running(kind: string, details: object): Promise<SampleComponent> {
+  const component = new SampleComponent(kind, 'it', { state: 'running', ...details });
+  await component.start();
+  return component;
+}
+
+test.each([
+  ['a watcher that checks', 'ResilientWatcher', WATCHING, true, true],
+  ['a watcher that polls', 'ResilientWatcher', { ...WATCHING, state: 'degraded' }, true, true],
+  [
+    'a watcher of a subPath mount',
+    'ResilientWatcher',
+    { ...WATCHING, warnings: [{ code: 'subPath', message: '' }] },
+    true,
+    true,
+  ],
+  ['a watcher whose file is gone', 'ResilientWatcher', { ...WATCHING, target: 'missing' }, true, true],
+  [
+    'a watcher that has seen nothing yet',
+    'ResilientWatcher',
+    { ...WATCHING, target: 'missing', changes: 0 },
+    true,
+    false,
+  ],
+  [
+    'a watcher without a check for three intervals',
+    'ResilientWatcher',
+    { ...WATCHING, sinceLastCheckMs: 15_000 },
+    true,
+    true,
+  ],
+  [
+    'a watcher without a check for longer',
+    'ResilientWatcher',
+    { ...WATCHING, sinceLastCheckMs: 15_001 },
+    false,
+    false,
+  ],
+  [
+    'a watcher that need not check',
+    'ResilientWatcher',
+    { ...WATCHING, sinceLastCheckMs: 1e9, checkIntervalMs: null },
+    true,
+    true,
+  ],
+  [
+    'a configuration in use',
+    'ConfigLoader',
+    { loadedAt: 1, sources: [{ ...SOURCE, state: 'current' }] },
+    true,
+    true,
+  ],
+  [
+    'a rejected reload',
+    'ConfigLoader',
+    { loadedAt: 1, sources: [{ ...SOURCE, state: 'rejected' }] },
+    true,
+    false,
+  ],
+  ['a configuration not loaded yet', 'ConfigLoader', { loadedAt: null, sources: [] }, true, false],
+  ['a good token', 'TokenRefresher', { healthy: true, expiresAt: FUTURE, lastError: null }, true, true],
+  ['no token yet', 'TokenRefresher', { healthy: true, expiresAt: null, lastError: null }, true, false],
+  [
+    'an unhealthy refresher',
+    'TokenRefresher',
+    { healthy: false, expiresAt: FUTURE, lastError: null },
+    true,
+    false,
+  ],
+  ['a good token file', 'TokenFile', { expiresAt: FUTURE }, true, true],
+  ['an expired token file', 'TokenFile', { expiresAt: PAST }, true, false],
+  ['a token file without a token', 'TokenFile', { expiresAt: null }, true, false],
+  ['a good certificate', 'TlsFiles', { expiresAt: FUTURE }, true, true],
+  ['an expired certificate', 'TlsFiles', { expiresAt: PAST }, true, false],
+  ['another component that runs', 'VolumePublisher', {}, true, true],
+  ['a component that was not started', 'VolumePublisher', { state: 'idle' }, true, false],
+  ['a component that is closed', 'ResilientWatcher', { ...WATCHING, state: 'closed' }, true, false],
+])('%s', async (_what, kind, details, live, ready) => {
+  const health = healthOf(await running(kind, details));
+  expect(health).toMatchObject({ live, ready });
+  expect(health.checks[0]?.reason === null).toBe(live && ready);
+});
+
+test('all components have to be live, and live and ready', async () => {
+  const good = await running('ResilientWatcher', WATCHING);
+  const unready = await running('TokenFile', { expiresAt: null });
+  const dead = await running('ResilientWatcher', { ...WATCHING, sinceLastCheckMs: 60_000 });
+  expect(healthOf(good)).toMatchObject({ live: true, ready: true });
+  expect(healthOf(good, unready)).toMatchObject({ live: true, ready: false });
+  expect(healthOf(good, dead)).toMatchObject({ live: false, ready: false });
+  expect(healthOf(dead).checks).toEqual([
+    {
+      component: 'ResilientWatcher',
+      name: 'it',
+      live: false,
+      ready: false,
+      reason: 'the last check ended 60000 ms ago',
+    },
+  ]);
+});
+
+test.each(['node:http', 'Fastify'])('the handler answers probes in %s', async (framework) => {
+  const component = await running('TokenFile', { expiresAt: FUTURE });
+  const url = await serve(framework, component);
+  const statusOf = async (path: string): Promise<number> => (await fetch(`${url}${path}`)).status;
+  expect(await statusOf('/readyz')).toBe(200);
+  expect(await statusOf('/livez?verbose')).toBe(200);
+
+  component.details = { state: 'running', expiresAt: PAST };
+  expect(await statusOf('/readyz')).toBe(503);
+  expect(await statusOf('/livez')).toBe(200);
+  const response = await fetch(`${url}/readyz`);
+  expect(response.headers.get('content-type')).toMatch(/^application\/json/);
+  expect(await response.json()).toEqual(healthOf(component));
+});
+
+test('the handler refuses what is no component', () => {
+  expect(() => healthHandler({} as never)).toThrow(/every argument must be a component/);
+});
+
+async function serve(framework: string, component: SampleComponent): Promise<string> {
+  if (framework === 'Fastify') {
+    const app = fastify();
+    app.get('/readyz', healthHandler(component));
+    app.get('/livez', healthHandler(component));
+    onTestFinished(() => app.close());
+    return app.listen({ port: 0, host: '127.0.0.1' });
+  }
+  const server = createServer(healthHandler(component));
+  onTestFinished(() => void server.close());
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}

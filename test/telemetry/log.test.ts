@@ -1,0 +1,149 @@
+import { Console } from 'node:console';
+import { Writable } from 'node:stream';
+
+import { expect, onTestFinished, test, vi } from 'vitest';
+
+import { BackendError, TargetError } from '../../src/core/errors.js';
+import { logTo, type LogOptions, type StructuredLogger } from '../../src/telemetry/log.js';
+import { SampleComponent } from './sample-component.js';
+
+type Entry = readonly [level: string, text: string, fields: object];
+
+function logOf(component: SampleComponent, options?: LogOptions): Entry[] {
+  const entries: Entry[] = [];
+  const levelOf = (level: string) => (fields: object, text: string) => {
+    if ((fields as { name?: string }).name === component.name) entries.push([level, text, fields]);
+  };
+  const logger: StructuredLogger = {
+    debug: levelOf('debug'),
+    info: levelOf('info'),
+    warn: levelOf('warn'),
+    error: levelOf('error'),
+  };
+  const subscription = logTo(logger, options);
+  onTestFinished(() => {
+    subscription.close();
+  });
+  return entries;
+}
+
+test('each event is one line whose level says whether it needs attention', async () => {
+  const component = new SampleComponent('ResilientWatcher', 'logged');
+  const entries = logOf(component);
+  const limit = new BackendError('ERR_BACKEND_WATCH_LIMIT', 'fs', 'No watch is left');
+  await component.start();
+  component.tell('change', { cause: 'fs', added: [], changed: ['a.yaml'], removed: [] });
+  component.tell('restart', { attempt: 1, delayMs: 20, error: limit });
+  component.tell('degraded', { error: limit, pollIntervalMs: 1_000 });
+  component.tell('recovered', { backend: 'fs', degradedMs: 70 });
+  component.tell('warning', { code: 'subPath', message: 'Mounted by itself' });
+  component.tell('unreadable', { error: new TargetError('ERR_TARGET_ACCESS', '/a', 'Denied') });
+  component.tell('readable', { unreadableMs: 5 });
+  component.tell('rejected', { problems: [{ code: 'ERR_CONFIG_PARSE', source: 'a', message: 'not YAML' }] });
+  component.tell('unhealthy', { error: new TargetError('ERR_TARGET_IO', '/a', 'Broken') });
+  component.tell('healthy');
+  component.tell('error', limit);
+  await component.close();
+
+  const who = 'ResilientWatcher "logged"';
+  expect(entries.map(([level, text]) => `${level} ${text}`)).toEqual([
+    `info ${who}: started`,
+    `info ${who}: changed`,
+    `info ${who}: subscribing again, attempt 1`,
+    `warn ${who}: degraded to polling: No watch is left`,
+    `info ${who}: native watching is back`,
+    `warn ${who}: Mounted by itself`,
+    `warn ${who}: unreadable: Denied`,
+    `info ${who}: readable again`,
+    `warn ${who}: update rejected: not YAML`,
+    `warn ${who}: unhealthy: Broken`,
+    `info ${who}: healthy`,
+    `error ${who}: No watch is left`,
+    `info ${who}: closed`,
+  ]);
+  expect(entries[1]?.[2]).toEqual({
+    component: 'ResilientWatcher',
+    name: 'logged',
+    cause: 'fs',
+    added: [],
+    changed: ['a.yaml'],
+    removed: [],
+  });
+});
+
+test('the level option is that of routine lines only', () => {
+  const component = new SampleComponent('ConfigLoader', 'quiet');
+  const entries = logOf(component, { level: 'debug' });
+  component.tell('change', { paths: [['log', 'level']] });
+  component.tell('warning', { code: 'subPath', message: 'Mounted by itself' });
+  expect(entries.map(([level]) => level)).toEqual(['debug', 'warn']);
+});
+
+test('tokens are logged when they were requested and delivered, or could not be', async () => {
+  const component = new SampleComponent('TokenRefresher', 'tokens');
+  const entries = logOf(component);
+  await component.work(
+    'token.request',
+    { reason: 'timer' },
+    () => Promise.resolve(1),
+    () => 'issued',
+  );
+  const refused = component.work(
+    'token.delivery',
+    { sink: 'vault' },
+    () => Promise.reject(new Error('VALUE')),
+    () => 'delivered',
+  );
+  await expect(refused).rejects.toThrow('VALUE');
+  expect(entries.map(([level, text]) => `${level} ${text}`)).toEqual([
+    'info TokenRefresher "tokens": token request issued',
+    'warn TokenRefresher "tokens": token delivery failed: Error',
+  ]);
+});
+
+test('a console prints the text before the fields', () => {
+  let text = '';
+  const stdout = new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      text += chunk.toString();
+      done();
+    },
+  });
+  const subscription = logTo(new Console(stdout));
+  new SampleComponent('ConfigLoader', 'printed').tell('change', { paths: [['port']] });
+  subscription.close();
+  expect(text).toMatch(/^ConfigLoader "printed": changed \{[^]*paths: \[ \[ 'port' \] \]/);
+});
+
+test('a logger that throws disturbs neither the component nor other subscribers', () => {
+  const warnings = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
+  onTestFinished(() => {
+    warnings.mockRestore();
+  });
+  const fail = (): never => {
+    throw new Error('The disk is full');
+  };
+  const broken = logTo({ debug: fail, info: fail, warn: fail, error: fail });
+  onTestFinished(() => {
+    broken.close();
+  });
+  const component = new SampleComponent('ConfigLoader', 'undisturbed');
+  const entries = logOf(component);
+  const heard = vi.fn();
+  component.on('change', heard);
+  component.tell('change', {});
+  expect(heard).toHaveBeenCalledOnce();
+  expect(entries).toHaveLength(1);
+  expect(warnings.mock.calls.map(([warning]) => String(warning))).toContainEqual(
+    expect.stringContaining('A listener of "resilient-watcher:change" failed: The disk is full'),
+  );
+});
+
+test('a logger without the methods is refused, as is an unknown level', () => {
+  expect(() => logTo({ info: () => {} } as never)).toThrow(
+    new TypeError('logTo: the logger must have the methods debug, info, warn, error'),
+  );
+  expect(() => logTo(console, { level: 'warn' as never })).toThrow(
+    /option "level" must be one of "debug", "info"/,
+  );
+});

@@ -1,0 +1,141 @@
+import * as api from '@opentelemetry/api';
+import {
+  AggregationTemporality,
+  InMemoryMetricExporter,
+  MeterProvider,
+  PeriodicExportingMetricReader,
+  type MetricData,
+} from '@opentelemetry/sdk-metrics';
+import {
+  BasicTracerProvider,
+  InMemorySpanExporter,
+  SimpleSpanProcessor,
+} from '@opentelemetry/sdk-trace-base';
+import { expect, onTestFinished, test } from 'vitest';
+
+import { TokenError } from '../../src/core/errors.js';
+import { METRICS } from '../../src/telemetry/metrics.js';
+import { instrument } from '../../src/telemetry/otel.js';
+import { SampleComponent, WATCHING } from './sample-component.js';
+
+function instrumented() {
+  const spanExporter = new InMemorySpanExporter();
+  const tracerProvider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(spanExporter)] });
+  const metricExporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
+  const reader = new PeriodicExportingMetricReader({
+    exporter: metricExporter,
+    exportIntervalMillis: 2 ** 30,
+  });
+  const meterProvider = new MeterProvider({ readers: [reader] });
+  const subscription = instrument({ api, meterProvider, tracerProvider });
+  onTestFinished(async () => {
+    subscription.close();
+    await meterProvider.shutdown();
+  });
+  return {
+    spans: () => spanExporter.getFinishedSpans(),
+    async metrics(): Promise<Map<string, MetricData>> {
+      metricExporter.reset();
+      await reader.forceFlush();
+      const [resource] = metricExporter.getMetrics();
+      const all = resource?.scopeMetrics.flatMap(({ metrics }) => metrics) ?? [];
+      return new Map(all.map((metric) => [metric.descriptor.name, metric]));
+    },
+  };
+}
+
+test('metrics have OpenTelemetry names, UCUM units and attributes', async () => {
+  const { metrics } = instrumented();
+  const watcher = new SampleComponent('ResilientWatcher', 'policy', WATCHING);
+  await watcher.start();
+  watcher.tell('change', { cause: 'fs', delayMs: 2 });
+  watcher.tell('error', new TypeError('no'));
+
+  const exported = await metrics();
+  const shown = (name: string) => {
+    const metric = exported.get(`resilient_watcher.${name}`);
+    const points = metric?.dataPoints.map(({ attributes, value }) => [attributes, value]);
+    return { unit: metric?.descriptor.unit, points };
+  };
+  const target = { 'resilient_watcher.target': 'policy' };
+  expect(shown('changes')).toEqual({
+    unit: '{change}',
+    points: [[{ ...target, 'resilient_watcher.cause': 'fs' }, 1]],
+  });
+  expect(shown('errors')).toEqual({
+    unit: '{error}',
+    points: [
+      [{ ...target, 'error.type': 'ERR_LISTENER' }, 0],
+      [{ ...target, 'error.type': 'TypeError' }, 1],
+    ],
+  });
+  expect(shown('change.delay')).toMatchObject({
+    unit: 's',
+    points: [[target, { count: 1, sum: 0.002 }]],
+  });
+  expect(shown('last_change.timestamp')).toEqual({ unit: 's', points: [[target, 1_700_000_000]] });
+  expect(shown('status').points).toContainEqual([{ ...target, 'resilient_watcher.state': 'watching' }, 1]);
+  const names = Object.values(METRICS).map(({ otel }) => otel);
+  expect(names).toEqual(expect.arrayContaining([...exported.keys()]));
+});
+
+test('an operation is a span with its result or its error, and one within another is its child', async () => {
+  const { spans } = instrumented();
+  const publisher = new SampleComponent('VolumePublisher', 'csi');
+  const error = new TokenError('ERR_TOKEN_FORBIDDEN', 'May not');
+  await publisher.work(
+    'publish',
+    { volumeId: 'vol-1' },
+    () =>
+      publisher.work(
+        'write',
+        { path: '/run/vol' },
+        () => Promise.resolve(),
+        () => 'written',
+      ),
+    () => 'published',
+  );
+  const refused = publisher.work(
+    'token.request',
+    { reason: 'timer' },
+    () => Promise.reject(error),
+    () => 'issued',
+  );
+  await expect(refused).rejects.toBe(error);
+
+  const [write, publish, request] = spans();
+  expect(write?.name).toBe('resilient_watcher.write');
+  expect(write?.parentSpanContext?.spanId).toBe(publish?.spanContext().spanId);
+  expect(publish?.attributes).toEqual({
+    'resilient_watcher.component': 'VolumePublisher',
+    'resilient_watcher.target': 'csi',
+    'resilient_watcher.volume_id': 'vol-1',
+    'resilient_watcher.result': 'published',
+  });
+  expect(request?.status).toEqual({ code: api.SpanStatusCode.ERROR, message: 'May not' });
+  expect(request?.attributes['error.type']).toBe('ERR_TOKEN_FORBIDDEN');
+});
+
+test('of checks only those that found something have a span', async () => {
+  const { spans } = instrumented();
+  const watcher = new SampleComponent('ResilientWatcher', 'policy', WATCHING);
+  const check = (result: string) =>
+    watcher.work(
+      'check',
+      { cause: 'fs' },
+      () => Promise.resolve(),
+      () => result,
+    );
+  await check('unchanged');
+  await check('changed');
+  expect(spans().map(({ name, attributes }) => [name, attributes['resilient_watcher.result']])).toEqual([
+    ['resilient_watcher.check', 'changed'],
+  ]);
+});
+
+test('without the API, or with something else in its place, the message says what to install', () => {
+  expect(() => instrument({} as never)).toThrow(
+    /"api" must be the module @opentelemetry\/api \(npm install @opentelemetry\/api/,
+  );
+  expect(() => instrument({ api: {} as never })).toThrow(TypeError);
+});

@@ -1,0 +1,129 @@
+import client, { Registry } from 'prom-client';
+import { expect, onTestFinished, test } from 'vitest';
+
+import { TargetError } from '../../src/core/errors.js';
+import { METRICS } from '../../src/telemetry/metrics.js';
+import { collectMetrics } from '../../src/telemetry/prometheus.js';
+import { SampleComponent, WATCHING } from './sample-component.js';
+
+function collecting(): Registry {
+  const registry = new Registry();
+  const subscription = collectMetrics({ client, registry });
+  onTestFinished(() => {
+    subscription.close();
+  });
+  return registry;
+}
+
+/** The samples of a metric, as `labels value`. */
+async function samplesOf(registry: Registry, name: string): Promise<string[]> {
+  const text = await registry.getSingleMetricAsString(`resilient_watcher_${name}`);
+  return text
+    .split('\n')
+    .filter((line) => line !== '' && !line.startsWith('#'))
+    .map((line) => line.replace('resilient_watcher_', ''));
+}
+
+test('the series of a component are there from its start, and its gauges until its end', async () => {
+  const registry = collecting();
+  const component = new SampleComponent('ResilientWatcher', 'policy', WATCHING);
+  expect(await samplesOf(registry, 'status')).toEqual([]);
+  await component.start();
+  expect(await samplesOf(registry, 'status')).toEqual([
+    'status{target="policy",state="watching"} 1',
+    'status{target="policy",state="recovering"} 0',
+    'status{target="policy",state="degraded"} 0',
+    'status{target="policy",state="missing"} 0',
+    'status{target="policy",state="unreadable"} 0',
+  ]);
+  expect(await samplesOf(registry, 'last_change_timestamp_seconds')).toEqual([
+    'last_change_timestamp_seconds{target="policy"} 1700000000',
+  ]);
+  component.details = { ...WATCHING, state: 'degraded', target: 'unreadable' };
+  component.tell('change', { cause: 'poll' });
+  await component.close();
+  expect(await samplesOf(registry, 'status')).toEqual([]);
+  expect(await samplesOf(registry, 'changes_total')).toEqual([
+    'changes_total{target="policy",cause="poll"} 1',
+  ]);
+});
+
+test('one that was started before shows itself with its next operation', async () => {
+  const component = new SampleComponent('ResilientWatcher', 'early', WATCHING);
+  await component.start();
+  const registry = collecting();
+  await component.work(
+    'check',
+    { cause: 'resync' },
+    () => Promise.resolve(false),
+    () => 'unchanged',
+  );
+  expect(await samplesOf(registry, 'last_check_timestamp_seconds')).toEqual([
+    'last_check_timestamp_seconds{target="early"} 1700000005',
+  ]);
+  expect(await samplesOf(registry, 'checks_total')).toEqual([
+    'checks_total{target="early",cause="resync"} 1',
+  ]);
+});
+
+test('components of the same name share their series, which show the one to worry about', async () => {
+  const registry = collecting();
+  const good = new SampleComponent('ResilientWatcher', 'twin', WATCHING);
+  const bad = new SampleComponent('ResilientWatcher', 'twin', {
+    ...WATCHING,
+    state: 'degraded',
+    lastCheckAt: 5_000,
+    watchedDirectories: ['/etc/policy', '/etc/other'],
+  });
+  await Promise.all([good.start(), bad.start()]);
+  expect(await samplesOf(registry, 'last_check_timestamp_seconds')).toEqual([
+    'last_check_timestamp_seconds{target="twin"} 5',
+  ]);
+  expect(await samplesOf(registry, 'status')).toContain('status{target="twin",state="degraded"} 1');
+  expect(await samplesOf(registry, 'native_watches')).toEqual(['native_watches{backend="fs"} 2']);
+});
+
+test('names beyond 256 are counted together, so that they cannot grow the series for ever', async () => {
+  const registry = collecting();
+  for (let nth = 0; nth < 300; nth += 1) {
+    new SampleComponent('ResilientWatcher', `file-${nth}`).tell('change', { cause: 'fs' });
+  }
+  const samples = await samplesOf(registry, 'changes_total');
+  expect(samples).toHaveLength(257);
+  expect(samples.at(-1)).toBe('changes_total{target="other",cause="fs"} 44');
+});
+
+test('failures are counted by their code', async () => {
+  const registry = collecting();
+  const component = new SampleComponent('ConfigLoader', 'app');
+  component.tell('unreadable', { error: new TargetError('ERR_TARGET_ACCESS', '/a', 'Denied') });
+  component.tell('rejected', { problems: [{ code: 'ERR_CONFIG_SCHEMA', source: 'a', message: '' }] });
+  component.tell('error', new TypeError('no'));
+  expect(await samplesOf(registry, 'errors_total')).toEqual([
+    'errors_total{target="app",error_type="ERR_TARGET_ACCESS"} 1',
+    'errors_total{target="app",error_type="ERR_CONFIG_SCHEMA"} 1',
+    'errors_total{target="app",error_type="TypeError"} 1',
+  ]);
+});
+
+test('closing removes the metrics, and then the registry can be used again', () => {
+  const registry = new Registry();
+  const first = collectMetrics({ client, registry });
+  expect(registry.getMetricsAsArray()).toHaveLength(Object.keys(METRICS).length);
+  expect(() => collectMetrics({ client, registry })).toThrow(
+    'collectMetrics: the registry has these metrics already; close() the earlier subscription or use another registry',
+  );
+  first.close();
+  expect(registry.getMetricsAsArray()).toEqual([]);
+  collectMetrics({ client, registry }).close();
+});
+
+test('without prom-client, or with something else in its place, the message says what to install', () => {
+  expect(() => collectMetrics({} as never)).toThrow(
+    /"client" must be the prom-client module \(npm install prom-client/,
+  );
+  expect(() => collectMetrics({ client: {} as never })).toThrow(TypeError);
+  expect(() => collectMetrics({ client, registry: {} as never })).toThrow(
+    /"registry" must be an object with registerMetric/,
+  );
+});

@@ -1,0 +1,42 @@
+import { Component, type ComponentEvents, type ComponentStatus } from '../../src/core/component.js';
+import { systemClock } from '../../src/core/clock.js';
+
+type AnyEvents = ComponentEvents & Record<string, [payload?: object]>;
+
+/** A component that says what a test wants it to say. */
+export class SampleComponent extends Component<AnyEvents, ComponentStatus> {
+  /** Added to its status. */
+  details: object;
+  readonly tell = this.publish.bind(this);
+  readonly work = this.trace.bind(this);
+
+  constructor(kind: string, name: string, details: object = {}) {
+    super({ kind, name, purpose: 'sample', signal: undefined, clock: systemClock });
+    this.details = details;
+    this.on('error', () => {});
+  }
+
+  status(): ComponentStatus {
+    return { name: this.name, state: this.state, lastError: this.lastError, ...this.details };
+  }
+}
+
+/** The details of a watcher that does its work. */
+export const WATCHING = {
+  path: '/etc/policy/policy.yaml',
+  state: 'watching',
+  target: 'file',
+  revision: null,
+  backend: 'fs',
+  degraded: null,
+  restarts: 0,
+  checks: 3,
+  changes: 1,
+  resyncs: 0,
+  lastChangeAt: 1_700_000_000_000,
+  lastCheckAt: 1_700_000_005_000,
+  sinceLastCheckMs: 4_000,
+  checkIntervalMs: 5_000,
+  watchedDirectories: ['/etc/policy'],
+  warnings: [],
+} as const;
