@@ -108,7 +108,7 @@ test('a closed server, or ServedTls, follows its files no longer', async () => {
 
 test('each name gets the certificate of its files, and other names that of the server', async () => {
   const directory = temporaryDirectory();
-  const openPair = async (name: string): Promise<{ files: TlsFiles; publish: () => Promise<string> }> => {
+  const openPair = (name: string): { files: TlsFiles; publish: () => Promise<string> } => {
     const volume = new KubeletVolume(join(directory, name.replace('*', 'any')));
     const files = new TlsFiles(volume.directory);
     onTestFinished(() => files.close());
@@ -120,9 +120,9 @@ test('each name gets the certificate of its files, and other names that of the s
     };
     return { files, publish };
   };
-  const exact = await openPair('shop.example.com');
-  const wildcard = await openPair('*.example.com');
-  const later = await openPair('later.example.org');
+  const exact = openPair('shop.example.com');
+  const wildcard = openPair('*.example.com');
+  const later = openPair('later.example.org');
   const { files } = openFiles();
   const hosts = {
     'shop.example.com': exact.files,
