@@ -87,7 +87,12 @@ test('without a usable certificate serveTls() rejects, and a server keeps what i
   const { volume, files } = openFiles();
   volume.publish(secretOf({ cert: first.cert, key: second.key }));
   const server = createServer({ ...second });
-  await expect(serveTls(server, files)).rejects.toMatchObject({ code: 'ERR_TLS_UNAVAILABLE' });
+  const listeners = (): number => server.listenerCount('request') + server.listenerCount('secureConnection');
+  const before = listeners();
+  await expect(serveTls(server, files, { drainMs: 0 })).rejects.toMatchObject({
+    code: 'ERR_TLS_UNAVAILABLE',
+  });
+  expect([listeners(), files.listenerCount('change')]).toEqual([before, 0]);
   const port = await listen(server);
   const socket = await handshake(port);
   expect(socket.getPeerX509Certificate()?.fingerprint256).toBe(fingerprintOf(second));
