@@ -11,7 +11,7 @@ export interface WebhookActionOptions {
   readonly status?: readonly [from: number, to: number] | undefined;
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /** Sent as a bearer token; such a request follows no redirect. */
-  readonly token?: ValueSource<{ readonly value: string } | string> | undefined;
+  readonly token?: Pick<ValueSource<{ readonly value: string } | string>, 'get'> | undefined;
 }
 
 /** Calls a URL with the update as its JSON body. Its time is bounded by the `timeoutMs` of the `ReloadAction`. */

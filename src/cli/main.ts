@@ -5,6 +5,7 @@ import { createRequire } from 'node:module';
 import { Command, CommanderError, Option } from 'commander';
 
 import { splitCommand } from './arguments.js';
+import { addDoctorCommand, runDoctor } from './doctor-command.js';
 import { EXIT, ExitError } from './exit-code.js';
 import { LOG_LEVELS, Output, type OutputOptions } from './output.js';
 import { addRunCommand, runRun } from './run-command.js';
@@ -59,6 +60,7 @@ async function main(args: readonly string[]): Promise<number> {
   add<Parameters<typeof runWait>[1]>('wait', addWaitCommand, (paths, flags, to) =>
     runWait(paths, flags, given, to),
   );
+  add<Parameters<typeof runDoctor>[1]>('doctor', addDoctorCommand, runDoctor);
   add<Parameters<typeof runToken>[0]>('token', addTokenCommand, (_, flags, to) => runToken(flags, to));
   add<Parameters<typeof runKubeconfig>[0]>('kubeconfig', addKubeconfigCommand, (_, flags, to) =>
     runKubeconfig(flags, to),

@@ -47,6 +47,9 @@ import { settle, type Verdict } from './settlement.js';
 import { Source } from './source.js';
 import { validateLayers, type ConfigValidator } from './validation.js';
 
+/** What a load or a step came to, for telemetry. */
+type ReloadResult = 'accepted' | 'unchanged' | 'rejected';
+
 /** Options of `ConfigLoader.select()`. */
 export interface SelectOptions {
   /** Whether the listener is also called with what is selected now, if the configuration is loaded. Default false. */
@@ -87,7 +90,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
    */
   constructor(options: ConfigLoaderOptions<T>) {
     const resolved = resolveLoaderOptions(options);
-    super({ ...resolved, purpose: 'load the configuration' });
+    super({ ...resolved, kind: 'ConfigLoader', purpose: 'load the configuration' });
     this.#options = resolved;
     const { clock, parseTimeoutMs: timeoutMs } = resolved;
     const { signal } = this.scope;
@@ -172,7 +175,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
 
   protected override async onStart(): Promise<void> {
     try {
-      await this.scope.track(this.#loadAll());
+      await this.scope.track(this.#traced(() => this.#loadAll()));
     } catch (error) {
       if (this.lifecycleState !== 'closed') {
         this.recordError(error as Error);
@@ -191,7 +194,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     return this.#closeSources();
   }
 
-  async #loadAll(): Promise<void> {
+  async #loadAll(): Promise<ReloadResult> {
     this.#changed.clear();
     await Promise.all(this.#sources.map((source) => this.#open(source)));
     const unread = this.#sources.flatMap(({ problems }) => problems);
@@ -202,6 +205,11 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     if ('problems' in verdict) throw invalid(verdict.problems);
     for (const source of this.#sources) source.accept();
     this.#current = { config: verdict.config, at: this.#options.clock.now() };
+    return 'accepted';
+  }
+
+  #traced(work: () => Promise<ReloadResult>): Promise<ReloadResult> {
+    return this.trace('config.reload', {}, work, (result) => result);
   }
 
   #open(source: Source): Promise<void> {
@@ -222,7 +230,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
   /** A provider has called back. */
   #hint(source: Source, error: Error | undefined): void {
     if (this.lifecycleState === 'closed') return;
-    // That it cannot be read shows when it is read; that it is polled is told as `degraded`.
+    // A read error shows when the source is read; that it is polled is reported as `degraded`.
     if (error && !(error instanceof TargetError) && !(error instanceof BackendError)) this.fail(error);
     this.#changed.add(source);
     this.#plan();
@@ -247,7 +255,8 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     this.#changed.clear();
     // Not before `#stepping` is set: a provider may call back while it is read.
     const step = Promise.resolve()
-      .then(() => this.#update(sources, retry))
+      .then(() => this.#traced(() => this.#update(sources, retry)))
+      .then(() => undefined)
       .catch((error: unknown) => {
         if (!this.scope.ended) this.fail(error);
       });
@@ -259,10 +268,11 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     return this.#stepping;
   }
 
-  async #update(sources: readonly Source[], retry: boolean): Promise<void> {
+  async #update(sources: readonly Source[], retry: boolean): Promise<ReloadResult> {
     const fresh = new Set<Source>();
     const refused = new Set<Source>();
     const problems: ConfigProblem[] = [];
+    let result: ReloadResult = 'unchanged';
     await Promise.all(
       sources.map(async (source) => {
         const before = source.unreadable;
@@ -271,18 +281,21 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
         this.#reportReadability(source, before);
         if (outcome === 'fresh') fresh.add(source);
         if (outcome === 'bad') refused.add(source);
+        if (outcome === 'unreadable') result = 'rejected';
       }),
     );
-    if (this.scope.ended) return;
+    if (this.scope.ended) return result;
     for (const source of refused) problems.push(...source.problems);
     if (fresh.size > 0 || retry) {
       const settlement = await settle<T>(this.#sources, fresh, (layers) => this.#validate(layers));
-      if (settlement.accepted) this.#accept(settlement.accepted.config);
+      if (settlement.accepted && this.#accept(settlement.accepted.config)) result = 'accepted';
       const pending = [...fresh].filter((source) => source.isPending);
       if (pending.length > 0) problems.push(...settlement.problems);
       for (const source of pending) refused.add(source);
     }
-    if (refused.size > 0) this.#reject(refused, problems);
+    if (refused.size === 0) return result;
+    this.#reject(refused, problems);
+    return 'rejected';
   }
 
   #reportReadability(source: Source, before: Source['unreadable']): void {
@@ -302,13 +315,15 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     return validateLayers(layers, { validate: validate as ConfigValidator<T>, timeoutMs, clock, signal });
   }
 
-  #accept(config: T): void {
+  /** Makes it the current configuration, if it is another one. */
+  #accept(config: T): boolean {
     const { config: previous } = this.#loaded();
     const paths = differingPaths(previous, config);
-    if (paths.length === 0) return;
+    if (paths.length === 0) return false;
     this.#current = { config, at: this.#options.clock.now() };
     this.#changes += 1;
     this.publish('change', { previous, current: config, paths });
+    return true;
   }
 
   #reject(refused: ReadonlySet<Source>, problems: readonly ConfigProblem[]): void {

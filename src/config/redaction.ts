@@ -1,9 +1,11 @@
+import { redact } from '../core/redaction.js';
+
 const WORD = /[\p{L}\p{N}]+/gu;
 
 /** Shorter words are hidden only where they are a whole word of a value: every long secret contains most pairs of letters. */
 const MIN_PART_LENGTH = 3;
 
-/** A longer word is hidden without a look: no message of a validator has one of its own. */
+/** Longer words are always hidden: the text of a validator has none. */
 const MAX_WORD_LENGTH = 64;
 
 const MAX_MESSAGE_LENGTH = 300;
@@ -38,7 +40,7 @@ export class Redaction {
     this.#text = forms.join('\n');
   }
 
-  /** The message without values, at most 300 characters. Words are hidden before it is cut. */
+  /** The message without values and other credentials, at most 300 characters. It is redacted before it is cut. */
   message(message: string): string {
     const text = percentDecoded(message);
     let shown = '';
@@ -49,11 +51,12 @@ export class Redaction {
       if (shown.length > MAX_MESSAGE_LENGTH) break;
     }
     if (shown.length <= MAX_MESSAGE_LENGTH) shown += text.slice(end);
-    return shown.length > MAX_MESSAGE_LENGTH ? `${shown.slice(0, MAX_MESSAGE_LENGTH)}…` : shown;
+    const safe = redact(shown);
+    return safe.length > MAX_MESSAGE_LENGTH ? `${safe.slice(0, MAX_MESSAGE_LENGTH)}…` : safe;
   }
 
   /**
-   * A key of a path at which the configuration has nothing. Keys are names, and a missing one has to be told; so
+   * A key of a path at which the configuration has nothing. Keys are names, and a missing one must be named; so
    * it is hidden only when it looks like a value and not merely like a part of one.
    */
   key(key: string): string {

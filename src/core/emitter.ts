@@ -49,10 +49,41 @@ export class Emitter<Events extends object> extends EventEmitter<Events> {
     return this.removeListener(event, fn, context, once);
   }
 
+  /** With the methods below an emitter is what `once()` and `on()` of `node:events` take. */
+  prependListener<E extends Names<Events>>(event: E, fn: ListenerFor<Events, E>): this {
+    return this.on(event, fn).#moveLastToFront(event);
+  }
+
+  prependOnceListener<E extends Names<Events>>(event: E, fn: ListenerFor<Events, E>): this {
+    return this.once(event, fn).#moveLastToFront(event);
+  }
+
+  rawListeners<E extends Names<Events>>(event: E): ListenerFor<Events, E>[] {
+    return this.listeners(event);
+  }
+
+  /** Any number of listeners is fine. */
+  getMaxListeners(): number {
+    return Infinity;
+  }
+
+  /** Has no effect: there is no limit. */
+  setMaxListeners(_count: number): this {
+    return this;
+  }
+
   override emit<E extends Names<Events>>(event: E, ...args: EventEmitter.EventArgs<Events, E>): boolean {
     const isHeard = super.emit(event, ...args);
     if (!isHeard && event === 'error') process.emitWarning((args as readonly unknown[])[0] as Error);
     return isHeard;
+  }
+
+  #moveLastToFront(event: PropertyKey): this {
+    // Where eventemitter3 keeps the listeners of an event: one, or an array of them.
+    const { _events } = this as unknown as { readonly _events: Record<PropertyKey, unknown> };
+    const listeners = _events[event];
+    if (Array.isArray(listeners)) listeners.unshift(listeners.pop());
+    return this;
   }
 
   #isolate<E extends Names<Events>>(event: E, fn: ListenerFor<Events, E>): ListenerFor<Events, E> {

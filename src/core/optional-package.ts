@@ -1,3 +1,5 @@
+import { inspect } from 'node:util';
+
 import { errnoOf } from './errors.js';
 
 /**
@@ -12,6 +14,6 @@ export function unavailablePackage(name: string, versions: string, cause?: unkno
   if (errnoOf(cause) === 'ERR_MODULE_NOT_FOUND') {
     return `the package "${name}" (${versions}) is needed and not installed; run: npm install ${name}`;
   }
-  const reason = cause instanceof Error ? cause.message : String(cause);
+  const reason = cause instanceof Error ? cause.message : inspect(cause);
   return `the package "${name}" (${versions}) is needed and cannot be loaded: ${reason}`;
 }

@@ -83,66 +83,6 @@ function encodingsOf(secret: string): RegExp {
   return new RegExp(characters.join('') + rest, 'g');
 }
 
-// ---------------------------------------------------------------------------------------------------- values
-
-const WORD = /[\p{L}\p{N}]+/gu;
-const NO_WORD = /[^\p{L}\p{N}]+/u;
-
-/** Shorter words are hidden only when they are a whole value: every long secret contains most pairs of letters. */
-const SHORTEST_PART = 3;
-
-const LONGEST_MESSAGE = 300;
-
-/**
- * `message` with every word that is a value, or part of a value, of `values` replaced by `…`. Libraries quote what they
- * refuse (`Expected number but received "s3cret"`), whole or in part, plain, escaped or percent-encoded, and these words
- * are all that a quotation can consist of. Credentials are struck out as well, whether they are among the values or not.
- * Cut to 300 characters.
- */
-export function redactValues(message: string, values: unknown): string {
-  const leaves = [...leavesOf(values)]
-    .flatMap((leaf) => [leaf, JSON.stringify(leaf)])
-    .map((leaf) => leaf.toLowerCase());
-  const words = new Set(leaves.flatMap((leaf) => leaf.split(NO_WORD)));
-  const isQuoted = (word: string): boolean =>
-    words.has(word) ||
-    leaves.some(
-      (leaf) =>
-        (word.length >= SHORTEST_PART && leaf.includes(word)) || (leaf.length > 1 && word.includes(leaf)),
-    );
-  const text = percentDecoded(message);
-  let redacted = '';
-  let end = 0;
-  for (const { 0: word, index } of text.matchAll(WORD)) {
-    redacted += text.slice(end, index) + (isQuoted(word.toLowerCase()) ? '…' : word);
-    end = index + word.length;
-    // What is cut off need not be compared with thousands of values.
-    if (redacted.length > LONGEST_MESSAGE) break;
-  }
-  if (redacted.length <= LONGEST_MESSAGE) redacted += text.slice(end);
-  return cut(redact(redacted), LONGEST_MESSAGE);
-}
-
-function* leavesOf(value: unknown): Generator<string> {
-  if (typeof value === 'object' && value !== null)
-    for (const member of Object.values(value)) yield* leavesOf(member);
-  else if (
-    typeof value === 'string' ? value !== '' : typeof value === 'number' || typeof value === 'bigint'
-  ) {
-    yield String(value);
-  }
-}
-
-function percentDecoded(text: string): string {
-  return text.replace(/(?:%[\da-f]{2})+/gi, (encoded) => {
-    try {
-      return decodeURIComponent(encoded);
-    } catch {
-      return encoded; // Not UTF-8.
-    }
-  });
-}
-
 // ---------------------------------------------------------------------------------------------------- errors
 
 /** Fields that say what failed. Text among them is redacted. */

@@ -35,8 +35,16 @@ export type Part = [name: 'part', effects: Effects<unknown>];
 /** The same, but each call goes to the disk: no answer is shared with another check. */
 export type Fresh = [name: 'fresh', effects: Effects<unknown>];
 
+/** A slice may end here: what was done since the last call took about as long as one. */
+export type Pause = [name: 'pause'];
+
+/** To be yielded. */
+export const PAUSE: Pause = ['pause'];
+
+type Effect = Call | Wait | Begin | Part | Fresh | Pause;
+
 /** Work that yields calls and returns a `T`. */
-export type Effects<T> = Generator<Call | Wait | Begin | Part | Fresh, T, unknown>;
+export type Effects<T> = Generator<Effect, T, unknown>;
 
 /** One call as a step. */
 export function* call<K extends keyof FileSystemCalls>(
@@ -106,7 +114,7 @@ export async function runSliced<T>(
   return next.value;
 }
 
-/** So many calls take two or three milliseconds; nobody else in the process should wait longer. */
+/** So many calls take two or three milliseconds; the rest of the process should not wait longer. */
 const SLICE_COST = 500;
 
 /** Reading this many bytes takes as long as a call. */
@@ -130,12 +138,13 @@ class Stretch {
   }
 
   run<T>(effects: Effects<T>, first: Step<T>): Step<T> {
-    return this.#run(effects, first, () => this.#left > 0, false);
+    return this.#run(effects, first, 0, false);
   }
 
-  #run<T>(effects: Effects<T>, first: Step<T>, mayGoOn: () => boolean, isFresh: boolean): Step<T> {
+  /** @param until what may be left; parts, and what is a proof, run to their end. */
+  #run<T>(effects: Effects<T>, first: Step<T>, until: number, isFresh: boolean): Step<T> {
     let next = first;
-    while (!next.done && mayGoOn()) {
+    while (!next.done && this.#left > until) {
       let answer: unknown;
       try {
         answer = this.#take(next.value, isFresh);
@@ -148,30 +157,22 @@ class Stretch {
     return next;
   }
 
-  #take(step: Call | Wait | Begin | Part | Fresh, isFresh: boolean): unknown {
-    switch (step[0]) {
-      case 'wait':
-        throw new Error('Synchronous work cannot wait');
-      case 'part':
-        return this.#run(step[1], step[1].next(), toTheEnd, isFresh).value;
-      case 'fresh':
-        return this.#run(step[1], step[1].next(), toTheEnd, true).value;
-      case 'begin':
-        this.#left -= 1;
-        return outcomeNow(step[1], this.#calls);
-      default: {
-        const answer = this.#ask(step, this.#calls, isFresh);
-        this.#left -= costOf(step, answer);
-        return answer;
-      }
+  #take(step: Effect, isFresh: boolean): unknown {
+    if (step[0] === 'part') return this.#run(step[1], step[1].next(), -Infinity, isFresh).value;
+    if (step[0] === 'fresh') return this.#run(step[1], step[1].next(), -Infinity, true).value;
+    if (step[0] === 'wait') throw new Error('Synchronous work cannot wait');
+    if (step[0] === 'pause' || step[0] === 'begin') {
+      this.#left -= 1;
+      return step[0] === 'begin' ? outcomeNow(step[1], this.#calls) : undefined;
     }
+    const answer = this.#ask(step, this.#calls, isFresh);
+    this.#left -= costOf(step[0], answer);
+    return answer;
   }
 }
 
-const toTheEnd = (): boolean => true;
-
 /** In calls of the usual length. */
-function costOf([name]: Call, answer: unknown): number {
+function costOf(name: Call[0], answer: unknown): number {
   if (name === 'read') return 1 + (answer as number) / BYTES_PER_CALL;
   if (name === 'scandir') return 1 + (answer as unknown[]).length / ENTRIES_PER_CALL;
   return 1;
@@ -180,8 +181,8 @@ function costOf([name]: Call, answer: unknown): number {
 /**
  * Runs effects one call after another through promises.
  *
- * @param atOnce the calls that are made without the thread pool, if the file system can; after every slice of
- * them the event loop has a turn.
+ * @param atOnce the calls that are made without the thread pool, if the file system can; after every slice
+ * of them the event loop has a turn.
  */
 export async function runAsync<T>(
   effects: Effects<T>,
@@ -194,17 +195,18 @@ export async function runAsync<T>(
     const step = next.value;
     let answer: unknown;
     try {
-      if (step[0] === 'wait') answer = await step[1]();
+      if (cost >= SLICE_COST) {
+        cost = 0;
+        await nextTurn();
+      }
+      if (step[0] === 'pause') cost += 1;
+      else if (step[0] === 'wait') answer = await step[1]();
       else if (step[0] === 'part' || step[0] === 'fresh') answer = await runAsync(step[1], fs, atOnce);
       else if (step[0] === 'begin') {
         answer = fs.sync && atOnce(step[1]) ? outcomeNow(step[1], fs.sync) : callLater(step[1], fs);
       } else if (fs.sync && atOnce(step)) {
-        if (cost >= SLICE_COST) {
-          cost = 0;
-          await nextTurn();
-        }
         answer = makeCall(step, fs.sync);
-        cost += costOf(step, answer);
+        cost += costOf(step[0], answer);
       } else answer = await callSoon(step, fs);
     } catch (error) {
       next = effects.throw(error);

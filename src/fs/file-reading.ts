@@ -1,7 +1,7 @@
-/** Reads one file whole, with what tells whether it was whole. */
+/** Reads one file, and says whether it changed meanwhile. */
 import { constants, type BigIntStats } from 'node:fs';
 
-import { identityOf, inodeIn, inodeOf, signatureOf, type LinkChain } from './link-chain.js';
+import { statDigest, identityIn, identityOf, signatureOf, type LinkChain } from './link-chain.js';
 import { digestOf, FileSnapshot } from './snapshot.js';
 import type { SeenFile } from './observation.js';
 import type { Effects } from './effects.js';
@@ -40,7 +40,7 @@ export function* readSeenFile(reading: FileReading): Effects<SeenFile | undefine
     const content = fits ? yield* readToEnd(fd, Number(before.size), maxContentBytes) : undefined;
     if (!found) return before.isFile() ? seenFile(reading, before, content, true) : undefined;
     const after = (yield ['fstat', fd]) as BigIntStats;
-    if (!after.isFile() || inodeOf(after) !== inodeOf(before)) return undefined;
+    if (!after.isFile() || identityOf(after) !== identityOf(before)) return undefined;
     return seenFile(reading, after, content, signatureOf(after) === signatureOf(before));
   } finally {
     yield ['close', fd];
@@ -64,7 +64,7 @@ export function fileAgain(
   };
 }
 
-/** @param content undefined when it was not read: then the identity stands for it. */
+/** @param content undefined when it was not read: then its `statDigest` stands for it. */
 function seenFile(
   { path, realPath, revision, links, digestOnly = false }: FileReading,
   stat: BigIntStats,
@@ -75,7 +75,7 @@ function seenFile(
   const signature = signatureOf(stat);
   return {
     signature,
-    inode: inodeIn(signature),
+    inode: identityIn(signature),
     // Being unlinked changes an inode, too, and says nothing of its bytes.
     finished: ctimeNs > mtimeNs && nlink > 0n,
     steady,
@@ -85,7 +85,7 @@ function seenFile(
       realPath,
       revision,
       content: digestOnly ? undefined : content,
-      identity: content ? (digestOnly ? digestOf(content) : '') : identityOf(stat),
+      givenDigest: content ? (digestOnly ? digestOf(content) : '') : statDigest(stat),
       size: content?.length ?? Number(size),
       mode: Number(mode) & 0o7777,
     }),

@@ -27,7 +27,7 @@ export type ChainEnd =
   /** `path` is the first entry on the way that does not exist. */
   | { readonly kind: 'missing'; readonly path: string }
   | { readonly kind: 'unreadable'; readonly error: TargetError }
-  /** It moved at every walk; look again soon. */
+  /** It was replaced during every walk; resolve it again soon. */
   | { readonly kind: 'unstable' }
   /** A mount point that `allowedMounts` does not know; nothing behind it was touched. */
   | { readonly kind: 'disallowed' };
@@ -50,12 +50,12 @@ export interface LinkChain {
 }
 
 /** Which file or directory it is: an inode number alone is used again at once. */
-export function inodeOf({ dev, ino, birthtimeNs }: BigIntStats): string {
+export function identityOf({ dev, ino, birthtimeNs }: BigIntStats): string {
   return `${dev}:${ino}:${birthtimeNs}`;
 }
 
-/** What `inodeOf` gave for the file with this signature: a part of the same text. */
-export function inodeIn(signature: string): string {
+/** What `identityOf` gave for the file with this signature: a part of the same text. */
+export function identityIn(signature: string): string {
   let end = -1;
   for (let field = 0; field < 3; field += 1) end = signature.indexOf(':', end + 1);
   return signature.slice(0, end);
@@ -68,7 +68,7 @@ export function signatureOf({ dev, ino, birthtimeNs, size, mtimeNs, ctimeNs }: B
 }
 
 /** What stands for the content of a file that is not read. */
-export function identityOf({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
+export function statDigest({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
   return `stat:${dev}:${ino}:${size}:${mtimeNs}:${ctimeNs}`;
 }
 
@@ -143,16 +143,21 @@ export function mergeChains(
   first: LinkChain,
   others: Iterable<Pick<LinkChain, 'directories' | 'mounts'>>,
 ): LinkChain {
-  const directories = new Map(first.directories.map((directory) => [directory.path, directory]));
-  const mounts = new Map(first.mounts);
-  for (const chain of others) {
-    for (const [identity, path] of chain.mounts) mounts.set(identity, path);
-    for (const directory of chain.directories) {
-      const known = directories.get(directory.path);
-      directories.set(directory.path, known ? together(known, directory) : directory);
+  const all = [first, ...others];
+  const mounts = new Map(all.flatMap((chain) => [...chain.mounts]));
+  return { ...first, directories: mergeDirectories(all), mounts };
+}
+
+/** The directories of all chains, each once. */
+export function mergeDirectories(chains: Iterable<Pick<LinkChain, 'directories'>>): WatchedDirectory[] {
+  const merged = new Map<string, WatchedDirectory>();
+  for (const { directories } of chains) {
+    for (const directory of directories) {
+      const known = merged.get(directory.path);
+      merged.set(directory.path, known ? together(known, directory) : directory);
     }
   }
-  return { ...first, directories: [...directories.values()], mounts };
+  return [...merged.values()];
 }
 
 function together(one: WatchedDirectory, other: WatchedDirectory): WatchedDirectory {
@@ -281,7 +286,8 @@ class Walk {
   /** Undefined when it may not be looked at. */
   *#lstat(path: string): Effects<BigIntStats | undefined> {
     try {
-      return yield* call('lstat', path);
+      // Yielded as it is: this is done for each component of every path.
+      return (yield ['lstat', path]) as BigIntStats;
     } catch (error) {
       if (!isDenied(error)) throw error;
       this.#opaque ??= { path, cause: error };
@@ -312,7 +318,7 @@ class Walk {
   /** Remembers where a file system begins; false when it must not be entered. */
   #enter(stat: BigIntStats, parent: BigIntStats | undefined, path: string): boolean {
     if (parent?.dev === stat.dev) return true;
-    const identity = inodeOf(stat);
+    const identity = identityOf(stat);
     this.#mounts.set(identity, path);
     return this.#allowedMounts === undefined || this.#allowedMounts.has(identity);
   }
@@ -329,7 +335,7 @@ class Walk {
       // the entry that is missing.
       if (path === '/' && !holds && path !== last) continue;
       if (this.#revisions.some((revision) => `${path}/`.startsWith(revision))) continue;
-      const identity = inodeOf(stat);
+      const identity = identityOf(stat);
       watched.push(holds ? { path, identity } : { path, identity, entries });
     }
     return watched;

@@ -17,14 +17,22 @@ interface Mount {
   readonly root: string;
 }
 
+/** A mount through which no update shows. */
+export interface StaleMount {
+  /** `revision`: of one revision of a volume, as a `subPath` is. `file`: of a single file. */
+  readonly kind: 'revision' | 'file';
+  /** What it is and what to do. */
+  readonly message: string;
+}
+
 /**
- * Why the mount keeps updates from showing at this path, in words; undefined when it does not, or when there is no
- * mount table to tell.
+ * Whether the mount keeps updates from showing at this path; undefined when it does not, or when there is no mount table
+ * to tell.
  *
  * @param realPath every link resolved.
  * @param kind what stands there: a directory that is a mount point shows what happens in it.
  */
-export function* staleMountReason(realPath: string, kind: 'file' | 'directory'): Effects<string | undefined> {
+export function* staleMountAt(realPath: string, kind: 'file' | 'directory'): Effects<StaleMount | undefined> {
   let table: string;
   try {
     table = yield* readTable();
@@ -34,10 +42,12 @@ export function* staleMountReason(realPath: string, kind: 'file' | 'directory'):
   const mount = mountOf(realPath, parse(table));
   if (!mount) return undefined;
   if (mount.root.split('/').some(isRevisionName)) {
-    return `"${mount.point}" is a subPath mount of one revision; it never changes. Mount the whole volume instead`;
+    const message = `"${mount.point}" is a subPath mount of one revision; it never changes. Mount the whole volume instead`;
+    return { kind: 'revision', message };
   }
   if (kind === 'file' && mount.point === realPath) {
-    return `"${realPath}" is mounted by itself (subPath, or a bind mount of one file); a file that replaces its source never shows. Mount the directory instead`;
+    const message = `"${realPath}" is mounted by itself (subPath, or a bind mount of one file); a file that replaces its source never shows. Mount the directory instead`;
+    return { kind: 'file', message };
   }
   return undefined;
 }

@@ -1,17 +1,17 @@
-/** What a check at a target finds, and what can be looked at. */
+/** What can be observed, and what one observation finds. */
 import type { TargetError } from '../core/errors.js';
 import type { LinkChain } from './link-chain.js';
 import type { FileSnapshot, SetSnapshot } from './snapshot.js';
 import type { Effects } from './effects.js';
 
-/** A file that was seen, with what tells whether it is whole. */
+/** A file, and whether it was whole when it was read. */
 export interface SeenFile {
   readonly snapshot: FileSnapshot;
   /** Equal signatures mean equal content, once the signature is older than the clock that stamps it is coarse. */
   readonly signature: string;
   /** Which file it is, whatever is in it. */
   readonly inode: string;
-  /** Its inode was changed after its last byte was written: it was renamed, linked or re-moded when complete. */
+  /** Its inode was changed after its last byte was written: it was renamed, linked or chmodded when complete. */
   readonly finished: boolean;
   /** It did not change while it was read. */
   readonly steady: boolean;
@@ -31,12 +31,14 @@ export interface Found {
   /** Equal signatures: the same files with equal signatures, or the same immutable directory. */
   readonly signature: string;
   /**
-   * A revision with kubelet's name, into which nobody has been seen writing: while links and directories are as they
-   * were, so are the files.
+   * A revision with kubelet's name that was not written into: while links and directories are as they were, so are the
+   * files.
    */
   readonly immutable?: boolean;
-  /** Only what was touched was looked at: of the rest this says nothing new. */
+  /** Only what was touched was checked; the rest is as it was found before. */
   readonly partial?: boolean;
+  /** Of a tree: why part of it cannot be read. The files of that part are those that were last seen there. */
+  readonly unreadable?: TargetError | undefined;
   /** Which limit left contents out, in words. */
   readonly limited?: string | undefined;
   /** Of a group: what is at each of its paths. */
@@ -49,7 +51,7 @@ export type Observation =
   | ({ readonly chain: LinkChain } & (
       | { readonly kind: 'missing' }
       | { readonly kind: 'unreadable'; readonly error: TargetError }
-      /** It moved at every attempt; look again soon. */
+      /** It was replaced during every attempt; check again soon. */
       | { readonly kind: 'unstable' }
       /** It lies behind a mount that may not be entered. */
       | { readonly kind: 'disallowed' }
@@ -64,26 +66,28 @@ export const MAX_FILES_AT_ONCE = 100;
 /** More bytes than this are read in slices only: reading them takes a millisecond or two. */
 export const MAX_BYTES_AT_ONCE = 2 * 1_048_576;
 
-/** Something that can be looked at. */
+/** Something that can be observed. */
 export interface Target {
   /** For messages, and the `path` of snapshots. */
   readonly path: string;
   /**
    * What is there.
-   * @param known what an earlier look found, when its signatures can be trusted: then what is unchanged is not read.
+   * @param known what an earlier check found, when its signatures can be trusted: then what is unchanged is not read.
    */
   observe(known?: Found, allowedMounts?: AllowedMounts): Effects<Observation>;
   /**
-   * Looks only whether a link leads elsewhere now, and if so reads what is there: what a swap needs to be reported,
-   * in a few calls. Undefined when no link does, or when anything is unusual, more than `MAX_FILES_AT_ONCE` files for
-   * one: then only the whole check tells. It must follow in any case, for what else has changed and for what is to be
-   * watched.
+   * Checks only whether a link was retargeted, and if so reads what it leads to: a swap can be reported after a few
+   * calls. Undefined when none was, or when anything is unusual, such as more than `MAX_FILES_AT_ONCE` files. A whole
+   * check must follow in any case, for other changes and for the directories to watch.
    * @param allowedMounts what is there is unusual if it leads through another mount.
    */
   observeSwap(last: Found, allowedMounts?: AllowedMounts): Effects<Found | undefined>;
-  /** Whether links and signatures are as they were. It cannot tell a path laid anew to the very same files. */
+  /**
+   * Whether links and signatures are as they were. It cannot tell a path laid anew to the very same files. Of more than
+   * `MAX_FILES_AT_ONCE` files each call checks only the next few: what it costs does not grow with what is there.
+   */
   isUnchanged(last: Found): Effects<boolean>;
-  /** Takes in that something may have happened: at this absolute path, or anywhere. `look` may then look there only. */
+  /** Something may have happened at this absolute path, or anywhere. `observe` may then check only what was touched. */
   touch?(path?: string): void;
   /** What the path means, without reading any file. */
   resolve(allowedMounts?: AllowedMounts): Effects<LinkChain>;

@@ -18,7 +18,7 @@ interface Knowledge {
   readonly trusted: boolean;
 }
 
-/** Looks at a target: synchronously where that is safe, and without reading again what cannot have changed. */
+/** Observes a target: synchronously where that is safe, and without reading again what cannot have changed. */
 export class Observer {
   readonly #target: Target;
   readonly #fs: FileSystem;
@@ -51,18 +51,18 @@ export class Observer {
 
   /** Whether, as far as that shows at once, all is as it was when last observed. Costs little. */
   isUnchanged(): boolean {
-    if (!this.#sync || !this.#last?.trusted || !isSmall(this.#last.found)) return false;
+    if (!this.#sync || !this.#last?.trusted) return false;
     return runSync(this.#target.isUnchanged(this.#last.found), this.#sync, sharedTurn.ask);
   }
 
   /**
-   * A swap, if that is what has happened, sooner than `observe()` would tell; which has to follow. Only where it
-   * is safe at once.
+   * The swap, if there was one, sooner than `observe()` would find it, which has to follow. Only where synchronous calls
+   * are safe.
    */
   observeSwap(): Found | undefined {
     if (!this.#sync || !this.#last || !isSmall(this.#last.found)) return undefined;
-    const steps = this.#target.observeSwap(this.#last.found, this.#locality.local);
-    return runSync(steps, this.#sync, sharedTurn.ask);
+    const effects = this.#target.observeSwap(this.#last.found, this.#locality.local);
+    return runSync(effects, this.#sync, sharedTurn.ask);
   }
 
   /** What the path means, without reading anything. */

@@ -27,7 +27,8 @@ interface FileSnapshotFields {
   readonly realPath: string;
   readonly revision: string | undefined;
   readonly content: Buffer | undefined;
-  readonly identity: string;
+  /** When the content is not kept. */
+  readonly givenDigest: string;
   readonly size: number;
   readonly mode: number;
 }
@@ -46,7 +47,7 @@ export class FileSnapshot implements FileState {
   /** Permission bits, as 0o644. */
   readonly mode: number;
   readonly #bytes: Buffer | undefined;
-  readonly #identity: string;
+  readonly #givenDigest: string;
   #digest: string | undefined;
 
   constructor(fields: FileSnapshotFields) {
@@ -56,7 +57,7 @@ export class FileSnapshot implements FileState {
     this.#bytes = fields.content;
     this.size = fields.size;
     this.mode = fields.mode;
-    this.#identity = fields.identity;
+    this.#givenDigest = fields.givenDigest;
   }
 
   /**
@@ -74,8 +75,8 @@ export class FileSnapshot implements FileState {
 
   /** `sha256:…` of the content or, where that is not read, `stat:…` of the identity. Equal digest, equal content. */
   get digest(): string {
-    // Not before somebody asks: hashing would take a tenth of the time from a swap to its report.
-    this.#digest ??= this.#bytes ? digestOf(this.#bytes) : this.#identity;
+    // On demand: hashing would take a tenth of the time from a swap to its report.
+    this.#digest ??= this.#bytes ? digestOf(this.#bytes) : this.#givenDigest;
     return this.#digest;
   }
 
@@ -87,7 +88,15 @@ export class FileSnapshot implements FileState {
   /** The same file at another place. */
   movedTo(realPath: string, revision: string | undefined): FileSnapshot {
     const { path, size, mode } = this;
-    const fields = { path, realPath, revision, content: this.#bytes, size, mode, identity: this.#identity };
+    const fields = {
+      path,
+      realPath,
+      revision,
+      content: this.#bytes,
+      size,
+      mode,
+      givenDigest: this.#givenDigest,
+    };
     return new FileSnapshot(fields);
   }
 

@@ -23,11 +23,14 @@ export class Draft<V> {
     if (known === undefined || !this.#same(known, value)) this.#changes.set(key, value);
   }
 
-  /** Removes what was not set: at these paths, and what is below directories. */
-  sweep(paths: Iterable<string>, below: Subtrees): void {
-    for (const path of paths) this.#sweep(path);
+  /**
+   * Removes what was not set: at these paths, and what is below directories.
+   * @param isKept what stays as it was, found or not.
+   */
+  sweep(paths: Iterable<string>, below: Subtrees, isKept: (path: string) => boolean = never): void {
+    for (const path of paths) if (!isKept(path)) this.#sweep(path);
     if (below.isEmpty) return;
-    for (const key of this.#before.keys()) if (below.has(key)) this.#sweep(key);
+    for (const key of this.#before.keys()) if (below.has(key) && !isKept(key)) this.#sweep(key);
   }
 
   /** What it holds now; the earlier map itself when nothing differs. */
@@ -69,3 +72,5 @@ export class Subtrees {
     return beginning !== undefined && path.startsWith(beginning);
   }
 }
+
+const never = (): boolean => false;

@@ -1,5 +1,5 @@
 import { keysThatDiffer, PersistentMap } from './persistent-map.js';
-import { Draft, type Subtrees } from './tree-draft.js';
+import { Draft, Subtrees } from './tree-draft.js';
 
 /** A regular file in a tree, or a link to one. */
 export interface TreeFile {
@@ -9,10 +9,10 @@ export interface TreeFile {
   readonly path: string;
   /** Of a `link`: the links that led to it, see `LinkChain.links`. */
   readonly links: string;
-  /** Which file it is, see `inodeOf`. */
+  /** Which file it is, see `identityOf`. */
   readonly inode: string;
-  /** Stands for its content, see `identityOf`. */
-  readonly identity: string;
+  /** Stands for its content. */
+  readonly statDigest: string;
   /** The same, with the moment it was made, as `signatureOf`. */
   readonly signature: string;
   /** Its inode was changed after its last byte was written. */
@@ -27,17 +27,19 @@ export interface TreeFile {
 export interface TreeDirectory {
   /** Absolute, every link resolved. */
   readonly path: string;
-  /** See `inodeOf`. */
+  /** See `identityOf`. */
   readonly identity: string;
   /** It was reached through a link, so that a recursive watch of the root does not reach it. */
   readonly linked: boolean;
+  /** It has a `..data` link, or had one: in the gap of a swap it has none. */
+  readonly isVolume: boolean;
 }
 
 /** What was found, by path relative to the root: `/` between its parts, `''` for the root, in no order. */
 export interface TreePart {
   readonly files: PersistentMap<TreeFile>;
   readonly directories: PersistentMap<TreeDirectory>;
-  /** Directories that could not be listed, and why (errno). */
+  /** What could not be looked at or listed, and why (errno). The files below it are those that were last seen there. */
   readonly unreadable: PersistentMap<string>;
 }
 
@@ -75,8 +77,19 @@ export class PartDraft {
     };
   }
 
-  sweep(paths: Iterable<string>, below: Subtrees): void {
-    for (const draft of [this.files, this.unreadable, this.directories]) draft.sweep(paths, below);
+  /**
+   * Removes what was not found again. Files below what is unreadable may still be there; they are kept.
+   * @param alsoUnreadable what the other part could not read.
+   */
+  sweep(
+    paths: Iterable<string>,
+    below: Subtrees,
+    alsoUnreadable: PersistentMap<string> = PersistentMap.empty(),
+  ): void {
+    for (const draft of [this.unreadable, this.directories]) draft.sweep(paths, below);
+    const unreadable = new Set([...this.unreadable.map.keys(), ...alsoUnreadable.keys()]);
+    const insideUnreadable = new Subtrees(unreadable);
+    this.files.sweep(paths, below, (path) => unreadable.has(path) || insideUnreadable.has(path));
   }
 }
 
@@ -126,5 +139,5 @@ function sameFile(a: TreeFile, b: TreeFile): boolean {
 }
 
 function sameDirectory(a: TreeDirectory, b: TreeDirectory): boolean {
-  return a.path === b.path && a.identity === b.identity && a.linked === b.linked;
+  return a.path === b.path && a.identity === b.identity && a.linked === b.linked && a.isVolume === b.isVolume;
 }

@@ -2,23 +2,35 @@
  * What stands below a directory at one instant, as identities: nothing is read.
  *
  * A walk has two parts. The first visits what stands under its own path; a rewalk repeats of it only what is named.
- * The second visits what links lead to. It is always done anew, since nothing tells of what happens there, and after
+ * The second visits what links lead to. It is always done anew, since no hint says what happens there, and after
  * the first, so that each directory is visited once, under its own path if it has one in the tree. So links make
  * neither cycles nor doubles, and what comes out does not depend on the order in which things happened.
  *
- * A volume in the tree shows its keys: names that begin with two dots are left out of it.
+ * A volume in the tree shows its keys: names that begin with two dots are left out of it, also between two revisions.
+ * Below a directory that cannot be listed any more the files remain those that were last seen there.
  */
 import type { BigIntStats, Dirent } from 'node:fs';
+import { dirname } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 
 import { within } from './absolute-path.js';
 import { errnoOf, hasMoved, isExhausted } from '../core/errors.js';
-import { identityOf, inodeIn, inodeOf, resolveChain, signatureOf } from './link-chain.js';
+import type { WatchedDirectory } from '../core/watch-backend.js';
+import {
+  statDigest,
+  identityIn,
+  identityOf,
+  mergeDirectories,
+  resolveChain,
+  signatureOf,
+  type LinkChain,
+} from './link-chain.js';
 import type { PathGlobs } from './path-globs.js';
 import { keysThatDiffer } from './persistent-map.js';
 import { call, type Effects } from './effects.js';
 import { Draft, Subtrees } from './tree-draft.js';
 import { joinParts, PartDraft, type OwnPart, type TreeParts } from './tree-part.js';
-import { DATA_LINK, isUserVisible } from './volume-layout.js';
+import { DATA_LINK, isRevisionName, isUserVisible } from './volume-layout.js';
 
 export type { TreeDirectory, TreeFile, TreePart } from './tree-part.js';
 
@@ -39,6 +51,8 @@ export interface TreeWalk extends TreeParts {
   readonly root: string;
   /** The directories at which a file system begins, by identity; that of the root is for the caller to know. */
   readonly mounts: ReadonlyMap<string, string>;
+  /** What is on the way to the files that links lead to, and not part of the tree. */
+  readonly consulted: readonly WatchedDirectory[];
 }
 
 /** What stands at the root when that is no tree. */
@@ -59,7 +73,7 @@ export interface DisallowedMount {
 export type TreeObservation = TreeWalk | NoTree | DisallowedMount;
 
 /**
- * Walks a whole tree. What vanishes meanwhile, or cannot be looked at, is left out.
+ * Walks a whole tree. What vanishes meanwhile, or cannot be read, is left out.
  * @param root absolute, every link resolved.
  */
 export function* walkTree(root: string, options: TreeWalkOptions): Effects<TreeObservation> {
@@ -124,6 +138,8 @@ class Walk {
   readonly #mounts: Draft<string>;
   /** And those entered by following links: where they are, by identity. */
   readonly #linkedMounts = new Map<string, string>();
+  /** The chains of the links that lead to files. */
+  readonly #chains: LinkChain[] = [];
   /** The directories that have been visited, by identity; needed where links are followed. */
   #visited: Set<string> | undefined;
 
@@ -167,7 +183,7 @@ class Walk {
     }
   }
 
-  /** Removes what was not found again where it was looked for. Once for all, since it goes through everything. */
+  /** Removes what was not found again at these places: once for all of them, since it goes through everything. */
   #sweep(done: ReadonlySet<string>): void {
     // Below what was no directory nothing was known.
     const below = new Subtrees([...done].filter((place) => this.#previous?.own.directories.has(place)));
@@ -176,13 +192,13 @@ class Walk {
 
   *#visit(key: string): Effects<void> {
     const path = key === '' ? this.#root : within(this.#root, key);
-    const stat = yield* this.#stat(key, path);
+    const stat = yield* this.#stat(key, path, this.#own);
     if (!stat) return;
     if (key === '' && !stat.isDirectory()) throw this.#noTree('ENOTDIR');
     if (stat.isSymbolicLink()) this.#links.set(key, path);
     const above = key === '' ? undefined : this.#own.directories.get(parentOf(key));
     const directories: Entry[] = [];
-    this.#sort({ key, path, stat }, above?.identity ?? inodeOf(stat), this.#own, directories);
+    this.#sort({ key, path, stat }, above?.identity ?? identityOf(stat), this.#own, directories);
     yield* this.#list(directories, this.#own);
   }
 
@@ -190,13 +206,13 @@ class Walk {
   *#list(directories: Entry[], part: PartDraft): Effects<void> {
     for (let next = directories.pop(); next; next = directories.pop()) {
       const { key, path, stat } = next;
-      const identity = inodeOf(stat);
+      const identity = identityOf(stat);
       if (this.#visited?.has(identity)) continue;
       this.#visited?.add(identity);
       const entries = yield* this.#entriesOf(next, part);
       if (!entries) continue;
-      part.directories.set(key, { path, identity, linked: part === this.#linked });
-      const isVolume = entries.some((entry) => entry.name === DATA_LINK && entry.isSymbolicLink());
+      const isVolume = this.#isVolume(key, identity, entries, part);
+      part.directories.set(key, { path, identity, linked: part === this.#linked, isVolume });
       for (const entry of entries) {
         if (isVolume && !isUserVisible(entry.name)) continue;
         const inner = key === '' ? entry.name : `${key}/${entry.name}`;
@@ -204,10 +220,18 @@ class Walk {
         const place = within(path, entry.name);
         if (entry.isSymbolicLink()) this.#addLink(inner, place, part);
         if (!entry.isDirectory() && !(entry.isFile() && !this.#options.skipFiles)) continue;
-        const found = yield* this.#stat(inner, place);
+        const found = yield* this.#stat(inner, place, part);
         if (found) this.#sort({ key: inner, path: place, stat: found }, identity, part, directories);
       }
     }
+  }
+
+  /** Between two revisions a volume has no `..data`, but it still has names that are not for its users. */
+  #isVolume(key: string, identity: string, entries: readonly Dirent[], part: PartDraft): boolean {
+    if (entries.some(({ name }) => name === DATA_LINK)) return entries.some(isDataLink);
+    const known = part.directories.get(key);
+    const wasVolume = known?.isVolume === true && known.identity === identity;
+    return entries.some((entry) => (wasVolume && !isUserVisible(entry.name)) || isRevision(entry));
   }
 
   *#entriesOf({ key, path }: Entry, part: PartDraft): Effects<Dirent[] | undefined> {
@@ -228,7 +252,7 @@ class Walk {
     const { key, path, stat } = entry;
     if (stat.isDirectory()) {
       if (!above.startsWith(`${stat.dev}:`)) {
-        const identity = inodeOf(stat);
+        const identity = identityOf(stat);
         this.#assertAllowed(identity, path);
         if (part === this.#own) this.#mounts.set(key, identity);
         else this.#linkedMounts.set(identity, path);
@@ -238,7 +262,7 @@ class Walk {
   }
 
   /** Follows all links, and then those found on the way. */
-  *#visitLinks({ links, directories }: OwnPart): Effects<void> {
+  *#visitLinks({ links, directories, unreadable }: OwnPart): Effects<void> {
     const waiting: [key: string, path: string][] = [...links];
     if (waiting.length > 0)
       this.#visited = new Set([...directories.values()].map(({ identity }) => identity));
@@ -248,12 +272,13 @@ class Walk {
       for (const [key, path] of waiting.splice(0)) yield* this.#follow(key, path);
       waiting.push(...this.#linkedLinks.splice(0));
     }
-    this.#linked.sweep([], new Subtrees(['']));
+    this.#linked.sweep([], new Subtrees(['']), unreadable);
   }
 
   *#follow(key: string, path: string): Effects<void> {
     const { followLinks, allowedMounts, skipFiles } = this.#options;
-    const { end, mounts, links, hops } = yield* resolveChain(path, allowedMounts);
+    const chain = yield* resolveChain(path, allowedMounts);
+    const { end, mounts, links, hops } = chain;
     if (end.kind === 'disallowed') throw new EarlyEnd({ kind: 'disallowed', root: this.#root, path });
     if (end.kind !== 'found') return;
     for (const [identity, place] of mounts) {
@@ -261,9 +286,13 @@ class Walk {
       this.#linkedMounts.set(identity, place);
     }
     const found = { key, path: end.path, stat: end.stat };
-    if (end.stat.isFile() && !skipFiles) this.#addFile(found, links, this.#linked);
-    // The links in a volume stand for what it holds.
-    const isKey = hops.get(path)?.startsWith(`${DATA_LINK}/`) === true;
+    if (end.stat.isFile()) {
+      if (keyBelow(this.#root, end.path) === undefined) this.#chains.push(chain);
+      if (!skipFiles) this.#addFile(found, links, this.#linked);
+    }
+    // The links in a volume stand for what it holds; one that leads out of it is a link like others.
+    const isKey =
+      hops.get(path)?.startsWith(`${DATA_LINK}/`) === true && keyBelow(dirname(path), end.path) !== undefined;
     if (end.stat.isDirectory() && (followLinks || isKey)) yield* this.#list([found], this.#linked);
   }
 
@@ -284,8 +313,8 @@ class Walk {
       kind: links === '' ? 'file' : 'link',
       path,
       links,
-      inode: inodeIn(signature),
-      identity: identityOf(stat),
+      inode: identityIn(signature),
+      statDigest: statDigest(stat),
       signature,
       finished: stat.ctimeNs > stat.mtimeNs,
       mode: Number(stat.mode & 0o7777n),
@@ -299,13 +328,14 @@ class Walk {
       throw new EarlyEnd({ kind: 'disallowed', root: this.#root, path });
   }
 
-  *#stat(key: string, path: string): Effects<BigIntStats | undefined> {
+  *#stat(key: string, path: string, part: PartDraft): Effects<BigIntStats | undefined> {
     try {
       return yield* call('lstat', path);
     } catch (error) {
       const errno = errnoOf(error);
       if (errno === undefined) throw error;
       if (key === '') throw this.#noTree(errno);
+      if (!hasMoved(error)) part.unreadable.set(key, errno);
       return undefined;
     }
   }
@@ -327,9 +357,18 @@ class Walk {
       before.files === parts.files &&
       before.directories === parts.directories &&
       before.unreadable === parts.unreadable;
-    if (unchanged) return before;
-    return { kind: 'tree', root: this.#root, mounts, ...parts };
+    const consulted = mergeDirectories(this.#chains);
+    if (unchanged && isDeepStrictEqual(before.consulted, consulted)) return before;
+    return { kind: 'tree', root: this.#root, mounts, consulted, ...parts };
   }
+}
+
+function isDataLink(entry: Dirent): boolean {
+  return entry.name === DATA_LINK && entry.isSymbolicLink();
+}
+
+function isRevision(entry: Dirent): boolean {
+  return isRevisionName(entry.name) && entry.isDirectory();
 }
 
 function parentOf(key: string): string {

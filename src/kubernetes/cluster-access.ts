@@ -24,15 +24,15 @@ export type Authenticator = Parameters<KubeConfig['addAuthenticator']>[0];
 export async function loadClientNode(): Promise<ClientNode> {
   const name = '@kubernetes/client-node';
   const versions = '1.3 or later; 2 needs Node 22.19';
-  const client: Partial<ClientNode> = await import('@kubernetes/client-node').catch((cause: unknown) => {
+  const client: ClientNode = await import('@kubernetes/client-node').catch((cause: unknown) => {
     throw new KubernetesError('ERR_KUBERNETES_CLIENT', unavailablePackage(name, versions, cause), { cause });
   });
   // Versions 0.x have other signatures, and no authenticators.
-  const prototype = client.KubeConfig?.prototype as Partial<KubeConfig> | undefined;
-  if (prototype?.addAuthenticator === undefined) {
+  const { addAuthenticator } = client.KubeConfig.prototype as Partial<KubeConfig>;
+  if (addAuthenticator === undefined) {
     throw new KubernetesError('ERR_KUBERNETES_CLIENT', unavailablePackage(name, versions));
   }
-  return client as ClientNode;
+  return client;
 }
 
 /** A kubeconfig by its path, one that was loaded already, or none: that of the pod. */

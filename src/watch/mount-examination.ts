@@ -1,4 +1,4 @@
-import { staleMountReason } from '../fs/mount-table.js';
+import { staleMountAt } from '../fs/mount-table.js';
 import type { FileSystem } from '../core/file-system.js';
 import type { Found } from '../fs/observation.js';
 import { runAsync } from '../fs/effects.js';
@@ -24,6 +24,6 @@ export class MountExamination {
     if (place === this.#examined) return undefined;
     this.#examined = place;
     const kind = snapshot.kind === 'file' ? 'file' : 'directory';
-    return runAsync(staleMountReason(snapshot.realPath, kind), this.#fs);
+    return runAsync(staleMountAt(snapshot.realPath, kind), this.#fs).then((mount) => mount?.message);
   }
 }

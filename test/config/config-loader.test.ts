@@ -1,3 +1,4 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { inspect } from 'node:util';
 
 import { type } from 'arktype';
@@ -590,7 +591,7 @@ test('a provider that calls back whenever it is read takes one step for each set
   expect(loader.current).toEqual({ reads });
 });
 
-test('that a source is polled, and that it no longer is, is told with its name', async () => {
+test('that a source is polled, and that it no longer is, is reported with its name', async () => {
   const stage = new ConfigStage();
   stage.write('a', {});
   const loader = stage.loader<ConfigMap>({ sources: [{ provider: stage.file('a') }] });
@@ -663,4 +664,26 @@ test('its status and its JSON are plain data with the name', async () => {
   expect(JSON.parse(JSON.stringify(loader))).toEqual(loader.status());
   expect(loader.status()).toMatchObject({ name: 'app', state: 'running', lastError: null, changes: 0 });
   expect(`${JSON.stringify(loader)}${inspect(loader)}`).not.toContain(SECRET);
+});
+
+test('each load and each step is an operation that telemetry can follow', async () => {
+  const stage = new ConfigStage();
+  stage.write('a', { n: 1 });
+  const loader = stage.loader<ConfigMap>({ name: 'traced', sources: [{ provider: stage.file('a') }] });
+  const results: unknown[] = [];
+  const onEnd = (message: unknown): void => {
+    const { component, result } = message as { component?: { name: string }; result?: string };
+    if (component?.name === 'traced') results.push(result);
+  };
+  subscribe('tracing:resilient-watcher.config.reload:asyncEnd', onEnd);
+  onTestFinished(() => void unsubscribe('tracing:resilient-watcher.config.reload:asyncEnd', onEnd));
+  await stage.load(loader);
+  await loader.check();
+  for (const text of ['{', '{"n":2}']) {
+    stage.write('a', text);
+    await stage.pass();
+  }
+  stage.remove('a');
+  await stage.pass();
+  expect(results).toEqual(['accepted', 'unchanged', 'rejected', 'accepted', 'rejected']);
 });

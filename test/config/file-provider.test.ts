@@ -19,35 +19,35 @@ test('a second watch() is refused; after unwatch() one may watch again', async (
   const stage = new ConfigStage();
   stage.write('a', '1');
   const provider = stage.file('a');
-  let told = 0;
-  const callback: ProviderCallback = () => (told += 1);
+  let calls = 0;
+  const callback: ProviderCallback = () => (calls += 1);
   await provider.unwatch();
   await provider.watch(callback);
   await expect(provider.watch(callback)).rejects.toThrow('already being watched');
   await expect(provider.watch(undefined as never)).rejects.toThrow(TypeError);
   stage.write('a', '2');
   await stage.pass();
-  expect(told).toBe(1);
+  expect(calls).toBe(1);
 
   await provider.unwatch();
   await provider.unwatch();
   expect([stage.backend.subscriptions, stage.clock.pending]).toEqual([0, 0]);
   stage.write('a', '3');
   await provider.watch(callback);
-  expect(told, 'what changed meanwhile is caught up').toBe(2);
+  expect(calls, 'what changed meanwhile is caught up').toBe(2);
   await provider.unwatch();
 });
 
-test('a change between the first read and the watch is told', async () => {
+test('a change between the first read and the watch is reported', async () => {
   const stage = new ConfigStage();
   stage.write('a', '{"n":1}');
   const provider = stage.file('a');
   expect(await provider.read()).toEqual({ n: 1 });
   stage.write('a', '{"n":2}');
-  const told: unknown[] = [];
-  await provider.watch(async () => told.push(await provider.read()));
+  const calls: unknown[] = [];
+  await provider.watch(async () => calls.push(await provider.read()));
   await stage.pass();
-  expect(told).toEqual([{ n: 2 }]);
+  expect(calls).toEqual([{ n: 2 }]);
   await provider.unwatch();
 });
 
@@ -55,19 +55,19 @@ test('unwatch() and a new watch() inside the callback', async () => {
   const stage = new ConfigStage();
   stage.write('a', '1');
   const provider = stage.file('a');
-  const told: string[] = [];
+  const calls: string[] = [];
   let again: Promise<void> | undefined;
   await provider.watch(() => {
-    told.push('first');
+    calls.push('first');
     void provider.unwatch();
-    again = provider.watch(() => told.push('second'));
+    again = provider.watch(() => calls.push('second'));
   });
   stage.write('a', '2');
   await stage.pass();
   await again;
   stage.write('a', '3');
   await stage.pass();
-  expect(told).toEqual(['first', 'second']);
+  expect(calls).toEqual(['first', 'second']);
   await provider.unwatch();
 });
 
@@ -75,15 +75,15 @@ test('errors are information: a callback that throws, a lost backend and a vanis
   const stage = new ConfigStage();
   stage.write('a', '1');
   const provider = stage.file('a', { parser: undefined });
-  const told: string[] = [];
+  const calls: string[] = [];
   await provider.watch(async (event, error) => {
-    told.push(
+    calls.push(
       error
         ? error.name
         : String(await provider.readBytes().catch((reason: unknown) => (reason as Error).name)),
     );
     expect(event === undefined).toBe(error !== undefined);
-    if (told.length === 1) throw new Error('callback');
+    if (calls.length === 1) throw new Error('callback');
   });
   stage.write('a', '2');
   await stage.pass();
@@ -93,7 +93,7 @@ test('errors are information: a callback that throws, a lost backend and a vanis
   await stage.pass(5_000);
   stage.write('a', '3');
   await stage.pass();
-  expect(told).toEqual(['2', 'ListenerError', 'ConfigError', '3']);
+  expect(calls).toEqual(['2', 'ListenerError', 'ConfigError', '3']);
   await provider.unwatch();
 });
 

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 
 import { TokenError, WriteError } from '../../src/core/errors.js';
-import { redact, redactError, redactValues } from '../../src/core/redaction.js';
+import { redact, redactError } from '../../src/core/redaction.js';
 import { mintTestToken } from '../../src/testing.js';
 
 const jwt = mintTestToken({ sub: 'system:serviceaccount:default:secret' });
@@ -64,32 +64,6 @@ describe('redact', () => {
     const long = 'x1'.repeat(40_000);
     expect(redact(`...${jwt.slice(20, 60)} is bad`, [jwt])).toBe('...[redacted] is bad');
     expect(redact(`got ${long}.`, [long])).toBe('got [redacted].');
-  });
-});
-
-describe('redactValues', () => {
-  const values = { db: { password: 's3cret/with space', port: 5432 }, list: ['x'] };
-
-  test.each([
-    ['Expected number but received "s3cret/with space"', 'Expected number but received "…/… …"'],
-    ['the port 5432 is taken', 'the port … is taken'],
-    ['at s3cret%2Fwith%20space', 'at …/… …'],
-  ])('hides values in %j', (message, shown) => {
-    expect(redactValues(message, values)).toBe(shown);
-  });
-
-  test('redacts before it cuts', () => {
-    fc.assert(
-      fc.property(fc.integer({ min: 280, max: 310 }), (length) => {
-        const text = redactValues(`${'.'.repeat(length)}5432 and more`, values);
-        expect(text).not.toContain('5');
-      }),
-    );
-  });
-
-  test('ends soon for a long message about many values', () => {
-    const many = Array.from({ length: 20_000 }, (_, index) => `value-${index}`);
-    expect(redactValues('word '.repeat(200_000), many).length).toBeLessThan(310);
   });
 });
 

@@ -24,7 +24,7 @@ async function authzStage() {
   const url = `http://127.0.0.1:${/listening on (\d+)/.exec(output())?.[1]}/`;
   const answerTo = async (account: string, method = 'GET'): Promise<number> =>
     (await fetch(url, { method, headers: { 'x-account': account } })).status;
-  const rejected = (): number => output().split('policy rejected').length - 1;
+  const rejected = (): number => output().split(/policy (?:rejected|cannot be read)/).length - 1;
   return { kubelet, program, output, answerTo, rejected };
 }
 

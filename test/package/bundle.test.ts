@@ -5,18 +5,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import * as commonjsPlugin from '@rollup/plugin-commonjs';
-import * as nodeResolvePlugin from '@rollup/plugin-node-resolve';
+import { nodeResolve } from '@rollup/plugin-node-resolve';
 import { build, type Format } from 'esbuild';
 import { rollup } from 'rollup';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 import { Application, entryPoints } from './application.js';
 
-// The declarations of these packages are those of CommonJS modules, which they are not.
-const { default: commonjs } = commonjsPlugin as unknown as { default: typeof commonjsPlugin.default.default };
-const { default: nodeResolve } = nodeResolvePlugin as unknown as {
-  default: typeof nodeResolvePlugin.default.default;
-};
+// Its declarations are those of CommonJS, its module is not.
+const commonjs = commonjsPlugin.default as unknown as typeof commonjsPlugin.default.default;
 
 const application = new Application();
 /** Outside the application, so that a bundle finds no package. */

@@ -1,5 +1,5 @@
 /** The packed tarball, installed as a user installs it. Needs the npm registry. */
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 
 import { beforeAll, describe, expect, test } from 'vitest';
 
@@ -43,6 +43,19 @@ describe('in an empty folder, without optional packages', () => {
     const { stderr } = await application.node('--input-type=module', '--eval', program);
     expect(stderr).toBe('');
   });
+});
+
+test('no peer is required, and any version of one may be there', () => {
+  const { peerDependencies, peerDependenciesMeta } = JSON.parse(
+    readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
+  ) as {
+    readonly peerDependencies: Readonly<Record<string, string>>;
+    readonly peerDependenciesMeta: Readonly<Record<string, { readonly optional: boolean }>>;
+  };
+  const inTheWay = Object.entries(peerDependencies).filter(
+    ([name, range]) => range !== '*' || peerDependenciesMeta[name]?.optional !== true,
+  );
+  expect(inTheWay).toEqual([]);
 });
 
 describe('beside older versions of the optional packages', () => {

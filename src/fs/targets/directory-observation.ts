@@ -1,5 +1,5 @@
 /**
- * Looks at a directory: at a revision of a volume with all that is below it, or at the files of a plain directory.
+ * Observes a directory: a revision of a volume with everything below it, or the files of a plain directory.
  *
  * | | in a revision | in a plain directory |
  * |---|---|---|
@@ -10,9 +10,9 @@
  * | names that begin with two dots | – (kubelet refuses them) | are not keys |
  * | afterwards | the links and the directory must be as before, else start over | – |
  *
- * A revision with kubelet's name is read in the fewest calls, since nobody writes into it once it is published: its
- * listing tells what is a file, and a file's size and stamps are asked for once, when it is open. Where somebody does
- * write, that shows at the next check at its files, and from then on it is looked at as any other revision.
+ * A revision with kubelet's name takes the fewest calls, since it is not written into once it is published: its listing
+ * says which entries are files, and a file's size and timestamps are read once, when it is open. If it is written into
+ * after all, the next check of its files shows that, and from then on it is checked like any other revision.
  */
 import { hash } from 'node:crypto';
 import type { BigIntStats, Dirent } from 'node:fs';
@@ -21,7 +21,7 @@ import { hasMoved } from '../../core/errors.js';
 import { fileAgain, readSeenFile } from '../file-reading.js';
 import type { WatchedDirectory } from '../../core/watch-backend.js';
 import {
-  inodeIn,
+  identityIn,
   linksStand,
   mergeChains,
   resolveChain,
@@ -30,7 +30,7 @@ import {
 } from '../link-chain.js';
 import type { AllowedMounts, Found, ReadLimits, SeenFile, Observation } from '../observation.js';
 import { FileSnapshot, SetSnapshot } from '../snapshot.js';
-import { call, freshly, type Effects } from '../effects.js';
+import { call, freshly, PAUSE, type Effects } from '../effects.js';
 import { DATA_LINK, isRevisionName, isUserVisible, KUBELET_PENDING_LINK } from '../volume-layout.js';
 import { limitReading, type Limited } from './read-limits.js';
 
@@ -40,7 +40,7 @@ export interface DirectoryPlace {
   readonly chain: LinkChain;
   readonly realPath: string;
   readonly limits: ReadLimits;
-  /** Somebody has been seen writing into this revision. */
+  /** This revision was written into after it was published. */
   readonly isWritten?: boolean;
   /** When more is listed than this, the observation ends. */
   readonly maxEntries?: number;
@@ -60,37 +60,36 @@ interface Entry {
 
 /**
  * All its files; undefined when they moved meanwhile or are too many. Throws what the calls throw.
- * @param known what an earlier look found: files with the same signature are not read again.
+ * @param known what an earlier check found: files with the same signature are not read again.
  */
 export function* observeDirectory(
-  look: DirectoryPlace,
+  place: DirectoryPlace,
   known?: Found,
   allowedMounts?: AllowedMounts,
 ): Effects<Observation | undefined> {
-  const { path, realPath } = look;
-  const { revision } = look.chain;
+  const { path, realPath } = place;
+  const { revision } = place.chain;
   const isVolume = revision !== undefined;
-  const isPublished = isVolume && isRevisionName(revision) && !look.isWritten;
-  const listing = new Listing(look, isPublished, allowedMounts);
+  const isPublished = isVolume && isRevisionName(revision) && !place.isWritten;
+  const listing = new Listing(place, isPublished, allowedMounts);
   yield* listing.read('');
   if (listing.isTooLong) return undefined;
   const { entries, signatures: directories } = listing;
   const chain = mergeChains(
-    look.chain,
+    place.chain,
     isVolume && !isRevisionName(revision) ? [...listing.chains, listing] : listing.chains,
   );
   if (listing.chains.some(({ end }) => end.kind === 'disallowed')) return { kind: 'disallowed', chain };
   if (listing.isUnlinkedVolume) return { kind: 'missing', chain };
   let limited: string | undefined;
   const before = known?.snapshot.realPath === realPath ? known : undefined;
-  let files = isPublished && !before ? yield* readAtOnce(entries, look) : undefined;
+  let files = isPublished && !before ? yield* readAtOnce(entries, place) : undefined;
   if (!files) {
-    if (look.maxBytes !== undefined) return undefined;
-    const seen = yield* readWithinLimits(entries, look, known);
+    const seen = yield* readWithinLimits(entries, place, known);
     if (!seen) return undefined;
     ({ files, limited } = seen);
   }
-  // Unchanged, so nobody had begun to replace or remove it while it was read.
+  // Unchanged, so it was neither replaced nor being removed while it was read.
   if (isVolume && !(yield* freshly(stands(chain, realPath, directories)))) return undefined;
   const snapshots = new Map<string, FileSnapshot>();
   for (const [key, file] of files) snapshots.set(key, file.snapshot);
@@ -137,10 +136,13 @@ function* readAtOnce(
   return files;
 }
 
-/** The files whose signatures are not known, as far as the limits allow. Undefined when a volume's moved meanwhile. */
+/**
+ * The files, read where their signatures are not known and as far as the limits allow. Undefined when those of a volume
+ * moved meanwhile, or hold more than `maxBytes`.
+ */
 function* readWithinLimits(
   listed: readonly Entry[],
-  look: DirectoryPlace,
+  place: DirectoryPlace,
   known: Found | undefined,
 ): Effects<{ files: Map<string, SeenFile>; limited: string | undefined } | undefined> {
   const entries: StatedEntry[] = [];
@@ -148,14 +150,18 @@ function* readWithinLimits(
     entries.push({ ...entry, stat: stat ?? (yield* call('lstat', entry.realPath)) });
   }
   const sizes = entries.map(({ stat }) => Number(stat.size));
-  const { kept, limited } = limitReading(sizes, look.limits);
-  const isVolume = look.chain.revision !== undefined;
+  const { maxBytes = Infinity } = place;
+  if (maxBytes < sizes.reduce((sum, size) => sum + size, 0)) return undefined;
+  const { kept, limited } = limitReading(sizes, place.limits);
+  const isVolume = place.chain.revision !== undefined;
   const files = new Map<string, SeenFile>();
   for (const entry of entries) {
     try {
-      const file = yield* seenFile(entry, look, kept, known?.files.get(entry.key));
+      const file = yield* seenFile(entry, place, kept, known?.files.get(entry.key));
       if (file) files.set(entry.key, file);
       else if (isVolume) return undefined;
+      // Files that are not read make no calls.
+      yield PAUSE;
     } catch (error) {
       if (isVolume || !hasMoved(error)) throw error;
     }
@@ -163,7 +169,7 @@ function* readWithinLimits(
   return { files, limited };
 }
 
-/** Nobody wrote into these files, neither while they were read nor since the same revision was seen before. */
+/** Whether these files were not written into, neither while they were read nor since an earlier check. */
 function isUnwritten(files: ReadonlyMap<string, SeenFile>, before: Found | undefined): boolean {
   if (before && (!before.immutable || before.files.size !== files.size)) return false;
   for (const [key, { steady, signature }] of files) {
@@ -192,18 +198,18 @@ class Listing {
   #isCopy = false;
   /** Where the links among the entries lead. */
   readonly chains: LinkChain[] = [];
-  /** Where listed directories begin a file system: nowhere, a volume is one. */
+  /** A volume is one file system. */
   readonly mounts: ReadonlyMap<string, string> = new Map();
   #listed = 0;
-  readonly #check: DirectoryPlace;
+  readonly #place: DirectoryPlace;
   readonly #isVolume: boolean;
   readonly #isPublished: boolean;
   readonly #allowedMounts: AllowedMounts;
 
   /** @param isPublished nothing in it is replaced any more: every entry remains what it is listed as. */
-  constructor(look: DirectoryPlace, isPublished: boolean, allowedMounts: AllowedMounts) {
-    this.#check = look;
-    this.#isVolume = look.chain.revision !== undefined;
+  constructor(place: DirectoryPlace, isPublished: boolean, allowedMounts: AllowedMounts) {
+    this.#place = place;
+    this.#isVolume = place.chain.revision !== undefined;
     this.#isPublished = isPublished;
     this.#allowedMounts = allowedMounts;
   }
@@ -216,17 +222,17 @@ class Listing {
 
   /** What was listed, to be watched. */
   get directories(): WatchedDirectory[] {
-    return [...this.signatures].map(([path, signature]) => ({ path, identity: inodeIn(signature) }));
+    return [...this.signatures].map(([path, signature]) => ({ path, identity: identityIn(signature) }));
   }
 
   /** It was ended early. */
   get isTooLong(): boolean {
-    return this.#listed > (this.#check.maxEntries ?? Infinity);
+    return this.#listed > (this.#place.maxEntries ?? Infinity);
   }
 
   /** @param below empty, or a key with a slash at its end. */
   *read(below: string): Effects<void> {
-    const { realPath: root } = this.#check;
+    const { realPath: root } = this.#place;
     const directory = below === '' ? root : `${root}/${below.slice(0, -1)}`;
     const stat = yield* call('lstat', directory);
     if (!stat.isDirectory()) throw Object.assign(new Error(`${directory} was replaced`), { code: 'ENOTDIR' });
@@ -240,8 +246,13 @@ class Listing {
         this.#markHidden(entry);
         continue;
       }
+      const [key, realPath] = [`${below}${name}`, `${directory}/${name}`];
+      if (this.#isPublished && entry.isFile()) {
+        this.entries.push({ key, realPath, stat: undefined, links: this.#place.chain.links });
+        continue;
+      }
       try {
-        yield* this.#add(`${below}${name}`, `${directory}/${name}`, entry);
+        yield* this.#add(key, realPath, entry);
       } catch (error) {
         if (this.#isVolume || !hasMoved(error)) throw error;
       }
@@ -256,14 +267,14 @@ class Listing {
   }
 
   *#add(key: string, realPath: string, listed: Dirent): Effects<void> {
-    const { links } = this.#check.chain;
+    const { links } = this.#place.chain;
     const stat = this.#isPublished ? undefined : yield* call('lstat', realPath);
     const entry = stat ?? listed;
     if (entry.isFile()) this.entries.push({ key, realPath, stat, links });
     else if (entry.isDirectory() && this.#isVolume) yield* this.read(`${key}/`);
     else if (entry.isSymbolicLink()) {
       if (!this.#isVolume && (yield* call('readlink', realPath)).startsWith(`${DATA_LINK}/`)) {
-        // By now it may lead to a file again; others would be of another instant.
+        // It may lead to a file again by the time it is followed, and the others would be of another instant.
         this.#hasDanglingKeys = true;
         return;
       }

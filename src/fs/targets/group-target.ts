@@ -1,6 +1,14 @@
 /** Several files as one target: their contents are those of one instant. */
 import { linksStand, mergeChains, targetError, type LinkChain } from '../link-chain.js';
-import type { AllowedMounts, Found, ReadLimits, SeenFile, Observation, Target } from '../observation.js';
+import {
+  MAX_FILES_AT_ONCE,
+  type AllowedMounts,
+  type Found,
+  type Observation,
+  type ReadLimits,
+  type SeenFile,
+  type Target,
+} from '../observation.js';
 import { SetSnapshot } from '../snapshot.js';
 import { hasMoved, type TargetError } from '../../core/errors.js';
 import { call, freshly, type Effects } from '../effects.js';
@@ -99,6 +107,7 @@ export class GroupTarget implements Target {
     const group = this.#members;
     if (this.#observed.get(known) !== group) return false;
     const { members = [] } = known;
+    if (members.length > MAX_FILES_AT_ONCE) return false;
     for (const [index, member] of [...group.values()].entries()) {
       const before = members[index];
       if (before?.kind !== 'found' || !(yield* member.isUnchanged(before))) return false;

@@ -8,7 +8,7 @@ import { errnoOf, hasMoved } from '../../core/errors.js';
 import { fileAgain, readSeenFile } from '../file-reading.js';
 import {
   followSwap,
-  inodeOf,
+  identityOf,
   linksStand,
   readingError,
   resolveChain,
@@ -31,18 +31,19 @@ import { call, type Effects } from '../effects.js';
 import { DATA_LINK, isRevisionName } from '../volume-layout.js';
 import { observeDirectory, type DirectoryPlace } from './directory-observation.js';
 
-/** How often something that moves between finding and reading it is looked for again. */
+/** How often a target that is replaced between finding and reading it is resolved again. */
 const MAX_READS = 20;
 
 /** What stands at a path. */
 export class PathTarget implements Target {
   readonly path: string;
   readonly #limits: ReadLimits;
-  /** How often something may have been written that no link and no directory shows. */
+  /** How many hints came of writes that neither a link nor a directory would show. */
   #touches = 0;
-  /** Which of them the files were looked at for. */
+  /** How many of them had happened when the files were last checked. */
   #examined = 0;
-  /** The directory of the last revision that somebody was seen writing into. */
+  readonly #rotation = new Rotation();
+  /** The directory of the last revision that was written into after it was published. */
   #written: string | undefined;
 
   constructor(path: string, limits: ReadLimits) {
@@ -66,7 +67,7 @@ export class PathTarget implements Target {
     return seen;
   }
 
-  /** @param unwritten the same as `known`, when there is no reason to look at each of its files. */
+  /** @param unwritten the same as `known`, when there is no reason to check each of its files. */
   *#observe(
     known: Found | undefined,
     unwritten: Found | undefined,
@@ -107,7 +108,7 @@ export class PathTarget implements Target {
       if (!swapped) return undefined;
       if (snapshot.kind !== 'file') {
         const place = this.#directoryAt(swapped.chain, swapped.realPath);
-        // A file may be there now, or anything else: the whole check tells.
+        // It may be a file now, or anything else: that is for the whole check.
         const seen = yield* observeDirectory(
           { ...place, maxEntries: MAX_FILES_AT_ONCE, maxBytes: MAX_BYTES_AT_ONCE },
           undefined,
@@ -121,14 +122,17 @@ export class PathTarget implements Target {
     }
   }
 
-  /** In one or two calls a link, and one for each directory and file. */
+  /**
+   * In one or two calls a link, and one for each directory and file. A file that is added or removed shows in its
+   * directory, a write in place leads to a hint; so of many files it is enough to check each now and then.
+   */
   *isUnchanged({ chain, directories, files }: Found): Effects<boolean> {
     const touches = this.#touches;
     try {
       if (!(yield* linksStand(chain))) return false;
       if (!(yield* areAsBefore(directories))) return false;
-      for (const { snapshot, signature, links } of files.values()) {
-        // A file behind a link of its own: the whole check knows.
+      for (const { snapshot, signature, links } of this.#rotation.next(files)) {
+        // A file behind a link of its own is for the whole check.
         if (links !== chain.links) return false;
         if (signatureOf(yield* call('lstat', snapshot.realPath)) !== signature) return false;
       }
@@ -182,6 +186,25 @@ export class PathTarget implements Target {
   }
 }
 
+/** Takes the files of a set in turn, as many as may be checked at once. */
+class Rotation {
+  #of: Found['files'] | undefined;
+  #files: readonly SeenFile[] = [];
+  #from = 0;
+
+  next(files: Found['files']): Iterable<SeenFile> {
+    if (files.size <= MAX_FILES_AT_ONCE) return files.values();
+    if (files !== this.#of) {
+      this.#of = files;
+      this.#files = [...files.values()];
+      this.#from %= this.#files.length;
+    }
+    const from = this.#from;
+    this.#from = (from + MAX_FILES_AT_ONCE) % this.#files.length;
+    return this.#files.slice(from, from + MAX_FILES_AT_ONCE);
+  }
+}
+
 /**
  * The chain of a volume, or that of a plain directory.
  * @param directory the real path.
@@ -196,7 +219,7 @@ function volumeOrDirectory(chain: LinkChain, directory: string, data: LinkChain)
     if (!isInside)
       return { ...data, end: { kind: 'unreadable', error: targetError('ERR_TARGET_LAYOUT', place) } };
     if (end.kind === 'found' && end.stat.isDirectory()) {
-      const revision = { path: end.path, identity: inodeOf(end.stat) };
+      const revision = { path: end.path, identity: identityOf(end.stat) };
       return isRevisionName(target) ? data : { ...data, directories: [...data.directories, revision] };
     }
   }

@@ -12,7 +12,7 @@ export const READ_LIMITS = {
   maxFiles: number(16_384),
 };
 
-/** What is asked of a file system to look at a target and to read it. */
+/** The calls that observing a target takes. */
 export const READ_CALLS = [
   'lstat',
   'readlink',
@@ -34,7 +34,7 @@ export interface Limited {
 export function limitReading(sizes: readonly number[], limits: ReadLimits): Limited {
   const { maxFiles, maxContentBytes, maxTotalBytes } = limits;
   if (sizes.length > maxFiles) {
-    const limited = `it holds ${sizes.length} files, more than maxFiles (${maxFiles}): they are told apart by identity, and none is read`;
+    const limited = `it holds ${sizes.length} files, more than maxFiles (${maxFiles}): they are compared by inode and timestamps, and contents are not read`;
     return { kept: 'identities', limited };
   }
   const small = sizes.filter((size) => size <= maxContentBytes);
@@ -46,7 +46,7 @@ export function limitReading(sizes: readonly number[], limits: ReadLimits): Limi
   const large = sizes.length - small.length;
   const limited =
     large > 0
-      ? `${large} of its files are larger than maxContentBytes (${maxContentBytes}): they are told apart by identity, and not read`
+      ? `${large} of its files are larger than maxContentBytes (${maxContentBytes}): they are compared by inode and timestamps, and their contents are not read`
       : undefined;
   return { kept: 'contents', limited };
 }

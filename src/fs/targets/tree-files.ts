@@ -9,7 +9,7 @@ import { limitReading, type Limited } from './read-limits.js';
 
 /** How the files of a tree are read. */
 export interface TreeReading extends ReadLimits {
-  /** Whether they are; if not, they are told apart by identity. */
+  /** Whether they are read; if not, they are compared by inode and timestamps. */
   readonly content: boolean;
 }
 
@@ -103,8 +103,9 @@ export class TreeFiles {
   }
 
   /**
-   * A file that is gone again is as if it had not been read: its removal leads to a hint. One that cannot be read is
-   * told apart by its identity. That no descriptor is left says nothing of the file.
+   * A file that is gone again is as if it had not been read: its removal leads to a hint. One that cannot be read keeps
+   * what was read when it looked the same, else it is compared by inode and timestamps. That no descriptor is left says
+   * nothing of the file.
    */
   *#read(key: string, file: TreeFile, digestOnly: boolean): Effects<SeenFile> {
     const { maxContentBytes } = this.#reading;
@@ -115,20 +116,21 @@ export class TreeFiles {
       if (seen) return { ...seen, steady: seen.steady && seen.signature === file.signature };
     } catch (error) {
       if (errnoOf(error) === undefined || isExhausted(error)) throw error;
-      if (!hasMoved(error)) return this.#unread(key, file);
+      const known = this.#seen.get(key);
+      if (!hasMoved(error)) return known?.signature === file.signature ? known : this.#unread(key, file);
     }
     return { ...this.#unread(key, file), steady: false };
   }
 
   #unread(key: string, file: TreeFile): SeenFile {
-    const { path: realPath, links, signature, inode, identity, finished, size, mode } = file;
+    const { path: realPath, links, signature, inode, statDigest, finished, size, mode } = file;
     const path = `${this.#path}/${key}`;
     const snapshot = new FileSnapshot({
       path,
       realPath,
       revision: undefined,
       content: undefined,
-      identity,
+      givenDigest: statDigest,
       size,
       mode,
     });

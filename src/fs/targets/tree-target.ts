@@ -1,15 +1,16 @@
 /**
  * A directory with all that is below it.
  *
- * | what led to the check                      | what is looked at                                         |
+ * | what led to the check                      | what is checked                                           |
  * |-------------------------------------------|-----------------------------------------------------------|
  * | hints that say where                      | these places, and what they led to at the check before     |
  * | anything else, or another directory there | everything                                                |
  */
 import { basename, dirname } from 'node:path';
 
+import { within } from '../absolute-path.js';
 import { errnoOf, TargetError } from '../../core/errors.js';
-import { inodeOf, readingError, resolveChain, type LinkChain } from '../link-chain.js';
+import { identityOf, mergeDirectories, readingError, resolveChain, type LinkChain } from '../link-chain.js';
 import { globsIn, PathGlobs, type IgnorePattern } from '../path-globs.js';
 import type { WatchedDirectory } from '../../core/watch-backend.js';
 import type { AllowedMounts, Found, Observation, Target } from '../observation.js';
@@ -77,7 +78,7 @@ export class TreeTarget implements Target {
       const { end } = chain;
       if (end.kind === 'missing') return this.#lost({ kind: 'missing', chain });
       if (end.kind !== 'found') return this.#lost({ ...end, chain });
-      const touched = this.#take(`${chain.links} ${end.path} ${inodeOf(end.stat)}`);
+      const touched = this.#take(`${chain.links} ${end.path} ${identityOf(end.stat)}`);
       const seen = yield* this.#walkAt(end.path, touched, allowedMounts);
       if (seen.kind === 'disallowed') return this.#lost({ kind: 'disallowed', chain });
       if (seen.kind === 'tree') return yield* this.#foundOrUnreadable(chain, seen, touched, known);
@@ -97,7 +98,7 @@ export class TreeTarget implements Target {
     return false;
   }
 
-  /** With the directories of the tree, but without looking at its files. */
+  /** With the directories of the tree, without its files. */
   *resolve(allowedMounts?: AllowedMounts): Effects<LinkChain> {
     const chain = yield* resolveChain(this.path, allowedMounts);
     this.#touched = 'all';
@@ -156,12 +157,13 @@ export class TreeTarget implements Target {
   ): Effects<Observation> {
     this.#walk = walk;
     const restless = yield* this.#files.take(walk.files, keysAt(touched, walk, known));
-    // They are looked at again when they are to be reported.
+    // They are checked again when they are due to be reported.
     for (const { path } of restless) this.touch(path);
     const { seen: files, states, version, limited } = this.#files;
     const placed = this.#chainOf(chain, walk);
     const partial = touched !== 'all';
-    if (this.#last?.files === files) return { ...this.#last, chain: placed, partial };
+    const unreadable = unreadablePart(walk);
+    if (this.#last?.files === files) return { ...this.#last, chain: placed, partial, unreadable };
     this.#last = {
       kind: 'found',
       chain: placed,
@@ -176,6 +178,7 @@ export class TreeTarget implements Target {
       directories: new Map(),
       signature: String(version),
       partial,
+      unreadable,
       limited,
     };
     return this.#last;
@@ -183,7 +186,8 @@ export class TreeTarget implements Target {
 
   /** The chain of the root, with the directories of the tree: the same array while nothing differs. */
   #chainOf(chain: LinkChain, walk: TreeWalk): LinkChain {
-    const above = chain.directories.map((directory) => onlyRoot(directory, walk.root, chain));
+    const root = chain.directories.map((directory) => onlyRoot(directory, walk.root, chain));
+    const above = mergeDirectories([{ directories: root }, { directories: walk.consulted }]);
     const key = JSON.stringify(
       above.map(({ path, identity, entries }) => [path, identity, entries && [...entries]]),
     );
@@ -203,6 +207,15 @@ export class TreeTarget implements Target {
     const mounts = new Map([...chain.mounts, ...walk.mounts]);
     return { ...chain, directories: this.#directories.list, mounts };
   }
+}
+
+/** What became unreadable: what never could be read is left out of the tree. */
+function unreadablePart({ root, files, unreadable }: TreeWalk): TargetError | undefined {
+  for (const [key, errno] of unreadable) {
+    const isKept = files.has(key) || [...files.keys()].some((file) => file.startsWith(`${key}/`));
+    if (isKept) return readingError(within(root, key), Object.assign(new Error(errno), { code: errno }));
+  }
+  return undefined;
 }
 
 /** Of the directory that holds the root nothing else matters, unless a link on the way is in it. */

@@ -1,8 +1,16 @@
 /**
  * The backend `fs`: one non-recursive `node:fs.watch` for each directory, shared by all watchers of the process.
  *
- * A native watch is bound to an inode, not to a path. It is opened anew when another directory stands at its
- * path (the identity differs) and when it may be dead (an event about the directory itself).
+ * A native watch is bound to an inode, not to a path.
+ *
+ * | what happens                                       | the native watch                                     |
+ * |----------------------------------------------------|------------------------------------------------------|
+ * | an event about an entry                            | stays; a hint about the entry                        |
+ * | something about the directory itself: a chmod or   | is opened again, which on Linux keeps the watch of   |
+ * | chown, or it was moved, deleted or unmounted       | the kernel if it is alive; a hint about it           |
+ * | the same, and it cannot be opened                  | closed; opened by the check that finds a directory   |
+ * | another directory is at its path                   | replaced, by the check that found the other identity |
+ * | an error                                           | closed; the backend is lost                          |
  */
 import { watch, type FSWatcher } from 'node:fs';
 import { basename } from 'node:path';
@@ -19,12 +27,15 @@ import type {
 
 const NAME = 'fs';
 
-/** Who wants to hear of a directory, and of which entries in it. */
+/** There, an event of type `change` is a write (IN_MODIFY) or new attributes (IN_ATTRIB) of an entry. */
+const IS_INOTIFY = process.platform === 'linux';
+
+/** Who is given the hints about a directory, or about some of its entries. */
 interface Subscriber {
   readonly sink: HintSink;
   readonly persistent: boolean;
   readonly entries: ReadonlySet<string> | undefined;
-  /** The native watch has ended, and is opened anew by an setDirectories. */
+  /** The native watch has ended; the next setDirectories opens another one. */
   readonly ended: () => void;
 }
 
@@ -36,6 +47,8 @@ class DirectoryWatch {
   #persistent = 0;
   #native: FSWatcher | undefined;
   #identity: string | undefined;
+  /** Changes whenever events may have been missed. */
+  #generation = 0;
 
   constructor(path: string) {
     this.#path = path;
@@ -45,9 +58,23 @@ class DirectoryWatch {
     return this.#subscribers.size === 0;
   }
 
-  /** Makes sure that the directory of this identity is watched. Returns the native watch that does so. */
-  arm(identity: string, persistent: boolean): FSWatcher {
-    if (this.#native && this.#identity === identity) return this.#native;
+  /** Makes sure that the directory of this identity is watched. Returns the generation of the watch. */
+  arm(identity: string, persistent: boolean): number {
+    if (this.#native && this.#identity === identity) return this.#generation;
+    const isReplaced = this.#native !== undefined;
+    this.#open(persistent);
+    this.#identity = identity;
+    this.#generation += 1;
+    // The others rely on the old one.
+    if (isReplaced) this.#hintAll(true);
+    return this.#generation;
+  }
+
+  /**
+   * Opens a native watch, and then closes the one before. While both are of the same directory they are one watch of
+   * the kernel, so that nothing is missed.
+   */
+  #open(persistent: boolean): void {
     // The self event of a directory bears its own base name, which a child may have too. With "/." at the end
     // that base name is ".", which no child has.
     const native = watch(`${this.#path}/.`, { persistent });
@@ -55,14 +82,9 @@ class DirectoryWatch {
     native.on('error', (error) => {
       if (native === this.#native) this.#down(error);
     });
-    const replaced = this.#native;
+    this.#native?.close();
     this.#native = native;
-    this.#identity = identity;
     if (this.#persistent > 0) native.ref();
-    replaced?.close();
-    // The others looked at what the old watch covered.
-    if (replaced) this.#hintAll();
-    return native;
   }
 
   subscribe(key: object, subscriber: Subscriber): void {
@@ -84,21 +106,39 @@ class DirectoryWatch {
   #event(native: FSWatcher, type: string, name: string | Buffer | null): void {
     if (native !== this.#native) return;
     const entry = name === null ? null : String(name);
-    if (entry === '.' || entry === null || entry === basename(this.#path)) {
-      // It was moved, deleted, unmounted or merely re-moded: dead or not, a new watch is right.
-      this.close();
-      this.#hintAll();
+    if (entry === null || this.#isItself(entry)) {
+      this.#hintAll(!this.#survives());
       return;
     }
     for (const { sink, entries } of this.#subscribers.values()) {
       if (entries && !entries.has(entry)) continue;
-      sink.hint({ path: within(this.#path, entry), written: type === 'change' });
+      sink.hint({ path: within(this.#path, entry), written: IS_INOTIFY && type === 'change' });
     }
   }
 
-  #hintAll(): void {
+  /**
+   * Something happened to the directory itself. That may be the end of the watch, or a chmod or chown as kubelet makes
+   * them before each swap: the event does not say which. So the watch is opened again, before the hint that leads to a
+   * check; if another directory is there, that check finds its identity.
+   */
+  #survives(): boolean {
+    try {
+      if (!IS_INOTIFY) throw new Error('The watch may be dead');
+      this.#open(this.#persistent > 0);
+      return true;
+    } catch {
+      this.close();
+      return false;
+    }
+  }
+
+  #isItself(entry: string): boolean {
+    return entry === '.' || (!IS_INOTIFY && entry === basename(this.#path));
+  }
+
+  #hintAll(hasEnded: boolean): void {
     for (const { sink, ended } of [...this.#subscribers.values()]) {
-      ended();
+      if (hasEnded) ended();
       sink.hint({ path: this.#path });
     }
   }
@@ -126,9 +166,9 @@ const table = new Map<string, DirectoryWatch>();
 class Subscription implements WatchSubscription {
   readonly #sink: HintSink;
   readonly #persistent: boolean;
-  /** The native watch of each directory at the last setDirectories. Another one has not heard what came after the check before. */
-  readonly #directoriesSet = new Map<string, FSWatcher>();
-  /** What was directoriesSet at last, while all of it is watched. */
+  /** The generation of each directory's watch at the last call: a later one has missed something. */
+  readonly #watches = new Map<string, number>();
+  /** The directories of the last call, while all of them are watched. */
   #intact: readonly WatchedDirectory[] | undefined;
 
   constructor(sink: HintSink, persistent: boolean) {
@@ -137,7 +177,7 @@ class Subscription implements WatchSubscription {
   }
 
   setDirectories(directories: readonly WatchedDirectory[]): readonly string[] {
-    // A tree has many directories, and most looks find them all as they were.
+    // A tree has many directories, and most checks find the same ones.
     if (directories === this.#intact) return [];
     this.#intact = directories;
     const opened: string[] = [];
@@ -150,25 +190,25 @@ class Subscription implements WatchSubscription {
       throw error;
     }
     const wanted = new Set(directories.map(({ path }) => path));
-    for (const path of this.#directoriesSet.keys()) {
+    for (const path of this.#watches.keys()) {
       if (!wanted.has(path)) this.#unwatch(path);
     }
     return opened;
   }
 
   close(): void {
-    for (const path of this.#directoriesSet.keys()) this.#unwatch(path);
+    for (const path of this.#watches.keys()) this.#unwatch(path);
   }
 
   #watch({ path, identity, entries }: WatchedDirectory): boolean {
     const shared = table.get(path) ?? new DirectoryWatch(path);
-    let native: FSWatcher;
+    let generation: number;
     try {
-      native = shared.arm(identity, this.#persistent);
+      generation = shared.arm(identity, this.#persistent);
     } catch (error) {
       const code = errnoOf(error);
       if (code === 'ENOENT' || code === 'ENOTDIR') throw error;
-      // Searchable but not readable, as ancestors may be: nothing to be had there, and the resync remains.
+      // An ancestor that may be searched but not read cannot be watched; the resync remains.
       if (entries && isDenied(error)) return false;
       throw backendFailure(NAME, path, error);
     }
@@ -179,13 +219,13 @@ class Subscription implements WatchSubscription {
       entries,
       ended: () => (this.#intact = undefined),
     });
-    const isNew = this.#directoriesSet.get(path) !== native;
-    this.#directoriesSet.set(path, native);
+    const isNew = this.#watches.get(path) !== generation;
+    this.#watches.set(path, generation);
     return isNew;
   }
 
   #unwatch(path: string): void {
-    this.#directoriesSet.delete(path);
+    this.#watches.delete(path);
     const shared = table.get(path);
     shared?.unsubscribe(this);
     if (shared?.idle) table.delete(path);
@@ -195,8 +235,7 @@ class Subscription implements WatchSubscription {
 /** Hints from `node:fs.watch`: within a millisecond on a local file system. */
 export const nodeFsBackend: WatchBackend = {
   name: NAME,
-  // inotify: IN_MODIFY and IN_ATTRIB are `change`, everything else is `rename`. Not so on other platforms.
-  reportsWrites: process.platform === 'linux',
+  reportsWrites: IS_INOTIFY,
   needsKernelEvents: true,
   subscribe: (sink, { persistent }) => new Subscription(sink, persistent),
 };

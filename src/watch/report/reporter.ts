@@ -276,7 +276,7 @@ export class Reporter {
     this.close();
     if (seen.kind === 'unreadable') return;
     this.#hasReported = true;
-    this.#becomeReadable();
+    this.#reportReadability(seen);
     if (seen.kind === 'missing') return;
     const previous = this.#reported.revision;
     const current = seen.snapshot.revision;
@@ -291,7 +291,7 @@ export class Reporter {
     }
     const previous = this.#reported;
     this.#hasReported = true;
-    this.#becomeReadable();
+    this.#reportReadability(seen);
     this.#remember(seen);
     this.#listener.change({ previous, current: this.#reported, cause, ...difference });
   }
@@ -300,6 +300,13 @@ export class Reporter {
     const since = this.#unreadable?.since ?? this.#options.clock.monotonic();
     this.#unreadable = { error, since };
     this.#listener.unreadable({ error });
+  }
+
+  /** Part of a tree may be unreadable while the rest is reported. */
+  #reportReadability(seen: StableObservation): void {
+    const error = seen.kind === 'found' ? seen.unreadable : undefined;
+    if (!error) this.#becomeReadable();
+    else if (!this.#isUnreadableFor(error)) this.#becomeUnreadable(error);
   }
 
   #becomeReadable(): void {

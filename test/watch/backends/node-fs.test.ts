@@ -1,4 +1,13 @@
-import { chmodSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 
 import { expect, test } from 'vitest';
@@ -33,10 +42,30 @@ test('a watch that may be dead is opened anew although the directory is the same
   const setDirectories = [directoryAt(directory)];
   await subscription.setDirectories(setDirectories);
   const hint = hinted();
-  chmodSync(directory, 0o755);
+  renameSync(directory, `${directory}.away`);
   await hint;
+  renameSync(`${directory}.away`, directory);
   expect(await subscription.setDirectories(setDirectories)).not.toEqual([]);
   expect(await subscription.setDirectories(setDirectories)).toEqual([]);
+});
+
+test('chmod and chown of the directory, as kubelet does before a swap, are a hint and keep the watch', async () => {
+  const directory = temporaryDirectory();
+  const { subscription, hinted } = await subscribe(candidate());
+  const directories = [directoryAt(directory)];
+  await subscription.setDirectories(directories);
+  const { uid, gid } = statSync(directory);
+  const watches = inotifyWatches();
+  for (const touch of [() => chmodSync(directory, 0o750), () => chownSync(directory, uid, gid)]) {
+    const hint = hinted();
+    touch();
+    await hint;
+    expect(subscription.setDirectories([...directories])).toEqual([]);
+    expect(inotifyWatches()).toBe(watches);
+  }
+  const written = hinted();
+  writeFileSync(join(directory, 'entry'), '');
+  await written;
 });
 
 test('a watch is opened anew when another directory is meant, and the others who share it are told', async () => {
@@ -58,8 +87,9 @@ test('a watch that ended is new to each who shared it, whoever opened it anew', 
   const setDirectories = [directoryAt(directory)];
   for (const { subscription } of shared) await subscription.setDirectories(setDirectories);
   const hints = shared.map(({ hinted }) => hinted());
-  chmodSync(directory, 0o755);
+  renameSync(directory, `${directory}.away`);
   await Promise.all(hints);
+  renameSync(`${directory}.away`, directory);
   for (const { subscription } of shared)
     expect(await subscription.setDirectories(setDirectories)).toEqual([directory]);
   for (const { subscription } of shared)

@@ -1,0 +1,135 @@
+/** Why a path will never show an update, or how soon it will. */
+import { geteuid } from 'node:process';
+
+import { isoTime, systemClock } from '../core/clock.js';
+import { errorCodeOf, type TargetError } from '../core/errors.js';
+import { nodeFileSystem } from '../core/file-system.js';
+import { checkPath } from '../core/options.js';
+import { absolutePath } from '../fs/absolute-path.js';
+import { runAsync } from '../fs/effects.js';
+import { fileSystemKind } from '../fs/file-system-kind.js';
+import type { LinkChain } from '../fs/link-chain.js';
+import { staleMountAt } from '../fs/mount-table.js';
+import { PathTarget } from '../fs/targets/path-target.js';
+import { finding, type Finding } from './finding.js';
+import { inotifyUsage, type InotifyUsage } from './inotify-usage.js';
+import { tokenFindings } from './token-findings.js';
+
+/** What was found out about a path. Plain data without contents. */
+export interface Diagnosis {
+  /** Absolute. */
+  readonly path: string;
+  /** Where it leads; null when it leads nowhere. */
+  readonly realPath: string | null;
+  /** The links on the way, in order. */
+  readonly links: readonly { readonly path: string; readonly target: string }[];
+  /** The file systems on the way. */
+  readonly mounts: readonly { readonly path: string; readonly type: string }[];
+  /** What `..data` points to; null outside a volume. */
+  readonly revision: string | null;
+  /** When that was published, epoch ms, by the time stamp of its directory or file. */
+  readonly revisionAt: number | null;
+  readonly inotify: InotifyUsage | null;
+  /** The worst first. */
+  readonly findings: readonly Finding[];
+}
+
+/** Nothing is read of a file but what shows whether it is a token. */
+const LIMITS = { maxContentBytes: 65_536, maxTotalBytes: 65_536, maxFiles: 1 };
+
+/** Time stamps this far in the future are no rounding, ms. */
+const SKEW_MS = 60_000;
+
+const SEVERITIES = ['never', 'degraded', 'note'];
+
+/**
+ * Finds out what keeps a path from showing updates.
+ * @throws {TypeError} (rejects) for a path that is none.
+ */
+export async function diagnose(path: string): Promise<Diagnosis> {
+  const target = new PathTarget(absolutePath(checkPath('diagnose', 'path', path)), LIMITS);
+  const chain = await runAsync(target.resolve(), nodeFileSystem);
+  const [mounts, inotify] = await Promise.all([mountsOf(chain), inotifyUsage()]);
+  const realPath = chain.end.kind === 'found' ? chain.end.path : null;
+  const revisionAt = chain.end.kind === 'found' ? Number(chain.end.stat.ctimeNs / 1_000_000n) : null;
+  const findings = [
+    ...endFindings(chain),
+    ...(chain.end.kind === 'found'
+      ? await mountFindings(chain.end.path, chain.end.stat.isFile() ? 'file' : 'directory')
+      : []),
+    ...mounts.flatMap(({ path: at, type, isRemote }) =>
+      isRemote ? [finding('NO_EVENTS_FS', `"${at}" is on ${type}, which reports no events`)] : [],
+    ),
+    ...limitFindings(inotify),
+    ...(realPath === null ? [] : await tokenFindings(realPath)),
+    ...skewFindings(target.path, revisionAt),
+  ];
+  return {
+    path: target.path,
+    realPath,
+    links: [...chain.hops].map(([from, to]) => ({ path: from, target: to })),
+    mounts: mounts.map(({ path: at, type }) => ({ path: at, type })),
+    revision: chain.revision ?? null,
+    revisionAt,
+    inotify,
+    findings: findings.sort((a, b) => SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity)),
+  };
+}
+
+function endFindings({ end, hops, path }: LinkChain): Finding[] {
+  switch (end.kind) {
+    case 'missing':
+      return [...hops.values()].length > 0
+        ? [finding('DANGLING', `"${path}" leads to "${end.path}", which does not exist`)]
+        : [finding('MISSING', `"${end.path}" does not exist`)];
+    case 'unreadable':
+      return [unreadable(end.error)];
+    default:
+      return [];
+  }
+}
+
+/** Of the permission model of Node.js only the code tells. */
+function unreadable(error: TargetError): Finding {
+  if (error.cause instanceof Error && errorCodeOf(error.cause) === 'ERR_ACCESS_DENIED') {
+    return finding('NODE_PERMISSION', `Node.js was not given permission to read "${error.path}"`);
+  }
+  return finding('UNREADABLE', `${error.message} (this process runs as uid ${geteuid?.() ?? 'unknown'})`);
+}
+
+async function mountFindings(realPath: string, kind: 'file' | 'directory'): Promise<Finding[]> {
+  const mount = await runAsync(staleMountAt(realPath, kind), nodeFileSystem);
+  return mount ? [finding(mount.kind === 'revision' ? 'SUBPATH' : 'FILE_MOUNT', mount.message)] : [];
+}
+
+async function mountsOf({
+  mounts,
+}: LinkChain): Promise<{ readonly path: string; readonly type: string; readonly isRemote: boolean }[]> {
+  return Promise.all(
+    [...mounts.values()].map(async (path) => {
+      const stat = await nodeFileSystem.statfs(path).catch(() => undefined);
+      const kind = stat && fileSystemKind(stat.type, process.platform);
+      return { path, type: kind?.name ?? 'unknown', isRemote: kind?.place === 'remote' };
+    }),
+  );
+}
+
+function limitFindings(usage: InotifyUsage | null): Finding[] {
+  const isFull = ({ used, limit }: { used: number; limit: number | null }): boolean =>
+    limit !== null && used >= limit;
+  const found: Finding[] = [];
+  if (usage && isFull(usage.instances)) {
+    const { used, limit } = usage.instances;
+    found.push(finding('INOTIFY_INSTANCES', `${used} of ${limit} inotify instances of this user are in use`));
+  }
+  if (usage && isFull(usage.watches)) {
+    const { used, limit } = usage.watches;
+    found.push(finding('INOTIFY_WATCHES', `${used} of ${limit} inotify watches of this user are in use`));
+  }
+  return found;
+}
+
+function skewFindings(path: string, revisionAt: number | null): Finding[] {
+  if (revisionAt === null || revisionAt <= systemClock.now() + SKEW_MS) return [];
+  return [finding('CLOCK_SKEW', `"${path}" was changed at ${isoTime(revisionAt)}, which is in the future`)];
+}

@@ -1,0 +1,58 @@
+/** How much of the inotify limits of this user is used (`inotify(7)`, `proc_pid_fdinfo(5)`). */
+import { readdir, readFile, readlink, stat } from 'node:fs/promises';
+
+/** What is used, and how much there may be; null where the kernel does not tell. */
+export interface Usage {
+  readonly used: number;
+  readonly limit: number | null;
+}
+
+/** The two limits that count for each user. */
+export interface InotifyUsage {
+  readonly instances: Usage;
+  readonly watches: Usage;
+}
+
+/** Counts over the processes of this user that may be inspected; null where there is no `/proc`. */
+export async function inotifyUsage(): Promise<InotifyUsage | null> {
+  const entries = await readdir('/proc').catch(() => undefined);
+  if (!entries) return null;
+  const counts = await Promise.all(entries.filter((entry) => /^\d+$/.test(entry)).map(countOf));
+  const [instances, watches] = await Promise.all([limitOf('instances'), limitOf('watches')]);
+  const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);
+  return {
+    instances: { used: sum(counts.map((count) => count.instances)), limit: instances },
+    watches: { used: sum(counts.map((count) => count.watches)), limit: watches },
+  };
+}
+
+/** Each user namespace has a limit of its own beside that of the kernel; the lower one counts. */
+async function limitOf(what: 'instances' | 'watches'): Promise<number | null> {
+  const files = [`/proc/sys/fs/inotify/max_user_${what}`, `/proc/sys/user/max_inotify_${what}`];
+  const limits = await Promise.all(
+    files.map((file) =>
+      readFile(file, 'utf8').then(
+        (text) => [Number(text)],
+        () => [],
+      ),
+    ),
+  );
+  const known = limits.flat();
+  return known.length > 0 ? Math.min(...known) : null;
+}
+
+async function countOf(pid: string): Promise<{ readonly instances: number; readonly watches: number }> {
+  const count = { instances: 0, watches: 0 };
+  try {
+    if ((await stat(`/proc/${pid}`)).uid !== process.getuid?.()) return count;
+    for (const fd of await readdir(`/proc/${pid}/fd`)) {
+      if ((await readlink(`/proc/${pid}/fd/${fd}`)) !== 'anon_inode:inotify') continue;
+      count.instances += 1;
+      const info = await readFile(`/proc/${pid}/fdinfo/${fd}`, 'utf8');
+      count.watches += info.split('\n').filter((line) => line.startsWith('inotify ')).length;
+    }
+  } catch {
+    // It has ended meanwhile, or may not be inspected.
+  }
+  return count;
+}

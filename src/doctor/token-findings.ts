@@ -1,0 +1,41 @@
+import { isoTime, systemClock } from '../core/clock.js';
+import { TokenFile } from '../token/token-file.js';
+import { finding, type Finding } from './finding.js';
+
+/** Clocks may differ by this much, ms. */
+const LEEWAY_MS = 60_000;
+
+/** kubelet replaces any token after this long, ms. */
+const LONGEST_PROJECTION_MS = 24 * 3_600_000;
+
+/** What is wrong with the token in a file; nothing for a file that holds none. */
+export async function tokenFindings(path: string): Promise<Finding[]> {
+  const file = new TokenFile(path);
+  const token = await file.get().catch(() => undefined);
+  await file.close();
+  if (!token) return [];
+  const now = systemClock.now();
+  const findings: Finding[] = [];
+  if (token.expiresAt <= now) {
+    findings.push(
+      finding(
+        'TOKEN_STALE',
+        `the token in "${path}" should have been replaced at ${isoTime(token.expiresAt)}`,
+      ),
+    );
+  }
+  if (token.aheadMs(now) > LEEWAY_MS) {
+    findings.push(
+      finding(
+        'TOKEN_FUTURE',
+        `the token in "${path}" is dated ${Math.round(token.aheadMs(now) / 1_000)} s ahead`,
+      ),
+    );
+  }
+  if (token.issuedAt !== undefined && token.notAfter - token.issuedAt > LONGEST_PROJECTION_MS) {
+    findings.push(
+      finding('LONG_PROJECTION', `the token in "${path}" is accepted until ${isoTime(token.notAfter)}`),
+    );
+  }
+  return findings;
+}

@@ -1,0 +1,42 @@
+/** What README says of others and no benchmark measures. */
+import { readFileSync, watch } from 'node:fs';
+import { join } from 'node:path';
+
+import { ResilientWatcher } from 'resilient-watcher';
+import { KubeletVolume } from 'resilient-watcher/testing';
+import { expect, onTestFinished, test } from 'vitest';
+
+import { temporaryDirectory } from '../support/temporary-directory.js';
+import { textOf } from './markdown.js';
+
+test.runIf(process.platform === 'linux')(
+  'of 12 updates of a mounted file fs.watch on it misses 11, and this library none',
+  async () => {
+    expect(textOf('README.md')).toContain('of 12 updates it\n  missed 11. This library missed none.');
+    const UPDATES = 12;
+    const volume = new KubeletVolume(join(temporaryDirectory(), 'volume'));
+    volume.publish({ 'app.yaml': '0' });
+    const path = volume.path('app.yaml');
+
+    const seenByFsWatch = new Set<string>();
+    const native = watch(path, () => {
+      seenByFsWatch.add(readFileSync(path, 'utf8'));
+    });
+    onTestFinished(() => native.close());
+    const seenByUs: string[] = [];
+    const watcher = new ResilientWatcher(path);
+    onTestFinished(() => watcher.close());
+    watcher.on('change', ({ current }) => seenByUs.push(String(current.content)));
+    await watcher.start();
+
+    const updates = Array.from({ length: UPDATES }, (_, index) => String(index + 1));
+    for (const update of updates) {
+      const reported = new Promise((resolve) => watcher.once('change', resolve));
+      volume.publish({ 'app.yaml': update });
+      // Both hear through one inotify queue, in its order.
+      await reported;
+    }
+    expect(seenByUs).toEqual(['0', ...updates]);
+    expect(updates.filter((update) => !seenByFsWatch.has(update))).toHaveLength(11);
+  },
+);

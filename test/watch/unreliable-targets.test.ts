@@ -1,0 +1,187 @@
+/** Targets that never stand still, give no events, or do not answer at all. */
+import { symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import {
+  nodeFileSystem,
+  ResilientWatcher,
+  type FileSystem,
+  type ResilientWatcherOptions,
+} from 'resilient-watcher';
+import { FakeClock, ScriptedBackend } from 'resilient-watcher/testing';
+import { expect, onTestFinished, test } from 'vitest';
+
+import { errno, faultyFileSystem, type Fault } from '../support/faulty-file-system.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
+
+const NFS = { type: 0x6969 };
+const EXT4 = { type: 0xef53 };
+
+function stage(options: ResilientWatcherOptions = {}) {
+  const path = join(temporaryDirectory(), 'app.yaml');
+  writeFileSync(path, 'good');
+  return stageAt(path, options);
+}
+
+function stageAt(path: string, options: ResilientWatcherOptions) {
+  const clock = new FakeClock();
+  const backend = new ScriptedBackend();
+  const watcher = new ResilientWatcher(path, { clock, backend, random: () => 0, ...options });
+  onTestFinished(() => watcher.close());
+  const events: string[] = [];
+  watcher.on('change', ({ current }) => events.push(`change ${String(current.content)}`));
+  watcher.on('unreadable', ({ error }) => events.push(`unreadable ${error.message.replace(path, 'it')}`));
+  watcher.on('readable', ({ unreadableMs }) => events.push(`readable after ${unreadableMs}`));
+  watcher.on('degraded', ({ error }) => events.push(`degraded ${error.code}`));
+  watcher.on('recovered', () => events.push('recovered'));
+  watcher.on('restart', () => events.push('restart'));
+  watcher.on('error', (error) => events.push(`error ${error.message}`));
+  return { path, clock, backend, watcher, events };
+}
+
+test('a target that never stands still is checked ever more rarely, is unreadable after the grace, and heals', async () => {
+  let fault: Fault | undefined;
+  const fs = faultyFileSystem((...call) => fault?.(...call));
+  const { path, clock, watcher, events } = stage({ fs, resyncIntervalMs: 0 });
+  await watcher.start();
+  // The file is found, and gone when it is opened: at every attempt.
+  fault = (name) => {
+    if (name === 'open') throw errno('ENOENT', path);
+  };
+  writeFileSync(path, 'better');
+  await watcher.check();
+  expect(events).toEqual(['change good']);
+  const checksIn = async (ms: number): Promise<number> => {
+    const { checks } = watcher.status();
+    await clock.advance(ms);
+    await watcher.idle();
+    return watcher.status().checks - checks;
+  };
+  const atFirst = await checksIn(1_000);
+  expect(events).toEqual([
+    'change good',
+    expect.stringMatching(/^unreadable Cannot read "it": it was replaced during every attempt/),
+  ]);
+  await checksIn(10_000);
+  expect(await checksIn(10_000)).toBeLessThanOrEqual(atFirst * 2);
+  expect(watcher.status()).toMatchObject({ target: 'unreadable', lastError: { code: 'ERR_TARGET_IO' } });
+  expect(String(watcher.current?.content)).toBe('good');
+  fault = undefined;
+  await clock.advance(1_000);
+  await watcher.idle();
+  expect(events.slice(2)).toEqual([expect.stringMatching(/^readable after \d+$/), 'change better']);
+  await clock.advance(60_000);
+  expect(clock.pending).toBe(0);
+});
+
+test('beside a target that never stands still another one is reported as ever', async () => {
+  const fs = faultyFileSystem((name) => {
+    if (name === 'open') throw errno('ENOENT', '');
+  });
+  const restless = stage({ fs, resyncIntervalMs: 0 });
+  const healthy = stage();
+  await Promise.all([restless.watcher.start(), healthy.watcher.start()]);
+  writeFileSync(healthy.path, 'better');
+  await healthy.watcher.check();
+  await healthy.clock.advance(50);
+  await healthy.watcher.idle();
+  expect(healthy.events).toEqual(['change good', 'change better']);
+});
+
+test('on a file system without events the target is polled, and nothing is tried again', async () => {
+  const fs = { ...nodeFileSystem, statfs: () => Promise.resolve(NFS as never) };
+  const backend = Object.assign(new ScriptedBackend(), { needsKernelEvents: true });
+  const { path, clock, watcher, events } = stage({ fs, backend });
+  await watcher.start();
+  expect(events).toEqual(['degraded ERR_BACKEND_NO_EVENTS', 'change good']);
+  writeFileSync(path, 'better');
+  for (let second = 0; second < 600; second += 1) {
+    await clock.advance(1_000);
+    await watcher.idle();
+  }
+  expect(events.slice(2)).toEqual(['change better']);
+  expect(watcher.status()).toMatchObject({ state: 'degraded', backend: 'poll', restarts: 0 });
+  expect(backend.subscriptions).toBe(0);
+});
+
+test.runIf(process.platform === 'linux')(
+  'a target that leaves a file system without events is watched natively again',
+  async () => {
+    const directory = temporaryDirectory();
+    const link = join(directory, 'link');
+    symlinkSync('/proc/version', link);
+    writeFileSync(join(directory, 'local'), 'local');
+    const statfs = (path: string) => Promise.resolve((path === '/proc' ? NFS : EXT4) as never);
+    const backend = Object.assign(new ScriptedBackend(), { needsKernelEvents: true });
+    const { clock, watcher, events } = stageAt(link, { fs: { ...nodeFileSystem, statfs }, backend });
+    await watcher.start();
+    expect(watcher.status()).toMatchObject({ state: 'degraded', backend: 'poll' });
+    unlinkSync(link);
+    symlinkSync('local', link);
+    await clock.advance(1_000);
+    await watcher.idle();
+    await clock.advance(50);
+    await watcher.idle();
+    expect(events.slice(2)).toEqual(['change local', 'restart', 'recovered']);
+    expect(watcher.status()).toMatchObject({ state: 'watching', backend: 'scripted' });
+  },
+);
+
+test('close() resolves while a check, an arming or a recovery hangs on a dead server, and nothing comes after it', async () => {
+  for (const moment of ['start', 'check', 'recovery'] as const) {
+    let isDead = false;
+    const answer: FileSystem['lstat'] = (path) =>
+      isDead ? new Promise(() => undefined) : nodeFileSystem.lstat(path);
+    const fs = { ...nodeFileSystem, lstat: answer, statfs: () => Promise.resolve(NFS as never) };
+    const { clock, backend, watcher, events } = stage({ fs });
+    if (moment === 'start') {
+      isDead = true;
+      const started = watcher.start();
+      started.catch(() => undefined);
+      await clock.advance(1_000);
+    } else {
+      await watcher.start();
+      isDead = true;
+      if (moment === 'check') backend.hint();
+      else backend.fail();
+      await clock.advance(10_000);
+    }
+    const before = [...events];
+    await watcher.close();
+    isDead = false;
+    await clock.advance(60_000);
+    expect(events).toEqual(before);
+    expect([clock.pending, backend.subscriptions]).toEqual([0, 0]);
+  }
+});
+
+test('close() resolves when the local path of a running check turns out to lead to a dead server', async () => {
+  let isDead = false;
+  const hang = <T>(answer: () => T): T | Promise<never> =>
+    isDead ? new Promise<never>(() => undefined) : answer();
+  const directory = temporaryDirectory();
+  const path = join(directory, 'app.yaml');
+  writeFileSync(path, 'good');
+  const inode = (await nodeFileSystem.lstat(directory)).dev;
+  const moved = (stat: Awaited<ReturnType<FileSystem['lstat']>>) => Object.assign(stat, { dev: inode + 1n });
+  const fs = {
+    ...nodeFileSystem,
+    statfs: () => Promise.resolve(EXT4 as never),
+    lstat: (at: string) => hang(() => nodeFileSystem.lstat(at)) as never,
+    sync: {
+      ...nodeFileSystem.sync,
+      // Something is mounted over the directory: to enter it is no longer allowed synchronously.
+      lstat: (at: string) =>
+        isDead && at === directory ? moved(nodeFileSystem.sync.lstat(at)) : nodeFileSystem.sync.lstat(at),
+    },
+  };
+  const backend = new ScriptedBackend();
+  const watcher = new ResilientWatcher(path, { fs, backend, clock: new FakeClock() });
+  onTestFinished(() => watcher.close());
+  await watcher.start();
+  isDead = true;
+  const check = watcher.check();
+  await new Promise(setImmediate);
+  await watcher.close();
+  await check;
+});
