@@ -21,7 +21,9 @@ export type TargetErrorCode =
   | 'ERR_TARGET_LAYOUT'
   /** It exceeds `maxFiles`, `maxContentBytes` or `maxTotalBytes` (`AtomicVolume.read()`). */
   | 'ERR_TARGET_TOO_LARGE'
-  | 'ERR_TARGET_IO';
+  | 'ERR_TARGET_IO'
+  /** It was not as expected in time; see `waitFor`. */
+  | 'ERR_TARGET_TIMEOUT';
 
 /** The target is there but cannot be read. It may heal by itself; watching goes on. */
 export class TargetError extends ResilientError {

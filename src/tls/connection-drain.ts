@@ -63,7 +63,10 @@ export class ConnectionDrain {
 
   #later(end: () => void): void {
     const { clock, random, drainMs } = this.#options;
-    if (drainMs === 0) return end();
+    if (drainMs === 0) {
+      end();
+      return;
+    }
     const timer = clock.schedule(
       () => {
         this.#timers.delete(timer);

@@ -5,6 +5,7 @@
  */
 import { rootCertificates } from 'node:tls';
 
+import type * as grpc from '@grpc/grpc-js';
 import type { ChannelCredentials, experimental, ServerCredentials, VerifyOptions } from '@grpc/grpc-js';
 
 import { TlsError } from '../core/errors.js';
@@ -133,6 +134,6 @@ function mustHaveCertificate(files: TlsFiles, { cert }: TlsCredentials): void {
     throw new TlsError('ERR_TLS_MISSING', `A server needs a certificate, and ${files.path} has none`);
 }
 
-function loadGrpc(): Promise<typeof import('@grpc/grpc-js')> {
+function loadGrpc(): Promise<typeof grpc> {
   return tlsPackage('@grpc/grpc-js', () => import('@grpc/grpc-js'));
 }

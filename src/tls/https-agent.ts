@@ -19,7 +19,14 @@ export function httpsAgent(files: TlsFiles, options?: AgentOptions): Agent {
 
 /** What Node's types leave out of `http.Agent`. */
 type OnCreated = (error: Error | null, socket?: Duplex) => void;
-type CreateConnection = (options: RequestOptions, onCreated?: OnCreated) => Duplex;
+
+/** What an agent does without files; Node documents these methods for overriding. */
+const PROTOTYPE = Agent.prototype as unknown as Record<
+  'getName',
+  (this: Agent, options?: RequestOptions) => string
+> &
+  Record<'keepSocketAlive', (this: Agent, socket: Duplex) => boolean> &
+  Record<'createConnection', (this: Agent, options: RequestOptions) => Duplex>;
 
 class TlsFilesAgent extends Agent {
   readonly #files: TlsFiles;
@@ -34,8 +41,7 @@ class TlsFilesAgent extends Agent {
 
   /** Node's key of its pool and of its session cache: connections and sessions of another set are never used again. */
   override getName(options?: RequestOptions): string {
-    const name = (Agent.prototype as unknown as { getName(options?: RequestOptions): string }).getName;
-    return `${name.call(this, options)}:${this.#files.current?.digest ?? ''}`;
+    return `${PROTOTYPE.getName.call(this, options)}:${this.#files.current?.digest ?? ''}`;
   }
 
   override createConnection(options: RequestOptions, onCreated: OnCreated): Duplex | undefined {
@@ -50,10 +56,7 @@ class TlsFilesAgent extends Agent {
 
   override keepSocketAlive(socket: Duplex): boolean {
     if (this.#madeWith.get(socket) !== this.#files.current?.digest) return false;
-    return (Agent.prototype as unknown as { keepSocketAlive(socket: Duplex): boolean }).keepSocketAlive.call(
-      this,
-      socket,
-    );
+    return PROTOTYPE.keepSocketAlive.call(this, socket);
   }
 
   override destroy(): void {
@@ -62,8 +65,7 @@ class TlsFilesAgent extends Agent {
   }
 
   #connect(credentials: TlsCredentials, options: RequestOptions): Duplex {
-    const create = (Agent.prototype as unknown as { createConnection: CreateConnection }).createConnection;
-    const socket = create.call(this, { ...options, ...credentials.options });
+    const socket = PROTOTYPE.createConnection.call(this, { ...options, ...credentials.options });
     this.#madeWith.set(socket, credentials.digest);
     return socket;
   }

@@ -147,7 +147,12 @@ export async function serveTls(
   options?: ServeTlsOptions,
 ): Promise<ServedTls> {
   const served = new ServedTls(server, files, options);
-  await served.start();
+  try {
+    await served.start();
+  } catch (error) {
+    await served.close();
+    throw error;
+  }
   return served;
 }
 

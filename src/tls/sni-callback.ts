@@ -30,9 +30,12 @@ export function sniCallback(hosts: Readonly<Record<string, TlsFiles>>): SniCallb
   return (servername, callback) => {
     const name = servername.toLowerCase();
     const files = byName.get(name) ?? byName.get(name.replace(/^[^.]+/, '*'));
-    if (!files) return callback(null);
-    const { current } = files;
-    if (current) return callback(null, current.secureContext);
-    callback(new TlsError('ERR_TLS_UNAVAILABLE', `There is no usable certificate for ${servername} yet`));
+    if (!files) {
+      callback(null);
+    } else if (files.current) {
+      callback(null, files.current.secureContext);
+    } else {
+      callback(new TlsError('ERR_TLS_UNAVAILABLE', `There is no usable certificate for ${servername} yet`));
+    }
   };
 }

@@ -93,7 +93,7 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
     super({ kind: 'TlsFiles', path: layout.target, maxBytes: MAX_BYTES, options });
     this.#layout = layout;
     this.#expiryWarningMs = resolveOptions('TlsFiles', { expiryWarningMs }, OPTIONS).expiryWarningMs;
-    const onJump = (): void => this.#expiry.hasten(0) as unknown as void;
+    const onJump = (): void => void this.#expiry.hasten(0);
     this.#expiry = new Alarm(this.clock, false, () => this.#watchExpiry(), onJump);
     this.#validity = new Alarm(this.clock, false, () => this.#retryPending());
   }
@@ -131,7 +131,8 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
     const checked = pair ? this.#checkPair(pair) : { certificate: undefined, ...ALWAYS };
     const credentials = new TlsCredentials({ pair, ...checked, ca, revision: snapshot.revision });
     try {
-      void credentials.secureContext;
+      // Makes it.
+      credentials.secureContext.context satisfies unknown;
     } catch (cause) {
       const message = `OpenSSL refuses ${this.path}: ${(cause as Error).message}`;
       throw new TlsError('ERR_TLS_REFUSED', message, { cause });
@@ -181,7 +182,7 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
   /** The bytes of a part; undefined when it may be missing and is. */
   #bytesOf(snapshot: Snapshot, part: TlsPart): Buffer | undefined {
     const file: FileState | undefined = this.#layout.find(snapshot, part);
-    const path = this.#layout.pathOf.bind(this.#layout);
+    const path = (which: TlsPart): string => this.#layout.pathOf(which);
     if (!file) {
       if (!this.#layout.required.includes(part)) return undefined;
       throw new TlsError('ERR_TLS_MISSING', `"${path(part)}" does not exist`);
@@ -208,7 +209,7 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
   #checkPair({ cert, key }: { readonly cert: Buffer; readonly key: Buffer }): Validity & {
     readonly certificate: TlsCredentials['certificate'];
   } {
-    const { pathOf } = this.#layout;
+    const pathOf = (part: TlsPart): string => this.#layout.pathOf(part);
     const chain = parseCertificates(pathOf('cert'), cert, 'ERR_TLS_CERTIFICATE');
     const [certificate, ...issuers] = chain;
     const privateKey = parseKey(pathOf('key'), key);

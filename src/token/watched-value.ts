@@ -11,14 +11,14 @@
  */
 import { onAbort } from '../core/abort.js';
 import { Component, type ComponentEvents, type ComponentStatus, type LastError } from '../core/component.js';
-import { TargetError } from '../core/errors.js';
-import type { Clock } from '../core/clock.js';
+import { systemClock, type Clock } from '../core/clock.js';
 import { Outcome } from '../core/outcome.js';
 import type { ValueSource } from '../core/value-source.js';
 import type { Snapshot } from '../fs/snapshot.js';
+import type { WatcherWarning } from '../watch/watcher-events.js';
 import { ResilientWatcher } from '../watch/resilient-watcher.js';
-import { resolveWatcherOptions, type ResilientWatcherOptions } from '../watch/watcher-options.js';
-import type { Unreadable } from '../core/events.js';
+import type { ResilientWatcherOptions } from '../watch/watcher-options.js';
+import type { Degradation, Readable, Recovery, Unreadable } from '../core/events.js';
 
 /** Options that everything made of watched files has: those of `ResilientWatcher` that apply to a few small files. */
 export interface WatchedValueOptions extends Omit<ResilientWatcherOptions, (typeof NOT_FOR_VALUES)[number]> {
@@ -32,8 +32,14 @@ export interface WatchedValueEvents<T> extends ComponentEvents {
   change: [change: { readonly current: T; readonly previous: T | undefined }];
   /** The files changed, and what they hold cannot be used. The last good value is kept. */
   rejected: [rejection: { readonly error: Error }];
-  /** The files cannot be read at present. The last good value is kept. Once, until they change. */
+  /** The files cannot be read at present. The last good value is kept. Once, until `readable`. */
   unreadable: [Unreadable];
+  readable: [Readable];
+  /** Native watching is unavailable; the files are polled. Once, until `recovered`. */
+  degraded: [Degradation];
+  recovered: [Recovery];
+  /** Something that no watcher can cure, such as a mount by `subPath`, which never shows an update. */
+  warning: [warning: WatcherWarning];
 }
 
 /** The status of everything made of watched files. Plain data without secrets; times are epoch ms. */
@@ -99,19 +105,31 @@ export abstract class WatchedValue<
   #lastChangeAt: number | null = null;
 
   protected constructor({ kind, path, maxBytes, options }: WatchedValueSettings) {
-    const { signal, ...watcherOptions } = options;
+    const { signal, clock = systemClock, name, ...watcherOptions } = options;
     const wrong = NOT_FOR_VALUES.find((name) => Object.hasOwn(watcherOptions, name));
     if (wrong) throw new TypeError(`${kind}: unknown option "${wrong}"`);
-    const settings = { persistent: false, ...watcherOptions, maxContentBytes: maxBytes };
+    const settings = { persistent: false, ...watcherOptions, clock, maxContentBytes: maxBytes };
     const watcher = new ResilientWatcher(path, settings);
-    const { clock } = resolveWatcherOptions({ clock: options.clock }, { isGroup: false });
-    super({ kind, name: `${kind} ${watcher.path}`, purpose: `read "${watcher.path}"`, signal, clock });
+    super({
+      kind,
+      name: name ?? `${kind} ${watcher.path}`,
+      purpose: `read "${watcher.path}"`,
+      signal,
+      clock,
+    });
     this.path = watcher.path;
     this.clock = clock;
     this.#watcher = watcher;
     watcher.on('change', ({ current }) => this.take(current));
-    watcher.on('unreadable', ({ error }) => this.#onWatcherError(error));
-    watcher.on('error', (error) => this.#onWatcherError(error));
+    watcher.on('unreadable', ({ error }) => {
+      this.#refuse(error);
+      this.#emit('unreadable', { error });
+    });
+    watcher.on('readable', (readable) => this.#emit('readable', readable));
+    watcher.on('degraded', (degradation) => this.#emit('degraded', degradation));
+    watcher.on('recovered', (recovery) => this.#emit('recovered', recovery));
+    watcher.on('warning', (warning) => this.#emit('warning', warning));
+    watcher.on('error', (error) => this.fail(error));
   }
 
   /** The last good value; undefined before there was one. Never waits and never throws. */
@@ -229,12 +247,6 @@ export abstract class WatchedValue<
     this.onValue(value);
     for (const next of this.#waiting) next.resolve(value);
     this.#emit('change', { current: value, previous });
-  }
-
-  #onWatcherError(error: Error): void {
-    if (!(error instanceof TargetError)) return this.fail(error);
-    this.#refuse(error);
-    this.#emit('unreadable', { error });
   }
 
   #refuse(error: Error): void {

@@ -50,6 +50,21 @@ export function mergeChanges(waiting: Change, next: Change): Change | undefined 
   return isBack ? undefined : { previous, current, cause, ...difference };
 }
 
+/** The digest of each file by its key: plain data, to be saved and compared later. */
+export type Digests = Readonly<Record<string, string>>;
+
+/** The digests of a snapshot. */
+export function digestsOf({ files }: Snapshot): Digests {
+  return Object.fromEntries([...files].map(([key, { digest }]) => [key, digest]));
+}
+
+/** What differs between saved digests and a snapshot. */
+export function differenceSince(digests: Digests, { files }: Snapshot): KeyDifference {
+  const before = new Map(Object.entries(digests));
+  const keys = new Set([...before.keys(), ...files.keys()]);
+  return differenceOf(before, files, keys, (digest, file) => digest === file.digest);
+}
+
 /** All keys that differ. */
 export function keysOf({ added, changed, removed }: KeyDifference): string[] {
   return [...added, ...changed, ...removed];

@@ -4,8 +4,11 @@ import { onAbort } from '../core/abort.js';
 import { Component } from '../core/component.js';
 import type { Snapshot } from '../fs/snapshot.js';
 import { stableRead } from '../fs/stable-read.js';
-import { isGroup, targetAt, type TargetPath } from '../fs/targets/target.js';
-import type { Change } from './change.js';
+import { groupMember, isGroup, targetAt, type TargetPath } from '../fs/targets/target.js';
+import type { Target } from '../fs/observation.js';
+import { GroupTarget } from '../fs/targets/group-target.js';
+import { describe } from '../core/options.js';
+import { differenceSince, digestsOf, type Change, type Digests, type KeyDifference } from './change.js';
 import { ChangeStream } from './change-stream.js';
 import { WatchSession } from './watch-session.js';
 import type { ResilientWatcherEvents } from './watcher-events.js';
@@ -36,9 +39,8 @@ export class ResilientWatcher
   extends Component<ResilientWatcherEvents, WatcherStatus>
   implements AsyncIterable<Change>
 {
-  /** The path that is watched, absolute; of a group, all of them. */
-  readonly path: string;
   readonly #given: TargetPath;
+  readonly #target: Target;
   readonly #options: ResolvedWatcherOptions;
   readonly #session: WatchSession;
   readonly #streams = new Set<ChangeStream>();
@@ -56,7 +58,7 @@ export class ResilientWatcher
     const target = targetAt(path, resolved, resolved.tree);
     const { signal, clock, name = nameOf(path) } = resolved;
     super({ kind: 'ResilientWatcher', name, purpose: `watch "${target.path}"`, signal, clock });
-    this.path = target.path;
+    this.#target = target;
     this.#given = path;
     this.#options = resolved;
     this.#session = new WatchSession(target, resolved, this.scope, {
@@ -77,6 +79,11 @@ export class ResilientWatcher
       failed: (error) => this.fail(error),
       traced: (cause, check, resultOf) => this.trace('check', { cause }, check, resultOf),
     });
+  }
+
+  /** The path that is watched, absolute; of a group, all of them. */
+  get path(): string {
+    return this.#target.path;
   }
 
   /** What was last reported; undefined before the first check, and while nothing could be read since. */
@@ -108,11 +115,67 @@ export class ResilientWatcher
   }
 
   /**
+   * The digest of each file as last reported, by its key, as plain data: saved at the end of a process, it tells the
+   * next one with `changedSince()` what to act on. Of files that are not read it holds inode, size and timestamps. A
+   * digest hides a long secret, not a short one.
+   * @throws {Error} when nothing has been reported yet.
+   */
+  digests(): Digests {
+    return digestsOf(this.#reported('list the digests of'));
+  }
+
+  /**
+   * Which files, as last reported, differ from saved digests.
+   *
+   * ```ts
+   * const { added, changed, removed } = watcher.changedSince(JSON.parse(await readFile(saved, 'utf8')));
+   * ```
+   * @throws {TypeError} for something that cannot be digests.
+   * @throws {Error} when nothing has been reported yet.
+   */
+  changedSince(digests: Digests): KeyDifference {
+    if (typeof digests !== 'object' || (digests as unknown) === null || Array.isArray(digests)) {
+      throw new TypeError(
+        `changedSince: digests must be an object as of digests(), got ${describe(digests)}`,
+      );
+    }
+    return differenceSince(digests, this.#reported('compare'));
+  }
+
+  /**
+   * Adds a file to a group. Resolves when it was checked; if it exists, that is reported as a `change` in which its key
+   * is `added`.
+   * @throws {TypeError} (rejects) when this is no group, or the path is in it already.
+   * @throws {ClosedError} (rejects) when the watcher is closed.
+   */
+  async add(path: string | URL): Promise<void> {
+    this.throwIfClosed();
+    const member = groupMember(path);
+    this.#group('add').add(member.key, member.path);
+    await this.#checkIfStarted();
+  }
+
+  /**
+   * Removes a file from a group. Resolves when that was reported as a `change` in which its key is `removed`.
+   * @throws {TypeError} (rejects) when this is no group, or the path is not in it, or it is the last one.
+   * @throws {ClosedError} (rejects) when the watcher is closed.
+   */
+  async remove(path: string | URL): Promise<void> {
+    this.throwIfClosed();
+    this.#group('remove').remove(groupMember(path).path);
+    await this.#checkIfStarted();
+  }
+
+  /**
    * What the target is now, all of it at one instant, whatever was reported. Needs no `start()`.
    * @throws {TargetError} (rejects) when it cannot be read, or never stands still (`ERR_TARGET_IO`).
    */
   snapshot(): Promise<Snapshot> {
-    return stableRead(targetAt(this.#given, this.#options, this.#options.tree), this.#options);
+    const target =
+      this.#target instanceof GroupTarget
+        ? this.#target.fresh()
+        : targetAt(this.#given, this.#options, this.#options.tree);
+    return stableRead(target, this.#options);
   }
 
   /**
@@ -153,6 +216,20 @@ export class ResilientWatcher
   protected override telemetryOf(event: string, payload: object | undefined): object | undefined {
     if (event !== 'change') return payload;
     return { ...payload, delayMs: this.#session.delayOf(payload as Change) };
+  }
+
+  #reported(what: string): Snapshot {
+    if (this.current) return this.current;
+    throw new Error(`Cannot ${what} "${this.path}": nothing has been reported yet; call start() first`);
+  }
+
+  #group(what: string): GroupTarget {
+    if (this.#target instanceof GroupTarget) return this.#target;
+    throw new TypeError(`Cannot ${what} a path: "${this.path}" is not a group; watch an array of paths`);
+  }
+
+  async #checkIfStarted(): Promise<void> {
+    if (this.lifecycleState !== 'idle') await this.check();
   }
 
   #change(change: Change): void {

@@ -8,7 +8,7 @@ import {
   resolveOptions,
   type Option,
 } from '../core/options.js';
-import { PathGlobs } from '../fs/path-globs.js';
+import { globsIn, PathGlobs, type IgnorePattern } from '../fs/path-globs.js';
 import type { Clock } from '../core/clock.js';
 import type { FileSystem } from '../core/file-system.js';
 import type { Random } from '../core/random.js';
@@ -20,9 +20,10 @@ import { BACKEND_NAMES, type BackendName } from './backends/catalog.js';
 export interface TreeWatchOptions {
   /**
    * Globs relative to the directory (`**` any directories, `*` within a name, names that start with a dot are no
-   * exception). What they match is left out, with everything below it. Default none.
+   * exception), regular expressions, or functions of the relative path, with `/` between its parts. What they match is
+   * left out, with everything below it. A function is called often: it should be quick, and must not throw. Default none.
    */
-  readonly ignore?: readonly string[] | undefined;
+  readonly ignore?: readonly IgnorePattern[] | undefined;
   /** Whether links to directories are followed, each directory once. Default false. */
   readonly followLinks?: boolean | undefined;
   /** Whether files are read. If not, they are compared by inode, size and timestamps. Default true. */
@@ -132,10 +133,10 @@ const OPTIONS = {
 };
 
 const TREE_OPTIONS = {
-  ignore: matching<readonly string[]>(
+  ignore: matching<readonly IgnorePattern[]>(
     [],
-    'an array of glob strings such as "**/*.tmp" (regular expressions are not supported)',
-    areGlobs,
+    'an array of globs such as "**/*.tmp", regular expressions and functions',
+    arePatterns,
   ),
   followLinks: flag(false),
   content: flag(true),
@@ -196,10 +197,14 @@ function refuseMisplaced(given: unknown): void {
   );
 }
 
-function areGlobs(value: unknown): boolean {
-  if (!Array.isArray(value) || !value.every(isText)) return false;
+function arePatterns(value: unknown): boolean {
+  if (!Array.isArray(value)) return false;
+  const isPattern = (each: unknown): boolean =>
+    isText(each) || each instanceof RegExp || typeof each === 'function';
+  if (!value.every(isPattern)) return false;
+  const patterns = value as IgnorePattern[];
   try {
-    return new PathGlobs(value).expressions.length === value.length;
+    return new PathGlobs(patterns).expressions.length === globsIn(patterns).length;
   } catch {
     return false;
   }

@@ -185,7 +185,7 @@ describe('with a stand-in for the server', () => {
     const volume = new KubeletVolume(join(temporaryDirectory(), 'token'));
     let serial = 0;
     const publish = (): string => {
-      const value = mintTestToken({ jti: String((serial += 1)) } as never);
+      const value = mintTestToken({ jti: String((serial += 1)) });
       volume.publish({ token: value });
       return value;
     };

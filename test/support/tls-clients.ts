@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { connect as connectHttp2, type ClientHttp2Session } from 'node:http2';
-import { Agent, get } from 'node:https';
+import { get, type Agent } from 'node:https';
 import type { AddressInfo, Server } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 

@@ -87,7 +87,12 @@ test('without a usable certificate serveTls() rejects, and a server keeps what i
   const { volume, files } = openFiles();
   volume.publish(secretOf({ cert: first.cert, key: second.key }));
   const server = createServer({ ...second });
-  await expect(serveTls(server, files)).rejects.toMatchObject({ code: 'ERR_TLS_UNAVAILABLE' });
+  const listeners = (): number => server.listenerCount('request') + server.listenerCount('secureConnection');
+  const before = listeners();
+  await expect(serveTls(server, files, { drainMs: 0 })).rejects.toMatchObject({
+    code: 'ERR_TLS_UNAVAILABLE',
+  });
+  expect([listeners(), files.listenerCount('change')]).toEqual([before, 0]);
   const port = await listen(server);
   const socket = await handshake(port);
   expect(socket.getPeerX509Certificate()?.fingerprint256).toBe(fingerprintOf(second));
@@ -108,7 +113,7 @@ test('a closed server, or ServedTls, follows its files no longer', async () => {
 
 test('each name gets the certificate of its files, and other names that of the server', async () => {
   const directory = temporaryDirectory();
-  const openPair = async (name: string): Promise<{ files: TlsFiles; publish: () => Promise<string> }> => {
+  const openPair = (name: string): { files: TlsFiles; publish: () => Promise<string> } => {
     const volume = new KubeletVolume(join(directory, name.replace('*', 'any')));
     const files = new TlsFiles(volume.directory);
     onTestFinished(() => files.close());
@@ -120,9 +125,9 @@ test('each name gets the certificate of its files, and other names that of the s
     };
     return { files, publish };
   };
-  const exact = await openPair('shop.example.com');
-  const wildcard = await openPair('*.example.com');
-  const later = await openPair('later.example.org');
+  const exact = openPair('shop.example.com');
+  const wildcard = openPair('*.example.com');
+  const later = openPair('later.example.org');
   const { files } = openFiles();
   const hosts = {
     'shop.example.com': exact.files,

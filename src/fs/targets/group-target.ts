@@ -20,35 +20,76 @@ const MAX_READS = 20;
 
 /** The files at these paths. */
 export class GroupTarget implements Target {
-  readonly path: string;
-  readonly #keys: readonly string[];
-  readonly #members: readonly PathTarget[];
+  readonly #limits: ReadLimits;
+  /** By the keys they are reported under. Replaced, never changed: an observation may be under way. */
+  #members: ReadonlyMap<string, PathTarget>;
+  /** The members of which an observation is. */
+  readonly #observed = new WeakMap<Found, ReadonlyMap<string, PathTarget>>();
 
   /** @param paths absolute ones by the keys they are reported under. */
   constructor(paths: ReadonlyMap<string, string>, limits: ReadLimits) {
-    this.#keys = [...paths.keys()];
-    this.#members = [...paths.values()].map((path) => new PathTarget(path, limits));
-    this.path = [...paths.values()].join(', ');
+    this.#limits = limits;
+    this.#members = new Map([...paths].map(([key, path]) => [key, new PathTarget(path, limits)]));
+  }
+
+  get path(): string {
+    return [...this.#members.values()].map(({ path }) => path).join(', ');
+  }
+
+  /** The same group, for an observation of its own. */
+  fresh(): GroupTarget {
+    return new GroupTarget(new Map([...this.#members].map(([key, { path }]) => [key, path])), this.#limits);
+  }
+
+  /**
+   * Adds a member.
+   * @param path absolute.
+   * @throws {TypeError} when the path is in the group already.
+   */
+  add(key: string, path: string): void {
+    if ([...this.#members.values()].some((member) => member.path === path)) {
+      throw new TypeError(`Cannot add "${path}": it is in the group already`);
+    }
+    this.#members = new Map([...this.#members, [key, new PathTarget(path, this.#limits)]]);
+  }
+
+  /**
+   * Removes a member.
+   * @param path absolute.
+   * @throws {TypeError} when the path is not in the group, or is the last one.
+   */
+  remove(path: string): void {
+    const rest = [...this.#members].filter(([, member]) => member.path !== path);
+    if (rest.length === this.#members.size)
+      throw new TypeError(`Cannot remove "${path}": it is not in the group`);
+    if (rest.length === 0)
+      throw new TypeError(`Cannot remove "${path}": it is the last one; close the watcher`);
+    this.#members = new Map(rest);
   }
 
   *observe(known?: Found, allowedMounts?: AllowedMounts): Effects<Observation> {
     for (let reading = 0; ; reading += 1) {
+      const group = this.#members;
+      const earlier = known && this.#observed.get(known) === group ? known.members : undefined;
       const members: Observation[] = [];
-      for (const [index, member] of this.#members.entries()) {
-        const before = known?.members?.[index];
+      for (const [index, member] of [...group.values()].entries()) {
+        const before = earlier?.[index];
         members.push(yield* member.observe(before?.kind === 'found' ? before : undefined, allowedMounts));
       }
-      const seen = this.#together(members);
+      const seen = this.#together(group, members);
       if (seen.kind !== 'found' && seen.kind !== 'missing') return seen;
       if (yield* freshly(stand(members))) return seen;
       if (reading === MAX_READS) return { kind: 'unstable', chain: seen.chain };
     }
   }
 
-  *observeSwap({ members = [] }: Found, allowedMounts?: AllowedMounts): Effects<Found | undefined> {
+  *observeSwap(known: Found, allowedMounts?: AllowedMounts): Effects<Found | undefined> {
+    const group = this.#members;
+    if (this.#observed.get(known) !== group) return undefined;
+    const { members = [] } = known;
     const seen: Observation[] = [];
     let swapped = false;
-    for (const [index, member] of this.#members.entries()) {
+    for (const [index, member] of [...group.values()].entries()) {
       const before = members[index];
       if (before?.kind !== 'found') return undefined;
       const after = yield* member.observeSwap(before, allowedMounts);
@@ -58,13 +99,16 @@ export class GroupTarget implements Target {
       seen.push(after ?? before);
     }
     if (!swapped || !(yield* freshly(stand(seen)))) return undefined;
-    const together = this.#together(seen);
+    const together = this.#together(group, seen);
     return together.kind === 'found' ? together : undefined;
   }
 
-  *isUnchanged({ members = [] }: Found): Effects<boolean> {
+  *isUnchanged(known: Found): Effects<boolean> {
+    const group = this.#members;
+    if (this.#observed.get(known) !== group) return false;
+    const { members = [] } = known;
     if (members.length > MAX_FILES_AT_ONCE) return false;
-    for (const [index, member] of this.#members.entries()) {
+    for (const [index, member] of [...group.values()].entries()) {
       const before = members[index];
       if (before?.kind !== 'found' || !(yield* member.isUnchanged(before))) return false;
     }
@@ -73,14 +117,15 @@ export class GroupTarget implements Target {
 
   *resolve(allowedMounts?: AllowedMounts): Effects<LinkChain> {
     const chains: LinkChain[] = [];
-    for (const member of this.#members) chains.push(yield* member.resolve(allowedMounts));
+    for (const member of this.#members.values()) chains.push(yield* member.resolve(allowedMounts));
     // What keeps one of them from being resolved keeps the group.
     const telling = chains.find(({ end }) => end.kind !== 'found' && end.kind !== 'missing');
     const merged = mergeAll(chains);
     return telling ? { ...merged, end: telling.end } : merged;
   }
 
-  #together(members: readonly Observation[]): Observation {
+  #together(group: ReadonlyMap<string, PathTarget>, members: readonly Observation[]): Observation {
+    const keys = [...group.keys()];
     const files = new Map<string, SeenFile>();
     const chain = mergeAll(members.map((member) => member.chain));
     const limited: string[] = [];
@@ -90,13 +135,13 @@ export class GroupTarget implements Target {
       const [file] = member.files.values();
       if (member.snapshot.kind !== 'file' || !file)
         return { kind: 'unreadable', chain, error: notAFile(member) };
-      files.set(this.#keys[index] ?? '', file);
+      files.set(keys[index] ?? '', file);
       if (member.limited) limited.push(member.limited);
     }
     if (files.size === 0) return { kind: 'missing', chain };
     const { path } = this;
     const contents = new Map([...files].map(([key, { snapshot }]) => [key, snapshot]));
-    return {
+    const found: Found = {
       kind: 'found',
       chain,
       snapshot: new SetSnapshot({
@@ -112,6 +157,8 @@ export class GroupTarget implements Target {
       limited: limited[0],
       members,
     };
+    this.#observed.set(found, group);
+    return found;
   }
 }
 

@@ -40,6 +40,12 @@ export function isGroup(path: TargetPath): path is readonly (string | URL)[] {
   return Array.isArray(path);
 }
 
+/** The absolute path of a member of a group, and its key. */
+export function groupMember(path: string | URL): { readonly key: string; readonly path: string } {
+  const absolute = absoluteFrom('path', path);
+  return { key: typeof path === 'string' ? path : absolute, path: absolute };
+}
+
 function absoluteFrom(name: string, path: string | URL): string {
   const checked = checkPath('ResilientWatcher', name, path);
   // A key of a ConfigMap cannot contain it, and whoever writes it expects a glob. A file may: then a URL says so.

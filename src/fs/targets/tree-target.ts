@@ -11,7 +11,7 @@ import { basename, dirname } from 'node:path';
 import { within } from '../absolute-path.js';
 import { errnoOf, TargetError } from '../../core/errors.js';
 import { identityOf, mergeDirectories, readingError, resolveChain, type LinkChain } from '../link-chain.js';
-import { PathGlobs } from '../path-globs.js';
+import { globsIn, PathGlobs, type IgnorePattern } from '../path-globs.js';
 import type { WatchedDirectory } from '../../core/watch-backend.js';
 import type { AllowedMounts, Found, Observation, Target } from '../observation.js';
 import { SetSnapshot } from '../snapshot.js';
@@ -29,7 +29,7 @@ import { TreeFiles, type TreeReading } from './tree-files.js';
 
 /** What a tree is to be. */
 export interface TreeOptions extends TreeReading {
-  readonly ignore: readonly string[];
+  readonly ignore: readonly IgnorePattern[];
   readonly followLinks: boolean;
 }
 
@@ -192,7 +192,7 @@ export class TreeTarget implements Target {
       above.map(({ path, identity, entries }) => [path, identity, entries && [...entries]]),
     );
     if (this.#directories?.key !== key || this.#directories.walk !== walk.directories) {
-      const tree = { root: walk.root, ignore: this.#options.ignore };
+      const tree = { root: walk.root, ignore: globsIn(this.#options.ignore) };
       // Revisions change no more, and each would be another watch with every swap.
       const changing = [...walk.directories.values()].filter(
         ({ path, linked }) => !linked || !path.split('/').some(isRevisionName),

@@ -1,0 +1,69 @@
+import { withDeadline } from '../core/deadline.js';
+import { TargetError } from '../core/errors.js';
+import { callback, matching, resolveOptions } from '../core/options.js';
+import { systemClock } from '../core/clock.js';
+import type { Snapshot } from '../fs/snapshot.js';
+import type { TargetPath } from '../fs/targets/target.js';
+import { ResilientWatcher } from './resilient-watcher.js';
+import type { ResilientWatcherOptions } from './watcher-options.js';
+
+/** Options of `waitFor`, and those of `ResilientWatcher`. All may be left out. */
+export interface WaitForOptions extends ResilientWatcherOptions {
+  /** How long to wait, ms. Default: for ever. */
+  readonly timeoutMs?: number | undefined;
+}
+
+const OPTIONS = {
+  timeoutMs: matching<number>(
+    Number.MAX_SAFE_INTEGER,
+    'a number > 0 (ms)',
+    (value) => typeof value === 'number' && value > 0,
+  ),
+  predicate: callback<(snapshot: Snapshot) => boolean>(({ kind }) => kind !== 'missing'),
+};
+
+/**
+ * Resolves to the first snapshot that satisfies the predicate: at once if it does now. Without a predicate, to the
+ * first in which the target exists.
+ *
+ * ```ts
+ * await waitFor('/var/run/secrets/token', undefined, { timeoutMs: 60_000 });
+ * const pair = await waitFor('/etc/tls', ({ files }) => files.has('tls.crt') && files.has('tls.key'));
+ * ```
+ * @param predicate what is waited for. What it throws is what this rejects with.
+ * @throws {TargetError} (rejects) `ERR_TARGET_TIMEOUT` after `timeoutMs`; the signal's reason when that aborts.
+ * @throws {TypeError | RangeError} (rejects) for a wrong argument.
+ */
+export async function waitFor(
+  path: TargetPath,
+  predicate?: (snapshot: Snapshot) => boolean,
+  { timeoutMs, ...options }: WaitForOptions = {},
+): Promise<Snapshot> {
+  const settings = resolveOptions('waitFor', { timeoutMs, predicate }, OPTIONS);
+  const { clock = systemClock, signal = new AbortController().signal } = options;
+  const watcher = new ResilientWatcher(path, options);
+  const late = (): TargetError => {
+    const found = watcher.status().target ?? 'not read yet';
+    const message = `"${watcher.path}" is not as expected after ${settings.timeoutMs} ms; it is ${found}`;
+    return new TargetError('ERR_TARGET_TIMEOUT', watcher.path, message);
+  };
+  const limitMs = Math.min(settings.timeoutMs, Number.MAX_SAFE_INTEGER);
+  try {
+    const work = (): Promise<Snapshot> => firstMatch(watcher, settings.predicate);
+    return await withDeadline(work, { clock, timeoutMs: limitMs, signal, late });
+  } finally {
+    await watcher.close();
+  }
+}
+
+async function firstMatch(
+  watcher: ResilientWatcher,
+  predicate: (snapshot: Snapshot) => boolean,
+): Promise<Snapshot> {
+  await watcher.start();
+  // A target that is missing from the start is not reported as a change.
+  if (watcher.current && predicate(watcher.current)) return watcher.current;
+  for await (const { current } of watcher) if (predicate(current)) return current;
+  // Whoever waits was rejected when the watcher was closed.
+  return new Promise(() => {});
+}
