@@ -10,11 +10,14 @@ import { isRevisionName } from './volume-layout.js';
 
 const MOUNT_TABLE = '/proc/self/mountinfo';
 
-interface Mount {
+/** A mount of this process. */
+export interface Mount {
   /** Where it is mounted. */
   readonly point: string;
   /** Which part of its file system is mounted there. */
   readonly root: string;
+  /** The type of its file system, as `nfs4` or `fuse.sshfs`. */
+  readonly type: string;
 }
 
 /** A mount through which no update shows. */
@@ -33,13 +36,7 @@ export interface StaleMount {
  * @param kind what stands there: a directory that is a mount point shows what happens in it.
  */
 export function* staleMountAt(realPath: string, kind: 'file' | 'directory'): Effects<StaleMount | undefined> {
-  let table: string;
-  try {
-    table = yield* readTable();
-  } catch {
-    return undefined; // not Linux, or /proc is hidden
-  }
-  const mount = mountOf(realPath, parse(table));
+  const mount = mountOf(realPath, yield* readMounts());
   if (!mount) return undefined;
   if (mount.root.split('/').some(isRevisionName)) {
     const message = `"${mount.point}" is a subPath mount of one revision; it never changes. Mount the whole volume instead`;
@@ -52,6 +49,15 @@ export function* staleMountAt(realPath: string, kind: 'file' | 'directory'): Eff
   return undefined;
 }
 
+/** All mounts; none where there is no mount table: not on Linux, or /proc is hidden. */
+export function* readMounts(): Effects<readonly Mount[]> {
+  try {
+    return parse(yield* readTable());
+  } catch {
+    return [];
+  }
+}
+
 function* readTable(): Effects<string> {
   const fd = yield* call('open', MOUNT_TABLE, constants.O_RDONLY);
   try {
@@ -61,12 +67,14 @@ function* readTable(): Effects<string> {
   }
 }
 
-/** The lines of `mountinfo` (`proc_pid_mountinfo(5)`): the fourth field is the root, the fifth the mount point. */
+/** The lines of `mountinfo` (`proc_pid_mountinfo(5)`): the fourth field is the root, the fifth the mount point; the type
+ * follows a hyphen. */
 function parse(table: string): Mount[] {
   return table.split('\n').flatMap((line) => {
-    const [, , , root, point] = line.split(' ');
+    const [, , , root, point, ...rest] = line.split(' ');
+    const type = rest[rest.indexOf('-') + 1] ?? '';
     return root !== undefined && point !== undefined
-      ? [{ root: unescape(root), point: unescape(point) }]
+      ? [{ root: unescape(root), point: unescape(point), type }]
       : [];
   });
 }
@@ -77,7 +85,7 @@ function unescape(field: string): string {
 }
 
 /** The mount a path lies in: the one with the longest mount point, and of equal ones the last, which is on top. */
-function mountOf(path: string, mounts: readonly Mount[]): Mount | undefined {
+export function mountOf(path: string, mounts: readonly Mount[]): Mount | undefined {
   let found: Mount | undefined;
   for (const mount of mounts) {
     const inside = path === mount.point || path.startsWith(mount.point === '/' ? '/' : `${mount.point}/`);

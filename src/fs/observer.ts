@@ -3,6 +3,7 @@ import { Locality } from './locality.js';
 import type { FileSystem } from '../core/file-system.js';
 import { MAX_FILES_AT_ONCE, type Found, type Observation, type Target } from './observation.js';
 import { runAsync, runSliced, runSync } from './effects.js';
+import { oneCallForEachRemoteMount } from './remote-mounts.js';
 import { sharedTurn } from './shared-turn.js';
 
 /**
@@ -72,8 +73,9 @@ export class Observer {
       if (chain.end.kind !== 'disallowed') return chain;
       this.#sync = undefined;
     }
-    const chain = await runAsync(this.#target.resolve(), this.#fs);
-    await this.#classify(chain);
+    const { fs } = await oneCallForEachRemoteMount(this.#fs);
+    const chain = await runAsync(this.#target.resolve(), fs);
+    await this.#classify(chain, fs);
     return chain;
   }
 
@@ -92,13 +94,14 @@ export class Observer {
       if (seen.kind !== 'disallowed') return seen;
       this.#sync = undefined;
     }
-    const seen = await runAsync(this.#target.observe(known), this.#fs);
-    await this.#classify(seen.chain);
+    const { fs } = await oneCallForEachRemoteMount(this.#fs);
+    const seen = await runAsync(this.#target.observe(known), fs);
+    await this.#classify(seen.chain, fs);
     return seen;
   }
 
-  async #classify(chain: LinkChain): Promise<void> {
-    await runAsync(this.#locality.classify(chain), this.#fs);
+  async #classify(chain: LinkChain, fs: FileSystem): Promise<void> {
+    await runAsync(this.#locality.classify(chain), fs);
     this.#sync = this.#locality.isLocal(chain) ? this.#fs.sync : undefined;
   }
 

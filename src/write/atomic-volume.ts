@@ -238,7 +238,7 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
       processWrites.run(this.directory, {
         coalesce: false,
         work: async () => {
-          const calls = new SynchronousCalls();
+          const calls = new SynchronousCalls(this.#settings.fs);
           try {
             return await runAsync(steps(calls), this.#settings.fs, calls.allows);
           } finally {

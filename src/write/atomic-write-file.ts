@@ -93,7 +93,7 @@ export async function atomicWriteFile(
   const target = absolutePath(checkPath('atomicWriteFile', 'path', path));
   const { coalesce, signal, fs } = settings;
   const work = (isOvertaken: () => boolean): Promise<AtomicWriteResult> => {
-    const calls = new SynchronousCalls();
+    const calls = new SynchronousCalls(fs);
     const { clock, random } = settings;
     const waiting = { clock, random, signal, isOvertaken };
     return runAsync(replaceFile(target, source, settings, calls, waiting), fs, calls.allows);
@@ -122,7 +122,7 @@ export function atomicWriteFileSync(
   if (!settings.fs.sync) throw new TypeError('atomicWriteFileSync: option "fs" has no synchronous calls');
   const { sync } = settings.fs;
   const run = (): AtomicWriteResult =>
-    runSync(replaceFile(target, source, settings, new SynchronousCalls()), sync);
+    runSync(replaceFile(target, source, settings, new SynchronousCalls(settings.fs)), sync);
   const result = traceSync('write', { path: target }, run, resultOf);
   processWrites.overtake(resolve(target));
   return result;

@@ -4,7 +4,7 @@ import { basename, dirname, isAbsolute } from 'node:path';
 import { errnoOf } from '../core/errors.js';
 import { MAX_LINKS } from '../core/file-system.js';
 import { call, type Effects } from '../fs/effects.js';
-import { ifSupported } from './if-supported.js';
+import { ifSupported, ifThere } from './tolerated-failures.js';
 import { mayFollow } from './trust.js';
 import { Refusal } from './write-progress.js';
 
@@ -45,14 +45,15 @@ export class HeldDirectory {
 
   /**
    * Opens a directory. A link at the end of the path is followed if `mayFollow` allows.
-   * @param readable false: the directory may be one that cannot be listed or synced, only searched.
+   * @param options.readable false: the directory may be one that cannot be listed or synced, only searched.
+   * @param options.isProven entries are known to be reachable through descriptors.
    */
-  static *open(path: string, { readable = true } = {}): Effects<HeldDirectory> {
+  static *open(path: string, { readable = true, isProven = false } = {}): Effects<HeldDirectory> {
     const access = readable || process.platform !== 'linux' ? O_RDONLY : O_PATH;
     let place = path;
     for (let links = 0; ; links += 1) {
       try {
-        return yield* HeldDirectory.#hold(place, place, access);
+        return yield* HeldDirectory.#hold(place, place, access, isProven);
       } catch (error) {
         if (!NOT_A_DIRECTORY.has(errnoOf(error)) || links === MAX_LINKS) throw error;
         place = yield* followLink(place, error);
@@ -62,21 +63,27 @@ export class HeldDirectory {
 
   /** Opens a directory in this one. A link is not followed: ENOTDIR or ELOOP. */
   enter(name: string): Effects<HeldDirectory> {
-    return HeldDirectory.#hold(this.at(name), `${this.path}/${name}`, O_RDONLY);
+    return HeldDirectory.#hold(this.at(name), `${this.path}/${name}`, O_RDONLY, this.isByDescriptor);
   }
 
   /** Opens the directory at `place`, which its users know as `path`. */
-  static *#hold(place: string, path: string, access: number): Effects<HeldDirectory> {
+  static *#hold(place: string, path: string, access: number, isProven: boolean): Effects<HeldDirectory> {
     if (!CAN_OPEN) return new HeldDirectory(path, yield* call('lstat', place), undefined, place);
     const fd = yield* call('open', place, access | O_DIRECTORY | O_NOFOLLOW);
     try {
       const stat = yield* call('fstat', fd);
       const viaDescriptor = `/proc/self/fd/${fd}`;
-      return new HeldDirectory(path, stat, fd, (yield* leadsTo(viaDescriptor, stat)) ? viaDescriptor : place);
+      const isByDescriptor = isProven || (yield* leadsTo(viaDescriptor, stat));
+      return new HeldDirectory(path, stat, fd, isByDescriptor ? viaDescriptor : place);
     } catch (error) {
       yield* call('close', fd);
       throw error;
     }
+  }
+
+  /** Whether entries are reached through the descriptor. */
+  get isByDescriptor(): boolean {
+    return this.#entries !== this.path;
   }
 
   /** Whether this is the directory that `stat` describes. */
@@ -90,12 +97,16 @@ export class HeldDirectory {
   }
 
   /**
-   * Where entries are reached by name, checks that the name still leads here.
+   * Where entries are reached by name, checks that the name still leads here. What happens between this and the next
+   * call goes unnoticed.
    * @throws {Refusal} ERR_WRITE_CONFLICT
    */
   *assertInPlace(): Effects<void> {
-    if (this.#entries !== this.path || this.is(yield* call('stat', this.path))) return;
-    throw new Refusal('ERR_WRITE_CONFLICT', 'another process moved or replaced its directory meanwhile');
+    if (this.isByDescriptor) return;
+    const stat = yield* ifThere(call('lstat', this.path));
+    if (stat && this.is(stat)) return;
+    const what = `another process moved or replaced the directory "${this.path}" meanwhile`;
+    throw new Refusal('ERR_WRITE_CONFLICT', what);
   }
 
   /** Sets its permissions, whatever stands at its path now. */
@@ -151,17 +162,23 @@ export function untrustedLink(path: string): Refusal {
   return new Refusal('ERR_WRITE_UNTRUSTED', `${what}; remove it, or write to a directory of your own`);
 }
 
-/** Opens a directory; creates it and the missing ones above it (mode 0777 less the umask), durably if asked for. */
-export function* makeDirectories(path: string, durable: boolean): Effects<HeldDirectory> {
+/**
+ * Opens a directory; creates it and missing ones above it (mode 0777 less the umask).
+ * @param options.durable the new names survive a power cut.
+ */
+export function* makeDirectories(
+  path: string,
+  options: { readonly readable: boolean; readonly durable: boolean },
+): Effects<HeldDirectory> {
   try {
-    return yield* HeldDirectory.open(path, { readable: durable });
+    return yield* HeldDirectory.open(path, options);
   } catch (error) {
     if (errnoOf(error) !== 'ENOENT' || dirname(path) === path) throw error;
   }
-  const parent = yield* makeDirectories(dirname(path), durable);
+  const parent = yield* makeDirectories(dirname(path), options);
   try {
     yield* makeDirectory(parent.at(basename(path)));
-    if (durable) yield* parent.sync();
+    if (options.durable) yield* parent.sync();
     return yield* parent.enter(basename(path));
   } finally {
     yield* parent.close();

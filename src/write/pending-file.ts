@@ -3,7 +3,7 @@ import { constants, type BigIntStats } from 'node:fs';
 import { errnoOf } from '../core/errors.js';
 import { call, type Effects } from '../fs/effects.js';
 import type { HeldDirectory } from './held-directory.js';
-import { ifSupported } from './if-supported.js';
+import { ifSupported } from './tolerated-failures.js';
 import { withoutGroup } from './trust.js';
 import type { WriteProgress } from './write-progress.js';
 

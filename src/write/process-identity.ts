@@ -34,18 +34,21 @@ export class ProcessTable {
   /** Answers for one sweep: each process is looked up once, however many files carry its name. */
   survey(): HasEnded {
     const { self } = this;
-    const startTimes = new Map<number, string | 'ended' | 'hidden'>();
+    const found = new Map<number, Lookup>();
     return ({ boot, namespace, pid, started }) => {
       if (self?.boot !== boot || self.namespace !== namespace) return undefined;
-      const found = startTimes.get(pid) ?? lookUp(pid);
-      startTimes.set(pid, found);
-      return found !== 'hidden' && found !== started;
+      const process = found.get(pid) ?? lookUp(pid);
+      found.set(pid, process);
+      if (process === 'ended') return true;
+      return process !== 'hidden' && process.started !== started;
     };
   }
 }
 
-/** When the process with this PID was started; `hidden` when it runs and nothing else is known of it. */
-function lookUp(pid: number): string | 'ended' | 'hidden' {
+/** The process with a PID; `hidden` when it runs and nothing else is known of it. */
+type Lookup = { readonly started: string } | 'ended' | 'hidden';
+
+function lookUp(pid: number): Lookup {
   try {
     // Not /proc: the mount option `hidepid` hides processes of other users there.
     process.kill(pid, 0);
@@ -55,7 +58,7 @@ function lookUp(pid: number): string | 'ended' | 'hidden' {
   const stat = readStat(String(pid));
   if (!stat) return 'hidden';
   // A zombie has ended; in a container without an init process it is never reaped.
-  return stat.state === 'Z' || stat.state === 'X' ? 'ended' : stat.started;
+  return stat.state === 'Z' || stat.state === 'X' ? 'ended' : stat;
 }
 
 function identify(): ProcessIdentity | undefined {

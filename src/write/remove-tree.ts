@@ -1,6 +1,6 @@
-import { errnoOf } from '../core/errors.js';
 import { call, type Effects } from '../fs/effects.js';
 import type { HeldDirectory } from './held-directory.js';
+import { ifThere } from './tolerated-failures.js';
 
 /** As deep as the longest path can be; only a tree that was made relative to a descriptor is deeper. */
 const MAX_DEPTH = 2048;
@@ -27,15 +27,6 @@ export function* removeTree(parent: HeldDirectory, name: string, depth = 0): Eff
 /** Removes everything in a directory, which stays. */
 export function* emptyDirectory(directory: HeldDirectory, depth = 0): Effects<void> {
   if (depth === MAX_DEPTH) throw new Error(`directories in "${directory.path}" are nested too deeply`);
+  yield* directory.assertInPlace();
   for (const name of yield* call('readdir', directory.at('.'))) yield* removeTree(directory, name, depth + 1);
-}
-
-/** The result of a call, or undefined when there is nothing to call it on. */
-export function* ifThere<T>(steps: Effects<T>): Effects<T | undefined> {
-  try {
-    return yield* steps;
-  } catch (error) {
-    if (errnoOf(error) === 'ENOENT') return undefined;
-    throw error;
-  }
 }

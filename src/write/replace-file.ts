@@ -16,7 +16,7 @@ import { holdsBytes } from './file-content.js';
 import { makeDirectories, untrustedLink, type HeldDirectory } from './held-directory.js';
 import { PendingFile } from './pending-file.js';
 import type { Durability, FileAttributes, Owner } from './pending-file.js';
-import { ifThere } from './remove-tree.js';
+import { ifThere } from './tolerated-failures.js';
 import type { SynchronousCalls } from './synchronous-calls.js';
 import { RENEWAL_MS, sweepFiles, temporaryName } from './temporary-name.js';
 import { inheritedMode, mayFollow, mayReplace } from './trust.js';
@@ -171,7 +171,8 @@ class Replacement {
 
   *#createDirectory(): Effects<HeldDirectory> {
     this.progress.step = 'create-directory';
-    const directory = yield* makeDirectories(dirname(this.#path), this.#settings.durability === 'full');
+    const durable = this.#settings.durability === 'full';
+    const directory = yield* makeDirectories(dirname(this.#path), { readable: durable, durable });
     this.#directory = directory;
     yield* this.#calls.entered(directory);
     return directory;

@@ -19,22 +19,31 @@ const SMALL_DIRECTORY_BYTES = 4096n;
 /** Copying this much takes some ten microseconds; more is copied outside the event loop. */
 const SMALL_BYTES = 65_536;
 
+/** File systems on which entries can be reached through descriptors. It never changes, and is checked once for each. */
+const proven = new WeakSet<object>();
+
 /** Learns which file system a directory is on, and decides for each call whether it may be made synchronously. */
 export class SynchronousCalls {
   #kind: 'memory' | 'disk' | 'unknown' = 'unknown';
   /** A small directory, as it is listed. */
   #small: string | undefined;
+  readonly #fs: object;
   readonly #platform: NodeJS.Platform;
 
-  /** @param platform on anything but Linux no call is made synchronously. */
-  constructor(platform: NodeJS.Platform = process.platform) {
+  /**
+   * @param fs the file system port that makes the calls.
+   * @param platform on anything but Linux no call is made synchronously.
+   */
+  constructor(fs: object, platform: NodeJS.Platform = process.platform) {
+    this.#fs = fs;
     this.#platform = platform;
   }
 
   /** Opens the directory of the calls that follow; see `HeldDirectory.open`. */
-  *enter(path: string, options?: { readonly readable: boolean }): Effects<HeldDirectory> {
+  *enter(path: string, { readable = true } = {}): Effects<HeldDirectory> {
     yield* this.#classify(path);
-    const directory = yield* HeldDirectory.open(path, options);
+    const directory = yield* HeldDirectory.open(path, { readable, isProven: proven.has(this.#fs) });
+    if (directory.isByDescriptor) proven.add(this.#fs);
     this.#noteSize(directory);
     return directory;
   }

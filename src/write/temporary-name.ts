@@ -102,8 +102,10 @@ export function* sweepFiles(
   entries: readonly string[],
   now: bigint,
 ): Effects<void> {
+  const candidates = entries.filter((entry) => entry.startsWith(FILE_PREFIX));
+  if (candidates.length === 0) return;
   const hasEnded = surveyOwners();
-  for (const name of someOf(entries.filter((entry) => entry.startsWith(FILE_PREFIX)))) {
+  for (const name of someOf(candidates)) {
     if (!isTemporaryName(name)) continue;
     try {
       if (yield* isAbandoned(directory, name, now, hasEnded)) yield* call('unlink', directory.at(name));

@@ -4,7 +4,7 @@ import { call, type Effects } from '../fs/effects.js';
 import { DATA_LINK, isUserVisible, userLinkTarget } from '../fs/volume-layout.js';
 import type { HeldDirectory } from './held-directory.js';
 import { removeIfThere } from './pending-file.js';
-import { ifThere } from './remove-tree.js';
+import { ifThere } from './tolerated-failures.js';
 import { temporaryName } from './temporary-name.js';
 
 /** How often the links are aligned anew because another writer has swapped meanwhile. */

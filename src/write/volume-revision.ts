@@ -79,6 +79,7 @@ function* writeFile(
   durability: Durability,
   progress: WriteProgress,
 ): Effects<void> {
+  yield* directory.assertInPlace();
   const file = yield* PendingFile.create(directory, () => name, progress);
   try {
     yield* file.write(bytes);

@@ -52,7 +52,7 @@ export class VolumeSweep {
    * @param graceMs default: that of the volume.
    * @returns the first failure.
    */
-  *run(volume: HeldDirectory, now?: bigint, graceMs = this.#graceMs): Effects<unknown> {
+  *run(volume: HeldDirectory, now?: bigint, graceMs = this.#graceMs): Effects<Error | undefined> {
     const revisions = (yield* call('readdir', volume.at('.'))).filter(isRevisionName);
     // In this order: a revision that is listed was announced before, so its pending link is listed now, or has become
     // `..data` since, which is read last.
@@ -62,7 +62,7 @@ export class VolumeSweep {
     for (const retired of this.#retired.keys()) {
       if (needed.has(retired) || !found.has(retired)) this.#retired.delete(retired);
     }
-    let failure: unknown;
+    let failure: Error | undefined;
     for (const revision of revisions) {
       if (needed.has(revision) || !this.#isDue(revision, graceMs)) continue;
       // Not retried by the timer if it fails: the next write does.
@@ -70,7 +70,7 @@ export class VolumeSweep {
       try {
         yield* removeTree(volume, revision);
       } catch (error) {
-        failure ??= error;
+        failure ??= error instanceof Error ? error : new Error(String(error));
       }
     }
     return failure;

@@ -7,7 +7,7 @@ import { resolveChain, type LinkChain } from '../fs/link-chain.js';
 import type { AllowedMounts, Found, Observation } from '../fs/observation.js';
 import { PathTarget } from '../fs/targets/path-target.js';
 import { DATA_LINK } from '../fs/volume-layout.js';
-import { ifThere } from './remove-tree.js';
+import { ifThere } from './tolerated-failures.js';
 
 /**
  * A volume as its writer reads it back: only files of a revision in the volume itself, and all of them. Somebody who

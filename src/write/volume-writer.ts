@@ -15,9 +15,10 @@ import type { Clock } from '../core/clock.js';
 import type { Random } from '../core/random.js';
 import { call, type Effects } from '../fs/effects.js';
 import { DATA_LINK, revisionName, topOf } from '../fs/volume-layout.js';
-import { HeldDirectory, makeDirectories } from './held-directory.js';
+import { makeDirectories, type HeldDirectory } from './held-directory.js';
 import { removeIfThere, type Durability } from './pending-file.js';
-import { emptyDirectory, ifThere, removeTree } from './remove-tree.js';
+import { emptyDirectory, removeTree } from './remove-tree.js';
+import { ifThere } from './tolerated-failures.js';
 import type { SynchronousCalls } from './synchronous-calls.js';
 import { temporaryName } from './temporary-name.js';
 import type { VolumeFiles } from './volume-files.js';
@@ -60,7 +61,7 @@ export class VolumeWriter {
   readonly #settings: VolumeSettings;
   readonly #onSweepFailure: (error: unknown) => void;
 
-  /** @param onSweepFailure what was published stays published when a sweep fails; this is told why. */
+  /** @param onSweepFailure receives the error when a sweep fails; what was published stays published. */
   constructor(directory: string, settings: VolumeSettings, onSweepFailure: (error: unknown) => void) {
     this.#directory = directory;
     this.#settings = settings;
@@ -95,7 +96,7 @@ export class VolumeWriter {
       progress.published = true;
       yield* removeLinks(volume, new Set());
       const failure = yield* this.sweeper.run(volume, undefined, 0);
-      if (failure !== undefined) throw failure;
+      if (failure) throw failure;
       yield* this.#sync(volume, progress);
     } catch (cause) {
       throw progress.failure(cause);
@@ -126,7 +127,8 @@ export class VolumeWriter {
       : calls.enter(this.#directory);
     if (volume) return volume;
     progress.step = 'create-directory';
-    const created = yield* makeDirectories(this.#directory, true);
+    const durable = this.#settings.durability === 'full';
+    const created = yield* makeDirectories(this.#directory, { readable: true, durable });
     yield* calls.entered(created);
     return created;
   }
@@ -251,7 +253,7 @@ export class VolumeWriter {
   *#sweep(volume: HeldDirectory, now?: bigint): Effects<void> {
     try {
       const failure = yield* this.sweeper.run(volume, now);
-      if (failure !== undefined) this.#onSweepFailure(failure);
+      if (failure) this.#onSweepFailure(failure);
     } catch (error) {
       this.#onSweepFailure(error);
     }

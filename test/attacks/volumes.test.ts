@@ -130,7 +130,12 @@ test.skipIf(!isRoot)('a revision that cannot be removed does not keep the others
     writeFileSync(join(revision, 'secret'), 'old');
     if (digit !== 3) chownSync(revision, STRANGER, STRANGER);
   }
-  runAs(STRANGER, STRANGER, `await new AtomicVolume(${JSON.stringify(directory)}).write({ key: '1' });`);
+  const program = `
+    const volume = new AtomicVolume(${JSON.stringify(directory)});
+    await volume.write({ key: '1' });
+    process.stdout.write(JSON.stringify(volume));`;
+  const status = JSON.parse(runAs(STRANGER, STRANGER, program)) as unknown;
+  expect(status).toMatchObject({ state: 'running', lastError: { code: 'EACCES' } });
   const left = revisionsIn(directory).filter((name) => name.startsWith('..2020'));
   expect(left).toEqual(['..2020_01_01_00_00_00.3']);
 });

@@ -1,5 +1,5 @@
 /** Targets that never stand still, give no events, or do not answer at all. */
-import { symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import {
@@ -9,7 +9,7 @@ import {
   type ResilientWatcherOptions,
 } from 'resilient-watcher';
 import { FakeClock, ScriptedBackend } from 'resilient-watcher/testing';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 
 import { errno, faultyFileSystem, type Fault } from '../support/faulty-file-system.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
@@ -184,4 +184,39 @@ test('close() resolves when the local path of a running check turns out to lead 
   await new Promise(setImmediate);
   await watcher.close();
   await check;
+});
+
+test('on a dead mount one call is outstanding in the whole process, and a healthy one beside it is not hurt', async () => {
+  const root = temporaryDirectory();
+  const dead = join(root, 'dead');
+  const healthy = join(root, 'healthy');
+  for (const directory of [dead, healthy]) mkdirSync(directory);
+  const line = (point: string): string => `1 1 0:1 / ${point} rw - fuse.sshfs server rw`;
+  const table = join(root, 'mountinfo');
+  writeFileSync(table, ['1 1 0:1 / / rw - ext4 /dev/vda rw', line(dead), line(healthy), ''].join('\n'));
+  const paths = [dead, dead, dead, healthy].map((directory, number) => join(directory, `file-${number}`));
+  for (const path of paths) writeFileSync(path, 'good');
+  let pending = 0;
+  let most = 0;
+  let isDead = true;
+  const lstat: FileSystem['lstat'] = async (path) => {
+    if (!path.startsWith(dead)) return nodeFileSystem.lstat(path);
+    pending += 1;
+    most = Math.max(most, pending);
+    await vi.waitUntil(() => !isDead, { timeout: 60_000 });
+    pending -= 1;
+    return nodeFileSystem.lstat(path);
+  };
+  const open: FileSystem['open'] = (path, flags, mode) =>
+    nodeFileSystem.open(path === '/proc/self/mountinfo' ? table : path, flags, mode);
+  const fs = { ...nodeFileSystem, lstat, open, statfs: () => Promise.resolve(NFS as never) };
+  const watchers = paths.map((path) => stageAt(path, { fs }).watcher);
+  const starts = watchers.map((watcher) => watcher.start());
+  await starts.at(-1);
+  expect(String(watchers.at(-1)?.current?.content)).toBe('good');
+  expect([pending, most]).toEqual([1, 1]);
+  isDead = false;
+  await Promise.all(starts);
+  expect(watchers.map(({ current }) => String(current?.content))).toEqual(paths.map(() => 'good'));
+  expect(most).toBe(1);
 });

@@ -127,7 +127,7 @@ test.each([
   [['a'], /files must be a plain object or a Map/],
   [new Set(['a']), /files must be a plain object or a Map/],
   [new Date(), /files must be a plain object or a Map/],
-  [new (class Files {})(), /files must be a plain object or a Map/],
+  [new URL('file:///a'), /files must be a plain object or a Map/],
   [new Map([[1, 'a']]), /files must be a plain object or a Map/],
   [{ revision: undefined, files: new Map() }, /key "revision" must hold/],
 ])('what is no set of files is refused: %j', async (files, message) => {

@@ -460,6 +460,19 @@ test('an abort before the rename leaves nothing behind, whatever the write waits
   }
 });
 
+test('any number of writes may share one signal', async () => {
+  const { directory } = existing();
+  const warnings: Error[] = [];
+  const onWarning = (warning: Error): void => void warnings.push(warning);
+  process.on('warning', onWarning);
+  const { signal } = new AbortController();
+  const paths = Array.from({ length: 20 }, (_, i) => join(directory, `${i % 2}`));
+  await Promise.all(paths.map((path) => atomicWriteFile(path, Readable.from(['a', 'b']), { signal })));
+  await new Promise((resolve) => setImmediate(resolve));
+  process.off('warning', onWarning);
+  expect(warnings).toEqual([]);
+});
+
 test('a rename that is refused for a moment is tried again through the clock, and not for long', async () => {
   const { path, directory } = existing();
   const clock = new FakeClock();

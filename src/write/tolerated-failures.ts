@@ -1,3 +1,4 @@
+/** Failures of a call that are no failure of the write. */
 import { errnoOf } from '../core/errors.js';
 import type { Effects } from '../fs/effects.js';
 
@@ -17,6 +18,16 @@ export function* ifSupported(operation: Effects<void>, tolerable: boolean): Effe
     return true;
   } catch (error) {
     if (tolerable && UNSUPPORTED.has(errnoOf(error))) return false;
+    throw error;
+  }
+}
+
+/** The result of a call, or undefined when there is nothing to call it on. */
+export function* ifThere<T>(steps: Effects<T>): Effects<T | undefined> {
+  try {
+    return yield* steps;
+  } catch (error) {
+    if (errnoOf(error) === 'ENOENT') return undefined;
     throw error;
   }
 }

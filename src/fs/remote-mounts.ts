@@ -1,0 +1,77 @@
+/**
+ * A call on a file system whose server is dead may never end, and it holds one of the four threads in which the process
+ * makes its asynchronous file system calls: a few of them, and nobody can read a file or resolve a name. So on each
+ * remote mount one call is outstanding at most in the whole process, and the next one waits for it.
+ */
+import type { FileSystem } from '../core/file-system.js';
+import { onNextTurn } from '../core/event-loop.js';
+import { runAsync } from './effects.js';
+import { mountOf, readMounts, type Mount } from './mount-table.js';
+import { READ_CALLS } from './targets/read-limits.js';
+
+const REMOTE_TYPE = /^(nfs|cifs|smb|fuse|virtiofs|9p|ceph|glusterfs|afs|lustre|autofs)/;
+
+const CALLS = [...READ_CALLS, 'statfs'] as const;
+
+type AnyCall = (...args: readonly unknown[]) => Promise<unknown>;
+
+/** The last call on each remote mount that has one outstanding, by mount point. */
+const outstanding = new Map<string, Promise<unknown>>();
+
+/** The mount tables that are read in this turn of the event loop: many watchers check together. */
+const tables = new Map<FileSystem, Promise<readonly Mount[]>>();
+
+/**
+ * The file system, with one call outstanding at most on each remote mount. Not the promise of it: a file system may be a
+ * proxy that has every method, also `then`.
+ */
+export async function oneCallForEachRemoteMount(fs: FileSystem): Promise<{ readonly fs: FileSystem }> {
+  const mounts = await mountsOf(fs);
+  if (!mounts.some(isRemote)) return { fs };
+  const mountsOfDescriptors = new Map<unknown, string>();
+  const remoteMountOf = (place: unknown): string | undefined => {
+    if (typeof place !== 'string') return mountsOfDescriptors.get(place);
+    const mount = mountOf(place, mounts);
+    return mount && isRemote(mount) ? mount.point : undefined;
+  };
+  const guard = (name: (typeof CALLS)[number]): AnyCall => {
+    const make: AnyCall = (...args) => (fs[name] as AnyCall)(...args);
+    return async (...args) => {
+      const mount = remoteMountOf(args[0]);
+      if (mount === undefined) return make(...args);
+      const answer = await inTurn(mount, () => make(...args));
+      if (name === 'open') mountsOfDescriptors.set(answer, mount);
+      if (name === 'close') mountsOfDescriptors.delete(args[0]);
+      return answer;
+    };
+  };
+  const guarded = Object.fromEntries(CALLS.map((name) => [name, guard(name)]));
+  return { fs: { ...guarded, sync: fs.sync } as unknown as FileSystem };
+}
+
+function mountsOf(fs: FileSystem): Promise<readonly Mount[]> {
+  let table = tables.get(fs);
+  if (!table) {
+    table = runAsync(readMounts(), fs);
+    tables.set(fs, table);
+    onNextTurn(() => tables.delete(fs));
+  }
+  return table;
+}
+
+function isRemote({ type }: Mount): boolean {
+  return REMOTE_TYPE.test(type);
+}
+
+function inTurn<T>(mount: string, work: () => Promise<T>): Promise<T> {
+  const turn = (outstanding.get(mount) ?? Promise.resolve()).then(work);
+  const ended = turn.then(
+    () => undefined,
+    () => undefined,
+  );
+  outstanding.set(mount, ended);
+  void ended.then(() => {
+    if (outstanding.get(mount) === ended) outstanding.delete(mount);
+  });
+  return turn;
+}
