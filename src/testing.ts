@@ -1,13 +1,9 @@
 /** The entry point "resilient-watcher/testing": time, hints, volumes and an API server that do what a test says. */
 export { FakeClock } from './testing/fake-clock.js';
 export { FakeTokenClient, type TokenStep } from './testing/fake-token-client.js';
-export {
-  KubeletVolume,
-  type KubeletVolumeOptions,
-  type PublishResult,
-  type VolumeStep,
-} from './testing/kubelet-volume.js';
+export { KubeletVolume, type KubeletVolumeOptions, type PublishResult } from './testing/kubelet-volume.js';
 export type { VolumeFile, VolumeFiles } from './testing/volume-file.js';
+export type { VolumeStep } from './testing/volume-steps.js';
 export {
   LocalApiServer,
   type ApiFault,

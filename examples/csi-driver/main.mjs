@@ -60,14 +60,14 @@ const node = {
     const { volume_id: volumeId, target_path: targetPath, volume_context: context } = request;
     // Parsed by the publisher: even if kubelet's tokens could not be read, the last good contents are kept.
     const tokens = () => parseServiceAccountTokens(request);
-    await publisher.publishVolume(volumeId, targetPath, (asked) => askProvider(asked, context.path ?? ''), {
+    await publisher.publish(volumeId, targetPath, (asked) => askProvider(asked, context.path ?? ''), {
       tokens,
     });
     return {};
   },
 
   async NodeUnpublishVolume({ volume_id: volumeId, target_path: targetPath }) {
-    await publisher.unpublishVolume(volumeId, targetPath);
+    await publisher.unpublish(volumeId, targetPath);
     return {};
   },
 };

@@ -234,7 +234,7 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
         }
       }
       this.#attempts += 1;
-      this.publish('started', { update, attempt });
+      this.dispatch('started', { update, attempt });
       let failure: ActionError | 'interrupted' | undefined;
       for (let action = remaining[0]; action; action = remaining[0]) {
         failure = await this.trace(
@@ -265,21 +265,21 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
     this.#successes += 1;
     this.#lastSuccessful = true;
     this.#lastSuccessAt = this.#options.clock.now();
-    this.publish('succeeded', { update, attempt, durationMs });
+    this.dispatch('succeeded', { update, attempt, durationMs });
   }
 
   #fail(update: ActionUpdate, attempt: number, error: ActionError, retryDelayMs: number | null): void {
     this.#failures += 1;
     this.#lastSuccessful = false;
     this.recordError(error);
-    this.publish('failed', { update, attempt, error, retryDelayMs });
+    this.dispatch('failed', { update, attempt, error, retryDelayMs });
   }
 
   #reject(update: ActionUpdate, error: ActionError): void {
     this.#rejections += 1;
     this.#lastSuccessful = false;
     this.recordError(error);
-    this.publish('rejected', { update, error });
+    this.dispatch('rejected', { update, error });
   }
 
   /** Runs one action within its time. Undefined when it succeeded. */

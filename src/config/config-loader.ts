@@ -217,9 +217,9 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     return source.open((_, error) => this.#hint(source, error), {
       degraded: (degradation) => {
         this.recordError(degradation.error);
-        this.publish('degraded', { ...degradation, source: name });
+        this.dispatch('degraded', { ...degradation, source: name });
       },
-      recovered: (recovery) => this.publish('recovered', { ...recovery, source: name }),
+      recovered: (recovery) => this.dispatch('recovered', { ...recovery, source: name }),
     });
   }
 
@@ -302,10 +302,10 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     const now = source.unreadable;
     if (now && !before) {
       this.recordError(now.error);
-      this.publish('unreadable', { error: now.error, source: source.name });
+      this.dispatch('unreadable', { error: now.error, source: source.name });
     } else if (before && !now) {
       const unreadableMs = this.#options.clock.now() - before.since;
-      this.publish('readable', { unreadableMs, source: source.name });
+      this.dispatch('readable', { unreadableMs, source: source.name });
     }
   }
 
@@ -322,7 +322,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     if (paths.length === 0) return false;
     this.#current = { config, at: this.#options.clock.now() };
     this.#changes += 1;
-    this.publish('change', { previous, current: config, paths });
+    this.dispatch('change', { previous, current: config, paths });
     return true;
   }
 
@@ -331,7 +331,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     this.#lastRejectedAt = this.#options.clock.now();
     this.recordError(invalid(problems));
     const sources = [...refused].map(({ name, digest }) => ({ name, digest }));
-    this.publish('rejected', { sources, problems });
+    this.dispatch('rejected', { sources, problems });
   }
 
   #loaded(): { readonly config: T; readonly at: number } {

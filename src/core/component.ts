@@ -61,7 +61,7 @@ export interface ComponentOptions {
 
 /**
  * The one base of `ResilientWatcher`, `TokenFile`, `TokenRefresher`, `ConfigLoader`, `VolumePublisher` and
- * `AtomicVolume`. A subclass says what happens at its start and its end, and emits with `publish()`.
+ * `AtomicVolume`. A subclass says what happens at its start and its end, and emits with `dispatch()`.
  */
 export abstract class Component<
   Events extends ComponentEvents,
@@ -183,7 +183,7 @@ export abstract class Component<
   }
 
   /** Emits an event, unless it is closed: a step that began before the end may come too late. */
-  protected publish<E extends keyof Events & string>(event: E, ...args: Events[E] & unknown[]): void {
+  protected dispatch<E extends keyof Events & string>(event: E, ...args: Events[E] & unknown[]): void {
     if (this.#lifecycle.state === 'closed') return;
     (this.emit as (event: E, ...args: unknown[]) => boolean).call(this, event, ...args);
   }
@@ -213,6 +213,6 @@ export abstract class Component<
   protected fail(thrown: unknown): void {
     const error = thrown instanceof Error ? thrown : new Error(String(thrown));
     this.recordError(error);
-    (this.publish as (event: 'error', error: Error) => void).call(this, 'error', error);
+    (this.dispatch as (event: 'error', error: Error) => void).call(this, 'error', error);
   }
 }

@@ -131,6 +131,13 @@ export function hasMethods(value: unknown, methods: readonly string[]): boolean 
   return methods.every((name) => typeof (value as Record<string, unknown>)[name] === 'function');
 }
 
+/** Whether a value is an object literal or alike, of whatever realm: no array, no Map, nothing of a class. */
+export function isPlainObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  if (typeof value !== 'object' || value === null) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === null || Object.getPrototypeOf(prototype) === null;
+}
+
 /** Whether a value is a path: a non-empty string without NUL bytes, or a `file:` URL. */
 export function isPath(value: unknown): value is string | URL {
   if (value instanceof URL) return value.protocol === 'file:';

@@ -72,7 +72,7 @@ const RECOGNISED_BY = 512;
 
 /** Matches a text in which any byte may be percent-encoded. */
 function encodingsOf(secret: string): RegExp {
-  const characters = [...secret.slice(0, RECOGNISED_BY)].map((character) => {
+  const characters = Array.from(secret.slice(0, RECOGNISED_BY), (character) => {
     const plain = character.replace(/[\\^$.*+?()[\]{}|/-]/g, String.raw`\$&`);
     const bytes = [...Buffer.from(character).toString('hex').matchAll(/../g)].map(
       ([hex]) => `%(?:25)*${hex.replace(/[a-f]/g, (digit) => `[${digit}${digit.toUpperCase()}]`)}`,

@@ -1,4 +1,9 @@
-import { request as requestHttp, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
+import {
+  request as requestHttp,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type OutgoingHttpHeaders,
+} from 'node:http';
 import { request as requestHttps, type RequestOptions } from 'node:https';
 
 import type { KubeConfig } from '@kubernetes/client-node';
@@ -50,7 +55,7 @@ export async function requestApi(
   await kubeConfig.applyToHTTPSOptions(options);
   const text = body === undefined ? undefined : JSON.stringify(body);
   const headers = {
-    ...options.headers,
+    ...(options.headers as OutgoingHttpHeaders | undefined),
     accept: 'application/json',
     ...(text !== undefined && {
       'content-type': 'application/json',

@@ -10,14 +10,14 @@ const TOKENS_KEY = 'csi.storage.k8s.io/serviceAccount.tokens';
 
 type StringMap = Readonly<Record<string, string>>;
 
-/** As much of a NodePublishVolumeRequest as holds tokens, in either spelling of gRPC libraries. */
+/** The parts of a NodePublishVolumeRequest that hold tokens, in either spelling of gRPC libraries. */
 export interface TokenCarrier {
   readonly secrets?: StringMap | null | undefined;
   readonly volumeContext?: StringMap | null | undefined;
   readonly volume_context?: StringMap | null | undefined;
 }
 
-/** The tokens of one request, by audience. Like its tokens it does not show itself. */
+/** The tokens of one request, by audience. Its printed forms leave the tokens out. */
 export class ServiceAccountTokens {
   readonly #tokens: ReadonlyMap<string, ServiceAccountToken>;
 
@@ -25,12 +25,12 @@ export class ServiceAccountTokens {
     this.#tokens = tokens;
   }
 
-  /** For whom there is a token; `""` is the API server. */
+  /** The audiences there is a token for; `""` is the API server. */
   get audiences(): string[] {
     return [...this.#tokens.keys()];
   }
 
-  /** When the first of them is over, epoch ms; `Infinity` when there is none. */
+  /** When the first of them expires, epoch ms; `Infinity` when there is none. */
   get expiresAt(): number {
     return Math.min(...[...this.#tokens.values()].map((token) => token.expiresAt));
   }
@@ -80,8 +80,8 @@ export class ServiceAccountTokens {
  * `CSIDriver.spec.serviceAccountTokenInSecrets` is set (KEP-5538), else in the volume context. Without
  * `tokenRequests` kubelet sends none, and the result has no audiences.
  *
- * A token's end is its `expirationTimestamp` (or `expiry`, as KEP-1855 has it), else what the token itself says.
- * @throws {KubernetesError} `ERR_CSI_TOKENS`, saying what is wrong and never what came.
+ * A token expires at its `expirationTimestamp` (or `expiry`, as KEP-1855 has it), else when the token itself says.
+ * @throws {KubernetesError} `ERR_CSI_TOKENS`, which says what is wrong without quoting it.
  */
 export function parseServiceAccountTokens(request: TokenCarrier): ServiceAccountTokens {
   const { secrets, volumeContext, volume_context: rawContext } = request;
@@ -100,7 +100,7 @@ function parse(text: unknown): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // The parser's own words would quote what it could not parse.
+    // The parser's message would quote what it could not parse.
     throw malformed('the value is not JSON');
   }
 }

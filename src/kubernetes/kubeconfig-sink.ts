@@ -6,19 +6,19 @@ import { readCertificates } from './cluster-access.js';
 import { checkCertificates, KUBECONFIG_OPTIONS, renderKubeconfig, requireServer } from './kubeconfig.js';
 import type { KubeconfigOptions } from './kubeconfig.js';
 
-/** Options of `kubeconfigSink`: those of `renderKubeconfig` and of `atomicWriteFile`, and where it all is. */
+/** Options of `kubeconfigSink`: those of `renderKubeconfig` and of `atomicWriteFile`, and the paths. */
 export interface KubeconfigSinkOptions
   extends Omit<KubeconfigOptions, 'token'>, Omit<AtomicWriteFileOptions, 'signal' | 'coalesce'> {
   /** The file to write. */
   readonly path: string | URL;
-  /** Instead of `caData`: a file of PEM certificates, read anew at each delivery. */
+  /** Instead of `caData`: a file of PEM certificates, read at each delivery. */
   readonly caFile?: string | URL | undefined;
 }
 
 /**
- * A sink that writes each token into a kubeconfig of its own, such as that of a CNI plugin. Whoever reads it finds
- * the old file or the new one and never a part. Its mode is 0600 unless you say otherwise. When the CA cannot be
- * read, or is not one, nothing is written and the delivery is tried again.
+ * A sink that writes each token into a kubeconfig of its own, such as that of a CNI plugin. Readers find the old file or the
+ * new one, never a part. Its mode is 0600 by default. When the CA cannot be read, or is none, nothing is written and the
+ * delivery is tried again.
  *
  * @throws {TypeError} for an unknown, missing or wrong option.
  * @throws {KubernetesError} `ERR_KUBECONFIG_CA` when `caData` is not made of certificates.
@@ -58,6 +58,6 @@ export function kubeconfigSink(options: KubeconfigSinkOptions): TokenSink {
     const text = renderKubeconfig({ ...names, caData: current, token: token.value });
     await atomicWriteFile(path, text, { mode: 0o600, ...write, signal });
   };
-  // What `status()` and the events call it.
+  // Its name in `status()` and events.
   return Object.defineProperty(sink, 'name', { value: path });
 }

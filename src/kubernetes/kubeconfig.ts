@@ -3,7 +3,7 @@ import { X509Certificate } from 'node:crypto';
 import { KubernetesError } from '../core/errors.js';
 import { matching, resolveOptions } from '../core/options.js';
 
-/** How a cluster is reached, and as whom. */
+/** How to reach a cluster, and as whom. */
 export interface KubeconfigOptions {
   /** The API server, `https://host:port`. */
   readonly server: string;
@@ -11,7 +11,7 @@ export interface KubeconfigOptions {
   readonly token: string;
   /** Certificates of the cluster's authority, PEM. Default: those that the machine trusts. */
   readonly caData?: string | Uint8Array | undefined;
-  /** The name the server's certificate is to bear, when it is not the host's. */
+  /** The name in the server's certificate, when it is not the host's. */
   readonly tlsServerName?: string | undefined;
   /** The name of the cluster in the file; default `local`. */
   readonly clusterName?: string | undefined;
@@ -19,7 +19,7 @@ export interface KubeconfigOptions {
   readonly user?: string | undefined;
   /** The name of the context; default `<user>@<clusterName>`. */
   readonly contextName?: string | undefined;
-  /** The namespace of requests that name none; default none. */
+  /** The namespace of requests without one; default none. */
   readonly namespace?: string | undefined;
 }
 
@@ -29,7 +29,7 @@ const text = matching<string | undefined>(
   (value) => typeof value === 'string' && value !== '',
 );
 
-/** What all kubeconfigs have in common; the token is another one each time. */
+/** The options of `renderKubeconfig` except the token. */
 export const KUBECONFIG_OPTIONS = {
   server: matching<string>('', 'an http(s) URL', isServer),
   caData: matching<string | Uint8Array | undefined>(
@@ -45,14 +45,14 @@ export const KUBECONFIG_OPTIONS = {
 };
 
 /**
- * A kubeconfig with one cluster, user and context, as `kubectl` and the clients of Kubernetes read it: YAML, with
- * every value quoted. It contains the token: write it with mode 0600.
+ * A kubeconfig with one cluster, user and context, as `kubectl` and the Kubernetes clients read it: YAML with every value
+ * quoted. It contains the token: write it with mode 0600.
  *
  * @throws {TypeError} for an unknown, missing or wrong option; the token is not shown.
  * @throws {KubernetesError} `ERR_KUBECONFIG_CA` when `caData` is not made of certificates.
  */
 export function renderKubeconfig(options: KubeconfigOptions): string {
-  // By itself, since the message about a wrong option shows its value.
+  // Checked separately: the message about a wrong option shows its value.
   const { token, ...rest } = options;
   if (typeof token !== 'string' || token === '') {
     throw new TypeError('renderKubeconfig: option "token" must be a non-empty string');
@@ -94,8 +94,7 @@ export function requireServer(owner: string, server: string): void {
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
 /**
- * The text of a bundle of certificates, if that is what it is. Half a file is refused: a client with half of the
- * authorities would be locked out.
+ * The text of a bundle of certificates. Half a file is refused: a client with half of the authorities would be locked out.
  * @throws {KubernetesError} `ERR_KUBECONFIG_CA`.
  */
 export function checkCertificates(pem: string | Uint8Array, where: string): string {
@@ -125,7 +124,7 @@ function isServer(value: unknown): boolean {
   return (protocol === 'https:' || protocol === 'http:') && username === '' && password === '';
 }
 
-/** A string of JSON is one of YAML. */
+/** A JSON string is a YAML string. */
 function quote(value: string): string {
   return JSON.stringify(value);
 }

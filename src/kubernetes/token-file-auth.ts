@@ -8,12 +8,12 @@ import { TokenFile, type TokenFileOptions } from '../token/token-file.js';
 import { replaceUser, tokenFileOf, type Authenticator } from './cluster-access.js';
 
 /**
- * Authenticates requests of `@kubernetes/client-node` with the current token of a file, in place of its own
- * `FileAuth`: watched, trimmed, read without blocking, the last good one kept, and not misled by the wall clock.
- * A 401 that is reported makes it read the file again.
+ * Authenticates requests of `@kubernetes/client-node` with the current token of a file, in place of its own `FileAuth`: the
+ * file is watched and read without blocking, the token is trimmed, the last good one is kept, and the wall clock does not
+ * matter. After a reported 401 the file is read again.
  */
 export class TokenFileAuth implements Authenticator {
-  /** Where the tokens come from. */
+  /** The source of the tokens. */
   readonly file: TokenFile;
   readonly #userName: string;
   readonly #closePool: () => Promise<void>;
@@ -41,7 +41,7 @@ export class TokenFileAuth implements Authenticator {
     };
   }
 
-  /** The API server answered 401: the next request is made with what the file then holds. */
+  /** Reports a 401 of the API server: the next request is made with what the file holds by then. */
   reportUnauthorized(): void {
     void this.file.reportUnauthorized();
   }
@@ -60,16 +60,16 @@ export class TokenFileAuth implements Authenticator {
 /** Options of `withTokenFile`: those of `TokenFile`, and which file. */
 export interface WithTokenFileOptions extends TokenFileOptions {
   /** Default: the token file of the kubeconfig's user, as `loadFromCluster()` sets it. */
-  readonly path?: string | undefined;
+  readonly path?: string | URL | undefined;
 }
 
-/** How a user may authenticate otherwise; client-node would try these first. */
+/** Other ways for a user to authenticate, which client-node would try first. */
 const OTHER_WAYS = ['authProvider', 'exec', 'token', 'username', 'password'];
 
 /**
  * Makes the current user of a `KubeConfig` authenticate by `TokenFileAuth`, from now on and for all clients made
- * of it. Requests share their connections, which are made anew when the CA or a client certificate changes. Clients made by `makeApiClient()` after this report a 401 by themselves; of `Watch`, `Exec` and others,
- * call `reportUnauthorized()`. Close what is returned when the `KubeConfig` is no longer used.
+ * of it. Requests share their connections, which are opened anew when the CA or a client certificate changes. Clients made by `makeApiClient()` after this report a 401 by themselves; for `Watch`, `Exec` and others, call
+ * `reportUnauthorized()`. Close what is returned when the `KubeConfig` is no longer used.
  *
  * @throws {KubernetesError} `ERR_KUBECONFIG` when there is no current user, or no file.
  * @throws {TypeError | RangeError} for a wrong option.
@@ -98,7 +98,7 @@ export function withTokenFile(
 
 type ApiConstructor = Parameters<KubeConfig['makeApiClient']>[0];
 
-/** The same client, but for telling of each 401. */
+/** The same client, which also reports each 401. */
 function reporting<T extends ApiConstructor>(type: T, auth: TokenFileAuth): T {
   const build = type as unknown as new (...args: ConstructorParameters<ApiConstructor>) => object;
   const derived = class extends build {
@@ -108,7 +108,7 @@ function reporting<T extends ApiConstructor>(type: T, auth: TokenFileAuth): T {
         const answer = httpApi.send(request);
         answer.toPromise().then(
           ({ httpStatusCode }) => httpStatusCode === 401 && auth.reportUnauthorized(),
-          // The caller hears of it.
+          // The caller gets the error.
           () => {},
         );
         return answer;

@@ -1,4 +1,5 @@
 import { isAbsolute, normalize } from 'node:path';
+import { isMap } from 'node:util/types';
 
 import { AtomicVolume, type AtomicVolumeOptions } from '../write/atomic-volume.js';
 import type { VolumeEntry } from '../write/volume-files.js';
@@ -12,6 +13,7 @@ import {
   callback,
   describe,
   fileSystem,
+  isPlainObject,
   matching,
   milliseconds,
   PORT_OPTIONS,
@@ -38,7 +40,7 @@ export type VolumeProducer = (context: {
   readonly signal: AbortSignal;
 }) => ProducedVolume | Promise<ProducedVolume>;
 
-/** What became of one call of `publishVolume`. */
+/** What became of one call of `publish`. */
 export interface PublishedVolume {
   /**
    * `published`: new contents. `unchanged`: produced again, the same as before. `skipped`: there was nothing to do.
@@ -92,7 +94,7 @@ export interface VolumePublisherOptions {
   /** A producer fails after this long, ms; default 90 000, since kubelet waits 120 s for the driver. */
   readonly produceTimeoutMs?: number | undefined;
   /**
-   * Creates the directory and mounts what is to be mounted on it. Called by each `publishVolume` after the path was checked, so
+   * Creates the directory and mounts what is to be mounted on it. Called by each `publish` after the path was checked, so
    * it must leave alone what is there already. Default: the directory has to exist.
    */
   readonly prepareTarget?: ((targetPath: string) => void | Promise<void>) | undefined;
@@ -138,7 +140,7 @@ interface Publication {
  * What a CSI driver with `requiresRepublish` does in NodePublishVolume, which kubelet calls about once a minute for
  * as long as the pod lives, and in NodeUnpublishVolume. Calls for the same target path run one after another.
  *
- * | when                                               | what `publishVolume` does                             |
+ * | when                                               | what `publish` does                             |
  * |----------------------------------------------------|-------------------------------------------------|
  * | same tokens, still fresh, and still there          | nothing: `skipped`                              |
  * | anything else                                      | produces; `published`, or `unchanged`           |
@@ -147,12 +149,12 @@ interface Publication {
  *
  * A failed republish is deliberately no error for kubelet, which would take the volume for unmounted and remove the
  * directory from under the running pod (kubernetes/kubernetes#121271). The directory itself, and what is mounted on it,
- * is never replaced. The first call of `publishVolume` or `unpublishVolume` starts it; `start()` may be called before.
+ * is never replaced. The first call of `publish` or `unpublish` starts it; `start()` may be called before.
  */
 export class VolumePublisher extends Component<VolumePublisherEvents, VolumePublisherStatus> {
   readonly #options: ReturnType<typeof resolveOptions<typeof OPTIONS>>;
   readonly #publications = new Map<string, Publication>();
-  /** For the calls of `publishVolume` since the last `unpublishVolume`, by target path: aborts when they are no longer wanted. */
+  /** For the calls of `publish` since the last `unpublish`, by target path: aborts when they are no longer wanted. */
   readonly #wanted = new Map<string, AbortController>();
   readonly #queue = new SerialQueue();
 
@@ -183,7 +185,7 @@ export class VolumePublisher extends Component<VolumePublisherEvents, VolumePubl
    * @throws {WriteError} when it cannot be written and there are no older contents.
    * @throws {ClosedError} after `close()`, or when it was unpublished meanwhile.
    */
-  publishVolume(
+  publish(
     volumeId: string,
     target: string,
     produce: VolumeProducer,
@@ -198,15 +200,16 @@ export class VolumePublisher extends Component<VolumePublisherEvents, VolumePubl
       await this.#options.prepareTarget(targetPath);
       if (!(await this.#isDirectory(targetPath))) throw badTarget(targetPath, 'does not exist');
       const publication = this.#publicationOf(volumeId, targetPath);
+      let tokens = new ServiceAccountTokens();
       try {
-        const { tokens: given = new ServiceAccountTokens() } = options;
-        const tokens = typeof given === 'function' ? given() : given;
+        const { tokens: given = tokens } = options;
+        tokens = typeof given === 'function' ? given() : given;
         const revision = await this.#freshRevision(publication, tokens);
         if (revision !== undefined) return { outcome: 'skipped', revision, error: undefined };
         return await this.#produce(publication, produce, tokens, wanted.signal);
       } catch (thrown) {
         wanted.signal.throwIfAborted();
-        return await this.#failed(publication, asResilient(volumeId, thrown, secretsOf(options.tokens)));
+        return await this.#failed(publication, asResilient(volumeId, thrown, secretsOf(tokens)));
       }
     };
     return this.#inTurn(targetPath, () =>
@@ -221,7 +224,7 @@ export class VolumePublisher extends Component<VolumePublisherEvents, VolumePubl
    * @throws {KubernetesError} `ERR_CSI_TARGET`.
    * @throws {WriteError} when it cannot be done.
    */
-  unpublishVolume(volumeId: string, target: string): Promise<void> {
+  unpublish(volumeId: string, target: string): Promise<void> {
     const targetPath = withoutTrailingSlash(target);
     this.#wanted.get(targetPath)?.abort(new ClosedError(`The volume "${volumeId}" was unpublished`));
     this.#wanted.delete(targetPath);
@@ -311,7 +314,7 @@ export class VolumePublisher extends Component<VolumePublisherEvents, VolumePubl
       freshUntil: begun + freshForMs,
       expiresAt: Math.min(expiresAt, tokens.expiresAt),
     };
-    if (changed) this.publish('published', { volumeId, targetPath: volume.directory, revision });
+    if (changed) this.dispatch('published', { volumeId, targetPath: volume.directory, revision });
     return { outcome: changed ? 'published' : 'unchanged', revision, error: undefined };
   }
 
@@ -321,7 +324,7 @@ export class VolumePublisher extends Component<VolumePublisherEvents, VolumePubl
     const revision = await this.#publishedRevision(volume);
     const kept = revision !== undefined;
     this.recordError(error);
-    this.publish('failed', { volumeId, targetPath: volume.directory, error, kept });
+    this.dispatch('failed', { volumeId, targetPath: volume.directory, error, kept });
     if (!kept) throw error;
     return { outcome: 'kept', revision, error };
   }
@@ -359,8 +362,7 @@ function asResilient(volumeId: string, thrown: unknown, secrets: readonly string
   return new KubernetesError('ERR_CSI_PRODUCE', message, { cause });
 }
 
-function secretsOf(tokens: ServiceAccountTokens | (() => ServiceAccountTokens) | undefined): string[] {
-  if (!(tokens instanceof ServiceAccountTokens)) return [];
+function secretsOf(tokens: ServiceAccountTokens): string[] {
   return tokens.audiences.map((audience) => tokens.get(audience).value);
 }
 
@@ -369,13 +371,9 @@ function secretsOf(tokens: ServiceAccountTokens | (() => ServiceAccountTokens) |
  * @throws {TypeError} for anything that is neither a Map nor a plain object: it would look like an empty set.
  */
 function filesOf({ files }: ProducedVolume): Readonly<Record<string, VolumeEntry>> {
-  if (files instanceof Map) return Object.fromEntries(files as ReadonlyMap<string, VolumeEntry>);
-  const prototype: unknown =
-    typeof files === 'object' && (files as unknown) ? Object.getPrototypeOf(files) : 0;
-  if (prototype !== Object.prototype && prototype !== null) {
-    throw new TypeError(`"files" must be a plain object or a Map, got ${describe(files)}`);
-  }
-  return files as Readonly<Record<string, VolumeEntry>>;
+  if (isMap(files)) return Object.fromEntries(files);
+  if (isPlainObject(files)) return files;
+  throw new TypeError(`"files" must be a plain object or a Map, got ${describe(files)}`);
 }
 
 /** One directory, one path. */

@@ -7,7 +7,7 @@ interface Timer {
 }
 
 /**
- * A clock that stands still until it is told to move. Give it to whatever takes a `clock` option.
+ * A clock that stands still until a test advances it. Give it to whatever takes a `clock` option.
  *
  * ```ts
  * const clock = new FakeClock();

@@ -14,17 +14,17 @@ export interface TokenStep {
 }
 
 /**
- * An API server's TokenRequest API, as a test wants it to be: good unless told otherwise.
+ * The TokenRequest API of an API server, as a test wants it: it answers with good tokens unless scripted otherwise.
  *
  * ```ts
  * const client = new FakeTokenClient({ clock });
  * client.script({ error: new Error('ECONNREFUSED') }, { delayMs: Infinity }, { answer: { token: '' } });
  * client.otherwise = { error: FakeTokenClient.tooManyRequests(30_000) }; // until it is set to {} again
- * client.rotateSigningKey(); // no token made before is taken any more
+ * client.rotateSigningKey(); // no token minted before is accepted any more
  * ```
  */
 export class FakeTokenClient implements TokenClient {
-  /** What happens with a request that `script()` says nothing of. */
+  /** What happens to requests that are not scripted. */
   otherwise: TokenStep = {};
   /** How far the server's clock is ahead of ours, ms. */
   skewMs = 0;
@@ -40,7 +40,7 @@ export class FakeTokenClient implements TokenClient {
     this.#clock = clock;
   }
 
-  /** The error of a server that wants to be left alone for a while. */
+  /** The error of a server that asks to wait (429). */
   static tooManyRequests(retryAfterMs: number): TokenError {
     return new TokenError('ERR_TOKEN_REQUEST', '429 Too Many Requests', { retryAfterMs });
   }
@@ -50,7 +50,7 @@ export class FakeTokenClient implements TokenClient {
     return new TokenError('ERR_TOKEN_UNSUPPORTED', 'The server has no serviceaccounts/token');
   }
 
-  /** How many requests are neither answered nor aborted. */
+  /** How many requests are in flight. */
   get inFlight(): number {
     return this.#inFlight;
   }
@@ -65,17 +65,17 @@ export class FakeTokenClient implements TokenClient {
     this.#steps.push(...steps);
   }
 
-  /** From now on only tokens made from now on are taken. */
+  /** From now on only tokens minted from now on are accepted. */
   rotateSigningKey(): void {
     this.#valid = new Set();
   }
 
-  /** Whether the server would take this token: made by it, since the last rotation, and in its time. */
+  /** Whether the server accepts this token: it was minted by it since the last rotation. */
   accepts(token: string): boolean {
     return this.#valid.has(token);
   }
 
-  /** A good token, made now. */
+  /** A good token, issued now. */
   mint(expirationSeconds = 3_600, audiences: readonly string[] = []): TokenAnswer {
     const iat = Math.floor((this.#clock.now() + this.skewMs) / 1000);
     const exp = iat + expirationSeconds;

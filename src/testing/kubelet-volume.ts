@@ -3,14 +3,20 @@ import { basename, dirname, join, resolve } from 'node:path';
 
 import { type Clock, isoTime, systemClock } from '../core/clock.js';
 import { type Random, systemRandom } from '../core/random.js';
-import { checkedFile, type CheckedFile, type VolumeFiles } from './volume-file.js';
-
-/** One system call that changed the disk. It is done when the step is yielded. */
-export interface VolumeStep {
-  readonly name: 'mkdir' | 'chmod' | 'open' | 'write' | 'symlink' | 'rename' | 'unlink' | 'rmdir';
-  /** Absolute path of what was changed; for `rename`, the new name. */
-  readonly path: string;
-}
+import { checkPath } from '../core/options.js';
+import { checkedFiles, type CheckedFile, type VolumeFiles } from './volume-file.js';
+import {
+  changeGroup,
+  codeOf,
+  giveToGroup,
+  isMissing,
+  makeDirectories,
+  removeAll,
+  symlink,
+  unlinkIfAny,
+  writeFiles,
+  type VolumeStep,
+} from './volume-steps.js';
 
 /** What an update came to. */
 export interface PublishResult {
@@ -34,6 +40,11 @@ export interface KubeletVolumeOptions {
    * update that changes nothing does not repair links.
    */
   readonly links?: 'after' | 'before' | undefined;
+  /**
+   * The `fsGroup` of the pod: before each swap everything in the volume, and the volume's directory itself, is given to
+   * this group. Takes the rights to do so. Default: none, and no such calls.
+   */
+  readonly fsGroup?: number | undefined;
   /** Leaves old revisions where they are, as some publishers do. Default `false`: removed after the swap. */
   readonly keepOldRevisions?: boolean | undefined;
   /** The wall clock in the names of revisions. Default: the machine's. */
@@ -50,7 +61,8 @@ const NAME_ATTEMPTS = 10_000;
 
 /**
  * A real directory that changes as a mounted ConfigMap, Secret or projected token does: same layout, same order
- * of system calls, same habits and faults as kubelet's AtomicWriter (`pkg/volume/util/atomic_writer.go`).
+ * of system calls, same habits and faults as kubelet's AtomicWriter (`pkg/volume/util/atomic_writer.go`), as traced on
+ * kubelet 1.36.
  *
  * ```ts
  * const volume = new KubeletVolume(join(tmpdir(), 'policy'));
@@ -70,7 +82,9 @@ const NAME_ATTEMPTS = 10_000;
  * 4. Contents are compared (contents only, a new mode alone changes nothing). All equal: on to 10.
  * 5. A directory `..YYYY_MM_DD_hh_mm_ss.<random digits>` is made, mode 0700, then 0755.
  * 6. Each file is written in it and given its mode, parents first.
- * 7. (kubelet sets the owners here. Not done.)
+ * 7. With `fsGroup`: the group and the mode of the new revision's files and of its directory are changed, then the group
+ *    of `..data`, then the old revision's like the new one's, then the group of each link, and at last the group and the
+ *    mode of the volume's directory itself.
  * 8. `..data_tmp` is linked to it.
  * 9. The swap: `..data_tmp` becomes `..data`.
  * 10. Missing links `name -> ..data/name` are made, for the first element of each key. What else bears such a
@@ -93,6 +107,7 @@ export class KubeletVolume {
   readonly directory: string;
   readonly #swapShape: 'rename' | 'remove';
   readonly #linkOrder: 'after' | 'before';
+  readonly #fsGroup: number | undefined;
   readonly #keepOldRevisions: boolean;
   readonly #clock: Pick<Clock, 'now'>;
   readonly #random: Random;
@@ -101,9 +116,10 @@ export class KubeletVolume {
    * Touches no file.
    * @throws {TypeError} for an empty directory, an unknown option or a wrong value.
    */
-  constructor(directory: string, options: KubeletVolumeOptions = {}) {
-    if (directory === '') throw new TypeError('KubeletVolume: the directory must not be empty');
+  constructor(directory: string | URL, options: KubeletVolumeOptions = {}) {
+    const path = checkPath('KubeletVolume', 'directory', directory);
     const {
+      fsGroup,
       swap = 'rename',
       links = 'after',
       keepOldRevisions = false,
@@ -115,7 +131,11 @@ export class KubeletVolume {
     if (stranger !== undefined) throw new TypeError(`KubeletVolume: unknown option '${stranger}'`);
     mustBeOneOf('swap', swap, ['rename', 'remove']);
     mustBeOneOf('links', links, ['after', 'before']);
-    this.directory = resolve(directory);
+    if (fsGroup !== undefined && (!Number.isInteger(fsGroup) || fsGroup < 0)) {
+      throw new TypeError(`KubeletVolume: fsGroup must be a group's number, got ${String(fsGroup)}`);
+    }
+    this.directory = resolve(path);
+    this.#fsGroup = fsGroup;
     this.#swapShape = swap;
     this.#linkOrder = links;
     this.#keepOldRevisions = keepOldRevisions;
@@ -161,7 +181,7 @@ export class KubeletVolume {
    *   (as steps of their own): EEXIST at a stale `..data_tmp`, EINVAL when `..data` is not a link.
    */
   steps(files: VolumeFiles): Generator<VolumeStep, PublishResult, undefined> {
-    return this.#update(Object.entries(files).map(([key, file]) => checkedFile(key, file)));
+    return this.#update(checkedFiles(files));
   }
 
   /** Deletes the directory with all that is in it. Does nothing when there is none. */
@@ -179,6 +199,7 @@ export class KubeletVolume {
     }
     const revision = yield* this.#makeRevision();
     yield* writeFiles(this.path(revision), entries);
+    if (this.#fsGroup !== undefined) yield* this.#setGroup(this.#fsGroup, revision, old);
     if (this.#linkOrder === 'before') yield* this.#link(entries);
     yield* this.#swap(revision);
     if (this.#linkOrder === 'after') yield* this.#link(entries);
@@ -208,6 +229,17 @@ export class KubeletVolume {
       yield { name: 'chmod', path };
       return revision;
     }
+  }
+
+  *#setGroup(gid: number, revision: string, old: string | undefined): Generator<VolumeStep, void> {
+    yield* giveToGroup(this.path(revision), gid);
+    if (old !== undefined) {
+      yield* changeGroup(this.path(DATA), gid);
+      if (basename(old) === old && !isMissing(this.path(old))) yield* giveToGroup(this.path(old), gid);
+    }
+    const others = fs.readdirSync(this.directory).filter((name) => ![DATA, revision, old].includes(name));
+    for (const name of others.sort()) yield* giveToGroup(this.path(name), gid);
+    yield* changeGroup(this.directory, gid);
   }
 
   *#swap(revision: string): Generator<VolumeStep, void> {
@@ -278,65 +310,4 @@ function holds(revision: string, entries: readonly CheckedFile[]): boolean {
       throw error;
     }
   });
-}
-
-function isMissing(path: string): boolean {
-  return fs.lstatSync(path, { throwIfNoEntry: false }) === undefined;
-}
-
-function codeOf(error: unknown): string | undefined {
-  return (error as NodeJS.ErrnoException).code;
-}
-
-// -------------------------------------------------------------------------------------------------- writing
-
-function symlink(target: string, path: string): VolumeStep {
-  fs.symlinkSync(target, path);
-  return { name: 'symlink', path };
-}
-
-function unlink(path: string): VolumeStep {
-  fs.unlinkSync(path);
-  return { name: 'unlink', path };
-}
-
-function* unlinkIfAny(path: string): Generator<VolumeStep, void> {
-  if (!isMissing(path)) yield unlink(path);
-}
-
-/** Go's `os.MkdirAll`: the missing ones, from the top. */
-function* makeDirectories(path: string): Generator<VolumeStep, void> {
-  if (fs.existsSync(path)) return;
-  yield* makeDirectories(dirname(path));
-  fs.mkdirSync(path, 0o777);
-  yield { name: 'mkdir', path };
-}
-
-function* writeFiles(revision: string, entries: readonly CheckedFile[]): Generator<VolumeStep, void> {
-  for (const { key, data, mode } of entries) {
-    const path = join(revision, key);
-    yield* makeDirectories(dirname(path));
-    const fd = fs.openSync(path, 'w', mode);
-    try {
-      yield { name: 'open', path };
-      fs.writeFileSync(fd, data);
-      yield { name: 'write', path };
-    } finally {
-      fs.closeSync(fd);
-    }
-    fs.chmodSync(path, mode); // the umask had a say in `open`
-    yield { name: 'chmod', path };
-  }
-}
-
-/** Go's `os.RemoveAll`: what is inside first. */
-function* removeAll(path: string): Generator<VolumeStep, void> {
-  if (!fs.existsSync(path)) return;
-  for (const name of fs.readdirSync(path).sort()) {
-    const inner = join(path, name);
-    if (fs.lstatSync(inner).isDirectory()) yield* removeAll(inner);
-    else yield unlink(inner);
-  }
-  fs.rmdirSync(path);
-  yield { name: 'rmdir', path };
 }

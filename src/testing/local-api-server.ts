@@ -41,7 +41,7 @@ export type ApiFault =
 export interface ReceivedRequest {
   readonly method: string;
   readonly path: string;
-  /** Who sent it; undefined if it was not authenticated, or met trouble before. */
+  /** Who sent it; undefined if it was not authenticated, or a fault came first. */
   readonly subject: string | undefined;
   /** The status it was answered with; undefined if it was not. */
   readonly status: number | undefined;
@@ -56,8 +56,8 @@ export interface MintOptions {
   readonly boundObject?: BoundObject | undefined;
 }
 
-/** Real answers have some KiB; nobody means to send more. */
-const LARGEST_BODY_BYTES = 1024 * 1024;
+/** Real requests have some KiB. */
+const MAX_BODY_BYTES = 1024 * 1024;
 
 /** As of `system:public-info-viewer`: readable without a token. */
 const PUBLIC_PATHS = ['/version', '/healthz', '/livez', '/readyz'];
@@ -65,8 +65,8 @@ const PUBLIC_PATHS = ['/version', '/healthz', '/livez', '/readyz'];
 /**
  * The part of a Kubernetes API server that deals with ServiceAccount tokens, on a real HTTPS socket of the
  * loopback interface: TokenRequest, TokenReview, SelfSubjectReview, ServiceAccounts and discovery, enough for
- * `@kubernetes/client-node` and `kubectl`. It takes the bearer tokens it made and no others. Everyone may do
- * everything but for `forbid()`. Needs the package `selfsigned`.
+ * `@kubernetes/client-node` and `kubectl`. It accepts the bearer tokens it minted and no others. Everyone may do
+ * everything except what `forbid()` takes away. Needs the package `selfsigned`.
  *
  * ```ts
  * const server = await LocalApiServer.start();
@@ -93,7 +93,11 @@ export class LocalApiServer {
     this.#api = new ServiceAccountApi(authority);
     this.#certificates = certificates;
     const { certificate: cert, key } = certificates;
-    this.#server = createServer({ cert, key }, (request, response) => void this.#serve(request, response));
+    this.#server = createServer({ cert, key }, (request, response) => {
+      // A client may be gone at any time.
+      for (const stream of [request, response]) stream.on('error', () => {});
+      void this.#serve(request, response);
+    });
   }
 
   /** A running server, with the ServiceAccount `default/default`. */
@@ -115,7 +119,7 @@ export class LocalApiServer {
     return this.#certificates.ca;
   }
 
-  /** Every request so far that was answered or met trouble, oldest first. */
+  /** Every request so far, answered or not, oldest first. */
   get requests(): readonly ReceivedRequest[] {
     return this.#requests;
   }
@@ -153,19 +157,19 @@ export class LocalApiServer {
     else this.#api.forbidden.delete(subject);
   }
 
-  /** A token of an account, which is made if there is none of that name: what kubelet would project. */
+  /** A token of an account, which is added if there is none of that name: what kubelet would project. */
   mint(namespace: string, name: string, options: MintOptions = {}): Promise<TokenAnswer> {
     const { audiences = [ISSUER], expirationSeconds = 3_600, boundObject } = options;
     const account = this.#api.add(namespace, name);
     return this.#authority.mint({ account, audiences, expirationSeconds, boundObject });
   }
 
-  /** From now on no token made before is taken. */
+  /** From now on no token that was minted before is accepted. */
   rotateSigningKey(): Promise<void> {
     return this.#authority.rotate();
   }
 
-  /** New connections get a certificate of a new authority, see `caCertificate`; those that are open end. */
+  /** New connections get a certificate of a new authority, see `caCertificate`; open ones are closed. */
   async rotateCertificates(): Promise<void> {
     this.#certificates = await createServerCertificates();
     const { certificate: cert, key } = this.#certificates;
@@ -178,7 +182,7 @@ export class LocalApiServer {
     this.#script.push(...steps);
   }
 
-  /** Takes connections, again after `refuse()`. */
+  /** Accepts connections, again after `refuse()`. */
   listen(): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#server.once('error', reject);
@@ -190,7 +194,7 @@ export class LocalApiServer {
     });
   }
 
-  /** Ends all connections and refuses new ones (ECONNREFUSED), until `listen()`. Harmless when it does so already. */
+  /** Closes all connections and refuses new ones (ECONNREFUSED) until `listen()`. Idempotent. */
   refuse(): Promise<void> {
     return new Promise((resolve) => {
       this.#server.close(() => resolve());
@@ -209,15 +213,18 @@ export class LocalApiServer {
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method = 'GET', url = '/' } = request;
-    const path = new URL(url, ISSUER).pathname.replace(/(?<=.)\/$/, '');
-    const trouble = this.#script.shift() ?? this.otherwise;
+    const path = pathOf(url);
+    const fault = this.#script.shift() ?? this.otherwise;
     let subject: string | undefined;
     let answer: ApiAnswer | 'stuck' | 'reset';
-    if (trouble) answer = troubled(trouble);
+    if (fault) answer = answerOf(fault);
     else {
       const user = await this.#authenticate(request);
       subject = user?.username;
-      answer = await this.#answer(request, { method, path, user }).catch(() => 'reset' as const);
+      // Whatever was sent, the server goes on.
+      answer = await this.#answer(request, { method, path, user }).catch(() =>
+        failure(400, 'the request cannot be answered'),
+      );
     }
     const status = typeof answer === 'object' ? answer.status : undefined;
     this.#requests.push({ method, path, subject, status });
@@ -248,6 +255,7 @@ export class LocalApiServer {
     if (!call.user && !isPublic) return failure(401, 'Unauthorized');
     if (isPublic && path !== '/version') return { status: 200, body: 'ok' };
     const bytes = await bytesOf(request);
+    if (!bytes) return failure(413, `the body of the request has more than ${MAX_BODY_BYTES} bytes`);
     let body: unknown;
     try {
       body = parseBody(bytes);
@@ -260,27 +268,33 @@ export class LocalApiServer {
 
 const ANONYMOUS: User = { username: 'system:anonymous', uid: '', groups: ['system:unauthenticated'] };
 
-function troubled(trouble: ApiFault): ApiAnswer | 'stuck' | 'reset' {
-  switch (trouble.kind) {
+/** Without the query and a slash at its end. Not a URL: `//` and `http://` are paths like any other. */
+function pathOf(url: string): string {
+  const [path = '/'] = url.split('?', 1);
+  return path.replace(/(?<=.)\/$/, '');
+}
+
+function answerOf(fault: ApiFault): ApiAnswer | 'stuck' | 'reset' {
+  switch (fault.kind) {
     case 'throttled':
-      return failure(429, 'too many requests, please try again later', trouble.retryAfterSeconds);
+      return failure(429, 'too many requests, please try again later', fault.retryAfterSeconds);
     case 'unavailable':
       return failure(503, 'the server is currently unable to handle the request');
     case 'status':
-      return failure(trouble.status, trouble.message);
+      return failure(fault.status, fault.message);
     case 'stuck':
     case 'reset':
-      return trouble.kind;
+      return fault.kind;
   }
 }
 
-async function bytesOf(request: IncomingMessage): Promise<Buffer> {
+/** Undefined for too many: the rest is read and thrown away, so that the client reads the answer. */
+async function bytesOf(request: IncomingMessage): Promise<Buffer | undefined> {
   const chunks: Buffer[] = [];
   let length = 0;
   for await (const chunk of request as AsyncIterable<Buffer>) {
     length += chunk.length;
-    if (length > LARGEST_BODY_BYTES) throw new Error('The body of the request is too large');
-    chunks.push(chunk);
+    if (length <= MAX_BODY_BYTES) chunks.push(chunk);
   }
-  return Buffer.concat(chunks);
+  return length <= MAX_BODY_BYTES ? Buffer.concat(chunks) : undefined;
 }

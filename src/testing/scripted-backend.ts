@@ -1,7 +1,7 @@
 import type { HintSink, WatchBackend, WatchedDirectory, WatchSubscription } from '../core/watch-backend.js';
 
 /**
- * A backend that gives the hints a test tells it to give, and remembers what it was asked to watch.
+ * A backend whose hints come from a test, and which remembers what it was asked to watch.
  *
  * ```ts
  * const backend = new ScriptedBackend();

@@ -1,9 +1,13 @@
+import { isMap } from 'node:util/types';
+
+import { isPlainObject } from '../core/options.js';
+
 /** A file of a volume: its contents, or its contents and its mode (default `0o644`). Strings are UTF-8. */
 export type VolumeFile =
   string | Uint8Array | { readonly data: string | Uint8Array; readonly mode?: number | undefined };
 
 /** What a volume is to hold: key (a relative path such as `app.yaml` or `conf.d/app.yaml`) to file. */
-export type VolumeFiles = Readonly<Record<string, VolumeFile>>;
+export type VolumeFiles = Readonly<Record<string, VolumeFile>> | ReadonlyMap<string, VolumeFile>;
 
 /** A file ready to be written. */
 export interface CheckedFile {
@@ -21,10 +25,22 @@ function isContents(value: unknown): value is string | Uint8Array {
 }
 
 /**
+ * The files of an object or a Map, ready to be written.
+ * @throws {TypeError} for anything else, which would look like an empty set; and as `checkedFile` does.
+ */
+export function checkedFiles(files: VolumeFiles): CheckedFile[] {
+  if (!isMap(files) && !isPlainObject(files)) {
+    throw new TypeError('KubeletVolume: the files must be a plain object or a Map, by key');
+  }
+  const entries: Iterable<[string, VolumeFile]> = isMap(files) ? files : Object.entries(files);
+  return [...entries].map(([key, file]) => checkedFile(key, file));
+}
+
+/**
  * Kubelet's `validatePath` and `filepath.Clean`, then the contents as bytes, copied.
  * @throws {TypeError} for a key kubelet would refuse or a value that is no file.
  */
-export function checkedFile(key: string, file: VolumeFile): CheckedFile {
+function checkedFile(key: string, file: VolumeFile): CheckedFile {
   const wrong = (why: string): TypeError => new TypeError(`KubeletVolume: key '${key}' ${why}`);
   const names = key.split('/').filter((name) => name !== '' && name !== '.');
   const [first] = names;

@@ -246,12 +246,12 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
     const warningMs = this.#expiryWarningMs ?? (expiresAt - notBefore) / 6;
     if (remainingMs <= 0) {
       this.#reported = 'expired';
-      this.publish('expired', { current });
+      this.dispatch('expired', { current });
     } else if (remainingMs > warningMs) {
       this.#expiry.set(remainingMs - warningMs);
     } else {
       this.#expiry.set(remainingMs);
-      if (this.#reported === 'valid') this.publish('expiring', { current, remainingMs });
+      if (this.#reported === 'valid') this.dispatch('expiring', { current, remainingMs });
       this.#reported = 'expiring';
     }
   }

@@ -3,13 +3,13 @@ import type { Clock, Scheduled } from '../core/clock.js';
 /** How long it may take to notice that a clock jumped or the machine slept. */
 const LONGEST_SLICE_MS = 60_000;
 
-/** Certificates and tokens are dated in whole seconds; a smaller step changes nothing for them. */
+/** Certificates and tokens are dated in whole seconds; a smaller jump makes no difference to them. */
 const SMALLEST_JUMP_MS = 1_000;
 
 /**
- * Waits for a moment, however far, in slices: no long delay reaches a timer, and after each slice the wall clock
- * is compared with the monotonic one. It goes off as soon as either has come to the moment, so neither a jump
- * nor a slept-through hour makes it late by more than a slice.
+ * Waits for a moment, however far away, in slices: no long delay reaches a timer, and after each slice the wall clock is
+ * compared with the monotonic one. It goes off when either of them has reached the moment, so neither a jump nor a
+ * machine that slept makes it late by more than a slice.
  */
 export class Alarm {
   readonly #clock: Clock;
@@ -23,7 +23,7 @@ export class Alarm {
   #driftMs: number;
 
   /**
-   * @param onJump told how far the wall clock jumped, ms, before the alarm goes off; it may set it anew.
+   * @param onJump called with how far the wall clock jumped, ms, before the alarm goes off; it may set it again.
    * @param ref whether waiting keeps the process alive.
    */
   constructor(clock: Clock, ref: boolean, onDue: () => void, onJump: (jumpMs: number) => void = () => {}) {
@@ -45,19 +45,19 @@ export class Alarm {
     return Math.max(0, this.#remaining(this.#clock.now(), this.#clock.monotonic()));
   }
 
-  /** Goes off in `delayMs`, and not when it was to before. */
+  /** Goes off in `delayMs`, instead of when it was set to before. */
   set(delayMs: number): void {
     this.#dueWall = this.#clock.now() + delayMs;
     this.#dueMonotonic = this.#clock.monotonic() + delayMs;
     this.#sleep(delayMs);
   }
 
-  /** Goes off in `delayMs`, if it was to go off later; returns whether it was. */
+  /** Goes off in `delayMs` if it was set to later; returns whether it was. */
   hasten(delayMs: number): boolean {
     const { remainingMs } = this;
     const isSooner = delayMs < remainingMs;
     if (isSooner) this.set(delayMs);
-    // The clock may have jumped since the slice began, and by now it may be due.
+    // The clock may have jumped since the slice began, so it may be due already.
     else if (this.#timer) this.#sleep(remainingMs);
     return isSooner;
   }

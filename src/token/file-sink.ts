@@ -5,13 +5,13 @@ import type { TokenSink } from './delivery.js';
 
 /** Options of `fileSink`: those of `atomicWriteFile`, and what to write. */
 export interface FileSinkOptions extends Omit<AtomicWriteFileOptions, 'signal' | 'coalesce'> {
-  /** What the file is to hold, such as a kubeconfig; default the token alone, as kubelet projects it. */
+  /** The contents of the file, such as a kubeconfig; default the token alone, as kubelet projects it. */
   readonly render?: ((token: ServiceAccountToken) => string | Uint8Array) | undefined;
 }
 
 /**
- * A sink that writes each token to a file. A reader sees the old file or the new one and never a part. Its mode is
- * 0600 unless you say otherwise.
+ * A sink that writes each token to a file. Readers see the old file or the new one, never a part. Its mode is 0600 by
+ * default.
  * @throws {TypeError} for a wrong path, or a `render` that is not a function; a wrong option of `atomicWriteFile` fails the
  * delivery.
  */
@@ -24,6 +24,6 @@ export function fileSink(path: string | URL, { render, ...options }: FileSinkOpt
     const text = render ? render(token) : token.value;
     await atomicWriteFile(file, text, { mode: 0o600, ...options, signal });
   };
-  // What `status()` and the events call it.
+  // Its name in `status()` and events.
   return Object.defineProperty(sink, 'name', { value: file });
 }

@@ -2,8 +2,8 @@ import type { Clock } from '../core/clock.js';
 import type { ServiceAccountToken } from './token.js';
 
 /**
- * A token and how long it holds from the moment it was received. The wall clock may jump and the monotonic one
- * stands still while a machine sleeps, so the token is over as soon as either of them says so.
+ * A token and how long it is valid from the moment it was received. The wall clock may jump, and the monotonic one stands
+ * still while a machine sleeps, so the token has expired as soon as either of them says so.
  */
 export class TokenLease {
   readonly token: ServiceAccountToken;
@@ -13,12 +13,12 @@ export class TokenLease {
   constructor(token: ServiceAccountToken, clock: Clock) {
     this.token = token;
     this.#clock = clock;
-    // A token dated ahead was made by a clock that is ahead of ours, just now: it holds from its own date on.
+    // A token dated ahead was minted just now by a clock that is ahead of ours: its life begins at its own date.
     const start = clock.now() + token.aheadMs(clock.now());
     this.#monotonicEnd = clock.monotonic() + (token.expiresAt - start);
   }
 
-  /** ms; 0 or less when it is over. */
+  /** ms; 0 or less when it has expired. */
   remainingMs(): number {
     return Math.min(this.token.expiresAt - this.#clock.now(), this.#monotonicEnd - this.#clock.monotonic());
   }

@@ -3,25 +3,25 @@ import { Alarm } from './alarm.js';
 import type { TokenWakeReason } from './refresher-status.js';
 
 /**
- * When the next attempt begins, and why. A hint brings it forward; nothing brings it before its bound, which is
- * kept in time that passed, since the wall clock may have jumped to the plan.
+ * When the next attempt begins, and why. A hint brings it forward, but never before `notBefore`, which is measured by the
+ * monotonic clock.
  */
 export class NextAttempt {
   readonly #clock: Clock;
   readonly #alarm: Alarm;
   readonly #begin: () => void;
   #reason: TokenWakeReason = 'start';
-  /** It begins no sooner, monotonic ms. */
+  /** Not before this, monotonic ms. */
   #earliest = -Infinity;
 
-  /** @param onJump told when the wall clock jumped, before the attempt begins. */
+  /** @param onJump called when the wall clock jumped, before the attempt begins. */
   constructor(clock: Clock, persistent: boolean, begin: () => void, onJump: () => void) {
     this.#clock = clock;
     this.#begin = begin;
     this.#alarm = new Alarm(clock, persistent, () => this.#onDue(), onJump);
   }
 
-  /** Why it is made, or the one under way. */
+  /** Why the next attempt, or the one under way, is made. */
   get reason(): TokenWakeReason {
     return this.#reason;
   }
@@ -36,23 +36,23 @@ export class NextAttempt {
     return this.#alarm.remainingMs;
   }
 
-  /** It begins no sooner than in `delayMs`. */
+  /** Begins no sooner than in `delayMs`. */
   notBefore(delayMs: number): void {
     this.#earliest = Math.max(this.#earliest, this.#clock.monotonic() + delayMs);
   }
 
-  /** It begins in `delayMs`, or when it may. */
+  /** Begins in `delayMs`, or as soon as allowed. */
   plan(reason: TokenWakeReason, delayMs: number): void {
     this.#reason = reason;
     this.#alarm.set(this.#bounded(delayMs));
   }
 
-  /** Brings it forward to `delayMs` from now, if it is not to come sooner. */
+  /** Brings it forward to `delayMs` from now, unless it comes sooner anyway. */
   hasten(reason: TokenWakeReason, delayMs: number): void {
     if (this.#alarm.hasten(this.#bounded(delayMs))) this.#reason = reason;
   }
 
-  /** The wall clock has jumped, perhaps past its time. */
+  /** The wall clock has jumped, perhaps past the planned time. */
   jumped(): void {
     if (this.#alarm.remainingMs === 0) this.#reason = 'clock';
   }

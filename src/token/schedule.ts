@@ -7,18 +7,18 @@ import type { ServiceAccountToken } from './token.js';
  */
 export type TokenSchedule = (token: ServiceAccountToken, now: number, random: Random) => number;
 
-/** kubelet's `maxTTL`: no token is slept on for longer, not even one of a year. */
+/** kubelet's `maxTTL`: the longest time between two tokens, even for one of a year. */
 const LONGEST_MS = 24 * 60 * 60 * 1000;
 
 /**
  * - `quarter`: after 25 to 50 % of what is left, as Calico does. Three more periods are left to outlast an
- *   outage of the API server, and chance keeps a fleet apart.
+ *   outage of the API server, and the jitter keeps a fleet apart.
  * - `kubelet`: at 80 % of the token's life, less up to 10 s, as kubelet does with projected tokens.
  */
 export const tokenSchedules = {
   quarter: (token, now, random) => {
     const delayMs = ((token.expiresAt - now) / 4) * (1 + random());
-    // Chance at the limit too, or a fleet with tokens of a year would come back together.
+    // Jitter at the limit, too, or a fleet with tokens of a year would ask at the same time.
     return Math.min(delayMs, LONGEST_MS * (1 - random() / 2));
   },
   kubelet: (token, now, random) => {
@@ -31,17 +31,17 @@ export const tokenSchedules = {
 /** The name of a built-in schedule. */
 export type TokenScheduleName = keyof typeof tokenSchedules;
 
-/** At most `intervalMs`, and chance takes up to half off. */
+/** At most `intervalMs`, with up to 50 % jitter. */
 export function everyInterval(intervalMs: number): TokenSchedule {
   return (_token, _now, random) => intervalMs * (1 - random() / 2);
 }
 
-/** However near the end is and whatever a schedule says: a client that answers with its old token is not hammered. */
+/** Whatever a schedule says: a client that keeps answering with its old token is not hammered. */
 const SOONEST_MS = 5_000;
 
 /**
- * A schedule's answer within bounds: not under 5 s, and `leewayMs` before the end (for a token that lives hardly
- * longer than that, after three quarters of what is left).
+ * A schedule's answer within bounds: at least 5 s, and at least `leewayMs` before the token expires (for a token that lives
+ * hardly longer than that, after three quarters of what is left).
  * @throws {RangeError} when a schedule of the caller's answers with anything but a number.
  */
 export function planRefresh(

@@ -142,10 +142,10 @@ export class TokenFile
       startTimeoutMs: 10_000,
       pollIntervalMs: maxAgeMs,
       onText: (text) => this.#onText(text),
-      onUnreadable: ({ error }) => this.#found(error as TokenError),
+      onUnreadable: ({ error }) => this.#found(error),
       onReadable: () => void this.#read(),
-      onDegraded: (event) => this.publish('degraded', event),
-      onRecovered: (event) => this.publish('recovered', event),
+      onDegraded: (event) => this.dispatch('degraded', event),
+      onRecovered: (event) => this.dispatch('recovered', event),
     });
   }
 
@@ -182,7 +182,7 @@ export class TokenFile
     }
     if (token.expiresAt <= now && !this.#reportedStale) {
       this.#reportedStale = true;
-      this.publish('stale', { token });
+      this.dispatch('stale', { token });
     }
     return token;
   }
@@ -271,7 +271,7 @@ export class TokenFile
       at: this.#failure?.at ?? clock.now(),
       monotonic: this.#failure?.monotonic ?? clock.monotonic(),
     };
-    if (isFirst) this.publish('unreadable', { error });
+    if (isFirst) this.dispatch('unreadable', { error });
   }
 
   #succeeded(token: ServiceAccountToken): void {
@@ -284,10 +284,10 @@ export class TokenFile
       this.#token = token;
       this.#reportedStale = false;
     }
-    if (failure) this.publish('readable', { unreadableMs: clock.monotonic() - failure.monotonic });
+    if (failure) this.dispatch('readable', { unreadableMs: clock.monotonic() - failure.monotonic });
     if (!isNew) return;
-    this.publish('token', { token });
+    this.dispatch('token', { token });
     const aheadMs = token.aheadMs(clock.now());
-    if (aheadMs > DATE_LEEWAY_MS) this.publish('skew', { aheadMs, token });
+    if (aheadMs > DATE_LEEWAY_MS) this.dispatch('skew', { aheadMs, token });
   }
 }

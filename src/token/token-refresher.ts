@@ -1,6 +1,7 @@
 import { Backoff } from '../core/backoff.js';
 import { Component } from '../core/component.js';
 import { ClosedError, TokenError } from '../core/errors.js';
+import { redactError } from '../core/redaction.js';
 import type { ValueSource } from '../core/value-source.js';
 import { Alarm } from './alarm.js';
 import { TokenDelivery, type TokenSink } from './delivery.js';
@@ -264,9 +265,9 @@ export class TokenRefresher
     this.#plan('waiting', 'timer', this.#scheduled(lease));
 
     this.#takeOutcome()?.resolve(token);
-    if (isNew) this.publish('token', { token, reason });
-    if (skewed) this.publish('skew', { aheadMs, token });
-    if (recovered) this.publish('healthy');
+    if (isNew) this.dispatch('token', { token, reason });
+    if (skewed) this.dispatch('skew', { aheadMs, token });
+    if (recovered) this.dispatch('healthy');
   }
 
   #failed(error: TokenError): void {
@@ -286,9 +287,9 @@ export class TokenRefresher
     if (isFatal) this.fail(error);
     else {
       this.recordError(error);
-      this.publish('retry', { error, consecutiveFailures, delayMs: this.#next.remainingMs });
+      this.dispatch('retry', { error, consecutiveFailures, delayMs: this.#next.remainingMs });
     }
-    if (unhealthy) this.publish('unhealthy', { error, consecutiveFailures });
+    if (unhealthy) this.dispatch('unhealthy', { error, consecutiveFailures });
   }
 
   #plan(phase: 'waiting' | 'retrying', reason: TokenWakeReason, delayMs: number): void {
@@ -304,7 +305,7 @@ export class TokenRefresher
     try {
       return planRefresh(scheduleOf(this.#options), lease.token, bounds);
     } catch (error) {
-      this.fail(error);
+      this.fail(redactError(error, [lease.token.value]));
       return planRefresh(tokenSchedules.quarter, lease.token, bounds);
     }
   }
@@ -316,8 +317,8 @@ export class TokenRefresher
     if (!this.#lease || !error) return;
     const { first, unhealthy } = this.#record.expired();
     const { consecutiveFailures } = this.#record.recorded;
-    if (first) this.publish('expired', { token: this.#lease.token, error });
-    if (unhealthy) this.publish('unhealthy', { error, consecutiveFailures });
+    if (first) this.dispatch('expired', { token: this.#lease.token, error });
+    if (unhealthy) this.dispatch('unhealthy', { error, consecutiveFailures });
   }
 
   #noToken(cause: unknown): TokenError {
@@ -360,9 +361,9 @@ export class TokenRefresher
       traced: (deliver) => this.trace('token.delivery', { sink: delivery.name }, deliver, () => 'delivered'),
       onDelivered: (token) => {
         this.#record.delivered(clock.now());
-        this.publish('delivered', { sink: delivery.name, token });
+        this.dispatch('delivered', { sink: delivery.name, token });
       },
-      onFailed: (error) => this.publish('undelivered', { sink: delivery.name, error }),
+      onFailed: (error) => this.dispatch('undelivered', { sink: delivery.name, error }),
     });
     return delivery;
   }
@@ -379,10 +380,10 @@ export class TokenRefresher
       onText: (_text, initial) => {
         if (!initial) this.#wakeForFile();
       },
-      onUnreadable: (event) => this.publish('unreadable', event),
-      onReadable: (event) => this.publish('readable', event),
-      onDegraded: (event) => this.publish('degraded', event),
-      onRecovered: (event) => this.publish('recovered', event),
+      onUnreadable: (event) => this.dispatch('unreadable', event),
+      onReadable: (event) => this.dispatch('readable', event),
+      onDegraded: (event) => this.dispatch('degraded', event),
+      onRecovered: (event) => this.dispatch('recovered', event),
     });
   }
 }

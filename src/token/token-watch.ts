@@ -8,6 +8,7 @@ import { matching } from '../core/options.js';
 import type { Clock } from '../core/clock.js';
 import type { FileSystem } from '../core/file-system.js';
 import type { Random } from '../core/random.js';
+import { redactError } from '../core/redaction.js';
 import { sleep } from '../core/sleep.js';
 import { TokenCredential } from '../core/token-client.js';
 import { ResilientWatcher } from '../watch/resilient-watcher.js';
@@ -54,7 +55,7 @@ interface TokenWatchOptions {
   readonly pollIntervalMs: number;
   /** The file's text, whenever it differs from the last one; `initial` when it was there from the start. */
   readonly onText: (text: string, initial: boolean) => void;
-  readonly onUnreadable: (event: Unreadable) => void;
+  readonly onUnreadable: (event: Unreadable & { readonly error: TokenError }) => void;
   readonly onReadable: (event: Readable) => void;
   readonly onDegraded: (event: Degradation) => void;
   readonly onRecovered: (event: Recovery) => void;
@@ -166,7 +167,7 @@ export class TokenWatch {
     } catch (cause) {
       await quietly(watcher);
       // p-retry gives up on a TypeError.
-      throw unwatchable(path, reasonOf(cause));
+      throw this.#unwatchable(reasonOf(cause));
     }
   }
 
@@ -187,9 +188,9 @@ export class TokenWatch {
 
   #ended(watcher: TokenWatcher): void {
     if (watcher !== this.#watcher || this.#controller.signal.aborted) return;
-    const { path, pollIntervalMs } = this.#options;
+    const { pollIntervalMs } = this.#options;
     this.#watcher = undefined;
-    this.#degrade('down', unwatchable(path, new Error('the watcher ended by itself')), pollIntervalMs);
+    this.#degrade('down', this.#unwatchable(new Error('the watcher ended by itself')), pollIntervalMs);
     this.#work = this.#keepStarting();
   }
 
@@ -197,8 +198,9 @@ export class TokenWatch {
     if (this.#unreadableSince !== undefined || this.#controller.signal.aborted) return;
     const { path, clock, onUnreadable } = this.#options;
     this.#unreadableSince = clock.monotonic();
-    const message = `Cannot read the token file ${path}: ${reason.message}`;
-    onUnreadable({ error: new TokenError('ERR_TOKEN_FILE', message, { cause: reason }) });
+    const cause = this.#shown(reason);
+    const message = `Cannot read the token file ${path}: ${cause.message}`;
+    onUnreadable({ error: new TokenError('ERR_TOKEN_FILE', message, { cause }) });
   }
 
   #onReadable(): void {
@@ -210,11 +212,11 @@ export class TokenWatch {
 
   #degrade(kind: Degraded['kind'], reason: Error, pollIntervalMs: number | undefined): void {
     if (this.#controller.signal.aborted) return;
-    const { path, clock, onDegraded } = this.#options;
+    const { clock, onDegraded } = this.#options;
     const wasDegraded = this.#degraded !== undefined;
     this.#degraded = { kind, since: this.#degraded?.since ?? clock.monotonic() };
     if (wasDegraded) return;
-    const error = reason instanceof BackendError ? reason : unwatchable(path, reason);
+    const error = this.#unwatchable(reason);
     onDegraded({ error, pollIntervalMs: pollIntervalMs ?? this.#options.pollIntervalMs });
   }
 
@@ -225,12 +227,18 @@ export class TokenWatch {
     const { backend } = Object(detail) as { backend?: unknown };
     this.#options.onRecovered({ backend: typeof backend === 'string' ? backend : 'watcher', degradedMs });
   }
-}
 
-function unwatchable(path: string, cause: Error): BackendError {
-  if (cause instanceof BackendError) return cause;
-  const message = `Cannot watch the token file ${path}: ${cause.message}`;
-  return new BackendError('ERR_BACKEND_UNAVAILABLE', 'watcher', message, { cause });
+  #unwatchable(reason: Error): BackendError {
+    if (reason instanceof BackendError) return reason;
+    const cause = this.#shown(reason);
+    const message = `Cannot watch the token file ${this.#options.path}: ${cause.message}`;
+    return new BackendError('ERR_BACKEND_UNAVAILABLE', 'watcher', message, { cause });
+  }
+
+  /** A watcher of the caller's may have put the token into its error. */
+  #shown(reason: Error): Error {
+    return redactError(reason, this.#credential ? [this.#credential.value] : []);
+  }
 }
 
 /** An error, whether it came as such or in the payload of an event. */
@@ -256,9 +264,5 @@ async function quietly(watcher: TokenWatcher | undefined): Promise<void> {
 
 function resilientWatcher(options: TokenWatchOptions): TokenWatcherFactory {
   const { clock, fs, random, persistent } = options;
-  return (path) => {
-    const watcher = new ResilientWatcher(path, { clock, fs, random, persistent });
-    // Which events there are is the interface's to say.
-    return watcher as unknown as TokenWatcher;
-  };
+  return (path) => new ResilientWatcher(path, { clock, fs, random, persistent });
 }

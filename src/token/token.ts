@@ -8,30 +8,30 @@ import { TokenError } from '../core/errors.js';
 import { isoTime, parseTimestamp } from '../core/clock.js';
 import { redactError } from '../core/redaction.js';
 
-/** The API server grants this much (go-jose's default leeway), so a token dated less far ahead is good. */
+/** The API server's tolerance (go-jose's default leeway): a token dated less far ahead is accepted. */
 export const DATE_LEEWAY_MS = 60_000;
 
-/** `jwt`: with dates, and half of one is recognised. `opaque`: anything that fits a header, and never expires. */
+/** `jwt`: has dates, and half of one is recognised. `opaque`: anything that fits a header; never expires. */
 export type TokenFormat = 'jwt' | 'opaque';
 
-/** When a token holds, epoch ms. */
+/** When a token is valid, epoch ms. */
 export interface TokenDates {
-  /** When it was made (`iat`). */
+  /** When it was issued (`iat`). */
   readonly issuedAt: number | undefined;
   /** Before this the API server refuses it (`nbf`, else `iat`). */
   readonly notBefore: number | undefined;
-  /** Until when it is to be relied on. `Infinity` for a token without an end (of a Secret, or opaque). */
+  /** When it should have been replaced. `Infinity` for a token that does not expire (of a Secret, or opaque). */
   readonly expiresAt: number;
   /**
-   * From here on the API server refuses it (`exp`). For a pod's default token it lies a year after `expiresAt`:
-   * the server extends it for clients that never read their file again.
+   * From here on the API server refuses it (`exp`). For a pod's default token this is a year after it was issued: the
+   * server extends it for clients that never read their file again.
    */
   readonly notAfter: number;
 }
 
 /**
- * A bearer token that does not show itself: `value` must be asked for. In logs, errors, JSON, template strings
- * and `util.inspect` there are only its subject and its dates.
+ * A bearer token whose printed forms (template strings, JSON, `util.inspect`) show only its subject and its dates. The secret
+ * is in `value`.
  */
 export class ServiceAccountToken implements TokenDates {
   readonly #value: string;
@@ -39,7 +39,7 @@ export class ServiceAccountToken implements TokenDates {
   readonly notBefore: number | undefined;
   readonly expiresAt: number;
   readonly notAfter: number;
-  /** What the token says of itself, not verified: only the API server can. Empty for an opaque token. */
+  /** The token's claims, not verified: only the API server can. Empty for an opaque token. */
   readonly claims: Readonly<JWTPayload>;
 
   constructor(value: string, dates: TokenDates, claims: Readonly<JWTPayload> = {}) {
@@ -56,7 +56,7 @@ export class ServiceAccountToken implements TokenDates {
     return this.#value;
   }
 
-  /** Who it speaks for, such as `system:serviceaccount:default:builder`. */
+  /** Whom it authenticates, such as `system:serviceaccount:default:builder`. */
   get subject(): string | undefined {
     return this.claims.sub;
   }
@@ -91,8 +91,8 @@ export class ServiceAccountToken implements TokenDates {
 }
 
 /**
- * The token of a TokenRequest's answer. Its end is the answer's `expirationTimestamp`.
- * @throws {TokenError} `ERR_TOKEN_MALFORMED`, saying what is wrong and not what came.
+ * The token in the answer to a TokenRequest. It expires at the answer's `expirationTimestamp`.
+ * @throws {TokenError} `ERR_TOKEN_MALFORMED`, which says what is wrong without quoting it.
  */
 export function tokenFromAnswer(answer: unknown): ServiceAccountToken {
   if (typeof answer !== 'object' || answer === null) throw malformed('the answer is not an object');
@@ -106,8 +106,8 @@ export function tokenFromAnswer(answer: unknown): ServiceAccountToken {
 }
 
 /**
- * The token in the text of a file; surrounding white space is not part of it. Its end is
- * `kubernetes.io.warnafter` if it has one, else `exp`.
+ * The token in the text of a file; surrounding white space is not part of it. It expires at
+ * `kubernetes.io.warnafter` if it has one, else at `exp`.
  * @param format `opaque` takes any text that fits a header.
  * @throws {TokenError} `ERR_TOKEN_MALFORMED`.
  */

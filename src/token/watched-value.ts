@@ -245,6 +245,6 @@ export abstract class WatchedValue<
 
   /** The events every subclass has, whatever others it adds. */
   #emit<E extends keyof WatchedValueEvents<T>>(event: E, ...args: WatchedValueEvents<T>[E]): void {
-    (this.publish as (event: E, ...args: WatchedValueEvents<T>[E]) => void).call(this, event, ...args);
+    (this.dispatch as (event: E, ...args: WatchedValueEvents<T>[E]) => void).call(this, event, ...args);
   }
 }

@@ -61,19 +61,19 @@ export class ResilientWatcher
     this.#options = resolved;
     this.#session = new WatchSession(target, resolved, this.scope, {
       change: (change) => this.#change(change),
-      revision: (revision) => this.publish('revision', revision),
+      revision: (revision) => this.dispatch('revision', revision),
       unreadable: ({ error }) => {
         this.recordError(error);
-        this.publish('unreadable', { error });
+        this.dispatch('unreadable', { error });
       },
-      readable: (readable) => this.publish('readable', readable),
-      restarting: (restart) => this.publish('restart', restart),
+      readable: (readable) => this.dispatch('readable', readable),
+      restarting: (restart) => this.dispatch('restart', restart),
       degraded: (degradation) => {
         this.recordError(degradation.error);
-        this.publish('degraded', degradation);
+        this.dispatch('degraded', degradation);
       },
-      recovered: (recovery) => this.publish('recovered', recovery),
-      warning: (warning) => this.publish('warning', warning),
+      recovered: (recovery) => this.dispatch('recovered', recovery),
+      warning: (warning) => this.dispatch('warning', warning),
       failed: (error) => this.fail(error),
       traced: (cause, check, resultOf) => this.trace('check', { cause }, check, resultOf),
     });
@@ -157,7 +157,7 @@ export class ResilientWatcher
 
   #change(change: Change): void {
     this.#lastChange = change;
-    this.publish('change', change);
+    this.dispatch('change', change);
     for (const stream of this.#streams) stream.push(change);
   }
 }

@@ -119,10 +119,11 @@ export function atomicWriteFileSync(
   const settings = resolveOptions('atomicWriteFileSync', options, SYNC_OPTIONS);
   const source = new WriteSource('atomicWriteFileSync', data, { canWait: false });
   const target = absolutePath(checkPath('atomicWriteFileSync', 'path', path));
-  if (!settings.fs.sync) throw new TypeError('atomicWriteFileSync: option "fs" has no synchronous calls');
-  const { sync } = settings.fs;
+  const { fs } = settings;
+  const { sync } = fs;
+  if (!sync) throw new TypeError('atomicWriteFileSync: option "fs" has no synchronous calls');
   const run = (): AtomicWriteResult =>
-    runSync(replaceFile(target, source, settings, new SynchronousCalls(settings.fs)), sync);
+    runSync(replaceFile(target, source, settings, new SynchronousCalls(fs)), sync);
   const result = traceSync('write', { path: target }, run, resultOf);
   processWrites.overtake(resolve(target));
   return result;

@@ -22,7 +22,7 @@ class Sample extends Component<Events, ComponentStatus> {
     return { name: this.name, state: this.state, lastError: this.lastError };
   }
 
-  readonly tell = this.publish.bind(this);
+  readonly tell = this.dispatch.bind(this);
 
   work<T>(work: () => Promise<T>): Promise<T> {
     return this.trace('check', { cause: 'fs' }, work, () => 'changed');

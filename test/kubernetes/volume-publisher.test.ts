@@ -53,7 +53,7 @@ function publisherStage(options: VolumePublisherOptions = {}) {
     secret: 'one' as string | Error,
     expiresAt: undefined as number | undefined,
     publish: (tokens?: ServiceAccountTokens, by = publisher) =>
-      by.publishVolume(
+      by.publish(
         'volume-1',
         target,
         () => {
@@ -125,6 +125,28 @@ test('a producer that fails leaves the last good contents, and is reported witho
   expect((await stage.publish(tokensOf('b'))).outcome).toBe('published');
 });
 
+test.each([['as they are'], ['as a function']])(
+  'a producer that quotes opaque tokens given %s shows none',
+  async (how) => {
+    const { publisher, target, failures } = publisherStage();
+    const tokens = tokensOf('hvs.opaque/token+1');
+    const publishing = publisher.publish(
+      'v',
+      target,
+      ({ tokens: given }) => {
+        const secret = given.get('vault').value;
+        const request = { headers: { 'x-vault-token': secret } };
+        throw Object.assign(new Error(`403 for ${encodeURIComponent(secret)}: log in again`), { request });
+      },
+      { tokens: how === 'as a function' ? () => tokens : tokens },
+    );
+    const error: unknown = await publishing.catch((reason: unknown) => reason);
+    expect((error as Error).message).toBe('Cannot produce the volume "v": 403 for [redacted]: log in again');
+    const shown = inspect([error, failures, publisher], { depth: Infinity, showHidden: true });
+    expect(shown + JSON.stringify(publisher)).not.toContain('opaque');
+  },
+);
+
 const TOKENS_KEY = 'csi.storage.k8s.io/serviceAccount.tokens';
 
 test.each<[string, () => ServiceAccountTokens, string]>([
@@ -142,14 +164,9 @@ test.each<[string, () => ServiceAccountTokens, string]>([
 ])('tokens %s are a failure like that of a producer', async (_, tokens, code) => {
   const { publisher, target } = publisherStage();
   const publish = (given: () => ServiceAccountTokens, audience: string): Promise<PublishedVolume> =>
-    publisher.publishVolume(
-      'v',
-      target,
-      (context) => ({ files: { for: context.tokens.get(audience).value } }),
-      {
-        tokens: given,
-      },
-    );
+    publisher.publish('v', target, (context) => ({ files: { for: context.tokens.get(audience).value } }), {
+      tokens: given,
+    });
   await expect(publish(tokens, 'sts')).rejects.toMatchObject({ code });
   expect(readdirSync(target)).toEqual([]);
   await publish(() => tokensOf('a'), 'vault');
@@ -187,11 +204,11 @@ test.each<[string, unknown]>([
   ['a Map with a wrong value', { files: new Map([['x', 1]]) }],
 ])('a producer that gives %s has failed, and the old contents stay', async (_, given) => {
   const { publisher, target } = publisherStage();
-  const publishing = publisher.publishVolume('v', target, () => given as never);
+  const publishing = publisher.publish('v', target, () => given as never);
   await expect(publishing).rejects.toMatchObject({ code: 'ERR_CSI_PRODUCE' });
-  await publisher.publishVolume('v', target, () => ({ files: { a: 'old' } }));
+  await publisher.publish('v', target, () => ({ files: { a: 'old' } }));
   const tokens = tokensOf('b');
-  expect(await publisher.publishVolume('v', target, () => given as never, { tokens })).toMatchObject({
+  expect(await publisher.publish('v', target, () => given as never, { tokens })).toMatchObject({
     outcome: 'kept',
   });
   expect(readFileSync(join(target, 'a'), 'utf8')).toBe('old');
@@ -200,7 +217,7 @@ test.each<[string, unknown]>([
 test('a producer may give its files as a Map', async () => {
   const { publisher, target } = publisherStage();
   const files = new Map([['a', { data: 'one', mode: 0o400 }]]);
-  await publisher.publishVolume('v', target, () => ({ files }));
+  await publisher.publish('v', target, () => ({ files }));
   expect(readFileSync(join(target, 'a'), 'utf8')).toBe('one');
 });
 
@@ -208,27 +225,22 @@ test('a target path with a slash at its end is the same target', async () => {
   const { publisher, target } = publisherStage();
   const { promise, resolve } = withResolvers();
   const log: string[] = [];
-  const first = publisher.publishVolume('v', target, async () => {
+  const first = publisher.publish('v', target, async () => {
     log.push('first begins');
     await promise;
     log.push('first ends');
     return { files: { a: '1' } };
   });
-  const second = publisher.publishVolume(
-    'v',
-    `${target}/`,
-    () => (log.push('second'), { files: { a: '2' } }),
-    {
-      tokens: tokensOf('b'),
-    },
-  );
+  const second = publisher.publish('v', `${target}/`, () => (log.push('second'), { files: { a: '2' } }), {
+    tokens: tokensOf('b'),
+  });
   await expect.poll(() => log).toContain('first begins');
   resolve();
   await Promise.all([first, second]);
   expect(log).toEqual(['first begins', 'first ends', 'second']);
-  const stranger = publisher.publishVolume('w', `${target}/`, () => expect.unreachable());
+  const stranger = publisher.publish('w', `${target}/`, () => expect.unreachable());
   await expect(stranger).rejects.toThrow('is in use by the volume "v"');
-  await publisher.unpublishVolume('v', `${target}/`);
+  await publisher.unpublish('v', `${target}/`);
   expect(readdirSync(target)).toEqual([]);
 });
 
@@ -249,12 +261,12 @@ test('its status is plain data: what is published, and the last failure', async 
 test('a producer that hangs is given up, told so, and does not hold up the next call', async () => {
   const { publisher, target, clock } = publisherStage();
   let told: AbortSignal | undefined;
-  const hanging = publisher.publishVolume('v', target, ({ signal }) => {
+  const hanging = publisher.publish('v', target, ({ signal }) => {
     told = signal;
     return new Promise(() => {});
   });
   const outcome = expect(hanging).rejects.toThrow('it took over 90000 ms');
-  const next = publisher.publishVolume('v', target, () => ({ files: { a: 'b' } }));
+  const next = publisher.publish('v', target, () => ({ files: { a: 'b' } }));
   await expect.poll(() => told).toBeDefined();
   await clock.advance(90_000);
   await outcome;
@@ -268,16 +280,16 @@ test('calls for one target run one after another, those for two do not wait', as
   mkdirSync(other);
   const log: string[] = [];
   const { promise, resolve } = withResolvers();
-  const first = publisher.publishVolume('v', target, async () => {
+  const first = publisher.publish('v', target, async () => {
     log.push('first begins');
     await promise;
     log.push('first ends');
     return { files: { a: '1' } };
   });
-  const second = publisher.publishVolume('v', target, () => (log.push('second'), { files: { a: '2' } }), {
+  const second = publisher.publish('v', target, () => (log.push('second'), { files: { a: '2' } }), {
     tokens: tokensOf('b'),
   });
-  await publisher.publishVolume('w', other, () => ({ files: { a: '1' } }));
+  await publisher.publish('w', other, () => ({ files: { a: '1' } }));
   resolve();
   await Promise.all([first, second]);
   expect(log).toEqual(['first begins', 'first ends', 'second']);
@@ -287,13 +299,13 @@ test('calls for one target run one after another, those for two do not wait', as
 test.each([['before it begins'], ['while it runs']])('unpublish stops a producer %s', async (when) => {
   const { publisher, target } = publisherStage();
   let running = false;
-  const hanging = publisher.publishVolume('v', target, () => {
+  const hanging = publisher.publish('v', target, () => {
     running = true;
     return new Promise(() => {});
   });
   const outcome = expect(hanging).rejects.toMatchObject({ code: 'ERR_CLOSED' });
   if (when === 'while it runs') await expect.poll(() => running).toBe(true);
-  await publisher.unpublishVolume('v', target);
+  await publisher.unpublish('v', target);
   await outcome;
   expect(readdirSync(target)).toEqual([]);
 });
@@ -301,11 +313,11 @@ test.each([['before it begins'], ['while it runs']])('unpublish stops a producer
 test('unpublish takes the contents away, and may be called again and again', async () => {
   const stage = publisherStage();
   await stage.publish();
-  await stage.publisher.unpublishVolume('volume-1', stage.target);
+  await stage.publisher.unpublish('volume-1', stage.target);
   expect(readdirSync(stage.target)).toEqual([]);
-  await stage.publisher.unpublishVolume('volume-1', stage.target);
+  await stage.publisher.unpublish('volume-1', stage.target);
   rmSync(stage.target, { recursive: true });
-  await stage.publisher.unpublishVolume('volume-1', stage.target);
+  await stage.publisher.unpublish('volume-1', stage.target);
   mkdirSync(stage.target);
   expect((await stage.publish()).outcome).toBe('published');
 });
@@ -327,10 +339,8 @@ test.each<[string, (directory: string) => string, string]>([
   writeFileSync(join(elsewhere, 'secret'), 'of another');
   const path = make(directory);
   const expected = { code: 'ERR_CSI_TARGET', message: expect.stringContaining(reason) as string };
-  await expect(publisher.publishVolume('v', path, () => expect.unreachable())).rejects.toMatchObject(
-    expected,
-  );
-  const unpublishing = publisher.unpublishVolume('v', path);
+  await expect(publisher.publish('v', path, () => expect.unreachable())).rejects.toMatchObject(expected);
+  const unpublishing = publisher.unpublish('v', path);
   if (reason === 'does not exist') await unpublishing;
   else await expect(unpublishing).rejects.toMatchObject(expected);
   expect(readdirSync(directory)).toEqual(['file', 'link']);
@@ -361,10 +371,10 @@ test('a target is made and removed by hooks, which are not called for a path tha
     },
   });
   const made = join(target, 'sub');
-  await publisher.publishVolume('v', made, () => ({ files: { a: 'b' } }));
-  await expect(publisher.publishVolume('v', 'relative', () => expect.unreachable())).rejects.toThrow();
-  await publisher.unpublishVolume('v', made);
-  await publisher.unpublishVolume('v', made);
+  await publisher.publish('v', made, () => ({ files: { a: 'b' } }));
+  await expect(publisher.publish('v', 'relative', () => expect.unreachable())).rejects.toThrow();
+  await publisher.unpublish('v', made);
+  await publisher.unpublish('v', made);
   expect(calls).toEqual([`prepare ${made}`, `remove ${made}`]);
   expect(existsSync(made)).toBe(false);
 });
@@ -372,7 +382,7 @@ test('a target is made and removed by hooks, which are not called for a path tha
 test('a target of another volume is refused', async () => {
   const stage = publisherStage();
   await stage.publish();
-  const publishing = stage.publisher.publishVolume('volume-2', stage.target, () => expect.unreachable());
+  const publishing = stage.publisher.publish('volume-2', stage.target, () => expect.unreachable());
   await expect(publishing).rejects.toThrow('is in use by the volume "volume-1"');
 });
 

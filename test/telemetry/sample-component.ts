@@ -7,7 +7,7 @@ type AnyEvents = ComponentEvents & Record<string, [payload?: object]>;
 export class SampleComponent extends Component<AnyEvents, ComponentStatus> {
   /** Added to its status. */
   details: object;
-  readonly tell = this.publish.bind(this);
+  readonly tell = this.dispatch.bind(this);
   readonly work = this.trace.bind(this);
 
   constructor(kind: string, name: string, details: object = {}) {

@@ -1,6 +1,7 @@
 import fs from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
+import { pathToFileURL } from 'node:url';
 
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -219,6 +220,58 @@ describe('the exact steps', () => {
   });
 });
 
+describe('fsGroup', () => {
+  const gid = process.getgid?.() ?? 0;
+  const group = (...paths: string[]): string[] => paths.flatMap((path) => [`chown ${path}`, `chmod ${path}`]);
+
+  test('gives everything in the volume, the old revision too, and the volume itself to the group before the swap', () => {
+    const volume = volumeAt(join(home, 'volume'), { fsGroup: gid });
+    expect(told(volume, volume.steps({ a: '1', gone: '1' }))).toEqual([
+      'mkdir .',
+      ...revision('@1'),
+      ...file('@1/a'),
+      ...file('@1/gone'),
+      ...group('@1/a', '@1/gone', '@1', '.'),
+      ...renameSwap,
+      'symlink a',
+      'symlink gone',
+    ]);
+    expect(told(volume, volume.steps({ a: '2' }))).toEqual([
+      ...revision('@2'),
+      ...file('@2/a'),
+      ...group('@2/a', '@2'),
+      'chown ..data',
+      ...group('@1/a', '@1/gone', '@1'),
+      'chown a',
+      'chown gone',
+      ...group('.'),
+      ...renameSwap,
+      'unlink gone',
+      'unlink @1/a',
+      'unlink @1/gone',
+      'rmdir @1',
+    ]);
+    expect(told(volume, volume.steps({ a: '2' }))).toEqual([]);
+  });
+
+  test('sets the modes that kubelet sets', () => {
+    const directory = join(home, 'volume');
+    fs.mkdirSync(directory);
+    fs.chmodSync(directory, 0o777);
+    const volume = volumeAt(directory, { fsGroup: gid });
+    volume.publish({ a: { data: '1', mode: 0o400 } });
+    const modeOf = (path: string): number => fs.statSync(path).mode & 0o7777;
+    expect(modeOf(volume.path('a'))).toBe(0o440);
+    expect(modeOf(volume.path('..data'))).toBe(0o2755);
+    expect(modeOf(directory)).toBe(0o2777);
+  });
+
+  test('has to be the number of a group', () => {
+    expect(() => new KubeletVolume(home, { fsGroup: -1 })).toThrow('fsGroup must be');
+    expect(() => new KubeletVolume(home, { fsGroup: '1' as never })).toThrow(TypeError);
+  });
+});
+
 describe('the layout', () => {
   test('is links to ..data, a link to a timestamped directory, and files of the wanted modes', () => {
     const volume = volumeAt(home);
@@ -379,6 +432,32 @@ describe('wrong input', () => {
     const files = { '.a': '1', 'b/..c': '2', 'd..': '3' };
     volumeAt(home).publish(files);
     expect(read(home)).toEqual(files);
+  });
+
+  test('a Map is as good as an object, so that what was read can be written', () => {
+    const volume = volumeAt(home);
+    volume.publish(new Map([['a', Buffer.from('1')]]));
+    expect(read(home)).toEqual({ a: '1' });
+  });
+
+  test.each<[string, unknown]>([
+    ['a Set', new Set(['a'])],
+    ['an array', ['a']],
+    ['nothing', undefined],
+    ['null', null],
+    ['text', 'a'],
+    ['an object of a class', new Date()],
+  ])('%s in place of the files is refused, and what is published stays', (_, files) => {
+    const volume = volumeAt(home);
+    volume.publish({ a: '1' });
+    expect(() => volume.publish(files as VolumeFiles)).toThrow(TypeError);
+    expect(() => volume.publish(files as VolumeFiles)).toThrow('must be a plain object or a Map');
+    expect(read(home)).toEqual({ a: '1' });
+  });
+
+  test('the directory may be a URL', () => {
+    new KubeletVolume(pathToFileURL(home)).publish({ a: '1' });
+    expect(read(home)).toEqual({ a: '1' });
   });
 
   test('a wrong value is refused by its key and never shown', () => {

@@ -1,4 +1,6 @@
 import { writeFileSync } from 'node:fs';
+import { request } from 'node:https';
+import { connect } from 'node:tls';
 import { join } from 'node:path';
 
 import { AuthenticationV1Api, CoreV1Api, KubeConfig } from '@kubernetes/client-node';
@@ -148,4 +150,64 @@ test.skipIf(!isInstalled('kubectl'))('kubectl talks to it as to any API server',
   expect(await kubectl('create', 'token', 'nobody', '-n', 'ci')).toMatchObject({
     stderr: expect.stringContaining('serviceaccounts "nobody" not found') as string,
   });
+});
+
+/** Sends bytes as they are, and resolves to what came back when the connection ends, or after the first answer. */
+function sendRaw(server: LocalApiServer, bytes: string): Promise<string> {
+  return new Promise((resolve) => {
+    const socket = connect({ port: Number(new URL(server.url).port), rejectUnauthorized: false });
+    let answer = '';
+    socket.on('data', (data: Buffer) => {
+      answer += data.toString();
+      socket.destroy();
+    });
+    socket.on('error', () => {});
+    socket.on('close', () => resolve(answer));
+    socket.write(bytes);
+  });
+}
+
+test.each<[string, (token: string) => string, RegExp]>([
+  ['GET //', () => 'GET // HTTP/1.1\r\nhost: x\r\n\r\n', /^HTTP\/1.1 401/],
+  [
+    'GET // by somebody known',
+    (token) => `GET // HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${token}\r\n\r\n`,
+    / 404 /,
+  ],
+  ['an absolute URL', () => 'GET http://[ HTTP/1.1\r\nhost: x\r\n\r\n', /^HTTP\/1.1 401/],
+  ['no HTTP at all', () => '\0\0\r\n\r\n', /^HTTP\/1.1 400/],
+])('%s does not end the server', async (_, bytes, answer) => {
+  const server = await startServer();
+  const { token } = await server.mint('ci', 'builder');
+  expect(await sendRaw(server, bytes(token))).toMatch(answer);
+  expect(await whoAmI(server, token)).toBe('system:serviceaccount:ci:builder');
+});
+
+test.each<[string, unknown, number]>([
+  ['more than 1 MiB', { spec: { audiences: ['x'.repeat(2 * 1024 * 1024)] } }, 413],
+  ['null', null, 400],
+  ['a spec of null', { spec: null }, 400],
+  ['audiences that are text', { spec: { audiences: 'vault' } }, 400],
+  ['a bound object without a kind', { spec: { boundObjectRef: { kind: 1 } } }, 400],
+  ['a life that is text', { spec: { expirationSeconds: 'long' } }, 400],
+  ['a life of NaN', { spec: { expirationSeconds: 1e999 } }, 201],
+])('a body of %s is answered', async (_, body, status) => {
+  const server = await startServer();
+  const { token } = await server.mint('ci', 'builder');
+  const text = JSON.stringify(body);
+  const answer = await new Promise<number | undefined>((resolve, reject) => {
+    const url = `${server.url}/api/v1/namespaces/ci/serviceaccounts/builder/token`;
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+    const sending = request(
+      url,
+      { method: 'POST', headers, rejectUnauthorized: false, agent: false },
+      (response) => {
+        response.resume();
+        resolve(response.statusCode);
+      },
+    );
+    sending.on('error', reject).end(text);
+  });
+  expect(answer).toBe(status);
+  expect(await whoAmI(server, token)).toBe('system:serviceaccount:ci:builder');
 });

@@ -3,7 +3,13 @@ import type { AddressInfo } from 'node:net';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { fetchWithToken, TokenFile, TokenRefresher } from 'resilient-watcher';
+import {
+  fetchWithToken,
+  TokenFile,
+  tokenFromText,
+  TokenRefresher,
+  type ServiceAccountToken,
+} from 'resilient-watcher';
 import { FakeTokenClient, mintTestToken } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
 
@@ -95,4 +101,28 @@ test('a TokenRefresher is as good a source', async () => {
   await refresher.start();
   client.rotateSigningKey();
   expect((await fetchWithToken(refresher)(url)).status).toBe(200);
+});
+
+test.each([[{}], [undefined], ['token'], [{ token: () => 'x' }]])(
+  'fetchWithToken(%j) is refused when it is made, not when it is used',
+  (source) => {
+    const make = (): unknown => fetchWithToken(source as never);
+    expect(make).toThrow(TypeError);
+    expect(make).toThrow('fetchWithToken: source must be an object with get()');
+  },
+);
+
+test('any source of tokens will do: one that cannot be told of a 401 is asked once more', async () => {
+  const [first, second] = ['1', '2'].map((jti) => tokenFromText(mintTestToken({ jti }))) as [
+    ServiceAccountToken,
+    ServiceAccountToken,
+  ];
+  let current = first;
+  const { url } = await server((token) => token === second.value);
+  const source = { current, get: () => Promise.resolve(current) };
+  const send = fetchWithToken(source);
+  expect((await send(url)).status).toBe(401);
+  const sending = send(url, { method: 'POST', body: 'x' });
+  current = second;
+  expect((await sending).status).toBe(200);
 });

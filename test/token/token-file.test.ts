@@ -1,6 +1,7 @@
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { getEventListeners } from 'node:events';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { inspect } from 'node:util';
 
 import { ClosedError, TokenFile, type TokenFileOptions } from 'resilient-watcher';
@@ -251,4 +252,54 @@ test('with its own watcher it follows a real volume', async () => {
     expect(await seen).toBe(next);
     expect((await file.get()).value).toBe(next);
   }
+});
+
+test('its path may be a URL', async () => {
+  const path = join(temporaryDirectory(), 'token');
+  const token = mint();
+  writeFileSync(path, token);
+  const clock = new FakeClock(NOW);
+  await using file = new TokenFile(pathToFileURL(path), {
+    clock,
+    watcherFactory: new ScriptedWatchers().factory,
+  });
+  expect(file.path).toBe(path);
+  expect((await file.get()).value).toBe(token);
+});
+
+test('its status is plain data, null for what is not known', async () => {
+  const { file, path, clock } = stage();
+  const unknown = {
+    issuedAt: null,
+    expiresAt: null,
+    lastReadAt: null,
+    unreadableSince: null,
+    lastError: null,
+  };
+  expect(file.status()).toMatchObject({ name: path, path, state: 'idle', ...unknown });
+  expect(file.current).toBeUndefined();
+  const token = await file.get();
+  expect(file.current).toBe(token);
+  await file.start();
+  expect(JSON.parse(JSON.stringify(file))).toMatchObject({
+    state: 'running',
+    lastReadAt: clock.now(),
+    expiresAt: token.expiresAt,
+  });
+});
+
+test('what the watcher cannot read is reported as unreadable, with how long it lasted', async () => {
+  const { file, clock, watchers, told } = stage();
+  await file.start();
+  const ended: unknown[] = [];
+  file.on('readable', (event) => ended.push(event));
+  watchers.tell('unreadable', { error: new Error('EACCES') });
+  await clock.advance(SECOND);
+  watchers.tell('readable', { unreadableMs: SECOND });
+  await expect.poll(() => told).toEqual(['token', 'unreadable', 'readable']);
+  expect(ended).toEqual([{ unreadableMs: SECOND }]);
+  expect(file.status().lastError).toMatchObject({
+    code: 'ERR_TOKEN_FILE',
+    message: expect.stringContaining('EACCES') as string,
+  });
 });

@@ -77,9 +77,9 @@ export class ServiceAccountApi {
     }
     const account = this.#accounts.get(`${namespace}/${name}`);
     if (!account) return notFound(name);
-    const spec = (body as { spec?: RequestSpec } | undefined)?.spec;
-    if (typeof spec !== 'object') return failure(400, 'the body is not a TokenRequest');
-    const { boundObjectRef: boundObject } = spec;
+    const { spec } = Object(body) as { spec?: unknown };
+    if (!isTokenRequestSpec(spec)) return failure(400, 'the body is not a TokenRequest');
+    const boundObject = spec.boundObjectRef ?? undefined;
     const expirationSeconds = spec.expirationSeconds ?? DEFAULT_SECONDS;
     if (!(expirationSeconds >= SHORTEST_SECONDS && expirationSeconds <= LONGEST_SECONDS)) {
       return failure(
@@ -103,8 +103,8 @@ export class ServiceAccountApi {
   }
 
   async #reviewToken({ body }: ApiCall): Promise<ApiAnswer> {
-    const spec = (body as { spec?: { token?: string; audiences?: string[] } } | undefined)?.spec;
-    if (typeof spec?.token !== 'string') return failure(400, 'the body is not a TokenReview');
+    const { spec } = Object(body) as { spec?: unknown };
+    if (!isTokenReviewSpec(spec)) return failure(400, 'the body is not a TokenReview');
     const wanted = spec.audiences?.length ? spec.audiences : [ISSUER];
     const status = await this.#authority.verify(spec.token, wanted).then(
       ({ user, audiences }) => ({ authenticated: true, user, audiences }),
@@ -116,10 +116,38 @@ export class ServiceAccountApi {
   }
 }
 
-interface RequestSpec {
-  readonly audiences?: readonly string[];
-  readonly expirationSeconds?: number;
-  readonly boundObjectRef?: { readonly kind: string; readonly name: string; readonly uid?: string };
+interface TokenRequestSpec {
+  readonly audiences?: readonly string[] | null;
+  readonly expirationSeconds?: number | null;
+  readonly boundObjectRef?: { readonly kind: string; readonly name: string; readonly uid?: string } | null;
+}
+
+interface TokenReviewSpec {
+  readonly token: string;
+  readonly audiences?: readonly string[] | null;
+}
+
+function isTokenRequestSpec(spec: unknown): spec is TokenRequestSpec {
+  if (typeof spec !== 'object' || spec === null) return false;
+  const { audiences, expirationSeconds, boundObjectRef } = spec as Readonly<Record<string, unknown>>;
+  const { kind, name } = Object(boundObjectRef) as Readonly<Record<string, unknown>>;
+  return (
+    isAudiences(audiences) &&
+    ['undefined', 'number'].includes(typeof (expirationSeconds ?? undefined)) &&
+    ((boundObjectRef ?? undefined) === undefined || (typeof kind === 'string' && typeof name === 'string'))
+  );
+}
+
+function isTokenReviewSpec(spec: unknown): spec is TokenReviewSpec {
+  const { token, audiences } = Object(spec) as Readonly<Record<string, unknown>>;
+  return typeof token === 'string' && isAudiences(audiences);
+}
+
+function isAudiences(value: unknown): boolean {
+  return (
+    (value ?? undefined) === undefined ||
+    (Array.isArray(value) && value.every((audience) => typeof audience === 'string'))
+  );
 }
 
 function reviewSelf({ user }: ApiCall): ApiAnswer {

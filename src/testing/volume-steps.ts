@@ -1,0 +1,96 @@
+/** The system calls of kubelet's AtomicWriter, each done when its step is yielded. */
+import fs from 'node:fs';
+import { dirname, join } from 'node:path';
+
+import type { CheckedFile } from './volume-file.js';
+
+/** One system call that changed the disk. It is done when the step is yielded. */
+export interface VolumeStep {
+  readonly name: 'mkdir' | 'chown' | 'chmod' | 'open' | 'write' | 'symlink' | 'rename' | 'unlink' | 'rmdir';
+  /** Absolute path of what was changed; for `rename`, the new name. */
+  readonly path: string;
+}
+
+export function isMissing(path: string): boolean {
+  return fs.lstatSync(path, { throwIfNoEntry: false }) === undefined;
+}
+
+/** The errno code of a failed call. */
+export function codeOf(error: unknown): string | undefined {
+  return (error as NodeJS.ErrnoException).code;
+}
+
+export function symlink(target: string, path: string): VolumeStep {
+  fs.symlinkSync(target, path);
+  return { name: 'symlink', path };
+}
+
+export function unlink(path: string): VolumeStep {
+  fs.unlinkSync(path);
+  return { name: 'unlink', path };
+}
+
+export function* unlinkIfAny(path: string): Generator<VolumeStep, void> {
+  if (!isMissing(path)) yield unlink(path);
+}
+
+/** Go's `os.MkdirAll`: the missing ones, from the top. */
+export function* makeDirectories(path: string): Generator<VolumeStep, void> {
+  if (fs.existsSync(path)) return;
+  yield* makeDirectories(dirname(path));
+  fs.mkdirSync(path, 0o777);
+  yield { name: 'mkdir', path };
+}
+
+export function* writeFiles(revision: string, entries: readonly CheckedFile[]): Generator<VolumeStep, void> {
+  for (const { key, data, mode } of entries) {
+    const path = join(revision, key);
+    yield* makeDirectories(dirname(path));
+    const fd = fs.openSync(path, 'w', mode);
+    try {
+      yield { name: 'open', path };
+      fs.writeFileSync(fd, data);
+      yield { name: 'write', path };
+    } finally {
+      fs.closeSync(fd);
+    }
+    fs.chmodSync(path, mode); // the umask had a say in `open`
+    yield { name: 'chmod', path };
+  }
+}
+
+/** Go's `os.RemoveAll`: what is inside first. */
+export function* removeAll(path: string): Generator<VolumeStep, void> {
+  if (!fs.existsSync(path)) return;
+  for (const name of fs.readdirSync(path).sort()) {
+    const inner = join(path, name);
+    if (fs.lstatSync(inner).isDirectory()) yield* removeAll(inner);
+    else yield unlink(inner);
+  }
+  fs.rmdirSync(path);
+  yield { name: 'rmdir', path };
+}
+
+/** kubelet's masks for a volume that is mounted read-only (`pkg/volume/volume_linux.go`). */
+const FILE_MASK = 0o440;
+const DIRECTORY_MASK = 0o2550;
+
+/** Gives everything below `path`, and then `path` itself, to the group, as `fsGroup` asks for. */
+export function* giveToGroup(path: string, gid: number): Generator<VolumeStep, void> {
+  const stat = fs.lstatSync(path);
+  if (stat.isDirectory()) {
+    for (const name of fs.readdirSync(path).sort()) yield* giveToGroup(join(path, name), gid);
+  }
+  yield* changeGroup(path, gid);
+}
+
+/** Of a link only the owner is changed. */
+export function* changeGroup(path: string, gid: number): Generator<VolumeStep, void> {
+  const stat = fs.lstatSync(path);
+  fs.lchownSync(path, -1, gid);
+  yield { name: 'chown', path };
+  if (stat.isSymbolicLink()) return;
+  const mask = stat.isDirectory() ? DIRECTORY_MASK : FILE_MASK;
+  fs.chmodSync(path, (stat.mode & 0o7777) | mask);
+  yield { name: 'chmod', path };
+}

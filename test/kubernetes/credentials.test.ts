@@ -1,0 +1,238 @@
+import { createServer, type Server } from 'node:https';
+import type { ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { inspect } from 'node:util';
+
+import { KubeConfig } from '@kubernetes/client-node';
+import { TokenCredential, TokenRefresher, type TokenError } from 'resilient-watcher';
+import {
+  kubeconfigSink,
+  tokenRequestClient,
+  type TokenRequestClientOptions,
+} from 'resilient-watcher/kubernetes';
+import { FakeClock, KubeletVolume, mintTestToken } from 'resilient-watcher/testing';
+import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
+
+import { createAuthority } from '../support/certificates.js';
+import { clusterStage, type ClusterStage } from '../support/cluster-stage.js';
+
+const builder = { namespace: 'ci', serviceAccount: 'builder' };
+const never = new AbortController().signal;
+afterEach(() => {
+  vi.doUnmock('@kubernetes/client-node');
+});
+
+/** A second volume beside the pod's own, with a short token that kubelet replaces sooner. */
+function shortToken({ server, directory }: ClusterStage) {
+  const volume = new KubeletVolume(join(directory, 'short'));
+  return {
+    path: volume.path('token'),
+    async project(): Promise<string> {
+      const { token } = await server.mint('ci', 'builder', { expirationSeconds: 600 });
+      volume.publish({ token });
+      return token;
+    },
+  };
+}
+
+test('after a rotation of the signing key the first projected token that is replaced is enough', async () => {
+  const stage = await clusterStage();
+  const short = shortToken(stage);
+  await short.project();
+  await using refresher = new TokenRefresher({
+    client: tokenRequestClient({ ...builder, kubeConfig: stage.inPod() }),
+    tokenFile: short.path,
+    minIntervalMs: 0,
+    wakeJitterMs: 0,
+  });
+  const errors: TokenError[] = [];
+  refresher.on('retry', ({ error }) => errors.push(error));
+  await refresher.start();
+  await stage.server.rotateSigningKey();
+  await refresher.refresh().catch(() => {});
+  expect(errors[0]?.code).toBe('ERR_TOKEN_UNAUTHORIZED');
+  expect(errors[0]?.message).toMatch(
+    new RegExp(`${short.path} \\(issued \\d+ s ago, seen there \\d+ s ago\\)`),
+  );
+  expect(errors[0]?.message).toMatch(new RegExp(`${stage.tokenFile} \\(issued \\d+ s ago\\)`));
+
+  // The pod's own token, which the client reads, stays the old one.
+  const minted = new Promise((resolve) => refresher.once('token', resolve));
+  await short.project();
+  await minted;
+  expect(stage.server.requests.at(-1)).toMatchObject({ status: 201 });
+});
+
+/** Asks with a projected token at hand; resolves to the statuses that the server answered with. */
+async function statusesOf(
+  stage: ClusterStage,
+  options: Partial<TokenRequestClientOptions>,
+  projected: string,
+): Promise<(number | undefined)[]> {
+  const credential = new TokenCredential({ value: projected, path: '/short/token', seenAt: 0 });
+  const client = tokenRequestClient({ ...builder, ...options });
+  await client
+    .requestToken({ audiences: [], expirationSeconds: 600, credential }, { signal: never })
+    .catch((error: unknown) => expect(inspect(error, { depth: Infinity })).not.toContain('eyJ'));
+  return stage.server.requests.map(({ status }) => status);
+}
+
+test.each<[string, number[], (stage: ClusterStage, dead: string) => Partial<TokenRequestClientOptions>]>([
+  ['a pod: first, before its own', [201], (stage) => ({ kubeConfig: stage.inPod() })],
+  [
+    'a kubeconfig with a token of the same issuer: after a 401',
+    [401, 201],
+    (stage, dead) => ({ kubeConfig: stage.kubeconfigFile(dead) }),
+  ],
+  [
+    'a kubeconfig with a token of another issuer: not at all',
+    [401],
+    (stage) => ({ kubeConfig: stage.kubeconfigFile(mintTestToken({ iss: 'https://elsewhere' })) }),
+  ],
+  [
+    'a kubeconfig with an opaque token: not at all',
+    [401],
+    (stage) => ({ kubeConfig: stage.kubeconfigFile('opaque-and-dead') }),
+  ],
+  [
+    '"always": first',
+    [201],
+    (stage, dead) => ({ kubeConfig: stage.kubeconfigFile(dead), credential: 'always' }),
+  ],
+  [
+    '"never": not at all',
+    [401],
+    (stage, dead) => ({ kubeConfig: stage.kubeconfigFile(dead), credential: 'never' }),
+  ],
+])('the projected token authenticates for %s', async (_, statuses, options) => {
+  const stage = await clusterStage();
+  const dead = (await stage.server.mint('ci', 'builder')).token;
+  await stage.server.rotateSigningKey();
+  const projected = (await stage.server.mint('ci', 'builder')).token;
+  expect(await statusesOf(stage, options(stage, dead), projected)).toEqual(statuses);
+});
+
+test('a projected token for another audience is no obstacle: the own one follows', async () => {
+  const stage = await clusterStage();
+  const { token } = await stage.server.mint('ci', 'builder', { audiences: ['vault'] });
+  expect(await statusesOf(stage, { kubeConfig: stage.inPod() }, token)).toEqual([401, 201]);
+});
+
+const authority = await createAuthority('hostile');
+
+/** A server that answers as it likes, and a kubeconfig for it. */
+async function hostileServer(answer: (response: ServerResponse) => void) {
+  const seen: string[] = [];
+  const server: Server = createServer(authority, (request, response) => {
+    seen.push(request.headers.authorization ?? '');
+    response.on('error', () => {});
+    answer(response);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const kubeConfig = new KubeConfig();
+  kubeConfig.loadFromClusterAndUser(
+    { name: 'c', server: url, skipTLSVerify: true },
+    { name: 'u', token: 's3cret-token' },
+  );
+  return { url, seen, kubeConfig };
+}
+
+test.each([['@kubernetes/client-node'], ['client-node-1']])(
+  'with %s the token follows no redirect',
+  async (module) => {
+    vi.doMock('@kubernetes/client-node', () => import(module));
+    const other = await hostileServer((response) => void response.end('{}'));
+    for (const status of [301, 302, 307, 308]) {
+      const { kubeConfig } = await hostileServer((response) => {
+        response.writeHead(status, { location: `${other.url}/stolen` }).end();
+      });
+      const client = tokenRequestClient({ ...builder, kubeConfig });
+      await expect(
+        client.requestToken({ audiences: [], expirationSeconds: 600 }, { signal: never }),
+      ).rejects.toMatchObject({
+        code: 'ERR_TOKEN_REQUEST',
+        message: expect.stringContaining('redirects elsewhere') as string,
+      });
+    }
+    expect(other.seen).toEqual([]);
+  },
+);
+
+test.each([['@kubernetes/client-node'], ['client-node-1']])(
+  'with %s an endless answer is given up',
+  async (module) => {
+    vi.doMock('@kubernetes/client-node', () => import(module));
+    const chunk = Buffer.alloc(1024 * 1024, ' ');
+    let isClosed = false;
+    const { kubeConfig } = await hostileServer((response) => {
+      response.on('close', () => (isClosed = true));
+      const more = (): void => {
+        if (response.write(chunk)) setImmediate(more);
+        else response.once('drain', more);
+      };
+      more();
+    });
+    const client = tokenRequestClient({ ...builder, kubeConfig });
+    await expect(
+      client.requestToken({ audiences: [], expirationSeconds: 600 }, { signal: never }),
+    ).rejects.toThrow('the answer has more than 4194304 bytes');
+    await expect.poll(() => isClosed).toBe(true);
+  },
+);
+
+test('a message of the server that quotes a token keeps its advice and loses the token only', async () => {
+  const quoted = mintTestToken({ jti: 'quoted' });
+  const { kubeConfig } = await hostileServer((response) => {
+    const message = `token "${quoted}" (s3cret-token, s3cret%2Dtoken) is bound to a deleted pod: mint another`;
+    response.writeHead(422).end(JSON.stringify({ kind: 'Status', message, details: { token: quoted } }));
+  });
+  const client = tokenRequestClient({ ...builder, kubeConfig });
+  const error: unknown = await client
+    .requestToken({ audiences: [], expirationSeconds: 600 }, { signal: never })
+    .then(
+      () => undefined,
+      (reason: unknown) => reason,
+    );
+  expect((error as Error).message).toBe(
+    'The API server gave no token of ci/builder (422): ' +
+      'token "[redacted]" ([redacted], [redacted]) is bound to a deleted pod: mint another',
+  );
+  expect(inspect(error, { depth: Infinity, showHidden: true })).not.toMatch(/eyJ|s3cret/);
+});
+
+test('a missing or unusable client-node is reported as that, once, and not as a network that is down', async () => {
+  const missing = Object.assign(new Error("Cannot find package '@kubernetes/client-node'"), {
+    code: 'ERR_MODULE_NOT_FOUND',
+  });
+  for (const load of [() => Promise.reject(missing), () => ({ KubeConfig: function KubeConfig() {} })]) {
+    vi.doMock('@kubernetes/client-node', load);
+    const clock = new FakeClock();
+    const client = tokenRequestClient({ ...builder, kubeConfig: '/etc/kubeconfig' });
+    const refresher = new TokenRefresher({ client, clock, tokenFile: false });
+    onTestFinished(() => refresher.close());
+    const errors: unknown[] = [];
+    refresher.on('error', (error) => errors.push(error));
+    await refresher.start();
+    await clock.advance(3_600_000);
+    expect(errors).toMatchObject([
+      {
+        code: 'ERR_TOKEN_CLIENT',
+        message: expect.stringContaining('npm install @kubernetes/client-node') as string,
+      },
+    ]);
+    vi.doUnmock('@kubernetes/client-node');
+    vi.resetModules();
+  }
+});
+
+test.each([[undefined], [null], ['/kubeconfig']])('kubeconfigSink(%j) says what it needs', (options) => {
+  const make = (): unknown => kubeconfigSink(options as never);
+  expect(make).toThrow(TypeError);
+  expect(make).toThrow('kubeconfigSink: options must be an object with path and server');
+});
