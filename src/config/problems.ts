@@ -19,7 +19,7 @@ export function configError(
 }
 
 /** A problem as one line of text. */
-export function problemText({ source, path, line, column, message }: ConfigProblem): string {
+function problemText({ source, path, line, column, message }: ConfigProblem): string {
   const place = [source, line, column].filter((part) => part !== undefined).join(':');
   return `${place}: ${path?.length ? `${path.join('.')}: ` : ''}${message}`;
 }

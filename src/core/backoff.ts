@@ -1,7 +1,7 @@
 import type { Random } from './random.js';
 
 /** How delays between attempts grow. */
-export interface BackoffOptions {
+interface BackoffOptions {
   /** The longest first delay, ms. */
   readonly firstDelayMs: number;
   /** No delay is longer, ms. */

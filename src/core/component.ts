@@ -48,7 +48,7 @@ export interface ComponentEvents {
 }
 
 /** What a component is made with. */
-export interface ComponentOptions {
+interface ComponentOptions {
   /** What it is called in its status and telemetry. */
   readonly name: string;
   /** Its class, as telemetry and health checks know it: the name of the constructor may be changed by a minifier. */

@@ -18,7 +18,7 @@ import { Scope } from './scope.js';
 export type LifecycleState = 'idle' | 'starting' | 'running' | 'closed';
 
 /** What a component does when it is started and closed. */
-export interface LifecycleOptions<T> {
+interface LifecycleOptions<T> {
   /** Closes the component when it aborts; listened to only between start and end. */
   readonly signal: AbortSignal | undefined;
   /**

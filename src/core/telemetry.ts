@@ -305,7 +305,7 @@ export function traceSync<N extends OperationName, T>(
 }
 
 /** An error without its cause. Of what user code threw only the name and the code are shown. */
-export function summaryOf(error: unknown): ErrorSummary {
+function summaryOf(error: unknown): ErrorSummary {
   if (!(error instanceof Error)) return { name: 'Error', code: null, message: '' };
   const { name, message } = error;
   if (error instanceof ListenerError) {

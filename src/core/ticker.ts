@@ -1,7 +1,7 @@
 import type { Clock, Scheduled } from './clock.js';
 
 /** How a ticker runs. */
-export interface TickerOptions {
+interface TickerOptions {
   readonly clock: Clock;
   /** Milliseconds; 0: never. */
   readonly intervalMs: number;

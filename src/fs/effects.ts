@@ -21,10 +21,10 @@ export type Call = {
 }[keyof FileSystemCalls];
 
 /** Something to wait for that is not a call. */
-export type Wait = [name: 'wait', work: () => Promise<unknown>];
+type Wait = [name: 'wait', work: () => Promise<unknown>];
 
 /** A call whose answer is needed later. */
-export type Begin = [name: 'begin', call: Call];
+type Begin = [name: 'begin', call: Call];
 
 /**
  * Effects that are run by themselves, in one stretch. The result is that of `yield*`, but their calls do not pass
@@ -33,10 +33,10 @@ export type Begin = [name: 'begin', call: Call];
 export type Part = [name: 'part', effects: Effects<unknown>];
 
 /** The same, but each call goes to the disk: no answer is shared with another check. */
-export type Fresh = [name: 'fresh', effects: Effects<unknown>];
+type Fresh = [name: 'fresh', effects: Effects<unknown>];
 
 /** A slice may end here: what was done since the last call took about as long as one. */
-export type Pause = [name: 'pause'];
+type Pause = [name: 'pause'];
 
 /** To be yielded. */
 export const PAUSE: Pause = ['pause'];

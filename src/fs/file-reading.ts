@@ -11,7 +11,7 @@ import { readToEnd } from './read-to-end.js';
 const READ_ONLY = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
 
 /** Where a file is and which of its bytes are wanted. */
-export interface FileReading {
+interface FileReading {
   /** For its snapshot. */
   readonly path: string;
   /** Where it is read, all links resolved. */

@@ -1,5 +1,5 @@
 /** What is known of a file system by its `statfs` magic number (`statfs(2)`). The numbers mean this on Linux only. */
-export interface FileSystemKind {
+interface FileSystemKind {
   readonly name: string;
   /**
    * `memory`: every call is answered at once. `disk`: lookups mostly are. `read-only`: likewise, and it never

@@ -22,7 +22,7 @@ import { DATA_LINK, isRevisionName } from './volume-layout.js';
 const MAX_WALKS = 20;
 
 /** Where a path leads. */
-export type ChainEnd =
+type ChainEnd =
   | { readonly kind: 'found'; readonly path: string; readonly stat: BigIntStats }
   /** `path` is the first entry on the way that does not exist. */
   | { readonly kind: 'missing'; readonly path: string }

@@ -21,7 +21,7 @@ export interface Mount {
 }
 
 /** A mount through which no update shows. */
-export interface StaleMount {
+interface StaleMount {
   /** `revision`: of one revision of a volume, as a `subPath` is. `file`: of a single file. */
   readonly kind: 'revision' | 'file';
   /** What it is and what to do. */

@@ -36,7 +36,7 @@ export async function loadClientNode(): Promise<ClientNode> {
 }
 
 /** A kubeconfig by its path, one that was loaded already, or none: that of the pod. */
-export type KubeConfigSource = KubeConfig | string | undefined;
+type KubeConfigSource = KubeConfig | string | undefined;
 
 /**
  * A `KubeConfig` that remembers nothing: files are read now, plugins run anew. client-node's own keeps what it read for a

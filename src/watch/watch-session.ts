@@ -44,7 +44,7 @@ const FIRST_RETRY_MS = 5;
 const MAX_RETRY_MS = 1_000;
 
 /** Who is told what happens; see `ResilientWatcherEvents`. */
-export type SessionListener = Omit<ReportListener, 'checkAgain'> &
+type SessionListener = Omit<ReportListener, 'checkAgain'> &
   Pick<ConnectionOwner, 'restarting' | 'degraded' | 'recovered'> & {
     warning(warning: WatcherWarning): void;
     /** Something that will not heal by itself. */

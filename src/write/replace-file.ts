@@ -34,7 +34,7 @@ export interface AtomicWriteResult {
 }
 
 /** How to replace a file; see the options of the same names. */
-export interface ReplaceSettings {
+interface ReplaceSettings {
   readonly mode: number | 'keep' | undefined;
   readonly owner: Owner | undefined;
   readonly durability: Durability;

@@ -36,7 +36,7 @@ export interface VolumeWriteResult {
 }
 
 /** How a volume is written; see the options of `AtomicVolume`. */
-export interface VolumeSettings {
+interface VolumeSettings {
   readonly durability: Durability;
   readonly createDirectory: boolean;
   readonly graceMs: number;
