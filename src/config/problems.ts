@@ -1,11 +1,6 @@
 /** What is wrong with a configuration, and how it is said. */
-import {
-  ConfigError,
-  errnoOf,
-  ResilientError,
-  type ConfigErrorCode,
-  type ConfigProblem,
-} from '../core/errors.js';
+import { errnoOf } from '../core/errno.js';
+import { ConfigError, ResilientError, type ConfigErrorCode, type ConfigProblem } from '../core/errors.js';
 
 /** A `ConfigError` with one problem. */
 export function configError(

@@ -2,6 +2,7 @@
  * The errors of the library, one class for each thing a caller would do next. `code` is stable and may be
  * switched on; messages may change. Wrong arguments are plain `TypeError` and `RangeError`.
  */
+import { errnoOf } from './errno.js';
 
 /** What every error of the library has. */
 export abstract class ResilientError extends Error {
@@ -376,30 +377,4 @@ export class ListenerError extends ResilientError {
 /** The `code` of an error of this library or of Node; null where there is none. */
 export function errorCodeOf(error: Error): string | null {
   return error instanceof ResilientError ? error.code : (errnoOf(error) ?? null);
-}
-
-/** The `code` of Node's permission model (`node --permission`). */
-const ACCESS_DENIED = 'ERR_ACCESS_DENIED';
-
-/** The `code` of a Node error, if it has one. */
-export function errnoOf(error: unknown): string | undefined {
-  if (typeof error !== 'object' || error === null) return undefined;
-  // What Deno's permissions refuse has a name, and no code.
-  if ('name' in error && error.name === 'NotCapable') return ACCESS_DENIED;
-  return 'code' in error && typeof error.code === 'string' ? error.code : undefined;
-}
-
-/** Whether the permission is missing: that of the file system, or of a runtime that restricts access to it. */
-export function isDenied(error: unknown): boolean {
-  return ['EACCES', 'EPERM', ACCESS_DENIED].includes(errnoOf(error) ?? '');
-}
-
-/** Whether the process or the machine is out of something: nothing is wrong with what was asked for. */
-export function isExhausted(error: unknown): boolean {
-  return ['EMFILE', 'ENFILE', 'ENOMEM'].includes(errnoOf(error) ?? '');
-}
-
-/** Whether a call failed because the path does not lead there any more: look again from the top. */
-export function hasMoved(error: unknown): boolean {
-  return ['ENOENT', 'ENOTDIR', 'ESTALE', 'ELOOP'].includes(errnoOf(error) ?? '');
 }

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 
-import { errnoOf } from './errors.js';
+import { errnoOf } from './errno.js';
 
 /**
  * Why a package that only some users install cannot be used, and what to do, in one sentence.

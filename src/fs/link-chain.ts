@@ -9,7 +9,8 @@ import { dirname } from 'node:path';
 import type { BigIntStats } from 'node:fs';
 
 import { within } from './absolute-path.js';
-import { TargetError, errnoOf, isDenied } from '../core/errors.js';
+import { errnoOf, isDenied } from '../core/errno.js';
+import { TargetError } from '../core/errors.js';
 import { MAX_LINKS } from '../core/file-system.js';
 import type { WatchedDirectory } from '../core/watch-backend.js';
 import { call, type Effects } from './effects.js';

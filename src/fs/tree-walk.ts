@@ -14,7 +14,7 @@ import { dirname } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 
 import { within } from './absolute-path.js';
-import { errnoOf, hasMoved, isExhausted } from '../core/errors.js';
+import { errnoOf, hasMoved, isExhausted } from '../core/errno.js';
 import type { WatchedDirectory } from '../core/watch-backend.js';
 import {
   statDigest,

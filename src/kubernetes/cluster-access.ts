@@ -4,7 +4,8 @@ import { createSecureContext } from 'node:tls';
 import type * as clientNode from '@kubernetes/client-node';
 import type { KubeConfig, User } from '@kubernetes/client-node';
 
-import { errnoOf, KubernetesError } from '../core/errors.js';
+import { errnoOf } from '../core/errno.js';
+import { KubernetesError } from '../core/errors.js';
 import type { FileSystem } from '../core/file-system.js';
 import { unavailablePackage } from '../core/optional-package.js';
 import { runAsync } from '../fs/effects.js';

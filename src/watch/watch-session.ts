@@ -14,7 +14,8 @@
  */
 import { Backoff } from '../core/backoff.js';
 import type { Scheduled } from '../core/clock.js';
-import { BackendError, hasMoved, TargetError } from '../core/errors.js';
+import { hasMoved } from '../core/errno.js';
+import { BackendError, TargetError } from '../core/errors.js';
 import type { Scope } from '../core/scope.js';
 import { Ticker } from '../core/ticker.js';
 import type { Hint, WatchBackend, WatchedDirectory, WatchSubscription } from '../core/watch-backend.js';

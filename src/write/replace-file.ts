@@ -6,7 +6,7 @@ import type { BigIntStats } from 'node:fs';
 import { basename, dirname, isAbsolute } from 'node:path';
 
 import { Backoff } from '../core/backoff.js';
-import { errnoOf } from '../core/errors.js';
+import { errnoOf } from '../core/errno.js';
 import type { Clock } from '../core/clock.js';
 import { MAX_LINKS } from '../core/file-system.js';
 import type { Random } from '../core/random.js';
