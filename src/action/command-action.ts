@@ -2,7 +2,8 @@ import { spawn, type ChildProcess } from 'node:child_process';
 
 import { onAbort } from '../core/abort.js';
 import { systemClock, type Clock } from '../core/clock.js';
-import { ActionError, errnoOf } from '../core/errors.js';
+import { errnoOf } from '../core/errno.js';
+import { ActionError } from '../core/errors.js';
 import type { Action } from './action.js';
 import { environmentOf } from './update.js';
 

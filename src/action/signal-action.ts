@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 
-import { ActionError, errnoOf } from '../core/errors.js';
+import { errnoOf } from '../core/errno.js';
+import { ActionError } from '../core/errors.js';
 import type { Action } from './action.js';
 import { processesNamed } from './process-table.js';
 

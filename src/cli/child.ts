@@ -13,13 +13,13 @@ import { systemClock, type Scheduled } from '../core/clock.js';
 import { signalGroup } from '../action.js';
 
 /** How a child ended. */
-export interface ChildExit {
+interface ChildExit {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
 }
 
 /** How it is stopped. */
-export interface ChildOptions {
+interface ChildOptions {
   readonly stopSignal: NodeJS.Signals;
   /** Then its process group is killed, ms. */
   readonly stopTimeoutMs: number;

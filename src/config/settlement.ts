@@ -6,7 +6,7 @@ import type { Source } from './source.js';
 export type Verdict<T> = { readonly config: T } | { readonly problems: readonly ConfigProblem[] };
 
 /** What came of the pending values. */
-export interface Settlement<T> {
+interface Settlement<T> {
   /** The configuration that was accepted last, if any. */
   readonly accepted: { readonly config: T } | undefined;
   /** Why what is still pending was not accepted. */

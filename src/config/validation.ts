@@ -16,7 +16,7 @@ import { isStandardSchema, type StandardSchema } from './standard-schema.js';
 export type ConfigValidator<T> = StandardSchema<T> | ((values: unknown) => T | Promise<T>);
 
 /** What validating needs. */
-export interface ValidationOptions<T> {
+interface ValidationOptions<T> {
   readonly validate: ConfigValidator<T>;
   readonly timeoutMs: number;
   readonly clock: Clock;

@@ -7,12 +7,13 @@ import { oneCallForEachRemoteMount } from './remote-mounts.js';
 import { sharedTurn } from './shared-turn.js';
 
 /**
- * A signature vouches for the content only if that was read at least this long after the signature was first
- * seen, ms: two writes within one tick of the file system's clock (2 s on FAT, 1 s on old ext) look alike.
+ * A signature represents the content only if the content was read at least this long after the signature was first
+ * seen, ms: two writes within one tick of the file system's clock (2 s on FAT, 1 s on old ext) have equal
+ * timestamps.
  */
 const COARSEST_TIMESTAMP_MS = 2_000;
 
-/** What was found, and whether its signatures vouch for it. */
+/** What was found, and whether its signatures are trusted. */
 interface Knowledge {
   readonly found: Found;
   readonly since: number;
@@ -32,15 +33,15 @@ export class Observer {
     this.#fs = fs;
   }
 
-  /** Every file system on the way is local, so that an observation ends within microseconds. */
+  /** Whether every file system on the way is local, so that an observation ends within microseconds. */
   get isLocal(): boolean {
     return this.#sync !== undefined;
   }
 
   /**
-   * What is there.
-   * @param now monotonic ms
-   * @param swap what `observeSwap()` has just found: what came after that led to a hint.
+   * Observes the target.
+   * @param now monotonic ms.
+   * @param swap the result of `observeSwap()` just before; what happened after that caused a hint of its own.
    */
   async observe(now: number, swap?: Found): Promise<Observation> {
     const known = this.#last?.trusted ? this.#last.found : undefined;
@@ -50,23 +51,20 @@ export class Observer {
     return seen;
   }
 
-  /** Whether, as far as that shows at once, all is as it was when last observed. Costs little. */
+  /** Whether a quick check shows no difference from the last observation. */
   isUnchanged(): boolean {
     if (!this.#sync || !this.#last?.trusted) return false;
     return runSync(this.#target.isUnchanged(this.#last.found), this.#sync, sharedTurn.ask);
   }
 
-  /**
-   * The swap, if there was one, sooner than `observe()` would find it, which has to follow. Only where synchronous calls
-   * are safe.
-   */
+  /** Finds a swap sooner than `observe()`, which has to follow. Only where synchronous calls are safe. */
   observeSwap(): Found | undefined {
     if (!this.#sync || !this.#last || !isSmall(this.#last.found)) return undefined;
     const effects = this.#target.observeSwap(this.#last.found, this.#locality.local);
     return runSync(effects, this.#sync, sharedTurn.ask);
   }
 
-  /** What the path means, without reading anything. */
+  /** Resolves the path without reading anything. */
   async resolve(): Promise<LinkChain> {
     if (this.#sync) {
       const chain = await runSliced(this.#target.resolve(this.#locality.local), this.#sync);
@@ -79,7 +77,7 @@ export class Observer {
     return chain;
   }
 
-  /** The name of a file system on the way that gives no events, if there is one. */
+  /** The name of a file system on the way that reports no events, if there is one. */
   silentFileSystem(chain: LinkChain): string | undefined {
     return this.#locality.silentFileSystem(chain);
   }
@@ -106,8 +104,8 @@ export class Observer {
   }
 
   /**
-   * Keeps what a signature stands for, and whether it can be trusted yet. That of a revision can at once: nobody
-   * writes into it, and the six events of a swap would have it read six times.
+   * Remembers what was found, and whether its signatures can be trusted yet. Those of a revision are trusted at
+   * once: nobody writes into it, and the six events of a swap would otherwise have it read six times.
    */
   #learn(found: Found, now: number): void {
     const { since, trusted } =
@@ -118,7 +116,7 @@ export class Observer {
   }
 }
 
-/** Few enough files to be checked in one stretch. */
+/** Whether there are few enough files to check them in one stretch. */
 function isSmall({ files }: Found): boolean {
   return files.size <= MAX_FILES_AT_ONCE;
 }

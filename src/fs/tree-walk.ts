@@ -14,7 +14,7 @@ import { dirname } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 
 import { within } from './absolute-path.js';
-import { errnoOf, hasMoved, isExhausted } from '../core/errors.js';
+import { errnoOf, hasMoved, isExhausted } from '../core/errno.js';
 import type { WatchedDirectory } from '../core/watch-backend.js';
 import {
   statDigest,
@@ -35,7 +35,7 @@ import { DATA_LINK, isRevisionName, isUserVisible } from './volume-layout.js';
 export type { TreeDirectory, TreeFile, TreePart } from './tree-part.js';
 
 /** What a walk leaves out and enters. */
-export interface TreeWalkOptions {
+interface TreeWalkOptions {
   /** What they match is left out, and what is below it. */
   readonly ignore: PathGlobs;
   /** Whether links to directories are followed; links to files, and those of a volume, always are. */
@@ -56,14 +56,14 @@ export interface TreeWalk extends TreeParts {
 }
 
 /** What stands at the root when that is no tree. */
-export interface NoTree {
+interface NoTree {
   readonly kind: 'missing' | 'not-directory' | 'unreadable';
   readonly root: string;
   readonly errno: string;
 }
 
 /** A file system begins at `path` that was not to be entered; nothing behind it was touched. */
-export interface DisallowedMount {
+interface DisallowedMount {
   readonly kind: 'disallowed';
   readonly root: string;
   readonly path: string;

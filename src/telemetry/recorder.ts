@@ -6,7 +6,7 @@ import type { CounterName, GaugeName, HistogramName, Labels, Sample } from './me
 import { observe, type Operation, type Point, type Subscription } from './observe.js';
 
 /** Where counts and durations go. */
-export interface Instruments {
+interface Instruments {
   count(metric: CounterName, labels: Labels, by: number): void;
   record(metric: HistogramName, seconds: number, labels: Labels): void;
 }

@@ -1,4 +1,5 @@
-import { errnoOf, TlsError } from '../core/errors.js';
+import { errnoOf } from '../core/errno.js';
+import { TlsError } from '../core/errors.js';
 
 /**
  * A package that is installed only by those who need it.

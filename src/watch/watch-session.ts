@@ -14,7 +14,8 @@
  */
 import { Backoff } from '../core/backoff.js';
 import type { Scheduled } from '../core/clock.js';
-import { BackendError, hasMoved, TargetError } from '../core/errors.js';
+import { hasMoved } from '../core/errno.js';
+import { BackendError, TargetError } from '../core/errors.js';
 import type { Scope } from '../core/scope.js';
 import { Ticker } from '../core/ticker.js';
 import type { Hint, WatchBackend, WatchedDirectory, WatchSubscription } from '../core/watch-backend.js';
@@ -44,7 +45,7 @@ const FIRST_RETRY_MS = 5;
 const MAX_RETRY_MS = 1_000;
 
 /** Who is told what happens; see `ResilientWatcherEvents`. */
-export type SessionListener = Omit<ReportListener, 'checkAgain'> &
+type SessionListener = Omit<ReportListener, 'checkAgain'> &
   Pick<ConnectionOwner, 'restarting' | 'degraded' | 'recovered'> & {
     warning(warning: WatcherWarning): void;
     /** Something that will not heal by itself. */

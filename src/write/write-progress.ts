@@ -1,5 +1,6 @@
 /** How far a write has got, and the error for a write that gets no further. */
-import { WriteError, errnoOf, type WriteErrorCode, type WriteStep } from '../core/errors.js';
+import { errnoOf } from '../core/errno.js';
+import { WriteError, type WriteErrorCode, type WriteStep } from '../core/errors.js';
 
 /** A write is refused, or found to be disturbed. `WriteProgress.failure` makes a `WriteError` of it. */
 export class Refusal extends Error {

@@ -17,7 +17,7 @@
 import { hash } from 'node:crypto';
 import type { BigIntStats, Dirent } from 'node:fs';
 
-import { hasMoved } from '../../core/errors.js';
+import { hasMoved } from '../../core/errno.js';
 import { fileAgain, readSeenFile } from '../file-reading.js';
 import type { WatchedDirectory } from '../../core/watch-backend.js';
 import {

@@ -10,7 +10,8 @@ import {
   type Target,
 } from '../observation.js';
 import { SetSnapshot } from '../snapshot.js';
-import { hasMoved, type TargetError } from '../../core/errors.js';
+import { hasMoved } from '../../core/errno.js';
+import { type TargetError } from '../../core/errors.js';
 import { call, freshly, type Effects } from '../effects.js';
 import { signatureOfSet } from './directory-observation.js';
 import { PathTarget } from './path-target.js';

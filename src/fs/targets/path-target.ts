@@ -4,7 +4,7 @@ import type { BigIntStats } from 'node:fs';
 import { basename, dirname } from 'node:path';
 
 import { within } from '../absolute-path.js';
-import { errnoOf, hasMoved } from '../../core/errors.js';
+import { errnoOf, hasMoved } from '../../core/errno.js';
 import { fileAgain, readSeenFile } from '../file-reading.js';
 import {
   followSwap,

@@ -1,4 +1,4 @@
-import { errnoOf, hasMoved, isExhausted } from '../../core/errors.js';
+import { errnoOf, hasMoved, isExhausted } from '../../core/errno.js';
 import { readSeenFile } from '../file-reading.js';
 import { keysThatDiffer, PersistentMap } from '../persistent-map.js';
 import type { ReadLimits, SeenFile } from '../observation.js';

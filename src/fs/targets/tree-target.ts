@@ -9,7 +9,8 @@
 import { basename, dirname } from 'node:path';
 
 import { within } from '../absolute-path.js';
-import { errnoOf, TargetError } from '../../core/errors.js';
+import { errnoOf } from '../../core/errno.js';
+import { TargetError } from '../../core/errors.js';
 import { identityOf, mergeDirectories, readingError, resolveChain, type LinkChain } from '../link-chain.js';
 import { globsIn, PathGlobs, type IgnorePattern } from '../path-globs.js';
 import type { WatchedDirectory } from '../../core/watch-backend.js';

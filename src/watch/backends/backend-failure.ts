@@ -1,4 +1,5 @@
-import { BackendError, errnoOf } from '../../core/errors.js';
+import { errnoOf } from '../../core/errno.js';
+import { BackendError } from '../../core/errors.js';
 
 /**
  * What a backend's failure at a path means, as a typed error. The two inotify limits name the sysctl to raise,

@@ -17,7 +17,7 @@ import { basename } from 'node:path';
 
 import { within } from '../../fs/absolute-path.js';
 import { backendFailure } from './backend-failure.js';
-import { errnoOf, isDenied } from '../../core/errors.js';
+import { errnoOf, isDenied } from '../../core/errno.js';
 import type {
   HintSink,
   WatchBackend,

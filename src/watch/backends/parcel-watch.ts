@@ -7,7 +7,8 @@ import { isMainThread } from 'node:worker_threads';
 import type ParcelWatcher from '@parcel/watcher';
 
 import { backendFailure } from './backend-failure.js';
-import { BackendError, errnoOf } from '../../core/errors.js';
+import { errnoOf } from '../../core/errno.js';
+import { BackendError } from '../../core/errors.js';
 import { probeInotify } from './inotify-probe.js';
 
 /** The name of the backend. */

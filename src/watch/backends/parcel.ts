@@ -2,7 +2,8 @@ import { constants } from 'node:fs';
 import { sep } from 'node:path';
 
 import { backendFailure } from './backend-failure.js';
-import { BackendError, errnoOf, hasMoved } from '../../core/errors.js';
+import { errnoOf, hasMoved } from '../../core/errno.js';
+import { BackendError } from '../../core/errors.js';
 import { PathGlobs } from '../../fs/path-globs.js';
 import { nodeFileSystem } from '../../core/file-system.js';
 import { systemClock } from '../../core/clock.js';

@@ -9,7 +9,7 @@ export interface Difference {
 }
 
 /** What is to be done about all differences. */
-export interface Ripeness {
+interface Ripeness {
   /** The names of the differences whose quiet period is over; they are no longer pending. */
   readonly ripe: readonly string[];
   /** What led to the check that saw the first of them. */

@@ -70,7 +70,7 @@ export interface ReportListener {
 type StableObservation = Exclude<Observation, { kind: 'unstable' | 'disallowed' }>;
 
 /** How a reporter behaves. */
-export interface ReporterOptions extends QuietPeriodOptions {
+interface ReporterOptions extends QuietPeriodOptions {
   readonly path: string;
   readonly clock: Clock;
   readonly persistent: boolean;
