@@ -3,6 +3,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { onAbort } from '../core/abort.js';
 import { systemClock, type Clock } from '../core/clock.js';
 import { ActionError, errnoOf } from '../core/errors.js';
+import { redact } from '../core/redaction.js';
 import type { Action } from './action.js';
 import { environmentOf } from './update.js';
 
@@ -32,7 +33,7 @@ export interface CommandActionOptions {
 export function commandAction(options: CommandActionOptions): Action {
   const { command, args = [], shell = false, stopSignal = 'SIGTERM', stopTimeoutMs = 10_000 } = options;
   const { clock = systemClock } = options;
-  const name = JSON.stringify([command, ...args].join(' '));
+  const name = redact(JSON.stringify([command, ...args].join(' ')));
   return {
     name,
     run: (update, { signal }) =>
