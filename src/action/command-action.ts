@@ -4,6 +4,7 @@ import { onAbort } from '../core/abort.js';
 import { systemClock, type Clock } from '../core/clock.js';
 import { errnoOf } from '../core/errno.js';
 import { ActionError } from '../core/errors.js';
+import { redact } from '../core/redaction.js';
 import type { Action } from './action.js';
 import { environmentOf } from './update.js';
 
@@ -33,7 +34,7 @@ export interface CommandActionOptions {
 export function commandAction(options: CommandActionOptions): Action {
   const { command, args = [], shell = false, stopSignal = 'SIGTERM', stopTimeoutMs = 10_000 } = options;
   const { clock = systemClock } = options;
-  const name = JSON.stringify([command, ...args].join(' '));
+  const name = redact(JSON.stringify([command, ...args].join(' ')));
   return {
     name,
     run: (update, { signal }) =>

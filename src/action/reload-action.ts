@@ -19,6 +19,7 @@ import { ActionError } from '../core/errors.js';
 import { hasMethods, matching, milliseconds, oneOf, PORT_OPTIONS, resolveOptions } from '../core/options.js';
 import { markHandled, Outcome } from '../core/outcome.js';
 import type { Random } from '../core/random.js';
+import { redactError } from '../core/resilient-error.js';
 import { sleep } from '../core/sleep.js';
 import type { Action } from './action.js';
 import { mergeUpdates, type ActionUpdate } from './update.js';
@@ -335,10 +336,10 @@ function merged(earlier: ActionUpdate | undefined, later: ActionUpdate): ActionU
   return earlier ? mergeUpdates(earlier, later) : later;
 }
 
-function asActionError(action: Action, cause: unknown): ActionError {
-  if (cause instanceof ActionError) return cause;
-  const reason = cause instanceof Error ? cause.message : String(cause);
-  return new ActionError('ERR_ACTION_FAILED', `Action ${action.name} failed: ${reason}`, { cause });
+function asActionError(action: Action, thrown: unknown): ActionError {
+  if (thrown instanceof ActionError) return thrown;
+  const cause = redactError(thrown);
+  return new ActionError('ERR_ACTION_FAILED', `Action ${action.name} failed: ${cause.message}`, { cause });
 }
 
 function resultOf(failure: ActionError | 'interrupted' | undefined): string {

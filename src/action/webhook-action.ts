@@ -1,4 +1,5 @@
 import { ActionError } from '../core/errors.js';
+import { redactError } from '../core/resilient-error.js';
 import type { ValueSource } from '../core/value-source.js';
 import type { Action } from './action.js';
 
@@ -29,9 +30,12 @@ export function webhookAction({
     name,
     async run(update, { signal }) {
       const sent: Record<string, string> = { 'content-type': 'application/json', ...headers };
+      const secrets = Object.values(headers);
       if (token) {
         const value = await token.get();
-        sent['authorization'] = `Bearer ${typeof value === 'string' ? value : value.value}`;
+        const bearer = typeof value === 'string' ? value : value.value;
+        secrets.push(bearer);
+        sent['authorization'] = `Bearer ${bearer}`;
       }
       const hasBody = method !== 'GET' && method !== 'HEAD';
       let response: Response;
@@ -43,9 +47,10 @@ export function webhookAction({
           redirect: token ? 'error' : 'follow',
           ...(hasBody && { body: JSON.stringify(update) }),
         });
-      } catch (cause) {
-        const reason = cause instanceof Error && cause.cause instanceof Error ? cause.cause : cause;
-        const message = reason instanceof Error ? reason.message : String(reason);
+      } catch (thrown) {
+        // A header that is not valid is quoted.
+        const failure = redactError(thrown, secrets);
+        const { message } = failure.cause instanceof Error ? failure.cause : failure;
         throw new ActionError('ERR_ACTION_WEBHOOK', `Action ${name} failed: ${message}`);
       }
       // Its body is of no interest, and may never end.
