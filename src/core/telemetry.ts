@@ -166,9 +166,10 @@ export interface PublishMessage extends OperationMessage {
   readonly volumeId: string;
 }
 
-/** An action of the command-line program. `result`: `succeeded`. */
+/** A run of an action or a check of a `ReloadAction`. `result`: `succeeded`, or `interrupted` by a newer update. */
 export interface ActionMessage extends OperationMessage {
-  /** What kind of action, such as `exec` or `signal`. */
+  readonly component: ComponentHandle;
+  /** What kind of action: `exec`, `signal`, `webhook`, or `custom`. */
   readonly action: string;
 }
 
