@@ -154,7 +154,7 @@ export interface ConfigReloadMessage extends OperationMessage {
   readonly component: ComponentHandle;
 }
 
-/** A write of a file or of a volume's next revision. `result`: `written`, `unchanged`, or `superseded` by a newer one. */
+/** A write of a file or of a volume's next revision. `result`: `written`, or `unchanged` (also when a newer write came first). */
 export interface WriteMessage extends OperationMessage {
   /** The absolute path that is written. */
   readonly path: string;

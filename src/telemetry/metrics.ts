@@ -160,7 +160,7 @@ export const METRICS = {
     'resilient_watcher.writes',
     '{write}',
     ['result'],
-    'Atomic writes of files and volumes (written, unchanged, superseded, error).',
+    'Atomic writes of files and volumes (written, unchanged, error).',
   ),
   write_duration_seconds: seconds('resilient_watcher.write.duration', [], 'Duration of atomic writes.'),
   publishes_total: counter(

@@ -16,7 +16,7 @@ const MAX_LABEL_VALUES = 256;
 
 /** What a counter begins with: without a first 0, `increase()` does not see the first failure. */
 const RELOAD_RESULTS = ['accepted', 'unchanged', 'rejected', 'error'];
-const WRITE_RESULTS = ['written', 'unchanged', 'superseded', 'error'];
+const WRITE_RESULTS = ['written', 'unchanged', 'error'];
 const PUBLISH_RESULTS = ['published', 'unchanged', 'skipped', 'kept', 'error'];
 
 /** Turns messages into counts and durations, and keeps what the gauges are read from. */
