@@ -6,7 +6,7 @@ import type { ConfigMap } from './config-value.js';
 import { deepFreeze } from './freeze.js';
 import { problemsOf, thrownIssues, validatorProblem } from './issues.js';
 import { copyOf, mergeLayers, type Layer } from './merge.js';
-import type { Verdict } from './settlement.js';
+import type { Verdict } from './acceptance.js';
 import { isStandardSchema, type StandardSchema } from './standard-schema.js';
 
 /**

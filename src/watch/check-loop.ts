@@ -27,7 +27,7 @@ export class CheckLoop<Cause extends string> {
     this.#scope = scope;
   }
 
-  /** How many checks have ended. */
+  /** The number of checks that have ended. */
   get checks(): number {
     return this.#done;
   }
@@ -35,7 +35,7 @@ export class CheckLoop<Cause extends string> {
   /** Requests a check. */
   request(cause: Cause): void {
     if (this.#scope.ended) return;
-    // A hint explains a change better than the resync that happens to come at the same time.
+    // A hint explains a change better than a resync that happens to come at the same time.
     if (this.#cause === undefined || this.#cause === 'resync') this.#cause = cause;
     // After what the kernel reports in this turn, so that the six events of a swap lead to one check.
     if (!this.#checking) this.#cancelTurn ??= sharedTurn.request(() => void this.#next());

@@ -35,29 +35,29 @@ import type { WatcherWarning } from './watcher-events.js';
 import type { ResolvedWatcherOptions } from './watcher-options.js';
 import type { WatcherState, WatcherStatus } from './watcher-status.js';
 
-/** How often one check observes the target again because directories were newly watched. */
+/** How often one check observes the target again because directories are newly watched. */
 const MAX_ROUNDS = 5;
 
-/** The first delay before a target is checked again that did not stand still, ms. Doubled each time. */
+/** The initial delay before an unstable target is checked again, ms. Doubled each time. */
 const FIRST_RETRY_MS = 5;
 
-/** What a change may be late at the most because the target never stood still before, ms. */
+/** The maximum of this delay, ms: a change is at most this late because the target was unstable before. */
 const MAX_RETRY_MS = 1_000;
 
-/** Who is told what happens; see `ResilientWatcherEvents`. */
+/** Receives what happens; see `ResilientWatcherEvents`. */
 type SessionListener = Omit<ReportListener, 'checkAgain'> &
   Pick<ConnectionOwner, 'restarting' | 'degraded' | 'recovered'> & {
     warning(warning: WatcherWarning): void;
-    /** Something that will not heal by itself. */
+    /** A failure that does not heal by itself. */
     failed(error: unknown): void;
-    /** Does a check, and publishes it as an operation. */
+    /** Does a check and publishes it as an operation. */
     traced<T>(cause: ChangeCause, check: () => Promise<T>, resultOf: (value: T) => string): Promise<T>;
   };
 
-/** What a session knows of the status. */
+/** The session's part of the status. */
 type SessionStatus = Omit<WatcherStatus, 'name' | 'path' | 'state' | 'lastError'>;
 
-/** Check loop, observation and report of one target. */
+/** Check loop, observation and report for one target. */
 export class WatchSession {
   readonly #target: Target;
   readonly #options: ResolvedWatcherOptions;
@@ -190,7 +190,7 @@ export class WatchSession {
     await this.#loop.idle();
   }
 
-  /** Ends it, once the scope has ended. Returns what there is to wait for. */
+  /** Ends it, once the scope has ended. Returns what has to be awaited. */
   close(): Promise<void> | undefined {
     this.#running = false;
     this.#resync.stop();
@@ -198,7 +198,7 @@ export class WatchSession {
     this.#reporter.close();
     this.#connection.close();
     this.#loop.close();
-    // A check on a dead server may never end, and has nothing to lose.
+    // A check on a dead server may never end, and there is nothing to lose.
     return this.#observer.isLocal ? this.#checking : undefined;
   }
 
@@ -241,7 +241,7 @@ export class WatchSession {
     this.#beginObservation();
     let swap: Found | undefined;
     if (cause === 'resync') {
-      // What this cannot see leads to a hint. Were that lost too, watches would be set late, and nothing else.
+      // What this misses causes a hint. If that is lost too, watches are set late, and nothing else.
       if (!this.#reporter.hasPending && this.#unstableSince === undefined && observer.isUnchanged())
         return true;
     } else {
@@ -277,7 +277,7 @@ export class WatchSession {
     return opened;
   }
 
-  /** Sets the directories of a new subscription, before anything is read: what changes from then on leads to a hint. */
+  /** Sets the directories of a new subscription before anything is read: later changes cause a hint. */
   async #arm(subscription: WatchSubscription, backend: WatchBackend): Promise<void> {
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
       const chain = await this.#observer.resolve();
@@ -295,7 +295,7 @@ export class WatchSession {
     }
   }
 
-  /** Why this backend would give no hints here, if that is so. */
+  /** Why this backend would report no events here, if so. */
   #silence(chain: LinkChain, { name, needsKernelEvents = false }: WatchBackend): BackendError | undefined {
     const fileSystem = needsKernelEvents ? this.#observer.silentFileSystem(chain) : undefined;
     if (fileSystem === undefined) return undefined;
@@ -329,7 +329,7 @@ export class WatchSession {
     if (examined) void this.#scope.track(examined);
   }
 
-  /** @param message undefined: there is nothing to warn of any more. */
+  /** @param message undefined: there is nothing to warn about any more. */
   #warn(code: WatcherWarning['code'], message: string | undefined): void {
     const before = this.#warnings.get(code)?.message;
     if (message === before) return;

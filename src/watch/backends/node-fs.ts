@@ -30,12 +30,12 @@ const NAME = 'fs';
 /** There, an event of type `change` is a write (IN_MODIFY) or new attributes (IN_ATTRIB) of an entry. */
 const IS_INOTIFY = process.platform === 'linux';
 
-/** Who is given the hints about a directory, or about some of its entries. */
+/** A subscriber to hints about a directory, or about some of its entries. */
 interface Subscriber {
   readonly sink: HintSink;
   readonly persistent: boolean;
   readonly entries: ReadonlySet<string> | undefined;
-  /** The native watch has ended; the next setDirectories opens another one. */
+  /** The native watch has ended; the next `setDirectories` opens another one. */
   readonly ended: () => void;
 }
 
@@ -43,7 +43,7 @@ interface Subscriber {
 class DirectoryWatch {
   readonly #path: string;
   readonly #subscribers = new Map<object, Subscriber>();
-  /** How many of them keep the process alive. */
+  /** The number of subscribers that keep the process alive. */
   #persistent = 0;
   #native: FSWatcher | undefined;
   #identity: string | undefined;
@@ -58,25 +58,25 @@ class DirectoryWatch {
     return this.#subscribers.size === 0;
   }
 
-  /** Makes sure that the directory of this identity is watched. Returns the generation of the watch. */
+  /** Ensures that the directory with this identity is watched. Returns the generation of the watch. */
   arm(identity: string, persistent: boolean): number {
     if (this.#native && this.#identity === identity) return this.#generation;
     const isReplaced = this.#native !== undefined;
     this.#open(persistent);
     this.#identity = identity;
     this.#generation += 1;
-    // The others rely on the old one.
+    // Other subscribers rely on the old one.
     if (isReplaced) this.#hintAll(true);
     return this.#generation;
   }
 
   /**
-   * Opens a native watch, and then closes the one before. While both are of the same directory they are one watch of
-   * the kernel, so that nothing is missed.
+   * Opens a native watch, and then closes the previous one. While both are on the same directory they are one watch
+   * of the kernel, so that nothing is missed.
    */
   #open(persistent: boolean): void {
-    // The self event of a directory bears its own base name, which a child may have too. With "/." at the end
-    // that base name is ".", which no child has.
+    // The self event of a directory has the directory's base name, which a child may have, too. With "/." at the
+    // end that base name is ".", which no child has.
     const native = watch(`${this.#path}/.`, { persistent });
     native.on('change', (type, name) => this.#event(native, type, name));
     native.on('error', (error) => {
@@ -158,15 +158,15 @@ class DirectoryWatch {
 }
 
 /**
- * The one table shared by the process: a thousand watchers of one volume cost its directories once. An entry
- * lives as long as it has subscribers.
+ * The table shared by the process: a thousand watchers of one volume cost its directories once. An entry lives as
+ * long as it has subscribers.
  */
 const table = new Map<string, DirectoryWatch>();
 
 class Subscription implements WatchSubscription {
   readonly #sink: HintSink;
   readonly #persistent: boolean;
-  /** The generation of each directory's watch at the last call: a later one has missed something. */
+  /** The generation of each directory's watch at the last call: a later generation may have missed something. */
   readonly #watches = new Map<string, number>();
   /** The directories of the last call, while all of them are watched. */
   #intact: readonly WatchedDirectory[] | undefined;

@@ -14,9 +14,9 @@ import { dirname } from 'node:path';
 
 import type { WatchedDirectory } from '../../core/watch-backend.js';
 
-/** The writes in place of one watcher. */
+/** The writes in place that one watcher knows of. */
 export class InPlaceWrites {
-  /** During which observation they were reported, by path. */
+  /** The observation during which each was reported, by path. */
   readonly #reported = new Map<string, number>();
   /** The files of which nothing is known, by path. */
   readonly #unknown = new Set<string>();
@@ -25,7 +25,7 @@ export class InPlaceWrites {
   /** The directories that are watched only since the last observation, or since it began. */
   readonly #opened = new Set<string>();
   #observations = 0;
-  /** Where writes are certain to have been reported for this observation. */
+  /** The directories in which every write was reported for this observation. */
   #covered: { readonly watched: ReadonlySet<string>; readonly except: ReadonlySet<string> } | undefined;
 
   /** A write of the file at this path was reported. */
@@ -46,7 +46,7 @@ export class InPlaceWrites {
     this.#covered = areReported ? { watched: this.#watched, except: new Set(this.#opened) } : undefined;
   }
 
-  /** Whether the file, which this observation has found to differ, was written in place; undefined: unknown. */
+  /** Whether the file, which differs in this observation, was written in place; undefined: unknown. */
   isWritten(path: string): boolean | undefined {
     if (!this.#covered) return undefined;
     if (this.#reported.has(path)) return true;
@@ -55,7 +55,7 @@ export class InPlaceWrites {
     return this.#unknown.has(path) ? undefined : false;
   }
 
-  /** Forgets what this observation has dealt with, except of the files that are pending. */
+  /** Forgets what this observation has handled, except for the files that are pending. */
   endObservation(pendingPaths: ReadonlySet<string>): void {
     for (const path of this.#covered?.except ?? []) this.#opened.delete(path);
     for (const [path, observation] of this.#reported) {
