@@ -132,6 +132,13 @@ if (process.argv.includes('--child')) {
   process.on('message', async (parameters) => process.send(await measure(parameters)));
 } else if (process.argv[1] === fileURLToPath(import.meta.url)) {
   for (const { contestant, fsGroup, p50, p90, lost } of await measureInProcess({ count: 16, passes: 2 })) {
-    console.log(fsGroup ? 'walk   ' : 'no walk', contestant.padEnd(36), p50.toFixed(0), p90.toFixed(0), 'µs', lost);
+    console.log(
+      fsGroup ? 'walk   ' : 'no walk',
+      contestant.padEnd(36),
+      p50.toFixed(0),
+      p90.toFixed(0),
+      'µs',
+      lost,
+    );
   }
 }
