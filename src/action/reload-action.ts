@@ -247,15 +247,15 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
       }
       const retryDelayMs = attempt < maxAttempts ? this.#backoff.next() : null;
       this.#fail(update, attempt, result, retryDelayMs);
-      if (retryDelayMs === null || this.#hasNewer) return false;
+      if (retryDelayMs === null || this.#hasNewer()) return false;
       this.#phase = 'retrying';
       await this.#pause(retryDelayMs, 'newer');
-      if (this.#hasNewer) return false;
+      if (this.#hasNewer()) return false;
     }
     return false;
   }
 
-  get #hasNewer(): boolean {
+  #hasNewer(): boolean {
     return this.#pending !== undefined;
   }
 

@@ -48,7 +48,7 @@ interface Metrics {
 
 /** Undefined without prom-client: probes and status do without it. */
 async function metricsOf(session: Session): Promise<Metrics | undefined> {
-  let client: (typeof promClient)['default'];
+  let client: Pick<typeof promClient, 'Counter' | 'Gauge' | 'Histogram' | 'Registry'>;
   try {
     const loaded = await import('prom-client');
     client = loaded.default;

@@ -52,7 +52,7 @@ export class Session {
 
   /** Calls this at the end. */
   callAtEnd(callback: () => unknown): void {
-    this.closeAtEnd({ close: async () => callback() });
+    this.closeAtEnd({ close: () => Promise.resolve(callback()) });
   }
 
   /** A part that can be closed by itself. To end it is to end the program. */
