@@ -73,7 +73,8 @@ export class Observer {
     }
     const { fs } = await oneCallForEachRemoteMount(this.#fs);
     const chain = await runAsync(this.#target.resolve(), fs);
-    await this.#classify(chain, fs);
+    // Only an observation knows of every file system: a file may be mounted into the directory, or be behind a link.
+    await runAsync(this.#locality.classify(chain), fs);
     return chain;
   }
 
@@ -94,13 +95,9 @@ export class Observer {
     }
     const { fs } = await oneCallForEachRemoteMount(this.#fs);
     const seen = await runAsync(this.#target.observe(known), fs);
-    await this.#classify(seen.chain, fs);
+    await runAsync(this.#locality.classify(seen.chain), fs);
+    this.#sync = this.#locality.isLocal(seen.chain) ? this.#fs.sync : undefined;
     return seen;
-  }
-
-  async #classify(chain: LinkChain, fs: FileSystem): Promise<void> {
-    await runAsync(this.#locality.classify(chain), fs);
-    this.#sync = this.#locality.isLocal(chain) ? this.#fs.sync : undefined;
   }
 
   /**
