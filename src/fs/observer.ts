@@ -73,8 +73,9 @@ export class Observer {
     }
     const { fs } = await oneCallForEachRemoteMount(this.#fs);
     const chain = await runAsync(this.#target.resolve(), fs);
-    // Only an observation knows of every file system: a file may be mounted into the directory, or be behind a link.
     await runAsync(this.#locality.classify(chain), fs);
+    // Where anything remote is mounted only an observation knows of all: a file may be mounted into the directory.
+    if (fs === this.#fs && this.#locality.isLocal(chain)) this.#sync = this.#fs.sync;
     return chain;
   }
 

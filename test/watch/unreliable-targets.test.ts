@@ -228,6 +228,7 @@ test.runIf(process.platform === 'linux')(
     const directory = temporaryDirectory();
     const inside = join(directory, 'key');
     writeFileSync(inside, 'good');
+    const table = join(temporaryDirectory(), 'mountinfo');
     for (const [point, path, options] of [
       [directory, directory, {}],
       [directory, directory, { recursive: true }],
@@ -237,11 +238,14 @@ test.runIf(process.platform === 'linux')(
     ] as const) {
       const mounted = <T extends { dev: bigint }>(at: string, stat: T): T =>
         at === point || at.startsWith(`${point}/`) ? Object.assign(stat, { dev: stat.dev + 1n }) : stat;
+      writeFileSync(table, `1 1 0:1 / / rw - ext4 /dev/vda rw\n1 1 0:1 / ${point} rw - nfs4 server rw\n`);
       const asked: string[] = [];
       const { sync } = nodeFileSystem;
       const fs = {
         ...nodeFileSystem,
         lstat: async (at: string) => mounted(at, await nodeFileSystem.lstat(at)),
+        open: (at: string, flags: number) =>
+          nodeFileSystem.open(at === '/proc/self/mountinfo' ? table : at, flags),
         statfs: (at: string) => Promise.resolve((at === point ? NFS : EXT4) as never),
         sync: {
           ...sync,
