@@ -6,7 +6,8 @@ import type { VolumeEntry } from '../write/volume-files.js';
 
 import { Component, type ComponentEvents, type ComponentStatus } from '../core/component.js';
 import { withDeadline } from '../core/deadline.js';
-import { ClosedError, errnoOf, KubernetesError, ResilientError } from '../core/errors.js';
+import { errnoOf } from '../core/errno.js';
+import { ClosedError, KubernetesError, ResilientError } from '../core/errors.js';
 import type { LifecycleState } from '../core/lifecycle.js';
 import { markHandled } from '../core/outcome.js';
 import {
@@ -21,7 +22,7 @@ import {
 } from '../core/options.js';
 import type { Clock } from '../core/clock.js';
 import type { FileSystem } from '../core/file-system.js';
-import { redactError } from '../core/redaction.js';
+import { redactError } from '../core/resilient-error.js';
 import { DATA_LINK } from '../fs/volume-layout.js';
 import { ServiceAccountTokens } from './csi-tokens.js';
 import { SerialQueue } from '../core/serial-queue.js';

@@ -6,7 +6,7 @@ import { nodeFileSystem, type FileSystem, type FileSystemCalls } from 'resilient
 import { temporaryName } from '../../src/write/temporary-name.js';
 import { errno } from './faulty-file-system.js';
 
-export type CallName = keyof FileSystemCalls;
+type CallName = keyof FileSystemCalls;
 
 /** What happens at a call. */
 export type Fault =
@@ -32,7 +32,14 @@ export interface Script {
 }
 
 /** What a process that dies runs next: nothing. */
-export class Crash extends Error {}
+export class Crash extends Error {
+  override readonly name = 'Crash';
+}
+
+/** Whether this, or what it is a copy of, is a crash. */
+export function isCrash(error: unknown): boolean {
+  return error instanceof Error && error.name === 'Crash';
+}
 
 /** The real file system, which fails as it is told, and remembers what it was asked. */
 export class ScriptedFileSystem {
@@ -124,7 +131,7 @@ export function slowFileSystem(calls: Partial<FileSystem>): FileSystem {
 const SOMEBODY_DEAD = 2 ** 22 + 1;
 
 /** Gives the unfinished files of this process to a dead one. */
-export function buryTemporaries(directory: string): void {
+function buryTemporaries(directory: string): void {
   for (const name of readdirSync(directory)) {
     const kind = /^(\.rw|\.\.data_tmp)-/.exec(name);
     if (!kind) continue;

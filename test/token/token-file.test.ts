@@ -33,8 +33,8 @@ function stage(text = mint(), options: TokenFileOptions = {}) {
   const clock = new FakeClock(NOW);
   const watchers = new ScriptedWatchers();
   let reads = 0;
-  const fs = faultyFileSystem((name) => {
-    if (name === 'open') reads += 1;
+  const fs = faultyFileSystem((name, [opened]) => {
+    if (name === 'open' && opened === path) reads += 1;
   });
   const file = new TokenFile(path, { clock, fs, watcherFactory: watchers.factory, ...options });
   onTestFinished(() => file.close());
