@@ -1,7 +1,8 @@
 /** Reads one file and detects changes during the read. */
 import { constants, type BigIntStats } from 'node:fs';
 
-import { statDigest, identityIn, identityOf, signatureOf, type LinkChain } from './link-chain.js';
+import { statDigest, identityIn, identityOf, signatureOf } from './file-identity.js';
+import { type LinkChain } from './link-chain.js';
 import { digestOf, FileSnapshot } from './snapshot.js';
 import type { SeenFile } from './observation.js';
 import type { Effects } from './effects.js';
