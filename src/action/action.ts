@@ -5,8 +5,8 @@ export interface Action {
   /** For messages and telemetry, as in `exec "nginx -s reload"`. */
   readonly name: string;
   /**
-   * Does it. Rejects when it failed: then it is tried again. When `signal` aborts it should stop, and settle only when
-   * nothing of it is left running.
+   * Runs the action. A rejection means failure, and the action is retried. When `signal` aborts it should stop, and
+   * settle only when nothing of it is left running.
    */
   run(update: ActionUpdate, options: { readonly signal: AbortSignal }): Promise<void>;
 }

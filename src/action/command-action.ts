@@ -19,9 +19,9 @@ export interface CommandActionOptions {
   readonly env?: Readonly<Record<string, string>> | undefined;
   /** Where its output goes. `stderr`: both streams to the stderr of this process. Default `inherit`. */
   readonly output?: 'inherit' | 'stderr' | 'ignore' | undefined;
-  /** What tells it to stop. Default `SIGTERM`. */
+  /** The signal that stops it. Default `SIGTERM`. */
   readonly stopSignal?: NodeJS.Signals | undefined;
-  /** After this long its whole process group is killed, ms. Default 10 000, as `docker stop`. */
+  /** How long after that its whole process group is killed, ms. Default 10 000, as in `docker stop`. */
   readonly stopTimeoutMs?: number | undefined;
   readonly clock?: Clock | undefined;
 }
@@ -55,7 +55,7 @@ export function commandAction(options: CommandActionOptions): Action {
         const end = (error?: ActionError): void => {
           forget();
           kill?.cancel();
-          // What it left in its group would outlive the stop.
+          // Processes that it left in its group would outlive the stop.
           if (signal.aborted) signalGroup(child, 'SIGKILL');
           if (error) reject(error);
           else resolve();
@@ -68,7 +68,7 @@ export function commandAction(options: CommandActionOptions): Action {
   };
 }
 
-/** Signals a child with all that it started in its process group; one that is gone is fine. */
+/** Signals a child with everything that it started in its process group. A group that is gone is ignored. */
 export function signalGroup({ pid }: ChildProcess, signal: NodeJS.Signals): void {
   if (pid === undefined) return;
   try {

@@ -7,7 +7,7 @@ export interface WebhookActionOptions {
   readonly url: string | URL;
   /** Default `POST`. */
   readonly method?: string | undefined;
-  /** The status codes that mean success, from and to. Default 200 to 299. */
+  /** The range of status codes that mean success. Default 200 to 299. */
   readonly status?: readonly [from: number, to: number] | undefined;
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /** Sent as a bearer token; such a request follows no redirect. */
@@ -23,7 +23,7 @@ export function webhookAction({
   token,
 }: WebhookActionOptions): Action {
   const { origin, pathname } = new URL(url);
-  // Not the query, which may hold a secret.
+  // Without the query, which may contain a secret.
   const name = `${method} ${origin}${pathname}`;
   return {
     name,
@@ -48,7 +48,7 @@ export function webhookAction({
         const message = reason instanceof Error ? reason.message : String(reason);
         throw new ActionError('ERR_ACTION_WEBHOOK', `Action ${name} failed: ${message}`);
       }
-      // Its body is of no interest, and may never end.
+      // The body is not needed, and may never end.
       await response.body?.cancel();
       if (response.status < from || response.status > to) {
         const reason = `it answered with status ${response.status}, wanted ${from} to ${to}`;

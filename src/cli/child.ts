@@ -21,9 +21,9 @@ interface ChildExit {
 /** How it is stopped. */
 interface ChildOptions {
   readonly stopSignal: NodeJS.Signals;
-  /** Then its process group is killed, ms. */
+  /** How long after that its process group is killed, ms. */
   readonly stopTimeoutMs: number;
-  /** Told of an exit that nobody asked for. */
+  /** Called when it exits by itself. */
   readonly onExit: (exit: ChildExit) => void;
   /** It could not be started. */
   readonly onError: (error: Error) => void;

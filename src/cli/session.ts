@@ -31,7 +31,7 @@ export class Session {
     return closable;
   }
 
-  /** Ends the program; the first call counts. */
+  /** Ends the program; only the first call has an effect. */
   end(exitCode: number): void {
     this.#end(exitCode);
   }

@@ -60,7 +60,7 @@ export async function runWatch(
   session.output.log('info', 'ready', `watching ${paths.join(', ')}`, { paths });
 }
 
-/** Prints what becomes of an action. */
+/** Prints the results of an action. */
 export function report(reload: ReloadAction, { output }: Session): void {
   const { name } = reload;
   reload.on('started', ({ attempt }) =>

@@ -19,7 +19,7 @@ import { tokenFindings } from './token-findings.js';
 export interface Diagnosis {
   /** Absolute. */
   readonly path: string;
-  /** Where it leads; null when it leads nowhere. */
+  /** Where it leads; null if it leads nowhere. */
   readonly realPath: string | null;
   /** The links on the way, in order. */
   readonly links: readonly { readonly path: string; readonly target: string }[];
@@ -27,24 +27,24 @@ export interface Diagnosis {
   readonly mounts: readonly { readonly path: string; readonly type: string }[];
   /** What `..data` points to; null outside a volume. */
   readonly revision: string | null;
-  /** When that was published, epoch ms, by the time stamp of its directory or file. */
+  /** When that was published, epoch ms, by the timestamp of its directory or file. */
   readonly revisionAt: number | null;
   readonly inotify: InotifyUsage | null;
-  /** The worst first. */
+  /** Sorted by severity, the worst first. */
   readonly findings: readonly Finding[];
 }
 
-/** Nothing is read of a file but what shows whether it is a token. */
+/** Reads no more of a file than is needed to recognize a token. */
 const LIMITS = { maxContentBytes: 65_536, maxTotalBytes: 65_536, maxFiles: 1 };
 
-/** Time stamps this far in the future are no rounding, ms. */
+/** Timestamps further than this in the future are not caused by rounding, ms. */
 const SKEW_MS = 60_000;
 
 const SEVERITIES = ['never', 'degraded', 'note'];
 
 /**
  * Finds out what keeps a path from showing updates.
- * @throws {TypeError} (rejects) for a path that is none.
+ * @throws {TypeError} (rejects) for something that is not a path.
  */
 export async function diagnose(path: string): Promise<Diagnosis> {
   const target = new PathTarget(absolutePath(checkPath('diagnose', 'path', path)), LIMITS);
@@ -89,7 +89,7 @@ function endFindings({ end, hops, path }: LinkChain): Finding[] {
   }
 }
 
-/** Of the permission model of Node.js only the code tells. */
+/** Node.js's permission model is recognized by the code of the error only. */
 function unreadable(error: TargetError): Finding {
   if (error.cause instanceof Error && errorCodeOf(error.cause) === 'ERR_ACCESS_DENIED') {
     return finding('NODE_PERMISSION', `Node.js was not given permission to read "${error.path}"`);

@@ -1,7 +1,7 @@
 /** How much of the inotify limits of this user is used (`inotify(7)`, `proc_pid_fdinfo(5)`). */
 import { readdir, readFile, readlink, stat } from 'node:fs/promises';
 
-/** What is used, and how much there may be; null where the kernel does not tell. */
+/** The usage and its limit; null where the kernel does not report it. */
 export interface Usage {
   readonly used: number;
   readonly limit: number | null;
@@ -26,7 +26,7 @@ export async function inotifyUsage(): Promise<InotifyUsage | null> {
   };
 }
 
-/** Each user namespace has a limit of its own beside that of the kernel; the lower one counts. */
+/** Each user namespace has its own limit besides that of the kernel; the lower one applies. */
 async function limitOf(what: 'instances' | 'watches'): Promise<number | null> {
   const files = [`/proc/sys/fs/inotify/max_user_${what}`, `/proc/sys/user/max_inotify_${what}`];
   const limits = await Promise.all(

@@ -36,12 +36,12 @@ export async function loadClientNode(): Promise<ClientNode> {
   return client;
 }
 
-/** A kubeconfig by its path, one that was loaded already, or none: that of the pod. */
+/** The path of a kubeconfig, a loaded one, or undefined for that of the pod. */
 type KubeConfigSource = KubeConfig | string | undefined;
 
 /**
- * A `KubeConfig` that remembers nothing: files are read now, plugins run anew. client-node's own keeps what it read for a
- * minute, or, after the clock was set back, for as long as that. A token file of its user is not read yet.
+ * A `KubeConfig` without a cache: files are read now, plugins run now. client-node's own caches what it reads for a
+ * minute, or longer after the clock was set back. A token file of its user is not read yet.
  *
  * @throws {KubernetesError} `ERR_KUBECONFIG`, `ERR_KUBECONFIG_CA`.
  */
@@ -85,11 +85,11 @@ export async function readCertificates(path: string, fs: FileSystem): Promise<st
 }
 
 /**
- * Checks it before a connection does, which would fail as if the network were at fault.
- * @throws {KubernetesError} `ERR_KUBECONFIG`; neither is shown.
+ * Checks the key before a connection uses it, which would fail as if the network were at fault.
+ * @throws {KubernetesError} `ERR_KUBECONFIG`, which quotes neither.
  */
 async function checkClientCertificate(user: User, name: string, fs: FileSystem): Promise<void> {
-  // The file before the data, as client-node has it.
+  // The file before the data, as in client-node.
   const bytesOf = async (file: string | undefined, data: string | undefined): Promise<Buffer | undefined> => {
     if (!file) return data ? Buffer.from(data, 'base64') : undefined;
     return runAsync(readBytes(file), fs).catch((cause: unknown) => {
@@ -143,7 +143,7 @@ async function loadFromFile(fresh: KubeConfig, path: string, fs: FileSystem): Pr
     fresh.loadFromString(bytes.toString('utf8'));
     fresh.makePathsAbsolute(dirname(path));
   } catch (cause) {
-    // The parser quotes what it refuses, which may be a secret.
+    // The parser quotes what it rejects, which may be a secret.
     throw unusable(
       path,
       errnoOf(cause) === undefined ? 'it is not the YAML of one' : 'a file of it cannot be read',
