@@ -26,7 +26,7 @@ const backend = new ScriptedBackend();
 const { watcher, applied } = controller(volume.path('app.yaml'), { clock, backend });
 await watcher.start();
 
-// A swap that leaves a gap: looked at in the gap, nothing is told, for less than 500 ms.
+// A swap that leaves a gap: a check in a gap of less than 500 ms reports nothing.
 for (const step of volume.steps({ 'app.yaml': 'two' })) {
   if (step.name !== 'unlink' || step.path !== volume.path('..data')) continue;
   backend.hint();

@@ -1,4 +1,4 @@
-// How to test what depends on a token: days pass in a moment, and the API server does what it is told.
+// How to test what depends on a token: days pass in a moment, and the API server does what the test says.
 // Run: node examples/token-test.mjs
 import assert from 'node:assert/strict';
 

@@ -1,6 +1,6 @@
 /**
  * A program whose policy is a key of a mounted ConfigMap: it applies each change once, keeps the last good one, and
- * tells its health endpoint how it is. `node examples/watch-policy.mjs`
+ * reports its state on a health endpoint. `node examples/watch-policy.mjs`
  *
  * A temporary directory plays the mount, and `KubeletVolume` the kubelet.
  */

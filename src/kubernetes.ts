@@ -1,5 +1,14 @@
 /** The entry point "resilient-watcher/kubernetes". What needs `@kubernetes/client-node` loads it when used. */
 export {
+  ClosedError,
+  KubernetesError,
+  TokenError,
+  WriteError,
+  type KubernetesErrorCode,
+  type TokenErrorCode,
+  type WriteErrorCode,
+} from './core/errors.js';
+export {
   parseServiceAccountTokens,
   ServiceAccountTokens,
   type TokenCarrier,

@@ -1,3 +1,3 @@
-/** The entry point "resilient-watcher/otel". The user gives his own `@opentelemetry/api`. */
+/** The entry point "resilient-watcher/otel". The application passes its own `@opentelemetry/api`. */
 export { instrument, type InstrumentOptions } from './telemetry/otel.js';
 export type { Subscription } from './telemetry/observe.js';

@@ -1,4 +1,4 @@
-/** The entry point "resilient-watcher/testing": time, hints, volumes and an API server that do what a test says. */
+/** The entry point "resilient-watcher/testing": time, hints, volumes and an API server that a test controls. */
 export { FakeClock } from './testing/fake-clock.js';
 export { FakeTokenClient, type TokenStep } from './testing/fake-token-client.js';
 export { KubeletVolume, type KubeletVolumeOptions, type PublishResult } from './testing/kubelet-volume.js';

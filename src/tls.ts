@@ -1,5 +1,5 @@
 /** The entry point "resilient-watcher/tls". What needs `@grpc/grpc-js` or `undici` loads it when used. */
-export { TlsError, type TlsErrorCode } from './core/errors.js';
+export { ClosedError, TlsError, type TlsErrorCode } from './core/errors.js';
 export {
   grpcChannelCredentials,
   grpcServerCredentials,

@@ -7,8 +7,8 @@ export interface Action {
   /** For telemetry: `exec`, `signal`, `webhook`, or a word of your own. Default `custom`. */
   readonly kind?: string;
   /**
-   * Does it. Rejects when it failed: then it is tried again. When `signal` aborts it should stop, and settle only when
-   * nothing of it is left running.
+   * Runs the action. A rejection means failure, and the action is retried. When `signal` aborts it should stop, and
+   * settle only when nothing of it is left running.
    */
   run(update: ActionUpdate, options: { readonly signal: AbortSignal }): Promise<void>;
 }

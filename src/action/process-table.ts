@@ -20,14 +20,14 @@ export async function processesNamed(name: string): Promise<number[]> {
   return matching.filter(({ parent }) => !matched.has(parent)).map(({ pid }) => pid);
 }
 
-/** Undefined for one that has ended meanwhile. */
+/** Undefined for a process that has ended meanwhile. */
 async function readProcess(pid: number): Promise<Process | undefined> {
   try {
     const [stat, commandLine] = await Promise.all([
       readFile(`/proc/${pid}/stat`, 'utf8'),
       readFile(`/proc/${pid}/cmdline`, 'utf8'),
     ]);
-    // The command is in parentheses and may itself hold some; the state and the parent follow the last one.
+    // The command is in parentheses and may contain some; the state and the parent follow the last one.
     const end = stat.lastIndexOf(')');
     const [state, parent] = stat.slice(end + 2).split(' ');
     if (state === 'Z' || state === 'X') return undefined;

@@ -13,7 +13,7 @@ export interface PathUpdate {
   readonly revision: string | null;
 }
 
-/** What an action is told: everything that changed since it last succeeded. */
+/** The input of an action: everything that changed since it last succeeded. */
 export interface ActionUpdate {
   readonly paths: readonly PathUpdate[];
   /** What led to the newest change, see `Change.cause`. */
@@ -26,7 +26,7 @@ export function updateOf(change: Change, path: string): ActionUpdate {
   return { paths: [{ path, added, changed, removed, revision: current.revision ?? null }], cause };
 }
 
-/** Two updates of which the first has not been acted on. */
+/** Merges two updates of which the first has not been handled. */
 export function mergeUpdates(earlier: ActionUpdate, later: ActionUpdate): ActionUpdate {
   const paths = new Map(earlier.paths.map((update) => [update.path, update]));
   for (const update of later.paths) {
@@ -47,7 +47,7 @@ function mergePaths(earlier: PathUpdate, later: PathUpdate): PathUpdate {
   for (const key of later.added) move(key, removed.has(key) ? changed : added);
   for (const key of later.changed) move(key, added.has(key) ? added : changed);
   for (const key of later.removed) {
-    // Added and removed again: for the action it was never there.
+    // Added and removed again: for the action it never existed.
     if (added.delete(key)) continue;
     move(key, removed);
   }

@@ -165,7 +165,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
       const after = selector(current);
       return isSame(before, after) ? undefined : listener(after, before);
     };
-    // The types of the emitter cannot tell a listener's arguments while T is open.
+    // The emitter's types cannot infer a listener's arguments while T is open.
     const emitter = this as unknown as Component<ConfigLoaderEvents<unknown>, ConfigLoaderStatus>;
     const registered = onChange as (change: ConfigChange<unknown>) => unknown;
     emitter.on('change', registered);

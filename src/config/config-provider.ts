@@ -26,7 +26,7 @@ export type ProviderCallback<Event = unknown> = (
   error: Error | undefined,
 ) => unknown;
 
-/** Told how the watching itself is going. A provider that cannot tell ignores it. */
+/** Receives the state of native watching. Optional for providers that do not know it. */
 export interface ProviderHealth {
   readonly degraded: (degradation: Degradation) => void;
   readonly recovered: (recovery: Recovery) => void;

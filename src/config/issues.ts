@@ -3,18 +3,18 @@ import { isMap, type ConfigMap } from './config-value.js';
 import type { Layer } from './merge.js';
 import { Redaction } from './redaction.js';
 
-/** More issues than anybody reads; each costs time to redact. */
+/** More issues than anybody reads; redacting each takes time. */
 const MAX_PROBLEMS = 100;
 
 /** Names what does not come from one source. */
 const NO_SOURCE = 'validate';
 
 /**
- * Problems for what a validator refused, without values. The issues may have any shape: what a validator throws is
- * not checked by anybody.
- * @param issues as in Standard Schema: `{ message, path }` each
- * @param values what was validated
- * @param layers what the values were merged from
+ * Converts what a validator refused into problems, without values. The issues may have any shape, since what a
+ * validator throws is not checked.
+ * @param issues as in Standard Schema: `{ message, path }` each.
+ * @param values what was validated.
+ * @param layers what the values were merged from.
  */
 export function problemsOf(
   issues: readonly unknown[],

@@ -20,7 +20,7 @@ export const yamlParser: ConfigParser = {
       lineCounter: lines,
       prettyErrors: false,
       stringKeys: true,
-      // The package compares each key with all others of its map; `firstFault` looks them up.
+      // The package compares each key with all others of its map; `firstFault` uses a set.
       uniqueKeys: false,
     });
     const fault = firstFault(yaml, document);

@@ -30,7 +30,7 @@ export interface Diagnosis {
   /** When that was published, epoch ms, by the timestamp of its directory or file. */
   readonly revisionAt: number | null;
   readonly inotify: InotifyUsage | null;
-  /** The worst first. */
+  /** Sorted by severity, the worst first. */
   readonly findings: readonly Finding[];
 }
 

@@ -2,7 +2,8 @@
 import { constants, type BigIntStats } from 'node:fs';
 
 import type { FileSystemCalls } from '../core/file-system.js';
-import { statDigest, identityIn, identityOf, signatureOf, type LinkChain } from './link-chain.js';
+import { statDigest, identityIn, identityOf, signatureOf } from './file-identity.js';
+import type { LinkChain } from './link-chain.js';
 import { digestOf, FileSnapshot } from './snapshot.js';
 import type { SeenFile } from './observation.js';
 import type { Effects } from './effects.js';

@@ -8,6 +8,7 @@
 import { dirname } from 'node:path';
 import type { BigIntStats } from 'node:fs';
 
+import { identityOf } from './file-identity.js';
 import { within } from './absolute-path.js';
 import { errnoOf, isDenied } from '../core/errno.js';
 import { TargetError } from '../core/errors.js';
@@ -48,29 +49,6 @@ export interface LinkChain {
   /** The target of the last `..data` link on the way. */
   readonly revision: string | undefined;
   readonly end: ChainEnd;
-}
-
-/** Identifies a file or directory: inode numbers alone are reused immediately. */
-export function identityOf({ dev, ino, birthtimeNs }: BigIntStats): string {
-  return `${dev}:${ino}:${birthtimeNs}`;
-}
-
-/** The `identityOf` the file with this signature: part of the same string. */
-export function identityIn(signature: string): string {
-  let end = -1;
-  for (let field = 0; field < 3; field += 1) end = signature.indexOf(':', end + 1);
-  return signature.slice(0, end);
-}
-
-/** Identifies a file together with its content, as far as its timestamps show it. */
-export function signatureOf({ dev, ino, birthtimeNs, size, mtimeNs, ctimeNs }: BigIntStats): string {
-  // One flat string: a template would keep each of its pieces, which takes five times the memory for every file.
-  return [dev, ino, birthtimeNs, size, mtimeNs, ctimeNs].join(':');
-}
-
-/** Represents the content of a file that is not read. */
-export function statDigest({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
-  return `stat:${dev}:${ino}:${size}:${mtimeNs}:${ctimeNs}`;
 }
 
 /**

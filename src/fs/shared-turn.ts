@@ -3,7 +3,7 @@ import type { BigIntStats } from 'node:fs';
 import { onNextTurn } from '../core/event-loop.js';
 import type { FileSystemCalls } from '../core/file-system.js';
 import { makeCall, type Ask, type Call } from './effects.js';
-import { signatureOf } from './link-chain.js';
+import { signatureOf } from './file-identity.js';
 
 /** The answers of `readlink` and of `lstat`. */
 type Answer = string | BigIntStats;

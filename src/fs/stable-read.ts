@@ -2,7 +2,8 @@ import { basename, dirname } from 'node:path';
 
 import { Backoff } from '../core/backoff.js';
 import { TargetError } from '../core/errors.js';
-import { signatureOf, type LinkChain } from './link-chain.js';
+import { signatureOf } from './file-identity.js';
+import { type LinkChain } from './link-chain.js';
 import type { Clock } from '../core/clock.js';
 import type { FileSystem } from '../core/file-system.js';
 import type { Random } from '../core/random.js';

@@ -16,15 +16,8 @@ import { isDeepStrictEqual } from 'node:util';
 import { within } from './absolute-path.js';
 import { errnoOf, hasMoved, isExhausted } from '../core/errno.js';
 import type { WatchedDirectory } from '../core/watch-backend.js';
-import {
-  statDigest,
-  identityIn,
-  identityOf,
-  mergeDirectories,
-  resolveChain,
-  signatureOf,
-  type LinkChain,
-} from './link-chain.js';
+import { statDigest, identityIn, identityOf, signatureOf } from './file-identity.js';
+import { mergeDirectories, resolveChain, type LinkChain } from './link-chain.js';
 import type { PathGlobs } from './path-globs.js';
 import { keysThatDiffer } from './persistent-map.js';
 import { call, type Effects } from './effects.js';

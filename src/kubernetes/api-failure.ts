@@ -21,22 +21,22 @@ const ADVICE: Readonly<Partial<Record<TokenErrorCode, string>>> = {
   ERR_TOKEN_NOT_FOUND: 'create the ServiceAccount, or correct its name',
 };
 
-/** What a failure is reported with. */
+/** The context of a failure. */
 interface FailureContext {
   /** `namespace/name` of the ServiceAccount. */
   readonly account: string;
   /** The credentials that were refused, in words. */
   readonly refused: readonly string[];
-  /** Struck out of all that is reported. */
+  /** Removed from everything that is reported. */
   readonly secrets: readonly string[];
 }
 
-/** The status that the API server answered with, if it did. */
+/** The status of the API server's answer, if there was one. */
 export function statusOf(error: unknown): number | undefined {
   return apiFailureOf(error)?.status;
 }
 
-/** Why there was no token, by what was thrown. */
+/** Converts what was thrown into the reason why there is no token. */
 export function tokenFailure(thrown: unknown, { account, refused, secrets }: FailureContext): TokenError {
   if (thrown instanceof TokenError) return thrown;
   const cause = redactError(thrown, secrets);
@@ -79,7 +79,7 @@ function apiFailureOf(error: unknown): ApiFailure | undefined {
   return new ApiFailure(code, typeof message === 'string' ? message : '', { headers: { ...headers }, body });
 }
 
-/** Whole seconds, as the API server says it. */
+/** Whole seconds, as the API server sends it. */
 function retryAfterOf({ headers, body }: ApiFailure): number | undefined {
   const { details } = Object(body) as { details?: unknown };
   const { retryAfterSeconds } = Object(details) as { retryAfterSeconds?: unknown };
@@ -95,7 +95,7 @@ function otherFailure(error: unknown): { readonly code: TokenErrorCode; readonly
     const code = error.code === 'ERR_KUBERNETES_CLIENT' ? 'ERR_TOKEN_CLIENT' : 'ERR_TOKEN_REQUEST';
     return { code, reason: error.message };
   }
-  // `fetch` says only that it failed; why is in the chain of causes.
+  // `fetch` reports only that it failed; the reason is in the chain of causes.
   for (let link = error, depth = 0; link instanceof Error && depth < 5; link = link.cause, depth += 1) {
     const errno = errnoOf(link);
     if (errno === undefined || LOCAL_CODE.test(errno)) continue;
@@ -105,7 +105,7 @@ function otherFailure(error: unknown): { readonly code: TokenErrorCode; readonly
   return { code: 'ERR_TOKEN_REQUEST', reason: error instanceof Error ? wordsOf(error) : typeof error };
 }
 
-/** A host with several addresses fails with an error for each, and without words of its own. */
+/** A host with several addresses fails with an error for each, and an empty message. */
 function wordsOf(error: Error): string {
   if (error.message !== '' || !(error instanceof AggregateError)) return error.message;
   return error.errors.map((inner: unknown) => (inner instanceof Error ? inner.message : '')).join(', ');

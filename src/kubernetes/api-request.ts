@@ -14,19 +14,19 @@ export const MAX_BODY_BYTES = 4 * 1024 * 1024;
 /** One request to an API server. */
 interface ApiRequest {
   readonly method: 'GET' | 'POST';
-  /** Below the server's URL, from `/`. */
+  /** The path below the server's URL, from `/`. */
   readonly path: string;
   /** Sent as JSON; undefined: no body. */
   readonly body?: unknown;
   readonly signal: AbortSignal;
 }
 
-/** The API server answered, but not with success. */
+/** The API server answered with an error status. */
 export class ApiFailure extends Error {
   override readonly name = 'ApiFailure';
   readonly status: number;
   readonly headers: Readonly<Record<string, unknown>>;
-  /** As it came; may quote anything. */
+  /** The body as received; may quote anything. */
   readonly body: unknown;
 
   constructor(
@@ -73,7 +73,7 @@ export async function requestApi(
     });
     return await answerOf(response);
   } finally {
-    // It was made for this request; what is left of the answer is not read.
+    // It was opened for this request; the rest of the answer is not read.
     if (typeof options.agent === 'object') options.agent.destroy();
   }
 }
@@ -113,7 +113,7 @@ export async function readText(answer: AsyncIterable<Uint8Array>, status: number
   return Buffer.concat(chunks).toString('utf8');
 }
 
-/** The words of a `metav1.Status`. */
+/** The message of a `metav1.Status`. */
 function messageOf(body: unknown): string {
   const { message } = Object(body) as { message?: unknown };
   return typeof message === 'string' ? message : '';

@@ -36,12 +36,12 @@ export async function loadClientNode(): Promise<ClientNode> {
   return client;
 }
 
-/** A kubeconfig by its path, one that was loaded already, or none: that of the pod. */
+/** The path of a kubeconfig, a loaded one, or undefined for that of the pod. */
 type KubeConfigSource = KubeConfig | string | undefined;
 
 /**
- * A `KubeConfig` that remembers nothing: files are read now, plugins run anew. client-node's own keeps what it read for a
- * minute, or, after the clock was set back, for as long as that. A token file of its user is not read yet.
+ * A `KubeConfig` without a cache: files are read now, plugins run now. client-node's own caches what it reads for a
+ * minute, or longer after the clock was set back. A token file of its user is not read yet.
  *
  * @throws {KubernetesError} `ERR_KUBECONFIG`, `ERR_KUBECONFIG_CA`.
  */
@@ -84,8 +84,8 @@ export async function readCertificates(path: string, ports: ReadingPorts): Promi
 }
 
 /**
- * Checks it before a connection does, which would fail as if the network were at fault.
- * @throws {KubernetesError} `ERR_KUBECONFIG`; neither is shown.
+ * Checks the key before a connection uses it, which would fail as if the network were at fault.
+ * @throws {KubernetesError} `ERR_KUBECONFIG`, which quotes neither.
  */
 async function checkClientCertificate(user: User, name: string, ports: ReadingPorts): Promise<void> {
   // The file before the data, as client-node has it.
@@ -158,7 +158,7 @@ async function loadFromFile(fresh: KubeConfig, path: string, ports: ReadingPorts
     fresh.loadFromString(bytes.toString('utf8'));
     fresh.makePathsAbsolute(dirname(path));
   } catch (cause) {
-    // The parser quotes what it refuses, which may be a secret.
+    // The parser quotes what it rejects, which may be a secret.
     throw unusable(
       path,
       errnoOf(cause) === undefined ? 'it is not the YAML of one' : 'a file of it cannot be read',

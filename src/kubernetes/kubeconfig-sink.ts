@@ -18,12 +18,12 @@ export interface KubeconfigSinkOptions
 }
 
 /**
- * A sink that writes each token into a kubeconfig of its own, such as that of a CNI plugin. Readers find the old file or the
- * new one, never a part. Its mode is 0600 by default. When the CA cannot be read, or is none, nothing is written and the
- * delivery is tried again.
+ * A sink that writes each token into a kubeconfig, such as that of a CNI plugin. Readers find the old file or the
+ * new one, never a part. Its mode is 0600 by default. When the CA cannot be read or is not valid, nothing is
+ * written and the delivery is retried.
  *
  * @throws {TypeError} for an unknown, missing or wrong option.
- * @throws {KubernetesError} `ERR_KUBECONFIG_CA` when `caData` is not made of certificates.
+ * @throws {KubernetesError} `ERR_KUBECONFIG_CA` when `caData` does not consist of certificates.
  */
 export function kubeconfigSink(options: KubeconfigSinkOptions): TokenSink {
   const owner = 'kubeconfigSink';

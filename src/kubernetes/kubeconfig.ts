@@ -3,13 +3,13 @@ import { X509Certificate } from 'node:crypto';
 import { KubernetesError } from '../core/errors.js';
 import { matching, resolveOptions } from '../core/options.js';
 
-/** How to reach a cluster, and as whom. */
+/** How to reach a cluster, and with which credentials. */
 export interface KubeconfigOptions {
   /** The API server, `https://host:port`. */
   readonly server: string;
   /** The bearer token. */
   readonly token: string;
-  /** Certificates of the cluster's authority, PEM. Default: those that the machine trusts. */
+  /** Certificates of the cluster's authority, PEM. Default: those that the system trusts. */
   readonly caData?: string | Uint8Array | undefined;
   /** The name in the server's certificate, when it is not the host's. */
   readonly tlsServerName?: string | undefined;
@@ -94,7 +94,8 @@ export function requireServer(owner: string, server: string): void {
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
 /**
- * The text of a bundle of certificates. Half a file is refused: a client with half of the authorities would be locked out.
+ * The text of a bundle of certificates. An incomplete file is refused: a client with half of the authorities would
+ * be locked out.
  * @throws {KubernetesError} `ERR_KUBECONFIG_CA`.
  */
 export function checkCertificates(pem: string | Uint8Array, where: string): string {
@@ -124,7 +125,7 @@ function isServer(value: unknown): boolean {
   return (protocol === 'https:' || protocol === 'http:') && username === '' && password === '';
 }
 
-/** A JSON string is a YAML string. */
+/** A JSON string is also a YAML string. */
 function quote(value: string): string {
   return JSON.stringify(value);
 }

@@ -12,18 +12,18 @@ export type CredentialUse = 'auto' | 'always' | 'never';
 
 /** One way to authenticate a request. */
 interface RequestCredentials {
-  /** The kubeconfig to ask with. */
+  /** The kubeconfig for the request. */
   readonly kubeConfig: KubeConfig;
-  /** What it is, for the error that says it was refused; undefined when only client-node knows. */
+  /** A description for the error when it is refused; undefined if only client-node knows it. */
   readonly description: string | undefined;
-  /** What must not be shown. */
+  /** Values that must not be shown. */
   readonly secret: string | undefined;
 }
 
 /** What there is to choose from. */
 interface CredentialContext {
   readonly kubeConfig: KubeConfig;
-  /** The newest projected token that is known of. */
+  /** The newest projected token that is known. */
   readonly projected: TokenCredential | undefined;
   readonly use: CredentialUse;
   readonly clientNode: ClientNode;
@@ -57,7 +57,7 @@ export async function* credentialsOf(context: CredentialContext): AsyncGenerator
   if (!isFirst && isSameIssuer(own.secret, projected.value)) yield projectedCredentials(context, projected);
 }
 
-/** The cluster of the kubeconfig, and nobody but the token. */
+/** The cluster of the kubeconfig with nothing but the token as credentials. */
 function projectedCredentials(
   { kubeConfig, clientNode, ports }: CredentialContext,
   { path, value, seenAt }: TokenCredential,
@@ -104,7 +104,7 @@ function describeToken(path: string, value: string, clock: Clock, seenAt: number
     if (notAfter <= now) ages.unshift(`expired at ${isoTime(notAfter)}`);
     if (issuedAt !== undefined) ages.unshift(`issued ${durationOf(now - issuedAt)} ago`);
   } catch {
-    // Not a JWT: its age cannot be known.
+    // Not a JWT: its age is unknown.
   }
   return ages.length === 0 ? `the token in ${path}` : `the token in ${path} (${ages.join(', ')})`;
 }

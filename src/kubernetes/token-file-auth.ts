@@ -32,7 +32,7 @@ export class TokenFileAuth implements Authenticator {
     return user.name === this.#userName;
   }
 
-  /** @throws {TokenError} when there is no good token; the request is then not sent. */
+  /** @throws {TokenError} when there is no valid token; the request is then not sent. */
   async applyAuthentication(_user: User, options: Pick<RequestOptions, 'headers'>): Promise<void> {
     const token = await this.file.get();
     options.headers = {
@@ -41,7 +41,7 @@ export class TokenFileAuth implements Authenticator {
     };
   }
 
-  /** Reports a 401 of the API server: the next request is made with what the file holds by then. */
+  /** Reports a 401 of the API server: the file is read again before the next request. */
   reportUnauthorized(): void {
     void this.file.reportUnauthorized();
   }

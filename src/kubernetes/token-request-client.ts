@@ -35,12 +35,12 @@ export interface BoundObjectReference {
   readonly uid?: string;
 }
 
-/** As much of `CoreV1Api` as asking for tokens takes. */
+/** The part of `CoreV1Api` that requests tokens. */
 export type TokenApi = Pick<CoreV1Api, 'createNamespacedServiceAccountToken' | 'getAPIResources'>;
 
 /** Options of `tokenRequestClient`. */
 export interface TokenRequestClientOptions {
-  /** Whose token it is to be. */
+  /** The ServiceAccount of the token. */
   readonly namespace: string;
   readonly serviceAccount: string;
   /**
@@ -186,12 +186,12 @@ async function mint(server: TokenServer, body: TokenRequestBody): Promise<TokenA
     const isMissing = statusOf(error) === 404 && !(await hasTokenRequest(server));
     throw isMissing ? unsupported(error) : error;
   });
-  // What is missing in it is reported by the refresher.
+  // Missing fields are reported by the refresher.
   const { status } = Object(answer) as { status?: unknown };
   return Object(status) as TokenAnswer;
 }
 
-/** Whether the server has the API at all; a server that does not say is assumed to. */
+/** Whether the server has the API at all; assumed if the server does not say. */
 async function hasTokenRequest(server: TokenServer): Promise<boolean> {
   const resources = await server.resources().catch(() => undefined);
   return !resources || resources.some((resource) => resource.name === 'serviceaccounts/token');

@@ -27,25 +27,25 @@ import { DATA_LINK } from '../fs/volume-layout.js';
 import { ServiceAccountTokens } from './csi-tokens.js';
 import { SerialQueue } from '../core/serial-queue.js';
 
-/** What a volume is to hold. */
+/** The contents of a volume. */
 export interface ProducedVolume {
   /** By key, as `AtomicVolume.write` takes them: an object or a `Map`. */
   readonly files: Readonly<Record<string, VolumeEntry>> | ReadonlyMap<string, VolumeEntry>;
-  /** When it has to be produced again, epoch ms; default: when the tokens or `freshForMs` say so. */
+  /** When it has to be produced again, epoch ms; default: when the tokens or `freshForMs` require it. */
   readonly expiresAt?: number | undefined;
 }
 
-/** Gets what a volume is to hold, such as from a vault. It should stop when `signal` aborts. */
+/** Produces the contents of a volume, for example from a vault. It should stop when `signal` aborts. */
 export type VolumeProducer = (context: {
   readonly tokens: ServiceAccountTokens;
   readonly signal: AbortSignal;
 }) => ProducedVolume | Promise<ProducedVolume>;
 
-/** What became of one call of `publish`. */
+/** The result of `publishVolume()`. */
 export interface PublishedVolume {
   /**
    * `published`: new contents. `unchanged`: produced again, the same as before. `skipped`: there was nothing to do.
-   * `kept`: it failed, `error` says why, and the last good contents are still there.
+   * `kept`: it failed (see `error`), and the last good contents are still there.
    */
   readonly outcome: 'published' | 'unchanged' | 'skipped' | 'kept';
   /** What `..data` points to. */
@@ -56,7 +56,7 @@ export interface PublishedVolume {
 /** Events of `VolumePublisher`. No event contains a token. */
 export interface VolumePublisherEvents extends ComponentEvents {
   published: [event: { readonly volumeId: string; readonly targetPath: string; readonly revision: string }];
-  /** There are no new contents; `kept` says whether there are older ones. */
+  /** Producing or writing failed; `kept` says whether older contents remain. */
   failed: [
     event: {
       readonly volumeId: string;
@@ -83,7 +83,7 @@ export interface VolumePublisherStatus extends ComponentStatus {
 
 /** Options of `VolumePublisher`. */
 export interface VolumePublisherOptions {
-  /** What it is called in its status and telemetry; default `VolumePublisher`. */
+  /** The name in its status and telemetry; default `VolumePublisher`. */
   readonly name?: string | undefined;
   /** Mode, owner, durability and grace of the volumes' files. On tmpfs `durability: 'none'` is enough. */
   readonly volume?: Pick<AtomicVolumeOptions, 'mode' | 'owner' | 'durability' | 'graceMs'> | undefined;
@@ -95,8 +95,8 @@ export interface VolumePublisherOptions {
   /** A producer fails after this long, ms; default 90 000, since kubelet waits 120 s for the driver. */
   readonly produceTimeoutMs?: number | undefined;
   /**
-   * Creates the directory and mounts what is to be mounted on it. Called by each `publish` after the path was checked, so
-   * it must leave alone what is there already. Default: the directory has to exist.
+   * Creates the directory and mounts what has to be mounted on it. Called by each `publishVolume()` after the path
+   * was checked, so it must leave existing mounts alone. Default: the directory has to exist.
    */
   readonly prepareTarget?: ((targetPath: string) => void | Promise<void>) | undefined;
   /** Undoes that after the contents were removed; not called for a directory that is gone. Default: nothing. */
@@ -131,7 +131,7 @@ interface Publication {
   produced?: {
     readonly revision: string;
     readonly tokens: ServiceAccountTokens;
-    /** Monotonic ms, and epoch ms: whichever comes first. */
+    /** Monotonic ms, and epoch ms; whichever is reached first. */
     readonly freshUntil: number;
     readonly expiresAt: number;
   };
@@ -155,7 +155,10 @@ interface Publication {
 export class VolumePublisher extends Component<VolumePublisherEvents, VolumePublisherStatus> {
   readonly #options: ReturnType<typeof resolveOptions<typeof OPTIONS>>;
   readonly #publications = new Map<string, Publication>();
-  /** For the calls of `publish` since the last `unpublish`, by target path: aborts when they are no longer wanted. */
+  /**
+   * For the calls of `publishVolume()` since the last `unpublishVolume()`, by target path: aborts when they are not
+   * wanted any more.
+   */
   readonly #wanted = new Map<string, AbortController>();
   readonly #queue = new SerialQueue();
 
@@ -330,14 +333,14 @@ export class VolumePublisher extends Component<VolumePublisherEvents, VolumePubl
     return { outcome: 'kept', revision, error };
   }
 
-  /** Whether there is a directory to publish in; false when there is nothing. */
+  /** Whether there is a directory to publish in; false if nothing is there. */
   async #isDirectory(targetPath: unknown): Promise<boolean> {
     if (typeof targetPath !== 'string' || !isAbsolute(targetPath) || targetPath.includes('\0')) {
       throw badTarget(targetPath, 'is not an absolute path');
     }
     if (normalize(targetPath) !== targetPath) throw badTarget(targetPath, 'is not a clean path');
     try {
-      // A link would let whoever made it choose where secrets are written.
+      // Whoever made a link would choose where secrets are written.
       const stat = await this.#options.fs.lstat(targetPath);
       if (stat.isSymbolicLink()) throw badTarget(targetPath, 'is a symbolic link');
       if (!stat.isDirectory()) throw badTarget(targetPath, 'is not a directory');
@@ -355,7 +358,10 @@ function badTarget(targetPath: unknown, why: string, cause?: unknown): Kubernete
   return new KubernetesError('ERR_CSI_TARGET', message, cause === undefined ? undefined : { cause });
 }
 
-/** What the library threw, without secrets; what a producer threw, or gave that cannot be written, with its volume. */
+/**
+ * What the library threw, without secrets; what a producer threw, or returned and cannot be written, with its
+ * volume.
+ */
 function asResilient(volumeId: string, thrown: unknown, secrets: readonly string[]): ResilientError {
   const cause = redactError(thrown, secrets);
   if (cause instanceof ResilientError) return cause;
@@ -369,7 +375,8 @@ function secretsOf(tokens: ServiceAccountTokens): string[] {
 
 /**
  * The files by key.
- * @throws {TypeError} for anything that is neither a Map nor a plain object: it would look like an empty set.
+ * @throws {TypeError} for anything that is neither a Map nor a plain object, which would be published as an empty
+ * set.
  */
 function filesOf({ files }: ProducedVolume): Readonly<Record<string, VolumeEntry>> {
   if (isMap(files)) return Object.fromEntries(files);
@@ -377,7 +384,7 @@ function filesOf({ files }: ProducedVolume): Readonly<Record<string, VolumeEntry
   throw new TypeError(`"files" must be a plain object or a Map, got ${describe(files)}`);
 }
 
-/** One directory, one path. */
+/** A directory has one path, with or without a trailing slash. */
 function withoutTrailingSlash(path: string): string {
   return typeof path === 'string' && path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path;
 }

@@ -1,4 +1,4 @@
-/** The values of the gauges, read from the status of the live components when somebody asks. */
+/** The values of the gauges, read from the status of the live components when they are collected. */
 import type { ComponentHandle } from '../core/telemetry.js';
 import type { WatcherWarning } from '../watch/watcher-events.js';
 import { METRICS, type GaugeName, type Labels, type Sample } from './metrics.js';
@@ -7,15 +7,15 @@ import { statusOf } from './status-of.js';
 /** What a gauge needs besides the components. */
 interface GaugeSources {
   readonly components: Iterable<ComponentHandle>;
-  /** When each configuration was last loaded with success, epoch ms. */
+  /** When each configuration was last loaded successfully, epoch ms. */
   readonly reloadedAt: ReadonlyMap<ComponentHandle, number>;
 }
 
 type Read = (component: ComponentHandle, sources: GaugeSources) => Iterable<Sample>;
 
-/** Of these states a running watcher is in one. */
+/** A running watcher is in one of these states. */
 const WATCHER_STATES = ['watching', 'recovering', 'degraded'] as const;
-/** These say how the target is. */
+/** The states of the target. */
 const TARGET_STATES = ['missing', 'unreadable'] as const;
 const WARNING_CODES: Readonly<Record<WatcherWarning['code'], true>> = { subPath: true, limit: true };
 

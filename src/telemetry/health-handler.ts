@@ -6,7 +6,7 @@ import { assertComponents, healthOf } from './health.js';
 /** The request of `node:http`, Express or Fastify. */
 export interface HealthRequest {
   readonly url?: string | undefined;
-  /** Express: the URL before routers took their part of it. */
+  /** Express: the URL before routers removed their part of it. */
   readonly originalUrl?: string | undefined;
 }
 

@@ -3,7 +3,7 @@ import type { ComponentHandle } from '../core/telemetry.js';
 import { hasMethods } from '../core/options.js';
 import { statusOf } from './status-of.js';
 
-/** What is found of one component. */
+/** The result for one component. */
 export interface HealthCheck {
   readonly component: string;
   readonly name: string;
@@ -22,13 +22,13 @@ export interface Health {
   readonly checks: readonly HealthCheck[];
 }
 
-/** What a component's status amounts to; undefined stands for "nothing is wrong". */
+/** The health that a component's status means; undefined: nothing is wrong. */
 interface Verdict {
   readonly dead?: string | undefined;
   readonly unready?: string | undefined;
 }
 
-/** A watcher that has missed this many checks in a row does not check any more. */
+/** A watcher that has missed this many checks in a row has stopped checking. */
 const MISSED_CHECKS = 3;
 
 const RULES: readonly ((component: ComponentHandle) => Verdict | undefined)[] = [

@@ -3,8 +3,8 @@ import type { Operation, Point } from './observe.js';
 import { isShown } from './status-of.js';
 
 /**
- * The components that have shown themselves and are not closed. One that was started before anybody subscribed shows
- * itself with its next check, request or event.
+ * The components that have published a message and are not closed. One that was started before there was a
+ * subscriber appears with its next check, request or event.
  */
 export class LiveComponents {
   readonly #components = new Set<ComponentHandle>();

@@ -12,8 +12,8 @@ export type StructuredLogger = Readonly<Record<Level, Write>>;
 /** Options of `logTo`. */
 export interface LogOptions {
   /**
-   * The level of what is routine: starts, changes, restarts of a backend, tokens and accepted configurations. What needs
-   * attention is `warn`, what will not heal by itself `error`. Default `info`.
+   * The level of routine events: starts, changes, restarts of a backend, tokens and accepted configurations. What
+   * needs attention is `warn`, what does not heal by itself `error`. Default `info`.
    */
   readonly level?: 'debug' | 'info' | undefined;
 }

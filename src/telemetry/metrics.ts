@@ -1,4 +1,4 @@
-/** Every metric: the one table that Prometheus, OpenTelemetry and the tests of the alert rules go by. */
+/** Every metric, in the one table that Prometheus, OpenTelemetry and the tests of the alert rules use. */
 
 /** A metric. Histograms are of durations in seconds; gauges are read when they are collected. */
 interface Metric {
@@ -9,7 +9,7 @@ interface Metric {
   readonly unit: string;
   readonly labels: readonly string[];
   readonly help: string;
-  /** Of a gauge: which value stands when two components have the same labels: the one to worry about. */
+  /** Of a gauge: which value is used when two components have the same labels (the worse one). */
   readonly of?: 'least' | 'greatest';
 }
 

@@ -37,8 +37,8 @@ export interface TelemetryObserver {
 }
 
 /**
- * Subscribes to every channel of the library. What an observer throws becomes a process warning, whereas Node.js takes
- * what a direct subscriber of a diagnostics channel throws for an uncaught exception.
+ * Subscribes to every channel of the library. What an observer throws becomes a process warning; what a direct
+ * subscriber of a diagnostics channel throws is an uncaught exception in Node.js.
  */
 export function observe(observer: TelemetryObserver): Subscription {
   const ends: (() => void)[] = [];
@@ -63,7 +63,7 @@ function observeOperation(name: OperationName, observer: TelemetryObserver): () 
   const begun = new WeakMap<object, number>();
   const settled = (message: object): void => {
     const began = begun.get(message);
-    // One that began before anybody observed it.
+    // One that began before there was an observer.
     if (began === undefined) return;
     begun.delete(message);
     const durationMs = systemClock.monotonic() - began;
@@ -75,7 +75,7 @@ function observeOperation(name: OperationName, observer: TelemetryObserver): () 
       isolated(channelName, () => observer.started?.({ name, message } as Operation));
     },
     end(message: object): void {
-      // Synchronous work has its outcome by now.
+      // Synchronous work has its result already.
       if ('result' in message || 'error' in message) settled(message);
     },
     asyncStart(): void {},

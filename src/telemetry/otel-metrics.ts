@@ -32,7 +32,7 @@ export function recordMetrics(meter: Meter): Subscription {
   return { close, [Symbol.dispose]: close };
 }
 
-/** Moments and durations are gauges; what says yes or no, and what is counted, adds up over processes. */
+/** Moments and durations are gauges; yes-or-no values and counts add up over processes. */
 function instrumentOf(meter: Meter, name: GaugeName): Observable {
   const { otel, unit, help: description } = METRICS[name];
   return unit === 's'
@@ -50,7 +50,7 @@ function observeGauge(instrument: Observable, name: GaugeName, recorder: Recorde
   };
 }
 
-/** Attributes in the namespace of the library, but those that the semantic conventions have a name for. */
+/** Attributes in the namespace of the library, except those with a name in the semantic conventions. */
 export function attributesOf(labels: Labels): Attributes {
   const attributes = Object.entries(labels).map(([label, value]) => [
     label === 'error_type' ? 'error.type' : `resilient_watcher.${inSnakeCase(label)}`,

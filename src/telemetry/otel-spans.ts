@@ -11,7 +11,7 @@ import { typeOf } from './recorder.js';
 
 type Message = Operation['message'];
 
-/** Has spans only afterwards: most checks find nothing, and a span for each of them would bury the others. */
+/** Has spans only afterwards: most checks find nothing, and spans for all of them would bury the others. */
 const AFTERWARDS: ReadonlySet<OperationName> = new Set(['check']);
 
 /**

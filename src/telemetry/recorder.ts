@@ -5,16 +5,19 @@ import { LiveComponents } from './live-components.js';
 import type { CounterName, GaugeName, HistogramName, Labels, Sample } from './metrics.js';
 import { observe, type Operation, type Point, type Subscription } from './observe.js';
 
-/** Where counts and durations go. */
+/** The destination of counts and durations. */
 interface Instruments {
   count(metric: CounterName, labels: Labels, by: number): void;
   record(metric: HistogramName, seconds: number, labels: Labels): void;
 }
 
-/** More values than this of one label are counted together, as `other`: names must not grow a time series for ever. */
+/**
+ * When a label has more values than this, the others are counted together as `other`: names must not create time
+ * series without end.
+ */
 const MAX_LABEL_VALUES = 256;
 
-/** What a counter begins with: without a first 0, `increase()` does not see the first failure. */
+/** The initial value of a counter: without a first 0, `increase()` misses the first failure. */
 const RELOAD_RESULTS = ['accepted', 'unchanged', 'rejected', 'error'];
 const WRITE_RESULTS = ['written', 'unchanged', 'error'];
 const PUBLISH_RESULTS = ['published', 'unchanged', 'skipped', 'kept', 'error'];

@@ -33,7 +33,7 @@ export class FakeClock implements Clock {
     return this.#monotonic;
   }
 
-  /** How many timers wait. */
+  /** The number of waiting timers. */
   get pending(): number {
     return this.#timers.size;
   }
@@ -52,8 +52,8 @@ export class FakeClock implements Clock {
   }
 
   /**
-   * Lets `ms` pass: fires what is due in order of time (then of scheduling), timers set meanwhile included, and
-   * lets promises settle after each and at the end.
+   * Lets `ms` pass: fires the timers that are due in order of time (then of scheduling), including those set
+   * meanwhile, and lets promises settle after each and at the end.
    */
   async advance(ms: number): Promise<void> {
     const end = this.#monotonic + ms;
@@ -67,7 +67,10 @@ export class FakeClock implements Clock {
     this.#monotonic = end;
   }
 
-  /** Moves the wall clock only, either way, as an NTP step or a resumed machine does. Fires nothing. */
+  /**
+   * Moves the wall clock only, in either direction, as an NTP step or the resumption of a system does. Fires
+   * nothing.
+   */
   jump(ms: number): void {
     this.#wallOffset += ms;
   }

@@ -3,13 +3,13 @@ import { isoTime, systemClock, type Clock } from '../core/clock.js';
 import type { TokenAnswer, TokenClient, TokenRequest } from '../core/token-client.js';
 import { mintTestToken } from './mint-test-token.js';
 
-/** What a `FakeTokenClient` does with one request. */
+/** The reaction of a `FakeTokenClient` to one request. */
 export interface TokenStep {
   /** How long it takes, ms; `Infinity`: for ever, or until the request is aborted. Default 0. */
   readonly delayMs?: number;
-  /** What it rejects with. */
+  /** The error that it rejects with. */
   readonly error?: unknown;
-  /** What it answers, however wrong; default a good token. */
+  /** The answer, however wrong; default a valid token. */
   readonly answer?: unknown;
 }
 
@@ -24,11 +24,11 @@ export interface TokenStep {
  * ```
  */
 export class FakeTokenClient implements TokenClient {
-  /** What happens to requests that are not scripted. */
+  /** The reaction to requests that are not scripted. */
   otherwise: TokenStep = {};
   /** How far the server's clock is ahead of ours, ms. */
   skewMs = 0;
-  /** Every request so far, with the epoch ms it came at. */
+  /** Every request so far, with the time it arrived, epoch ms. */
   readonly requests: (TokenRequest & { readonly at: number })[] = [];
   readonly #clock: Clock;
   readonly #steps: TokenStep[] = [];
@@ -50,22 +50,22 @@ export class FakeTokenClient implements TokenClient {
     return new TokenError('ERR_TOKEN_UNSUPPORTED', 'The server has no serviceaccounts/token');
   }
 
-  /** How many requests are in flight. */
+  /** The number of requests in progress. */
   get inFlight(): number {
     return this.#inFlight;
   }
 
-  /** The most there ever were at once. */
+  /** The maximum number of requests that were in progress at once. */
   get mostInFlight(): number {
     return this.#mostInFlight;
   }
 
-  /** What to do with the next requests, one step for each. */
+  /** Scripts the next requests, one step for each. */
   script(...steps: TokenStep[]): void {
     this.#steps.push(...steps);
   }
 
-  /** From now on only tokens minted from now on are accepted. */
+  /** Rotates the key: only tokens that are minted from now on are accepted. */
   rotateSigningKey(): void {
     this.#valid = new Set();
   }
@@ -75,7 +75,7 @@ export class FakeTokenClient implements TokenClient {
     return this.#valid.has(token);
   }
 
-  /** A good token, issued now. */
+  /** A valid token, issued now. */
   mint(expirationSeconds = 3_600, audiences: readonly string[] = []): TokenAnswer {
     const iat = Math.floor((this.#clock.now() + this.skewMs) / 1000);
     const exp = iat + expirationSeconds;

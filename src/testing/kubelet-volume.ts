@@ -18,15 +18,15 @@ import {
   type VolumeStep,
 } from './volume-steps.js';
 
-/** What an update came to. */
+/** The result of an update. */
 export interface PublishResult {
   /** Whether there is a new revision. */
   readonly changed: boolean;
-  /** What `..data` points to now. */
+  /** The new target of `..data`. */
   readonly revision: string;
 }
 
-/** How a {@link KubeletVolume} is driven. */
+/** Options of {@link KubeletVolume}. */
 export interface KubeletVolumeOptions {
   /**
    * How `..data` moves to a new revision. `rename` (default): one rename over it, as kubelet on Linux.
@@ -47,9 +47,9 @@ export interface KubeletVolumeOptions {
   readonly fsGroup?: number | undefined;
   /** Leaves old revisions where they are, as some publishers do. Default `false`: removed after the swap. */
   readonly keepOldRevisions?: boolean | undefined;
-  /** The wall clock in the names of revisions. Default: the machine's. */
+  /** The wall clock in the names of revisions. Default: that of the system. */
   readonly clock?: Pick<Clock, 'now'> | undefined;
-  /** The random digits in the names of revisions; has to vary. Default: the machine's. */
+  /** The random digits in the names of revisions; has to vary. Default: `Math.random`. */
   readonly random?: Random | undefined;
 }
 
@@ -143,12 +143,12 @@ export class KubeletVolume {
     this.#random = random;
   }
 
-  /** Where a user of the volume finds `key`; also right for `..data` and `..data_tmp`. */
+  /** The path under which users of the volume find `key`; also for `..data` and `..data_tmp`. */
   path(key: string): string {
     return join(this.directory, key);
   }
 
-  /** What `..data` points to now; undefined before the first update and in the gap of a `remove` swap. */
+  /** The target of `..data`; undefined before the first update and in the gap of a `remove` swap. */
   get revision(): string | undefined {
     try {
       return fs.readlinkSync(this.path(DATA));
@@ -159,7 +159,7 @@ export class KubeletVolume {
   }
 
   /**
-   * Makes `files` what the volume holds, all steps at once.
+   * Publishes `files` as the contents of the volume, all steps at once.
    * @throws {TypeError} what {@link steps} throws.
    * @throws the errno error of a failed system call, as {@link steps} does.
    */
@@ -184,7 +184,7 @@ export class KubeletVolume {
     return this.#update(checkedFiles(files));
   }
 
-  /** Deletes the directory with all that is in it. Does nothing when there is none. */
+  /** Deletes the directory with everything in it. No effect if there is none. */
   remove(): void {
     fs.rmSync(this.directory, { recursive: true, force: true });
   }
@@ -206,7 +206,7 @@ export class KubeletVolume {
     for (const path of vanished) {
       if (!path.includes('/')) yield* unlinkIfAny(this.path(path));
     }
-    // A link that was not made here may point anywhere; nothing outside the volume is ever removed.
+    // A link that was not created here may lead anywhere; nothing outside the volume is ever removed.
     if (old !== undefined && basename(old) === old && !this.#keepOldRevisions) {
       yield* removeAll(this.path(old));
     }
@@ -284,7 +284,7 @@ function mustBeOneOf(option: string, value: string, wanted: readonly string[]): 
 
 // -------------------------------------------------------------------------------------------------- reading
 
-/** What stands in the revision but is neither one of the files nor on the way to one. */
+/** What is in the revision but neither one of the files nor an ancestor of one. */
 function vanishedPaths(revision: string, entries: readonly CheckedFile[]): string[] {
   const wanted = new Set<string>();
   for (const { key } of entries) for (let path = key; path !== '.'; path = dirname(path)) wanted.add(path);

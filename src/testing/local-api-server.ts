@@ -18,13 +18,13 @@ import {
 
 /** Options of `LocalApiServer`. */
 export interface LocalApiServerOptions {
-  /** Dates the tokens, and judges them; default the machine's. */
+  /** The clock that dates and judges tokens; default the system's. */
   readonly clock?: Clock | undefined;
   /** The TCP port; default 0, a free one. */
   readonly port?: number | undefined;
 }
 
-/** What the server does with a request, other than answer it. */
+/** What the server does with a request instead of answering it. */
 export type ApiFault =
   /** 429 with `Retry-After`. */
   | { readonly kind: 'throttled'; readonly retryAfterSeconds: number }
@@ -41,13 +41,13 @@ export type ApiFault =
 export interface ReceivedRequest {
   readonly method: string;
   readonly path: string;
-  /** Who sent it; undefined if it was not authenticated, or a fault came first. */
+  /** The authenticated user; undefined if there is none, or a fault came first. */
   readonly subject: string | undefined;
-  /** The status it was answered with; undefined if it was not. */
+  /** The status of the answer; undefined if there was none. */
   readonly status: number | undefined;
 }
 
-/** A token to be made without a request. */
+/** Options of a token that is minted without a request. */
 export interface MintOptions {
   /** Default: the server's own audience. */
   readonly audiences?: readonly string[] | undefined;
@@ -77,7 +77,7 @@ const PUBLIC_PATHS = ['/version', '/healthz', '/livez', '/readyz'];
  * ```
  */
 export class LocalApiServer {
-  /** What happens to a request that `script()` says nothing of; undefined: it is answered. */
+  /** What happens to requests that are not scripted; undefined: they are answered. */
   otherwise: ApiFault | undefined;
   readonly #server: Server;
   readonly #authority: TokenAuthority;
@@ -114,7 +114,7 @@ export class LocalApiServer {
     return `https://127.0.0.1:${this.#port}`;
   }
 
-  /** The certificate authority that clients are to trust, PEM. */
+  /** The certificate authority that clients have to trust, PEM. */
   get caCertificate(): string {
     return this.#certificates.ca;
   }
@@ -150,21 +150,21 @@ export class LocalApiServer {
     this.#api.delete(namespace, name);
   }
 
-  /** Whether this account may ask for tokens; default true. */
+  /** Whether this account may request tokens; default true. */
   forbid(namespace: string, name: string, isForbidden = true): void {
     const subject = subjectOf({ namespace, name });
     if (isForbidden) this.#api.forbidden.add(subject);
     else this.#api.forbidden.delete(subject);
   }
 
-  /** A token of an account, which is added if there is none of that name: what kubelet would project. */
+  /** A token of an account, which is added if it does not exist, as kubelet would project it. */
   mint(namespace: string, name: string, options: MintOptions = {}): Promise<TokenAnswer> {
     const { audiences = [ISSUER], expirationSeconds = 3_600, boundObject } = options;
     const account = this.#api.add(namespace, name);
     return this.#authority.mint({ account, audiences, expirationSeconds, boundObject });
   }
 
-  /** From now on no token that was minted before is accepted. */
+  /** Rotates the signing key: tokens that were minted before are refused from now on. */
   rotateSigningKey(): Promise<void> {
     return this.#authority.rotate();
   }
@@ -177,7 +177,7 @@ export class LocalApiServer {
     this.#server.closeAllConnections();
   }
 
-  /** What happens to the next requests, one for each. */
+  /** Scripts the next requests, one fault for each. */
   script(...steps: ApiFault[]): void {
     this.#script.push(...steps);
   }
@@ -221,7 +221,7 @@ export class LocalApiServer {
     else {
       const user = await this.#authenticate(request);
       subject = user?.username;
-      // Whatever was sent, the server goes on.
+      // The server continues, whatever was sent.
       answer = await this.#answer(request, { method, path, user }).catch(() =>
         failure(400, 'the request cannot be answered'),
       );
@@ -288,7 +288,7 @@ function answerOf(fault: ApiFault): ApiAnswer | 'stuck' | 'reset' {
   }
 }
 
-/** Undefined for too many: the rest is read and thrown away, so that the client reads the answer. */
+/** Undefined if it is too long: the rest is read and discarded, so that the client reads the answer. */
 async function bytesOf(request: IncomingMessage): Promise<Buffer | undefined> {
   const chunks: Buffer[] = [];
   let length = 0;

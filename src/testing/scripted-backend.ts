@@ -26,32 +26,32 @@ export class ScriptedBackend implements WatchBackend {
     this.reportsWrites = reportsWrites;
   }
 
-  /** How many subscriptions are open now. */
+  /** The number of open subscriptions. */
   get subscriptions(): number {
     return this.#live.size;
   }
 
-  /** How many subscriptions were ever granted. */
+  /** The number of subscriptions that were ever granted. */
   get subscribed(): number {
     return this.#subscribed;
   }
 
-  /** What it was last told to watch. */
+  /** The directories that were last set. */
   get directories(): readonly WatchedDirectory[] {
     return this.#directories;
   }
 
-  /** Gives every subscriber a hint: about `path` (absolute), or about anything. */
+  /** Sends every subscriber a hint: about `path` (absolute), or about anything. */
   hint(path?: string): void {
     for (const sink of [...this.#live.values()]) sink.hint(path === undefined ? undefined : { path });
   }
 
-  /** Gives every subscriber a hint that the file at `path` (absolute) was written in place. */
+  /** Sends every subscriber a hint that the file at `path` (absolute) was written in place. */
   written(path: string): void {
     for (const sink of [...this.#live.values()]) sink.hint({ path, written: true });
   }
 
-  /** Ends every subscription as a dying native watcher does. */
+  /** Ends every subscription, as a native watcher that fails. */
   fail(error: unknown = new Error('scripted failure')): void {
     for (const sink of [...this.#live.values()]) sink.down(error);
   }

@@ -6,7 +6,7 @@ import { isPlainObject } from '../core/options.js';
 export type VolumeFile =
   string | Uint8Array | { readonly data: string | Uint8Array; readonly mode?: number | undefined };
 
-/** What a volume is to hold: key (a relative path such as `app.yaml` or `conf.d/app.yaml`) to file. */
+/** The contents of a volume: key (a relative path such as `app.yaml` or `conf.d/app.yaml`) to file. */
 export type VolumeFiles = Readonly<Record<string, VolumeFile>> | ReadonlyMap<string, VolumeFile>;
 
 /** A file ready to be written. */
@@ -54,7 +54,7 @@ function checkedFile(key: string, file: VolumeFile): CheckedFile {
   }
   if (Buffer.byteLength(key) > LONGEST_PATH) throw wrong(`must be at most ${LONGEST_PATH} bytes`);
 
-  // What a wrong value is, is not shown: it may be a secret.
+  // The value is not shown: it may be a secret.
   if (!isContents(file) && !isContents((file as Partial<typeof file> | null | undefined)?.data)) {
     throw wrong('must hold a string or a Uint8Array');
   }

@@ -78,7 +78,7 @@ function hasIssued(issuer: X509Certificate, issued: X509Certificate): boolean {
   return issued.checkIssued(issuer) && issued.verify(issuer.publicKey);
 }
 
-/** The time in which a certificate is valid, epoch ms. */
+/** The validity of a certificate, epoch ms. */
 export interface Validity {
   readonly notBefore: number;
   readonly expiresAt: number;

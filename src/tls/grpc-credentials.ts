@@ -70,7 +70,7 @@ export async function grpcChannelCredentials(
   );
 }
 
-/** Hands each set to the listeners of grpc-js. */
+/** Passes each set to the listeners of grpc-js. */
 class TlsFilesProvider implements experimental.CertificateProvider {
   readonly #files: TlsFiles;
   readonly #caListeners = new Set<CaListener>();
@@ -115,7 +115,7 @@ class TlsFilesProvider implements experimental.CertificateProvider {
   }
 
   readonly #onChange = ({ current }: { readonly current: TlsCredentials }): void => {
-    // All in one turn of the event loop: no connection is made between the two.
+    // All in one turn of the event loop: no connection is made in between.
     for (const listener of this.#caListeners) tellCa(listener, current);
     for (const listener of this.#identityListeners) tellIdentity(listener, current);
   };

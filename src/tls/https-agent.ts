@@ -30,7 +30,7 @@ const PROTOTYPE = Agent.prototype as unknown as Record<
 
 class TlsFilesAgent extends Agent {
   readonly #files: TlsFiles;
-  /** Under which set each connection was made. */
+  /** The set under which each connection was made. */
   readonly #madeWith = new WeakMap<object, string>();
 
   constructor(files: TlsFiles, options?: AgentOptions) {

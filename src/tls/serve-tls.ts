@@ -26,7 +26,7 @@ export interface ServeTlsOptions {
 /** The status of `ServedTls`. Plain data without keys. */
 export interface ServedTlsStatus extends ComponentStatus {
   readonly state: 'idle' | 'starting' | 'running' | 'closed';
-  /** Of the certificate that new connections get. */
+  /** When the certificate that new connections get expires. */
   readonly fingerprint256: string | null;
   readonly expiresAt: number | null;
   /** How often the certificate was set. */
@@ -118,7 +118,7 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
       this.#use(current);
       this.#drain?.retire();
     } catch (error) {
-      // The server goes on with what it has.
+      // The server keeps its present certificate.
       this.fail(error);
     }
   };

@@ -24,7 +24,7 @@ import { tlsLayout, type TlsLayout, type TlsPart, type TlsPaths } from './tls-pa
 export interface TlsFilesOptions extends WatchedValueOptions {
   /**
    * How long before its end a certificate that was not replaced is reported as `expiring`, ms. Default: a sixth of
-   * its lifetime. cert-manager renews when a third is left, so by then half of that time has passed in vain.
+   * its lifetime. cert-manager renews when a third is left, so half of that time has then passed without a renewal.
    */
   readonly expiryWarningMs?: number | undefined;
 }
@@ -262,7 +262,7 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
   }
 }
 
-/** A CA bundle alone has no end of its own. */
+/** A CA bundle alone has no expiry date. */
 const ALWAYS: Validity = { notBefore: -Infinity, expiresAt: Infinity };
 
 /** Refused for now only. */

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { checkPath, describe } from '../core/options.js';
 import type { FileState, Snapshot } from '../fs/snapshot.js';
 
-/** Where certificates and their key are. Either `cert` and `key`, or `ca`, or all three. */
+/** The paths of certificates and their key. Either `cert` and `key`, or `ca`, or all three. */
 export interface TlsPaths {
   /** The certificate chain, PEM; the certificate first, then its issuers. */
   readonly cert?: string | undefined;
@@ -21,7 +21,7 @@ const KEYS: Readonly<Record<TlsPart, string>> = { cert: 'tls.crt', key: 'tls.key
 
 const PARTS = ['cert', 'key', 'ca'] as const;
 
-/** What to watch, which parts there have to be, and where a part is found in a snapshot. */
+/** The paths to watch, the required parts, and where each part is in a snapshot. */
 export interface TlsLayout {
   readonly target: string | readonly string[];
   readonly required: readonly TlsPart[];

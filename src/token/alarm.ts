@@ -1,15 +1,15 @@
 import type { Clock, Scheduled } from '../core/clock.js';
 
-/** How long it may take to notice that a clock jumped or the machine slept. */
+/** How long it may take to notice that a clock jumped or the system was suspended, ms. */
 const LONGEST_SLICE_MS = 60_000;
 
-/** Certificates and tokens are dated in whole seconds; a smaller jump makes no difference to them. */
+/** Certificates and tokens are dated in whole seconds; a smaller jump does not matter. */
 const SMALLEST_JUMP_MS = 1_000;
 
 /**
- * Waits for a moment, however far away, in slices: no long delay reaches a timer, and after each slice the wall clock is
- * compared with the monotonic one. It goes off when either of them has reached the moment, so neither a jump nor a
- * machine that slept makes it late by more than a slice.
+ * Waits for a moment, however distant, in slices: no long delay reaches a timer, and after each slice the wall
+ * clock is compared with the monotonic one. It goes off when either of them has reached the moment, so neither a
+ * jump nor a suspended system makes it late by more than a slice.
  */
 export class Alarm {
   readonly #clock: Clock;

@@ -20,7 +20,7 @@ export type TokenSink = (
 /** The status of one sink. Times are epoch ms. */
 export interface TokenSinkStatus {
   readonly name: string;
-  /** `overdue`: its signal was aborted after `sinkTimeoutMs`, and it has not ended. */
+  /** `overdue`: its signal was aborted after `sinkTimeoutMs`, but it is still running. */
   readonly state: 'idle' | 'delivering' | 'overdue' | 'retrying';
   readonly lastDeliveryAt: number | null;
   readonly consecutiveFailures: number;
@@ -36,7 +36,7 @@ interface TokenDeliveryOptions {
   readonly timeoutMs: number;
   /** Whether the wait between two attempts keeps the process alive. */
   readonly ref: boolean;
-  /** Does one delivery, and publishes it as an operation. */
+  /** Runs one delivery and publishes it as an operation. */
   readonly traced: (deliver: () => Promise<void>) => Promise<void>;
   readonly onDelivered: (token: ServiceAccountToken) => void;
   readonly onFailed: (error: TokenError) => void;
@@ -56,7 +56,7 @@ interface TokenDeliveryOptions {
  * | any        | close                    | its signal is aborted; nothing more is delivered         |
  */
 export class TokenDelivery {
-  /** As shown in `status()`. */
+  /** The name in `status()`. */
   readonly name: string;
   readonly #sink: TokenSink;
   readonly #options: TokenDeliveryOptions;
@@ -138,7 +138,7 @@ export class TokenDelivery {
     const isDone = await this.#attempt;
     this.#attempt = undefined;
     if (isDone) return;
-    // It may still run although it is too late; a second call beside it could be overtaken by it.
+    // It may still be running although it is late; a second call beside it could be overtaken by it.
     this.#state = 'overdue';
     await call.then(
       () => void this.#delivered(token),

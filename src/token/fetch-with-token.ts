@@ -3,8 +3,8 @@ import type { ValueSource } from '../core/value-source.js';
 import type { ServiceAccountToken } from './token.js';
 
 /**
- * Hands out the current token, such as a `TokenFile` or a `TokenRefresher`. A source with `reportUnauthorized()` is told
- * of a token that was refused, and resolves to the one to use instead.
+ * Provides the current token, such as a `TokenFile` or a `TokenRefresher`. Its `reportUnauthorized()` is called
+ * with a token that was refused, and resolves to the one to use instead.
  */
 export interface TokenSource extends ValueSource<ServiceAccountToken> {
   reportUnauthorized?(token: ServiceAccountToken): Promise<ServiceAccountToken>;
@@ -12,17 +12,20 @@ export interface TokenSource extends ValueSource<ServiceAccountToken> {
 
 /** Options of `fetchWithToken`. */
 export interface FetchWithTokenOptions {
-  /** What sends the requests; default the global `fetch`. A `dispatcher` for the cluster's CA goes in here. */
+  /**
+   * The function that sends the requests; default the global `fetch`. Pass a `dispatcher` for the cluster's CA in
+   * this way.
+   */
   readonly fetch?: typeof fetch | undefined;
 }
 
 /**
- * A `fetch` that sends the current token as `Authorization: Bearer`. On 401 it reports the token, and if the
- * source then has another one the request is repeated once with it. A request whose body can be sent only once
- * (a stream, or a `Request` with a body) is not repeated: its 401 is what you get.
+ * A `fetch` that sends the current token as `Authorization: Bearer`. On 401 it reports the token, and if the source
+ * then has another one the request is repeated once with it. A request whose body can be sent only once (a stream,
+ * or a `Request` with a body) is not repeated: its 401 is returned.
  *
- * Rejects as `fetch` does, and with the source's error when there is no good token.
- * @throws {TypeError} when the source has no `get()`, or an option is not what it should be.
+ * Rejects as `fetch` does, and with the source's error if there is no valid token.
+ * @throws {TypeError} if the source has no `get()`, or for a wrong option.
  */
 export function fetchWithToken(source: TokenSource, options: FetchWithTokenOptions = {}): typeof fetch {
   if (!hasMethods(source, ['get'])) {

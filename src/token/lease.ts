@@ -2,8 +2,8 @@ import type { Clock } from '../core/clock.js';
 import type { ServiceAccountToken } from './token.js';
 
 /**
- * A token and how long it is valid from the moment it was received. The wall clock may jump, and the monotonic one stands
- * still while a machine sleeps, so the token has expired as soon as either of them says so.
+ * A token and how long it is valid from the moment it was received. The wall clock may jump, and the monotonic one
+ * stops while the system is suspended, so the token has expired as soon as either of them says so.
  */
 export class TokenLease {
   readonly token: ServiceAccountToken;
@@ -18,7 +18,7 @@ export class TokenLease {
     this.#monotonicEnd = clock.monotonic() + (token.expiresAt - start);
   }
 
-  /** ms; 0 or less when it has expired. */
+  /** The remaining validity, ms; 0 or less if it has expired. */
   remainingMs(): number {
     return Math.min(this.token.expiresAt - this.#clock.now(), this.#monotonicEnd - this.#clock.monotonic());
   }

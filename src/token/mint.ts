@@ -21,7 +21,7 @@ interface TokenMintOptions {
   readonly random: Random;
 }
 
-/** What is known when a token is asked for. */
+/** What is known when a token is requested. */
 interface MintContext {
   readonly current: TokenLease | undefined;
   /** The newest token seen in the token file. */
@@ -29,7 +29,7 @@ interface MintContext {
   readonly signal: AbortSignal;
 }
 
-/** Gets one token and checks that it is good. */
+/** Requests one token and checks that it is valid. */
 export class TokenMint {
   readonly #options: TokenMintOptions;
 
@@ -38,7 +38,7 @@ export class TokenMint {
   }
 
   /**
-   * A good token; the current lease itself when the same token came again.
+   * A valid token; the current lease itself if the same token was returned.
    * @throws {TokenError} for anything else; the reason of `signal` when that aborts.
    */
   async mint(context: MintContext): Promise<TokenLease> {

@@ -7,7 +7,7 @@ import { tokenFromText, type ServiceAccountToken, type TokenFormat } from './tok
 /** Real tokens have one or two KiB; a server takes headers of at most 8 or 16. */
 const LARGEST_BYTES = 64 * 1024;
 
-/** Of a directory in place of the file nothing is read. */
+/** A directory in place of the file is not read. */
 const LIMITS = { maxContentBytes: LARGEST_BYTES, maxTotalBytes: LARGEST_BYTES, maxFiles: 0 };
 
 /**

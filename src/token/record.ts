@@ -7,7 +7,7 @@ type Recorded = Pick<
   'consecutiveFailures' | 'lastWakeReason' | 'lastAttemptAt' | 'lastMintAt' | 'lastDeliveryAt' | 'skewMs'
 >;
 
-/** What a refresher remembers of its attempts, and which of it is to be reported: each `true` is returned once. */
+/** The refresher's record of its attempts, which decides what is reported: each `true` is returned once. */
 export class RefresherRecord {
   readonly #unhealthyAfter: number;
   #healthy = true;

@@ -22,45 +22,51 @@ import { tokenWatcherFactory, type TokenWatcherFactory } from './token-watch.js'
 
 /** Options of `TokenRefresher`. All but `client` have defaults; `undefined` means the default. */
 export interface TokenRefresherOptions {
-  /** What it is called in its status and telemetry; default `TokenRefresher`. */
+  /** The name in its status and telemetry; default `TokenRefresher`. */
   readonly name?: string | undefined;
-  /** Asks the API server. */
+  /** Requests tokens from the API server. */
   readonly client: TokenClient;
   /**
-   * The projected token. When its content changes a new token is asked for, since kubelet may have replaced it
-   * after a rotation of the signing key, and the client is given it as `credential`. It is also the token itself where
-   * the API server has no TokenRequest API. `false`: none of this.
-   * Default `/var/run/secrets/kubernetes.io/serviceaccount/token`.
+   * The projected token. When its content changes a new token is requested, since kubelet may have replaced it
+   * after a rotation of the signing key, and the client receives it as `credential`. It is also the token itself if
+   * the API server has no TokenRequest API. `false`: none of this. Default
+   * `/var/run/secrets/kubernetes.io/serviceaccount/token`.
    */
   readonly tokenFile?: string | URL | false | undefined;
-  /** Who is to accept the token; default `[]`, the API server's own audience. */
+  /** The audiences of the token; default `[]`, the API server's own audience. */
   readonly audiences?: readonly string[] | undefined;
-  /** 600 to 4 294 967 296, the API server's bounds; it may give less. Default 86 400, one day. */
+  /**
+   * The requested lifetime, s: 600 to 4 294 967 296, the API server's bounds; it may grant less. Default 86 400,
+   * one day.
+   */
   readonly expirationSeconds?: number | undefined;
   /** Where each new token is delivered; default none. */
   readonly sinks?: readonly TokenSink[] | undefined;
-  /** When to ask for the next token; default `quarter`. Never later than `leewayMs` before the token expires. */
+  /** When to request the next token; default `quarter`. Never later than `leewayMs` before the token expires. */
   readonly schedule?: TokenScheduleName | TokenSchedule | undefined;
-  /** Instead of `schedule`: the longest time between two tokens, ms, with up to 50 % jitter. At least 5 000. */
+  /** Instead of `schedule`: the maximum time between two tokens, ms, with up to 50 % jitter. At least 5 000. */
   readonly refreshIntervalMs?: number | undefined;
   /** How long before it expires a token is replaced at the latest, ms; default 10 000, as in client-go. */
   readonly leewayMs?: number | undefined;
-  /** Two attempts begin at least this far apart, ms, whatever happens; default 1 000. */
+  /** The minimum time between the beginnings of two attempts, ms; default 1 000. */
   readonly minIntervalMs?: number | undefined;
   /**
-   * After a change of the file or a 401, a random part of this is waited first, ms, so that a fleet that learns of a
-   * new signing key at the same time does not ask at the same time. Default 5 000.
+   * The maximum random delay after a change of the file or a 401, ms, so that a fleet that learns of a new signing
+   * key at the same time does not send its requests at the same time. Default 5 000.
    */
   readonly wakeJitterMs?: number | undefined;
-  /** Initial backoff, ms, doubled on each failure, with up to 50 % jitter. Default 10 000. */
+  /** The initial backoff, ms, doubled on each failure, with up to 50 % jitter. Default 10 000. */
   readonly retryDelayMs?: number | undefined;
-  /** The longest backoff, ms; default 60 000. */
+  /** The maximum backoff, ms; default 60 000. */
   readonly maxRetryDelayMs?: number | undefined;
-  /** An attempt fails after this long, ms; default 10 000: an answer takes milliseconds. */
+  /** The timeout of an attempt, ms; default 10 000: an answer usually takes milliseconds. */
   readonly attemptTimeoutMs?: number | undefined;
-  /** A sink's signal is aborted after this long, ms; default 30 000: it may write to a slow disk or over a network. */
+  /**
+   * The timeout of a sink, after which its signal aborts, ms; default 30 000: it may write to a slow disk or over a
+   * network.
+   */
   readonly sinkTimeoutMs?: number | undefined;
-  /** This many failed attempts in a row make it unhealthy; default 3, after some 20 to 70 s. */
+  /** The number of failed attempts in a row that make it unhealthy; default 3, after some 20 to 70 s. */
   readonly unhealthyAfter?: number | undefined;
   /** Whether waiting keeps the process alive; default true. */
   readonly persistent?: boolean | undefined;
@@ -76,7 +82,7 @@ export interface TokenRefresherOptions {
 /** Where kubelet puts a pod's own token. */
 const POD_TOKEN_FILE = '/var/run/secrets/kubernetes.io/serviceaccount/token';
 
-/** Stands for a client that was not given; never asked. */
+/** Represents a client that was not given; never called. */
 const NO_CLIENT: TokenClient = { requestToken: () => Promise.reject(new Error('no client')) };
 
 const OPTIONS = {

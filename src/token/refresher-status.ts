@@ -4,13 +4,13 @@ import type { Degradation, Readable, Recovery, Unreadable } from '../core/events
 import type { ServiceAccountToken } from './token.js';
 import type { TokenSinkStatus } from './delivery.js';
 
-/** What made it ask for a token. */
+/** Why a token was requested. */
 export type TokenWakeReason =
   /** `start()`. */
   | 'start'
   /** The schedule. */
   | 'timer'
-  /** The attempt before failed. */
+  /** The previous attempt failed. */
   | 'retry'
   /** The projected token has new content. */
   | 'file'
@@ -25,17 +25,17 @@ export type TokenWakeReason =
 export interface TokenRefresherEvents extends ComponentEvents {
   /** There is a new token, and its delivery has begun. */
   token: [event: { readonly token: ServiceAccountToken; readonly reason: TokenWakeReason }];
-  /** A sink has it. */
+  /** A sink has received the token. */
   delivered: [event: { readonly sink: string; readonly token: ServiceAccountToken }];
-  /** A sink failed; it is tried again alone. */
+  /** A sink failed; it alone is retried. */
   undelivered: [event: { readonly sink: string; readonly error: TokenError }];
-  /** There was no new token; the current one is kept while it is valid. */
+  /** An attempt failed; the current token is kept while it is valid. */
   retry: [
     event: { readonly error: TokenError; readonly consecutiveFailures: number; readonly delayMs: number },
   ];
   /** The current token has expired and there is no other; once for each token. */
   expired: [event: { readonly token: ServiceAccountToken; readonly error: TokenError }];
-  /** A fresh token is dated more than a minute ahead of this machine's clock; once until one is not. */
+  /** A new token is dated more than a minute ahead of the system's clock; once, until one is not. */
   skew: [event: { readonly aheadMs: number; readonly token: ServiceAccountToken }];
   /** `unhealthyAfter` attempts failed in a row, or the token expired. */
   unhealthy: [event: { readonly error: TokenError; readonly consecutiveFailures: number }];
@@ -54,7 +54,7 @@ export interface TokenRefresherEvents extends ComponentEvents {
 
 /** The status of a `TokenRefresher`. Plain data without secrets; times are epoch ms. */
 export interface TokenRefresherStatus extends ComponentStatus {
-  /** `failed`: the client cannot work (`ERR_TOKEN_CLIENT`), and it is not asked again. */
+  /** `failed`: the client cannot work (`ERR_TOKEN_CLIENT`) and is not called again. */
   readonly state: 'idle' | 'starting' | 'refreshing' | 'waiting' | 'retrying' | 'failed' | 'closed';
   /** For a liveness probe: false after `unhealthyAfter` failures in a row, and when the token has expired. */
   readonly healthy: boolean;
@@ -63,14 +63,14 @@ export interface TokenRefresherStatus extends ComponentStatus {
   readonly nextRefreshAt: number | null;
   readonly consecutiveFailures: number;
   readonly lastWakeReason: TokenWakeReason | null;
-  /** When it last asked for a token, and when it last received one. */
+  /** When a token was last requested, and when one was last received. */
   readonly lastAttemptAt: number | null;
   readonly lastMintAt: number | null;
-  /** When a sink last took a token. */
+  /** When a sink last accepted a token. */
   readonly lastDeliveryAt: number | null;
-  /** How far the current token was dated ahead of this machine's clock when it came, ms. */
+  /** How far the current token was dated ahead of the system's clock when it was received, ms. */
   readonly skewMs: number;
-  /** Whether a change of the token file is seen when it happens. */
+  /** Whether changes of the token file are noticed immediately. */
   readonly watching: boolean;
   readonly sinks: readonly TokenSinkStatus[];
 }

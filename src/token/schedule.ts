@@ -2,8 +2,8 @@ import type { Random } from '../core/random.js';
 import type { ServiceAccountToken } from './token.js';
 
 /**
- * How long to keep a token before asking for the next one, ms.
- * @param now epoch ms by the clock that dates the token, so that `token.expiresAt - now` is what is left of it.
+ * How long to keep a token before the next one is requested, ms.
+ * @param now epoch ms by the clock that dated the token, so that `token.expiresAt - now` is its remaining life.
  */
 export type TokenSchedule = (token: ServiceAccountToken, now: number, random: Random) => number;
 
@@ -18,7 +18,7 @@ const LONGEST_MS = 24 * 60 * 60 * 1000;
 export const tokenSchedules = {
   quarter: (token, now, random) => {
     const delayMs = ((token.expiresAt - now) / 4) * (1 + random());
-    // Jitter at the limit, too, or a fleet with tokens of a year would ask at the same time.
+    // Jitter at the maximum, too, or a fleet with tokens of a year would send its requests at the same time.
     return Math.min(delayMs, LONGEST_MS * (1 - random() / 2));
   },
   kubelet: (token, now, random) => {
@@ -36,7 +36,7 @@ export function everyInterval(intervalMs: number): TokenSchedule {
   return (_token, _now, random) => intervalMs * (1 - random() / 2);
 }
 
-/** Whatever a schedule says: a client that keeps answering with its old token is not hammered. */
+/** Whatever a schedule returns: a client that keeps answering with its old token is not called more often. */
 const SOONEST_MS = 5_000;
 
 /**

@@ -25,7 +25,7 @@ export interface SecretFileOptions extends WatchedValueOptions, SecretFormat {}
 
 const ENCODINGS: readonly unknown[] = ['utf8', 'latin1', 'base64', 'hex'];
 
-/** How a secret is read, as options of whatever reads one. */
+/** How a secret is read, as options. */
 export const SECRET_FORMAT = {
   trim: flag(true),
   encoding: matching<SecretEncoding>('utf8', 'one of "utf8", "latin1", "base64", "hex"', (value) =>

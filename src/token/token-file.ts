@@ -25,9 +25,12 @@ import { DATE_LEEWAY_MS, type ServiceAccountToken, type TokenFormat } from './to
 
 /** Options of `TokenFile`; all may be left out, and `undefined` means the default. */
 export interface TokenFileOptions {
-  /** What it is called in its status and telemetry; default the path. */
+  /** The name in its status and telemetry; default the path. */
   readonly name?: string | undefined;
-  /** `jwt` (default) knows dates and rejects half a token; `opaque` is anything that fits a header and has no end. */
+  /**
+   * `jwt` (default) knows dates and rejects an incomplete token; `opaque` is anything that fits a header and never
+   * expires.
+   */
   readonly format?: TokenFormat | undefined;
   /**
    * The longest time for which a token is handed out without checking the file, ms, whatever the watcher says. At most
@@ -55,9 +58,9 @@ export interface TokenFileEvents extends ComponentEvents {
   readable: [event: Readable];
   /** The token should have been replaced (`expiresAt`) but is still accepted; once for each token. */
   stale: [event: { readonly token: ServiceAccountToken }];
-  /** The token is dated more than a minute ahead of this machine's clock; once for each token. */
+  /** The token is dated more than a minute ahead of the system's clock; once for each token. */
   skew: [event: { readonly aheadMs: number; readonly token: ServiceAccountToken }];
-  /** The file cannot be watched, or only by polling. `get()` reads it every `maxAgeMs` all the same. */
+  /** The file cannot be watched natively. `get()` reads it every `maxAgeMs` in any case. */
   degraded: [event: Degradation];
   recovered: [event: Recovery];
 }
@@ -75,11 +78,11 @@ export interface TokenFileStatus extends ComponentStatus {
   readonly lastReadAt: number | null;
   /** Since when the file cannot be read or holds no token; null while it does. */
   readonly unreadableSince: number | null;
-  /** Whether a change of the file is seen when it happens. */
+  /** Whether changes of the file are noticed immediately. */
   readonly watching: boolean;
 }
 
-/** Without a good token every `get()` would read the file; at most one in this time does. */
+/** Without a valid token every `get()` would read the file; at most one in this time does, ms. */
 const MIN_READ_INTERVAL_MS = 1_000;
 
 const OPTIONS = {
@@ -114,7 +117,7 @@ export class TokenFile
   readonly #options: ReturnType<typeof resolveOptions<typeof OPTIONS>>;
   readonly #watch: TokenWatch;
   #reading: Promise<void> | undefined;
-  /** Counts what the watcher showed: a read that began before is older. */
+  /** Counts what the watcher has shown: a read that began before that is older. */
   #shown = 0;
   #token: ServiceAccountToken | undefined;
   #failure: { readonly error: TokenError; readonly at: number; readonly monotonic: number } | undefined;
@@ -167,9 +170,9 @@ export class TokenFile
   }
 
   /**
-   * The current token. Reads the file only if it was not checked for `maxAgeMs`, or if there is no good token.
-   * @throws {TokenError} `ERR_TOKEN_EXPIRED` when the server no longer accepts it, `ERR_TOKEN_UNAVAILABLE` when there
-   * never was one; `cause` is why there is no better one.
+   * The current token. Reads the file only if it was not checked for `maxAgeMs`, or if there is no valid token.
+   * @throws {TokenError} `ERR_TOKEN_EXPIRED` when the server no longer accepts it, `ERR_TOKEN_UNAVAILABLE` when
+   * there never was one; `cause` is why there is no better one.
    * @throws {ClosedError} after `close()`.
    */
   async get(): Promise<ServiceAccountToken> {
@@ -235,7 +238,7 @@ export class TokenFile
     return clock.monotonic() - this.#checkedAt >= intervalMs;
   }
 
-  /** Reads the file, once for all who ask meanwhile. */
+  /** Reads the file, once for all concurrent callers. */
   #read(): Promise<void> {
     this.#reading ??= this.#readOnce().finally(() => (this.#reading = undefined));
     return this.#reading;

@@ -21,7 +21,10 @@ import { planRefresh, tokenSchedules } from './schedule.js';
 import { TokenWatch } from './token-watch.js';
 import { DATE_LEEWAY_MS, type ServiceAccountToken } from './token.js';
 
-/** A server that asks for longer is overloaded or mistaken; a token may be needed sooner. */
+/**
+ * The maximum `Retry-After`, ms: a server that asks for more is overloaded or mistaken, and a token may be needed
+ * sooner.
+ */
 const LONGEST_RETRY_AFTER_MS = 5 * 60_000;
 
 /**
@@ -48,7 +51,7 @@ export class TokenRefresher
 {
   readonly #options: ResolvedRefresherOptions;
   readonly #retries: Backoff;
-  /** For tokens that are refused as soon as they are minted: asking faster does not help. */
+  /** For tokens that are refused as soon as they are minted: requesting more often does not help. */
   readonly #refusals: Backoff;
   readonly #mint: TokenMint;
   readonly #record: RefresherRecord;
@@ -110,7 +113,7 @@ export class TokenRefresher
 
   /**
    * Watches the token file, makes the first attempt, and resolves when that and the first call of each sink have
-   * ended, whether they succeeded or not: `get()` tells. A second call returns the same promise.
+   * ended, whether they succeeded or not; use `get()` to find out. A second call returns the same promise.
    * @throws {ClosedError} (rejects) after `close()`.
    */
   override start(): Promise<void> {
@@ -118,8 +121,8 @@ export class TokenRefresher
   }
 
   /**
-   * The current token, at once. Waits only for the attempt under way, when there is no good token without it.
-   * @throws {TokenError} `ERR_TOKEN_EXPIRED`, or `ERR_TOKEN_UNAVAILABLE` when there never was one; `cause` is why.
+   * The current token, immediately. Waits only for the attempt in progress, if there is no valid token without it.
+   * @throws {TokenError} `ERR_TOKEN_EXPIRED`, or `ERR_TOKEN_UNAVAILABLE` if there never was one; `cause` is why.
    * @throws {ClosedError} after `close()`.
    */
   async get(): Promise<ServiceAccountToken> {
@@ -127,7 +130,7 @@ export class TokenRefresher
     if (this.#lease && this.#lease.remainingMs() > 0) return this.#lease.token;
     if (this.lifecycleState === 'idle') throw notStarted();
     if (this.#phase === 'retrying' || this.#phase === 'failed') throw this.#noToken(this.#record.error);
-    // It expired while the machine slept, which was not noticed yet.
+    // It expired while the system was suspended, which was not noticed yet.
     this.#wake('clock');
     return this.#nextOutcome().catch((error: unknown) => {
       throw error instanceof ClosedError ? error : this.#noToken(error);
@@ -135,8 +138,8 @@ export class TokenRefresher
   }
 
   /**
-   * Asks for a new token, or joins the attempt under way. Rejects when that attempt fails; more follow by
-   * themselves, so the promise may be ignored.
+   * Requests a new token, or joins the attempt in progress. Rejects when that attempt fails; retries follow
+   * automatically, so the promise may be ignored.
    */
   refresh(): Promise<ServiceAccountToken> {
     this.#wake('refresh');
@@ -144,8 +147,8 @@ export class TokenRefresher
   }
 
   /**
-   * Reports that a server refused this token (401), and resolves to the one to use instead. A new one is asked for only
-   * if this is still the current one. The promise may be ignored.
+   * Reports that a server refused this token (401), and resolves to the one to use instead. A new one is requested
+   * only if this is still the current one. The promise may be ignored.
    */
   reportUnauthorized(token: ServiceAccountToken): Promise<ServiceAccountToken> {
     const current = this.#lease?.token;
@@ -157,7 +160,7 @@ export class TokenRefresher
     return this.#nextOutcome();
   }
 
-  /** Resolves when no attempt is under way and no sink is being called. */
+  /** Resolves when no attempt is in progress and no sink is being called. */
   async idle(): Promise<void> {
     while (this.#attempting) await this.#attempting;
     await Promise.all(this.#deliveries.map((delivery) => delivery.idle()));
@@ -180,8 +183,8 @@ export class TokenRefresher
   }
 
   /**
-   * Ends it: what is in flight is aborted and awaited (a sink that ignores its signal for 5 s at most). Never rejects;
-   * a second call returns the same promise. Not to be awaited in a sink.
+   * Closes it: work in progress is aborted and awaited (a sink that ignores its signal for at most 5 s). Never
+   * rejects; a second call returns the same promise. Must not be awaited in a sink.
    */
   override close(): Promise<void> {
     return super.close();
@@ -205,7 +208,7 @@ export class TokenRefresher
 
   // ------------------------------------------------------------------------------------------------- hints
 
-  /** Brings the next attempt forward to `delayMs` from now, if it is not to come sooner. */
+  /** Brings the next attempt forward to `delayMs` from now, unless it comes sooner anyway. */
   #wake(reason: TokenWakeReason, delayMs = 0): void {
     const { state } = this;
     if (state === 'refreshing' && reason === 'file') this.#fileChanged = true;
@@ -334,7 +337,7 @@ export class TokenRefresher
       : new TokenError('ERR_TOKEN_UNAVAILABLE', 'There is no token yet', { cause });
   }
 
-  /** Settles with the attempt under way, or else the next one. May be ignored. */
+  /** Settles with the attempt in progress, or else the next one. May be ignored. */
   #nextOutcome(): Promise<ServiceAccountToken> {
     try {
       this.throwIfClosed();

@@ -13,12 +13,12 @@ import { sleep } from '../core/sleep.js';
 import { TokenCredential } from '../core/token-client.js';
 import { ResilientWatcher } from '../watch/resilient-watcher.js';
 
-/** What a watcher says a file has become; `content` is undefined while there is none. */
+/** The state of a file, as a watcher reports it; `content` is undefined while there is none. */
 export interface TokenFileChange {
   readonly current: { readonly content?: Uint8Array | undefined };
 }
 
-/** As much of `ResilientWatcher` as following a token file takes. */
+/** The part of `ResilientWatcher` that following a token file needs. */
 export interface TokenWatcher {
   on(event: 'change', listener: (change: TokenFileChange) => void): unknown;
   /** As of `ResilientWatcher`; `close` when it ended by itself. */
@@ -27,7 +27,7 @@ export interface TokenWatcher {
   close(): Promise<unknown>;
 }
 
-/** The events of a watcher that say how it is doing. */
+/** The events of a watcher about its own state. */
 export type TokenWatcherEvent = 'unreadable' | 'readable' | 'degraded' | 'recovered' | 'error' | 'close';
 
 /** Makes the watcher of a token file. Called again when one cannot be started or ended by itself. */
@@ -49,7 +49,7 @@ interface TokenWatchOptions {
   /** Whether watching keeps the process alive. */
   readonly persistent: boolean;
   readonly backoff: Backoff;
-  /** A start is given up after this long, ms. */
+  /** The timeout of a start, ms. */
   readonly startTimeoutMs: number;
   /** How often the file is read while no watcher can be started, ms. */
   readonly pollIntervalMs: number;
@@ -61,7 +61,7 @@ interface TokenWatchOptions {
   readonly onRecovered: (event: Recovery) => void;
 }
 
-/** Why changes may be seen late: there is no watcher (`down`), or the watcher says so itself (`polling`). */
+/** Why changes may be noticed late: there is no watcher (`down`), or the watcher is degraded (`polling`). */
 interface Degraded {
   readonly kind: 'down' | 'polling';
   readonly since: number;
@@ -94,7 +94,7 @@ export class TokenWatch {
     this.#options = options;
   }
 
-  /** Whether changes of the file are seen. */
+  /** Whether changes of the file are noticed immediately. */
   get watching(): boolean {
     return this.#watcher !== undefined && !this.#degraded && this.#unreadableSince === undefined;
   }
@@ -124,7 +124,8 @@ export class TokenWatch {
     try {
       await pRetry(() => this.#startOnce(), {
         retries: Infinity,
-        // p-retry sleeps by the machine's clock and loses its jitter at the limit, so the delays are made here.
+        // p-retry sleeps by the system's clock and loses its jitter at the maximum, so the delays are computed
+        // here.
         minTimeout: 0,
         signal,
         onFailedAttempt: async ({ error }) => {
@@ -166,7 +167,7 @@ export class TokenWatch {
       this.#watcher = started;
     } catch (cause) {
       await quietly(watcher);
-      // p-retry gives up on a TypeError.
+      // p-retry does not retry a TypeError.
       throw this.#unwatchable(reasonOf(cause));
     }
   }

@@ -8,10 +8,10 @@ import { TokenError } from '../core/errors.js';
 import { isoTime, parseTimestamp } from '../core/clock.js';
 import { redactError } from '../core/resilient-error.js';
 
-/** The API server's tolerance (go-jose's default leeway): a token dated less far ahead is accepted. */
+/** The API server's tolerance (go-jose's default leeway): a token that is dated less far ahead is accepted. */
 export const DATE_LEEWAY_MS = 60_000;
 
-/** `jwt`: has dates, and half of one is recognised. `opaque`: anything that fits a header; never expires. */
+/** `jwt`: has dates, and an incomplete one is recognized. `opaque`: anything that fits a header; never expires. */
 export type TokenFormat = 'jwt' | 'opaque';
 
 /** When a token is valid, epoch ms. */
@@ -56,7 +56,7 @@ export class ServiceAccountToken implements TokenDates {
     return this.#value;
   }
 
-  /** Whom it authenticates, such as `system:serviceaccount:default:builder`. */
+  /** The user it authenticates, such as `system:serviceaccount:default:builder`. */
   get subject(): string | undefined {
     return this.claims.sub;
   }

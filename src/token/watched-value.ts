@@ -73,7 +73,7 @@ export interface ChangedOptions<T> {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What a `WatchedValue` is made with. */
+/** The constructor's arguments. */
 interface WatchedValueSettings {
   /** The class, for the name. */
   readonly kind: string;

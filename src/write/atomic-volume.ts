@@ -54,9 +54,9 @@ export interface AtomicVolumeOptions {
   readonly name?: string | undefined;
   /** Closes the volume when it aborts. */
   readonly signal?: AbortSignal | undefined;
-  /** Default: the file system of the machine. */
+  /** Default: `node:fs`. */
   readonly fs?: FileSystem | undefined;
-  /** Default: the clock of the machine. */
+  /** Default: the system's clock. */
   readonly clock?: Clock | undefined;
   /** Digits in the names of revisions. Default: `Math.random`. */
   readonly random?: Random | undefined;
@@ -70,7 +70,7 @@ export interface VolumeContents {
   readonly files: ReadonlyMap<string, Buffer>;
 }
 
-/** How an `AtomicVolume` is doing. */
+/** The status of an `AtomicVolume`. */
 export interface AtomicVolumeStatus extends ComponentStatus {
   /** `idle` before the first use, `running`, or `closed`. */
   readonly state: 'idle' | 'running' | 'closed';

@@ -54,7 +54,7 @@ export interface AtomicWriteFileSyncOptions {
    * turn it off for frequent writes to a directory with 100,000 files.
    */
   readonly sweep?: boolean | undefined;
-  /** Default: the file system of the machine. */
+  /** Default: `node:fs`. */
   readonly fs?: FileSystem | undefined;
 }
 
@@ -67,7 +67,7 @@ export interface AtomicWriteFileOptions extends AtomicWriteFileSyncOptions {
   readonly coalesce?: boolean | undefined;
   /** Aborting before the rename leaves nothing behind and rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
-  /** Default: the clock of the machine. */
+  /** Default: the system's clock. */
   readonly clock?: Clock | undefined;
   /** Jitter between attempts to rename. Default: `Math.random`. */
   readonly random?: Random | undefined;

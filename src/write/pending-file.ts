@@ -29,7 +29,7 @@ export function isMode(value: unknown): value is number {
   return isId(value) && (value as number) <= 0o7777;
 }
 
-/** What a finished file is to look like. */
+/** The attributes of a finished file. */
 export interface FileAttributes {
   readonly mode: number;
   readonly owner?: Owner | undefined;
@@ -105,7 +105,7 @@ export class PendingFile {
     return this.#written;
   }
 
-  /** Updates its ctime, which tells other writers that its owner is alive. */
+  /** Updates its ctime, which shows other writers that its owner is alive. */
   *touch(): Effects<void> {
     yield* call('fchmod', this.#open, MODE_WHILE_PENDING);
   }

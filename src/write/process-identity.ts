@@ -1,12 +1,12 @@
 /**
- * Identifies a process for good. A PID alone is reused, and in containers every first process has PID 1, so a process
- * is identified by the boot of its kernel, its PID and time namespaces, its PID there, and its start time. A process
- * in the same namespaces can tell whether it has ended; for any other the answer is `undefined`.
+ * Identifies a process for good. A PID alone is reused, and in containers every first process has PID 1, so a
+ * process is identified by the boot of its kernel, its PID and time namespaces, its PID there, and its start time.
+ * A process in the same namespaces can find out whether it has ended; for any other the answer is `undefined`.
  */
 import { errnoOf } from '../core/errno.js';
 import { nodeFileSystem, type FileSystemCalls } from '../core/file-system.js';
 
-/** Identifies one process on one machine, of one boot. */
+/** Identifies one process of one boot of one kernel. */
 export interface ProcessIdentity {
   /** The kernel's boot ID, its first 64 bits in hex. */
   readonly boot: string;
@@ -20,7 +20,7 @@ export interface ProcessIdentity {
 /** Whether a process has ended; undefined when that cannot be known from here. */
 export type HasEnded = (process: ProcessIdentity) => boolean | undefined;
 
-/** Identifies this process and tells whether others have ended. */
+/** Identifies this process and finds out whether others have ended. */
 export class ProcessTable {
   #self: { readonly identity: ProcessIdentity | undefined } | undefined;
 

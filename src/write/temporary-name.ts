@@ -36,7 +36,7 @@ export const RENEWAL_MS = 3600 * 1000;
 /** How many unfinished files one write examines. Writers leave a few at most; anybody can create any number. */
 const MAX_EXAMINED = 256;
 
-/** The processes of this machine. The only state is the identity of this process, which never changes. */
+/** The processes of this system. The only state is the identity of this process, which never changes. */
 const processes = new ProcessTable();
 
 /** A new name for an unfinished file, or for the next `..data` link of a volume. */

@@ -124,7 +124,7 @@ test('the end does not wait for a run that hangs, nor hears of what comes of it 
 
 test('the end waits for the work under way and for what the end itself makes, whoever asks for it', async () => {
   const work = new Outcome<void>();
-  const farewell = new Outcome<void>();
+  const shutdown = new Outcome<void>();
   const told: string[] = [];
   const lifecycle = new Lifecycle({
     signal: undefined,
@@ -132,7 +132,7 @@ test('the end waits for the work under way and for what the end itself makes, wh
     run: () => void lifecycle.scope.track(work.promise),
     end: () => {
       told.push('end');
-      void lifecycle.scope.track(farewell.promise);
+      void lifecycle.scope.track(shutdown.promise);
     },
     over: () => new Error('over'),
   });
@@ -143,8 +143,8 @@ test('the end waits for the work under way and for what the end itself makes, wh
   });
   const closed = lifecycle.close().then(() => told.push('closed'));
   expect(within).toBe(lifecycle.close());
-  farewell.resolve();
-  await farewell.promise;
+  shutdown.resolve();
+  await shutdown.promise;
   expect(told).toEqual(['end']);
   work.resolve();
   await closed;

@@ -20,7 +20,7 @@ let volume: KubeletVolume;
 let sinks: Set<HintSink>;
 let watchers: ResilientWatcher[];
 
-/** Never asks for another check after aiming, so that a hint is worth exactly one: nothing heals a bad one. */
+/** Never asks for another check after its directories are set, so that a hint is worth exactly one: nothing heals a bad one. */
 const backend: WatchBackend = {
   name: 'single',
   subscribe(sink) {

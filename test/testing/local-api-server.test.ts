@@ -93,7 +93,7 @@ test('the default token of a pod says a year, and its answer an hour', async () 
   expect(claims).toMatchObject({ iat: 0, exp: 31_536_000, 'kubernetes.io': { warnafter: 3_607 } });
 });
 
-test('requests meet the troubles they are scripted to meet', async () => {
+test('requests meet the scripted faults', async () => {
   const server = await startServer();
   const { token } = await server.mint('ci', 'builder');
   server.script({ kind: 'throttled', retryAfterSeconds: 7 }, { kind: 'unavailable' }, { kind: 'reset' });

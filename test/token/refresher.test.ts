@@ -520,7 +520,7 @@ describe('without a TokenRequest API', () => {
   }
 });
 
-describe('watcher trouble is never token trouble', () => {
+describe('a failing watcher never makes the token fail', () => {
   test.each<[string, (watchers: ReturnType<typeof refresherStage>['watchers']) => void]>([
     ['cannot be started', (watchers) => watchers.refusals.push(boom, boom)],
     [

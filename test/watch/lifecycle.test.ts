@@ -259,7 +259,7 @@ test('content is never part of what is printed', async () => {
   }
 });
 
-test('close() while start() is arming has released the subscription when it resolves, and nothing aims it again', async () => {
+test('close() while start() is arming has released the subscription when it resolves, and its directories are not set again', async () => {
   let ask = (): void => undefined;
   let answer = (): void => undefined;
   const asked = new Promise<void>((resolve) => (ask = resolve));

@@ -145,7 +145,7 @@ test('a file unlinked half written, between opening and reading it, is not taken
 });
 
 test.each(['before the check', 'after the check'])(
-  'a new file, re-moded half written, settles when the backend tells of the write: %s',
+  'a new file, chmodded half written, settles when the backend reports the write: %s',
   async (moment) => {
     const { root, file, clock, reported, watch } = stage();
     let sink: HintSink | undefined;

@@ -20,14 +20,8 @@ import type { BigIntStats, Dirent } from 'node:fs';
 import { hasMoved } from '../../core/errno.js';
 import { fileAgain, readSeenFile } from '../file-reading.js';
 import type { WatchedDirectory } from '../../core/watch-backend.js';
-import {
-  identityIn,
-  linksStand,
-  mergeChains,
-  resolveChain,
-  signatureOf,
-  type LinkChain,
-} from '../link-chain.js';
+import { identityIn, signatureOf } from '../file-identity.js';
+import { linksStand, mergeChains, resolveChain, type LinkChain } from '../link-chain.js';
 import type { AllowedMounts, Found, ReadLimits, SeenFile, Observation } from '../observation.js';
 import { FileSnapshot, SetSnapshot } from '../snapshot.js';
 import { call, freshly, PAUSE, type Effects } from '../effects.js';

@@ -6,13 +6,12 @@ import { basename, dirname } from 'node:path';
 import { within } from '../absolute-path.js';
 import { errnoOf, hasMoved } from '../../core/errno.js';
 import { fileAgain, readSeenFile } from '../file-reading.js';
+import { identityOf, signatureOf } from '../file-identity.js';
 import {
   followSwap,
-  identityOf,
   linksStand,
   readingError,
   resolveChain,
-  signatureOf,
   targetError,
   unstableChain,
   type LinkChain,

@@ -26,14 +26,14 @@ export interface BoundObject {
   readonly uid?: string | undefined;
 }
 
-/** Who a token speaks for, as TokenReview tells it. */
+/** The user of a token, as in TokenReview. */
 export interface User {
   readonly username: string;
   readonly uid: string;
   readonly groups: readonly string[];
 }
 
-/** A token as it is to be made. */
+/** The fields of a token that is minted. */
 interface TokenSpec {
   readonly account: Account;
   readonly audiences: readonly string[];
@@ -56,7 +56,7 @@ const EXTENSION_SECONDS = 365 * 24 * 60 * 60;
 
 /** Makes tokens and knows its own: RS256, with one signing key at a time. */
 export class TokenAuthority {
-  /** How far its clock is ahead of the machine's, ms. */
+  /** How far its clock is ahead of the system's, ms. */
   skewMs = 0;
   /**
    * Default tokens of pods (bound, for the API server, asked for 3607 s) are good for a year and carry
@@ -75,7 +75,7 @@ export class TokenAuthority {
     return new TokenAuthority(clock, await createKey());
   }
 
-  /** From now on only tokens made from now on are known. */
+  /** Rotates the key: only tokens that are minted from now on are known. */
   async rotate(): Promise<void> {
     this.#key = await createKey();
   }
@@ -113,8 +113,8 @@ export class TokenAuthority {
   }
 
   /**
-   * Who the token speaks for, and for which of the `audiences` it is good.
-   * @throws {Error} with the API server's words when it is not good.
+   * The user of the token, and the `audiences` for which it is valid.
+   * @throws {Error} with the API server's message when it is not valid.
    */
   async verify(
     token: string,

@@ -198,7 +198,7 @@ test.runIf(process.platform === 'linux')(
   },
 );
 
-test('aiming again at what is watched answers at once and opens nothing', async () => {
+test('setting directories that are watched already answers at once and opens nothing', async () => {
   const { subscription } = await watch(directory(base), directory(root, 'x', 'y'));
   expect(subscription.setDirectories([directory(root, 'y', 'x'), directory(base)])).toEqual([]);
 });
@@ -226,27 +226,30 @@ test.each<[string, (path: string) => void]>([
       renameSync(`${path}.new`, path);
     },
   ],
-])('every watcher of a directory that was %s hears the new one after aiming again', async (_, replace) => {
-  const path = join(base, 'volume');
-  makeVolume(path);
-  const watchers = [
-    await watch(directory(path)),
-    await watch(directory(path)),
-    await watch(directory(path, 'app.yaml')),
-  ];
-  mkdirSync(join(path, 'later'));
-  await flush();
-  const replaced = watchers.map(({ hints }) => hints.next());
-  replace(path);
-  await Promise.all(replaced);
-  await flush();
-  for (const { subscription } of watchers)
-    expect(await subscription.setDirectories([directory(path)])).not.toEqual([]);
-  const heard = watchers.map(({ hints }) => hints.next());
-  writeFileSync(join(path, 'app.yaml.new'), '');
-  await Promise.all(heard);
-  expect(watchers.flatMap(({ hints }) => hints.downs)).toEqual([]);
-});
+])(
+  'every watcher of a directory that was %s receives events of the new one after its directories are set again',
+  async (_, replace) => {
+    const path = join(base, 'volume');
+    makeVolume(path);
+    const watchers = [
+      await watch(directory(path)),
+      await watch(directory(path)),
+      await watch(directory(path, 'app.yaml')),
+    ];
+    mkdirSync(join(path, 'later'));
+    await flush();
+    const replaced = watchers.map(({ hints }) => hints.next());
+    replace(path);
+    await Promise.all(replaced);
+    await flush();
+    for (const { subscription } of watchers)
+      expect(await subscription.setDirectories([directory(path)])).not.toEqual([]);
+    const heard = watchers.map(({ hints }) => hints.next());
+    writeFileSync(join(path, 'app.yaml.new'), '');
+    await Promise.all(heard);
+    expect(watchers.flatMap(({ hints }) => hints.downs)).toEqual([]);
+  },
+);
 
 test('a directory that is gone is opened anew even when its identity is the same', async () => {
   const path = join(base, 'watched');

@@ -1,4 +1,4 @@
-/** Something is at the path, but it cannot be read: said once, healed by itself, and the last content is kept. */
+/** Something is at the path, but it cannot be read: reported once, heals by itself, and the last content is kept. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -136,7 +136,7 @@ describe('with a file system that fails', () => {
     expect(watcher.status().target).toBe('file');
   });
 
-  test('trouble that ends with the content unchanged has ended, and when it comes back it is told again', async () => {
+  test('an unreadable target that heals unchanged is readable again, and is reported again when it fails again', async () => {
     const { fs, set } = switchable();
     const { path, watcher, errors, look } = stage({ fs });
     writeFileSync(path, 'good');
@@ -152,7 +152,7 @@ describe('with a file system that fails', () => {
     }
   });
 
-  test('trouble shorter than the grace is not told', async () => {
+  test('being unreadable for less than the grace period is not reported', async () => {
     const { fs, set } = switchable();
     const { path, watcher, errors, look } = stage({ fs });
     writeFileSync(path, 'good');
