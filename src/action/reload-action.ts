@@ -1,16 +1,17 @@
 /**
  * Acts on the newest update until that has succeeded.
  *
- * | state      | `trigger()`                                   | its time has come | succeeds          | fails                          |
- * |------------|-----------------------------------------------|-------------------|-------------------|--------------------------------|
- * | `idle`     | → `waiting` for the splay                     | –                 | –                 | –                              |
- * | `waiting`  | merged into the update that waits             | → `running`       | –                 | –                              |
- * | `running`  | waits (`queue`), or stops the run (`restart`) | –                 | next one or `idle` | → `retrying`, after a backoff  |
- * | `retrying` | merged; tried at once                         | → `running`       | –                 | –                              |
- * | `closed`   | throws                                        | –                 | –                 | –                              |
+ * | state      | `trigger()`                                   | its time has come | succeeds            | fails                         |
+ * |------------|-----------------------------------------------|-------------------|---------------------|-------------------------------|
+ * | `idle`     | starts it, → `waiting`                        | –                 | –                   | –                             |
+ * | `ready`    | → `waiting` for the splay                     | –                 | –                   | –                             |
+ * | `waiting`  | merged into the update that waits             | → `running`       | –                   | –                             |
+ * | `running`  | waits (`queue`), or stops the run (`restart`) | –                 | next one or `ready` | → `retrying`, after a backoff |
+ * | `retrying` | merged; tried at once                         | → `running`       | –                   | –                             |
+ * | `closed`   | throws                                        | –                 | –                   | –                             |
  *
- * The check runs before each attempt. When it fails the update is rejected: nothing is done until the next `trigger()`.
- * No update is lost: what was not acted on successfully is merged into the next one.
+ * The check runs before each attempt that begins with the first action. When it fails the update is rejected: nothing is
+ * done until the next `trigger()`. No update is lost: what was not acted on successfully is merged into the next one.
  */
 import { Backoff } from '../core/backoff.js';
 import type { Clock } from '../core/clock.js';
@@ -19,34 +20,35 @@ import { ActionError } from '../core/errors.js';
 import { hasMethods, matching, milliseconds, oneOf, PORT_OPTIONS, resolveOptions } from '../core/options.js';
 import { markHandled, Outcome } from '../core/outcome.js';
 import type { Random } from '../core/random.js';
+import { redactError } from '../core/resilient-error.js';
 import { sleep } from '../core/sleep.js';
 import type { Action } from './action.js';
 import { mergeUpdates, type ActionUpdate } from './update.js';
 
-/** Options of `ReloadAction`; all but `action` are optional. */
+/** Options of `ReloadAction`; all but `action` may be left out. */
 export interface ReloadActionOptions {
   /** What to do: one action, or several that run one after another. A retry begins with the one that failed. */
   readonly action: Action | readonly Action[];
-  /** Must succeed before anything is done, as `nginx -t`. */
+  /** Must succeed before anything is done, as in `nginx -t`. */
   readonly check?: Action | undefined;
   /**
    * What an update does to a run that is under way. `queue` (default): it waits, and only the newest is kept.
    * `restart`: the run is stopped and begun again.
    */
   readonly onBusy?: 'queue' | 'restart' | undefined;
-  /** A run that takes longer is stopped and has failed, ms. Default 30 000. */
+  /** A run that takes longer is stopped and counts as failed, ms. Default 30 000. */
   readonly timeoutMs?: number | undefined;
-  /** How long a run that was stopped is waited for, ms. Default 15 000. */
+  /** How long a run that was asked to stop is waited for, ms. Default 15 000. */
   readonly stopTimeoutMs?: number | undefined;
   /** Each update waits for a random part of this, so that many pods do not reload at once, ms. Default 0. */
   readonly splayMs?: number | undefined;
-  /** The initial delay before a retry, doubled on each failure, with up to 50 % jitter, ms. Default 1 000. */
+  /** Initial delay before a retry, doubled on each failure, with up to 50 % jitter, ms. Default 1 000. */
   readonly retryDelayMs?: number | undefined;
-  /** The maximum delay before a retry, ms. Default 60 000. */
+  /** No delay between retries is longer, ms. Default 60 000. */
   readonly maxRetryDelayMs?: number | undefined;
-  /** The maximum number of attempts for an update. Default `Infinity`. */
+  /** How many attempts an update gets. Default `Infinity`. */
   readonly maxAttempts?: number | undefined;
-  /** The name in status and telemetry. Default: the name of the first action. */
+  /** For status and telemetry. Default: the name of the first action. */
   readonly name?: string | undefined;
   /** Closes it when it aborts. */
   readonly signal?: AbortSignal | undefined;
@@ -60,11 +62,11 @@ export interface ReloadActionOptions {
 export interface ReloadActionEvents extends ComponentEvents {
   /** An attempt begins. */
   started: [event: { readonly update: ActionUpdate; readonly attempt: number }];
-  /** The update was handled. */
+  /** The update was acted on. */
   succeeded: [
     event: { readonly update: ActionUpdate; readonly attempt: number; readonly durationMs: number },
   ];
-  /** An attempt failed; `retryDelayMs` is null if there are no more. */
+  /** An attempt failed; `retryDelayMs` is null when there will be no other. */
   failed: [
     event: {
       readonly update: ActionUpdate;
@@ -79,15 +81,19 @@ export interface ReloadActionEvents extends ComponentEvents {
 
 /** The status of a `ReloadAction`. Moments are epoch ms. */
 export interface ReloadActionStatus extends ComponentStatus {
-  readonly state: 'idle' | 'waiting' | 'running' | 'retrying' | 'closed';
+  /** `idle`: not started. `ready`: nothing to do. */
+  readonly state: 'idle' | 'ready' | 'waiting' | 'running' | 'retrying' | 'closed';
   readonly attempts: number;
   readonly successes: number;
   readonly failures: number;
   readonly rejections: number;
-  /** Whether the newest update was handled; null before the first one. */
+  /** Whether the newest update was acted on; null before the first one. */
   readonly lastSuccessful: boolean | null;
   readonly lastSuccessAt: number | null;
 }
+
+/** How a run ended. `interrupted`: by a newer update, or by `close()`. */
+type RunResult = 'succeeded' | 'interrupted' | ActionError;
 
 const isAction = (value: unknown): boolean => hasMethods(value, ['run']);
 
@@ -101,7 +107,7 @@ const OPTIONS = {
   onBusy: oneOf<'queue' | 'restart'>('queue', ['queue', 'restart']),
   // As consul-template: a reload that takes longer hangs.
   timeoutMs: milliseconds(30_000, { min: 1 }),
-  // A child gets 10 s between SIGTERM and SIGKILL.
+  // A command gets 10 s between SIGTERM and SIGKILL.
   stopTimeoutMs: milliseconds(15_000),
   splayMs: milliseconds(0),
   retryDelayMs: milliseconds(1_000, { min: 1 }),
@@ -130,9 +136,9 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
   readonly #options: ReturnType<typeof resolveOptions<typeof OPTIONS>>;
   readonly #actions: readonly Action[];
   readonly #backoff: Backoff;
-  #phase: 'idle' | 'waiting' | 'running' | 'retrying' = 'idle';
+  #phase: 'ready' | 'waiting' | 'running' | 'retrying' = 'ready';
   #pending: ActionUpdate | undefined;
-  /** What was not handled successfully; part of the next update. */
+  /** What was not acted on successfully; part of the next update. */
   #missed: ActionUpdate | undefined;
   /** Ends the wait or, with `restart`, the run under way. */
   #interrupt: (() => void) | undefined;
@@ -166,7 +172,8 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
   }
 
   override get state(): ReloadActionStatus['state'] {
-    return this.lifecycleState === 'closed' ? 'closed' : this.#phase;
+    const state = this.lifecycleState;
+    return state === 'idle' || state === 'closed' ? state : this.#phase;
   }
 
   override status(): ReloadActionStatus {
@@ -184,7 +191,7 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
   }
 
   /**
-   * Handles an update as soon as possible. Returns immediately.
+   * Acts on an update, as soon as may be. Returns at once.
    * @throws {ClosedError} once closed.
    */
   trigger(update: ActionUpdate): void {
@@ -195,7 +202,7 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
     this.#loop ??= this.scope.track(this.#drain().finally(() => (this.#loop = undefined)));
   }
 
-  /** Resolves when no update is waiting or being handled. An update that is being retried counts as handled. */
+  /** Resolves when no update waits and none is being acted on. A failing action is retried, and counts as acted on. */
   async idle(): Promise<void> {
     while (this.#loop) await this.#loop;
   }
@@ -214,13 +221,10 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
       this.#pending = undefined;
       this.#missed = (await this.#settle(update)) ? undefined : update;
     }
-    this.#phase = 'idle';
+    this.#phase = 'ready';
   }
 
-  /**
-   * Runs the actions for this update until they succeed, the check rejects it, or a newer one arrives. False: it
-   * was not handled.
-   */
+  /** Acts on this update until that succeeds, is rejected, or a newer one is there. False: it was not acted on. */
   async #settle(update: ActionUpdate): Promise<boolean> {
     const remaining = [...this.#actions];
     this.#backoff.reset();
@@ -229,39 +233,30 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
       const begun = this.#options.clock.monotonic();
       const { check, maxAttempts } = this.#options;
       if (check && remaining.length === this.#actions.length) {
-        const refusal = await this.#run(check, update);
-        if (refusal === 'interrupted') return false;
-        if (refusal) {
-          this.#reject(update, refusal);
-          return false;
-        }
+        const verdict = await this.#run(check, update);
+        if (verdict instanceof ActionError) this.#reject(update, verdict);
+        if (verdict !== 'succeeded') return false;
       }
       this.#attempts += 1;
       this.dispatch('started', { update, attempt });
-      let failure: ActionError | 'interrupted' | undefined;
-      for (let action = remaining[0]; action; action = remaining[0]) {
-        failure = await this.trace(
-          'action',
-          { action: action.name },
-          () => this.#run(action, update),
-          resultOf,
-        );
-        if (failure) break;
-        remaining.shift();
-      }
-      if (failure === 'interrupted' || this.scope.ended) return false;
-      if (!failure) {
+      const result = await this.#runAll(remaining, update);
+      if (result === 'interrupted') return false;
+      if (result === 'succeeded') {
         this.#succeed(update, attempt, this.#options.clock.monotonic() - begun);
         return true;
       }
       const retryDelayMs = attempt < maxAttempts ? this.#backoff.next() : null;
-      this.#fail(update, attempt, failure, retryDelayMs);
-      if (retryDelayMs === null || this.#pending) return false;
+      this.#fail(update, attempt, result, retryDelayMs);
+      if (retryDelayMs === null || this.#hasNewer()) return false;
       this.#phase = 'retrying';
       await this.#pause(retryDelayMs, 'newer');
-      if (this.#pending) return false;
+      if (this.#hasNewer()) return false;
     }
     return false;
+  }
+
+  #hasNewer(): boolean {
+    return this.#pending !== undefined;
   }
 
   #succeed(update: ActionUpdate, attempt: number, durationMs: number): void {
@@ -285,46 +280,63 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
     this.dispatch('rejected', { update, error });
   }
 
-  /** Runs one action with its time limit. Undefined when it succeeded. */
-  async #run(action: Action, update: ActionUpdate): Promise<ActionError | 'interrupted' | undefined> {
-    const { clock, timeoutMs, stopTimeoutMs } = this.#options;
-    const controller = new AbortController();
-    let isInterrupted = false;
-    let isLate = false;
-    const given = new Outcome<void>();
-    const stop = (): void => {
-      if (controller.signal.aborted) return;
-      controller.abort();
-      giveUp = clock.schedule(() => given.resolve(), stopTimeoutMs);
-    };
-    let giveUp = clock.schedule(() => {
-      isLate = true;
-      stop();
-    }, timeoutMs);
-    this.#interrupt = () => {
-      isInterrupted = true;
-      stop();
-    };
-    let thrown: { readonly cause: unknown } | undefined;
-    try {
-      const work = Promise.resolve(action.run(update, { signal: controller.signal }));
-      await Promise.race([work, given.promise]);
-    } catch (cause) {
-      thrown = { cause };
-    } finally {
-      giveUp.cancel();
-      this.#interrupt = undefined;
+  /** Runs the actions one after another, and takes those that succeeded off the list. */
+  async #runAll(remaining: Action[], update: ActionUpdate): Promise<RunResult> {
+    for (let action = remaining[0]; action; action = remaining[0]) {
+      const result = await this.#run(action, update);
+      if (result !== 'succeeded') return result;
+      remaining.shift();
     }
-    if (isLate) {
-      const message = `Action ${action.name} failed: it took longer than ${timeoutMs} ms and was stopped`;
-      return new ActionError('ERR_ACTION_TIMEOUT', message);
-    }
-    if (isInterrupted) return 'interrupted';
-    return thrown && asActionError(action, thrown.cause);
+    return 'succeeded';
   }
 
-  /** Waits; `newer`: at most until a newer update arrives. */
+  /** Runs one action. */
+  async #run(action: Action, update: ActionUpdate): Promise<RunResult> {
+    try {
+      const details = { action: action.kind ?? 'custom' };
+      return await this.trace('action', details, () => this.#runInTime(action, update), String);
+    } catch (error) {
+      return error as ActionError;
+    }
+  }
+
+  /** @throws {ActionError} (rejects) when it failed or took too long. */
+  async #runInTime(action: Action, update: ActionUpdate): Promise<'succeeded' | 'interrupted'> {
+    if (this.scope.ended) return 'interrupted';
+    const { clock, timeoutMs, stopTimeoutMs } = this.#options;
+    const controller = new AbortController();
+    const unstoppable = new Outcome<void>();
+    const stopped: { reason?: 'late' | 'interrupted' } = {};
+    let timer = clock.schedule(() => stop('late'), timeoutMs);
+    const stop = (reason: 'late' | 'interrupted'): void => {
+      if (stopped.reason) return;
+      stopped.reason = reason;
+      timer.cancel();
+      timer = clock.schedule(() => unstoppable.resolve(), stopTimeoutMs);
+      controller.abort();
+    };
+    this.#interrupt = () => stop('interrupted');
+    let failure: ActionError | undefined;
+    try {
+      await Promise.race([action.run(update, { signal: controller.signal }), unstoppable.promise]);
+    } catch (cause) {
+      failure = asActionError(action, cause);
+    } finally {
+      timer.cancel();
+      this.#interrupt = undefined;
+    }
+    if (stopped.reason === 'interrupted') return 'interrupted';
+    if (stopped.reason === 'late') {
+      const message = `Action ${action.name} failed: it took longer than ${timeoutMs} ms and was stopped`;
+      throw new ActionError('ERR_ACTION_TIMEOUT', message);
+    }
+    if (failure) throw failure;
+    return 'succeeded';
+  }
+
+  /** Waits; `newer`: no longer than until a newer update comes. */
   async #pause(delayMs: number, until: 'newer' | 'never'): Promise<void> {
+    if (this.scope.ended) return;
     const controller = new AbortController();
     this.#interrupt = () => {
       if (until === 'newer' || this.scope.ended) controller.abort();
@@ -338,10 +350,10 @@ function merged(earlier: ActionUpdate | undefined, later: ActionUpdate): ActionU
   return earlier ? mergeUpdates(earlier, later) : later;
 }
 
-function asActionError(action: Action, cause: unknown): ActionError {
-  if (cause instanceof ActionError) return cause;
-  const reason = cause instanceof Error ? cause.message : String(cause);
-  return new ActionError('ERR_ACTION_FAILED', `Action ${action.name} failed: ${reason}`, { cause });
+function asActionError(action: Action, thrown: unknown): ActionError {
+  if (thrown instanceof ActionError) return thrown;
+  const cause = redactError(thrown);
+  return new ActionError('ERR_ACTION_FAILED', `Action ${action.name} failed: ${cause.message}`, { cause });
 }
 
 function resultOf(failure: ActionError | 'interrupted' | undefined): string {

@@ -58,15 +58,31 @@ export function httpUrl(text: string): string {
   return text;
 }
 
+/** A socket address such as `0.0.0.0:9533`, `[::1]:9533` or `:9533`. */
+export function listenAddress(text: string): { readonly host: string | undefined; readonly port: number } {
+  const [, bracketed, plain, port] = /^(?:\[([\da-f:]+)\]|([^:]*)):(\d{1,5})$/i.exec(text) ?? [];
+  if (port === undefined || Number(port) > 65_535) {
+    throw new InvalidArgumentError('It must be an address such as 127.0.0.1:9533 or :9533.');
+  }
+  const host = bracketed ?? plain;
+  return { host: host === '' ? undefined : host, port: Number(port) };
+}
+
 /** Collects the values of a flag that may be given more than once. */
 export function each<T>(read: (text: string) => T): (text: string, earlier: readonly T[] | undefined) => T[] {
   return (text, earlier = []) => [...earlier, read(text)];
 }
 
-/** The arguments before the first `--`, and the command after it. */
-export function splitCommand(args: readonly string[]): { own: string[]; command: string[] } {
+/** A text that is not the next flag: `--exec --once` lacks a value. */
+export function text(given: string): string {
+  if (given.startsWith('--')) throw new InvalidArgumentError('It looks like a flag; the value is missing.');
+  return given;
+}
+
+/** The arguments before the first `--`, and the command after it; undefined without `--`. */
+export function splitCommand(args: readonly string[]): { own: string[]; command: string[] | undefined } {
   const end = args.indexOf('--');
   return end < 0
-    ? { own: [...args], command: [] }
+    ? { own: [...args], command: undefined }
     : { own: args.slice(0, end), command: args.slice(end + 1) };
 }

@@ -8,6 +8,7 @@ import type { EventEmitter } from 'eventemitter3';
 import type { Clock } from './clock.js';
 import { Emitter } from './emitter.js';
 import { ClosedError, errorCodeOf } from './errors.js';
+import { redactError, ResilientError } from './resilient-error.js';
 import { Lifecycle, type LifecycleState } from './lifecycle.js';
 import type { Scope } from './scope.js';
 import {
@@ -217,7 +218,7 @@ export abstract class Component<
 
   /** Remembers a failure and emits it as `error`. */
   protected fail(thrown: unknown): void {
-    const error = thrown instanceof Error ? thrown : new Error(String(thrown));
+    const error = thrown instanceof ResilientError ? thrown : redactError(thrown, this.secrets);
     this.recordError(error);
     (this.dispatch as (event: 'error', error: Error) => void).call(this, 'error', error);
   }

@@ -14,6 +14,11 @@ export class Emitter<Events extends object> extends EventEmitter<Events> {
   /** The registered form of each listener, by listener and event. */
   readonly #isolated = new WeakMap<Listener, Map<PropertyKey, Listener>>();
 
+  /** What must not be shown in the error of a listener that failed. */
+  protected get secrets(): readonly string[] {
+    return [];
+  }
+
   override on<E extends Names<Events>>(event: E, fn: ListenerFor<Events, E>, context?: unknown): this {
     return super.on(event, this.#isolate(event, fn), context);
   }
@@ -91,7 +96,7 @@ export class Emitter<Events extends object> extends EventEmitter<Events> {
     const listener = fn as Listener;
     const byEvent = this.#isolated.get(listener) ?? new Map<PropertyKey, Listener>();
     this.#isolated.set(listener, byEvent);
-    const report = (cause: unknown): void => this.#report(String(event), cause);
+    const report = (thrown: unknown): void => this.#report(String(event), thrown);
     const isolated: Listener =
       byEvent.get(event) ??
       function (this: unknown, ...args: unknown[]): void {
@@ -106,8 +111,8 @@ export class Emitter<Events extends object> extends EventEmitter<Events> {
     return isolated as ListenerFor<Events, E>;
   }
 
-  #report(event: string, cause: unknown): void {
-    const error = new ListenerError(event, cause);
+  #report(event: string, thrown: unknown): void {
+    const error = new ListenerError(event, thrown, this.secrets);
     // A failing listener of `error` must not receive its own failure, endlessly.
     if (event === 'error') process.emitWarning(error);
     else (this as unknown as Emitter<{ error: [error: Error] }>).emit('error', error);

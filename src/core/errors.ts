@@ -3,12 +3,9 @@
  * messages may change. Wrong arguments throw plain `TypeError`s and `RangeError`s.
  */
 import { errnoOf } from './errno.js';
+import { redactError, ResilientError } from './resilient-error.js';
 
-/** The base of every error of the library. */
-export abstract class ResilientError extends Error {
-  abstract override readonly name: string;
-  abstract readonly code: string;
-}
+export { ResilientError };
 
 /** Why a target cannot be read although something exists at its path. */
 export type TargetErrorCode =
@@ -364,17 +361,17 @@ export class ClosedError extends ResilientError {
   readonly code = 'ERR_CLOSED';
 }
 
-/** A listener threw or rejected; `cause` is what it threw. */
+/** A listener threw or rejected; `cause` is a copy of what it threw, without secrets. */
 export class ListenerError extends ResilientError {
   override readonly name = 'ListenerError';
   readonly code = 'ERR_LISTENER';
   /** The event it listened to. */
   readonly event: string;
 
-  constructor(event: string, cause: unknown) {
-    super(`A listener of "${event}" failed: ${cause instanceof Error ? cause.message : String(cause)}`, {
-      cause,
-    });
+  /** @param secrets struck out wherever they occur in what was thrown. */
+  constructor(event: string, thrown: unknown, secrets: readonly string[] = []) {
+    const cause = redactError(thrown, secrets);
+    super(`A listener of "${event}" failed: ${cause.message}`, { cause });
     this.event = event;
   }
 }

@@ -1,10 +1,4 @@
-/**
- * Text and errors without secrets. What comes from elsewhere (a client, a sink, a parser, a server) may quote a
- * token or a value anywhere, so it is never passed on: only a copy of the few fields that are known to be safe is.
- * Text is always redacted before it is cut, since a cut secret would not be recognized.
- */
-import { describe } from './options.js';
-import { BackendError, ClosedError, KubernetesError, TargetError, TokenError, WriteError } from './errors.js';
+/** Text without secrets. It is always redacted before it is cut, or half a secret could stay. */
 
 const REDACTED = '[redacted]';
 
@@ -26,6 +20,7 @@ const CREDENTIALS: readonly RegExp[] = [
   ),
   // The same encoded in base64 again, as in the data of a Secret.
   /()ZXlK[\w+/-]{10,}=*/g,
+  /()-----BEGIN [A-Z ]*PRIVATE KEY-----[^]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/g,
   new RegExp(String.raw`(\b(?:Bearer|Basic)(?:\s|\+|%20)+)${OPAQUE}`, 'gi'),
   new RegExp(String.raw`(token\\*["']?\s*[:=]\s*\\*["']?)${OPAQUE}`, 'gi'),
 ];
@@ -46,7 +41,7 @@ export function redact(text: string, secrets: readonly string[] = []): string {
 }
 
 /** `redact` for many texts and the same secrets. */
-function redactor(secrets: readonly string[]): (text: string) => string {
+export function redactor(secrets: readonly string[]): (text: string) => string {
   const known = secrets.filter((secret) => secret.length >= SHORTEST_SECRET);
   let encoded: readonly RegExp[] | undefined;
   return (text) => {
@@ -81,92 +76,6 @@ function encodingsOf(secret: string): RegExp {
   });
   const rest = secret.length > RECOGNISED_BY ? String.raw`[^\s"'<>]*` : '';
   return new RegExp(characters.join('') + rest, 'g');
-}
-
-// ---------------------------------------------------------------------------------------------------- errors
-
-/** Fields that say what failed. Text among them is redacted. */
-const SAFE_FIELDS = [
-  'code',
-  'errno',
-  'syscall',
-  'status',
-  'statusCode',
-  'path',
-  'backend',
-  'sysctl',
-  'step',
-  'published',
-  'retryAfterMs',
-] as const;
-
-const OWN_CLASSES: readonly (abstract new (...args: never[]) => Error)[] = [
-  TargetError,
-  BackendError,
-  TokenError,
-  KubernetesError,
-  WriteError,
-  ClosedError,
-];
-
-/** The maximum length of a chain of causes. */
-const DEEPEST_CAUSE = 5;
-
-/**
- * What was thrown, as an error that may be shown: a copy with the name, the redacted message, the frames of the stack,
- * the fields that say what failed, and the cause, copied likewise. An error of this library stays one of its class.
- * @param secrets struck out wherever they occur; see `redact`.
- */
-export function redactError(thrown: unknown, secrets: readonly string[] = []): Error {
-  return copyOf(thrown, redactor(secrets), 0);
-}
-
-function copyOf(thrown: unknown, redacted: (text: string) => string, depth: number): Error {
-  const clean = (value: unknown): string => redacted(String(value));
-  if (!(thrown instanceof Error)) {
-    // Nothing of an object is shown: its string form may contain anything, and may throw.
-    return new Error(describe(typeof thrown === 'string' ? clean(thrown) : thrown));
-  }
-  const name = clean(field(thrown, 'name') ?? 'Error');
-  const message = clean(field(thrown, 'message') ?? '');
-  const cause = field(thrown, 'cause');
-  const copy =
-    cause === undefined || depth === DEEPEST_CAUSE
-      ? new Error(message)
-      : new Error(message, { cause: copyOf(cause, redacted, depth + 1) });
-  const own = OWN_CLASSES.find(({ prototype }) => Object.getPrototypeOf(thrown) === prototype);
-  if (own) Object.setPrototypeOf(copy, own.prototype as object);
-  define(copy, 'name', name);
-  define(copy, 'stack', [message ? `${name}: ${message}` : name, ...framesOf(thrown, clean)].join('\n'));
-  for (const key of SAFE_FIELDS) {
-    const value = field(thrown, key);
-    if (typeof value === 'string') Object.assign(copy, { [key]: clean(value) });
-    if (typeof value === 'number' || typeof value === 'boolean') Object.assign(copy, { [key]: value });
-  }
-  return copy;
-}
-
-/** A field of an error that may be a getter, and may throw. */
-function field(error: Error, key: string): unknown {
-  try {
-    return (error as unknown as Readonly<Record<string, unknown>>)[key];
-  } catch {
-    return undefined;
-  }
-}
-
-/** Not enumerable, like that of an ordinary error. */
-function define(error: Error, key: 'name' | 'stack', value: string): void {
-  Object.defineProperty(error, key, { value, configurable: true, writable: true });
-}
-
-const FRAME = /^ {4}at .+$/gm;
-const MOST_FRAMES = 10;
-
-function framesOf(error: Error, clean: (text: unknown) => string): string[] {
-  const stack = field(error, 'stack');
-  const frames = typeof stack === 'string' ? (stack.match(FRAME) ?? []) : [];
-  return frames.slice(0, MOST_FRAMES).map(clean);
 }
 
 function cut(text: string, length: number): string {

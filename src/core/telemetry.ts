@@ -166,9 +166,10 @@ export interface PublishMessage extends OperationMessage {
   readonly volumeId: string;
 }
 
-/** One run of an action of a `ReloadAction`. `result`: `succeeded`, `failed`, or `interrupted` by a newer update. */
+/** A run of an action or a check of a `ReloadAction`. `result`: `succeeded`, or `interrupted` by a newer update. */
 export interface ActionMessage extends OperationMessage {
-  /** The name of the action. */
+  readonly component: ComponentHandle;
+  /** What kind of action: `exec`, `signal`, `webhook`, or `custom`. */
   readonly action: string;
 }
 

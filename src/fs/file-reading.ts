@@ -1,8 +1,9 @@
 /** Reads one file and detects changes during the read. */
 import { constants, type BigIntStats } from 'node:fs';
 
+import type { FileSystemCalls } from '../core/file-system.js';
 import { statDigest, identityIn, identityOf, signatureOf } from './file-identity.js';
-import { type LinkChain } from './link-chain.js';
+import type { LinkChain } from './link-chain.js';
 import { digestOf, FileSnapshot } from './snapshot.js';
 import type { SeenFile } from './observation.js';
 import type { Effects } from './effects.js';
@@ -45,6 +46,21 @@ export function* readSeenFile(reading: FileReading): Effects<SeenFile | undefine
     return seenFile(reading, after, content, signatureOf(after) === signatureOf(before));
   } finally {
     yield ['close', fd];
+  }
+}
+
+/** The same, at once, and only of a file that fits: undefined for anything else. Throws what the calls throw. */
+export function readFileNow(reading: FileReading, calls: FileSystemCalls): SeenFile | undefined {
+  const fd = calls.open(reading.realPath, READ_ONLY);
+  try {
+    const stat = calls.fstat(fd);
+    // A file without a size may have content all the same, as in /proc.
+    if (!stat.isFile() || stat.size === 0n || stat.size > reading.maxContentBytes) return undefined;
+    const content = Buffer.allocUnsafe(Number(stat.size));
+    if (calls.read(fd, content, 0, content.length, 0) < content.length) return undefined;
+    return seenFile(reading, stat, content, true);
+  } finally {
+    calls.close(fd);
   }
 }
 

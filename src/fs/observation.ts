@@ -1,4 +1,5 @@
 /** What can be observed, and the result of an observation. */
+import type { FileSystemCalls } from '../core/file-system.js';
 import type { TargetError } from '../core/errors.js';
 import type { LinkChain } from './link-chain.js';
 import type { FileSnapshot, SetSnapshot } from './snapshot.js';
@@ -69,6 +70,14 @@ export const MAX_FILES_AT_ONCE = 100;
 /** More bytes than this are read in slices only: reading them takes a millisecond or two. */
 export const MAX_BYTES_AT_ONCE = 2 * 1_048_576;
 
+/** Reads a target right after a swap; a whole check has to follow. */
+export interface SwapReader {
+  /** The link that a swap retargets. */
+  readonly place: string;
+  /** What the target holds after a swap; undefined when there was none, or in any unusual case. */
+  read(calls: FileSystemCalls): Found | undefined;
+}
+
 /** Something that can be observed. */
 export interface Target {
   /** For messages, and the `path` of snapshots. */
@@ -85,6 +94,8 @@ export interface Target {
    * @param allowedMounts a target behind another mount counts as unusual.
    */
   observeSwap(last: Found, allowedMounts?: AllowedMounts): Effects<Found | undefined>;
+  /** The same in the fewest calls, where that is possible, prepared for the next swap. */
+  swapReader?(found: Found): SwapReader | undefined;
   /**
    * Whether links and signatures are unchanged. Does not notice a path that leads to the same files in another way.
    * Of more than `MAX_FILES_AT_ONCE` files each call checks only the next few, so that its cost does not grow with

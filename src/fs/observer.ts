@@ -1,7 +1,15 @@
+import { dirname } from 'node:path';
+
 import type { LinkChain } from './link-chain.js';
 import { Locality } from './locality.js';
 import type { FileSystem } from '../core/file-system.js';
-import { MAX_FILES_AT_ONCE, type Found, type Observation, type Target } from './observation.js';
+import {
+  MAX_FILES_AT_ONCE,
+  type Found,
+  type Observation,
+  type SwapReader,
+  type Target,
+} from './observation.js';
 import { runAsync, runSliced, runSync } from './effects.js';
 import { oneCallForEachRemoteMount } from './remote-mounts.js';
 import { sharedTurn } from './shared-turn.js';
@@ -27,6 +35,12 @@ export class Observer {
   readonly #locality = new Locality();
   #sync: FileSystem['sync'];
   #last: Knowledge | undefined;
+  /** A swap that was found since the last observation. */
+  #swapped: Found | undefined;
+  /** Reads the next swap, where that takes few calls. */
+  #swapReader: SwapReader | undefined;
+  /** Where the link is that a swap retargets. */
+  #linkDirectory: string | undefined;
 
   constructor(target: Target, fs: FileSystem) {
     this.#target = target;
@@ -39,29 +53,65 @@ export class Observer {
   }
 
   /**
-   * Observes the target.
+   * Observes the target. What a swap has brought is not read again.
    * @param now monotonic ms.
-   * @param swap the result of `observeSwap()` just before; what happened after that caused a hint of its own.
    */
-  async observe(now: number, swap?: Found): Promise<Observation> {
+  async observe(now: number): Promise<Observation> {
+    const swapped = this.#swapped;
     const known = this.#last?.trusted ? this.#last.found : undefined;
-    const seen = await this.#observe(swap ?? known);
+    this.#swapped = undefined;
+    const seen = await this.#observe(swapped ?? known);
     if (seen.kind === 'found') this.#learn(seen, now);
     else this.#last = undefined;
+    this.#swapReader = seen.kind === 'found' && this.#sync ? this.#target.swapReader?.(seen) : undefined;
+    this.#linkDirectory = this.#swapReader && dirname(this.#swapReader.place);
     return seen;
   }
 
   /** Whether a quick check shows no difference from the last observation. */
   isUnchanged(): boolean {
-    if (!this.#sync || !this.#last?.trusted) return false;
+    if (!this.#sync || !this.#last?.trusted || this.#swapped) return false;
     return runSync(this.#target.isUnchanged(this.#last.found), this.#sync, sharedTurn.ask);
   }
 
   /** Finds a swap sooner than `observe()`, which has to follow. Only where synchronous calls are safe. */
   observeSwap(): Found | undefined {
-    if (!this.#sync || !this.#last || !isSmall(this.#last.found)) return undefined;
-    const effects = this.#target.observeSwap(this.#last.found, this.#locality.local);
-    return runSync(effects, this.#sync, sharedTurn.ask);
+    const before = this.#swapped ?? this.#last?.found;
+    if (!this.#sync || !before || !isSmall(before)) return undefined;
+    const effects = this.#target.observeSwap(before, this.#locality.local);
+    return this.#swappedTo(runSync(effects, this.#sync, sharedTurn.ask));
+  }
+
+  /** The same in so few calls that they may be made in the callback of an event. */
+  readSwap(): Found | undefined {
+    if (!this.#sync || !this.#swapReader) return undefined;
+    const found = this.#swappedTo(this.#swapReader.read(this.#sync));
+    // The next one is prepared by the check that follows.
+    if (found) this.#swapReader = undefined;
+    return found;
+  }
+
+  /** Whether an event about this path is that of a swap. */
+  isSwapped(path: string): boolean {
+    return this.#swapReader?.place === path;
+  }
+
+  /**
+   * Something has happened at this absolute path, or anywhere. Next to the links of a volume it is about links, and shows
+   * in them; anything else may be about the bytes that a swap has brought.
+   */
+  touch(path?: string): void {
+    if (this.#swapped && !(path !== undefined && this.#isBesideLinks(path))) this.#swapped = undefined;
+    this.#target.touch?.(path);
+  }
+
+  #isBesideLinks(path: string): boolean {
+    return dirname(path) === this.#linkDirectory;
+  }
+
+  #swappedTo(found: Found | undefined): Found | undefined {
+    if (found) this.#swapped = found;
+    return found;
   }
 
   /** Resolves the path without reading anything. */

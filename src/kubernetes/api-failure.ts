@@ -1,6 +1,7 @@
 import { errnoOf } from '../core/errno.js';
 import { KubernetesError, TokenError, type TokenErrorCode } from '../core/errors.js';
-import { redact, redactError } from '../core/redaction.js';
+import { redact } from '../core/redaction.js';
+import { redactError } from '../core/resilient-error.js';
 import { ApiFailure } from './api-request.js';
 
 const CODES: Readonly<Record<number, TokenErrorCode>> = {

@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 
 import { KubernetesError } from '../core/errors.js';
-import { redactError } from '../core/redaction.js';
+import { redactError } from '../core/resilient-error.js';
 import type { ServiceAccountToken } from '../token/token.js';
 import { tokenFromAnswer, tokenFromText } from '../token/token.js';
 

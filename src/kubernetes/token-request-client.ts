@@ -13,7 +13,7 @@ import {
   resolveOptions,
 } from '../core/options.js';
 import type { FileSystem } from '../core/file-system.js';
-import { redactError } from '../core/redaction.js';
+import { redactError } from '../core/resilient-error.js';
 import { systemRandom } from '../core/random.js';
 import type { TokenAnswer, TokenClient } from '../core/token-client.js';
 import { READ_CALLS } from '../fs/targets/read-limits.js';

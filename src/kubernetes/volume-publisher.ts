@@ -22,7 +22,7 @@ import {
 } from '../core/options.js';
 import type { Clock } from '../core/clock.js';
 import type { FileSystem } from '../core/file-system.js';
-import { redactError } from '../core/redaction.js';
+import { redactError } from '../core/resilient-error.js';
 import { DATA_LINK } from '../fs/volume-layout.js';
 import { ServiceAccountTokens } from './csi-tokens.js';
 import { SerialQueue } from '../core/serial-queue.js';

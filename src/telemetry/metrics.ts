@@ -169,6 +169,12 @@ export const METRICS = {
     ['result'],
     'Publications of CSI volumes (published, unchanged, skipped, kept, error).',
   ),
+  actions_total: counter(
+    'resilient_watcher.actions',
+    '{action}',
+    ['action', 'result'],
+    'Runs of checks and actions of a ReloadAction (succeeded, interrupted, error).',
+  ),
 } as const satisfies Readonly<Record<string, Metric>>;
 
 export type MetricName = keyof typeof METRICS;

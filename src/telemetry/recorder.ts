@@ -123,6 +123,8 @@ export class Recorder {
         this.#count('publishes_total', { result });
         break;
       case 'action':
+        this.#count('actions_total', { action: message.action, result });
+        break;
     }
   }
 

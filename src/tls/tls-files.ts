@@ -145,6 +145,10 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
     return a.equals(b);
   }
 
+  protected secretsOf({ key }: TlsCredentials): readonly string[] {
+    return key ? [key.toString('latin1')] : [];
+  }
+
   protected unavailable(cause: Error | undefined): Error {
     const reason = cause ? `: ${cause.message}` : '';
     return new TlsError(

@@ -103,6 +103,10 @@ export class CredentialFiles extends WatchedValue<Credentials> {
     return a.equals(b);
   }
 
+  protected secretsOf({ password }: Credentials): readonly string[] {
+    return [password];
+  }
+
   protected unavailable(cause: Error | undefined): Error {
     return noSecret(this.path, cause);
   }

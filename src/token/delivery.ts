@@ -3,7 +3,7 @@ import { lastErrorOf, type LastError } from '../core/component.js';
 import { withDeadline } from '../core/deadline.js';
 import { ClosedError, TokenError } from '../core/errors.js';
 import type { Clock } from '../core/clock.js';
-import { redactError } from '../core/redaction.js';
+import { redactError } from '../core/resilient-error.js';
 import { sleep } from '../core/sleep.js';
 import type { ServiceAccountToken } from './token.js';
 

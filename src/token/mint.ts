@@ -4,7 +4,7 @@ import { TokenError } from '../core/errors.js';
 import { isoTime, type Clock } from '../core/clock.js';
 import type { FileSystem } from '../core/file-system.js';
 import type { Random } from '../core/random.js';
-import { redactError } from '../core/redaction.js';
+import { redactError } from '../core/resilient-error.js';
 import type { TokenClient, TokenCredential } from '../core/token-client.js';
 import { readToken } from './read-token.js';
 import { tokenFromAnswer, type ServiceAccountToken } from './token.js';

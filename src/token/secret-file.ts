@@ -104,6 +104,10 @@ export class SecretFile extends WatchedValue<Secret> {
     return a.equals(b);
   }
 
+  protected secretsOf({ value }: Secret): readonly string[] {
+    return [value];
+  }
+
   protected unavailable(cause: Error | undefined): Error {
     return noSecret(this.path, cause);
   }

@@ -152,6 +152,10 @@ export class TokenFile
     });
   }
 
+  protected override get secrets(): readonly string[] {
+    return this.#token ? [this.#token.value] : [];
+  }
+
   /** The last good token, which may have expired; undefined before there was one. */
   get current(): ServiceAccountToken | undefined {
     return this.#token;

@@ -1,7 +1,7 @@
 import { Backoff } from '../core/backoff.js';
 import { Component } from '../core/component.js';
 import { ClosedError, TokenError } from '../core/errors.js';
-import { redactError } from '../core/redaction.js';
+import { redactError } from '../core/resilient-error.js';
 import type { ValueSource } from '../core/value-source.js';
 import { Alarm } from './alarm.js';
 import { TokenDelivery, type TokenSink } from './delivery.js';
@@ -100,6 +100,10 @@ export class TokenRefresher
   override get state(): TokenRefresherStatus['state'] {
     const { lifecycleState } = this;
     return lifecycleState === 'running' ? this.#phase : lifecycleState;
+  }
+
+  protected override get secrets(): readonly string[] {
+    return this.#lease ? [this.#lease.token.value] : [];
   }
 
   /** The last good token, which may have expired; undefined before there was one. */

@@ -8,7 +8,7 @@ import { matching } from '../core/options.js';
 import type { Clock } from '../core/clock.js';
 import type { FileSystem } from '../core/file-system.js';
 import type { Random } from '../core/random.js';
-import { redactError } from '../core/redaction.js';
+import { redactError } from '../core/resilient-error.js';
 import { sleep } from '../core/sleep.js';
 import { TokenCredential } from '../core/token-client.js';
 import { ResilientWatcher } from '../watch/resilient-watcher.js';

@@ -6,7 +6,7 @@ import type { JWTPayload } from 'jose';
 
 import { TokenError } from '../core/errors.js';
 import { isoTime, parseTimestamp } from '../core/clock.js';
-import { redactError } from '../core/redaction.js';
+import { redactError } from '../core/resilient-error.js';
 
 /** The API server's tolerance (go-jose's default leeway): a token that is dated less far ahead is accepted. */
 export const DATE_LEEWAY_MS = 60_000;

@@ -193,6 +193,13 @@ export abstract class WatchedValue<
   /** The error for whoever asks while there is no value. */
   protected abstract unavailable(cause: Error | undefined): Error;
 
+  /** What must never be shown of a value. */
+  protected abstract secretsOf(value: T): readonly string[];
+
+  protected override get secrets(): readonly string[] {
+    return this.#current === undefined ? [] : this.secretsOf(this.#current);
+  }
+
   /** What a subclass does with a new value, before `change` is emitted. */
   protected onValue(_value: T): void {}
 

@@ -10,6 +10,20 @@
  * | directories that were not watched before     | check has succeeded for `missingGraceMs`                         |
  * | on a file system that gives no events        | the connection is suspended: the target is polled                |
  *
+ * A swap is reported before the check, in the callback of the event, where few calls tell it (fs/swap-probe.ts):
+ *
+ * | a hint arrives                               | while                                    | then                           |
+ * |----------------------------------------------|------------------------------------------|--------------------------------|
+ * | about an entry, the first since a check      | the target stood still at the last check | it is read if it was swapped   |
+ * | that names the link a swap retargets         | a check is requested                     | the same: the swap came later  |
+ * | about another entry                          | a check is requested                     | left to that check             |
+ * | any                                          | a check is under way, or none succeeded  | left to the next check         |
+ * | lost, doubled, late                          | –                                        | what was read is what the disk |
+ * |                                              |                                          | held; the check compares again |
+ *
+ * Every hint requests a check as well, whatever was read. What is reported is what the path held at an instant after
+ * the hint, and the check finds whatever came later, so a lost or needless answer costs time and nothing else.
+ *
  * How checks follow each other is the table of check-loop.ts, where hints come from that of connection.ts.
  */
 import { Backoff } from '../core/backoff.js';
@@ -17,6 +31,7 @@ import type { Scheduled } from '../core/clock.js';
 import { hasMoved } from '../core/errno.js';
 import { BackendError, TargetError } from '../core/errors.js';
 import type { Scope } from '../core/scope.js';
+import { operationChannel } from '../core/telemetry.js';
 import { Ticker } from '../core/ticker.js';
 import type { Hint, WatchBackend, WatchedDirectory, WatchSubscription } from '../core/watch-backend.js';
 import type { LinkChain } from '../fs/link-chain.js';
@@ -77,6 +92,8 @@ export class WatchSession {
   #running = false;
   #checking: Promise<void> = Promise.resolve();
   #changes = 0;
+  /** As many as there were when the last check had ended. */
+  #changesBefore = 0;
   #resyncs = 0;
   #lastChangeAt: number | null = null;
   #lastCheck: { readonly at: number; readonly monotonic: number } | undefined;
@@ -92,7 +109,11 @@ export class WatchSession {
     this.#listener = listener;
     this.#observer = new Observer(target, fs);
     this.#mount = new MountExamination(fs);
-    this.#loop = new CheckLoop((cause) => (this.#checking = this.#check(cause)), scope);
+    this.#loop = new CheckLoop(
+      (cause) => (this.#checking = this.#check(cause)),
+      (cause) => this.#resyncAtOnce(cause),
+      scope,
+    );
     this.#resync = new Ticker({ clock, intervalMs: resyncIntervalMs, persistent }, () =>
       this.#hint('resync'),
     );
@@ -180,7 +201,7 @@ export class WatchSession {
 
   /** Resolves when a check that began after this call has ended. */
   async check(): Promise<void> {
-    this.#target.touch?.();
+    this.#observer.touch();
     await this.#loop.checkNow('check');
   }
 
@@ -211,8 +232,20 @@ export class WatchSession {
 
   #hint(cause: ChangeCause, { path, written = false }: Hint = {}): void {
     if (path !== undefined && written) this.#writes.reported(path);
-    this.#target.touch?.(path);
+    if (path !== undefined) this.#readSwap(cause, path);
+    this.#observer.touch(path);
     this.#request(cause);
+  }
+
+  /**
+   * Answers a hint that may be that of a swap where it arrives: the first one since the last check, and any that names
+   * the link. The rest of the burst can bring nothing else, and the check that follows proves the answer.
+   */
+  #readSwap(cause: ChangeCause, path: string): void {
+    if (!this.#running || this.#loop.isChecking || this.#unstableSince !== undefined) return;
+    if (!this.#loop.isIdle && !this.#observer.isSwapped(path)) return;
+    const found = this.#observer.readSwap();
+    if (found) this.#reporter.considerSwap(found, cause);
   }
 
   #request(cause: ChangeCause): void {
@@ -220,10 +253,9 @@ export class WatchSession {
   }
 
   async #check(cause: ChangeCause): Promise<void> {
-    const changes = this.#changes;
     const resultOf = (isStable: boolean): string => {
       if (!isStable) return 'unstable';
-      return this.#changes > changes ? 'changed' : 'unchanged';
+      return this.#changes > this.#changesBefore ? 'changed' : 'unchanged';
     };
     try {
       if (await this.#listener.traced(cause, () => this.#observeAndReport(cause), resultOf)) this.#stable();
@@ -231,35 +263,54 @@ export class WatchSession {
     } catch (error) {
       this.#listener.failed(error);
     }
-    const { clock } = this.#options;
-    this.#lastCheck = { at: clock.now(), monotonic: clock.monotonic() };
+    this.#checked();
   }
 
   /** Resolves to whether the target stood still. */
   async #observeAndReport(cause: ChangeCause): Promise<boolean> {
     const observer = this.#observer;
     this.#beginObservation();
-    let swap: Found | undefined;
     if (cause === 'resync') {
-      // What this misses causes a hint. If that is lost too, watches are set late, and nothing else.
-      if (!this.#reporter.hasPending && this.#unstableSince === undefined && observer.isUnchanged())
-        return true;
+      if (this.#isUnchanged()) return true;
     } else {
-      swap = observer.observeSwap();
+      const swap = observer.observeSwap();
       if (swap) this.#reporter.consider(swap, cause);
     }
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
-      const seen = await observer.observe(this.#options.clock.monotonic(), round === 0 ? swap : undefined);
+      const seen = await observer.observe(this.#options.clock.monotonic());
       if (this.#scope.ended || seen.kind === 'unstable' || seen.kind === 'disallowed') return false;
       this.#reporter.consider(seen, cause);
       this.#writes.endObservation(this.#reporter.pendingPaths);
       if (seen.kind === 'found') this.#found(seen, cause);
       const opened = await this.#setDirectories(seen.chain);
       if (opened.length === 0) return true;
-      for (const path of opened) this.#target.touch?.(path);
+      for (const path of opened) this.#observer.touch(path);
       this.#beginObservation();
     }
     return false;
+  }
+
+  /**
+   * A resync that finds everything as it was, which nearly all do: without a promise, since a thousand watchers have
+   * theirs in the same turn. As an operation that somebody follows it takes the usual way.
+   */
+  #resyncAtOnce(cause: ChangeCause): boolean {
+    if (cause !== 'resync' || operationChannel('check').hasSubscribers) return false;
+    this.#beginObservation();
+    if (!this.#isUnchanged()) return false;
+    this.#checked();
+    return true;
+  }
+
+  /** What this cannot see leads to a hint. Were that lost too, watches would be set late, and nothing else. */
+  #isUnchanged(): boolean {
+    return !this.#reporter.hasPending && this.#unstableSince === undefined && this.#observer.isUnchanged();
+  }
+
+  #checked(): void {
+    this.#changesBefore = this.#changes;
+    const { clock } = this.#options;
+    this.#lastCheck = { at: clock.now(), monotonic: clock.monotonic() };
   }
 
   #beginObservation(): void {

@@ -1,6 +1,7 @@
 /** How far a write has got, and the error for a write that gets no further. */
 import { errnoOf } from '../core/errno.js';
 import { WriteError, type WriteErrorCode, type WriteStep } from '../core/errors.js';
+import { redactError } from '../core/resilient-error.js';
 
 /** A write is refused, or found to be disturbed. `WriteProgress.failure` makes a `WriteError` of it. */
 export class Refusal extends Error {
@@ -25,10 +26,12 @@ export class WriteProgress {
   }
 
   /** The error for what was thrown at this point. */
-  failure(cause: unknown): WriteError {
-    if (cause instanceof WriteError) return cause;
-    if (cause instanceof Refusal) return this.#error(cause.code, cause.message);
-    const errno = errnoOf(cause);
+  failure(thrown: unknown): WriteError {
+    if (thrown instanceof WriteError) return thrown;
+    if (thrown instanceof Refusal) return this.#error(thrown.code, thrown.message);
+    const errno = errnoOf(thrown);
+    // A source of data may quote what it holds.
+    const cause = redactError(thrown);
     const { code, what } = this.#explain(errno, cause);
     return this.#error(code, `${what}${errno === undefined ? '' : ` (${errno})`}`, { cause });
   }
@@ -46,7 +49,7 @@ export class WriteProgress {
     );
   }
 
-  #explain(errno: string | undefined, cause: unknown): { code: WriteErrorCode; what: string } {
+  #explain(errno: string | undefined, cause: Error): { code: WriteErrorCode; what: string } {
     if (this.step === 'read-source') {
       return { code: 'ERR_WRITE_SOURCE', what: `the source of the data failed: ${messageOf(cause)}` };
     }
@@ -58,8 +61,7 @@ export class WriteProgress {
 }
 
 /** Without the paths of a system error: they may lead through a descriptor, and ours is in the message already. */
-function messageOf(cause: unknown): string {
-  if (!(cause instanceof Error)) return String(cause);
+function messageOf(cause: Error): string {
   const { message, syscall } = cause as NodeJS.ErrnoException;
   const end = syscall === undefined ? -1 : message.indexOf(`, ${syscall}`);
   return end < 0 ? message : message.slice(0, end);

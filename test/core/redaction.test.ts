@@ -4,8 +4,10 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 
 import { TokenError, WriteError } from '../../src/core/errors.js';
-import { redact, redactError } from '../../src/core/redaction.js';
+import { redact } from '../../src/core/redaction.js';
+import { redactError } from '../../src/core/resilient-error.js';
 import { mintTestToken } from '../../src/testing.js';
+import { shownBy } from '../support/shown-by.js';
 
 const jwt = mintTestToken({ sub: 'system:serviceaccount:default:secret' });
 const opaque = 'hvs.CAESIJ/q+7=xyz~0123';
@@ -68,16 +70,6 @@ describe('redact', () => {
 });
 
 describe('redactError', () => {
-  /** Everything that printing, serializing or walking an error can show. */
-  function shownBy(error: Error): string {
-    const parts = [inspect(error, { depth: Infinity, showHidden: true, maxArrayLength: null })];
-    for (let link: unknown = error; link instanceof Error; link = link.cause) {
-      parts.push(String(link), link.stack ?? '', JSON.stringify(link));
-      for (const key of Reflect.ownKeys(link)) parts.push(inspect(link[key as keyof Error], { depth: 20 }));
-    }
-    return parts.join('\n');
-  }
-
   const deep = (value: unknown): unknown =>
     Array.from({ length: 9 }).reduce<unknown>((inner) => ({ inner }), value);
   const hiding: Readonly<Record<string, (secret: string) => unknown>> = {

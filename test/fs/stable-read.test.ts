@@ -37,7 +37,7 @@ async function read(target: PathTarget | GroupTarget, meanwhile: (ms: number) =>
     (result) => (snapshot = result),
     (error: unknown) => (failure = error),
   );
-  for (let ms = 0; !snapshot && !failure; ) {
+  for (let ms = 0; !snapshot && !failure;) {
     // No time passes while calls go through the thread pool, however long that takes.
     if (clock.pending === 0) await new Promise((resolve) => setImmediate(resolve));
     else {

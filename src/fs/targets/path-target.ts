@@ -23,10 +23,12 @@ import {
   type Found,
   type ReadLimits,
   type SeenFile,
+  type SwapReader,
   type Observation,
   type Target,
 } from '../observation.js';
 import { call, type Effects } from '../effects.js';
+import { SwapProbe } from '../swap-probe.js';
 import { DATA_LINK, isRevisionName } from '../volume-layout.js';
 import { observeDirectory, type DirectoryPlace } from './directory-observation.js';
 
@@ -119,6 +121,10 @@ export class PathTarget implements Target {
     } catch {
       return undefined;
     }
+  }
+
+  swapReader(found: Found): SwapReader | undefined {
+    return SwapProbe.of(found, this.#limits.maxContentBytes);
   }
 
   /**

@@ -107,7 +107,9 @@ class DirectoryWatch {
     if (native !== this.#native) return;
     const entry = name === null ? null : String(name);
     if (entry === null || this.#isItself(entry)) {
-      this.#hintAll(!this.#survives());
+      this.#hintAll(false);
+      // A listener may have closed the last watcher.
+      if (!this.idle && !this.#survives()) this.#endAll();
       return;
     }
     for (const { sink, entries } of this.#subscribers.values()) {
@@ -118,8 +120,8 @@ class DirectoryWatch {
 
   /**
    * Something happened to the directory itself. That may be the end of the watch, or a chmod or chown as kubelet makes
-   * them before each swap: the event does not say which. So the watch is opened again, before the hint that leads to a
-   * check; if another directory is there, that check finds its identity.
+   * them before each swap: the event does not say which. So the watch is opened again, before the check that the hint
+   * leads to; if another directory is there, that check finds its identity.
    */
   #survives(): boolean {
     try {
@@ -137,10 +139,12 @@ class DirectoryWatch {
   }
 
   #hintAll(hasEnded: boolean): void {
-    for (const { sink, ended } of [...this.#subscribers.values()]) {
-      if (hasEnded) ended();
-      sink.hint({ path: this.#path });
-    }
+    if (hasEnded) this.#endAll();
+    for (const { sink } of [...this.#subscribers.values()]) sink.hint({ path: this.#path });
+  }
+
+  #endAll(): void {
+    for (const { ended } of this.#subscribers.values()) ended();
   }
 
   #down(error: unknown): void {

@@ -14,6 +14,8 @@ import { dirname } from 'node:path';
 
 import type { WatchedDirectory } from '../../core/watch-backend.js';
 
+const NOTHING_OPENED: ReadonlySet<string> = new Set();
+
 /** The writes in place that one watcher knows of. */
 export class InPlaceWrites {
   /** The observation during which each was reported, by path. */
@@ -43,7 +45,8 @@ export class InPlaceWrites {
   /** @param areReported whether there is a backend that reports writes. */
   beginObservation(areReported: boolean): void {
     this.#observations += 1;
-    this.#covered = areReported ? { watched: this.#watched, except: new Set(this.#opened) } : undefined;
+    const except = this.#opened.size === 0 ? NOTHING_OPENED : new Set(this.#opened);
+    this.#covered = areReported ? { watched: this.#watched, except } : undefined;
   }
 
   /** Whether the file, which differs in this observation, was written in place; undefined: unknown. */

@@ -166,7 +166,20 @@ export class Reporter {
     }
   }
 
-  /** The target could not be read for so long that this has to be reported. */
+  /**
+   * Takes the content of the only file, right after a swap. If it is another than was reported, that is all there is to
+   * compare: it was complete before the link was retargeted.
+   */
+  considerSwap(seen: Found, cause: ChangeCause): void {
+    const [entry] = seen.files;
+    if (!entry || this.#reported.kind !== 'file' || this.#unreadable || this.hasPending) return;
+    const [key, file] = entry;
+    const before = this.#files.get(key);
+    if (!before || before.links === file.links || haveSameContent(before, file)) return;
+    this.#report(seen, { ...NO_DIFFERENCE, changed: [key] }, cause);
+  }
+
+  /** The target could not be read for so long that it is to be reported now. */
   unreadableNow(error: TargetError): void {
     if (this.#isUnreadableFor(error)) return;
     this.close();

@@ -1,0 +1,109 @@
+/**
+ * Errors without secrets. What was thrown elsewhere (by a client, a sink, a listener, a source of data) may hold a token
+ * or a password anywhere in itself, so it is never carried: only a copy of the few fields that are known to be safe is.
+ */
+import { describe } from './options.js';
+import { redactor } from './redaction.js';
+
+/**
+ * What every error of the library has. An error of other code that is given as `cause` is carried as a copy with its
+ * name, redacted message, code and stack.
+ */
+export abstract class ResilientError extends Error {
+  abstract override readonly name: string;
+  abstract readonly code: string;
+
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options && withSafeCause(options));
+  }
+}
+
+function withSafeCause(options: ErrorOptions): ErrorOptions {
+  const { cause } = options;
+  return cause === undefined || cause instanceof ResilientError ? options : { cause: redactError(cause) };
+}
+
+/** Fields that say what failed. Text among them is redacted. */
+const SAFE_FIELDS = [
+  'code',
+  'errno',
+  'syscall',
+  'status',
+  'statusCode',
+  'path',
+  'backend',
+  'sysctl',
+  'step',
+  'published',
+  'retryAfterMs',
+  'event',
+] as const;
+
+/** A chain of causes is followed for so long. */
+const DEEPEST_CAUSE = 5;
+
+/**
+ * What was thrown, as an error that may be shown: a copy with the name, the redacted message, the frames of the stack,
+ * the fields that say what failed, and the cause, copied likewise. An error of this library stays one of its class.
+ * @param secrets struck out wherever they occur; see `redact`.
+ */
+export function redactError(thrown: unknown, secrets: readonly string[] = []): Error {
+  return copyOf(thrown, redactor(secrets), 0);
+}
+
+function copyOf(thrown: unknown, redacted: (text: string) => string, depth: number): Error {
+  const clean = (value: unknown): string => redacted(String(value));
+  if (!(thrown instanceof Error)) {
+    // Of an object nothing is shown: its own text may hold anything, and may throw.
+    return new Error(describe(typeof thrown === 'string' ? clean(thrown) : thrown));
+  }
+  const name = clean(field(thrown, 'name') ?? 'Error');
+  const message = clean(field(thrown, 'message') ?? '');
+  const cause = field(thrown, 'cause');
+  const copy =
+    cause === undefined || depth === DEEPEST_CAUSE
+      ? new Error(message)
+      : new Error(message, { cause: copyOf(cause, redacted, depth + 1) });
+  if (thrown instanceof ResilientError) {
+    Object.setPrototypeOf(copy, Object.getPrototypeOf(thrown) as object);
+    const problems = field(thrown, 'problems');
+    if (Array.isArray(problems)) {
+      const shown = (problems as readonly { message: unknown }[]).map((problem) => ({
+        ...problem,
+        message: clean(problem.message),
+      }));
+      Object.assign(copy, { problems: shown });
+    }
+  }
+  define(copy, 'name', name);
+  define(copy, 'stack', [message ? `${name}: ${message}` : name, ...framesOf(thrown, clean)].join('\n'));
+  for (const key of SAFE_FIELDS) {
+    const value = field(thrown, key);
+    if (typeof value === 'string') Object.assign(copy, { [key]: clean(value) });
+    if (typeof value === 'number' || typeof value === 'boolean') Object.assign(copy, { [key]: value });
+  }
+  return copy;
+}
+
+/** A field of an error that may be a getter, and may throw. */
+function field(error: Error, key: string): unknown {
+  try {
+    return (error as unknown as Readonly<Record<string, unknown>>)[key];
+  } catch {
+    return undefined;
+  }
+}
+
+/** Not enumerable, as of an ordinary error. */
+function define(error: Error, key: 'name' | 'stack', value: string): void {
+  Object.defineProperty(error, key, { value, configurable: true, writable: true });
+}
+
+const FRAME = /^ {4}at .+$/gm;
+const MOST_FRAMES = 10;
+
+function framesOf(error: Error, clean: (text: unknown) => string): string[] {
+  const stack = field(error, 'stack');
+  const frames = typeof stack === 'string' ? (stack.match(FRAME) ?? []) : [];
+  return frames.slice(0, MOST_FRAMES).map(clean);
+}
