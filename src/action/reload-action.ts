@@ -25,30 +25,30 @@ import { sleep } from '../core/sleep.js';
 import type { Action } from './action.js';
 import { mergeUpdates, type ActionUpdate } from './update.js';
 
-/** Options of `ReloadAction`; all but `action` are optional. */
+/** Options of `ReloadAction`; all but `action` may be left out. */
 export interface ReloadActionOptions {
   /** What to do: one action, or several that run one after another. A retry begins with the one that failed. */
   readonly action: Action | readonly Action[];
-  /** Must succeed before anything is done, as `nginx -t`. */
+  /** Must succeed before anything is done, as in `nginx -t`. */
   readonly check?: Action | undefined;
   /**
    * What an update does to a run that is under way. `queue` (default): it waits, and only the newest is kept.
    * `restart`: the run is stopped and begun again.
    */
   readonly onBusy?: 'queue' | 'restart' | undefined;
-  /** A run that takes longer is stopped and has failed, ms. Default 30 000. */
+  /** A run that takes longer is stopped and counts as failed, ms. Default 30 000. */
   readonly timeoutMs?: number | undefined;
   /** How long a run that was asked to stop is waited for, ms. Default 15 000. */
   readonly stopTimeoutMs?: number | undefined;
   /** Each update waits for a random part of this, so that many pods do not reload at once, ms. Default 0. */
   readonly splayMs?: number | undefined;
-  /** The initial delay before a retry, doubled on each failure, with up to 50 % jitter, ms. Default 1 000. */
+  /** Initial delay before a retry, doubled on each failure, with up to 50 % jitter, ms. Default 1 000. */
   readonly retryDelayMs?: number | undefined;
-  /** The maximum delay before a retry, ms. Default 60 000. */
+  /** No delay between retries is longer, ms. Default 60 000. */
   readonly maxRetryDelayMs?: number | undefined;
-  /** The maximum number of attempts for an update. Default `Infinity`. */
+  /** How many attempts an update gets. Default `Infinity`. */
   readonly maxAttempts?: number | undefined;
-  /** The name in status and telemetry. Default: the name of the first action. */
+  /** For status and telemetry. Default: the name of the first action. */
   readonly name?: string | undefined;
   /** Closes it when it aborts. */
   readonly signal?: AbortSignal | undefined;
@@ -62,11 +62,11 @@ export interface ReloadActionOptions {
 export interface ReloadActionEvents extends ComponentEvents {
   /** An attempt begins. */
   started: [event: { readonly update: ActionUpdate; readonly attempt: number }];
-  /** The update was handled. */
+  /** The update was acted on. */
   succeeded: [
     event: { readonly update: ActionUpdate; readonly attempt: number; readonly durationMs: number },
   ];
-  /** An attempt failed; `retryDelayMs` is null if there are no more. */
+  /** An attempt failed; `retryDelayMs` is null when there will be no other. */
   failed: [
     event: {
       readonly update: ActionUpdate;
@@ -87,7 +87,7 @@ export interface ReloadActionStatus extends ComponentStatus {
   readonly successes: number;
   readonly failures: number;
   readonly rejections: number;
-  /** Whether the newest update was handled; null before the first one. */
+  /** Whether the newest update was acted on; null before the first one. */
   readonly lastSuccessful: boolean | null;
   readonly lastSuccessAt: number | null;
 }
@@ -138,7 +138,7 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
   readonly #backoff: Backoff;
   #phase: 'ready' | 'waiting' | 'running' | 'retrying' = 'ready';
   #pending: ActionUpdate | undefined;
-  /** What was not handled successfully; part of the next update. */
+  /** What was not acted on successfully; part of the next update. */
   #missed: ActionUpdate | undefined;
   /** Ends the wait or, with `restart`, the run under way. */
   #interrupt: (() => void) | undefined;
@@ -191,7 +191,7 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
   }
 
   /**
-   * Handles an update as soon as possible. Returns immediately.
+   * Acts on an update, as soon as may be. Returns at once.
    * @throws {ClosedError} once closed.
    */
   trigger(update: ActionUpdate): void {
@@ -202,7 +202,7 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
     this.#loop ??= this.scope.track(this.#drain().finally(() => (this.#loop = undefined)));
   }
 
-  /** Resolves when no update is waiting or being handled. An update that is being retried counts as handled. */
+  /** Resolves when no update waits and none is being acted on. A failing action is retried, and counts as acted on. */
   async idle(): Promise<void> {
     while (this.#loop) await this.#loop;
   }
@@ -224,10 +224,7 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
     this.#phase = 'ready';
   }
 
-  /**
-   * Runs the actions for this update until they succeed, the check rejects it, or a newer one arrives. False: it
-   * was not handled.
-   */
+  /** Acts on this update until that succeeds, is rejected, or a newer one is there. False: it was not acted on. */
   async #settle(update: ActionUpdate): Promise<boolean> {
     const remaining = [...this.#actions];
     this.#backoff.reset();
@@ -337,7 +334,7 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
     return 'succeeded';
   }
 
-  /** Waits; `newer`: at most until a newer update arrives. */
+  /** Waits; `newer`: no longer than until a newer update comes. */
   async #pause(delayMs: number, until: 'newer' | 'never'): Promise<void> {
     if (this.scope.ended) return;
     const controller = new AbortController();

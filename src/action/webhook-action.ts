@@ -11,7 +11,7 @@ export interface WebhookActionOptions {
   readonly url: string | URL;
   /** Default `POST`. */
   readonly method?: string | undefined;
-  /** The range of status codes that mean success. Default 200 to 299. */
+  /** The status codes that mean success, from and to. Default 200 to 299. */
   readonly status?: readonly [from: number, to: number] | undefined;
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /** Sent as a bearer token; asked for at each call. */
@@ -62,7 +62,7 @@ export function webhookAction(options: WebhookActionOptions): Action {
         const { message, name: kind } = failure.cause instanceof Error ? failure.cause : failure;
         throw failed(message || kind);
       }
-      // The body is not needed, and may never end.
+      // Its body is of no interest, and may never end.
       await response.body?.cancel();
       if (response.status < from || response.status > to) {
         throw failed(

@@ -32,7 +32,7 @@ export interface Diagnosis {
   /** When that was published, epoch ms, by the timestamp of its directory or file. */
   readonly revisionAt: number | null;
   readonly inotify: InotifyUsage | null;
-  /** Sorted by severity, the worst first. */
+  /** The worst first. */
   readonly findings: readonly Finding[];
 }
 
