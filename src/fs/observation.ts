@@ -74,6 +74,8 @@ export const MAX_BYTES_AT_ONCE = 2 * 1_048_576;
 export interface SwapReader {
   /** The link that a swap retargets. */
   readonly place: string;
+  /** Whether an event about this absolute path can matter to the target, as it was observed. */
+  concerns(path: string): boolean;
   /** What the target holds after a swap; undefined when there was none, or in any unusual case. */
   read(calls: FileSystemCalls): Found | undefined;
 }

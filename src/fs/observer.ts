@@ -96,6 +96,11 @@ export class Observer {
     return this.#swapReader?.place === path;
   }
 
+  /** Whether an event about this path can matter to the target, as it was last observed. */
+  isConcerned(path: string): boolean {
+    return this.#swapReader?.concerns(path) ?? true;
+  }
+
   /**
    * Something has happened at this absolute path, or anywhere. Next to the links of a volume it is about links, and shows
    * in them; anything else may be about the bytes that a swap has brought.

@@ -44,6 +44,7 @@ export class SwapProbe implements SwapReader {
   readonly #realPath: Around;
   /** `LinkChain.links`, before and after the target of this link. */
   readonly #links: Around;
+  readonly #hops: LinkChain['hops'];
   readonly #others: readonly Hop[];
   readonly #maxContentBytes: number;
 
@@ -58,6 +59,7 @@ export class SwapProbe implements SwapReader {
     this.#realPath = { before: directory, after: realPath.slice(directory.length + target.length) };
     const [before = '', after = ''] = chain.links.split(`${place}\0${target}`, 2);
     this.#links = { before: `${before}${place}\0`, after };
+    this.#hops = chain.hops;
     this.#others = [...chain.hops].filter((hop) => hop[0] !== place);
     this.#maxContentBytes = Math.min(maxContentBytes, MAX_BYTES_AT_ONCE);
   }
@@ -72,6 +74,18 @@ export class SwapProbe implements SwapReader {
     const isInside = (path: string): boolean => path.startsWith(revision);
     if (!isInside(snapshot.realPath) || [...chain.hops.keys()].some(isInside)) return undefined;
     return new SwapProbe(found, data, maxContentBytes);
+  }
+
+  /**
+   * Other names with two dots beside the link are those of other revisions and of the link that is yet to be renamed:
+   * no path leads through them. Of all other names it cannot be told, since a file system may fold them.
+   */
+  concerns(path: string): boolean {
+    const { before: directory } = this.#realPath;
+    if (!path.startsWith(`${directory}..`) || path.includes('/', directory.length)) return true;
+    return (
+      path.length - directory.length < 3 || path === `${directory}${this.#target}` || this.#hops.has(path)
+    );
   }
 
   read(calls: FileSystemCalls): Found | undefined {

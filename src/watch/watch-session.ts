@@ -16,12 +16,14 @@
  * |----------------------------------------------|------------------------------------------|--------------------------------|
  * | about an entry, the first since a check      | the target stood still at the last check | it is read if it was swapped   |
  * | that names the link a swap retargets         | a check is requested                     | the same: the swap came later  |
+ * | about another revision, or the pending link  | no check is under way                    | the same, and no check: no     |
+ * |                                              |                                          | path leads through it          |
  * | about another entry                          | a check is requested                     | left to that check             |
  * | any                                          | a check is under way, or none succeeded  | left to the next check         |
  * | lost, doubled, late                          | –                                        | what was read is what the disk |
  * |                                              |                                          | held; the check compares again |
  *
- * Every hint requests a check as well, whatever was read. What is reported is what the path held at an instant after
+ * Every other hint requests a check as well, whatever was read. What is reported is what the path held at an instant after
  * the hint, and the check finds whatever came later, so a lost or needless answer costs time and nothing else.
  *
  * How checks follow each other is the table of check-loop.ts, where hints come from that of connection.ts.
@@ -234,7 +236,7 @@ export class WatchSession {
     if (path !== undefined && written) this.#writes.reported(path);
     if (path !== undefined) this.#readSwap(cause, path);
     this.#observer.touch(path);
-    this.#request(cause);
+    if (path === undefined || this.#loop.isChecking || this.#observer.isConcerned(path)) this.#request(cause);
   }
 
   /**

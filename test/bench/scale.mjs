@@ -11,12 +11,14 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
+import { barChart, writeChart } from './chart.mjs';
 import { now, publish } from './stamped-swap.mjs';
 
 const { values: asked } = parseArgs({
   options: {
     kinds: { type: 'string', default: 'volume,tree' },
     files: { type: 'string', default: '1,100,1000,10000' },
+    write: { type: 'boolean', default: false },
     contestants: { type: 'string', default: 'fs.watch,resilient-watcher,chokidar,@parcel/watcher' },
   },
 });
@@ -126,10 +128,12 @@ for (const kind of asked.kinds.split(',')) {
     '| files | contestant | p50 ms | worst ms | lost | CPU a change, ms | inotify watches | heap MiB | start ms |',
   );
   console.log('|---|---|---|---|---|---|---|---|---|');
+  const bars = [];
   for (const size of SIZES) {
     for (const contestant of CONTESTANTS) {
       const { latencies, lost, cpuMs, watches, heapMiB, startMs } = await measure(kind, size, contestant);
       const median = latencies[Math.floor(latencies.length / 2)];
+      bars.push({ label: `${contestant}, ${size} files`, value: median });
       const cells = [
         round(median),
         round(latencies.at(-1)),
@@ -142,4 +146,12 @@ for (const kind of asked.kinds.split(',')) {
       console.log(`| ${size} | ${contestant} | ${cells.join(' | ')} |`);
     }
   }
+  writeChart(
+    `scale-${kind}`,
+    barChart({
+      title: kind === 'volume' ? 'A volume, swapped whole, p50, ms' : 'A tree, one file replaced, p50, ms',
+      isLog: true,
+      bars,
+    }),
+  );
 }

@@ -3,7 +3,7 @@
  *
  *     npm run bench:watch                 below three minutes
  *     npm run bench:watch -- --quick      about 45 seconds, with fewer samples
- *     npm run bench:watch -- --only=lat   only the latencies, or only `idle`: the thousand watchers
+ *     npm run bench:watch -- --only=lat   only the latencies; `idle`: the thousand watchers; `in-process`
  *
  * Prints tables in Markdown. The numbers of a shared machine are noisy: compare within one run.
  */
@@ -13,7 +13,9 @@ import { availableParallelism, cpus, loadavg, release, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
+import { barChart, writeChart } from './chart.mjs';
 import contestants from './contestants.mjs';
+import { measureInProcess } from './in-process.mjs';
 
 const quick = process.argv.includes('--quick');
 const only = process.argv.find((argument) => argument.startsWith('--only='))?.slice('--only='.length);
@@ -23,8 +25,8 @@ const KEYS = [KEY, 'limits.yaml', 'routes.yaml'];
 
 /** One after another in the fast round: with a swap every few milliseconds two cores are not enough for all. */
 const ROUNDS = [
-  { name: 'A swap every 600 ms', periodMs: 600, count: quick ? 12 : 80, together: true },
-  { name: 'A swap every 20 ms', periodMs: 20, count: quick ? 50 : 250, together: false },
+  { chart: 'slow', name: 'A swap every 600 ms', periodMs: 600, count: quick ? 12 : 80, together: true },
+  { chart: 'fast', name: 'A swap every 20 ms', periodMs: 20, count: quick ? 50 : 250, together: false },
 ];
 
 const IDLE_WATCHERS = 1_000;
@@ -208,7 +210,7 @@ function table(head, rows) {
   console.log([head, rule, ...rows].map(line).join('\n'));
 }
 
-function printRound(name, results) {
+function printRound({ name, chart }, results) {
   const summaries = [...results].filter(([, parts]) => parts.length > 0);
   const rows = summaries.map(([contestant, parts]) => [contestant, summarize(parts)]);
   const floor = rows[0][1];
@@ -227,6 +229,40 @@ function printRound(name, results) {
       ms(cpuMs),
     ]),
   );
+  writeChart(
+    chart,
+    barChart({
+      title: `${name}: swap to listener, p50, ms`,
+      isLog: true,
+      bars: rows.map(([contestant, { p50 }]) => ({ label: contestant, value: p50 })),
+    }),
+  );
+}
+
+function printInProcess(rows) {
+  console.log('\n### From the first native callback to the listener, in one process, a swap every 250 ms\n');
+  for (const fsGroup of [false, true]) {
+    const measured = rows.filter((row) => row.fsGroup === fsGroup);
+    const [floor] = measured;
+    console.log(fsGroup ? "\nWith the chown and chmod calls of a pod's fsGroup:\n" : '');
+    table(
+      ['', 'p50 µs', 'p90 µs', 'p50 : floor', 'lost'],
+      measured.map(({ contestant, p50, p90, lost }) => [
+        contestant,
+        p50.toFixed(0),
+        p90.toFixed(0),
+        `${(p50 / floor.p50).toFixed(2)}×`,
+        lost,
+      ]),
+    );
+    writeChart(
+      fsGroup ? 'in-process-fsgroup' : 'in-process',
+      barChart({
+        title: `First native callback to listener${fsGroup ? ', fsGroup' : ''}, p50, µs`,
+        bars: measured.map(({ contestant, p50 }) => ({ label: contestant, value: p50 })),
+      }),
+    );
+  }
 }
 
 function printIdleWatchers({ start, idle, one, all }) {
@@ -270,9 +306,12 @@ console.log(DEFINITIONS);
 console.log(
   `The publisher has a CPU of its own: ${publisher.pinned ? 'yes' : 'no, so latencies are longer'}.`,
 );
-for (const round of only === 'idle' ? [] : ROUNDS) {
+for (const round of only === 'idle' || only === 'in-process' ? [] : ROUNDS) {
   const run = round.together ? runTogether : runInTurn;
-  printRound(round.name, await run(Object.keys(contestants), publisher, round));
+  printRound(round, await run(Object.keys(contestants), publisher, round));
+}
+if (only === undefined || only === 'in-process') {
+  printInProcess(await measureInProcess({ count: quick ? 16 : 48, passes: quick ? 2 : 4 }));
 }
 if (only === undefined || only === 'idle') printIdleWatchers(await measureIdleWatchers(publisher));
 printLoad('end');

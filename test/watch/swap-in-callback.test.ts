@@ -35,7 +35,7 @@ test('the first event after a swap reports it, whatever entry of the volume it n
 
 test('events before the swap change nothing, and the one that names the link reports it', async () => {
   const { volume, backend, watcher, reported } = await stage();
-  backend.hint(volume.path('..data_tmp'));
+  backend.hint(volume.path('key'));
   volume.publish({ key: 'two' });
   backend.hint(volume.path('key'));
   expect(reported).toEqual([]);
@@ -43,6 +43,20 @@ test('events before the swap change nothing, and the one that names the link rep
   expect(reported).toEqual(['two']);
   await watcher.idle();
   expect(reported).toEqual(['two']);
+});
+
+test('an event about another revision or the pending link leads to no check, one about the current revision does', async () => {
+  const { volume, backend, watcher } = await stage();
+  const { checks } = watcher.status();
+  for (const name of ['..data_tmp', '..2020_01_01_00_00_00.1']) backend.hint(volume.path(name));
+  await watcher.idle();
+  expect(watcher.status().checks).toBe(checks);
+  for (const name of [volume.revision ?? '', '..data', 'key', 'other']) {
+    const before = watcher.status().checks;
+    backend.hint(volume.path(name));
+    await watcher.idle();
+    expect(watcher.status().checks).toBeGreaterThan(before);
+  }
 });
 
 test('a swap back before the check is reported by the check', async () => {
