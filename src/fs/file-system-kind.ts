@@ -1,3 +1,5 @@
+import { call, type Effects } from './effects.js';
+
 /** What is known of a file system by its `statfs` magic number (`statfs(2)`). The numbers mean this on Linux only. */
 export interface FileSystemKind {
   readonly name: string;
@@ -36,6 +38,14 @@ const KINDS: ReadonlyMap<number, FileSystemKind> = new Map(
     ] as const
   ).map(([magic, name, place]) => [magic, { name, place }]),
 );
+
+/**
+ * The kind of file system a path is on. Only what is known to be local may be called synchronously, so this call must
+ * not be.
+ */
+export function* kindAt(path: string, platform: NodeJS.Platform): Effects<FileSystemKind | undefined> {
+  return fileSystemKind((yield* call('statfs', path)).type, platform);
+}
 
 /** The kind of file system that `statfs` gave this type; undefined when it is not known, or not on Linux. */
 export function fileSystemKind(type: number, platform: NodeJS.Platform): FileSystemKind | undefined {
