@@ -29,8 +29,9 @@ const renewed = new Promise((resolve) => {
     const { files } = await volume.read();
     console.log('neighbour:', `${files.get('tls.crt')}, ${files.get('tls.key')}`);
     if (`${files.get('tls.crt')}` === 'certificate 2') resolve(watcher.close());
+    else await publish(2);
   });
-  void watcher.start().then(() => publish(2));
+  void watcher.start();
 });
 await renewed;
 console.log('equal set, new revision:', (await publish(2)).changed);

@@ -1,6 +1,7 @@
 /** The entry point "resilient-watcher/action": what to do when something has changed. */
 export type { Action } from './action/action.js';
-export { commandAction, signalGroup, type CommandActionOptions } from './action/command-action.js';
+export { commandAction, type CommandActionOptions } from './action/command-action.js';
+export { ProcessGroup, type ProcessExit } from './action/process-group.js';
 export {
   ReloadAction,
   type ReloadActionEvents,

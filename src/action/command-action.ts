@@ -1,11 +1,11 @@
-import { spawn, type ChildProcess } from 'node:child_process';
-
 import { onAbort } from '../core/abort.js';
 import { systemClock, type Clock } from '../core/clock.js';
-import { ActionError, errnoOf } from '../core/errors.js';
+import { errnoOf } from '../core/errno.js';
+import { ActionError } from '../core/errors.js';
 import { redact } from '../core/redaction.js';
 import type { Action } from './action.js';
-import { environmentOf } from './update.js';
+import { ProcessGroup, type ProcessExit } from './process-group.js';
+import { environmentOf, type ActionUpdate } from './update.js';
 
 /** Options of `commandAction`. */
 export interface CommandActionOptions {
@@ -19,75 +19,70 @@ export interface CommandActionOptions {
   readonly env?: Readonly<Record<string, string>> | undefined;
   /** Where its output goes. `stderr`: both streams to the stderr of this process. Default `inherit`. */
   readonly output?: 'inherit' | 'stderr' | 'ignore' | undefined;
-  /** What tells it to stop. Default `SIGTERM`. */
+  /** The signal that asks it to stop. Default `SIGTERM`. */
   readonly stopSignal?: NodeJS.Signals | undefined;
-  /** After this long its whole process group is killed, ms. Default 10 000, as `docker stop`. */
+  /** How long its process group may take to stop before it is killed, ms. Default 10 000, as `docker stop`. */
   readonly stopTimeoutMs?: number | undefined;
   readonly clock?: Clock | undefined;
 }
 
 /**
- * Runs a command; exit code 0 is success. It gets the update in `RW_PATH`, `RW_KEYS`, `RW_REVISION` and `RW_CAUSE`
- * and as a JSON document on stdin. It runs in a process group of its own, which is stopped as a whole.
+ * Runs a command; exit code 0 is success. The update is in its environment, as `RW_PATH`, `RW_KEYS`, `RW_REVISION` and
+ * `RW_CAUSE`, and on its stdin as a JSON document. It runs in a process group of its own, which is stopped as a whole.
  */
 export function commandAction(options: CommandActionOptions): Action {
-  const { command, args = [], shell = false, stopSignal = 'SIGTERM', stopTimeoutMs = 10_000 } = options;
-  const { clock = systemClock } = options;
+  const { command, args = [], stopSignal = 'SIGTERM', stopTimeoutMs = 10_000 } = options;
   const name = redact(JSON.stringify([command, ...args].join(' ')));
   return {
     name,
-    run: (update, { signal }) =>
-      new Promise<void>((resolve, reject) => {
-        const child = spawn(shell ? '/bin/sh' : command, shell ? ['-c', command] : args, {
-          cwd: options.cwd,
-          env: { ...process.env, ...options.env, ...environmentOf(update) },
-          stdio: stdioOf(options.output ?? 'inherit'),
-          detached: true,
+    kind: 'exec',
+    async run(update, { signal }) {
+      let exit: ProcessExit;
+      let stopped: Promise<void> | undefined;
+      let forget: (() => void) | undefined;
+      try {
+        const group = startGroup(options, update);
+        forget = onAbort(signal, () => {
+          stopped = group.stop(stopSignal, stopTimeoutMs);
         });
-        // A command that does not read its stdin closes it.
-        child.stdin?.on('error', () => undefined);
-        child.stdin?.end(`${JSON.stringify(update)}\n`);
-        let kill: { cancel(): void } | undefined;
-        const forget = onAbort(signal, () => {
-          signalGroup(child, stopSignal);
-          kill = clock.schedule(() => signalGroup(child, 'SIGKILL'), stopTimeoutMs);
-        });
-        const end = (error?: ActionError): void => {
-          forget();
-          kill?.cancel();
-          // What it left in its group would outlive the stop.
-          if (signal.aborted) signalGroup(child, 'SIGKILL');
-          if (error) reject(error);
-          else resolve();
-        };
-        child.on('error', (cause) => end(notStarted(name, cause)));
-        child.on('exit', (code, killedBy) =>
-          end(code === 0 ? undefined : notSucceeded(name, code, killedBy)),
-        );
-      }),
+        exit = await group.exited;
+      } catch (cause) {
+        throw notStarted(name, cause);
+      } finally {
+        forget?.();
+        await stopped;
+      }
+      if (exit.code !== 0) throw notSucceeded(name, exit);
+    },
   };
 }
 
-/** Signals a child with all that it started in its process group; one that is gone is fine. */
-export function signalGroup({ pid }: ChildProcess, signal: NodeJS.Signals): void {
-  if (pid === undefined) return;
-  try {
-    process.kill(-pid, signal);
-  } catch (error) {
-    if (errnoOf(error) !== 'ESRCH') throw error;
-  }
+function startGroup(options: CommandActionOptions, update: ActionUpdate): ProcessGroup {
+  const { command, args = [], shell = false, output = 'inherit', cwd, env, clock = systemClock } = options;
+  const group = new ProcessGroup(
+    shell ? '/bin/sh' : command,
+    shell ? ['-c', command] : args,
+    {
+      cwd,
+      env: { ...process.env, ...env, ...environmentOf(update) },
+      // The command writes to the descriptors of this process: however much it prints, nothing is buffered here.
+      stdio: output === 'stderr' ? ['pipe', 2, 2] : ['pipe', output, output],
+    },
+    clock,
+  );
+  // A command that does not read its stdin closes it.
+  group.child.stdin?.on('error', () => undefined);
+  group.child.stdin?.end(`${JSON.stringify(update)}\n`);
+  return group;
 }
 
-function stdioOf(output: 'inherit' | 'stderr' | 'ignore'): ('pipe' | 'inherit' | 'ignore' | number)[] {
-  return output === 'stderr' ? ['pipe', 2, 2] : ['pipe', output, output];
+function notStarted(name: string, cause: unknown): ActionError {
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  const explained = errnoOf(cause) === 'ENOENT' ? 'no such program; check its name, PATH and cwd' : reason;
+  return new ActionError('ERR_ACTION_FAILED', `Action ${name} failed: ${explained}`, { cause });
 }
 
-function notStarted(name: string, cause: Error): ActionError {
-  const reason = errnoOf(cause) === 'ENOENT' ? 'no such program; check the name and PATH' : cause.message;
-  return new ActionError('ERR_ACTION_FAILED', `Action ${name} failed: ${reason}`, { cause });
-}
-
-function notSucceeded(name: string, code: number | null, killedBy: NodeJS.Signals | null): ActionError {
-  const reason = killedBy === null ? `it exited with code ${code}` : `it was killed by ${killedBy}`;
+function notSucceeded(name: string, { code, signal }: ProcessExit): ActionError {
+  const reason = signal === null ? `it exited with code ${code}` : `it was killed by ${signal}`;
   return new ActionError('ERR_ACTION_FAILED', `Action ${name} failed: ${reason}`);
 }

@@ -1,16 +1,17 @@
 /**
  * Acts on the newest update until that has succeeded.
  *
- * | state      | `trigger()`                                   | its time has come | succeeds          | fails                          |
- * |------------|-----------------------------------------------|-------------------|-------------------|--------------------------------|
- * | `idle`     | → `waiting` for the splay                     | –                 | –                 | –                              |
- * | `waiting`  | merged into the update that waits             | → `running`       | –                 | –                              |
- * | `running`  | waits (`queue`), or stops the run (`restart`) | –                 | next one or `idle` | → `retrying`, after a backoff  |
- * | `retrying` | merged; tried at once                         | → `running`       | –                 | –                              |
- * | `closed`   | throws                                        | –                 | –                 | –                              |
+ * | state      | `trigger()`                                   | its time has come | succeeds            | fails                         |
+ * |------------|-----------------------------------------------|-------------------|---------------------|-------------------------------|
+ * | `idle`     | starts it, → `waiting`                        | –                 | –                   | –                             |
+ * | `ready`    | → `waiting` for the splay                     | –                 | –                   | –                             |
+ * | `waiting`  | merged into the update that waits             | → `running`       | –                   | –                             |
+ * | `running`  | waits (`queue`), or stops the run (`restart`) | –                 | next one or `ready` | → `retrying`, after a backoff |
+ * | `retrying` | merged; tried at once                         | → `running`       | –                   | –                             |
+ * | `closed`   | throws                                        | –                 | –                   | –                             |
  *
- * The check runs before each attempt. When it fails the update is rejected: nothing is done until the next `trigger()`.
- * No update is lost: what was not acted on successfully is merged into the next one.
+ * The check runs before each attempt that begins with the first action. When it fails the update is rejected: nothing is
+ * done until the next `trigger()`. No update is lost: what was not acted on successfully is merged into the next one.
  */
 import { Backoff } from '../core/backoff.js';
 import type { Clock } from '../core/clock.js';
@@ -37,7 +38,7 @@ export interface ReloadActionOptions {
   readonly onBusy?: 'queue' | 'restart' | undefined;
   /** A run that takes longer is stopped and counts as failed, ms. Default 30 000. */
   readonly timeoutMs?: number | undefined;
-  /** After this long a run that was told to stop is no longer waited for, ms. Default 15 000. */
+  /** How long a run that was asked to stop is waited for, ms. Default 15 000. */
   readonly stopTimeoutMs?: number | undefined;
   /** Each update waits for a random part of this, so that many pods do not reload at once, ms. Default 0. */
   readonly splayMs?: number | undefined;
@@ -80,7 +81,8 @@ export interface ReloadActionEvents extends ComponentEvents {
 
 /** The status of a `ReloadAction`. Moments are epoch ms. */
 export interface ReloadActionStatus extends ComponentStatus {
-  readonly state: 'idle' | 'waiting' | 'running' | 'retrying' | 'closed';
+  /** `idle`: not started. `ready`: nothing to do. */
+  readonly state: 'idle' | 'ready' | 'waiting' | 'running' | 'retrying' | 'closed';
   readonly attempts: number;
   readonly successes: number;
   readonly failures: number;
@@ -89,6 +91,9 @@ export interface ReloadActionStatus extends ComponentStatus {
   readonly lastSuccessful: boolean | null;
   readonly lastSuccessAt: number | null;
 }
+
+/** How a run ended. `interrupted`: by a newer update, or by `close()`. */
+type RunResult = 'succeeded' | 'interrupted' | ActionError;
 
 const isAction = (value: unknown): boolean => hasMethods(value, ['run']);
 
@@ -102,7 +107,7 @@ const OPTIONS = {
   onBusy: oneOf<'queue' | 'restart'>('queue', ['queue', 'restart']),
   // As consul-template: a reload that takes longer hangs.
   timeoutMs: milliseconds(30_000, { min: 1 }),
-  // A child gets 10 s between SIGTERM and SIGKILL.
+  // A command gets 10 s between SIGTERM and SIGKILL.
   stopTimeoutMs: milliseconds(15_000),
   splayMs: milliseconds(0),
   retryDelayMs: milliseconds(1_000, { min: 1 }),
@@ -131,7 +136,7 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
   readonly #options: ReturnType<typeof resolveOptions<typeof OPTIONS>>;
   readonly #actions: readonly Action[];
   readonly #backoff: Backoff;
-  #phase: 'idle' | 'waiting' | 'running' | 'retrying' = 'idle';
+  #phase: 'ready' | 'waiting' | 'running' | 'retrying' = 'ready';
   #pending: ActionUpdate | undefined;
   /** What was not acted on successfully; part of the next update. */
   #missed: ActionUpdate | undefined;
@@ -167,7 +172,8 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
   }
 
   override get state(): ReloadActionStatus['state'] {
-    return this.lifecycleState === 'closed' ? 'closed' : this.#phase;
+    const state = this.lifecycleState;
+    return state === 'idle' || state === 'closed' ? state : this.#phase;
   }
 
   override status(): ReloadActionStatus {
@@ -215,7 +221,7 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
       this.#pending = undefined;
       this.#missed = (await this.#settle(update)) ? undefined : update;
     }
-    this.#phase = 'idle';
+    this.#phase = 'ready';
   }
 
   /** Acts on this update until that succeeds, is rejected, or a newer one is there. False: it was not acted on. */
@@ -227,39 +233,30 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
       const begun = this.#options.clock.monotonic();
       const { check, maxAttempts } = this.#options;
       if (check && remaining.length === this.#actions.length) {
-        const refusal = await this.#run(check, update);
-        if (refusal === 'interrupted') return false;
-        if (refusal) {
-          this.#reject(update, refusal);
-          return false;
-        }
+        const verdict = await this.#run(check, update);
+        if (verdict instanceof ActionError) this.#reject(update, verdict);
+        if (verdict !== 'succeeded') return false;
       }
       this.#attempts += 1;
       this.dispatch('started', { update, attempt });
-      let failure: ActionError | 'interrupted' | undefined;
-      for (let action = remaining[0]; action; action = remaining[0]) {
-        failure = await this.trace(
-          'action',
-          { action: action.name },
-          () => this.#run(action, update),
-          resultOf,
-        );
-        if (failure) break;
-        remaining.shift();
-      }
-      if (failure === 'interrupted' || this.scope.ended) return false;
-      if (!failure) {
+      const result = await this.#runAll(remaining, update);
+      if (result === 'interrupted') return false;
+      if (result === 'succeeded') {
         this.#succeed(update, attempt, this.#options.clock.monotonic() - begun);
         return true;
       }
       const retryDelayMs = attempt < maxAttempts ? this.#backoff.next() : null;
-      this.#fail(update, attempt, failure, retryDelayMs);
-      if (retryDelayMs === null || this.#pending) return false;
+      this.#fail(update, attempt, result, retryDelayMs);
+      if (retryDelayMs === null || this.#hasNewer()) return false;
       this.#phase = 'retrying';
       await this.#pause(retryDelayMs, 'newer');
-      if (this.#pending) return false;
+      if (this.#hasNewer()) return false;
     }
     return false;
+  }
+
+  #hasNewer(): boolean {
+    return this.#pending !== undefined;
   }
 
   #succeed(update: ActionUpdate, attempt: number, durationMs: number): void {
@@ -283,46 +280,63 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
     this.dispatch('rejected', { update, error });
   }
 
-  /** Runs one action within its time. Undefined when it succeeded. */
-  async #run(action: Action, update: ActionUpdate): Promise<ActionError | 'interrupted' | undefined> {
+  /** Runs the actions one after another, and takes those that succeeded off the list. */
+  async #runAll(remaining: Action[], update: ActionUpdate): Promise<RunResult> {
+    for (let action = remaining[0]; action; action = remaining[0]) {
+      const result = await this.#run(action, update);
+      if (result !== 'succeeded') return result;
+      remaining.shift();
+    }
+    return 'succeeded';
+  }
+
+  /** Runs one action. */
+  async #run(action: Action, update: ActionUpdate): Promise<RunResult> {
+    try {
+      const details = { action: action.kind ?? 'custom' };
+      return await this.trace('action', details, () => this.#runInTime(action, update), String);
+    } catch (error) {
+      return error as ActionError;
+    }
+  }
+
+  /** @throws {ActionError} (rejects) when it failed or took too long. */
+  async #runInTime(action: Action, update: ActionUpdate): Promise<'succeeded' | 'interrupted'> {
+    if (this.scope.ended) return 'interrupted';
     const { clock, timeoutMs, stopTimeoutMs } = this.#options;
     const controller = new AbortController();
-    let isInterrupted = false;
-    let isLate = false;
-    const given = new Outcome<void>();
-    const stop = (): void => {
-      if (controller.signal.aborted) return;
+    const unstoppable = new Outcome<void>();
+    const stopped: { reason?: 'late' | 'interrupted' } = {};
+    let timer = clock.schedule(() => stop('late'), timeoutMs);
+    const stop = (reason: 'late' | 'interrupted'): void => {
+      if (stopped.reason) return;
+      stopped.reason = reason;
+      timer.cancel();
+      timer = clock.schedule(() => unstoppable.resolve(), stopTimeoutMs);
       controller.abort();
-      giveUp = clock.schedule(() => given.resolve(), stopTimeoutMs);
     };
-    let giveUp = clock.schedule(() => {
-      isLate = true;
-      stop();
-    }, timeoutMs);
-    this.#interrupt = () => {
-      isInterrupted = true;
-      stop();
-    };
-    let thrown: { readonly cause: unknown } | undefined;
+    this.#interrupt = () => stop('interrupted');
+    let failure: ActionError | undefined;
     try {
-      const work = Promise.resolve(action.run(update, { signal: controller.signal }));
-      await Promise.race([work, given.promise]);
+      await Promise.race([action.run(update, { signal: controller.signal }), unstoppable.promise]);
     } catch (cause) {
-      thrown = { cause };
+      failure = asActionError(action, cause);
     } finally {
-      giveUp.cancel();
+      timer.cancel();
       this.#interrupt = undefined;
     }
-    if (isLate) {
+    if (stopped.reason === 'interrupted') return 'interrupted';
+    if (stopped.reason === 'late') {
       const message = `Action ${action.name} failed: it took longer than ${timeoutMs} ms and was stopped`;
-      return new ActionError('ERR_ACTION_TIMEOUT', message);
+      throw new ActionError('ERR_ACTION_TIMEOUT', message);
     }
-    if (isInterrupted) return 'interrupted';
-    return thrown && asActionError(action, thrown.cause);
+    if (failure) throw failure;
+    return 'succeeded';
   }
 
   /** Waits; `newer`: no longer than until a newer update comes. */
   async #pause(delayMs: number, until: 'newer' | 'never'): Promise<void> {
+    if (this.scope.ended) return;
     const controller = new AbortController();
     this.#interrupt = () => {
       if (until === 'newer' || this.scope.ended) controller.abort();

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 
-import { ActionError, errnoOf } from '../core/errors.js';
+import { errnoOf } from '../core/errno.js';
+import { ActionError } from '../core/errors.js';
 import type { Action } from './action.js';
 import { processesNamed } from './process-table.js';
 
@@ -17,6 +18,7 @@ export function signalAction(signal: NodeJS.Signals, target: SignalTarget): Acti
   const name = `${signal} to ${describeTarget(target)}`;
   return {
     name,
+    kind: 'signal',
     async run() {
       for (const pid of await pidsOf(name, target)) send(name, pid, signal);
     },
@@ -43,12 +45,9 @@ async function pidIn(name: string, file: string): Promise<number> {
   } catch (cause) {
     throw failed(name, `the file cannot be read (${errnoOf(cause) ?? String(cause)})`, cause);
   }
-  const pid = Number(text.trim());
   // 0 and negative numbers mean process groups; 1 is allowed, since it is the application in its container.
-  if (!Number.isSafeInteger(pid) || pid < 1 || text.trim() === '') {
-    throw failed(name, 'the file holds no process ID');
-  }
-  return pid;
+  if (!/^[1-9]\d{0,9}$/.test(text.trim())) throw failed(name, 'the file holds no process ID');
+  return Number(text.trim());
 }
 
 function send(name: string, pid: number, signal: NodeJS.Signals): void {

@@ -1,3 +1,5 @@
+import { Buffer } from 'node:buffer';
+
 import type { Change } from '../watch/change.js';
 
 /** What changed at one path: names only, never contents. */
@@ -53,13 +55,25 @@ function mergePaths(earlier: PathUpdate, later: PathUpdate): PathUpdate {
   return { path, revision, added: [...added], changed: [...changed], removed: [...removed] };
 }
 
-/** The update as environment variables: `RW_PATH`, `RW_KEYS`, `RW_REVISION` and `RW_CAUSE`; several values a line each. */
+/** A string of the environment can have 128 KiB on Linux (`execve(2)`); longer ones keep a command from starting. */
+const MAX_VARIABLE_BYTES = 65_536;
+
+/**
+ * The update as environment variables: `RW_PATH`, `RW_KEYS`, `RW_REVISION` and `RW_CAUSE`; several values one a line,
+ * as many whole lines as 64 KiB can hold.
+ */
 export function environmentOf({ paths, cause }: ActionUpdate): Readonly<Record<string, string>> {
   const keys = paths.flatMap(({ added, changed, removed }) => [...added, ...changed, ...removed]);
   return {
-    RW_PATH: paths.map(({ path }) => path).join('\n'),
-    RW_KEYS: keys.join('\n'),
-    RW_REVISION: paths.flatMap(({ revision }) => revision ?? []).join('\n'),
+    RW_PATH: lines(paths.map(({ path }) => path)),
+    RW_KEYS: lines(keys),
+    RW_REVISION: lines(paths.flatMap(({ revision }) => revision ?? [])),
     RW_CAUSE: cause,
   };
+}
+
+function lines(values: readonly string[]): string {
+  let bytes = 0;
+  const fitting = values.filter((value) => (bytes += Buffer.byteLength(value) + 1) <= MAX_VARIABLE_BYTES);
+  return fitting.join('\n');
 }

@@ -9,7 +9,7 @@ import {
   type ReloadActionOptions,
 } from '../action.js';
 import { TokenFile } from '../index.js';
-import { duration, each, header, httpUrl, processId, signalName, statusRange } from './arguments.js';
+import { duration, each, header, httpUrl, processId, signalName, statusRange, text } from './arguments.js';
 import { EXIT, ExitError } from './exit-code.js';
 import type { Session } from './session.js';
 
@@ -41,7 +41,7 @@ export interface ActionFlags extends RunFlags {
 /** Adds the flags that say how an action is run. */
 export function addRunFlags(command: Command): Command {
   return command
-    .option('--check <sh>', 'run this first; when it fails nothing is done until the next change')
+    .option('--check <sh>', 'run this first; when it fails nothing is done until the next change', text)
     .addOption(
       new Option('--on-busy <what>', 'what a change does to an action that is under way')
         .choices(['queue', 'restart'])
@@ -49,24 +49,34 @@ export function addRunFlags(command: Command): Command {
     )
     .option(
       '--splay <duration>',
-      'wait a random part of this first, so that many pods do not act at once',
+      'wait a random part of this first, so that not all pods act at once',
       duration,
       0,
     )
     .option('--timeout <duration>', 'stop an action that takes longer', duration, 30_000)
-    .option('--stop-signal <signal>', 'what tells a command to stop', signalName, 'SIGTERM' as NodeJS.Signals)
-    .option('--stop-timeout <duration>', 'then kill its process group', duration, 10_000)
+    .option(
+      '--stop-signal <signal>',
+      'the signal that asks a command to stop',
+      signalName,
+      'SIGTERM' as NodeJS.Signals,
+    )
+    .option(
+      '--stop-timeout <duration>',
+      'how long its process group may take before it is killed',
+      duration,
+      10_000,
+    )
     .option('--exit-on-error', 'exit with 1 when an action fails, instead of trying again');
 }
 
 /** Adds the flags that say what is done. */
 export function addActionFlags(command: Command): Command {
   return addRunFlags(command)
-    .option('--exec <sh>', 'run this with /bin/sh -c (repeatable)', each(String))
+    .option('--exec <sh>', 'run this with /bin/sh -c (repeatable)', each(text))
     .option('--signal <signal>', 'send this signal (repeatable), to one of:', each(signalName))
     .option('--pid <n>', '  this process', processId)
-    .option('--pid-file <file>', '  the process whose ID is in this file')
-    .option('--process <name>', '  the topmost process of this program')
+    .option('--pid-file <file>', '  the process whose ID is in this file', text)
+    .option('--process <name>', '  the topmost process of this program', text)
     .option('--webhook <url>', 'call this URL with the change as JSON (repeatable)', each(httpUrl))
     .option('--webhook-method <method>', 'by this method', 'POST')
     .option('--webhook-status <range>', 'these status codes are success', statusRange, [200, 299] as [
@@ -74,7 +84,7 @@ export function addActionFlags(command: Command): Command {
       number,
     ])
     .option('--webhook-header <name: value>', 'with this header (repeatable)', each(header))
-    .option('--webhook-token-file <file>', 'with the token in this file as bearer token');
+    .option('--webhook-token-file <file>', 'with the token in this file as bearer token', text);
 }
 
 /** The options of a `ReloadAction` that these flags mean. */
@@ -91,7 +101,7 @@ export function reloadOptions(flags: RunFlags, session: Session): Omit<ReloadAct
   };
 }
 
-/** What is to be done, in the order of the help; empty when there is nothing. */
+/** What the flags ask for, in the order of the help; empty when they ask for nothing. */
 export function actionsOf(flags: ActionFlags, command: readonly string[], session: Session): Action[] {
   const actions: Action[] = [];
   const [program, ...args] = command;

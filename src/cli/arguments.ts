@@ -73,10 +73,16 @@ export function each<T>(read: (text: string) => T): (text: string, earlier: read
   return (text, earlier = []) => [...earlier, read(text)];
 }
 
-/** The arguments before the first `--`, and the command after it. */
-export function splitCommand(args: readonly string[]): { own: string[]; command: string[] } {
+/** A text that is not the next flag: `--exec --once` lacks a value. */
+export function text(given: string): string {
+  if (given.startsWith('--')) throw new InvalidArgumentError('It looks like a flag; the value is missing.');
+  return given;
+}
+
+/** The arguments before the first `--`, and the command after it; undefined without `--`. */
+export function splitCommand(args: readonly string[]): { own: string[]; command: string[] | undefined } {
   const end = args.indexOf('--');
   return end < 0
-    ? { own: [...args], command: [] }
+    ? { own: [...args], command: undefined }
     : { own: args.slice(0, end), command: args.slice(end + 1) };
 }

@@ -1,31 +1,27 @@
 /**
- * The one long-running command of `run`.
+ * The one long-running command of `run` and `wait`.
  *
- * | state      | `start()`   | `restart()`                   | it exits                       | `stop()`           |
- * |------------|-------------|-------------------------------|--------------------------------|--------------------|
- * | `stopped`  | → `running` | → `running`                   | –                              | –                  |
- * | `running`  | –           | → `stopping`, then starts     | → `stopped`, the exit is told  | → `stopping`       |
- * | `stopping` | –           | –                             | → `stopped`                    | the same promise   |
+ * | state      | `start()`   | `restart()`              | it exits                     | `close()`                  |
+ * |------------|-------------|--------------------------|------------------------------|----------------------------|
+ * | `stopped`  | → `running` | → `running`              | –                            | → `closed`                 |
+ * | `running`  | –           | → `stopping`, then start | → `stopped`, calls `onExit`  | stops its group → `closed` |
+ * | `stopping` | –           | joins the one under way  | → `stopped`                  | no start after the stop    |
+ * | `closed`   | –           | –                        | –                            | –                          |
  */
-import { spawn, type ChildProcess } from 'node:child_process';
+import { ProcessGroup, type ProcessExit } from '../action.js';
+import { systemClock } from '../core/clock.js';
+import { errnoOf } from '../core/errno.js';
+import { EXIT } from './exit-code.js';
+import { exitCodeOf, type Session } from './session.js';
 
-import { systemClock, type Scheduled } from '../core/clock.js';
-import { signalGroup } from '../action.js';
-
-/** How a child ended. */
-export interface ChildExit {
-  readonly code: number | null;
-  readonly signal: NodeJS.Signals | null;
-}
-
-/** How it is stopped. */
+/** How it is stopped, and what follows its end. */
 export interface ChildOptions {
   readonly stopSignal: NodeJS.Signals;
-  /** Then its process group is killed, ms. */
+  /** How long its process group may take to stop before it is killed, ms. */
   readonly stopTimeoutMs: number;
-  /** Told of an exit that nobody asked for. */
-  readonly onExit: (exit: ChildExit) => void;
-  /** It could not be started. */
+  /** Called for an exit that was not asked for. */
+  readonly onExit: (exit: ProcessExit) => void;
+  /** Called when it could not be started. */
   readonly onError: (error: Error) => void;
 }
 
@@ -33,8 +29,10 @@ export interface ChildOptions {
 export class Child {
   readonly #command: readonly string[];
   readonly #options: ChildOptions;
-  #process: ChildProcess | undefined;
-  #stopping: Promise<void> | undefined;
+  #group: ProcessGroup | undefined;
+  #state: 'stopped' | 'running' | 'stopping' | 'closed' = 'stopped';
+  #isClosed = false;
+  #restarting: Promise<void> | undefined;
 
   constructor(command: readonly string[], options: ChildOptions) {
     this.#command = command;
@@ -42,50 +40,79 @@ export class Child {
   }
 
   get isRunning(): boolean {
-    return this.#process !== undefined;
+    return this.#state === 'running';
   }
 
   start(): void {
-    if (this.#process) return;
+    if (this.#state !== 'stopped') return;
+    const { onExit, onError } = this.#options;
     const [program = '', ...args] = this.#command;
-    // A group of its own, so that it is stopped with all that it has started.
-    const child = spawn(program, args, { stdio: 'inherit', detached: true });
-    this.#process = child;
-    child.once('error', (error) => {
-      if (this.#process === child) this.#process = undefined;
-      this.#options.onError(error);
-    });
-    child.once('exit', (code, signal) => {
-      this.#process = undefined;
-      if (!this.#stopping) this.#options.onExit({ code, signal });
-    });
+    try {
+      this.#group = new ProcessGroup(program, args, { stdio: 'inherit' }, systemClock);
+    } catch (error) {
+      onError(error as Error);
+      return;
+    }
+    this.#state = 'running';
+    const over = (told: () => void): void => {
+      if (this.#state !== 'running') return;
+      this.#state = 'stopped';
+      told();
+    };
+    this.#group.exited.then(
+      (exit) => over(() => onExit(exit)),
+      (error: unknown) => over(() => onError(error as Error)),
+    );
   }
 
-  /** Sends it a signal; nothing happens when it is not running. */
+  /** Signals the command; nothing happens when it is not running. */
   signal(signal: NodeJS.Signals): void {
-    this.#process?.kill(signal);
+    if (this.isRunning) this.#group?.signalLeader(signal);
   }
 
-  async restart(): Promise<void> {
-    await this.stop();
+  restart(): Promise<void> {
+    this.#restarting ??= this.#restart().finally(() => (this.#restarting = undefined));
+    return this.#restarting;
+  }
+
+  /** Stops it, with what it has left behind in its process group. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#state = 'closed';
+    await this.#stopGroup();
+  }
+
+  async #restart(): Promise<void> {
+    if (this.#state === 'running') {
+      this.#state = 'stopping';
+      await this.#stopGroup();
+      if (!this.#isClosed) this.#state = 'stopped';
+    }
     this.start();
   }
 
-  /** Stops it with its process group, and waits until it has ended. */
-  stop(): Promise<void> {
-    this.#stopping ??= this.#stop().finally(() => (this.#stopping = undefined));
-    return this.#stopping;
-  }
-
-  async #stop(): Promise<void> {
-    const child = this.#process;
-    if (!child) return;
+  async #stopGroup(): Promise<void> {
     const { stopSignal, stopTimeoutMs } = this.#options;
-    const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
-    signalGroup(child, stopSignal);
-    const kill: Scheduled = systemClock.schedule(() => signalGroup(child, 'SIGKILL'), stopTimeoutMs);
-    await ended;
-    kill.cancel();
-    signalGroup(child, 'SIGKILL');
+    await this.#group?.stop(stopSignal, stopTimeoutMs);
   }
+}
+
+/** A command whose end is that of the program, with the exit code a shell would give. */
+export function superviseCommand(
+  command: readonly string[],
+  { stopSignal, stopTimeout }: { readonly stopSignal: NodeJS.Signals; readonly stopTimeout: number },
+  session: Session,
+): Child {
+  const child = new Child(command, {
+    stopSignal,
+    stopTimeoutMs: stopTimeout,
+    onExit: ({ code, signal }) => session.end(exitCodeOf(code, signal)),
+    onError: (error) => {
+      const isMissing = errnoOf(error) === 'ENOENT';
+      const reason = isMissing ? 'no such program' : error.message;
+      session.output.log('error', 'error', `cannot start ${command.join(' ')}: ${reason}`);
+      session.end(isMissing ? EXIT.notFound : EXIT.notExecutable);
+    },
+  });
+  return session.closeAtEnd(child);
 }

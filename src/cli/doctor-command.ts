@@ -54,7 +54,11 @@ export async function runDoctor(paths: readonly string[], flags: Flags, session:
 }
 
 async function documentsIn(file: string): Promise<unknown[]> {
-  const text = file === '-' ? await readAll(process.stdin) : await readFile(file, 'utf8');
+  const reading = file === '-' ? readAll(process.stdin) : readFile(file, 'utf8');
+  const text = await reading.catch((error: unknown) => {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new ExitError(EXIT.usage, `${file} cannot be read: ${reason}`);
+  });
   const { parseAllDocuments } = await import('yaml').catch((cause: unknown) => {
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new ExitError(EXIT.usage, `--manifest needs the package yaml: npm install yaml (${reason})`);
@@ -113,7 +117,7 @@ function ageOf(at: number): string {
   return seconds < 172_800 ? `${Math.round(seconds / 3_600)} h` : `${Math.round(seconds / 86_400)} d`;
 }
 
-/** kubelet needs about a minute: its sync period, and what its cache adds. */
+/** An update takes kubelet about a minute: its sync period, and the delay of its cache. */
 async function waitForUpdate(paths: readonly string[], liveMs: number, session: Session): Promise<void> {
   const { output } = session;
   const begun = systemClock.monotonic();
@@ -121,7 +125,7 @@ async function waitForUpdate(paths: readonly string[], liveMs: number, session: 
     output.log('error', 'timeout', `no update within ${liveMs / 1_000} s`);
     session.end(EXIT.timeout);
   }, liveMs);
-  session.closeAtEnd({ close: () => Promise.resolve(timer.cancel()) });
+  session.callAtEnd(() => timer.cancel());
   for (const path of paths) {
     const watcher = session.closeAtEnd(new ResilientWatcher(path, { signal: session.signal }));
     watcher.on('change', ({ cause }) => {

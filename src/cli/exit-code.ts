@@ -11,6 +11,9 @@ export const EXIT = {
   degraded: 4,
   /** As `timeout(1)`. */
   timeout: 124,
+  /** As a shell: the command cannot be run, or does not exist. */
+  notExecutable: 126,
+  notFound: 127,
 } as const;
 
 /** Ends the program with a message for people. */

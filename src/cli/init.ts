@@ -1,6 +1,6 @@
 /**
- * What PID 1 of a container has to do besides: reap orphans. Node.js waits for its own children only, so a shell takes
- * its place: it starts this program again, hands signals on, and reaps whatever is left to it.
+ * PID 1 of a container also has to reap orphans. Node.js waits for its own children only, so a shell takes its place: it
+ * starts this program again, forwards signals, and reaps what it inherits.
  */
 import { existsSync } from 'node:fs';
 
@@ -8,9 +8,13 @@ import type { Output } from './output.js';
 
 const SHELL = '/bin/sh';
 
-/** `wait` reaps every child of the shell, adopted ones included; a trap interrupts it, so it is repeated. */
+/**
+ * `wait` reaps every child of the shell, inherited ones included. A trap interrupts it, so it is repeated. The stdin of a
+ * background command would be /dev/null, hence descriptor 3.
+ */
 const INIT_SCRIPT = `
-"$@" & child=$!
+exec 3<&0
+"$@" <&3 3<&- & child=$!
 for name in INT TERM HUP QUIT USR1 USR2 WINCH; do trap "kill -$name $child 2>/dev/null" $name; done
 while :; do
   wait $child; code=$?
@@ -27,6 +31,8 @@ export function becomeInit(output: Output): void {
   if (process.pid !== 1) return;
   const { execve } = process as Replaceable;
   if (execve && existsSync(SHELL)) {
+    // What Node.js says about execve being experimental is of no use to the operator.
+    process.removeAllListeners('warning');
     const args = [SHELL, '-c', INIT_SCRIPT, 'resilient-watcher', process.execPath, ...process.execArgv];
     execve.call(process, SHELL, [...args, ...process.argv.slice(1)], process.env);
   }

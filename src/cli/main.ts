@@ -33,6 +33,8 @@ async function main(args: readonly string[]): Promise<number> {
     .showHelpAfterError('(--help shows what is possible)');
 
   /** Adds a command with the common flags. */
+  // The flags are what `describe` declares.
+  // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters
   const add = <Flags extends object>(
     name: string,
     describe: (command: Command) => Command,
@@ -55,10 +57,10 @@ async function main(args: readonly string[]): Promise<number> {
     runWatch(paths, flags, given, to),
   );
   add<Parameters<typeof runRun>[1]>('run', addRunCommand, (paths, flags, to) =>
-    runRun(paths, flags, given, to),
+    runRun(paths, flags, given ?? [], to),
   );
   add<Parameters<typeof runWait>[1]>('wait', addWaitCommand, (paths, flags, to) =>
-    runWait(paths, flags, given, to),
+    runWait(paths, flags, given ?? [], to),
   );
   add<Parameters<typeof runDoctor>[1]>('doctor', addDoctorCommand, runDoctor);
   add<Parameters<typeof runToken>[0]>('token', addTokenCommand, (_, flags, to) => runToken(flags, to));
@@ -87,4 +89,8 @@ function exitCodeFor(error: unknown, session: Session | undefined): number {
   return error instanceof TypeError || error instanceof RangeError ? EXIT.usage : EXIT.failed;
 }
 
-process.exitCode = await main(process.argv.slice(2));
+// Whoever read the output is gone; what is watched still matters.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
+
+// Nothing is left to do: what still hangs, such as a read of a dead network file system, must not keep the process alive.
+process.exit(await main(process.argv.slice(2)));

@@ -6,7 +6,7 @@ import { isoTime, systemClock } from '../core/clock.js';
 /** From the least to the most important. */
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
 
-export type LogLevel = (typeof LOG_LEVELS)[number];
+type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** How it prints. */
 export interface OutputOptions {

@@ -5,34 +5,39 @@ import { InvalidArgumentError, type Command } from 'commander';
 import { ActionError, ReloadAction, updateOf, type ActionUpdate } from '../action.js';
 import { addRunFlags, reloadOptions, type RunFlags } from './action-flags.js';
 import { each, signalName } from './arguments.js';
-import { Child } from './child.js';
+import { superviseCommand, type Child } from './child.js';
 import { EXIT, ExitError } from './exit-code.js';
 import { becomeInit } from './init.js';
+import { addListenFlag, listen, type ListenFlags } from './listen.js';
+import { report } from './report.js';
 import { exitCodeOf, type Session } from './session.js';
-import { report } from './watch-command.js';
-import { addWatchFlags, watchPaths, type WatchFlags } from './watched-paths.js';
+import { checkPaths } from './watch-rule.js';
+import { addWatchFlags, createWatchers, startWatchers, type WatchFlags } from './watched-paths.js';
 
 /** What a change does to the command: `none`, `restart`, or a signal. */
 type Reaction = 'none' | 'restart' | NodeJS.Signals;
 
-interface Flags extends RunFlags, WatchFlags {
+interface Flags extends RunFlags, WatchFlags, ListenFlags {
   readonly onChange: Reaction;
   readonly for?: readonly (readonly [path: string, reaction: Reaction])[];
 }
 
 /** Handed on to the command, as a shell would. */
-const FORWARDED: readonly NodeJS.Signals[] = ['SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGWINCH'];
+const FORWARDED: readonly NodeJS.Signals[] = ['SIGUSR1', 'SIGUSR2', 'SIGWINCH'];
+
+/** Handed on, too; they end the program while the command is not running, as during a restart. */
+const ENDING: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'];
 
 /** `run`: starts the application itself, as PID 1 of its container. */
 export function addRunCommand(command: Command): Command {
   addRunFlags(
     command
       .description('start a command when all paths exist, and signal or restart it on each change')
-      .argument('<path...>', 'what to watch; the command follows after --')
+      .argument('[path...]', 'what to watch; the command follows after --')
       .option('--on-change <what>', 'HUP or another signal, restart, or none', reaction, 'SIGHUP')
       .option('--for <path=what>', 'the same for one of the paths (repeatable)', each(reactionFor)),
   );
-  addWatchFlags(command).addHelpText(
+  addListenFlag(addWatchFlags(command)).addHelpText(
     'after',
     `
 The exit code is that of the command, or 128 + n when signal n has killed it. As PID 1 it reaps orphans and forwards
@@ -62,27 +67,20 @@ export async function runRun(
   command: readonly string[],
   session: Session,
 ): Promise<void> {
+  checkPaths(paths);
   if (command.length === 0)
     throw new ExitError(EXIT.usage, 'no command; give it after --, as in -- /app/server');
   const reactions = new Map(flags.for ?? []);
+  if (flags.group && reactions.size > 0) {
+    throw new ExitError(EXIT.usage, '--for cannot be used with --group: the paths change as one');
+  }
   const known = paths.map((path) => resolve(path));
   for (const path of reactions.keys()) {
     if (!known.includes(path))
       throw new ExitError(EXIT.usage, `--for ${path}=… names a path that is not watched`);
   }
   becomeInit(session.output);
-  const { stopSignal, stopTimeout: stopTimeoutMs } = flags;
-  const child = new Child(command, {
-    stopSignal,
-    stopTimeoutMs,
-    onExit: ({ code, signal }) => session.end(exitCodeOf(code, signal)),
-    onError: (error) => {
-      session.output.log('error', 'error', `cannot start ${command.join(' ')}: ${error.message}`);
-      // As a shell: 127 not found, 126 not executable.
-      session.end('code' in error && error.code === 'ENOENT' ? 127 : 126);
-    },
-  });
-  session.closeAtEnd({ close: () => child.stop() });
+  const child = superviseCommand(command, flags, session);
   forwardSignals(child, session);
   const reactionTo = ({ paths: changed }: ActionUpdate): Reaction[] => [
     ...new Set(changed.map(({ path }) => reactions.get(path) ?? flags.onChange)),
@@ -103,12 +101,15 @@ export async function runRun(
     else session.output.log('info', 'waiting', `waiting for ${missing.join(', ')}`, { missing });
   };
   let isReady = false;
-  const watchers = await watchPaths(paths, flags, session, (change, path) => {
+  const watchers = createWatchers(paths, flags, session, (change, path) => {
     if (!isReady) return;
     presence.set(path, change.current.kind !== 'missing');
     if (child.isRunning) reload.trigger(updateOf(change, path));
     else startWhenComplete();
   });
+  await listen(flags, session);
+  await reload.start();
+  await startWatchers(watchers);
   isReady = true;
   for (const { path, current } of watchers)
     presence.set(path, current !== undefined && current.kind !== 'missing');
@@ -128,14 +129,13 @@ async function react(child: Child, reactions: readonly Reaction[]): Promise<void
   }
 }
 
-/** INT and TERM end the command, and with it the program; the others are handed on. */
+/** The command decides what a signal means. Without a command that runs, those that ask to stop end the program. */
 function forwardSignals(child: Child, session: Session): void {
-  for (const signal of [...FORWARDED, 'SIGINT', 'SIGTERM'] as const) {
-    const onSignal = (): void => {
-      if (child.isRunning) child.signal(signal);
-      else if (signal === 'SIGINT' || signal === 'SIGTERM') session.end(exitCodeOf(null, signal));
-    };
-    process.on(signal, onSignal);
-    session.closeAtEnd({ close: () => Promise.resolve(process.off(signal, onSignal)) });
-  }
+  session.onSignals([...FORWARDED, ...ENDING], (signal) => {
+    if (child.isRunning) child.signal(signal);
+    else if (ENDING.includes(signal)) {
+      session.output.log('info', 'signal', `${signal}: stopping`, { signal });
+      session.end(exitCodeOf(null, signal));
+    }
+  });
 }

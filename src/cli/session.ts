@@ -1,58 +1,96 @@
-/** One run of the program: what it prints, when it ends, and with which exit code. */
+/** One run of the program, or of one rule of it: what it prints, what it has open, and how it ends. */
 import { constants } from 'node:os';
 
 import type { Output } from './output.js';
 
-/** Something that is closed when the program ends. */
+/** Something that is closed at the end. */
 interface Closable {
   close(): Promise<unknown>;
+}
+
+/** A component of the library, as health checks and `/status` see it. */
+export interface SessionComponent extends Closable {
+  readonly kind: string;
+  readonly name: string;
+  readonly state: string;
+  status(): { readonly name: string; readonly state: string };
+  start(): Promise<void>;
 }
 
 /** Lives from the parsed command line to the exit code. */
 export class Session {
   readonly output: Output;
+  readonly #parent: Session | undefined;
   readonly #ending = new AbortController();
-  readonly #open: Closable[] = [];
+  readonly #open = new Set<Closable>();
   #end!: (exitCode: number) => void;
   readonly #ended = new Promise<number>((resolve) => (this.#end = resolve));
 
-  constructor(output: Output) {
+  constructor(output: Output, parent?: Session) {
     this.output = output;
+    this.#parent = parent;
   }
 
-  /** Aborts when the program is to end. */
+  /** Aborts when it is to end. */
   get signal(): AbortSignal {
     return this.#ending.signal;
   }
 
+  /** The components that are open, those of its parts included. */
+  get components(): SessionComponent[] {
+    return [...this.#open].flatMap((closable) => {
+      if (closable instanceof Session) return closable.components;
+      return 'status' in closable ? [closable as SessionComponent] : [];
+    });
+  }
+
   /** Closes it at the end, the last one first. */
   closeAtEnd<T extends Closable>(closable: T): T {
-    this.#open.push(closable);
+    this.#open.add(closable);
     return closable;
+  }
+
+  /** Calls this at the end. */
+  callAtEnd(callback: () => unknown): void {
+    this.closeAtEnd({ close: () => Promise.resolve(callback()) });
+  }
+
+  /** A part that can be closed by itself. To end it is to end the program. */
+  fork(): Session {
+    return this.closeAtEnd(new Session(this.output, this));
   }
 
   /** Ends the program; the first call counts. */
   end(exitCode: number): void {
-    this.#end(exitCode);
+    if (this.#parent) this.#parent.end(exitCode);
+    else this.#end(exitCode);
   }
 
-  /** Ends the program with 128 + n when one of these signals comes. `graceful` ones end it with 0. */
-  endOnSignals(graceful: readonly NodeJS.Signals[]): void {
-    for (const signal of graceful) {
-      const onSignal = (): void => {
-        this.output.log('info', 'signal', `${signal}: stopping`, { signal });
-        this.end(0);
-      };
-      process.on(signal, onSignal);
-      this.closeAtEnd({ close: () => Promise.resolve(process.off(signal, onSignal)) });
-    }
+  /** Calls `listener` for these signals until the process exits: one that comes while it ends must not cut that short. */
+  onSignals(signals: readonly NodeJS.Signals[], listener: (signal: NodeJS.Signals) => void): void {
+    for (const signal of signals) process.on(signal, listener);
+  }
+
+  /** Ends the program with 0 when it is asked to stop. */
+  endOnSignals(): void {
+    this.onSignals(['SIGTERM', 'SIGINT', 'SIGHUP'], (signal) => {
+      this.output.log('info', 'signal', `${signal}: stopping`, { signal });
+      this.end(0);
+    });
+  }
+
+  /** Closes everything. */
+  async close(): Promise<void> {
+    if (this.#parent) this.#parent.#open.delete(this);
+    this.#ending.abort();
+    for (const closable of [...this.#open].reverse()) await closable.close();
+    this.#open.clear();
   }
 
   /** Resolves with the exit code when the program has ended and everything is closed. */
   async finished(): Promise<number> {
     const exitCode = await this.#ended;
-    this.#ending.abort();
-    for (const closable of this.#open.splice(0).reverse()) await closable.close();
+    await this.close();
     return exitCode;
   }
 }

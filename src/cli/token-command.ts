@@ -4,11 +4,12 @@ import { fileSink, TokenFile, TokenRefresher, type TokenSink } from '../index.js
 import { kubeconfigSink, tokenRequestClient } from '../kubernetes.js';
 import { duration, each } from './arguments.js';
 import { EXIT, ExitError } from './exit-code.js';
+import { addListenFlag, listen, type ListenFlags } from './listen.js';
 import type { Session } from './session.js';
 
 const POD_TOKEN = '/var/run/secrets/kubernetes.io/serviceaccount/token';
 
-interface TokenFlags {
+interface TokenFlags extends ListenFlags {
   readonly out: string;
   readonly serviceAccount?: string;
   readonly audience?: readonly string[];
@@ -22,7 +23,7 @@ interface KubeconfigFlags extends TokenFlags {
 }
 
 function addTokenFlags(command: Command): Command {
-  return command
+  return addListenFlag(command)
     .requiredOption('--out <file>', 'the file to write')
     .option('--service-account <namespace/name>', 'for this ServiceAccount; default: the one of the pod')
     .option('--audience <name>', 'for this audience (repeatable); default: the API server', each(String))
@@ -65,7 +66,8 @@ async function refresh(flags: TokenFlags, sink: TokenSink, session: Session): Pr
       signal,
     }),
   );
-  session.endOnSignals(['SIGTERM', 'SIGINT']);
+  session.endOnSignals();
+  await listen(flags, session);
   refresher.on('delivered', ({ sink: to, token }) => {
     output.log('info', 'delivered', `${to}: token written`, { sink: to, expiresAt: token.expiresAt });
     if (flags.once) session.end(EXIT.ok);

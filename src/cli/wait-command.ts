@@ -1,13 +1,15 @@
-import { spawn } from 'node:child_process';
-import { constants } from 'node:os';
-
 import { Option, type Command } from 'commander';
 
-import { systemClock, type Snapshot } from '../index.js';
-import { duration } from './arguments.js';
+import { systemClock, type ResilientWatcher, type Snapshot } from '../index.js';
+import { duration, text } from './arguments.js';
+import { superviseCommand } from './child.js';
 import { EXIT, ExitError } from './exit-code.js';
 import { exitCodeOf, type Session } from './session.js';
-import { addWatchFlags, watchPaths, type WatchFlags } from './watched-paths.js';
+import { checkPaths } from './watch-rule.js';
+import { addWatchFlags, createWatchers, startWatchers, type WatchFlags } from './watched-paths.js';
+
+/** As `docker stop`, ms. */
+const STOP_TIMEOUT_MS = 10_000;
 
 interface Flags extends WatchFlags {
   readonly key?: string;
@@ -20,8 +22,8 @@ interface Flags extends WatchFlags {
 export function addWaitCommand(command: Command): Command {
   command
     .description('exit with 0 when all paths exist, or are as wanted')
-    .argument('<path...>', 'what to wait for; a command to run afterwards may follow after --')
-    .option('--key <name>', 'this key must be there')
+    .argument('[path...]', 'what to wait for; a command to run afterwards may follow after --')
+    .option('--key <name>', 'this key must be there', text)
     .addOption(
       new Option('--sha256 <digest>', 'the contents must have this digest').conflicts('changedSince'),
     )
@@ -45,31 +47,42 @@ export async function runWait(
   command: readonly string[],
   session: Session,
 ): Promise<void> {
-  const satisfied = new Set<string>();
-  if (flags.timeout !== undefined) {
-    const timer = systemClock.schedule(() => {
-      const waiting = paths.filter((path) => !satisfied.has(path));
-      session.output.log('error', 'timeout', `gave up waiting for ${waiting.join(', ')}`, { paths: waiting });
-      session.end(EXIT.timeout);
-    }, flags.timeout);
-    session.closeAtEnd({ close: () => Promise.resolve(timer.cancel()) });
-  }
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    process.once(signal, () => session.end(128 + constants.signals[signal]));
-  }
+  checkPaths(paths);
   const isWanted = predicate(flags);
-  let watched = Infinity;
-  const check = (current: Snapshot | undefined, path: string): void => {
-    if (current && isWanted(current)) satisfied.add(path);
-    else satisfied.delete(path);
-    if (satisfied.size < watched) return;
-    watched = Infinity;
+  const awaited = new Set<ResilientWatcher>();
+  let isOver = false;
+  const finish = (): void => {
+    if (isOver || awaited.size > 0) return;
+    isOver = true;
+    timer?.cancel();
     if (command.length === 0) session.end(EXIT.ok);
     else runCommand(command, session);
   };
-  const watchers = await watchPaths(paths, flags, session, ({ current }, path) => check(current, path));
-  watched = watchers.length;
-  for (const { current, path } of watchers) check(current, path);
+  const timer =
+    flags.timeout === undefined
+      ? undefined
+      : systemClock.schedule(() => {
+          const missing = [...awaited].map(({ path }) => path);
+          session.output.log('error', 'timeout', `gave up waiting for ${missing.join(', ')}`, { missing });
+          session.end(EXIT.timeout);
+        }, flags.timeout);
+  session.onSignals(['SIGTERM', 'SIGINT', 'SIGHUP'], (signal) => {
+    if (!isOver) session.end(exitCodeOf(null, signal));
+  });
+  const watchers = createWatchers(paths, flags, session, () => check());
+  const check = (): void => {
+    for (const watcher of watchers) {
+      if (watcher.current && isWanted(watcher.current)) awaited.delete(watcher);
+      else awaited.add(watcher);
+    }
+    finish();
+  };
+  for (const watcher of watchers) awaited.add(watcher);
+  await startWatchers(watchers);
+  check();
+  if (awaited.size === 0) return;
+  const waiting = [...awaited].map(({ path }) => path);
+  session.output.log('info', 'waiting', `waiting for ${waiting.join(', ')}`, { paths: waiting });
 }
 
 function predicate({ key, sha256, changedSince }: Flags): (snapshot: Snapshot) => boolean {
@@ -90,11 +103,9 @@ function digest(flag: string, text: string): string {
   return `sha256:${hex}`;
 }
 
-function runCommand([program = '', ...args]: readonly string[], session: Session): void {
-  const child = spawn(program, args, { stdio: 'inherit' });
-  child.once('error', (error) => {
-    session.output.log('error', 'error', `cannot start ${program}: ${error.message}`);
-    session.end(127);
-  });
-  child.once('exit', (code, signal) => session.end(exitCodeOf(code, signal)));
+/** Hands signals on, and ends with the exit code of the command. */
+function runCommand(command: readonly string[], session: Session): void {
+  const child = superviseCommand(command, { stopSignal: 'SIGTERM', stopTimeout: STOP_TIMEOUT_MS }, session);
+  session.onSignals(['SIGTERM', 'SIGINT', 'SIGHUP'], (signal) => child.signal(signal));
+  child.start();
 }

@@ -18,16 +18,17 @@ export function addWatchFlags(command: Command): Command {
     .addOption(new Option('--poll <duration>', 'check this often instead of listening').argParser(duration));
 }
 
-/** Watches the paths, each by itself or as a group, from the first state on. */
-export async function watchPaths(
+/** Watchers of the paths, each by itself or as a group, not started. The first state of each is a change, too. */
+export function createWatchers(
   paths: readonly string[],
   { group, poll }: WatchFlags,
   session: Session,
   onChange: (change: Change, path: string) => void,
-): Promise<ResilientWatcher[]> {
+): ResilientWatcher[] {
   const targets = group && paths.length > 1 ? [paths] : paths;
-  const watchers = targets.map((target) => {
+  return targets.map((target) => {
     const watcher = new ResilientWatcher(target, {
+      name: [target].flat().join(' '),
       signal: session.signal,
       ...(poll !== undefined && { backend: 'poll', pollIntervalMs: poll }),
     });
@@ -35,8 +36,11 @@ export async function watchPaths(
     watcher.on('change', (change) => onChange(change, watcher.path));
     return session.closeAtEnd(watcher);
   });
+}
+
+/** Resolves when all have reported what is there. */
+export async function startWatchers(watchers: readonly ResilientWatcher[]): Promise<void> {
   await Promise.all(watchers.map((watcher) => watcher.start()));
-  return watchers;
 }
 
 function report(watcher: ResilientWatcher, { output }: Session): void {

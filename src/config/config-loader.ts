@@ -22,7 +22,7 @@
  * | it cannot be read                     | `unreadable`, once; its last good values stay                       |
  * | it cannot be parsed                   | `rejected`, once for each such state; its last good values stay     |
  * | the values it had                     | nothing                                                             |
- * | other values                          | they are pending: settlement.ts decides which are accepted          |
+ * | other values                          | they are pending: acceptance.ts decides which are accepted          |
  *
  * What was accepted becomes `current`, and `change` is emitted if it differs. What has just changed and was not
  * accepted is `rejected`, and tried again with every later change. A validator or parser that throws or takes too
@@ -43,7 +43,7 @@ import {
 import type { ConfigLoaderStatus } from './loader-status.js';
 import type { Layer } from './merge.js';
 import { invalid } from './problems.js';
-import { settle, type Verdict } from './settlement.js';
+import { acceptPending, type Verdict } from './acceptance.js';
 import { Source } from './source.js';
 import { validateLayers, type ConfigValidator } from './validation.js';
 
@@ -287,10 +287,10 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     if (this.scope.ended) return result;
     for (const source of refused) problems.push(...source.problems);
     if (fresh.size > 0 || retry) {
-      const settlement = await settle<T>(this.#sources, fresh, (layers) => this.#validate(layers));
-      if (settlement.accepted && this.#accept(settlement.accepted.config)) result = 'accepted';
+      const outcome = await acceptPending<T>(this.#sources, fresh, (layers) => this.#validate(layers));
+      if (outcome.accepted && this.#accept(outcome.accepted.config)) result = 'accepted';
       const pending = [...fresh].filter((source) => source.isPending);
-      if (pending.length > 0) problems.push(...settlement.problems);
+      if (pending.length > 0) problems.push(...outcome.problems);
       for (const source of pending) refused.add(source);
     }
     if (refused.size === 0) return result;

@@ -1,11 +1,6 @@
 /** What is wrong with a configuration, and how it is said. */
-import {
-  ConfigError,
-  errnoOf,
-  ResilientError,
-  type ConfigErrorCode,
-  type ConfigProblem,
-} from '../core/errors.js';
+import { errnoOf } from '../core/errno.js';
+import { ConfigError, ResilientError, type ConfigErrorCode, type ConfigProblem } from '../core/errors.js';
 
 /** A `ConfigError` with one problem. */
 export function configError(
@@ -19,7 +14,7 @@ export function configError(
 }
 
 /** A problem as one line of text. */
-export function problemText({ source, path, line, column, message }: ConfigProblem): string {
+function problemText({ source, path, line, column, message }: ConfigProblem): string {
   const place = [source, line, column].filter((part) => part !== undefined).join(':');
   return `${place}: ${path?.length ? `${path.join('.')}: ` : ''}${message}`;
 }

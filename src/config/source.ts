@@ -11,7 +11,7 @@ import type { Layer } from './merge.js';
 import { invalid, sourceProblems } from './problems.js';
 
 /** What reading and watching a source needs. */
-export interface SourcePorts {
+interface SourcePorts {
   readonly clock: Clock;
   readonly timeoutMs: number;
   /** Aborts when the loader is closed. */
@@ -28,7 +28,7 @@ export interface SourcePorts {
  * | `bad`        | cannot be used, and not as before                      | stay                               |
  * | `unreadable` | cannot be read, and not as before                       | stay                               |
  */
-export type ReadOutcome = 'same' | 'fresh' | 'bad' | 'unreadable';
+type ReadOutcome = 'same' | 'fresh' | 'bad' | 'unreadable';
 
 /** Nothing was there to parse. */
 const UNREADABLE: readonly string[] = ['ERR_CONFIG_MISSING', 'ERR_CONFIG_UNREADABLE'];

@@ -6,7 +6,7 @@ import type { ConfigMap } from './config-value.js';
 import { deepFreeze } from './freeze.js';
 import { problemsOf, thrownIssues, validatorProblem } from './issues.js';
 import { copyOf, mergeLayers, type Layer } from './merge.js';
-import type { Verdict } from './settlement.js';
+import type { Verdict } from './acceptance.js';
 import { isStandardSchema, type StandardSchema } from './standard-schema.js';
 
 /**
@@ -16,7 +16,7 @@ import { isStandardSchema, type StandardSchema } from './standard-schema.js';
 export type ConfigValidator<T> = StandardSchema<T> | ((values: unknown) => T | Promise<T>);
 
 /** What validating needs. */
-export interface ValidationOptions<T> {
+interface ValidationOptions<T> {
   readonly validate: ConfigValidator<T>;
   readonly timeoutMs: number;
   readonly clock: Clock;

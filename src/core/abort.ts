@@ -1,12 +1,12 @@
 /**
- * Callbacks on an `AbortSignal`, through one listener for each signal: a signal that a whole application shares would
- * otherwise warn of a leak at the eleventh.
+ * Callbacks on an `AbortSignal`, through one listener for each signal: with one for each callback, Node warns of a
+ * leak when an application shares its signal with eleven components.
  */
 const callbacks = new WeakMap<AbortSignal, Set<() => void>>();
 
 /**
- * Calls `callback` once when the signal aborts; at once if it has. Returns what removes it. The last one removed
- * takes the listener with it.
+ * Calls `callback` once when the signal aborts; immediately if it already has. Returns a function that removes the
+ * callback. When the last one is removed, so is the listener.
  */
 export function onAbort(signal: AbortSignal | undefined, callback: () => void): () => void {
   if (!signal) return () => undefined;

@@ -1,17 +1,17 @@
 import type { Random } from './random.js';
 
 /** How delays between attempts grow. */
-export interface BackoffOptions {
-  /** The longest first delay, ms. */
+interface BackoffOptions {
+  /** The initial delay, ms. */
   readonly firstDelayMs: number;
-  /** No delay is longer, ms. */
+  /** The maximum delay, ms. */
   readonly maxDelayMs: number;
   readonly random: Random;
 }
 
 /**
- * Delays that double up to a limit. Chance takes up to half off each, at the limit too, so that many processes
- * that failed together do not come back together.
+ * Delays that double on each failure up to a maximum, with up to 50 % jitter, also at the maximum, so that
+ * processes that failed together do not retry together.
  */
 export class Backoff {
   readonly #options: BackoffOptions;

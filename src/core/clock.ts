@@ -1,14 +1,14 @@
-/** A callback that waits for its time. */
+/** A scheduled callback. */
 export interface Scheduled {
-  /** Stops it; harmless when it has run or was cancelled already. */
+  /** Cancels it; no effect if it has already run or was cancelled. */
   cancel(): void;
 }
 
-/** The one seam through which the library sees time. */
+/** The only source of time in the library. */
 export interface Clock {
-  /** Wall clock, epoch ms. May jump either way. */
+  /** Wall clock, epoch ms. May jump in either direction. */
   now(): number;
-  /** A clock that only goes forward, ms since an arbitrary moment. */
+  /** Monotonic clock, ms since an arbitrary moment. */
   monotonic(): number;
   /**
    * Runs `callback` once after `delayMs` (any finite length; below 0 counts as 0). With `ref: false` the wait
@@ -20,10 +20,10 @@ export interface Clock {
 // The real functions, taken when the library is loaded: fake timers that a test installs later must not reach it.
 const { setTimeout, clearTimeout, Date, performance } = globalThis;
 
-/** Above this `setTimeout` fires at once instead of late. */
+/** With a longer delay `setTimeout` would fire immediately. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
-/** The machine's own clock. */
+/** The clock of the system. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
@@ -46,7 +46,7 @@ export const systemClock: Clock = {
 export function parseTimestamp(value: unknown): number {
   if (value instanceof Date) return value.getTime();
   if (typeof value === 'number') return value;
-  // `Date.parse` alone would take "1" for a year and a date without a zone for local time.
+  // `Date.parse` alone would read "1" as a year, and a date without a time zone as local time.
   const isTimestamp = typeof value === 'string' && /^\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:\d\d)$/i.test(value);
   return isTimestamp ? Date.parse(value) : Number.NaN;
 }
@@ -55,5 +55,5 @@ export function parseTimestamp(value: unknown): number {
 export const parseCertificateDate = (text: string): number =>
   text.endsWith(' GMT') ? Date.parse(text) : NaN;
 
-/** `epochMs` in ISO 8601, UTC, as people and names want it. */
+/** `epochMs` in ISO 8601, UTC, for messages and names. */
 export const isoTime = (epochMs: number): string => new Date(epochMs).toISOString();

@@ -1,4 +1,6 @@
-/** What every long-lived object of the library is: it starts, emits, tells its status and closes in the same way. */
+/**
+ * The base of every long-lived object: start, close, state, status, events and telemetry work alike in all of them.
+ */
 import { inspect } from 'node:util';
 
 import type { EventEmitter } from 'eventemitter3';
@@ -36,7 +38,7 @@ export function lastErrorOf(error: Error, at: number): LastError {
 
 /** What the status of every component has. Plain data, safe to serialize: no contents, tokens or secrets. */
 export interface ComponentStatus {
-  /** The `name` option, or what the component is called without one. */
+  /** The `name` option, or a default that describes the component. */
   readonly name: string;
   readonly state: string;
   readonly lastError: LastError | null;
@@ -44,15 +46,18 @@ export interface ComponentStatus {
 
 /** Events that every component has. */
 export interface ComponentEvents {
-  /** A listener failed (`ListenerError`), or something that will not heal by itself. Unheard, a process warning. */
+  /**
+   * A listener failed (`ListenerError`), or a failure that does not heal by itself. Without a listener it becomes a
+   * process warning.
+   */
   error: [error: Error];
 }
 
-/** What a component is made with. */
-export interface ComponentOptions {
-  /** What it is called in its status and telemetry. */
+/** The constructor's arguments. */
+interface ComponentOptions {
+  /** The name in its status and in telemetry. */
   readonly name: string;
-  /** Its class, as telemetry and health checks know it: the name of the constructor may be changed by a minifier. */
+  /** The name of its class for telemetry and health checks, which minifiers do not change. */
   readonly kind: string;
   /** Completes "Cannot … : …" for calls after `close()`, as in "watch "/etc/policy"". */
   readonly purpose: string;
@@ -61,18 +66,19 @@ export interface ComponentOptions {
 }
 
 /**
- * The one base of `ResilientWatcher`, `TokenFile`, `TokenRefresher`, `ConfigLoader`, `VolumePublisher` and
- * `AtomicVolume`. A subclass says what happens at its start and its end, and emits with `dispatch()`.
+ * The base of `ResilientWatcher`, `TokenFile`, `TokenRefresher`, `ConfigLoader`, `TlsFiles`, `VolumePublisher`,
+ * `AtomicVolume` and the other long-lived classes. A subclass overrides what happens at its start and its end, and
+ * emits with `dispatch()`.
  */
 export abstract class Component<
   Events extends ComponentEvents,
   Status extends ComponentStatus,
 > extends Emitter<Events> {
-  /** What it is called in its status and telemetry. */
+  /** The name in its status and in telemetry. */
   readonly name: string;
   readonly #clock: Clock;
   readonly #lifecycle: Lifecycle;
-  /** How telemetry knows it: by this nothing but its name and status can be had. */
+  /** What telemetry knows of it: nothing but its name and status can be reached through this. */
   readonly #handle: ComponentHandle;
   #lastError: LastError | null = null;
 
@@ -97,12 +103,12 @@ export abstract class Component<
     });
   }
 
-  /** Its class, as telemetry shows it. */
+  /** The name of its class in telemetry. */
   get kind(): string {
     return this.#handle.kind;
   }
 
-  /** How it is doing. Plain data without contents, tokens or secrets. */
+  /** The current status. Plain data without contents, tokens or secrets. */
   abstract status(): Status;
 
   /** The `state` of its status. */
@@ -169,7 +175,7 @@ export abstract class Component<
     return this.#lifecycle.scope;
   }
 
-  /** Where it is between construction and end; `state` may say more. */
+  /** The state of the lifecycle; `state` may be more specific. */
   protected get lifecycleState(): LifecycleState {
     return this.#lifecycle.state;
   }
@@ -183,18 +189,18 @@ export abstract class Component<
     this.#lifecycle.throwIfClosed();
   }
 
-  /** Emits an event, unless it is closed: a step that began before the end may come too late. */
+  /** Emits an event, unless the component is closed: work that began before the end may finish after it. */
   protected dispatch<E extends keyof Events & string>(event: E, ...args: Events[E] & unknown[]): void {
     if (this.#lifecycle.state === 'closed') return;
     (this.emit as (event: E, ...args: unknown[]) => boolean).call(this, event, ...args);
   }
 
-  /** What a message about this event is made of: its payload, or that and what only telemetry wants to know. */
+  /** What the telemetry message for this event is made of: by default its payload. */
   protected telemetryOf(_event: string, payload: object | undefined): object | undefined {
     return payload;
   }
 
-  /** Does the work as an operation of this component that telemetry can follow; see `trace`. */
+  /** Does the work as a traced operation of this component; see `trace`. */
   protected trace<N extends OperationName, T>(
     name: N,
     details: Omit<OperationMessages[N], 'component'>,

@@ -2,9 +2,9 @@ import { onAbort } from './abort.js';
 import type { Clock } from './clock.js';
 
 /**
- * Does `work` and gives up on it after `timeoutMs`, or when `signal` aborts: then the signal handed to the work
- * aborts and this rejects at once, whether the work listens or not. Leaves no timer and no listener.
- * @param late makes the error for work that took too long.
+ * Does `work`, and gives up after `timeoutMs` or when `signal` aborts: then the signal passed to the work aborts
+ * and this rejects immediately, whether or not the work reacts. Leaves no timer and no listener.
+ * @param late creates the error for a timeout.
  */
 export function withDeadline<T>(
   work: (signal: AbortSignal) => T | Promise<T>,

@@ -7,7 +7,7 @@ type Names<Events extends object> = EventEmitter.EventNames<Events>;
 type ListenerFor<Events extends object, E extends Names<Events>> = EventEmitter.EventListener<Events, E>;
 
 /**
- * An emitter whose listeners cannot hurt it or each other. What a listener throws or rejects with is emitted as a
+ * An emitter whose listeners cannot affect it or each other. What a listener throws or rejects with is emitted as a
  * `ListenerError` on `error`; an `error` without a listener becomes a process warning.
  */
 export class Emitter<Events extends object> extends EventEmitter<Events> {
@@ -54,7 +54,7 @@ export class Emitter<Events extends object> extends EventEmitter<Events> {
     return this.removeListener(event, fn, context, once);
   }
 
-  /** With the methods below an emitter is what `once()` and `on()` of `node:events` take. */
+  /** The methods below make an emitter acceptable to `once()` and `on()` of `node:events`. */
   prependListener<E extends Names<Events>>(event: E, fn: ListenerFor<Events, E>): this {
     return this.on(event, fn).#moveLastToFront(event);
   }
@@ -67,7 +67,7 @@ export class Emitter<Events extends object> extends EventEmitter<Events> {
     return this.listeners(event);
   }
 
-  /** Any number of listeners is fine. */
+  /** There is no limit on the number of listeners. */
   getMaxListeners(): number {
     return Infinity;
   }
@@ -113,7 +113,7 @@ export class Emitter<Events extends object> extends EventEmitter<Events> {
 
   #report(event: string, thrown: unknown): void {
     const error = new ListenerError(event, thrown, this.secrets);
-    // A failing listener of `error` must not be told of its own failure, for ever.
+    // A failing listener of `error` must not receive its own failure, endlessly.
     if (event === 'error') process.emitWarning(error);
     else (this as unknown as Emitter<{ error: [error: Error] }>).emit('error', error);
   }

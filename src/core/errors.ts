@@ -1,14 +1,15 @@
 /**
- * The errors of the library, one class for each thing a caller would do next. `code` is stable and may be
- * switched on; messages may change. Wrong arguments are plain `TypeError` and `RangeError`.
+ * The errors of the library: one class for each way a caller would react. `code` is stable and can be switched on;
+ * messages may change. Wrong arguments throw plain `TypeError`s and `RangeError`s.
  */
+import { errnoOf } from './errno.js';
 import { redactError, ResilientError } from './resilient-error.js';
 
 export { ResilientError };
 
-/** Why a target cannot be read although something stands at its path. */
+/** Why a target cannot be read although something exists at its path. */
 export type TargetErrorCode =
-  /** Nothing is there; only where that is no state but a failure, as in `readVolume`. */
+  /** Nothing is there; used only where that is a failure, not a state, as in `readVolume`. */
   | 'ERR_TARGET_MISSING'
   | 'ERR_TARGET_LOOP'
   | 'ERR_TARGET_ACCESS'
@@ -19,14 +20,14 @@ export type TargetErrorCode =
   /** It exceeds `maxFiles`, `maxContentBytes` or `maxTotalBytes` (`AtomicVolume.read()`). */
   | 'ERR_TARGET_TOO_LARGE'
   | 'ERR_TARGET_IO'
-  /** It was not as expected in time; see `waitFor`. */
+  /** It did not become what was wanted in time; see `waitFor`. */
   | 'ERR_TARGET_TIMEOUT';
 
 /** The target is there but cannot be read. It may heal by itself; watching goes on. */
 export class TargetError extends ResilientError {
   override readonly name = 'TargetError';
   readonly code: TargetErrorCode;
-  /** The path on the way at which it failed. */
+  /** The path that failed: the target or a component of its path. */
   readonly path: string;
 
   constructor(code: TargetErrorCode, path: string, message: string, options?: ErrorOptions) {
@@ -36,24 +37,26 @@ export class TargetError extends ResilientError {
   }
 }
 
-/** Why a backend cannot give hints. */
+/** Why a backend cannot report changes. */
 export type BackendErrorCode =
   | 'ERR_BACKEND_INSTANCE_LIMIT'
   | 'ERR_BACKEND_WATCH_LIMIT'
   | 'ERR_BACKEND_UNAVAILABLE'
-  /** The target is on a file system without events (NFS, FUSE, …); it is polled as long as it is there. */
+  /** The target is on a file system without events (NFS, FUSE, …); it is polled while it is there. */
   | 'ERR_BACKEND_NO_EVENTS'
   | 'ERR_BACKEND_DOWN'
-  /** It could watch this, but another one does it better. No failure while there is another one. */
+  /**
+   * The backend could watch the target, but another one does it better. Not a failure while there is another one.
+   */
   | 'ERR_BACKEND_UNSUITED';
 
-/** Native watching cannot be had, or has ended. The watcher polls and keeps trying to come back. */
+/** Native watching is unavailable or has ended. The target is polled, and the backend is retried. */
 export class BackendError extends ResilientError {
   override readonly name = 'BackendError';
   readonly code: BackendErrorCode;
-  /** The backend's name. */
+  /** The name of the backend. */
   readonly backend: string;
-  /** The kernel setting to raise, for the two inotify limits. */
+  /** For the two inotify limits: the kernel setting to raise. */
   readonly sysctl: string | undefined;
 
   constructor(
@@ -71,42 +74,42 @@ export class BackendError extends ResilientError {
 
 /** What went wrong with a token. */
 export type TokenErrorCode =
-  /** The client could not get one, and none of the reasons below is why; `cause` is what it threw. */
+  /** The client failed for none of the reasons below; `cause` is what it threw. */
   | 'ERR_TOKEN_REQUEST'
   /** The API server was not reached: refused, reset, no such host, or a certificate that is not trusted. */
   | 'ERR_TOKEN_NETWORK'
-  /** The API server does not know who asks (401): the credentials of the client are over, or not valid yet. */
+  /** 401: the credentials of the client have expired, or are not valid yet. */
   | 'ERR_TOKEN_UNAUTHORIZED'
-  /** Who asks may not create tokens (403): RBAC has to be changed. */
+  /** 403: the client may not create tokens; RBAC has to be changed. */
   | 'ERR_TOKEN_FORBIDDEN'
-  /** There is no such ServiceAccount, or the object to bind to is gone (404). */
+  /** 404: there is no such ServiceAccount, or the object to bind to is gone. */
   | 'ERR_TOKEN_NOT_FOUND'
-  /** The API server does not take such a request (400, 409, 422). */
+  /** The API server rejects the request (400, 409, 422). */
   | 'ERR_TOKEN_INVALID'
-  /** The API server asks to wait (429, or 503 with `Retry-After`). */
+  /** The API server throttles the client (429, or 503 with `Retry-After`). */
   | 'ERR_TOKEN_THROTTLED'
-  /** The client gave no answer in time. */
+  /** No answer in time. */
   | 'ERR_TOKEN_TIMEOUT'
-  /** The API server has no TokenRequest API. A `TokenClient` throws it; the projected file is used instead. */
+  /** The API server has no TokenRequest API. Thrown by a `TokenClient`; the projected file is used instead. */
   | 'ERR_TOKEN_UNSUPPORTED'
-  /** What came is not a token, or its dates make no sense. */
+  /** What was received is not a token, or its dates make no sense. */
   | 'ERR_TOKEN_MALFORMED'
-  /** It is over; `cause` is why there is no newer one. */
+  /** The token has expired; `cause` is why there is no newer one. */
   | 'ERR_TOKEN_EXPIRED'
-  /** There was none yet; `cause` is why. */
+  /** There has been no token yet; `cause` is why. */
   | 'ERR_TOKEN_UNAVAILABLE'
-  /** The client cannot work, whatever the server says: a package it needs is missing. Not tried again. */
+  /** The client cannot work at all: a package that it needs is missing. Not retried. */
   | 'ERR_TOKEN_CLIENT'
   /** The token file cannot be read. */
   | 'ERR_TOKEN_FILE'
   /** A sink failed; `cause` is what it threw. */
   | 'ERR_TOKEN_SINK';
 
-/** No good token, or it could not be delivered. It may heal by itself; refreshing goes on. */
+/** There is no usable token, or it could not be delivered. It may heal by itself; refreshing continues. */
 export class TokenError extends ResilientError {
   override readonly name = 'TokenError';
   readonly code: TokenErrorCode;
-  /** How long the server asked to be left alone (`Retry-After`), ms. */
+  /** How long the server asked to wait (`Retry-After`), ms. */
   readonly retryAfterMs: number | undefined;
 
   constructor(
@@ -120,24 +123,24 @@ export class TokenError extends ResilientError {
   }
 }
 
-/** What was given cannot be used. */
+/** Why something that the cluster, kubelet or a kubeconfig provided cannot be used. */
 export type KubernetesErrorCode =
-  /** A kubeconfig cannot be read, or lacks what it takes to reach a cluster. */
+  /** A kubeconfig cannot be read, or lacks something that is needed to reach a cluster. */
   | 'ERR_KUBECONFIG'
   /** `@kubernetes/client-node` is not installed, or its version is not supported. */
   | 'ERR_KUBERNETES_CLIENT'
   /** The certificates of the cluster's authority cannot be read. */
   | 'ERR_KUBECONFIG_CA'
-  /** The tokens that kubelet sent cannot be read. */
+  /** The tokens that kubelet sent cannot be parsed. */
   | 'ERR_CSI_TOKENS'
   /** kubelet sent no token for this audience: the CSIDriver has to be changed. */
   | 'ERR_CSI_AUDIENCE'
-  /** The target path is not a directory to publish in. */
+  /** The target path is not a directory that can be published in. */
   | 'ERR_CSI_TARGET'
-  /** What a volume is to hold could not be produced; `cause` is what was thrown. */
+  /** The contents of a volume could not be produced; `cause` is what was thrown. */
   | 'ERR_CSI_PRODUCE';
 
-/** What the cluster, kubelet or the configuration gave cannot be used. What was good before is kept. */
+/** What the cluster, kubelet or a kubeconfig provided cannot be used. What was good before is kept. */
 export class KubernetesError extends ResilientError {
   override readonly name = 'KubernetesError';
   readonly code: KubernetesErrorCode;
@@ -165,7 +168,7 @@ export type WriteErrorCode =
   | 'ERR_WRITE_SOURCE'
   | 'ERR_WRITE_IO';
 
-/** At which step of an atomic write it happened, in the order they are taken. */
+/** The step of an atomic write that failed, in the order of the steps. */
 export type WriteStep =
   | 'open-directory'
   | 'resolve'
@@ -188,10 +191,10 @@ export type WriteStep =
 export class WriteError extends ResilientError {
   override readonly name = 'WriteError';
   readonly code: WriteErrorCode;
-  /** What was to be written; absolute. */
+  /** The absolute path of the file or volume. */
   readonly path: string;
   readonly step: WriteStep;
-  /** Whether readers see the new content: it is in place, but not everything after that succeeded. */
+  /** Whether readers see the new content: it is in place, but a later step failed. */
   readonly published: boolean;
 
   constructor(
@@ -210,7 +213,7 @@ export class WriteError extends ResilientError {
 
 /** What is wrong with a configuration. */
 export type ConfigErrorCode =
-  /** `load()` found no configuration it may use; `problems` says all that is wrong. */
+  /** No usable configuration was found; `problems` lists everything that is wrong. */
   | 'ERR_CONFIG_INVALID'
   /** There is nothing at the path, and it is not optional. */
   | 'ERR_CONFIG_MISSING'
@@ -218,33 +221,36 @@ export type ConfigErrorCode =
   | 'ERR_CONFIG_UNREADABLE'
   /** There are more bytes than `maxBytes`. */
   | 'ERR_CONFIG_TOO_LARGE'
-  /** The bytes are not what the parser reads. */
+  /** The text is not in the format of the parser. */
   | 'ERR_CONFIG_PARSE'
-  /** The values are refused: keys that would change what objects are, or no map at the top. */
+  /** The values are refused: a key that would change a prototype, or no map at the top. */
   | 'ERR_CONFIG_REFUSED'
-  /** `validate` refuses the merged values. */
+  /** `validate` rejected the merged values. */
   | 'ERR_CONFIG_SCHEMA'
-  /** A parser or `validate` gave no answer in time. */
+  /** A parser or `validate` did not answer in time. */
   | 'ERR_CONFIG_TIMEOUT'
-  /** An optional package is needed and not installed. */
+  /** An optional package is required and not installed. */
   | 'ERR_CONFIG_PACKAGE'
   /** The provider is already being watched. */
   | 'ERR_CONFIG_WATCHED'
-  /** The file is mounted in a way that never shows an update. */
+  /** The file is mounted in a way that never shows an update (`subPath`). */
   | 'ERR_CONFIG_FROZEN';
 
-/** One thing that is wrong with a configuration. Holds no value of it, only names and places. */
+/** One thing that is wrong with a configuration. Contains no value of it, only names and places. */
 export interface ConfigProblem {
   readonly code: ConfigErrorCode;
-  /** The name of the source: a path, `environment APP_*`, `values`, or `validate` when no source gave the value. */
+  /**
+   * The name of the source: a path, `environment APP_*`, `values`, or `validate` when the value comes from no
+   * source.
+   */
   readonly source: string;
-  /** Where in the values, from the top. */
+  /** The path of the value, from the top. */
   readonly path?: readonly string[] | undefined;
-  /** Where in the text, from 1. */
+  /** The line in the text, from 1. */
   readonly line?: number | undefined;
-  /** From 1. */
+  /** The column, from 1. */
   readonly column?: number | undefined;
-  /** What is wrong; values are left out. */
+  /** What is wrong, without values. */
   readonly message: string;
 }
 
@@ -252,7 +258,7 @@ export interface ConfigProblem {
 export class ConfigError extends ResilientError {
   override readonly name = 'ConfigError';
   readonly code: ConfigErrorCode;
-  /** All that is wrong, in the order of the sources. */
+  /** Everything that is wrong, in the order of the sources. */
   readonly problems: readonly ConfigProblem[];
 
   constructor(
@@ -266,7 +272,7 @@ export class ConfigError extends ResilientError {
   }
 }
 
-/** Why the files of a secret do not hold a usable value. */
+/** Why the files of a secret have no usable value. */
 export type SecretErrorCode =
   /** The file, or a key of the directory, does not exist. */
   | 'ERR_SECRET_MISSING'
@@ -303,17 +309,17 @@ export type TlsErrorCode =
   | 'ERR_TLS_KEY_ENCRYPTED'
   /** The private key does not belong to the certificate. */
   | 'ERR_TLS_MISMATCH'
-  /** The chain does not lead from the certificate to its issuers in order. */
+  /** A certificate of the chain is not followed by its issuer. */
   | 'ERR_TLS_CHAIN'
   | 'ERR_TLS_EXPIRED'
   | 'ERR_TLS_NOT_YET_VALID'
-  /** The CA bundle cannot be used, or is needed and there is none. */
+  /** The CA bundle cannot be used, or is required and missing. */
   | 'ERR_TLS_CA'
-  /** OpenSSL refuses the set, as for a key that is too short. */
+  /** OpenSSL rejects the set, for example because the key is too short. */
   | 'ERR_TLS_REFUSED'
   /** There is no usable pair yet; `cause` is why. */
   | 'ERR_TLS_UNAVAILABLE'
-  /** An optional package is needed and not installed. */
+  /** An optional package is required and not installed. */
   | 'ERR_TLS_PACKAGE';
 
 /** Certificates on disk cannot be used. The last good ones are kept; watching goes on. */
@@ -329,16 +335,16 @@ export class TlsError extends ResilientError {
 
 /** Why an action did not succeed. */
 export type ActionErrorCode =
-  /** It failed, or exited with another code than 0. */
+  /** It failed, or exited with a code other than 0. */
   | 'ERR_ACTION_FAILED'
   /** It took longer than `timeoutMs` and was stopped. */
   | 'ERR_ACTION_TIMEOUT'
   /** The process to signal does not exist, or may not be signalled. */
   | 'ERR_ACTION_PROCESS'
-  /** The webhook was not reached, or answered with another status than wanted. */
+  /** The webhook was not reached, or answered with another status than expected. */
   | 'ERR_ACTION_WEBHOOK';
 
-/** An action on a change failed. It is tried again. */
+/** An action failed. It is retried. */
 export class ActionError extends ResilientError {
   override readonly name = 'ActionError';
   readonly code: ActionErrorCode;
@@ -373,30 +379,4 @@ export class ListenerError extends ResilientError {
 /** The `code` of an error of this library or of Node; null where there is none. */
 export function errorCodeOf(error: Error): string | null {
   return error instanceof ResilientError ? error.code : (errnoOf(error) ?? null);
-}
-
-/** The `code` of Node's permission model (`node --permission`). */
-const ACCESS_DENIED = 'ERR_ACCESS_DENIED';
-
-/** The `code` of a Node error, if it has one. */
-export function errnoOf(error: unknown): string | undefined {
-  if (typeof error !== 'object' || error === null) return undefined;
-  // What Deno's permissions refuse has a name, and no code.
-  if ('name' in error && error.name === 'NotCapable') return ACCESS_DENIED;
-  return 'code' in error && typeof error.code === 'string' ? error.code : undefined;
-}
-
-/** Whether the permission is missing: that of the file system, or of a runtime that restricts access to it. */
-export function isDenied(error: unknown): boolean {
-  return ['EACCES', 'EPERM', ACCESS_DENIED].includes(errnoOf(error) ?? '');
-}
-
-/** Whether the process or the machine is out of something: nothing is wrong with what was asked for. */
-export function isExhausted(error: unknown): boolean {
-  return ['EMFILE', 'ENFILE', 'ENOMEM'].includes(errnoOf(error) ?? '');
-}
-
-/** Whether a call failed because the path does not lead there any more: look again from the top. */
-export function hasMoved(error: unknown): boolean {
-  return ['ENOENT', 'ENOTDIR', 'ESTALE', 'ELOOP'].includes(errnoOf(error) ?? '');
 }

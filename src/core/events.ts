@@ -1,7 +1,10 @@
-/** Payloads of the events that several components emit: the same name carries the same payload everywhere. */
+/** Payloads that several components share: an event of the same name carries the same payload everywhere. */
 import type { BackendError } from './errors.js';
 
-/** The file or directory cannot be read at present; it may heal by itself. Once for each reason, until `readable`. */
+/**
+ * The file or directory cannot be read at present; it may heal by itself. Emitted once for each reason, until
+ * `readable`.
+ */
 export interface Unreadable {
   readonly error: Error;
 }

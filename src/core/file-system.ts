@@ -5,23 +5,23 @@ import { promisify } from 'node:util';
 import { mayHaveLostBytes, pathForCall, pathFromBytes } from './path-bytes.js';
 
 /**
- * The file system calls the library makes, in their synchronous form. Descriptors are plain numbers, stats
+ * The file system calls that the library makes, in their synchronous form. Descriptors are plain numbers; stats
  * carry bigints (nanoseconds and inodes do not fit a double). Every call throws Node's own errors (`code`,
- * `syscall`, `path`). A byte of a name that is not UTF-8 stands in a path as a lone surrogate, U+DC80 to U+DCFF.
+ * `syscall`, `path`). A byte of a name that is not UTF-8 is a lone surrogate in a path, U+DC80 to U+DCFF.
  */
 export interface FileSystemCalls {
   lstat(path: string): BigIntStats;
   stat(path: string): BigIntStats;
   readlink(path: string): string;
   readdir(path: string): string[];
-  /** The same with what each entry is, itself, not what it may lead to. */
+  /** The entries with their types; links are not followed. */
   scandir(path: string): Dirent[];
   statfs(path: string): StatsFs;
   open(path: string, flags: number, mode?: number): number;
   fstat(fd: number): BigIntStats;
-  /** Reads up to `length` bytes at `position` (-1: where the descriptor stands); 0 at the end of the file. */
+  /** Reads up to `length` bytes at `position` (-1: the current position); 0 at the end of the file. */
   read(fd: number, buffer: Uint8Array, offset: number, length: number, position: number): number;
-  /** Writes up to `length` bytes where the descriptor stands; may write fewer. */
+  /** Writes up to `length` bytes at the current position; may write fewer. */
   write(fd: number, buffer: Uint8Array, offset: number, length: number): number;
   fchmod(fd: number, mode: number): void;
   fchown(fd: number, uid: number, gid: number): void;
@@ -35,7 +35,7 @@ export interface FileSystemCalls {
   chmod(path: string, mode: number): void;
 }
 
-/** The same calls as promises; `sync` is there when they can also be made at once, without the thread pool. */
+/** The same calls as promises; `sync` is there if they can also be made synchronously. */
 export type FileSystem = {
   readonly [K in keyof FileSystemCalls]: (
     ...args: Parameters<FileSystemCalls[K]>
@@ -85,12 +85,12 @@ const syncCalls: FileSystemCalls = {
   chmod: (path, mode) => fs.chmodSync(pathForCall(path), mode),
 };
 
-/** The same entry, its name as it stands in paths. */
+/** The same entry with its name as it appears in paths. */
 function withTextName(entry: fs.Dirent<Buffer>): Dirent {
   return Object.assign(entry as unknown as Dirent, { name: pathFromBytes(entry.name) });
 }
 
-// The promises of `node:fs/promises` take longer, as does its FileHandle.
+// The promises of `node:fs/promises` and its FileHandle are slower.
 const readlink = promisify(fs.readlink);
 const readdir = promisify(fs.readdir);
 const statfs = promisify(fs.statfs);
@@ -106,7 +106,7 @@ const fchown = promisify(fs.fchown);
 const fsync = promisify(fs.fsync);
 const close = promisify(fs.close);
 
-/** The machine's own file system. */
+/** The file system of the system. */
 export const nodeFileSystem: FileSystem & { readonly sync: FileSystemCalls } = {
   sync: syncCalls,
   lstat: (path) => fs.promises.lstat(pathForCall(path), { bigint: true }),

@@ -18,12 +18,12 @@ import { Scope } from './scope.js';
 export type LifecycleState = 'idle' | 'starting' | 'running' | 'closed';
 
 /** What a component does when it is started and closed. */
-export interface LifecycleOptions<T> {
+interface LifecycleOptions<T> {
   /** Closes the component when it aborts; listened to only between start and end. */
   readonly signal: AbortSignal | undefined;
   /**
-   * Acquires what the component needs. When this rejects, nothing may be left of it. When it succeeds after the end, it
-   * has to release what it acquired itself.
+   * Acquires what the component needs. When this rejects, nothing may be left of it. When it succeeds after the
+   * end, it has to release itself what it acquired.
    */
   readonly open: () => Promise<unknown>;
   /**
@@ -33,7 +33,7 @@ export interface LifecycleOptions<T> {
   readonly run: () => T | Promise<T>;
   /** Releases everything. Called once, synchronously, when the scope has just ended; must not reject. */
   readonly end: () => unknown;
-  /** The error for whoever calls after the end. */
+  /** Creates the error for calls after the end. */
   readonly over: () => Error;
 }
 
@@ -61,7 +61,7 @@ export class Lifecycle<T = void> {
     if (this.state === 'closed') return Promise.reject(this.#options.over());
     if (this.#started) return this.#started;
     let follow!: (start: Promise<T>) => void;
-    // Set before `open()`, within which somebody may call start(), too.
+    // Set before `open()`, which may call `start()`, too.
     const started = (this.#started = new Promise((resolve) => (follow = resolve)));
     follow(this.#start());
     return started;
@@ -71,7 +71,7 @@ export class Lifecycle<T = void> {
   close(): Promise<void> {
     if (!this.#closed) {
       let follow!: (end: Promise<void>) => void;
-      // Set before anybody hears of the end: they may call close(), too.
+      // Set before anybody learns of the end, since they may call `close()`, too.
       this.#closed = new Promise((resolve) => (follow = resolve));
       follow(this.#end());
     }

@@ -1,11 +1,11 @@
 import { inspect } from 'node:util';
 
-import { errnoOf } from './errors.js';
+import { errnoOf } from './errno.js';
 
 /**
- * Why a package that only some users install cannot be used, and what to do, in one sentence.
- * @param versions those that work, as in "2.6 or later".
- * @param cause what `import()` rejected with; without it the package was loaded and is another version.
+ * Explains in one sentence why an optional package cannot be used, and what to do.
+ * @param versions the versions that work, as in "2.6 or later".
+ * @param cause what `import()` rejected with; without it the package was loaded but has another version.
  */
 export function unavailablePackage(name: string, versions: string, cause?: unknown): string {
   if (cause === undefined) {

@@ -1,6 +1,6 @@
 /**
- * How options are read: `undefined` means the default, everything is checked once, and a wrong option is named
- * together with its value and what is wanted. The caller's object is never changed.
+ * How options are read: `undefined` means the default, everything is checked once, and the error for a wrong option
+ * names it, its value and what is expected. The caller's object is never changed.
  */
 import { fileURLToPath } from 'node:url';
 
@@ -8,10 +8,10 @@ import { nodeFileSystem, type FileSystem } from './file-system.js';
 import { systemClock, type Clock } from './clock.js';
 import { systemRandom, type Random } from './random.js';
 
-/** One option: its default, and what is wanted when a value is not acceptable. */
+/** One option: its default, and the check of its value. */
 export interface Option<T> {
   readonly fallback: T;
-  /** The error to throw for a value, or undefined when it is fine. */
+  /** Returns the error to throw for a value, or undefined if the value is valid. */
   readonly refuse: (
     value: unknown,
   ) => { readonly kind: 'type' | 'range'; readonly wanted: string } | undefined;
@@ -48,7 +48,7 @@ export function resolveOptions<O extends Options>(owner: string, given: unknown,
   return Object.freeze(Object.fromEntries(resolved)) as Resolved<O>;
 }
 
-/** A value as an error message shows it: short, and nothing of what is inside an object. */
+/** A value as an error message shows it: short, and without the contents of objects. */
 export function describe(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value);
   if (typeof value === 'object' && value !== null) return Array.isArray(value) ? 'an array' : 'an object';
@@ -77,7 +77,7 @@ export function milliseconds(fallback: number, range: { min?: number; max?: numb
   return number(fallback, { ...range, unit: 'ms' });
 }
 
-/** A value that passes `accept`; `wanted` says in words what does. */
+/** A value that passes `accept`; `wanted` describes in words what is accepted. */
 export function matching<T>(fallback: T, wanted: string, accept: (value: unknown) => boolean): Option<T> {
   return { fallback, refuse: (value) => (accept(value) ? undefined : { kind: 'type', wanted }) };
 }
@@ -87,14 +87,14 @@ export function flag(fallback: boolean): Option<boolean> {
   return matching(fallback, 'a boolean', (value) => typeof value === 'boolean');
 }
 
-/** One of a few words. */
+/** One of several words. */
 export function oneOf<T extends string>(fallback: T, words: readonly T[]): Option<T> {
   return matching(fallback, `one of ${words.map((word) => `"${word}"`).join(', ')}`, (value) =>
     (words as readonly unknown[]).includes(value),
   );
 }
 
-/** An object with these methods: how a port is recognised. */
+/** An object with these methods, which is how a port is recognized. */
 export function port<T extends object>(fallback: T, ...methods: readonly (keyof T & string)[]): Option<T> {
   return matching(fallback, `an object with ${methods.join(', ')}`, (value) => hasMethods(value, methods));
 }
@@ -104,7 +104,7 @@ export function callback<T extends (...args: never[]) => unknown>(fallback: T): 
   return matching(fallback, 'a function', (value) => typeof value === 'function');
 }
 
-/** An AbortSignal, or none. */
+/** An AbortSignal, or undefined. */
 function abortSignal(): Option<AbortSignal | undefined> {
   return matching<AbortSignal | undefined>(
     undefined,
@@ -113,12 +113,12 @@ function abortSignal(): Option<AbortSignal | undefined> {
   );
 }
 
-/** A file system of which these calls are used. Default: the machine's own. */
+/** A file system of which these calls are used. Default: `nodeFileSystem`. */
 export function fileSystem(...calls: readonly (keyof FileSystem)[]): Option<FileSystem> {
   return port(nodeFileSystem, ...calls);
 }
 
-/** What a feature that takes time takes from outside. By default the machine's own, and no signal. */
+/** The ports of a feature that waits. Default: those of the system, and no signal. */
 export const PORT_OPTIONS = {
   signal: abortSignal(),
   clock: port<Clock>(systemClock, 'now', 'monotonic', 'schedule'),
@@ -131,7 +131,7 @@ export function hasMethods(value: unknown, methods: readonly string[]): boolean 
   return methods.every((name) => typeof (value as Record<string, unknown>)[name] === 'function');
 }
 
-/** Whether a value is an object literal or alike, of whatever realm: no array, no Map, nothing of a class. */
+/** Whether a value is a plain object of any realm: not an array, a Map or an instance of a class. */
 export function isPlainObject(value: unknown): value is Readonly<Record<string, unknown>> {
   if (typeof value !== 'object' || value === null) return false;
   const prototype: unknown = Object.getPrototypeOf(value);

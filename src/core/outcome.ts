@@ -1,4 +1,4 @@
-/** A promise that is settled from outside, once. Ignoring its rejection does not end the process. */
+/** A promise that is settled from outside, once. An ignored rejection does not end the process. */
 export class Outcome<T> {
   readonly promise: Promise<T>;
   resolve!: (value: T) => void;
@@ -13,7 +13,7 @@ export class Outcome<T> {
   }
 }
 
-/** The same promise; ignoring its rejection does not end the process. */
+/** The same promise; an ignored rejection does not end the process. */
 export function markHandled<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => {});
   return promise;

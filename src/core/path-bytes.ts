@@ -1,13 +1,13 @@
 /**
- * File names are bytes, and not every name is UTF-8. A byte that is not part of a UTF-8 sequence stands in a path as a
- * lone surrogate, U+DC80 to U+DCFF, as in Python's `surrogateescape`: no two names look alike, and each can be turned
- * back into its bytes.
+ * File names are bytes, and not every name is UTF-8. A byte that is not part of a UTF-8 sequence is represented in
+ * a path by a lone surrogate, U+DC80 to U+DCFF, as in Python's `surrogateescape`: different names stay different,
+ * and each can be turned back into its bytes.
  */
 import { isUtf8 } from 'node:buffer';
 
 const FIRST_ESCAPE = 0xdc00;
 
-/** A lone surrogate for one byte; the second half of a pair is none. */
+/** A lone surrogate that represents one byte; the second half of a surrogate pair does not. */
 const ESCAPED_BYTE = /(?<![\ud800-\udbff])[\udc80-\udcff]/g;
 
 const SEQUENCE_LENGTHS = [1, 2, 3, 4];
@@ -25,7 +25,7 @@ export function pathFromBytes(bytes: Buffer): string {
   return path;
 }
 
-/** What a file system call takes for a path: the path itself, or its bytes where it escapes some. */
+/** The argument for a file system call: the path itself, or its bytes if it has escaped ones. */
 export function pathForCall(path: string): string | Buffer {
   if (path.isWellFormed()) return path;
   const parts: Buffer[] = [];
@@ -37,7 +37,7 @@ export function pathForCall(path: string): string | Buffer {
   return Buffer.concat([...parts, Buffer.from(path.slice(from))]);
 }
 
-/** Whether a name that Node decoded may have lost bytes: it has put U+FFFD in their place. */
+/** Whether a name that Node decoded may have lost bytes: Node puts U+FFFD in their place. */
 export function mayHaveLostBytes(name: string): boolean {
   return name.includes('\ufffd');
 }

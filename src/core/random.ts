@@ -1,5 +1,5 @@
 /** A number in [0, 1). */
 export type Random = () => number;
 
-/** The machine's own chance. Not for secrets. */
+/** `Math.random`; not cryptographically secure. */
 export const systemRandom: Random = () => Math.random();

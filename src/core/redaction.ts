@@ -2,39 +2,39 @@
 
 const REDACTED = '[redacted]';
 
-/** A message that is longer is cut. */
+/** Longer messages are cut. */
 const LONGEST_TEXT = 1_000;
 
-/** One character of base64url, plain or percent-encoded (once or more often). */
+/** One character of base64url, plain or percent-encoded (any number of times). */
 const BASE64URL = String.raw`(?:[\w-]|%(?:25)*(?:3\d|[46][1-9a-fA-F]|[57][\daA]|2[dD]|5[fF]))`;
 
-/** What stands after `Bearer` or `token=` and is no word of a sentence, as in "invalid bearer token". */
+/** What follows `Bearer` or `token=` and is not a word of a sentence, as in "invalid bearer token". */
 const OPAQUE = String.raw`(?=[^\s"'\\&,;<>]*\d|[^\s"'\\&,;<>]{20})[^\s"'\\&,;<>]{8,}`;
 
-/** Credentials that can be recognised without knowing them; what is captured before one stays. */
+/** Credentials that can be recognized without knowing them; what a pattern captures is kept. */
 const CREDENTIALS: readonly RegExp[] = [
-  // A JWT begins with `{"` in base64url. What is left of one that was cut off counts as well.
+  // A JWT begins with `{"` in base64url. A JWT that was cut off counts as well.
   new RegExp(
     String.raw`()(?:e|%(?:25)*65)(?:y|%(?:25)*79)(?:J|%(?:25)*4[aA])${BASE64URL}{10,}(?:(?:\.|%(?:25)*2[eE])${BASE64URL}*)*`,
     'g',
   ),
-  // The same once more in base64, as in the data of a Secret.
+  // The same encoded in base64 again, as in the data of a Secret.
   /()ZXlK[\w+/-]{10,}=*/g,
   /()-----BEGIN [A-Z ]*PRIVATE KEY-----[^]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/g,
   new RegExp(String.raw`(\b(?:Bearer|Basic)(?:\s|\+|%20)+)${OPAQUE}`, 'gi'),
   new RegExp(String.raw`(token\\*["']?\s*[:=]\s*\\*["']?)${OPAQUE}`, 'gi'),
 ];
 
-/** Anything shorter is part of too many words to be struck out, and no secret. */
+/** Shorter values are part of too many words to be removed, and are not secrets. */
 const SHORTEST_SECRET = 4;
 
-/** A shorter piece of a secret is not recognised: it could be any word. */
+/** Shorter pieces of a secret are not recognized: they could be any word. */
 const SHORTEST_FRAGMENT = 12;
 const FRAGMENT = new RegExp(`[\\w-]{${SHORTEST_FRAGMENT},}`, 'g');
 
 /**
- * `text` without JWTs, other credentials that look like some, and `secrets`: whole or in long pieces, plain or
- * percent-encoded. Cut to 1 000 characters.
+ * `text` without JWTs, without other credentials that look like credentials, and without `secrets`: whole or in
+ * long pieces, plain or percent-encoded. Cut to 1 000 characters.
  */
 export function redact(text: string, secrets: readonly string[] = []): string {
   return redactor(secrets)(text);
@@ -46,7 +46,7 @@ export function redactor(secrets: readonly string[]): (text: string) => string {
   let encoded: readonly RegExp[] | undefined;
   return (text) => {
     let redacted = text;
-    // Before the known ones: what is left of a token without its beginning would not be recognised.
+    // Before the known secrets: the rest of a token without its beginning would not be recognized.
     for (const pattern of CREDENTIALS) redacted = redacted.replace(pattern, `$1${REDACTED}`);
     for (const secret of known) redacted = redacted.replaceAll(secret, REDACTED);
     if (redacted.includes('%')) {
@@ -62,7 +62,7 @@ export function redactor(secrets: readonly string[]): (text: string) => string {
   };
 }
 
-/** A longer secret is recognised by so many of its first characters. */
+/** A longer secret is recognized by this many of its first characters. */
 const RECOGNISED_BY = 512;
 
 /** Matches a text in which any byte may be percent-encoded. */

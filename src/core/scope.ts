@@ -14,7 +14,7 @@ export class Scope {
     return this.signal.aborted;
   }
 
-  /** Remembers work that the end has to wait for. What it rejects with is the caller's to handle. */
+  /** Tracks work that the end has to wait for. The caller handles its rejection. */
   track<T>(work: Promise<T>): Promise<T> {
     this.#work.add(work);
     const forget = (): void => void this.#work.delete(work);
@@ -22,7 +22,7 @@ export class Scope {
     return work;
   }
 
-  /** What the work comes to; rejects as soon as the scope ends, since the work may hang. */
+  /** The result of the work; rejects as soon as the scope ends, since the work may hang. */
   untilEnd<T>(work: T | Promise<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       const forget = onAbort(this.signal, () => reject(this.signal.reason as Error));

@@ -2,7 +2,7 @@
 export class SerialQueue {
   readonly #last = new Map<string, Promise<unknown>>();
 
-  /** How many keys have work that runs or waits. */
+  /** The number of keys with work that runs or waits. */
   get size(): number {
     return this.#last.size;
   }
@@ -15,7 +15,7 @@ export class SerialQueue {
     try {
       return await turn;
     } finally {
-      // A key without work is forgotten.
+      // A key without work is removed.
       if (this.#last.get(key) === turn) this.#last.delete(key);
     }
   }

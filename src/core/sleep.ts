@@ -1,6 +1,8 @@
 import type { Clock } from './clock.js';
 
-/** Resolves after `delayMs`; rejects with the signal's reason when it aborts first, and leaves nothing behind. */
+/**
+ * Resolves after `delayMs`; rejects with the signal's reason if it aborts first. Leaves no timer and no listener.
+ */
 export function sleep(
   clock: Clock,
   delayMs: number,

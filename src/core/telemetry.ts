@@ -1,19 +1,19 @@
 /**
- * What the library publishes on `node:diagnostics_channel`. Names and message types are API. Without subscribers a
- * message is not even built. Messages are plain data that names things and counts them: an event is projected on the
- * fields listed here, so contents, tokens and secret values have no way into a channel.
+ * What the library publishes on `node:diagnostics_channel`. Names and message types are API. Without subscribers no
+ * message is built. Messages are plain data, names and counts: an event is projected onto the fields listed here,
+ * so contents, tokens and secrets never reach a channel.
  */
 import { channel, tracingChannel, type Channel, type TracingChannel } from 'node:diagnostics_channel';
 
 import { errorCodeOf, ListenerError, ResilientError, type ConfigProblem } from './errors.js';
 
-/** The component that a message is about. The same object in all of its messages. */
+/** The component that a message is about. The same object in all messages of that component. */
 export interface ComponentHandle {
   /** Its class, such as `ResilientWatcher`. */
   readonly kind: string;
-  /** Its `name` option, or what it is called without one. */
+  /** Its `name` option, or a default that describes it. */
   readonly name: string;
-  /** How it is doing now: its `status()`. */
+  /** Its current `status()`. */
   status(): { readonly name: string; readonly state: string };
 }
 
@@ -33,13 +33,13 @@ export interface ComponentMessage {
 
 /** The content differs from what was last reported. */
 export interface ChangeMessage extends ComponentMessage {
-  /** Of a watcher: what made it check when it first saw the difference. */
+  /** Of a watcher: what led to the check that first saw the difference. */
   readonly cause?: string;
   /** Of a watcher: the keys that differ. */
   readonly added?: readonly string[];
   readonly changed?: readonly string[];
   readonly removed?: readonly string[];
-  /** Of a configuration: where it differs, each path from the top. */
+  /** Of a configuration: the paths of the values that differ. */
   readonly paths?: readonly (readonly string[])[];
   /**
    * Of a watcher: the time since the change was made, by the file system's own timestamp, ms. Absent at the start, for
@@ -67,13 +67,13 @@ export interface RecoveredMessage extends ComponentMessage {
   readonly degradedMs?: number;
 }
 
-/** Something that watching cannot cure, such as a subPath mount. */
+/** Something that watching cannot overcome, such as a `subPath` mount. */
 export interface WarningMessage extends ComponentMessage {
   readonly code: string;
   readonly message: string;
 }
 
-/** It cannot be read at present, or something failed that will not heal by itself. */
+/** It cannot be read at present, or a failure that does not heal by itself. */
 export interface ErrorMessage extends ComponentMessage {
   readonly error: ErrorSummary;
 }
@@ -83,9 +83,9 @@ export interface ReadableMessage extends ComponentMessage {
   readonly unreadableMs?: number;
 }
 
-/** An update is not used; what was good before stays. */
+/** An update is rejected; what was good before stays in use. */
 export interface RejectedMessage extends ComponentMessage {
-  /** Of a configuration: all that is wrong, without any value. */
+  /** Of a configuration: everything that is wrong, without values. */
   readonly problems?: readonly ConfigProblem[];
   readonly error?: ErrorSummary;
 }
@@ -98,9 +98,9 @@ export interface UnhealthyMessage extends ComponentMessage {
 
 /** The point channels, by the part of their names after `resilient-watcher:`. */
 export interface PointMessages {
-  /** It runs. */
+  /** The component runs. */
   start: ComponentMessage;
-  /** It was closed. */
+  /** The component was closed. */
   close: ComponentMessage;
   change: ChangeMessage;
   restart: RestartMessage;
@@ -115,48 +115,48 @@ export interface PointMessages {
   error: ErrorMessage;
 }
 
-/** What the message of every operation has, from `start` to `asyncEnd`: one object, completed on the way. */
+/** Common to the messages of every operation: one object from `start` to `asyncEnd`, completed on the way. */
 export interface OperationMessage {
-  /** Absent for the functions, such as `atomicWriteFile`. */
+  /** Absent for plain functions such as `atomicWriteFile`. */
   readonly component?: ComponentHandle;
-  /** How it ended, in one word; set when it succeeded. */
+  /** The result in one word; set when it succeeded. */
   result?: string;
-  /** Why it failed; set when it did. */
+  /** The failure; set when it failed. */
   error?: ErrorSummary;
 }
 
 /** One check of a target. `result`: `unchanged`, `changed`, or `unstable` when another check has to follow. */
 export interface CheckMessage extends OperationMessage {
   readonly component: ComponentHandle;
-  /** What made it check: a backend's name, `poll`, `resync`, `restart`, `check` or `start`. */
+  /** What led to the check: a backend's name, `poll`, `resync`, `restart`, `check` or `start`. */
   readonly cause: string;
 }
 
-/** A request for a token. `result`: `issued`, or `unchanged` when the current one came again. */
+/** A request for a token. `result`: `issued`, or `unchanged` when the current token was returned again. */
 export interface TokenRequestMessage extends OperationMessage {
   readonly component: ComponentHandle;
-  /** Why it was made: a `TokenWakeReason`. */
+  /** The `TokenWakeReason`. */
   readonly reason: string;
 }
 
 /** A delivery of a token to one sink. `result`: `delivered`. */
 export interface TokenDeliveryMessage extends OperationMessage {
   readonly component: ComponentHandle;
-  /** The sink's name. */
+  /** The name of the sink. */
   readonly sink: string;
 }
 
 /**
- * A load or reload of a configuration. `result`: `accepted`, `unchanged` (also a return to what is in use), or
+ * A load or reload of a configuration. `result`: `accepted`, `unchanged` (also a return to the values in use), or
  * `rejected`.
  */
 export interface ConfigReloadMessage extends OperationMessage {
   readonly component: ComponentHandle;
 }
 
-/** A write of a file or of a volume's next revision. `result`: `written`, `unchanged`, or `superseded` by a newer one. */
+/** A write of a file or of a volume's next revision. `result`: `written`, or `unchanged` (also when a newer write came first). */
 export interface WriteMessage extends OperationMessage {
-  /** What is written; absolute. */
+  /** The absolute path that is written. */
   readonly path: string;
 }
 
@@ -166,9 +166,10 @@ export interface PublishMessage extends OperationMessage {
   readonly volumeId: string;
 }
 
-/** One run of an action of a `ReloadAction`. `result`: `succeeded`, `failed`, or `interrupted` by a newer update. */
+/** A run of an action or a check of a `ReloadAction`. `result`: `succeeded`, or `interrupted` by a newer update. */
 export interface ActionMessage extends OperationMessage {
-  /** The action's name. */
+  readonly component: ComponentHandle;
+  /** What kind of action: `exec`, `signal`, `webhook`, or `custom`. */
   readonly action: string;
 }
 
@@ -186,7 +187,9 @@ export interface OperationMessages {
 export type PointName = keyof PointMessages;
 export type OperationName = keyof OperationMessages;
 
-/** Which fields of an event's payload its message has, by the event's name. No other event has a channel. */
+/**
+ * The fields of an event's payload that its message has, by the name of the event. Other events have no channel.
+ */
 const POINT_FIELDS: Readonly<Record<PointName, readonly string[]>> = {
   start: [],
   close: [],
@@ -227,12 +230,12 @@ export function operationChannel(name: OperationName): OperationChannel {
   return operations[name];
 }
 
-/** Whether somebody subscribed to the channel of this event. */
+/** Whether the channel of this event has a subscriber. */
 export function isObserved(event: string): boolean {
   return points.get(event)?.hasSubscribers === true;
 }
 
-/** Publishes what `payload` says of the event, if there is a channel for it and anybody listens. */
+/** Publishes the event, if it has a channel and the channel a subscriber. */
 export function publishPoint(component: ComponentHandle, event: string, payload?: object): void {
   const point = points.get(event);
   if (!point?.hasSubscribers) return;
@@ -246,8 +249,8 @@ export function publishPoint(component: ComponentHandle, event: string, payload?
 }
 
 /**
- * Does the work, and publishes its course on the tracing channel: `start`, `end`, then `asyncStart`, `asyncEnd`, and
- * `error` before these when it fails. What the work resolves to is not published, only `resultOf` it.
+ * Does the work and publishes its progress on the tracing channel: `start`, `end`, then `asyncStart` and
+ * `asyncEnd`, preceded by `error` on failure. The value is not published, only `resultOf` it.
  */
 export function trace<N extends OperationName, T>(
   name: N,
@@ -280,7 +283,7 @@ export function trace<N extends OperationName, T>(
   });
 }
 
-/** The same for synchronous work: `start` and `end`, with `error` before that when it fails. */
+/** The same for synchronous work: `start` and `end`, with `error` in between on failure. */
 export function traceSync<N extends OperationName, T>(
   name: N,
   message: OperationMessages[N],
@@ -304,8 +307,8 @@ export function traceSync<N extends OperationName, T>(
   });
 }
 
-/** An error without its cause. Of what user code threw only the name and the code are shown. */
-export function summaryOf(error: unknown): ErrorSummary {
+/** An error without its cause. Of errors that user code threw only name and code are shown. */
+function summaryOf(error: unknown): ErrorSummary {
   if (!(error instanceof Error)) return { name: 'Error', code: null, message: '' };
   const { name, message } = error;
   if (error instanceof ListenerError) {

@@ -1,7 +1,7 @@
 import type { Clock, Scheduled } from './clock.js';
 
-/** How a ticker runs. */
-export interface TickerOptions {
+/** Options of a ticker. */
+interface TickerOptions {
   readonly clock: Clock;
   /** Milliseconds; 0: never. */
   readonly intervalMs: number;
@@ -10,8 +10,8 @@ export interface TickerOptions {
 }
 
 /**
- * Calls back at the multiples of its interval until it is stopped. All tickers with the same interval tick together,
- * so that many watchers share the work of one event-loop turn.
+ * Calls back at the multiples of its interval until it is stopped. All tickers with the same interval tick
+ * together, so that many watchers share one turn of the event loop.
  */
 export class Ticker {
   readonly #options: TickerOptions;
@@ -38,7 +38,7 @@ export class Ticker {
   #schedule(): void {
     const { clock, intervalMs, persistent } = this.#options;
     const now = clock.monotonic();
-    // A timer may fire a little early; the same multiple must not come twice.
+    // A timer may fire slightly early; the same multiple must not come twice.
     this.#at = (Math.floor(Math.max(now, this.#at) / intervalMs) + 1) * intervalMs;
     const tick = (): void => {
       this.#schedule();

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 
-/** What a `TokenCredential` is made of. */
+/** The fields of a `TokenCredential`. */
 export interface TokenCredentialFields {
   /** The token itself. */
   readonly value: string;
@@ -10,7 +10,7 @@ export interface TokenCredentialFields {
   readonly seenAt: number;
 }
 
-/** A token that was just seen in a file and can authenticate a request. Its printed forms leave the token out. */
+/** A token that was just read from a file and can authenticate a request. Its printed forms omit the token. */
 export class TokenCredential {
   readonly path: string;
   readonly seenAt: number;
@@ -41,20 +41,20 @@ export class TokenCredential {
   }
 }
 
-/** What is asked of the TokenRequest API. */
+/** A request to the TokenRequest API. */
 export interface TokenRequest {
-  /** Empty: the API server's own audience. */
+  /** Empty: the audience of the API server itself. */
   readonly audiences: readonly string[];
-  /** The server may give a shorter or, for audiences of its own, a longer one. */
+  /** The server may grant a shorter or, for its own audiences, a longer lifetime. */
   readonly expirationSeconds: number;
   /**
-   * The newest projected token that the caller knows of. After a rotation of the signing key it may be accepted while
-   * the client's own credentials are not yet. A client that has others may ignore it.
+   * The newest projected token that the caller knows. After a rotation of the signing key it may be accepted while
+   * the client's own credentials are not yet. A client with other credentials may ignore it.
    */
   readonly credential?: TokenCredential | undefined;
 }
 
-/** What the TokenRequest API answers: its `status`. */
+/** The answer of the TokenRequest API: its `status`. */
 export interface TokenAnswer {
   readonly token: string;
   /** RFC 3339, a `Date`, or epoch ms. */
@@ -62,13 +62,13 @@ export interface TokenAnswer {
 }
 
 /**
- * Asks an API server for tokens. It should read its own credentials anew for each request: they expire, too.
+ * Requests tokens from an API server. It should read its own credentials for each request, since they expire, too.
  */
 export interface TokenClient {
   /**
-   * Rejects with anything when there is no token. A finite `retryAfterMs` on what it rejects with is honoured. Two codes
-   * of a `TokenError` have a meaning of their own: `ERR_TOKEN_UNSUPPORTED` says that the server has no TokenRequest API at
-   * all, `ERR_TOKEN_CLIENT` that this client cannot work and that trying again does not help.
+   * Rejects with anything if there is no token. A finite `retryAfterMs` of the rejection is honoured. Two codes of
+   * a `TokenError` are special: `ERR_TOKEN_UNSUPPORTED` means that the server has no TokenRequest API,
+   * `ERR_TOKEN_CLIENT` that this client cannot work and must not be retried.
    */
   requestToken(request: TokenRequest, options: { readonly signal: AbortSignal }): Promise<TokenAnswer>;
 }

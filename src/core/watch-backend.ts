@@ -1,24 +1,24 @@
-/** A directory that was consulted while a target's path was resolved. */
+/** A directory that was consulted while the path of a target was resolved. */
 export interface WatchedDirectory {
   /** Absolute, with every link resolved. */
   readonly path: string;
-  /** Identifies the directory at that path; changes when another directory takes its place. */
+  /** Identifies the directory at that path; changes when another directory replaces it. */
   readonly identity: string;
-  /** The entries that matter, in an ancestor; undefined: all of them. */
+  /** In an ancestor: the entries that matter. Undefined: all of them. */
   readonly entries?: ReadonlySet<string>;
-  /** The tree that it belongs to; undefined: what is below the directory does not matter. */
+  /** The tree that it belongs to; undefined if nothing below the directory matters. */
   readonly tree?: WatchedTree;
 }
 
-/** A directory that is watched with everything below it. Each directory below is listed as well. */
+/** A directory that is watched recursively. Each directory below it is listed as well. */
 export interface WatchedTree {
   /** Its top: absolute, with every link resolved. */
   readonly root: string;
-  /** Globs relative to the root. What they match, and everything below that, does not matter. */
+  /** Globs relative to the root. What they match is ignored with everything below it. */
   readonly ignore: readonly string[];
 }
 
-/** What a backend knows about something that happened. Nothing of it is required. */
+/** What a backend knows about an event. All of it is optional. */
 export type Hint =
   | {
       /** The absolute path of the entry concerned. If that is a directory, anything below it may have changed too. */
@@ -30,9 +30,9 @@ export type Hint =
 
 /** Receives what a backend reports. */
 export interface HintSink {
-  /** Something may have changed: the target is checked. A needless hint costs a check and nothing else. */
+  /** Something may have changed: the target is checked. A needless hint costs one check. */
   hint(hint?: Hint): void;
-  /** The subscription no longer works. It is closed, and another one is opened. */
+  /** The subscription no longer works. It is closed, and a new one is opened. */
   down(error: unknown): void;
 }
 

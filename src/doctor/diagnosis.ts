@@ -19,7 +19,7 @@ import { tokenFindings } from './token-findings.js';
 export interface Diagnosis {
   /** Absolute. */
   readonly path: string;
-  /** Where it leads; null when it leads nowhere. */
+  /** Where it leads; null when the chain of links ends nowhere. */
   readonly realPath: string | null;
   /** The links on the way, in order. */
   readonly links: readonly { readonly path: string; readonly target: string }[];
@@ -27,24 +27,26 @@ export interface Diagnosis {
   readonly mounts: readonly { readonly path: string; readonly type: string }[];
   /** What `..data` points to; null outside a volume. */
   readonly revision: string | null;
-  /** When that was published, epoch ms, by the time stamp of its directory or file. */
+  /** When that was published, epoch ms, by the timestamp of its directory or file. */
   readonly revisionAt: number | null;
   readonly inotify: InotifyUsage | null;
   /** The worst first. */
   readonly findings: readonly Finding[];
 }
 
-/** Nothing is read of a file but what shows whether it is a token. */
-const LIMITS = { maxContentBytes: 65_536, maxTotalBytes: 65_536, maxFiles: 1 };
+/** Nothing larger is a token, or is read. */
+const MAX_TOKEN_BYTES = 65_536;
 
-/** Time stamps this far in the future are no rounding, ms. */
+const LIMITS = { maxContentBytes: MAX_TOKEN_BYTES, maxTotalBytes: MAX_TOKEN_BYTES, maxFiles: 1 };
+
+/** Timestamps this far in the future are not due to rounding, ms. */
 const SKEW_MS = 60_000;
 
 const SEVERITIES = ['never', 'degraded', 'note'];
 
 /**
  * Finds out what keeps a path from showing updates.
- * @throws {TypeError} (rejects) for a path that is none.
+ * @throws {TypeError} (rejects) for an invalid path.
  */
 export async function diagnose(path: string): Promise<Diagnosis> {
   const target = new PathTarget(absolutePath(checkPath('diagnose', 'path', path)), LIMITS);
@@ -61,7 +63,7 @@ export async function diagnose(path: string): Promise<Diagnosis> {
       isRemote ? [finding('NO_EVENTS_FS', `"${at}" is on ${type}, which reports no events`)] : [],
     ),
     ...limitFindings(inotify),
-    ...(realPath === null ? [] : await tokenFindings(realPath)),
+    ...(realPath !== null && mayBeToken(chain) ? await tokenFindings(realPath) : []),
     ...skewFindings(target.path, revisionAt),
   ];
   return {
@@ -76,6 +78,10 @@ export async function diagnose(path: string): Promise<Diagnosis> {
   };
 }
 
+function mayBeToken({ end }: LinkChain): boolean {
+  return end.kind === 'found' && end.stat.isFile() && end.stat.size <= MAX_TOKEN_BYTES;
+}
+
 function endFindings({ end, hops, path }: LinkChain): Finding[] {
   switch (end.kind) {
     case 'missing':
@@ -84,12 +90,14 @@ function endFindings({ end, hops, path }: LinkChain): Finding[] {
         : [finding('MISSING', `"${end.path}" does not exist`)];
     case 'unreadable':
       return [unreadable(end.error)];
-    default:
+    case 'found':
+    case 'unstable':
+    case 'disallowed':
       return [];
   }
 }
 
-/** Of the permission model of Node.js only the code tells. */
+/** The permission model of Node.js refuses with a code of its own. */
 function unreadable(error: TargetError): Finding {
   if (error.cause instanceof Error && errorCodeOf(error.cause) === 'ERR_ACCESS_DENIED') {
     return finding('NODE_PERMISSION', `Node.js was not given permission to read "${error.path}"`);
@@ -115,18 +123,17 @@ async function mountsOf({
 }
 
 function limitFindings(usage: InotifyUsage | null): Finding[] {
-  const isFull = ({ used, limit }: { used: number; limit: number | null }): boolean =>
-    limit !== null && used >= limit;
-  const found: Finding[] = [];
-  if (usage && isFull(usage.instances)) {
-    const { used, limit } = usage.instances;
-    found.push(finding('INOTIFY_INSTANCES', `${used} of ${limit} inotify instances of this user are in use`));
-  }
-  if (usage && isFull(usage.watches)) {
-    const { used, limit } = usage.watches;
-    found.push(finding('INOTIFY_WATCHES', `${used} of ${limit} inotify watches of this user are in use`));
-  }
-  return found;
+  if (!usage) return [];
+  return (['instances', 'watches'] as const)
+    .filter((what) => {
+      const { used, limit } = usage[what];
+      return usage.exhausted === what || (limit !== null && used >= limit);
+    })
+    .map((what) => {
+      const { used, limit } = usage[what];
+      const shown = `no inotify ${what} are left: limit ${limit ?? 'unknown'} for this user, ${used} used by processes visible here`;
+      return finding(what === 'instances' ? 'INOTIFY_INSTANCES' : 'INOTIFY_WATCHES', shown);
+    });
 }
 
 function skewFindings(path: string, revisionAt: number | null): Finding[] {

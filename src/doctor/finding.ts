@@ -31,7 +31,7 @@ const KINDS = {
   },
   UNREADABLE: {
     severity: 'never',
-    fix: 'Set `fsGroup` or `runAsUser` in the securityContext, or `defaultMode` of the volume, so that this user may read it.',
+    fix: 'Set `fsGroup` or `runAsUser` in the securityContext, or `defaultMode` of the volume, so that the user of the process may read it.',
   },
   NODE_PERMISSION: {
     severity: 'never',
@@ -39,7 +39,7 @@ const KINDS = {
   },
   MISSING: {
     severity: 'degraded',
-    fix: 'Nothing is there yet. It is watched for; check the name of the mount if it should be there.',
+    fix: 'Nothing is there yet; it will be seen when it is created. If it should exist, check the name and the mount.',
   },
   NO_EVENTS_FS: {
     severity: 'degraded',
@@ -63,7 +63,7 @@ const KINDS = {
   },
   CLOCK_SKEW: {
     severity: 'degraded',
-    fix: 'The clock of this machine and the time stamps of the volume disagree. Synchronize the clock of the node.',
+    fix: 'The clock of this machine and the timestamps of the volume disagree. Synchronize the clock of the node.',
   },
   LONG_PROJECTION: {
     severity: 'note',

@@ -1,5 +1,8 @@
 /** How much of the inotify limits of this user is used (`inotify(7)`, `proc_pid_fdinfo(5)`). */
+import { watch } from 'node:fs';
 import { readdir, readFile, readlink, stat } from 'node:fs/promises';
+
+import { errnoOf } from '../core/errno.js';
 
 /** What is used, and how much there may be; null where the kernel does not tell. */
 export interface Usage {
@@ -7,10 +10,12 @@ export interface Usage {
   readonly limit: number | null;
 }
 
-/** The two limits that count for each user. */
+/** The two limits that count for each user. Processes of other containers count, too, but cannot be seen from here. */
 export interface InotifyUsage {
   readonly instances: Usage;
   readonly watches: Usage;
+  /** Which of them kept this process from watching a directory just now; null when it could. */
+  readonly exhausted: 'instances' | 'watches' | null;
 }
 
 /** Counts over the processes of this user that may be inspected; null where there is no `/proc`. */
@@ -23,7 +28,22 @@ export async function inotifyUsage(): Promise<InotifyUsage | null> {
   return {
     instances: { used: sum(counts.map((count) => count.instances)), limit: instances },
     watches: { used: sum(counts.map((count) => count.watches)), limit: watches },
+    exhausted: exhaustedLimit(),
   };
+}
+
+/** Tries it: `inotify_init(2)` fails with EMFILE, `inotify_add_watch(2)` with ENOSPC. */
+function exhaustedLimit(): InotifyUsage['exhausted'] {
+  try {
+    watch('/proc/self', { persistent: false })
+      .on('error', () => undefined)
+      .close();
+    return null;
+  } catch (error) {
+    const errno = errnoOf(error);
+    if (errno === 'EMFILE') return 'instances';
+    return errno === 'ENOSPC' ? 'watches' : null;
+  }
 }
 
 /** Each user namespace has a limit of its own beside that of the kernel; the lower one counts. */

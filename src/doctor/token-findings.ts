@@ -1,5 +1,7 @@
+import { readFile } from 'node:fs/promises';
+
 import { isoTime, systemClock } from '../core/clock.js';
-import { TokenFile } from '../token/token-file.js';
+import { tokenFromText, type ServiceAccountToken } from '../token/token.js';
 import { finding, type Finding } from './finding.js';
 
 /** Clocks may differ by this much, ms. */
@@ -10,9 +12,7 @@ const LONGEST_PROJECTION_MS = 24 * 3_600_000;
 
 /** What is wrong with the token in a file; nothing for a file that holds none. */
 export async function tokenFindings(path: string): Promise<Finding[]> {
-  const file = new TokenFile(path);
-  const token = await file.get().catch(() => undefined);
-  await file.close();
+  const token = await tokenIn(path);
   if (!token) return [];
   const now = systemClock.now();
   const findings: Finding[] = [];
@@ -38,4 +38,12 @@ export async function tokenFindings(path: string): Promise<Finding[]> {
     );
   }
   return findings;
+}
+
+async function tokenIn(path: string): Promise<ServiceAccountToken | undefined> {
+  try {
+    return tokenFromText((await readFile(path, 'utf8')).trim());
+  } catch {
+    return undefined;
+  }
 }

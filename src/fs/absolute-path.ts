@@ -1,8 +1,8 @@
 import { isAbsolute } from 'node:path';
 
 /**
- * The same path after a `chdir`. Not normalized: `..` after a link means the directory above its target, which only
- * the file system knows.
+ * The path as it is now, before a later `chdir`. Not normalized: `..` after a link means the parent of the link's
+ * target, which only the file system knows.
  */
 export function absolutePath(path: string): string {
   return isAbsolute(path) ? path : `${process.cwd()}/${path}`;

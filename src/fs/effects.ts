@@ -21,24 +21,24 @@ export type Call = {
 }[keyof FileSystemCalls];
 
 /** Something to wait for that is not a call. */
-export type Wait = [name: 'wait', work: () => Promise<unknown>];
+type Wait = [name: 'wait', work: () => Promise<unknown>];
 
 /** A call whose answer is needed later. */
-export type Begin = [name: 'begin', call: Call];
+type Begin = [name: 'begin', call: Call];
 
 /**
- * Effects that are run by themselves, in one stretch. The result is that of `yield*`, but their calls do not pass
- * through every generator on the stack: for each of many small files that takes a quarter of the time.
+ * Effects that run on their own, in one stretch. The result is that of `yield*`, but their calls do not pass
+ * through every generator on the stack, which saves a quarter of the time for many small files.
  */
 export type Part = [name: 'part', effects: Effects<unknown>];
 
-/** The same, but each call goes to the disk: no answer is shared with another check. */
-export type Fresh = [name: 'fresh', effects: Effects<unknown>];
+/** The same, but each call reaches the disk: no answer is shared with another check. */
+type Fresh = [name: 'fresh', effects: Effects<unknown>];
 
-/** A slice may end here: what was done since the last call took about as long as one. */
-export type Pause = [name: 'pause'];
+/** A slice may end here: what was done since the last call took about as long as a call. */
+type Pause = [name: 'pause'];
 
-/** To be yielded. */
+/** What effects yield. */
 export const PAUSE: Pause = ['pause'];
 
 type Effect = Call | Wait | Begin | Part | Fresh | Pause;
@@ -46,7 +46,7 @@ type Effect = Call | Wait | Begin | Part | Fresh | Pause;
 /** Work that yields calls and returns a `T`. */
 export type Effects<T> = Generator<Effect, T, unknown>;
 
-/** One call as a step. */
+/** One call as effects. */
 export function* call<K extends keyof FileSystemCalls>(
   name: K,
   ...args: Parameters<FileSystemCalls[K]>
@@ -55,21 +55,21 @@ export function* call<K extends keyof FileSystemCalls>(
 }
 
 /**
- * A proof: whether something still is as it was found. Answers that are shared with other checks would compare what
- * was found with itself, so it asks the disk.
+ * A proof that something is still as it was found. Answers shared with other checks would compare what was found
+ * with itself, so each call reaches the disk.
  */
 export function* freshly<T>(effects: Effects<T>): Effects<T> {
   return (yield ['fresh', effects]) as T;
 }
 
-/** Waiting as a step. */
+/** A wait as effects. */
 export function* wait<T>(work: () => Promise<T>): Effects<T> {
   return (yield ['wait', work]) as T;
 }
 
 /**
- * Begins a call and goes on. The answer is what the returned effects give, which must be run if it is something to
- * be closed. Run synchronously, the call is made here.
+ * Begins a call without waiting for it. The answer is the result of the returned effects, which must be run if the
+ * answer has to be closed. When effects run synchronously, the call is made here.
  */
 export function* begin<K extends keyof FileSystemCalls>(
   name: K,
@@ -83,24 +83,24 @@ export function* begin<K extends keyof FileSystemCalls>(
 }
 
 /**
- * Makes a call, blocking, or knows its answer.
- * @param isFresh it must be made.
+ * Makes a blocking call, or returns a known answer.
+ * @param isFresh the call must be made.
  */
 export type Ask = (call: Call, calls: FileSystemCalls, isFresh: boolean) => unknown;
 
-/** Makes one call, blocking. */
+/** Makes one blocking call. */
 export function makeCall(call: Call, calls: FileSystemCalls): unknown {
-  // A rest pattern would walk the iterator, which costs a small file some percent.
+  // A rest pattern would use the iterator, which costs a few percent for a small file.
   return (calls[call[0]] as (...args: unknown[]) => unknown)(...call.slice(1));
 }
 
-/** Runs effects now, each call blocking. */
+/** Runs effects now, with blocking calls. */
 export function runSync<T>(effects: Effects<T>, calls: FileSystemCalls, ask: Ask = makeCall): T {
   const stretch = new Stretch(calls, ask, Infinity);
   return stretch.run(effects, effects.next()).value as T;
 }
 
-/** The same, but in slices: between them the event loop has a turn. */
+/** The same in slices: between them the event loop has a turn. */
 export async function runSliced<T>(
   effects: Effects<T>,
   calls: FileSystemCalls,
@@ -114,7 +114,7 @@ export async function runSliced<T>(
   return next.value;
 }
 
-/** So many calls take two or three milliseconds; the rest of the process should not wait longer. */
+/** This many calls take two or three milliseconds; the rest of the process should not wait longer. */
 const SLICE_COST = 500;
 
 /** Reading this many bytes takes as long as a call. */
@@ -125,7 +125,7 @@ const ENTRIES_PER_CALL = 8;
 
 type Step<T> = ReturnType<Effects<T>['next']>;
 
-/** Effects run without a pause, until they have cost so many calls. */
+/** Runs effects without a pause until they have cost this many calls. */
 class Stretch {
   readonly #calls: FileSystemCalls;
   readonly #ask: Ask;
@@ -141,7 +141,7 @@ class Stretch {
     return this.#run(effects, first, 0, false);
   }
 
-  /** @param until what may be left; parts, and what is a proof, run to their end. */
+  /** @param until the remaining budget; parts and proofs run to their end. */
   #run<T>(effects: Effects<T>, first: Step<T>, until: number, isFresh: boolean): Step<T> {
     let next = first;
     while (!next.done && this.#left > until) {
@@ -171,7 +171,7 @@ class Stretch {
   }
 }
 
-/** In calls of the usual length. */
+/** The cost in calls of the usual length. */
 function costOf(name: Call[0], answer: unknown): number {
   if (name === 'read') return 1 + (answer as number) / BYTES_PER_CALL;
   if (name === 'scandir') return 1 + (answer as unknown[]).length / ENTRIES_PER_CALL;
@@ -181,8 +181,8 @@ function costOf(name: Call[0], answer: unknown): number {
 /**
  * Runs effects one call after another through promises.
  *
- * @param atOnce the calls that are made without the thread pool, if the file system can; after every slice
- * of them the event loop has a turn.
+ * @param atOnce the calls that are made without the thread pool, if the file system can; after every slice of them
+ * the event loop has a turn.
  */
 export async function runAsync<T>(
   effects: Effects<T>,
@@ -219,7 +219,7 @@ export async function runAsync<T>(
 
 const never = (): boolean => false;
 
-/** The answer or the error, to be had later. */
+/** An answer or an error that is taken later. */
 function outcomeNow(call: Call, calls: FileSystemCalls): () => unknown {
   try {
     const answer = makeCall(call, calls);
@@ -237,7 +237,7 @@ function callSoon([name, ...args]: Call, fs: FileSystem): Promise<unknown> {
 
 function callLater(call: Call, fs: FileSystem): Promise<unknown> {
   const answer = callSoon(call, fs);
-  // The effects may end before they ask for it.
+  // The effects may end before they take it.
   answer.catch(() => undefined);
   return answer;
 }

@@ -1,38 +1,39 @@
-/** Reads one file, and says whether it changed meanwhile. */
+/** Reads one file and detects changes during the read. */
 import { constants, type BigIntStats } from 'node:fs';
 
+import type { FileSystemCalls } from '../core/file-system.js';
 import { statDigest, identityIn, identityOf, signatureOf, type LinkChain } from './link-chain.js';
 import { digestOf, FileSnapshot } from './snapshot.js';
 import type { SeenFile } from './observation.js';
 import type { Effects } from './effects.js';
 import { readToEnd } from './read-to-end.js';
 
-/** A pipe (O_NONBLOCK) or a link (O_NOFOLLOW) may have taken the place of the file that was found. */
+/** A pipe (O_NONBLOCK) or a link (O_NOFOLLOW) may have replaced the file that was found. */
 const READ_ONLY = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
 
-/** Where a file is and which of its bytes are wanted. */
-export interface FileReading {
-  /** For its snapshot. */
+/** Where a file is, and how much of it is kept. */
+interface FileReading {
+  /** The path for its snapshot. */
   readonly path: string;
-  /** Where it is read, all links resolved. */
+  /** The path it is read from, with all links resolved. */
   readonly realPath: string;
   readonly revision: string | undefined;
   readonly links: string;
-  /** What is known of the file; then it has to be the same when it was read. */
+  /** What is known of the file; it must be the same when it is read. */
   readonly found?: BigIntStats | undefined;
   readonly maxContentBytes: number;
-  /** Keeps the digest of the content, not the content. */
+  /** Whether only the digest of the content is kept. */
   readonly digestOnly?: boolean;
 }
 
 /**
- * Reads it; undefined when another file has taken its place since it was found, or when it is none.
+ * Reads the file; undefined if another file has replaced it since it was found, or if it is not a regular file.
  * Throws what the calls throw.
  */
 export function* readSeenFile(reading: FileReading): Effects<SeenFile | undefined> {
   const { realPath, found, maxContentBytes } = reading;
   if (found && found.size > maxContentBytes) return seenFile(reading, found, undefined, true);
-  // The calls are yielded as they are, since `call` makes a generator of each.
+  // The calls are yielded directly, since `call` creates a generator for each.
   const fd = (yield ['open', realPath, READ_ONLY]) as number;
   try {
     const before = found ?? ((yield ['fstat', fd]) as BigIntStats);
@@ -47,7 +48,22 @@ export function* readSeenFile(reading: FileReading): Effects<SeenFile | undefine
   }
 }
 
-/** A file that was seen before with this very signature, where it is now. */
+/** The same, at once, and only of a file that fits: undefined for anything else. Throws what the calls throw. */
+export function readFileNow(reading: FileReading, calls: FileSystemCalls): SeenFile | undefined {
+  const fd = calls.open(reading.realPath, READ_ONLY);
+  try {
+    const stat = calls.fstat(fd);
+    // A file without a size may have content all the same, as in /proc.
+    if (!stat.isFile() || stat.size === 0n || stat.size > reading.maxContentBytes) return undefined;
+    const content = Buffer.allocUnsafe(Number(stat.size));
+    if (calls.read(fd, content, 0, content.length, 0) < content.length) return undefined;
+    return seenFile(reading, stat, content, true);
+  } finally {
+    calls.close(fd);
+  }
+}
+
+/** A file that was seen before with this signature, at its present place. */
 export function fileAgain(
   file: SeenFile,
   realPath: string,
@@ -64,7 +80,7 @@ export function fileAgain(
   };
 }
 
-/** @param content undefined when it was not read: then its `statDigest` stands for it. */
+/** @param content undefined if it was not read; then `statDigest` represents it. */
 function seenFile(
   { path, realPath, revision, links, digestOnly = false }: FileReading,
   stat: BigIntStats,
@@ -76,7 +92,7 @@ function seenFile(
   return {
     signature,
     inode: identityIn(signature),
-    // Being unlinked changes an inode, too, and says nothing of its bytes.
+    // Being unlinked changes an inode, too, but not its bytes.
     finished: ctimeNs > mtimeNs && nlink > 0n,
     steady,
     links,

@@ -1,35 +1,36 @@
 /**
- * What a path means at one instant: every directory consulted and every link followed on the way to its end.
+ * What a path means at one instant: every directory consulted and every link followed while it is resolved.
  *
- * An ancestor that may not be looked at is opaque (`node --permission`, Deno's `--allow-read` and AppArmor allow a
- * volume, but not the directories above it): the walk goes on below it, and if it is renamed, only the resync tells.
- * When nothing below it may be looked at either, the path is unreadable.
+ * An ancestor that may not be read is opaque (`node --permission`, Deno's `--allow-read` and AppArmor may allow a
+ * volume, but not the directories above it): resolution continues below it, and only the resync finds that it was
+ * renamed. When nothing below it may be read either, the path is unreadable.
  */
 import { dirname } from 'node:path';
 import type { BigIntStats } from 'node:fs';
 
 import { within } from './absolute-path.js';
-import { TargetError, errnoOf, isDenied } from '../core/errors.js';
+import { errnoOf, isDenied } from '../core/errno.js';
+import { TargetError } from '../core/errors.js';
 import { MAX_LINKS } from '../core/file-system.js';
 import type { WatchedDirectory } from '../core/watch-backend.js';
 import { call, type Effects } from './effects.js';
 import { DATA_LINK, isRevisionName } from './volume-layout.js';
 
 /**
- * How often a path that moves while it is walked is walked again. A swap takes microseconds, so even thousands
- * of swaps a second leave most walks undisturbed.
+ * How often a path that changes during resolution is resolved again. A swap takes microseconds, so even thousands
+ * of swaps a second leave most attempts undisturbed.
  */
 const MAX_WALKS = 20;
 
 /** Where a path leads. */
-export type ChainEnd =
+type ChainEnd =
   | { readonly kind: 'found'; readonly path: string; readonly stat: BigIntStats }
   /** `path` is the first entry on the way that does not exist. */
   | { readonly kind: 'missing'; readonly path: string }
   | { readonly kind: 'unreadable'; readonly error: TargetError }
-  /** It was replaced during every walk; resolve it again soon. */
+  /** The path changed during every attempt; resolve it again soon. */
   | { readonly kind: 'unstable' }
-  /** A mount point that `allowedMounts` does not know; nothing behind it was touched. */
+  /** A mount point that is not in `allowedMounts`; nothing behind it was touched. */
   | { readonly kind: 'disallowed' };
 
 /** A resolved path. */
@@ -38,43 +39,43 @@ export interface LinkChain {
   readonly path: string;
   /** The directories whose change can change the meaning of the path. */
   readonly directories: readonly WatchedDirectory[];
-  /** The directories at which a file system begins, by identity. */
+  /** The directories at which a file system begins, by their identity. */
   readonly mounts: ReadonlyMap<string, string>;
   /** The links followed and their targets, in order. */
   readonly hops: ReadonlyMap<string, string>;
-  /** The same as one text: equal texts mean that no link was retargeted. */
+  /** The same as one string: equal strings mean that no link was retargeted. */
   readonly links: string;
-  /** What the last `..data` link on the way points to. */
+  /** The target of the last `..data` link on the way. */
   readonly revision: string | undefined;
   readonly end: ChainEnd;
 }
 
-/** Which file or directory it is: an inode number alone is used again at once. */
+/** Identifies a file or directory: inode numbers alone are reused immediately. */
 export function identityOf({ dev, ino, birthtimeNs }: BigIntStats): string {
   return `${dev}:${ino}:${birthtimeNs}`;
 }
 
-/** What `identityOf` gave for the file with this signature: a part of the same text. */
+/** The `identityOf` the file with this signature: part of the same string. */
 export function identityIn(signature: string): string {
   let end = -1;
   for (let field = 0; field < 3; field += 1) end = signature.indexOf(':', end + 1);
   return signature.slice(0, end);
 }
 
-/** Which file it is and, as far as its stamps tell, with what content. */
+/** Identifies a file together with its content, as far as its timestamps show it. */
 export function signatureOf({ dev, ino, birthtimeNs, size, mtimeNs, ctimeNs }: BigIntStats): string {
-  // One flat string: a template would keep each of its pieces, five times the memory for every file there is.
+  // One flat string: a template would keep each of its pieces, which takes five times the memory for every file.
   return [dev, ino, birthtimeNs, size, mtimeNs, ctimeNs].join(':');
 }
 
-/** What stands for the content of a file that is not read. */
+/** Represents the content of a file that is not read. */
 export function statDigest({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
   return `stat:${dev}:${ino}:${size}:${mtimeNs}:${ctimeNs}`;
 }
 
 /**
- * Resolves an absolute path. A failure counts only when two walks in a row meet the same one: between reading
- * a link and entering its target, a swap may have removed the target.
+ * Resolves an absolute path. A failure counts only when two attempts in a row meet the same one: between reading a
+ * link and entering its target, a swap may have removed the target.
  *
  * @param allowedMounts mounts (by identity) that may be entered; undefined means all.
  */
@@ -92,15 +93,15 @@ export function* resolveChain(
   return unstableChain(path);
 }
 
-/** The chain of a path that moved at every walk. */
+/** The chain of a path that changed during every attempt. */
 export function unstableChain(path: string): LinkChain {
   const nothing = { directories: [], mounts: new Map(), hops: new Map(), links: '', revision: undefined };
   return { ...nothing, path, end: { kind: 'unstable' } };
 }
 
 /**
- * Where a chain leads that has had a swap: one of its links points to another name in the same directory, as
- * `..data` does, and the rest is taken to be as it was. Undefined when no link was retargeted, or in another way.
+ * Where a chain leads after a swap: one of its links points to another name in the same directory, as `..data`
+ * does, and the rest is assumed to be unchanged. Undefined when no link was retargeted, or in another way.
  */
 export function* followSwap(
   chain: LinkChain,
@@ -111,7 +112,7 @@ export function* followSwap(
   let here = '';
   for (let name = names.pop(); name !== undefined; name = names.pop()) {
     if (name === '' || name === '.') continue;
-    // After a link it does not mean the directory before it; the whole walk knows.
+    // After a link, `..` does not mean the directory before it; only a complete resolution knows.
     if (name === '..') return undefined;
     const place = `${here}/${name}`;
     const known = chain.hops.get(place);
@@ -130,7 +131,10 @@ export function* followSwap(
   return links === chain.links ? undefined : { realPath: here, chain: { ...chain, hops, links, revision } };
 }
 
-/** Whether each link on the way still leads where it led: then so does the path, as far as links decide it. */
+/**
+ * Whether each link on the way still has the same target: then, as far as links decide it, the path leads to the
+ * same place.
+ */
 export function* linksStand({ hops }: LinkChain): Effects<boolean> {
   for (const [place, target] of hops) {
     if ((yield* call('readlink', place)) !== target) return false;
@@ -181,12 +185,12 @@ function sameFailure(a: LinkChain, b: LinkChain): boolean {
   return a.links === b.links && place(a) === place(b);
 }
 
-/** A directory on the way, with the names looked up in it. */
+/** A directory on the way, with the names that were looked up in it. */
 interface Consulted {
   readonly path: string;
   readonly stat: BigIntStats;
   readonly entries: Set<string>;
-  /** It holds a link of the chain or its end. */
+  /** Whether it holds a link of the chain or its end. */
   holds: boolean;
 }
 
@@ -196,9 +200,9 @@ class Walk {
   readonly #consulted = new Map<string, Consulted>();
   readonly #mounts = new Map<string, string>();
   readonly #hops = new Map<string, string>();
-  /** The directories of the revisions entered, each with a slash at its end. */
+  /** The directories of the revisions entered, each with a trailing slash. */
   readonly #revisions: string[] = [];
-  /** The first directory since the last success that may not be looked at. */
+  /** The first directory since the last success that may not be read. */
   #opaque: { readonly path: string; readonly cause: unknown } | undefined;
   #followed = 0;
   #revision: string | undefined;
@@ -231,7 +235,7 @@ class Walk {
       const rootStat = yield* this.#lstat(root);
       if (rootStat && !this.#enter(rootStat, undefined, root)) return { kind: 'disallowed' };
       const top = rootStat && this.#consult(root, rootStat);
-      /** Undefined where it is opaque. */
+      /** Undefined if it is opaque. */
       let directory = top;
       for (let name = names.pop(); name !== undefined; name = names.pop()) {
         if (name === '' || name === '.') continue;
@@ -283,10 +287,10 @@ class Walk {
     }
   }
 
-  /** Undefined when it may not be looked at. */
+  /** Undefined when it may not be read. */
   *#lstat(path: string): Effects<BigIntStats | undefined> {
     try {
-      // Yielded as it is: this is done for each component of every path.
+      // Yielded directly, since this is done for each component of every path.
       return (yield ['lstat', path]) as BigIntStats;
     } catch (error) {
       if (!isDenied(error)) throw error;
@@ -296,8 +300,8 @@ class Walk {
   }
 
   /**
-   * Something below an opaque directory was looked at. What file systems lead there is unknown, so it counts as one
-   * that must not be waited for. False when it must not be entered.
+   * Handles success below an opaque directory. The file systems that lead there are unknown, so it counts as
+   * remote. Returns false when it must not be entered.
    */
   #passOpaque(): boolean {
     if (!this.#opaque) return true;
@@ -315,7 +319,7 @@ class Walk {
     return consulted;
   }
 
-  /** Remembers where a file system begins; false when it must not be entered. */
+  /** Records where a file system begins; false when it must not be entered. */
   #enter(stat: BigIntStats, parent: BigIntStats | undefined, path: string): boolean {
     if (parent?.dev === stat.dev) return true;
     const identity = identityOf(stat);
@@ -324,15 +328,15 @@ class Walk {
   }
 
   /**
-   * Revisions are left out: they never change once they are published, being removed is an event of the volume
-   * they are in, and each would cost an inotify watch that moves with every swap.
+   * Revisions are left out: they never change after publication, their removal is an event of the volume, and each
+   * would cost an inotify watch that moves with every swap.
    */
   #directories(): WatchedDirectory[] {
     const watched: WatchedDirectory[] = [];
     const last = [...this.#consulted.keys()].at(-1);
     for (const { path, stat, entries, holds } of this.#consulted.values()) {
-      // Nobody can rename the root, and a renamed child says so itself: of the root only its links matter, and
-      // the entry that is missing.
+      // Nobody can rename the root, and renaming a child of it causes an event of the child: of the root only links
+      // and the missing entry matter.
       if (path === '/' && !holds && path !== last) continue;
       if (this.#revisions.some((revision) => `${path}/`.startsWith(revision))) continue;
       const identity = identityOf(stat);
@@ -342,7 +346,7 @@ class Walk {
   }
 }
 
-/** Where a walk ends whose call at this place failed. */
+/** The end of a resolution whose call at this path failed. */
 function endOf(place: string, error: unknown): ChainEnd {
   switch (errnoOf(error)) {
     case 'ENOENT':
@@ -374,13 +378,13 @@ function unreadable(code: TargetError['code'], path: string, cause?: unknown): C
   return { kind: 'unreadable', error: targetError(code, path, cause) };
 }
 
-/** The error for something that stands at `path` but cannot be read. */
+/** The error for an entry at `path` that exists but cannot be read. */
 export function targetError(code: TargetError['code'], path: string, cause?: unknown): TargetError {
   const what = WHAT_IS_WRONG[code] ?? (cause instanceof Error ? cause.message : 'it cannot be read');
   return new TargetError(code, path, `Cannot read "${path}": ${what}`, { cause });
 }
 
-/** The error for a call that failed on what stands at `path`, whatever else may be read. */
+/** The error for a failed call on the entry at `path`. */
 export function readingError(path: string, cause: unknown): TargetError {
   return targetError(isDenied(cause) ? 'ERR_TARGET_ACCESS' : 'ERR_TARGET_IO', path, cause);
 }

@@ -1,6 +1,6 @@
 /**
- * The mounts of this process. kubelet mounts a `subPath` by binding a file or directory of one revision, so the mount
- * shows that revision for ever: no watcher can see an update.
+ * The mounts of this process. kubelet mounts a `subPath` by binding a file or directory of one revision, so the
+ * mount shows that revision for ever and no watcher can see an update.
  */
 import { constants } from 'node:fs';
 
@@ -20,20 +20,19 @@ export interface Mount {
   readonly type: string;
 }
 
-/** A mount through which no update shows. */
-export interface StaleMount {
-  /** `revision`: of one revision of a volume, as a `subPath` is. `file`: of a single file. */
+/** A mount that never shows an update. */
+interface StaleMount {
+  /** `revision`: one revision of a volume, as a `subPath` is. `file`: a single file. */
   readonly kind: 'revision' | 'file';
   /** What it is and what to do. */
   readonly message: string;
 }
 
 /**
- * Whether the mount keeps updates from showing at this path; undefined when it does not, or when there is no mount table
- * to tell.
+ * Finds the mount that hides updates at this path; undefined if there is none, or no mount table.
  *
  * @param realPath every link resolved.
- * @param kind what stands there: a directory that is a mount point shows what happens in it.
+ * @param kind what is there: a directory that is a mount point shows its changes.
  */
 export function* staleMountAt(realPath: string, kind: 'file' | 'directory'): Effects<StaleMount | undefined> {
   const mount = mountOf(realPath, yield* readMounts());
@@ -49,7 +48,7 @@ export function* staleMountAt(realPath: string, kind: 'file' | 'directory'): Eff
   return undefined;
 }
 
-/** All mounts; none where there is no mount table: not on Linux, or /proc is hidden. */
+/** All mounts; empty without a mount table (not on Linux, or /proc is hidden). */
 export function* readMounts(): Effects<readonly Mount[]> {
   try {
     return parse(yield* readTable());
@@ -67,8 +66,10 @@ function* readTable(): Effects<string> {
   }
 }
 
-/** The lines of `mountinfo` (`proc_pid_mountinfo(5)`): the fourth field is the root, the fifth the mount point; the type
- * follows a hyphen. */
+/**
+ * Parses `mountinfo` (`proc_pid_mountinfo(5)`): the fourth field is the root, the fifth the mount point; the type
+ * follows a hyphen.
+ */
 function parse(table: string): Mount[] {
   return table.split('\n').flatMap((line) => {
     const [, , , root, point, ...rest] = line.split(' ');
@@ -79,12 +80,14 @@ function parse(table: string): Mount[] {
   });
 }
 
-/** Blanks and backslashes are written as octal numbers. */
+/** Spaces and backslashes are written as octal numbers. */
 function unescape(field: string): string {
   return field.replace(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(parseInt(digits, 8)));
 }
 
-/** The mount a path lies in: the one with the longest mount point, and of equal ones the last, which is on top. */
+/**
+ * The mount that a path is on: the one with the longest mount point, and of equal ones the last, which is on top.
+ */
 export function mountOf(path: string, mounts: readonly Mount[]): Mount | undefined {
   let found: Mount | undefined;
   for (const mount of mounts) {

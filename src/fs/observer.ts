@@ -1,18 +1,27 @@
+import { dirname } from 'node:path';
+
 import type { LinkChain } from './link-chain.js';
 import { Locality } from './locality.js';
 import type { FileSystem } from '../core/file-system.js';
-import { MAX_FILES_AT_ONCE, type Found, type Observation, type Target } from './observation.js';
+import {
+  MAX_FILES_AT_ONCE,
+  type Found,
+  type Observation,
+  type SwapReader,
+  type Target,
+} from './observation.js';
 import { runAsync, runSliced, runSync } from './effects.js';
 import { oneCallForEachRemoteMount } from './remote-mounts.js';
 import { sharedTurn } from './shared-turn.js';
 
 /**
- * A signature vouches for the content only if that was read at least this long after the signature was first
- * seen, ms: two writes within one tick of the file system's clock (2 s on FAT, 1 s on old ext) look alike.
+ * A signature represents the content only if the content was read at least this long after the signature was first
+ * seen, ms: two writes within one tick of the file system's clock (2 s on FAT, 1 s on old ext) have equal
+ * timestamps.
  */
 const COARSEST_TIMESTAMP_MS = 2_000;
 
-/** What was found, and whether its signatures vouch for it. */
+/** What was found, and whether its signatures are trusted. */
 interface Knowledge {
   readonly found: Found;
   readonly since: number;
@@ -26,47 +35,86 @@ export class Observer {
   readonly #locality = new Locality();
   #sync: FileSystem['sync'];
   #last: Knowledge | undefined;
+  /** A swap that was found since the last observation. */
+  #swapped: Found | undefined;
+  /** Reads the next swap, where that takes few calls. */
+  #swapReader: SwapReader | undefined;
+  /** Where the link is that a swap retargets. */
+  #linkDirectory: string | undefined;
 
   constructor(target: Target, fs: FileSystem) {
     this.#target = target;
     this.#fs = fs;
   }
 
-  /** Every file system on the way is local, so that an observation ends within microseconds. */
+  /** Whether every file system on the way is local, so that an observation ends within microseconds. */
   get isLocal(): boolean {
     return this.#sync !== undefined;
   }
 
   /**
-   * What is there.
-   * @param now monotonic ms
-   * @param swap what `observeSwap()` has just found: what came after that led to a hint.
+   * Observes the target. What a swap has brought is not read again.
+   * @param now monotonic ms.
    */
-  async observe(now: number, swap?: Found): Promise<Observation> {
+  async observe(now: number): Promise<Observation> {
+    const swapped = this.#swapped;
     const known = this.#last?.trusted ? this.#last.found : undefined;
-    const seen = await this.#observe(swap ?? known);
+    this.#swapped = undefined;
+    const seen = await this.#observe(swapped ?? known);
     if (seen.kind === 'found') this.#learn(seen, now);
     else this.#last = undefined;
+    this.#swapReader = seen.kind === 'found' && this.#sync ? this.#target.swapReader?.(seen) : undefined;
+    this.#linkDirectory = this.#swapReader && dirname(this.#swapReader.place);
     return seen;
   }
 
-  /** Whether, as far as that shows at once, all is as it was when last observed. Costs little. */
+  /** Whether a quick check shows no difference from the last observation. */
   isUnchanged(): boolean {
-    if (!this.#sync || !this.#last?.trusted) return false;
+    if (!this.#sync || !this.#last?.trusted || this.#swapped) return false;
     return runSync(this.#target.isUnchanged(this.#last.found), this.#sync, sharedTurn.ask);
   }
 
-  /**
-   * The swap, if there was one, sooner than `observe()` would find it, which has to follow. Only where synchronous calls
-   * are safe.
-   */
+  /** Finds a swap sooner than `observe()`, which has to follow. Only where synchronous calls are safe. */
   observeSwap(): Found | undefined {
-    if (!this.#sync || !this.#last || !isSmall(this.#last.found)) return undefined;
-    const effects = this.#target.observeSwap(this.#last.found, this.#locality.local);
-    return runSync(effects, this.#sync, sharedTurn.ask);
+    const before = this.#swapped ?? this.#last?.found;
+    if (!this.#sync || !before || !isSmall(before)) return undefined;
+    const effects = this.#target.observeSwap(before, this.#locality.local);
+    return this.#swappedTo(runSync(effects, this.#sync, sharedTurn.ask));
   }
 
-  /** What the path means, without reading anything. */
+  /** The same in so few calls that they may be made in the callback of an event. */
+  readSwap(): Found | undefined {
+    if (!this.#sync || !this.#swapReader) return undefined;
+    const found = this.#swappedTo(this.#swapReader.read(this.#sync));
+    // The next one is prepared by the check that follows.
+    if (found) this.#swapReader = undefined;
+    return found;
+  }
+
+  /** Whether an event about this path is that of a swap. */
+  isSwapped(path: string): boolean {
+    return this.#swapReader?.place === path;
+  }
+
+  /**
+   * Something has happened at this absolute path, or anywhere. Next to the links of a volume it is about links, and shows
+   * in them; anything else may be about the bytes that a swap has brought.
+   */
+  touch(path?: string): void {
+    if (this.#swapped && !(path !== undefined && this.#isBesideLinks(path))) this.#swapped = undefined;
+    this.#target.touch?.(path);
+  }
+
+  #isBesideLinks(path: string): boolean {
+    return dirname(path) === this.#linkDirectory;
+  }
+
+  #swappedTo(found: Found | undefined): Found | undefined {
+    if (found) this.#swapped = found;
+    return found;
+  }
+
+  /** Resolves the path without reading anything. */
   async resolve(): Promise<LinkChain> {
     if (this.#sync) {
       const chain = await runSliced(this.#target.resolve(this.#locality.local), this.#sync);
@@ -79,7 +127,7 @@ export class Observer {
     return chain;
   }
 
-  /** The name of a file system on the way that gives no events, if there is one. */
+  /** The name of a file system on the way that reports no events, if there is one. */
   silentFileSystem(chain: LinkChain): string | undefined {
     return this.#locality.silentFileSystem(chain);
   }
@@ -106,8 +154,8 @@ export class Observer {
   }
 
   /**
-   * Keeps what a signature stands for, and whether it can be trusted yet. That of a revision can at once: nobody
-   * writes into it, and the six events of a swap would have it read six times.
+   * Remembers what was found, and whether its signatures can be trusted yet. Those of a revision are trusted at
+   * once: nobody writes into it, and the six events of a swap would otherwise have it read six times.
    */
   #learn(found: Found, now: number): void {
     const { since, trusted } =
@@ -118,7 +166,7 @@ export class Observer {
   }
 }
 
-/** Few enough files to be checked in one stretch. */
+/** Whether there are few enough files to check them in one stretch. */
 function isSmall({ files }: Found): boolean {
   return files.size <= MAX_FILES_AT_ONCE;
 }

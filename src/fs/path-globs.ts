@@ -1,33 +1,33 @@
 import picomatch from 'picomatch';
 
 /**
- * What leaves a path out: a glob, an expression or a function of the path relative to the watched directory, with `/`
- * between its parts.
+ * A pattern of ignored paths: a glob, a regular expression or a function of the path relative to the watched
+ * directory, with `/` between its parts.
  */
 export type IgnorePattern = string | RegExp | ((path: string) => boolean);
 
 /**
- * Patterns of paths relative to a directory. In globs `**` is any number of directories, `*` and `?` stop at `/`, and a
- * leading dot is a character like any other. What is below a match counts as matched, too.
+ * Patterns of paths relative to a directory. In globs `**` is any number of directories, `*` and `?` do not match
+ * `/`, and a leading dot is an ordinary character. Everything below a match counts as matched.
  */
 export class PathGlobs {
-  /** One expression for each glob, without flags, as `@parcel/watcher` wants them. */
+  /** One regular expression for each glob, without flags, as `@parcel/watcher` wants them. */
   readonly expressions: readonly RegExp[];
   readonly #predicates: readonly ((path: string) => boolean)[];
 
-  /** @throws {SyntaxError} for a glob that makes no expression. */
+  /** @throws {SyntaxError} for an invalid glob. */
   constructor(patterns: readonly IgnorePattern[]) {
-    // The options are those with which `@parcel/watcher` reads a glob.
+    // The options with which `@parcel/watcher` reads a glob.
     const options = { dot: true, windows: process.platform === 'win32' };
     this.expressions = globsIn(patterns).map((glob) => new RegExp(picomatch.makeRe(glob, options).source));
     this.#predicates = patterns.flatMap((pattern) => {
       if (typeof pattern === 'function') return [pattern];
-      // `search()` does not depend on where a global expression matched last.
+      // Unlike `test()`, `search()` does not depend on `lastIndex`.
       return pattern instanceof RegExp ? [(path: string) => path.search(pattern) !== -1] : [];
     });
   }
 
-  /** Whether this path itself is matched; of what is below a match, its caller is to know. */
+  /** Whether this path itself is matched. The caller handles what is below a match. */
   matches(path: string): boolean {
     return (
       this.expressions.some((expression) => expression.test(path)) ||
@@ -36,7 +36,7 @@ export class PathGlobs {
   }
 }
 
-/** The globs among patterns: all that a native backend understands. */
+/** The globs among the patterns, which are all that a native backend understands. */
 export function globsIn(patterns: readonly IgnorePattern[]): string[] {
   return patterns.filter((pattern) => typeof pattern === 'string');
 }

@@ -1,10 +1,10 @@
 import { inspect } from 'node:util';
 
 /**
- * A map that is never changed: `with` makes another one, which shares with the first all but what differs. Changing
- * one entry, and finding out in what two of them differ, take about the square root of its size.
+ * An immutable map: `with` creates another one that shares with the first everything that is equal. Changing an
+ * entry and comparing two maps take about the square root of the size.
  *
- * The keys are spread over buckets by their hash; two maps that share a bucket do not differ in it.
+ * Keys are distributed over buckets by their hash; two maps that share a bucket do not differ in it.
  */
 export class PersistentMap<V> implements ReadonlyMap<string, V> {
   readonly size: number;
@@ -27,7 +27,7 @@ export class PersistentMap<V> implements ReadonlyMap<string, V> {
     return this.#buckets[indexOf(key, this.#buckets)]?.has(key) ?? false;
   }
 
-  /** This map with these entries set, and those removed whose value is undefined; itself when there are none. */
+  /** This map with these entries set, and those removed whose value is undefined; itself if nothing changes. */
   with(changes: ReadonlyMap<string, V | undefined>): PersistentMap<V> {
     if (changes.size === 0) return this;
     const full = isFullFor(this.size + changes.size, this.#buckets);
@@ -49,7 +49,7 @@ export class PersistentMap<V> implements ReadonlyMap<string, V> {
     return new PersistentMap(spread, size);
   }
 
-  /** The keys under which the two do not hold the very same value. */
+  /** The keys whose values are not identical in both maps. */
   static *differingKeys<V>(one: PersistentMap<V>, other: PersistentMap<V>): Iterable<string> {
     if (one.#buckets.length !== other.#buckets.length) yield* keysThatDiffer(one.#whole(), other.#whole());
     else {
@@ -89,7 +89,7 @@ export class PersistentMap<V> implements ReadonlyMap<string, V> {
   }
 }
 
-/** The first map, but under these keys with what the second holds. */
+/** The first map, with the values of the second under these keys. */
 export function withEntries<V>(
   map: ReadonlyMap<string, V>,
   keys: readonly string[],
@@ -114,7 +114,7 @@ function isFullFor(size: number, { length }: readonly unknown[]): boolean {
   return size > MAX_CROWDING * length * length;
 }
 
-/** As many buckets as each is to hold entries: a power of two, for `indexOf`. */
+/** The number of buckets, about the square root of the entries: a power of two, for `indexOf`. */
 function emptyBuckets<V>(size: number): Bucket<V>[] {
   return Array.from({ length: 2 ** Math.ceil(Math.log2(Math.max(1, size)) / 2) }, () => new Map<string, V>());
 }
@@ -124,7 +124,7 @@ function spreadOver<V>(buckets: Bucket<V>[], entries: Iterable<[string, V]>): Bu
   return buckets;
 }
 
-/** FNV-1a: short, and spreads names that differ in one digit. */
+/** FNV-1a: short, and distributes names that differ in one digit. */
 function indexOf(key: string, { length }: readonly unknown[]): number {
   let hash = 0x811c9dc5;
   for (let place = 0; place < key.length; place += 1) {
@@ -133,7 +133,7 @@ function indexOf(key: string, { length }: readonly unknown[]): number {
   return (hash ^ (hash >>> 16)) & (length - 1);
 }
 
-/** The keys under which two maps do not hold the very same value. */
+/** The keys whose values are not identical in both maps. */
 export function* keysThatDiffer<V>(
   one: ReadonlyMap<string, V>,
   other: ReadonlyMap<string, V>,

@@ -11,15 +11,21 @@ import { READ_CALLS, READ_LIMITS } from './targets/read-limits.js';
 
 /** Options of {@link readVolume}. */
 export interface ReadVolumeOptions {
-  /** Contents of files up to this size are read, bytes. Default 1 MiB. */
+  /** Files up to this size are read, bytes. Default 1 MiB. */
   readonly maxContentBytes?: number | undefined;
-  /** Of more bytes than this altogether only the digests are kept. Default 64 MiB. */
+  /**
+   * When the files together are larger than this, only the digests of their contents are kept, bytes. Default 64
+   * MiB.
+   */
   readonly maxTotalBytes?: number | undefined;
-  /** With more files than this none is read. Default 16 384. */
+  /**
+   * Directories with more files than this are compared by inode, size and timestamps; contents are not read.
+   * Default 16 384.
+   */
   readonly maxFiles?: number | undefined;
-  /** Default: the machine's own. */
+  /** Default: `node:fs`. */
   readonly fs?: FileSystem | undefined;
-  /** Default: the machine's own. */
+  /** Default: the system's clock. */
   readonly clock?: Clock | undefined;
 }
 

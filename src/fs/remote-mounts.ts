@@ -1,7 +1,7 @@
 /**
- * A call on a file system whose server is dead may never end, and it holds one of the four threads in which the process
- * makes its asynchronous file system calls: a few of them, and nobody can read a file or resolve a name. So on each
- * remote mount one call is outstanding at most in the whole process, and the next one waits for it.
+ * A call on a file system whose server is dead may never end, and occupies one of the four threads in which the
+ * process makes its asynchronous file system calls: after a few of them nobody can read a file or resolve a name.
+ * So on each remote mount at most one call is outstanding in the whole process, and the next one waits for it.
  */
 import type { FileSystem } from '../core/file-system.js';
 import { onNextTurn } from '../core/event-loop.js';
@@ -15,15 +15,15 @@ const CALLS = [...READ_CALLS, 'statfs'] as const;
 
 type AnyCall = (...args: readonly unknown[]) => Promise<unknown>;
 
-/** The last call on each remote mount that has one outstanding, by mount point. */
+/** The last call on each remote mount with an outstanding call, by mount point. */
 const outstanding = new Map<string, Promise<unknown>>();
 
-/** The mount tables that are read in this turn of the event loop: many watchers check together. */
+/** The mount tables read in this turn of the event loop: many watchers check together. */
 const tables = new Map<FileSystem, Promise<readonly Mount[]>>();
 
 /**
- * The file system, with one call outstanding at most on each remote mount. Not the promise of it: a file system may be a
- * proxy that has every method, also `then`.
+ * The file system with at most one outstanding call on each remote mount. Not a promise of it: a file system may be
+ * a proxy that has every method, also `then`.
  */
 export async function oneCallForEachRemoteMount(fs: FileSystem): Promise<{ readonly fs: FileSystem }> {
   const mounts = await mountsOf(fs);

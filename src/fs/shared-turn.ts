@@ -5,7 +5,7 @@ import type { FileSystemCalls } from '../core/file-system.js';
 import { makeCall, type Ask, type Call } from './effects.js';
 import { signatureOf } from './link-chain.js';
 
-/** Of `readlink` and of `lstat`. */
+/** The answers of `readlink` and of `lstat`. */
 type Answer = string | BigIntStats;
 
 /**
@@ -26,14 +26,17 @@ class SharedTurn {
   #immediate: (() => void) | undefined;
   #answers: Map<FileSystemCalls, Map<string, Answer>> | undefined;
 
-  /** Runs `check` in the next turn, after what the kernel reports in this one. Returns what cancels it. */
+  /**
+   * Runs `check` in the next turn, after the events that the kernel reports in this one. Returns a function that
+   * cancels it.
+   */
   request(check: () => void): () => void {
     this.#waiting.add(check);
     this.#immediate ??= onNextTurn(() => this.#run());
     return () => this.#waiting.delete(check);
   }
 
-  /** Makes a call, or answers what was asked in this stretch already. */
+  /** Makes a call, or returns the answer that was obtained in this stretch already. */
   readonly ask: Ask = (call, calls, isFresh) => {
     if (!this.#answers) return makeCall(call, calls);
     const [name, path] = call;
@@ -76,5 +79,5 @@ function isSame(one: Answer, other: Answer): boolean {
   return signatureOf(one) === signatureOf(other);
 }
 
-/** The one turn of this process; it holds nothing between turns. */
+/** The shared turn of this process; it holds nothing between turns. */
 export const sharedTurn = new SharedTurn();

@@ -8,12 +8,13 @@ export interface FileState {
   /** A copy of its bytes, made on each access; undefined when they are not kept, see `digest`. */
   readonly content: Buffer | undefined;
   /**
-   * `sha256:…` of the content; `stat:…` of the file's identity where it was not read. Equal digest, equal content.
+   * `sha256:…` of the content; `stat:…` of the inode and timestamps where it was not read. Equal digests mean equal
+   * contents.
    */
   readonly digest: string;
   /** Permission bits, as 0o644. */
   readonly mode: number;
-  /** Bytes. */
+  /** Size in bytes. */
   readonly size: number;
 }
 
@@ -27,22 +28,22 @@ interface FileSnapshotFields {
   readonly realPath: string;
   readonly revision: string | undefined;
   readonly content: Buffer | undefined;
-  /** When the content is not kept. */
+  /** The digest, when the content is not kept. */
   readonly givenDigest: string;
   readonly size: number;
   readonly mode: number;
 }
 
-/** A file as it was at one instant. Its printed forms (`inspect`, JSON) leave the content out. */
+/** A file as it was at one instant. Its printed forms (`inspect`, JSON) omit the content. */
 export class FileSnapshot implements FileState {
   readonly kind = 'file';
   /** The path that is watched, absolute. */
   readonly path: string;
-  /** Where it was read, every link resolved. */
+  /** The path it was read from, every link resolved. */
   readonly realPath: string;
   /** The revision it was read from: what `..data` pointed to. Undefined outside a volume. */
   readonly revision: string | undefined;
-  /** Bytes. */
+  /** Size in bytes. */
   readonly size: number;
   /** Permission bits, as 0o644. */
   readonly mode: number;
@@ -61,19 +62,22 @@ export class FileSnapshot implements FileState {
   }
 
   /**
-   * A copy of its bytes, made on each access, so that whoever changes it changes nothing for others; undefined when
-   * there are more than `maxContentBytes`.
+   * A copy of its bytes, made on each access, so that a caller may change it; undefined when the file is larger
+   * than `maxContentBytes`.
    */
   get content(): Buffer | undefined {
     return this.#bytes && Buffer.from(this.#bytes);
   }
 
-  /** The bytes themselves, for those who do not hand them out. */
+  /** The bytes themselves, for callers that do not pass them on. */
   static bytesOf(snapshot: FileSnapshot): Buffer | undefined {
     return snapshot.#bytes;
   }
 
-  /** `sha256:…` of the content or, where that is not read, `stat:…` of the identity. Equal digest, equal content. */
+  /**
+   * `sha256:…` of the content; `stat:…` of the inode and timestamps where it was not read. Equal digests mean equal
+   * contents.
+   */
   get digest(): string {
     // On demand: hashing would take a tenth of the time from a swap to its report.
     this.#digest ??= this.#bytes ? digestOf(this.#bytes) : this.#givenDigest;
@@ -85,7 +89,7 @@ export class FileSnapshot implements FileState {
     return new Map([[basename(this.path), this]]);
   }
 
-  /** The same file at another place. */
+  /** The same file under another path. */
   movedTo(realPath: string, revision: string | undefined): FileSnapshot {
     const { path, size, mode } = this;
     const fields = {
@@ -110,7 +114,7 @@ export class FileSnapshot implements FileState {
   }
 }
 
-/** Nothing is at the path. */
+/** Nothing exists at the path. */
 export class MissingSnapshot {
   readonly kind = 'missing';
   /** The path that is watched, absolute. */
@@ -125,7 +129,7 @@ export class MissingSnapshot {
   }
 }
 
-/** What several files are together. */
+/** The kind of a set of files. */
 export type SetKind =
   /** A directory with a `..data` link: all files are of one revision. */
   | 'volume'
@@ -133,7 +137,7 @@ export type SetKind =
   | 'directory'
   /** The files at several paths. */
   | 'group'
-  /** A directory with all that is below it. */
+  /** A directory with everything below it. */
   | 'tree';
 
 interface SetSnapshotFields {
@@ -145,14 +149,14 @@ interface SetSnapshotFields {
 }
 
 /**
- * Several files. Those of a volume and of a group are as they were at one instant; in a directory or a tree each is whole
- * by itself. Its printed forms leave the contents out.
+ * Several files. Those of a volume and of a group are as they were at one instant; in a directory or a tree each
+ * file is complete by itself. Its printed forms omit the contents.
  */
 export class SetSnapshot {
   readonly kind: SetKind;
-  /** The path that is watched, absolute; of a group all of them. */
+  /** The watched path, absolute; for a group, all paths. */
   readonly path: string;
-  /** The directory with every link resolved. */
+  /** The directory, every link resolved. */
   readonly realPath: string;
   /** The revision of a volume. */
   readonly revision: string | undefined;
@@ -169,7 +173,7 @@ export class SetSnapshot {
     this.files = fields.files;
   }
 
-  /** Equal digest: the same keys with equal contents. */
+  /** Equal digests mean the same keys with equal contents. */
   get digest(): string {
     this.#digest ??= `set:${hash('sha256', JSON.stringify([...this.files].map(([key, { digest }]) => [key, digest]).sort()), 'hex')}`;
     return this.#digest;
@@ -189,5 +193,5 @@ export class SetSnapshot {
   }
 }
 
-/** The state of a target; `kind` tells them apart. */
+/** The state of a target; `kind` is the discriminant. */
 export type Snapshot = FileSnapshot | SetSnapshot | MissingSnapshot;

@@ -13,20 +13,20 @@ import { MissingSnapshot } from './snapshot.js';
 import { sleep } from '../core/sleep.js';
 import { isUserVisible } from './volume-layout.js';
 
-/** What reading and waiting take. */
+/** Ports of a read. */
 export interface ReadingPorts {
   readonly fs: FileSystem;
   readonly clock: Clock;
   readonly random: Random;
 }
 
-/** What is not there at so many attempts, over some 10 ms, is missing. */
+/** What is missing in this many attempts, over some 10 ms, is missing. */
 const MISSING_ATTEMPTS = 5;
 
-/** A publisher may have to wait for a CPU between removing `..data` and linking it anew, ms. */
+/** How long a publisher may wait for a CPU between removing `..data` and creating it again, ms. */
 const LONGEST_GAP_MS = 500;
 
-/** In this time some attempt meets the target at rest, even if it is there a tenth of the time, ms. */
+/** Within this time some attempt meets the target at rest, even if it is there only a tenth of the time, ms. */
 const MAX_WAIT_MS = 10_000;
 
 const FIRST_DELAY_MS = 1;
@@ -49,7 +49,7 @@ const LONGEST_DELAY_MS = 20;
 export async function stableRead(target: Target, { fs, clock, random }: ReadingPorts): Promise<Snapshot> {
   const backoff = new Backoff({ firstDelayMs: FIRST_DELAY_MS, maxDelayMs: LONGEST_DELAY_MS, random });
   const observer = new Observer(target, fs);
-  // Tells whether it may be read without the thread pool, which takes ten times as long.
+  // Finds out whether it may be read without the thread pool, which takes ten times as long.
   await observer.resolve();
   const end = clock.monotonic() + MAX_WAIT_MS;
   let absence: Absence | undefined;
@@ -70,9 +70,11 @@ export async function stableRead(target: Target, { fs, clock, random }: ReadingP
   );
 }
 
-/** Nothing was found, at each attempt since. */
+/** What was missing at each attempt since a moment. */
 interface Absence {
-  /** Of the volume's directory, if it is a volume that has no revision: equal stamps, no swap. */
+  /**
+   * The stamp of the volume's directory, if the volume has no revision: equal stamps mean that there was no swap.
+   */
   readonly stamp: string | undefined;
   readonly attempts: number;
   /** Monotonic ms. */
@@ -90,9 +92,9 @@ async function absenceAt(
   return goesOn ? { ...before, attempts: before.attempts + 1 } : { stamp, attempts: 1, since: now };
 }
 
-/** The stamp of the directory in which a swap would show; undefined where there is no volume. */
+/** The stamp of the directory in which a swap would show; undefined if there is no volume. */
 async function stampOf(end: LinkChain['end'], fs: FileSystem): Promise<string | undefined> {
-  // The directory of the volume is there without `..data`, or the path leads to what `..data` should lead to.
+  // The volume's directory is there without `..data`, or the path leads to the missing target of `..data`.
   const isGap = end.kind === 'found' || (end.kind === 'missing' && !isUserVisible(basename(end.path)));
   if (!isGap) return undefined;
   try {

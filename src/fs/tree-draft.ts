@@ -1,10 +1,10 @@
 import { PersistentMap } from './persistent-map.js';
 
-/** A map by path that is made from an earlier one, and knows what was set in it. */
+/** A map by path that is derived from an earlier one and records what was set in it. */
 export class Draft<V> {
   readonly #same: (a: V, b: V) => boolean;
   readonly #before: PersistentMap<V>;
-  /** What differs from before; undefined: removed. */
+  /** What differs from the earlier map; undefined: removed. */
   readonly #changes = new Map<string, V | undefined>();
   readonly #set = new Set<string>();
 
@@ -24,8 +24,8 @@ export class Draft<V> {
   }
 
   /**
-   * Removes what was not set: at these paths, and what is below directories.
-   * @param isKept what stays as it was, found or not.
+   * Removes what was not set, at these paths and below these directories.
+   * @param isKept what stays, whether it was found or not.
    */
   sweep(paths: Iterable<string>, below: Subtrees, isKept: (path: string) => boolean = never): void {
     for (const path of paths) if (!isKept(path)) this.#sweep(path);
@@ -33,7 +33,7 @@ export class Draft<V> {
     for (const key of this.#before.keys()) if (below.has(key) && !isKept(key)) this.#sweep(key);
   }
 
-  /** What it holds now; the earlier map itself when nothing differs. */
+  /** The present map; the earlier map itself if nothing differs. */
   get map(): PersistentMap<V> {
     return this.#before.with(this.#changes);
   }
@@ -43,9 +43,9 @@ export class Draft<V> {
   }
 }
 
-/** What is below directories, given by path; `''` is above all others. */
+/** What is below directories, given by path; `''` contains all others. */
 export class Subtrees {
-  /** With what a path below begins: in order, and none begins with another, so that only one can be the beginning. */
+  /** The prefixes of the paths below, sorted; none is a prefix of another, so that at most one can match. */
   readonly #beginnings: string[] = [];
 
   constructor(directories: Iterable<string>) {

@@ -3,23 +3,23 @@ import { Draft, Subtrees } from './tree-draft.js';
 
 /** A regular file in a tree, or a link to one. */
 export interface TreeFile {
-  /** `link`: what follows is of the file it leads to. */
+  /** `link`: the other fields describe the file that it leads to. */
   readonly kind: 'file' | 'link';
-  /** Where it stands: absolute, all links resolved. */
+  /** Its path: absolute, every link resolved. */
   readonly path: string;
   /** Of a `link`: the links that led to it, see `LinkChain.links`. */
   readonly links: string;
-  /** Which file it is, see `identityOf`. */
+  /** Identifies the file, see `identityOf`. */
   readonly inode: string;
-  /** Stands for its content. */
+  /** Represents its content. */
   readonly statDigest: string;
-  /** The same, with the moment it was made, as `signatureOf`. */
+  /** Identity and content with the time of creation, see `signatureOf`. */
   readonly signature: string;
-  /** Its inode was changed after its last byte was written. */
+  /** Whether its inode was changed after its last write. */
   readonly finished: boolean;
   /** Permission bits, as 0o644. */
   readonly mode: number;
-  /** Bytes. */
+  /** Size in bytes. */
   readonly size: number;
 }
 
@@ -29,35 +29,35 @@ export interface TreeDirectory {
   readonly path: string;
   /** See `identityOf`. */
   readonly identity: string;
-  /** It was reached through a link, so that a recursive watch of the root does not reach it. */
+  /** Whether it was reached through a link, so that a recursive watch of the root does not reach it. */
   readonly linked: boolean;
-  /** It has a `..data` link, or had one: in the gap of a swap it has none. */
+  /** Whether it has a `..data` link, or had one: in the gap of a swap it has none. */
   readonly isVolume: boolean;
 }
 
-/** What was found, by path relative to the root: `/` between its parts, `''` for the root, in no order. */
+/** What was found, by path relative to the root: `/` between its parts, `''` for the root, unordered. */
 export interface TreePart {
   readonly files: PersistentMap<TreeFile>;
   readonly directories: PersistentMap<TreeDirectory>;
-  /** What could not be looked at or listed, and why (errno). The files below it are those that were last seen there. */
+  /** What could not be read, and why (errno). The files below are those that were last seen there. */
   readonly unreadable: PersistentMap<string>;
 }
 
-/** What stands under its own path. */
+/** What was found under its own path. */
 export interface OwnPart extends TreePart {
-  /** All links, those that lead nowhere included, and where they stand (absolute). */
+  /** The paths of all links (absolute), including those that lead nowhere. */
   readonly links: PersistentMap<string>;
-  /** Where a file system begins: the identities of these directories. That of the root is not among them. */
+  /** The identities of the directories at which a file system begins, except the root. */
   readonly mounts: PersistentMap<string>;
 }
 
-/** What stands under its own path, what links lead to, and both together. */
+/** What was found under its own path, what links lead to, and both together. */
 export interface TreeParts extends TreePart {
   readonly own: OwnPart;
   readonly linked: TreePart;
 }
 
-/** One part while it is walked. */
+/** One part during a walk. */
 export class PartDraft {
   readonly files: Draft<TreeFile>;
   readonly directories: Draft<TreeDirectory>;
@@ -78,7 +78,7 @@ export class PartDraft {
   }
 
   /**
-   * Removes what was not found again. Files below what is unreadable may still be there; they are kept.
+   * Removes what was not found again. Files below what is unreadable may still be there, and are kept.
    * @param alsoUnreadable what the other part could not read.
    */
   sweep(
@@ -93,7 +93,7 @@ export class PartDraft {
   }
 }
 
-/** Both parts together, made from those before. */
+/** Both parts together, derived from those before. */
 export function joinParts(own: OwnPart, linked: TreePart, before?: TreeParts): TreeParts {
   return {
     own,

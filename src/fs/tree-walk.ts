@@ -1,20 +1,20 @@
 /**
- * What stands below a directory at one instant, as identities: nothing is read.
+ * What is below a directory at one instant: identities, no contents.
  *
- * A walk has two parts. The first visits what stands under its own path; a rewalk repeats of it only what is named.
- * The second visits what links lead to. It is always done anew, since no hint says what happens there, and after
- * the first, so that each directory is visited once, under its own path if it has one in the tree. So links make
- * neither cycles nor doubles, and what comes out does not depend on the order in which things happened.
+ * A walk has two parts. The first visits what is there under its own path; a partial walk repeats only the given
+ * paths of it. The second visits what links lead to. It is always repeated, since no hint reports what happens
+ * there, and comes second, so that each directory is visited once, under its own path if it has one in the tree. So
+ * links cause neither cycles nor duplicates, and the result does not depend on the order of events.
  *
- * A volume in the tree shows its keys: names that begin with two dots are left out of it, also between two revisions.
- * Below a directory that cannot be listed any more the files remain those that were last seen there.
+ * A volume in the tree shows its keys: names that begin with two dots are left out, also between two revisions.
+ * Below a directory that can no longer be listed the files remain those that were last seen there.
  */
 import type { BigIntStats, Dirent } from 'node:fs';
 import { dirname } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 
 import { within } from './absolute-path.js';
-import { errnoOf, hasMoved, isExhausted } from '../core/errors.js';
+import { errnoOf, hasMoved, isExhausted } from '../core/errno.js';
 import type { WatchedDirectory } from '../core/watch-backend.js';
 import {
   statDigest,
@@ -34,9 +34,9 @@ import { DATA_LINK, isRevisionName, isUserVisible } from './volume-layout.js';
 
 export type { TreeDirectory, TreeFile, TreePart } from './tree-part.js';
 
-/** What a walk leaves out and enters. */
-export interface TreeWalkOptions {
-  /** What they match is left out, and what is below it. */
+/** Options of a walk. */
+interface TreeWalkOptions {
+  /** What they match is left out, with everything below it. */
   readonly ignore: PathGlobs;
   /** Whether links to directories are followed; links to files, and those of a volume, always are. */
   readonly followLinks: boolean;
@@ -44,52 +44,52 @@ export interface TreeWalkOptions {
   readonly allowedMounts?: ReadonlyMap<string, unknown> | undefined;
 }
 
-/** A tree that was walked. */
+/** The result of a walk. */
 export interface TreeWalk extends TreeParts {
   readonly kind: 'tree';
   /** Absolute, every link resolved. */
   readonly root: string;
-  /** The directories at which a file system begins, by identity; that of the root is for the caller to know. */
+  /** The directories at which a file system begins, by identity; the caller knows that of the root. */
   readonly mounts: ReadonlyMap<string, string>;
-  /** What is on the way to the files that links lead to, and not part of the tree. */
+  /** The directories on the way to the files that links lead to, outside of the tree. */
   readonly consulted: readonly WatchedDirectory[];
 }
 
-/** What stands at the root when that is no tree. */
-export interface NoTree {
+/** The root is not a directory. */
+interface NoTree {
   readonly kind: 'missing' | 'not-directory' | 'unreadable';
   readonly root: string;
   readonly errno: string;
 }
 
-/** A file system begins at `path` that was not to be entered; nothing behind it was touched. */
-export interface DisallowedMount {
+/** A file system that must not be entered begins at `path`; nothing behind it was touched. */
+interface DisallowedMount {
   readonly kind: 'disallowed';
   readonly root: string;
   readonly path: string;
 }
 
-/** What a walk finds. */
+/** The result of a walk, or why there is none. */
 export type TreeObservation = TreeWalk | NoTree | DisallowedMount;
 
 /**
- * Walks a whole tree. What vanishes meanwhile, or cannot be read, is left out.
+ * Walks a complete tree. What vanishes meanwhile, or cannot be read, is left out.
  * @param root absolute, every link resolved.
  */
 export function* walkTree(root: string, options: TreeWalkOptions): Effects<TreeObservation> {
   return yield* new Walk(root, options).run(['']);
 }
 
-/** The same without its files: what is to be watched, at a fraction of the price. */
+/** The same without files: the directories to watch, at a fraction of the cost. */
 export function* walkDirectories(root: string, options: TreeWalkOptions): Effects<TreeObservation> {
   return yield* new Walk(root, { ...options, skipFiles: true }).run(['']);
 }
 
 /**
- * The tree as it is when only what these paths name may have changed since an earlier walk with the same options: a
- * file or link itself, a directory with all that is below it. Where nothing differs its maps are the earlier ones,
- * and when nothing differs at all it is the earlier walk itself.
- * @param paths absolute; what is not below the root is left aside.
+ * Walks the tree again where only these paths may have changed since an earlier walk with the same options: each is
+ * a file or link, or a directory with everything below it. Maps without differences are those of the earlier walk,
+ * and without any difference the result is the earlier walk itself.
+ * @param paths absolute; those that are not below the root are ignored.
  */
 export function* rewalkTree(
   previous: TreeWalk,
@@ -101,7 +101,7 @@ export function* rewalkTree(
   return yield* new Walk(root, options, previous).run(keys.sort());
 }
 
-/** The path relative to the root; undefined for one that is not below it. */
+/** The path relative to the root; undefined if it is not below the root. */
 export function keyBelow(root: string, path: string): string | undefined {
   if (path === root) return '';
   const above = root.endsWith('/') ? root : `${root}/`;
@@ -134,13 +134,13 @@ class Walk {
   readonly #links: Draft<string>;
   /** The links in directories that links led to. */
   readonly #linkedLinks: [key: string, path: string][] = [];
-  /** The identities of the directories at which a file system begins, of the own part. */
+  /** The identities of the directories of the own part at which a file system begins. */
   readonly #mounts: Draft<string>;
-  /** And those entered by following links: where they are, by identity. */
+  /** The paths of the directories that were entered through links, by identity. */
   readonly #linkedMounts = new Map<string, string>();
   /** The chains of the links that lead to files. */
   readonly #chains: LinkChain[] = [];
-  /** The directories that have been visited, by identity; needed where links are followed. */
+  /** The directories that were visited, by identity; needed if links are followed. */
   #visited: Set<string> | undefined;
 
   constructor(
@@ -171,7 +171,7 @@ class Walk {
     }
   }
 
-  /** Visits what a key names, or the first place on the way there that is not known as a directory. */
+  /** Visits what a key names, or the first component of it that is not known as a directory. */
   *#visitNamed(key: string, done: Set<string>): Effects<void> {
     if (done.has('')) return;
     for (const place of placesOnTheWay(key)) {
@@ -183,9 +183,11 @@ class Walk {
     }
   }
 
-  /** Removes what was not found again at these places: once for all of them, since it goes through everything. */
+  /**
+   * Removes what was not found again at these paths: once for all of them, since it takes a pass over everything.
+   */
   #sweep(done: ReadonlySet<string>): void {
-    // Below what was no directory nothing was known.
+    // Nothing was known below what was not a directory.
     const below = new Subtrees([...done].filter((place) => this.#previous?.own.directories.has(place)));
     for (const draft of [this.#links, this.#mounts, this.#own]) draft.sweep(done, below);
   }
@@ -247,7 +249,7 @@ class Walk {
     }
   }
 
-  /** @param above the identity of the directory that holds it. */
+  /** @param above the identity of the parent directory. */
   #sort(entry: Entry, above: string, part: PartDraft, directories: Entry[]): void {
     const { key, path, stat } = entry;
     if (stat.isDirectory()) {
@@ -267,7 +269,7 @@ class Walk {
     if (waiting.length > 0)
       this.#visited = new Set([...directories.values()].map(({ identity }) => identity));
     while (waiting.length > 0) {
-      // The first to reach a directory has it, so there must be an order.
+      // The first link to a directory determines its path, so there must be an order.
       waiting.sort(([a], [b]) => (a < b ? -1 : 1));
       for (const [key, path] of waiting.splice(0)) yield* this.#follow(key, path);
       waiting.push(...this.#linkedLinks.splice(0));
@@ -290,7 +292,7 @@ class Walk {
       if (keyBelow(this.#root, end.path) === undefined) this.#chains.push(chain);
       if (!skipFiles) this.#addFile(found, links, this.#linked);
     }
-    // The links in a volume stand for what it holds; one that leads out of it is a link like others.
+    // The links in a volume represent its contents; one that leads out of the volume is an ordinary link.
     const isKey =
       hops.get(path)?.startsWith(`${DATA_LINK}/`) === true && keyBelow(dirname(path), end.path) !== undefined;
     if (end.stat.isDirectory() && (followLinks || isKey)) yield* this.#list([found], this.#linked);
@@ -304,7 +306,7 @@ class Walk {
   #addFile({ key, path, stat }: Entry, links: string, part: PartDraft): void {
     const signature = signatureOf(stat);
     const known = part.files.get(key);
-    // Mostly so; and it spares what follows.
+    // The usual case, which makes the rest unnecessary.
     if (known?.signature === signature && known.links === links && known.path === path) {
       part.files.set(key, known);
       return;
@@ -375,7 +377,7 @@ function parentOf(key: string): string {
   return key.slice(0, Math.max(0, key.lastIndexOf('/')));
 }
 
-/** What happens behind names that a volume does not show, shows in the directory they are in. */
+/** What happens behind names that a volume does not show, shows in the directory that contains them. */
 function shownPlace(key: string): string {
   return key.replace(/(^|\/)\.\..*$/, '');
 }

@@ -1,5 +1,5 @@
 /**
- * The layout of a volume, as kubelet's AtomicWriter has it (`pkg/volume/util/atomic_writer.go`):
+ * The layout of a volume, as written by kubelet's AtomicWriter (`pkg/volume/util/atomic_writer.go`):
  *
  *     app.yaml -> ..data/app.yaml          one link for the first element of each key
  *     ..data -> ..2006_01_02_15_04_05.123456789
@@ -11,14 +11,14 @@ import type { Random } from '../core/random.js';
 /** The link to the published revision. */
 export const DATA_LINK = '..data';
 
-/** What kubelet calls the next `..data` until the swap; left behind when it dies just then. */
+/** kubelet's name of the next `..data` until the swap; it remains if kubelet dies at that moment. */
 export const KUBELET_PENDING_LINK = '..data_tmp';
 
 /** kubelet's limits (`maxFileNameLength`, `maxPathLength`); Linux's NAME_MAX and PATH_MAX. */
 const LONGEST_ELEMENT_BYTES = 255;
 const LONGEST_KEY_BYTES = 4096;
 
-/** Nine digits, as Go's `os.MkdirTemp` mostly makes them. */
+/** Nine digits, as Go's `os.MkdirTemp` usually chooses. */
 const RANDOM_DIGITS = 1_000_000_000;
 
 const REVISION = /^\.\.\d{4}(?:_\d\d){5}\.\d+$/;
@@ -34,17 +34,17 @@ export function isRevisionName(name: string): boolean {
   return REVISION.test(name);
 }
 
-/** Whether an entry of a volume is for its users; the others begin with two dots. */
+/** Whether an entry of a volume is for its users; all others begin with two dots. */
 export function isUserVisible(name: string): boolean {
   return !name.startsWith('..');
 }
 
-/** Where the link of a user-visible name points to. */
+/** The target of the link with a user-visible name. */
 export function userLinkTarget(name: string): string {
   return `${DATA_LINK}/${name}`;
 }
 
-/** The first element of a key: the name its users see in the volume. */
+/** The first element of a key: the name that users see in the volume. */
 export function topOf(key: string): string {
   return key.split('/', 1).join();
 }

@@ -1,4 +1,5 @@
-import { errnoOf, KubernetesError, TokenError, type TokenErrorCode } from '../core/errors.js';
+import { errnoOf } from '../core/errno.js';
+import { KubernetesError, TokenError, type TokenErrorCode } from '../core/errors.js';
 import { redact } from '../core/redaction.js';
 import { redactError } from '../core/resilient-error.js';
 import { ApiFailure } from './api-request.js';

@@ -12,7 +12,7 @@ import type { KubeConfig } from '@kubernetes/client-node';
 export const MAX_BODY_BYTES = 4 * 1024 * 1024;
 
 /** One request to an API server. */
-export interface ApiRequest {
+interface ApiRequest {
   readonly method: 'GET' | 'POST';
   /** Below the server's URL, from `/`. */
   readonly path: string;

@@ -4,7 +4,8 @@ import { createSecureContext } from 'node:tls';
 import type * as clientNode from '@kubernetes/client-node';
 import type { KubeConfig, User } from '@kubernetes/client-node';
 
-import { errnoOf, KubernetesError } from '../core/errors.js';
+import { errnoOf } from '../core/errno.js';
+import { KubernetesError } from '../core/errors.js';
 import { unavailablePackage } from '../core/optional-package.js';
 import { absolutePath } from '../fs/absolute-path.js';
 import { stableRead, type ReadingPorts } from '../fs/stable-read.js';
@@ -36,7 +37,7 @@ export async function loadClientNode(): Promise<ClientNode> {
 }
 
 /** A kubeconfig by its path, one that was loaded already, or none: that of the pod. */
-export type KubeConfigSource = KubeConfig | string | undefined;
+type KubeConfigSource = KubeConfig | string | undefined;
 
 /**
  * A `KubeConfig` that remembers nothing: files are read now, plugins run anew. client-node's own keeps what it read for a

@@ -11,7 +11,7 @@ import { replaceUser, tokenFileOf, type ClientNode } from './cluster-access.js';
 export type CredentialUse = 'auto' | 'always' | 'never';
 
 /** One way to authenticate a request. */
-export interface RequestCredentials {
+interface RequestCredentials {
   /** The kubeconfig to ask with. */
   readonly kubeConfig: KubeConfig;
   /** What it is, for the error that says it was refused; undefined when only client-node knows. */

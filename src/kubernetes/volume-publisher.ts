@@ -6,7 +6,8 @@ import type { VolumeEntry } from '../write/volume-files.js';
 
 import { Component, type ComponentEvents, type ComponentStatus } from '../core/component.js';
 import { withDeadline } from '../core/deadline.js';
-import { ClosedError, errnoOf, KubernetesError, ResilientError } from '../core/errors.js';
+import { errnoOf } from '../core/errno.js';
+import { ClosedError, KubernetesError, ResilientError } from '../core/errors.js';
 import type { LifecycleState } from '../core/lifecycle.js';
 import { markHandled } from '../core/outcome.js';
 import {

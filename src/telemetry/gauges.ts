@@ -5,7 +5,7 @@ import { METRICS, type GaugeName, type Labels, type Sample } from './metrics.js'
 import { statusOf } from './status-of.js';
 
 /** What a gauge needs besides the components. */
-export interface GaugeSources {
+interface GaugeSources {
   readonly components: Iterable<ComponentHandle>;
   /** When each configuration was last loaded with success, epoch ms. */
   readonly reloadedAt: ReadonlyMap<ComponentHandle, number>;

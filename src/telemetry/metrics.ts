@@ -160,7 +160,7 @@ export const METRICS = {
     'resilient_watcher.writes',
     '{write}',
     ['result'],
-    'Atomic writes of files and volumes (written, unchanged, superseded, error).',
+    'Atomic writes of files and volumes (written, unchanged, error).',
   ),
   write_duration_seconds: seconds('resilient_watcher.write.duration', [], 'Duration of atomic writes.'),
   publishes_total: counter(
@@ -168,6 +168,12 @@ export const METRICS = {
     '{publish}',
     ['result'],
     'Publications of CSI volumes (published, unchanged, skipped, kept, error).',
+  ),
+  actions_total: counter(
+    'resilient_watcher.actions',
+    '{action}',
+    ['action', 'result'],
+    'Runs of checks and actions of a ReloadAction (succeeded, interrupted, error).',
   ),
 } as const satisfies Readonly<Record<string, Metric>>;
 

@@ -6,7 +6,7 @@ import type { CounterName, GaugeName, HistogramName, Labels, Sample } from './me
 import { observe, type Operation, type Point, type Subscription } from './observe.js';
 
 /** Where counts and durations go. */
-export interface Instruments {
+interface Instruments {
   count(metric: CounterName, labels: Labels, by: number): void;
   record(metric: HistogramName, seconds: number, labels: Labels): void;
 }
@@ -16,7 +16,7 @@ const MAX_LABEL_VALUES = 256;
 
 /** What a counter begins with: without a first 0, `increase()` does not see the first failure. */
 const RELOAD_RESULTS = ['accepted', 'unchanged', 'rejected', 'error'];
-const WRITE_RESULTS = ['written', 'unchanged', 'superseded', 'error'];
+const WRITE_RESULTS = ['written', 'unchanged', 'error'];
 const PUBLISH_RESULTS = ['published', 'unchanged', 'skipped', 'kept', 'error'];
 
 /** Turns messages into counts and durations, and keeps what the gauges are read from. */
@@ -120,6 +120,8 @@ export class Recorder {
         this.#count('publishes_total', { result });
         break;
       case 'action':
+        this.#count('actions_total', { action: message.action, result });
+        break;
     }
   }
 

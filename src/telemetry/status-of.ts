@@ -7,7 +7,7 @@ import type { TokenRefresherStatus } from '../token/refresher-status.js';
 import type { WatcherStatus } from '../watch/watcher-status.js';
 
 /** The components whose status telemetry reads, by kind. */
-export interface Statuses {
+interface Statuses {
   ResilientWatcher: WatcherStatus;
   ConfigLoader: ConfigLoaderStatus;
   TokenRefresher: TokenRefresherStatus;

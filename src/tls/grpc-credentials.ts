@@ -12,7 +12,7 @@ import { TlsError } from '../core/errors.js';
 import { flag, resolveOptions } from '../core/options.js';
 import type { TlsCredentials } from './tls-credentials.js';
 import type { TlsFiles } from './tls-files.js';
-import { tlsPackage } from './tls-package.js';
+import { unavailable } from './tls-package.js';
 
 type CaListener = experimental.CaCertificateUpdateListener;
 type IdentityListener = experimental.IdentityCertificateUpdateListener;
@@ -135,5 +135,5 @@ function mustHaveCertificate(files: TlsFiles, { cert }: TlsCredentials): void {
 }
 
 function loadGrpc(): Promise<typeof grpc> {
-  return tlsPackage('@grpc/grpc-js', () => import('@grpc/grpc-js'));
+  return import('@grpc/grpc-js').catch(unavailable('@grpc/grpc-js', '1.14 or later'));
 }

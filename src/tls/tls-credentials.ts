@@ -19,7 +19,7 @@ interface TlsCredentialsFields extends Validity {
 }
 
 /** The part of TLS options that changes with the files. */
-export interface SecureContextSource {
+interface SecureContextSource {
   readonly cert?: Buffer;
   readonly key?: Buffer;
   readonly ca?: Buffer;

@@ -1,15 +1,13 @@
-import { errnoOf, TlsError } from '../core/errors.js';
+import { TlsError } from '../core/errors.js';
+import { unavailablePackage } from '../core/optional-package.js';
 
 /**
- * A package that is installed only by those who need it.
- * @throws {TlsError} (rejects) `ERR_TLS_PACKAGE` when it is not installed.
+ * Makes of a failed `import()` of an optional package an error that says what to install. Used as its `.catch()`: only
+ * then do bundlers leave an import alone that they cannot resolve.
+ * @throws {TlsError} `ERR_TLS_PACKAGE`.
  */
-export async function tlsPackage<T>(name: string, load: () => Promise<T>): Promise<T> {
-  try {
-    return await load();
-  } catch (cause) {
-    if (errnoOf(cause) !== 'ERR_MODULE_NOT_FOUND') throw cause;
-    const message = `The package "${name}" is needed and not installed; run: npm install ${name}`;
-    throw new TlsError('ERR_TLS_PACKAGE', message, { cause });
-  }
+export function unavailable(name: string, versions: string): (cause: unknown) => never {
+  return (cause) => {
+    throw new TlsError('ERR_TLS_PACKAGE', unavailablePackage(name, versions, cause), { cause });
+  };
 }

@@ -2,7 +2,7 @@ import type { Agent, Dispatcher } from 'undici';
 
 import type { TlsCredentials } from './tls-credentials.js';
 import type { TlsFiles } from './tls-files.js';
-import { tlsPackage } from './tls-package.js';
+import { unavailable } from './tls-package.js';
 
 /**
  * A dispatcher for `fetch()` and `undici.request()`: one pool that trusts the CA bundle of the files, if they have
@@ -14,7 +14,7 @@ import { tlsPackage } from './tls-package.js';
  * @throws {TlsError} (rejects) when the files are not usable; `ERR_TLS_PACKAGE` when `undici` is not installed.
  */
 export async function undiciDispatcher(files: TlsFiles, options: Agent.Options = {}): Promise<Dispatcher> {
-  const undici = await tlsPackage('undici', () => import('undici'));
+  const undici = await import('undici').catch(unavailable('undici', '7 or later'));
   const initial = await files.get();
   const { connect } = options;
   if (typeof connect === 'function') {

@@ -74,7 +74,7 @@ export interface TokenRefresherOptions {
 }
 
 /** Where kubelet puts a pod's own token. */
-export const POD_TOKEN_FILE = '/var/run/secrets/kubernetes.io/serviceaccount/token';
+const POD_TOKEN_FILE = '/var/run/secrets/kubernetes.io/serviceaccount/token';
 
 /** Stands for a client that was not given; never asked. */
 const NO_CLIENT: TokenClient = { requestToken: () => Promise.reject(new Error('no client')) };

@@ -6,10 +6,10 @@ import type { Snapshot } from '../fs/snapshot.js';
 import type { Change } from './change.js';
 
 /**
- * The time since a change was made, by the timestamp that the file system gave to the swap of `..data` or to the file,
- * ms. Undefined for what was there at the start, and for sets of files that are no volume: they have no single moment.
+ * The time since a change was made, by the file system's timestamp of the swap of `..data` or of the file, ms.
+ * Undefined for what was there at the start, and for sets of files that are no volume, which have no single moment.
  *
- * @param now epoch ms
+ * @param now epoch ms.
  */
 export function changeDelayMs(
   { cause, current }: Change,
@@ -25,7 +25,7 @@ export function changeDelayMs(
   }
 }
 
-/** What got a new timestamp when the change was made. */
+/** The path whose timestamp was set by the change. */
 function stampedPath(current: Snapshot): string | undefined {
   if (current.kind === 'missing') return undefined;
   const { kind, realPath, revision } = current;

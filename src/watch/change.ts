@@ -19,7 +19,7 @@ export interface Change extends KeyDifference {
   readonly cause: ChangeCause;
 }
 
-/** Compares two sets of files under these keys; under all other keys they are known to be the same. */
+/** Compares two sets of files under these keys; all other keys are known to be equal. */
 export function differenceOf<Before, After>(
   before: ReadonlyMap<string, Before>,
   after: ReadonlyMap<string, After>,
@@ -39,11 +39,11 @@ export function differenceOf<Before, After>(
   return { added, changed, removed };
 }
 
-/** Merges a change that was not taken yet with the next one; undefined when together they change nothing. */
+/** Merges a change that was not taken yet with the next one; undefined if together they change nothing. */
 export function mergeChanges(waiting: Change, next: Change): Change | undefined {
   const { previous } = waiting;
   const { current, cause } = next;
-  // Under other keys nothing has changed. The digests of the sets would take the digest of every file.
+  // Nothing has changed under other keys. The digests of the sets would take the digest of every file.
   const keys = new Set([...keysOf(waiting), ...keysOf(next)]);
   const difference = differenceOf(previous.files, current.files, keys, haveSameDigest);
   const isBack = previous.kind === current.kind && keysOf(difference).length === 0;

@@ -13,21 +13,37 @@ import { sharedTurn } from '../fs/shared-turn.js';
  */
 export class CheckLoop<Cause extends string> {
   readonly #check: (cause: Cause) => Promise<void>;
+  readonly #checkAtOnce: (cause: Cause) => boolean;
   readonly #scope: Scope;
   readonly #waiters = new Set<{ readonly isReady: () => boolean; readonly resolve: () => void }>();
   #cause: Cause | undefined;
+  readonly #onTurn = (): void => void this.#next();
   #cancelTurn: (() => void) | undefined;
   #checking = false;
   #begun = 0;
   #done = 0;
 
-  /** @param check must not reject. */
-  constructor(check: (cause: Cause) => Promise<void>, scope: Scope) {
+  /**
+   * @param check must not reject.
+   * @param checkAtOnce does the check if nothing has to be waited for, and says whether it has.
+   */
+  constructor(check: (cause: Cause) => Promise<void>, checkAtOnce: (cause: Cause) => boolean, scope: Scope) {
     this.#check = check;
+    this.#checkAtOnce = checkAtOnce;
     this.#scope = scope;
   }
 
-  /** How many checks have ended. */
+  /** Whether no check is requested or under way. */
+  get isIdle(): boolean {
+    return !this.#checking && this.#cause === undefined;
+  }
+
+  /** Whether one is under way. */
+  get isChecking(): boolean {
+    return this.#checking;
+  }
+
+  /** The number of checks that have ended. */
   get checks(): number {
     return this.#done;
   }
@@ -35,10 +51,10 @@ export class CheckLoop<Cause extends string> {
   /** Requests a check. */
   request(cause: Cause): void {
     if (this.#scope.ended) return;
-    // A hint explains a change better than the resync that happens to come at the same time.
+    // A hint explains a change better than a resync that happens to come at the same time.
     if (this.#cause === undefined || this.#cause === 'resync') this.#cause = cause;
     // After what the kernel reports in this turn, so that the six events of a swap lead to one check.
-    if (!this.#checking) this.#cancelTurn ??= sharedTurn.request(() => void this.#next());
+    if (!this.#checking) this.#cancelTurn ??= sharedTurn.request(this.#onTurn);
   }
 
   /** Resolves when a check that began after this call has ended, or the scope has. */
@@ -50,7 +66,7 @@ export class CheckLoop<Cause extends string> {
 
   /** Resolves when no check is requested or under way. */
   idle(): Promise<void> {
-    return this.#until(() => !this.#checking && this.#cause === undefined);
+    return this.#until(() => this.isIdle);
   }
 
   /** Ends it, once the scope has ended: nobody waits any longer. */
@@ -65,10 +81,12 @@ export class CheckLoop<Cause extends string> {
     this.#cancelTurn = undefined;
     this.#cause = undefined;
     if (cause === undefined) return;
-    this.#checking = true;
     this.#begun += 1;
-    await this.#check(cause);
-    this.#checking = false;
+    if (!this.#checkAtOnce(cause)) {
+      this.#checking = true;
+      await this.#check(cause);
+      this.#checking = false;
+    }
     this.#done += 1;
     this.#again();
     this.#release();
@@ -84,6 +102,7 @@ export class CheckLoop<Cause extends string> {
   }
 
   #release(): void {
+    if (this.#waiters.size === 0) return;
     for (const waiter of [...this.#waiters]) {
       if (!this.#scope.ended && !waiter.isReady()) continue;
       this.#waiters.delete(waiter);

@@ -21,7 +21,8 @@ import pRetry, { AbortError } from 'p-retry';
 
 import { Backoff } from '../core/backoff.js';
 import type { Clock } from '../core/clock.js';
-import { BackendError, hasMoved } from '../core/errors.js';
+import { hasMoved } from '../core/errno.js';
+import { BackendError } from '../core/errors.js';
 import type { Degradation, Recovery, Restart } from '../core/events.js';
 import type { Random } from '../core/random.js';
 import type { Scope } from '../core/scope.js';
@@ -36,18 +37,18 @@ import type {
 } from '../core/watch-backend.js';
 import { backendFailure } from './backends/backend-failure.js';
 
-/** What the owner of a connection does for it, and learns from it. */
+/** The owner of a connection. */
 export interface ConnectionOwner {
   /** @param source the name of the backend, or `poll`. */
   hint(source: string, hint?: Hint): void;
   /**
    * Sets the directories of a new subscription, until they are stable.
-   * @throws when they cannot be watched: then the subscription is of no use.
+   * @throws when they cannot be watched: then the subscription is useless.
    */
   arm(subscription: WatchSubscription, backend: WatchBackend): Promise<void>;
   /** An attempt to subscribe again begins. */
   restarting(restart: Restart): void;
-  /** It succeeded: something may have changed in the meantime. */
+  /** The attempt succeeded: something may have changed in the meantime. */
   restarted(): void;
   degraded(degradation: Degradation): void;
   recovered(recovery: Recovery): void;
@@ -55,9 +56,9 @@ export interface ConnectionOwner {
   gaveUp(error: unknown): void;
 }
 
-/** How a connection behaves. */
+/** Options of a connection. */
 export interface ConnectionOptions {
-  /** What is watched, for messages. */
+  /** The watched path, for messages. */
   readonly path: string;
   /** In order of preference. */
   readonly backends: readonly WatchBackend[];
@@ -115,12 +116,12 @@ export class BackendConnection {
     return this.#state.tag === 'up' ? this.#state.backend : undefined;
   }
 
-  /** Why none is. */
+  /** Why no backend is subscribed. */
   get error(): BackendError | undefined {
     return 'error' in this.#state ? this.#state.error : undefined;
   }
 
-  /** How many attempts to subscribe again were made. */
+  /** The number of attempts to subscribe again. */
   get restarts(): number {
     return this.#restarts;
   }
@@ -137,8 +138,8 @@ export class BackendConnection {
   }
 
   /**
-   * Watches these directories. Returns those that were not watched before, or may have moved meanwhile: they are to be
-   * checked again. A failure is the loss of the backend.
+   * Watches these directories. Returns those that were not watched before, or may have moved meanwhile: they have
+   * to be checked again. A failure is the loss of the backend.
    */
   async setDirectories(directories: readonly WatchedDirectory[]): Promise<readonly string[]> {
     if (this.#state.tag !== 'up') return [];
@@ -154,7 +155,7 @@ export class BackendConnection {
     }
   }
 
-  /** No backend gives events where the target is now. */
+  /** No backend reports events where the target is now. */
   suspend(error: BackendError): void {
     if (this.#state.tag !== 'up') return;
     this.#takeDown(error);
@@ -162,7 +163,7 @@ export class BackendConnection {
     this.#polling.start();
   }
 
-  /** The target is no longer where no backend gives events. */
+  /** The target is no longer where no backend reports events. */
   resume(): void {
     if (this.#state.tag !== 'suspended') return;
     this.#state = { ...this.#state, tag: 'degraded' };
@@ -175,7 +176,10 @@ export class BackendConnection {
     while (this.#subscribing) await this.#subscribing.catch(() => undefined);
   }
 
-  /** Ends it, once the scope has ended. What is being armed is released at once: the arming itself may hang. */
+  /**
+   * Ends it, once the scope has ended. A subscription that is being armed is released immediately, since arming may
+   * hang.
+   */
   close(): void {
     this.#polling.stop();
     this.#disarm();
@@ -187,18 +191,18 @@ export class BackendConnection {
     if (this.#takeDown(error)) this.#recover();
   }
 
-  /** False when it is not up. */
+  /** False if it is not up. */
   #takeDown(error: unknown): boolean {
     if (this.#state.tag !== 'up' || this.#scope.ended) return false;
     const { backend, subscription, since } = this.#state;
     this.#state = { tag: 'recovering', error: backendFailure(backend.name, this.#options.path, error) };
     this.#release(subscription);
-    // Only a subscription that lived longer than the longest delay has earned a quick restart.
+    // Only a subscription that lived longer than the maximum delay has earned a quick restart.
     if (this.#options.clock.monotonic() - since > this.#options.maxRestartDelayMs) this.#backoff.reset();
     return true;
   }
 
-  /** Tries the other backends at once. False when none can be had: then it recovers as from any failure. */
+  /** Tries the other backends immediately. False if none is available: then it recovers as from any failure. */
   async #useAnother(unsuited: BackendError): Promise<boolean> {
     // Closed before the next one opens, which may need its watches.
     this.#takeDown(unsuited);
@@ -224,8 +228,8 @@ export class BackendConnection {
   }
 
   /**
-   * Tries the backends in order. Throws what is the same for all of them (a limit of the kernel, a file system without
-   * events), or else the failure of the first one that is suited.
+   * Tries the backends in order. Throws an error that is the same for all of them (a limit of the kernel, a file
+   * system without events) immediately, otherwise the failure of the first one that is suited.
    */
   async #subscribeToAny(): Promise<void> {
     const { backends, path } = this.#options;
@@ -254,7 +258,7 @@ export class BackendConnection {
         else early ??= { error };
       },
     };
-    // Tracked: nobody else could release what comes of it.
+    // Tracked: otherwise nobody could release the result.
     const subscription = await this.#scope.track(this.#granted(backend, sink));
     try {
       this.#scope.signal.throwIfAborted();
@@ -303,7 +307,7 @@ export class BackendConnection {
         ? Promise.reject(down.error)
         : pRetry((attempt) => this.#attempt(attempt), {
             retries: maxRestarts - 1,
-            // The delays are ours: taken from the clock, and with jitter at the limit too.
+            // The delays are taken from the clock, with jitter at the maximum, too.
             minTimeout: 0,
             maxTimeout: 0,
             signal,
@@ -340,7 +344,7 @@ export class BackendConnection {
   }
 
   #release(subscription: WatchSubscription): void {
-    // It must not throw; a backend of a user may, and is of no use any more.
+    // It must not throw; a user's backend may, and is not needed any more.
     const closing = Promise.resolve()
       .then(() => subscription.close())
       .catch(() => undefined);

@@ -4,10 +4,13 @@ import type { Found } from '../fs/observation.js';
 import { runAsync } from '../fs/effects.js';
 import type { ChangeCause } from './change.js';
 
-/** Mounts give no events, so the mount table is read only when no event was the cause of the check. */
+/** Mounts cause no events, so the mount table is read only if the check was not caused by an event. */
 const OCCASIONS: readonly ChangeCause[] = ['start', 'restart', 'resync'];
 
-/** Finds out whether the target is mounted in a way that never shows an update, once for each place where it is found. */
+/**
+ * Finds out whether the target is mounted in a way that never shows an update, once for each place where it is
+ * found.
+ */
 export class MountExamination {
   readonly #fs: FileSystem;
   #examined: string | undefined;
@@ -16,7 +19,7 @@ export class MountExamination {
     this.#fs = fs;
   }
 
-  /** What is wrong with the mount, if anything; undefined instead of a promise when that was found out before. */
+  /** What is wrong with the mount, if anything; undefined instead of a promise if that is known already. */
   examine({ snapshot, files }: Found, cause: ChangeCause): Promise<string | undefined> | undefined {
     if (!OCCASIONS.includes(cause) || snapshot.kind === 'group') return undefined;
     const inodes = snapshot.kind === 'file' ? [...files.values()].map(({ inode }) => inode).join() : '';

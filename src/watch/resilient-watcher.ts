@@ -115,9 +115,9 @@ export class ResilientWatcher
   }
 
   /**
-   * The digest of each file as last reported, by its key, as plain data: saved at the end of a process, it tells the
-   * next one with `changedSince()` what to act on. Of files that are not read it holds inode, size and timestamps. A
-   * digest hides a long secret, not a short one.
+   * The digest of each file as last reported, by its key, as plain data. Save it when a process ends, and pass it
+   * to `changedSince()` in the next one to find out what has changed meanwhile. For files that are not read it
+   * contains inode, size and timestamps. A digest protects a long secret, not a short one.
    * @throws {Error} when nothing has been reported yet.
    */
   digests(): Digests {
@@ -167,7 +167,7 @@ export class ResilientWatcher
   }
 
   /**
-   * What the target is now, all of it at one instant, whatever was reported. Needs no `start()`.
+   * What the target is now, all of it at one instant, whatever was reported. Does not need `start()`.
    * @throws {TargetError} (rejects) when it cannot be read, or never stands still (`ERR_TARGET_IO`).
    */
   snapshot(): Promise<Snapshot> {

@@ -10,12 +10,28 @@
  * | directories that were not watched before     | check has succeeded for `missingGraceMs`                         |
  * | on a file system that gives no events        | the connection is suspended: the target is polled                |
  *
+ * A swap is reported before the check, in the callback of the event, where few calls tell it (fs/swap-probe.ts):
+ *
+ * | a hint arrives                               | while                                    | then                           |
+ * |----------------------------------------------|------------------------------------------|--------------------------------|
+ * | about an entry, the first since a check      | the target stood still at the last check | it is read if it was swapped   |
+ * | that names the link a swap retargets         | a check is requested                     | the same: the swap came later  |
+ * | about another entry                          | a check is requested                     | left to that check             |
+ * | any                                          | a check is under way, or none succeeded  | left to the next check         |
+ * | lost, doubled, late                          | –                                        | what was read is what the disk |
+ * |                                              |                                          | held; the check compares again |
+ *
+ * Every hint requests a check as well, whatever was read. What is reported is what the path held at an instant after
+ * the hint, and the check finds whatever came later, so a lost or needless answer costs time and nothing else.
+ *
  * How checks follow each other is the table of check-loop.ts, where hints come from that of connection.ts.
  */
 import { Backoff } from '../core/backoff.js';
 import type { Scheduled } from '../core/clock.js';
-import { BackendError, hasMoved, TargetError } from '../core/errors.js';
+import { hasMoved } from '../core/errno.js';
+import { BackendError, TargetError } from '../core/errors.js';
 import type { Scope } from '../core/scope.js';
+import { operationChannel } from '../core/telemetry.js';
 import { Ticker } from '../core/ticker.js';
 import type { Hint, WatchBackend, WatchedDirectory, WatchSubscription } from '../core/watch-backend.js';
 import type { LinkChain } from '../fs/link-chain.js';
@@ -34,29 +50,29 @@ import type { WatcherWarning } from './watcher-events.js';
 import type { ResolvedWatcherOptions } from './watcher-options.js';
 import type { WatcherState, WatcherStatus } from './watcher-status.js';
 
-/** How often one check observes the target again because directories were newly watched. */
+/** How often one check observes the target again because directories are newly watched. */
 const MAX_ROUNDS = 5;
 
-/** The first delay before a target is checked again that did not stand still, ms. Doubled each time. */
+/** The initial delay before an unstable target is checked again, ms. Doubled each time. */
 const FIRST_RETRY_MS = 5;
 
-/** What a change may be late at the most because the target never stood still before, ms. */
+/** The maximum of this delay, ms: a change is at most this late because the target was unstable before. */
 const MAX_RETRY_MS = 1_000;
 
-/** Who is told what happens; see `ResilientWatcherEvents`. */
-export type SessionListener = Omit<ReportListener, 'checkAgain'> &
+/** Receives what happens; see `ResilientWatcherEvents`. */
+type SessionListener = Omit<ReportListener, 'checkAgain'> &
   Pick<ConnectionOwner, 'restarting' | 'degraded' | 'recovered'> & {
     warning(warning: WatcherWarning): void;
-    /** Something that will not heal by itself. */
+    /** A failure that does not heal by itself. */
     failed(error: unknown): void;
-    /** Does a check, and publishes it as an operation. */
+    /** Does a check and publishes it as an operation. */
     traced<T>(cause: ChangeCause, check: () => Promise<T>, resultOf: (value: T) => string): Promise<T>;
   };
 
-/** What a session knows of the status. */
+/** The session's part of the status. */
 type SessionStatus = Omit<WatcherStatus, 'name' | 'path' | 'state' | 'lastError'>;
 
-/** Check loop, observation and report of one target. */
+/** Check loop, observation and report for one target. */
 export class WatchSession {
   readonly #target: Target;
   readonly #options: ResolvedWatcherOptions;
@@ -76,6 +92,8 @@ export class WatchSession {
   #running = false;
   #checking: Promise<void> = Promise.resolve();
   #changes = 0;
+  /** As many as there were when the last check had ended. */
+  #changesBefore = 0;
   #resyncs = 0;
   #lastChangeAt: number | null = null;
   #lastCheck: { readonly at: number; readonly monotonic: number } | undefined;
@@ -91,7 +109,11 @@ export class WatchSession {
     this.#listener = listener;
     this.#observer = new Observer(target, fs);
     this.#mount = new MountExamination(fs);
-    this.#loop = new CheckLoop((cause) => (this.#checking = this.#check(cause)), scope);
+    this.#loop = new CheckLoop(
+      (cause) => (this.#checking = this.#check(cause)),
+      (cause) => this.#resyncAtOnce(cause),
+      scope,
+    );
     this.#resync = new Ticker({ clock, intervalMs: resyncIntervalMs, persistent }, () =>
       this.#hint('resync'),
     );
@@ -179,7 +201,7 @@ export class WatchSession {
 
   /** Resolves when a check that began after this call has ended. */
   async check(): Promise<void> {
-    this.#target.touch?.();
+    this.#observer.touch();
     await this.#loop.checkNow('check');
   }
 
@@ -189,7 +211,7 @@ export class WatchSession {
     await this.#loop.idle();
   }
 
-  /** Ends it, once the scope has ended. Returns what there is to wait for. */
+  /** Ends it, once the scope has ended. Returns what has to be awaited. */
   close(): Promise<void> | undefined {
     this.#running = false;
     this.#resync.stop();
@@ -197,7 +219,7 @@ export class WatchSession {
     this.#reporter.close();
     this.#connection.close();
     this.#loop.close();
-    // A check on a dead server may never end, and has nothing to lose.
+    // A check on a dead server may never end, and there is nothing to lose.
     return this.#observer.isLocal ? this.#checking : undefined;
   }
 
@@ -210,8 +232,20 @@ export class WatchSession {
 
   #hint(cause: ChangeCause, { path, written = false }: Hint = {}): void {
     if (path !== undefined && written) this.#writes.reported(path);
-    this.#target.touch?.(path);
+    if (path !== undefined) this.#readSwap(cause, path);
+    this.#observer.touch(path);
     this.#request(cause);
+  }
+
+  /**
+   * Answers a hint that may be that of a swap where it arrives: the first one since the last check, and any that names
+   * the link. The rest of the burst can bring nothing else, and the check that follows proves the answer.
+   */
+  #readSwap(cause: ChangeCause, path: string): void {
+    if (!this.#running || this.#loop.isChecking || this.#unstableSince !== undefined) return;
+    if (!this.#loop.isIdle && !this.#observer.isSwapped(path)) return;
+    const found = this.#observer.readSwap();
+    if (found) this.#reporter.considerSwap(found, cause);
   }
 
   #request(cause: ChangeCause): void {
@@ -219,10 +253,9 @@ export class WatchSession {
   }
 
   async #check(cause: ChangeCause): Promise<void> {
-    const changes = this.#changes;
     const resultOf = (isStable: boolean): string => {
       if (!isStable) return 'unstable';
-      return this.#changes > changes ? 'changed' : 'unchanged';
+      return this.#changes > this.#changesBefore ? 'changed' : 'unchanged';
     };
     try {
       if (await this.#listener.traced(cause, () => this.#observeAndReport(cause), resultOf)) this.#stable();
@@ -230,35 +263,54 @@ export class WatchSession {
     } catch (error) {
       this.#listener.failed(error);
     }
-    const { clock } = this.#options;
-    this.#lastCheck = { at: clock.now(), monotonic: clock.monotonic() };
+    this.#checked();
   }
 
   /** Resolves to whether the target stood still. */
   async #observeAndReport(cause: ChangeCause): Promise<boolean> {
     const observer = this.#observer;
     this.#beginObservation();
-    let swap: Found | undefined;
     if (cause === 'resync') {
-      // What this cannot see leads to a hint. Were that lost too, watches would be set late, and nothing else.
-      if (!this.#reporter.hasPending && this.#unstableSince === undefined && observer.isUnchanged())
-        return true;
+      if (this.#isUnchanged()) return true;
     } else {
-      swap = observer.observeSwap();
+      const swap = observer.observeSwap();
       if (swap) this.#reporter.consider(swap, cause);
     }
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
-      const seen = await observer.observe(this.#options.clock.monotonic(), round === 0 ? swap : undefined);
+      const seen = await observer.observe(this.#options.clock.monotonic());
       if (this.#scope.ended || seen.kind === 'unstable' || seen.kind === 'disallowed') return false;
       this.#reporter.consider(seen, cause);
       this.#writes.endObservation(this.#reporter.pendingPaths);
       if (seen.kind === 'found') this.#found(seen, cause);
       const opened = await this.#setDirectories(seen.chain);
       if (opened.length === 0) return true;
-      for (const path of opened) this.#target.touch?.(path);
+      for (const path of opened) this.#observer.touch(path);
       this.#beginObservation();
     }
     return false;
+  }
+
+  /**
+   * A resync that finds everything as it was, which nearly all do: without a promise, since a thousand watchers have
+   * theirs in the same turn. As an operation that somebody follows it takes the usual way.
+   */
+  #resyncAtOnce(cause: ChangeCause): boolean {
+    if (cause !== 'resync' || operationChannel('check').hasSubscribers) return false;
+    this.#beginObservation();
+    if (!this.#isUnchanged()) return false;
+    this.#checked();
+    return true;
+  }
+
+  /** What this cannot see leads to a hint. Were that lost too, watches would be set late, and nothing else. */
+  #isUnchanged(): boolean {
+    return !this.#reporter.hasPending && this.#unstableSince === undefined && this.#observer.isUnchanged();
+  }
+
+  #checked(): void {
+    this.#changesBefore = this.#changes;
+    const { clock } = this.#options;
+    this.#lastCheck = { at: clock.now(), monotonic: clock.monotonic() };
   }
 
   #beginObservation(): void {
@@ -276,7 +328,7 @@ export class WatchSession {
     return opened;
   }
 
-  /** Sets the directories of a new subscription, before anything is read: what changes from then on leads to a hint. */
+  /** Sets the directories of a new subscription before anything is read: later changes cause a hint. */
   async #arm(subscription: WatchSubscription, backend: WatchBackend): Promise<void> {
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
       const chain = await this.#observer.resolve();
@@ -294,7 +346,7 @@ export class WatchSession {
     }
   }
 
-  /** Why this backend would give no hints here, if that is so. */
+  /** Why this backend would report no events here, if so. */
   #silence(chain: LinkChain, { name, needsKernelEvents = false }: WatchBackend): BackendError | undefined {
     const fileSystem = needsKernelEvents ? this.#observer.silentFileSystem(chain) : undefined;
     if (fileSystem === undefined) return undefined;
@@ -328,7 +380,7 @@ export class WatchSession {
     if (examined) void this.#scope.track(examined);
   }
 
-  /** @param message undefined: there is nothing to warn of any more. */
+  /** @param message undefined: there is nothing to warn about any more. */
   #warn(code: WatcherWarning['code'], message: string | undefined): void {
     const before = this.#warnings.get(code)?.message;
     if (message === before) return;

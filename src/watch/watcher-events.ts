@@ -8,14 +8,14 @@ export interface RevisionChange {
   readonly current: string;
 }
 
-/** Something that no watcher can cure. */
+/** Something that no watcher can overcome. */
 export interface WatcherWarning {
   /**
    * `subPath`: the file is mounted by itself, or is one revision of a volume; it never shows an update.
    * `limit`: there is more to read than the options allow, so that some contents are left out.
    */
   readonly code: 'subPath' | 'limit';
-  /** What it is and what to do. */
+  /** What it is, and what to do. */
   readonly message: string;
 }
 
@@ -35,7 +35,7 @@ export interface ResilientWatcherEvents extends ComponentEvents {
   degraded: [degradation: Degradation];
   /** Native watching is back. */
   recovered: [recovery: Recovery];
-  /** Something that no watcher can cure. Once for each message. */
+  /** Something that no watcher can overcome. Once for each message. */
   warning: [warning: WatcherWarning];
   /**
    * A listener failed (`ListenerError`), or no attempt to restart the backend is left and the target is polled from now

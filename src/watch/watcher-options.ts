@@ -16,7 +16,7 @@ import type { WatchBackend } from '../core/watch-backend.js';
 import { READ_CALLS, READ_LIMITS } from '../fs/targets/read-limits.js';
 import { BACKEND_NAMES, type BackendName } from './backends/catalog.js';
 
-/** How a directory is watched with everything below it. All options may be left out. */
+/** How a directory is watched recursively. All options are optional. */
 export interface TreeWatchOptions {
   /**
    * Globs relative to the directory (`**` any directories, `*` within a name, names that start with a dot are no
@@ -64,7 +64,7 @@ export interface ResilientWatcherOptions {
    * others were not, ms. Default 200. For several paths only.
    */
   readonly groupSettleMs?: number | undefined;
-  /** Watches a directory with everything below it. Default false: of a directory, the files in it. */
+  /** Whether a directory is watched recursively, or how. Default false: only the files in the directory itself. */
   readonly recursive?: boolean | TreeWatchOptions | undefined;
   /** Files up to this size are read, bytes. Larger ones are compared by inode, size and timestamps. Default 1 MiB. */
   readonly maxContentBytes?: number | undefined;

@@ -3,10 +3,10 @@ import type { BackendErrorCode } from '../core/errors.js';
 import type { Snapshot } from '../fs/snapshot.js';
 import type { WatcherWarning } from './watcher-events.js';
 
-/** Where a watcher is between its construction and its end. */
+/** The states of a watcher. */
 export type WatcherState = 'idle' | 'starting' | 'watching' | 'recovering' | 'degraded' | 'closed';
 
-/** What a watcher is doing, as plain data. Moments are epoch ms. Holds no contents. */
+/** The status of a watcher, as plain data without contents. Times are epoch ms. */
 export interface WatcherStatus extends ComponentStatus {
   readonly path: string;
   /**
@@ -18,7 +18,7 @@ export interface WatcherStatus extends ComponentStatus {
   readonly target: Snapshot['kind'] | 'unreadable' | null;
   /** The revision of the volume, where the target is in one. */
   readonly revision: string | null;
-  /** Where hints come from: the name of a backend; null when the watcher is not running. */
+  /** Where hints come from: the name of a backend, or `poll`; null when the watcher is not running. */
   readonly backend: string | null;
   /** Why native watching is unavailable. */
   readonly degraded: {
@@ -38,9 +38,9 @@ export interface WatcherStatus extends ComponentStatus {
   readonly lastChangeAt: number | null;
   /** When the last check ended. */
   readonly lastCheckAt: number | null;
-  /** How long ago that was, by a clock that does not jump, ms. */
+  /** The time since then, by the monotonic clock, ms. */
   readonly sinceLastCheckMs: number | null;
-  /** How often it checks without any hint at the least, ms; null when it only checks after hints. */
+  /** The maximum time between two checks without hints, ms; null when it only checks after hints. */
   readonly checkIntervalMs: number | null;
   readonly watchedDirectories: readonly string[];
   readonly warnings: readonly WatcherWarning[];

@@ -1,7 +1,7 @@
 import { constants, type BigIntStats } from 'node:fs';
 import { basename, dirname, isAbsolute } from 'node:path';
 
-import { errnoOf } from '../core/errors.js';
+import { errnoOf } from '../core/errno.js';
 import { MAX_LINKS } from '../core/file-system.js';
 import { call, type Effects } from '../fs/effects.js';
 import { ifSupported, ifThere } from './tolerated-failures.js';

@@ -1,6 +1,6 @@
 import { constants, type BigIntStats } from 'node:fs';
 
-import { errnoOf } from '../core/errors.js';
+import { errnoOf } from '../core/errno.js';
 import { call, type Effects } from '../fs/effects.js';
 import type { HeldDirectory } from './held-directory.js';
 import { ifSupported } from './tolerated-failures.js';

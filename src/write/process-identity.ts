@@ -3,7 +3,7 @@
  * is identified by the boot of its kernel, its PID and time namespaces, its PID there, and its start time. A process
  * in the same namespaces can tell whether it has ended; for any other the answer is `undefined`.
  */
-import { errnoOf } from '../core/errors.js';
+import { errnoOf } from '../core/errno.js';
 import { nodeFileSystem, type FileSystemCalls } from '../core/file-system.js';
 
 /** Identifies one process on one machine, of one boot. */

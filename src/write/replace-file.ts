@@ -6,7 +6,7 @@ import type { BigIntStats } from 'node:fs';
 import { basename, dirname, isAbsolute } from 'node:path';
 
 import { Backoff } from '../core/backoff.js';
-import { errnoOf } from '../core/errors.js';
+import { errnoOf } from '../core/errno.js';
 import type { Clock } from '../core/clock.js';
 import { MAX_LINKS } from '../core/file-system.js';
 import type { Random } from '../core/random.js';
@@ -34,7 +34,7 @@ export interface AtomicWriteResult {
 }
 
 /** How to replace a file; see the options of the same names. */
-export interface ReplaceSettings {
+interface ReplaceSettings {
   readonly mode: number | 'keep' | undefined;
   readonly owner: Owner | undefined;
   readonly durability: Durability;

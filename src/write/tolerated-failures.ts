@@ -1,5 +1,5 @@
 /** Failures of a call that are no failure of the write. */
-import { errnoOf } from '../core/errors.js';
+import { errnoOf } from '../core/errno.js';
 import type { Effects } from '../fs/effects.js';
 
 /** Errors of a file system that does not support an operation, rather than failed at it. */

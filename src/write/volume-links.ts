@@ -1,5 +1,5 @@
 /** The links of a volume: `..data`, and one for each name that its users see. */
-import { errnoOf } from '../core/errors.js';
+import { errnoOf } from '../core/errno.js';
 import { call, type Effects } from '../fs/effects.js';
 import { DATA_LINK, isUserVisible, userLinkTarget } from '../fs/volume-layout.js';
 import type { HeldDirectory } from './held-directory.js';

@@ -1,7 +1,7 @@
 /** One revision of a volume: a directory of files that does not change once it is published. */
 import type { BigIntStats } from 'node:fs';
 
-import { errnoOf } from '../core/errors.js';
+import { errnoOf } from '../core/errno.js';
 import { call, type Effects } from '../fs/effects.js';
 import { holdsBytes } from './file-content.js';
 import type { HeldDirectory } from './held-directory.js';

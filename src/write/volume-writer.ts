@@ -10,7 +10,7 @@
  * Everything is done relative to the open volume and the open revision (see `HeldDirectory`): a user who can write to
  * the volume can spoil a write, but not redirect it.
  */
-import { errnoOf } from '../core/errors.js';
+import { errnoOf } from '../core/errno.js';
 import type { Clock } from '../core/clock.js';
 import type { Random } from '../core/random.js';
 import { call, type Effects } from '../fs/effects.js';
@@ -36,7 +36,7 @@ export interface VolumeWriteResult {
 }
 
 /** How a volume is written; see the options of `AtomicVolume`. */
-export interface VolumeSettings {
+interface VolumeSettings {
   readonly durability: Durability;
   readonly createDirectory: boolean;
   readonly graceMs: number;

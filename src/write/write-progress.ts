@@ -1,6 +1,7 @@
 /** How far a write has got, and the error for a write that gets no further. */
+import { errnoOf } from '../core/errno.js';
+import { WriteError, type WriteErrorCode, type WriteStep } from '../core/errors.js';
 import { redactError } from '../core/resilient-error.js';
-import { WriteError, errnoOf, type WriteErrorCode, type WriteStep } from '../core/errors.js';
 
 /** A write is refused, or found to be disturbed. `WriteProgress.failure` makes a `WriteError` of it. */
 export class Refusal extends Error {

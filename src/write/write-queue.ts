@@ -34,7 +34,7 @@ interface Lane {
 }
 
 /** A queue for each path. Nothing is kept for a path that nobody writes to. */
-export class WriteQueue {
+class WriteQueue {
   readonly #queue = new SerialQueue();
   readonly #lanes = new Map<string, Lane>();
 

@@ -15,7 +15,7 @@ export type SyncWriteData = WriteChunk | Iterable<WriteChunk>;
 export type WriteData = SyncWriteData | AsyncIterable<WriteChunk>;
 
 /** How to wait for the next chunk. */
-export interface ChunkWait {
+interface ChunkWait {
   readonly clock: Clock;
   readonly signal: AbortSignal | undefined;
   /** The wait is interrupted this often, ms. */

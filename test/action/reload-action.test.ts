@@ -118,12 +118,12 @@ test('a run that takes too long is stopped and counts as failed', async () => {
 test('several actions run one after another, and a retry begins with the one that failed', async () => {
   const order: string[] = [];
   let isDown = true;
-  const first: Action = { name: 'first', run: async () => void order.push('first') };
+  const first: Action = { name: 'first', run: () => Promise.resolve(void order.push('first')) };
   const second: Action = {
     name: 'second',
-    run: async () => {
+    run: () => {
       order.push('second');
-      if (isDown) throw new Error('down');
+      return isDown ? Promise.reject(new Error('down')) : Promise.resolve();
     },
   };
   const { reload, clock } = scene({ action: [first, second] });

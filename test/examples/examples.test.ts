@@ -36,6 +36,6 @@ test('atomic-writes', () => {
   expect(lines.slice(-3)).toEqual([
     'neighbour: certificate 2, key 2',
     'equal set, new revision: false',
-    'ERR_WRITE_NO_DIRECTORY at create | readers see it: false',
+    'ERR_WRITE_NO_DIRECTORY at open-directory | readers see it: false',
   ]);
 });

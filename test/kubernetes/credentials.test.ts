@@ -284,7 +284,7 @@ test('a missing or unusable client-node is reported as that, once, and not as a 
     expect(errors).toMatchObject([
       {
         code: 'ERR_TOKEN_CLIENT',
-        message: expect.stringContaining('npm install @kubernetes/client-node') as string,
+        message: expect.stringContaining('the package "@kubernetes/client-node"') as string,
       },
     ]);
     vi.doUnmock('@kubernetes/client-node');

@@ -16,10 +16,14 @@ const application = new Application();
 beforeAll(async () => {
   const compilers = COMPILERS.map((version) => `typescript-${version}@npm:typescript@${version}`);
   // Types of the optional peers that the declarations name, so that declarations are checked whole.
-  await application.install(
-    [...compilers, '@types/node@20', '@kubernetes/client-node@1.4'],
-    '--omit=optional',
-  );
+  const peers = [
+    '@grpc/grpc-js@1',
+    '@kubernetes/client-node@1.4',
+    '@opentelemetry/api@1',
+    'prom-client@15',
+    'undici@7',
+  ];
+  await application.install([...compilers, '@types/node@20', ...peers], '--omit=optional');
   application.copy('consumer.ts');
   application.write(
     'every.ts',

@@ -27,7 +27,7 @@ export function turn(): Promise<void> {
 }
 
 /** What a reader finds at a path. */
-export type OnDisk = { readonly content: string } | 'missing' | 'directory' | 'unreadable';
+type OnDisk = { readonly content: string } | 'missing' | 'directory' | 'unreadable';
 
 /**
  * Files to which everything happens that may happen to a mounted configuration. Between two calls of `disturb` every

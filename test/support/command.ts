@@ -1,6 +1,6 @@
 import { execFile, spawnSync } from 'node:child_process';
 
-export interface CommandResult {
+interface CommandResult {
   readonly code: number | undefined;
   readonly stdout: string;
   readonly stderr: string;

@@ -6,7 +6,7 @@ import { nodeFileSystem, type FileSystem, type FileSystemCalls } from 'resilient
 import { temporaryName } from '../../src/write/temporary-name.js';
 import { errno } from './faulty-file-system.js';
 
-export type CallName = keyof FileSystemCalls;
+type CallName = keyof FileSystemCalls;
 
 /** What happens at a call. */
 export type Fault =
@@ -131,7 +131,7 @@ export function slowFileSystem(calls: Partial<FileSystem>): FileSystem {
 const SOMEBODY_DEAD = 2 ** 22 + 1;
 
 /** Gives the unfinished files of this process to a dead one. */
-export function buryTemporaries(directory: string): void {
+function buryTemporaries(directory: string): void {
   for (const name of readdirSync(directory)) {
     const kind = /^(\.rw|\.\.data_tmp)-/.exec(name);
     if (!kind) continue;

@@ -10,7 +10,7 @@ const RAM_DISK = '/dev/shm';
  * Where the tests keep their files: on a RAM disk where there is one, since most of their time would be spent waiting
  * for fsync. `TEST_ROOT` names another place.
  */
-export const testRoot = process.env['TEST_ROOT'] ?? (isWritable(RAM_DISK) ? RAM_DISK : tmpdir());
+const testRoot = process.env['TEST_ROOT'] ?? (isWritable(RAM_DISK) ? RAM_DISK : tmpdir());
 
 /** A directory of its own for the running test, removed when the test has ended. */
 export function temporaryDirectory(root = testRoot): string {

@@ -10,7 +10,7 @@ import * as grpc from '@grpc/grpc-js';
 import { onTestFinished } from 'vitest';
 
 /** Where a client connects to, and what it trusts. */
-export interface Address {
+interface Address {
   readonly port: number;
   readonly ca: string;
 }

@@ -20,7 +20,7 @@ import { temporaryDirectory } from './temporary-directory.js';
 export type SceneKind = 'scripted' | 'poll' | 'fs' | 'parcel';
 
 /** Whether a gap in which the target is missing is to be short or long compared with the grace. */
-export type Grace = 'longer than gaps' | 'shorter than gaps';
+type Grace = 'longer than gaps' | 'shorter than gaps';
 
 /** How a scene is watched. */
 export interface SceneOptions extends ResilientWatcherOptions {

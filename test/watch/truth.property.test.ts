@@ -38,6 +38,11 @@ const moves = fc.oneof(
       'plain directory' as const,
     ),
   }),
+  // About an entry of the volume's directory, now or before the last check has begun: the swap is answered at once.
+  fc.record({
+    do: fc.constantFrom('hint about' as const, 'turn and hint about' as const),
+    name: fc.constantFrom('..data', '..data_tmp', 'key', '..2020_01_01_00_00_00.1', '.'),
+  }),
   fc.record({
     do: fc.constantFrom('hint' as const, 'two hints' as const, 'check' as const, 'lose the backend' as const),
   }),
@@ -128,6 +133,13 @@ test('after one resync tick the last report equals the disk, two reports differ,
           case 'two hints':
             backend.hint();
             backend.hint();
+            break;
+          case 'turn and hint about':
+            await watcher.idle();
+            backend.hint(join(volume.directory, move.name));
+            break;
+          case 'hint about':
+            backend.hint(join(volume.directory, move.name));
             break;
           case 'hint':
             backend.hint();

@@ -17,7 +17,7 @@
 import { hash } from 'node:crypto';
 import type { BigIntStats, Dirent } from 'node:fs';
 
-import { hasMoved } from '../../core/errors.js';
+import { hasMoved } from '../../core/errno.js';
 import { fileAgain, readSeenFile } from '../file-reading.js';
 import type { WatchedDirectory } from '../../core/watch-backend.js';
 import {
@@ -34,17 +34,17 @@ import { call, freshly, PAUSE, type Effects } from '../effects.js';
 import { DATA_LINK, isRevisionName, isUserVisible, KUBELET_PENDING_LINK } from '../volume-layout.js';
 import { limitReading, type Limited } from './read-limits.js';
 
-/** Which directory, and how it was found. */
+/** A directory, and how it was found. */
 export interface DirectoryPlace {
   readonly path: string;
   readonly chain: LinkChain;
   readonly realPath: string;
   readonly limits: ReadLimits;
-  /** This revision was written into after it was published. */
+  /** Whether this revision was written into after it was published. */
   readonly isWritten?: boolean;
-  /** When more is listed than this, the observation ends. */
+  /** The observation ends when more entries than this are listed. */
   readonly maxEntries?: number;
-  /** When the files hold more than this, bytes, the observation ends. */
+  /** The observation ends when the files hold more bytes than this. */
   readonly maxBytes?: number;
 }
 
@@ -52,15 +52,15 @@ export interface DirectoryPlace {
 interface Entry {
   readonly key: string;
   readonly realPath: string;
-  /** Undefined where the listing alone tells that it is a file. */
+  /** Undefined if the listing alone shows that it is a file. */
   readonly stat: BigIntStats | undefined;
   /** The links that led to it, see `LinkChain.links`. */
   readonly links: string;
 }
 
 /**
- * All its files; undefined when they moved meanwhile or are too many. Throws what the calls throw.
- * @param known what an earlier check found: files with the same signature are not read again.
+ * All files of the directory; undefined when they moved meanwhile or are too many. Throws what the calls throw.
+ * @param known the result of an earlier check: files with the same signature are not read again.
  */
 export function* observeDirectory(
   place: DirectoryPlace,
@@ -89,7 +89,7 @@ export function* observeDirectory(
     if (!seen) return undefined;
     ({ files, limited } = seen);
   }
-  // Unchanged, so it was neither replaced nor being removed while it was read.
+  // Unchanged, so it was neither replaced nor removed while it was read.
   if (isVolume && !(yield* freshly(stands(chain, realPath, directories)))) return undefined;
   const snapshots = new Map<string, FileSnapshot>();
   for (const [key, file] of files) snapshots.set(key, file.snapshot);
@@ -113,8 +113,8 @@ export function* observeDirectory(
 }
 
 /**
- * The files of a revision, each asked for its size when it is open. Undefined when one is too large, or all are too
- * many: then the sizes have to be known before.
+ * The files of a revision; the size of each is read when it is open. Undefined when one is too large, or all are
+ * too many: then the sizes have to be known in advance.
  */
 function* readAtOnce(
   entries: readonly Entry[],
@@ -137,8 +137,8 @@ function* readAtOnce(
 }
 
 /**
- * The files, read where their signatures are not known and as far as the limits allow. Undefined when those of a volume
- * moved meanwhile, or hold more than `maxBytes`.
+ * The files, read where their signatures are unknown and as far as the limits allow. Undefined when those of a
+ * volume moved meanwhile, or hold more than `maxBytes`.
  */
 function* readWithinLimits(
   listed: readonly Entry[],
@@ -178,7 +178,7 @@ function isUnwritten(files: ReadonlyMap<string, SeenFile>, before: Found | undef
   return true;
 }
 
-/** One signature for those of all. */
+/** One signature that represents all of them. */
 export function signatureOfSet(files: ReadonlyMap<string, SeenFile>): string {
   const lines = [...files].map(([key, { signature }]) => `${key}\0${signature}`);
   return hash('sha256', lines.join('\n'), 'hex');
@@ -188,13 +188,13 @@ type StatedEntry = Entry & { readonly stat: BigIntStats };
 
 class Listing {
   readonly entries: Entry[] = [];
-  /** The signatures of the directories read, by path. */
+  /** The signatures of the directories that were read, by path. */
   readonly signatures = new Map<string, string>();
-  /** Some of its links lead to `..data`, which leads nowhere. */
+  /** Whether some of its links lead to `..data`, which leads nowhere. */
   #hasDanglingKeys = false;
-  /** It holds a revision, a pending link, or a `..data` that leads nowhere. */
+  /** Whether it holds a revision, a pending link, or a `..data` that leads nowhere. */
   #hasRevision = false;
-  /** It holds a `..data` that is no link: a copy of a volume in which every link was followed. */
+  /** Whether it holds a `..data` that is not a link: a copy of a volume in which every link was followed. */
   #isCopy = false;
   /** Where the links among the entries lead. */
   readonly chains: LinkChain[] = [];
@@ -206,7 +206,7 @@ class Listing {
   readonly #isPublished: boolean;
   readonly #allowedMounts: AllowedMounts;
 
-  /** @param isPublished nothing in it is replaced any more: every entry remains what it is listed as. */
+  /** @param isPublished nothing in it is replaced any more: every entry stays what the listing says. */
   constructor(place: DirectoryPlace, isPublished: boolean, allowedMounts: AllowedMounts) {
     this.#place = place;
     this.#isVolume = place.chain.revision !== undefined;
@@ -214,23 +214,23 @@ class Listing {
     this.#allowedMounts = allowedMounts;
   }
 
-  /** A volume without its revision: in the gap of a swap, not published yet, or broken. */
+  /** Whether it is a volume without its revision: in the gap of a swap, not published yet, or broken. */
   get isUnlinkedVolume(): boolean {
     if (this.#isVolume) return false;
     return this.#hasDanglingKeys || (this.#hasRevision && !this.#isCopy && this.entries.length === 0);
   }
 
-  /** What was listed, to be watched. */
+  /** The directories that were listed, to be watched. */
   get directories(): WatchedDirectory[] {
     return [...this.signatures].map(([path, signature]) => ({ path, identity: identityIn(signature) }));
   }
 
-  /** It was ended early. */
+  /** Whether it was ended early. */
   get isTooLong(): boolean {
     return this.#listed > (this.#place.maxEntries ?? Infinity);
   }
 
-  /** @param below empty, or a key with a slash at its end. */
+  /** @param below empty, or a key with a trailing slash. */
   *read(below: string): Effects<void> {
     const { realPath: root } = this.#place;
     const directory = below === '' ? root : `${root}/${below.slice(0, -1)}`;
@@ -274,7 +274,7 @@ class Listing {
     else if (entry.isDirectory() && this.#isVolume) yield* this.read(`${key}/`);
     else if (entry.isSymbolicLink()) {
       if (!this.#isVolume && (yield* call('readlink', realPath)).startsWith(`${DATA_LINK}/`)) {
-        // It may lead to a file again by the time it is followed, and the others would be of another instant.
+        // It may lead to a file again when it is followed, and the other files would be of another instant.
         this.#hasDanglingKeys = true;
         return;
       }

@@ -10,7 +10,8 @@ import {
   type Target,
 } from '../observation.js';
 import { SetSnapshot } from '../snapshot.js';
-import { hasMoved, type TargetError } from '../../core/errors.js';
+import { hasMoved } from '../../core/errno.js';
+import { type TargetError } from '../../core/errors.js';
 import { call, freshly, type Effects } from '../effects.js';
 import { signatureOfSet } from './directory-observation.js';
 import { PathTarget } from './path-target.js';
@@ -21,12 +22,15 @@ const MAX_READS = 20;
 /** The files at these paths. */
 export class GroupTarget implements Target {
   readonly #limits: ReadLimits;
-  /** By the keys they are reported under. Replaced, never changed: an observation may be under way. */
+  /**
+   * The paths by the keys they are reported under. Replaced, never modified, since an observation may be in
+   * progress.
+   */
   #members: ReadonlyMap<string, PathTarget>;
-  /** The members of which an observation is. */
+  /** The members that an observation is made of. */
   readonly #observed = new WeakMap<Found, ReadonlyMap<string, PathTarget>>();
 
-  /** @param paths absolute ones by the keys they are reported under. */
+  /** @param paths absolute paths by the keys they are reported under. */
   constructor(paths: ReadonlyMap<string, string>, limits: ReadLimits) {
     this.#limits = limits;
     this.#members = new Map([...paths].map(([key, path]) => [key, new PathTarget(path, limits)]));
@@ -36,7 +40,7 @@ export class GroupTarget implements Target {
     return [...this.#members.values()].map(({ path }) => path).join(', ');
   }
 
-  /** The same group, for an observation of its own. */
+  /** The same group, for a separate observation. */
   fresh(): GroupTarget {
     return new GroupTarget(new Map([...this.#members].map(([key, { path }]) => [key, path])), this.#limits);
   }
@@ -44,7 +48,7 @@ export class GroupTarget implements Target {
   /**
    * Adds a member.
    * @param path absolute.
-   * @throws {TypeError} when the path is in the group already.
+   * @throws {TypeError} if the path is in the group already.
    */
   add(key: string, path: string): void {
     if ([...this.#members.values()].some((member) => member.path === path)) {
@@ -56,7 +60,7 @@ export class GroupTarget implements Target {
   /**
    * Removes a member.
    * @param path absolute.
-   * @throws {TypeError} when the path is not in the group, or is the last one.
+   * @throws {TypeError} if the path is not in the group, or is the last one.
    */
   remove(path: string): void {
     const rest = [...this.#members].filter(([, member]) => member.path !== path);
@@ -93,7 +97,7 @@ export class GroupTarget implements Target {
       const before = members[index];
       if (before?.kind !== 'found') return undefined;
       const after = yield* member.observeSwap(before, allowedMounts);
-      // What was there before may have gone before the swap came.
+      // What was there before may have disappeared before the swap.
       if (!after && !(yield* member.isUnchanged(before))) return undefined;
       swapped ||= after !== undefined;
       seen.push(after ?? before);
@@ -118,7 +122,7 @@ export class GroupTarget implements Target {
   *resolve(allowedMounts?: AllowedMounts): Effects<LinkChain> {
     const chains: LinkChain[] = [];
     for (const member of this.#members.values()) chains.push(yield* member.resolve(allowedMounts));
-    // What keeps one of them from being resolved keeps the group.
+    // A member that cannot be resolved makes the whole group unreadable.
     const telling = chains.find(({ end }) => end.kind !== 'found' && end.kind !== 'missing');
     const merged = mergeAll(chains);
     return telling ? { ...merged, end: telling.end } : merged;
@@ -166,7 +170,7 @@ function mergeAll(chains: readonly LinkChain[]): LinkChain {
   return chains.reduce((merged, chain) => mergeChains(merged, [chain]));
 }
 
-/** Whether every link is as it was when its file was read: then all that was read held at one instant. */
+/** Whether every link is as it was when its file was read: then everything that was read existed at one instant. */
 function* stand(members: readonly Observation[]): Effects<boolean> {
   try {
     for (const { chain } of members) {

@@ -1,10 +1,10 @@
-/** One path: a file, a volume, a directory or nothing, whatever stands there at the time. */
+/** One path: a file, a volume, a directory or nothing, whatever is there at the time. */
 import type { BigIntStats } from 'node:fs';
 
 import { basename, dirname } from 'node:path';
 
 import { within } from '../absolute-path.js';
-import { errnoOf, hasMoved } from '../../core/errors.js';
+import { errnoOf, hasMoved } from '../../core/errno.js';
 import { fileAgain, readSeenFile } from '../file-reading.js';
 import {
   followSwap,
@@ -24,23 +24,25 @@ import {
   type Found,
   type ReadLimits,
   type SeenFile,
+  type SwapReader,
   type Observation,
   type Target,
 } from '../observation.js';
 import { call, type Effects } from '../effects.js';
+import { SwapProbe } from '../swap-probe.js';
 import { DATA_LINK, isRevisionName } from '../volume-layout.js';
 import { observeDirectory, type DirectoryPlace } from './directory-observation.js';
 
-/** How often a target that is replaced between finding and reading it is resolved again. */
+/** How often a target that is replaced between being found and being read is resolved again. */
 const MAX_READS = 20;
 
-/** What stands at a path. */
+/** The target at a path. */
 export class PathTarget implements Target {
   readonly path: string;
   readonly #limits: ReadLimits;
-  /** How many hints came of writes that neither a link nor a directory would show. */
+  /** The number of hints about writes that neither a link nor a directory would show. */
   #touches = 0;
-  /** How many of them had happened when the files were last checked. */
+  /** The number of these hints when the files were last checked. */
   #examined = 0;
   readonly #rotation = new Rotation();
   /** The directory of the last revision that was written into after it was published. */
@@ -51,7 +53,7 @@ export class PathTarget implements Target {
     this.#limits = limits;
   }
 
-  /** No native watch is in a revision; what happens elsewhere shows in the links or in the directories. */
+  /** No native watch is in a revision; other events show in the links or in the directories. */
   touch(path?: string): void {
     if (path === undefined || dirname(path).split('/').some(isRevisionName)) this.#touches += 1;
   }
@@ -67,7 +69,7 @@ export class PathTarget implements Target {
     return seen;
   }
 
-  /** @param unwritten the same as `known`, when there is no reason to check each of its files. */
+  /** @param unwritten the same as `known`, if there is no reason to check each of its files. */
   *#observe(
     known: Found | undefined,
     unwritten: Found | undefined,
@@ -100,7 +102,7 @@ export class PathTarget implements Target {
     return { kind: 'unstable', chain: chain ?? (yield* this.resolve(allowedMounts)) };
   }
 
-  /** The kernel resolves the path that is opened, so the content is what the target holds at that moment. */
+  /** The kernel resolves the path when it is opened, so the content is what the target holds at that moment. */
   *observeSwap({ chain, snapshot }: Found, allowedMounts?: AllowedMounts): Effects<Found | undefined> {
     if (chain.hops.size === 0 || snapshot.kind === 'directory') return undefined;
     try {
@@ -108,7 +110,7 @@ export class PathTarget implements Target {
       if (!swapped) return undefined;
       if (snapshot.kind !== 'file') {
         const place = this.#directoryAt(swapped.chain, swapped.realPath);
-        // It may be a file now, or anything else: that is for the whole check.
+        // It may be something else than a file now, which only a complete check handles.
         const seen = yield* observeDirectory(
           { ...place, maxEntries: MAX_FILES_AT_ONCE, maxBytes: MAX_BYTES_AT_ONCE },
           undefined,
@@ -122,9 +124,14 @@ export class PathTarget implements Target {
     }
   }
 
+  swapReader(found: Found): SwapReader | undefined {
+    return SwapProbe.of(found, this.#limits.maxContentBytes);
+  }
+
   /**
-   * In one or two calls a link, and one for each directory and file. A file that is added or removed shows in its
-   * directory, a write in place leads to a hint; so of many files it is enough to check each now and then.
+   * Takes one or two calls for each link, and one for each directory and file. A file that is added or removed
+   * shows in its directory, and a write in place causes a hint; so it is enough to check some of many files each
+   * time.
    */
   *isUnchanged({ chain, directories, files }: Found): Effects<boolean> {
     const touches = this.#touches;
@@ -132,7 +139,7 @@ export class PathTarget implements Target {
       if (!(yield* linksStand(chain))) return false;
       if (!(yield* areAsBefore(directories))) return false;
       for (const { snapshot, signature, links } of this.#rotation.next(files)) {
-        // A file behind a link of its own is for the whole check.
+        // A file behind a link of its own is left to a complete check.
         if (links !== chain.links) return false;
         if (signatureOf(yield* call('lstat', snapshot.realPath)) !== signature) return false;
       }
@@ -150,7 +157,7 @@ export class PathTarget implements Target {
       if (chain.end.kind !== 'found' || !chain.end.stat.isDirectory()) return chain;
       const data = yield* resolveChain(`${this.path}/${DATA_LINK}`, allowedMounts);
       if (data.end.kind === 'disallowed' || data.end.kind === 'unstable') return data;
-      // Else the path led to another directory in between.
+      // Otherwise the path led to another directory in between.
       if (data.links.startsWith(chain.links)) return volumeOrDirectory(chain, chain.end.path, data);
     }
     return unstableChain(this.path);
@@ -186,7 +193,7 @@ export class PathTarget implements Target {
   }
 }
 
-/** Takes the files of a set in turn, as many as may be checked at once. */
+/** Takes turns with the files of a set, as many as may be checked at once. */
 class Rotation {
   #of: Found['files'] | undefined;
   #files: readonly SeenFile[] = [];
@@ -206,9 +213,10 @@ class Rotation {
 }
 
 /**
- * The chain of a volume, or that of a plain directory.
+ * The chain of a volume or of a plain directory.
  * @param directory the real path.
- * @param data the chain of its `..data`. Only a link makes it a volume: a copy made with `cp -rL` has a directory there.
+ * @param data the chain of its `..data`. Only a link makes it a volume: a copy made with `cp -rL` has a directory
+ * there.
  */
 function volumeOrDirectory(chain: LinkChain, directory: string, data: LinkChain): LinkChain {
   const place = within(directory, DATA_LINK);

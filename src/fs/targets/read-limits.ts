@@ -6,13 +6,14 @@ import type { ReadLimits } from '../observation.js';
 export const READ_LIMITS = {
   // The API server accepts no larger ConfigMap or Secret. Buffers end at 2 GiB.
   maxContentBytes: number(1_048_576, { max: 2 ** 31 - 1, unit: 'bytes' }),
-  // Sixty-four of the largest ConfigMaps: more than any projected volume holds, and no process dies of it.
+  // Sixty-four of the largest ConfigMaps: more than any projected volume holds, and no risk to the memory of a
+  // process.
   maxTotalBytes: number(64 * 1_048_576, { unit: 'bytes' }),
-  // Reading one takes some 10 µs, and for that long nothing else happens: 16 384 are a fifth of a second.
+  // Reading a file takes some 10 µs, during which nothing else happens: 16 384 files take a fifth of a second.
   maxFiles: number(16_384),
 };
 
-/** The calls that observing a target takes. */
+/** The calls that observing a target makes. */
 export const READ_CALLS = [
   'lstat',
   'readlink',
@@ -24,7 +25,7 @@ export const READ_CALLS = [
   'close',
 ] as const satisfies readonly (keyof FileSystem)[];
 
-/** What is kept of each file that is not too large, and in words which limit is the reason. */
+/** What is kept of each file that is not too large, and the limit that is the reason, in words. */
 export interface Limited {
   readonly kept: 'contents' | 'digests' | 'identities';
   readonly limited: string | undefined;

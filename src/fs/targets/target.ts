@@ -9,9 +9,9 @@ import { TreeTarget, type TreeOptions } from './tree-target.js';
 export type TargetPath = string | URL | readonly (string | URL)[];
 
 /**
- * The target of a `ResilientWatcher`: a path, a tree, or several files.
- * @param tree how the directory is watched with everything below it, if it is.
- * @throws {TypeError} for something that is no path, no path at all, or the same one twice.
+ * Creates the target of a `ResilientWatcher`: a path, a tree, or several files.
+ * @param tree how the directory is watched recursively, if it is.
+ * @throws {TypeError} for something that is not a path, no path at all, or the same one twice.
  */
 export function targetAt(
   path: TargetPath,
@@ -48,7 +48,8 @@ export function groupMember(path: string | URL): { readonly key: string; readonl
 
 function absoluteFrom(name: string, path: string | URL): string {
   const checked = checkPath('ResilientWatcher', name, path);
-  // A key of a ConfigMap cannot contain it, and whoever writes it expects a glob. A file may: then a URL says so.
+  // A key of a ConfigMap cannot contain it, and whoever writes it expects a glob. A file name may: then a URL says
+  // so.
   if (typeof path === 'string' && path.includes('*')) {
     throw new TypeError(
       `ResilientWatcher: ${name} ${JSON.stringify(path)} contains "*", and globs are not expanded; watch the directory, with "recursive" if need be, or pass pathToFileURL(path) if that is the name of a file`,

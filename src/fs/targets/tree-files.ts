@@ -1,4 +1,4 @@
-import { errnoOf, hasMoved, isExhausted } from '../../core/errors.js';
+import { errnoOf, hasMoved, isExhausted } from '../../core/errno.js';
 import { readSeenFile } from '../file-reading.js';
 import { keysThatDiffer, PersistentMap } from '../persistent-map.js';
 import type { ReadLimits, SeenFile } from '../observation.js';
@@ -9,11 +9,11 @@ import { limitReading, type Limited } from './read-limits.js';
 
 /** How the files of a tree are read. */
 export interface TreeReading extends ReadLimits {
-  /** Whether they are read; if not, they are compared by inode and timestamps. */
+  /** Whether files are read; if not, they are compared by inode and timestamps. */
   readonly content: boolean;
 }
 
-/** What was made of the files of a walk. After the next one only what differs is made anew. */
+/** What was read of the files of a walk. After the next walk only what differs is read again. */
 export class TreeFiles {
   readonly #path: string;
   readonly #reading: TreeReading;
@@ -51,9 +51,9 @@ export class TreeFiles {
 
   /**
    * Takes in the files of a walk.
-   * @param again those to be read again though they look the same: two writes within one tick of the file system's
-   * clock leave a signature as it was.
-   * @returns the files that would not stand still, and those that differ from the walk before.
+   * @param again files to be read again although their signatures are the same: two writes within one tick of the
+   * file system's clock leave a signature unchanged.
+   * @returns the files that did not stand still, and those that differ from the walk before.
    */
   *take(files: PersistentMap<TreeFile>, again: Iterable<string>): Effects<readonly TreeFile[]> {
     const isFirst = this.#version === 0;
@@ -89,7 +89,7 @@ export class TreeFiles {
         this.#reading,
       );
     }
-    // Removed ones are among the different.
+    // Removed files are among the different ones.
     if (kept !== this.#limited.kept) return new Set([...different, ...files.keys()]);
     return new Set([...different, ...this.#unsteady, ...again]);
   }
@@ -103,9 +103,9 @@ export class TreeFiles {
   }
 
   /**
-   * A file that is gone again is as if it had not been read: its removal leads to a hint. One that cannot be read keeps
-   * what was read when it looked the same, else it is compared by inode and timestamps. That no descriptor is left says
-   * nothing of the file.
+   * Reads a file. One that has disappeared again counts as not read: its removal causes a hint. One that cannot be
+   * read keeps its content if its signature is unchanged; otherwise it is compared by inode and timestamps. Running
+   * out of descriptors says nothing about the file.
    */
   *#read(key: string, file: TreeFile, digestOnly: boolean): Effects<SeenFile> {
     const { maxContentBytes } = this.#reading;

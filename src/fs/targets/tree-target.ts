@@ -9,7 +9,8 @@
 import { basename, dirname } from 'node:path';
 
 import { within } from '../absolute-path.js';
-import { errnoOf, TargetError } from '../../core/errors.js';
+import { errnoOf } from '../../core/errno.js';
+import { TargetError } from '../../core/errors.js';
 import { identityOf, mergeDirectories, readingError, resolveChain, type LinkChain } from '../link-chain.js';
 import { globsIn, PathGlobs, type IgnorePattern } from '../path-globs.js';
 import type { WatchedDirectory } from '../../core/watch-backend.js';
@@ -27,22 +28,22 @@ import {
 import { isRevisionName } from '../volume-layout.js';
 import { TreeFiles, type TreeReading } from './tree-files.js';
 
-/** What a tree is to be. */
+/** How a tree is read. */
 export interface TreeOptions extends TreeReading {
   readonly ignore: readonly IgnorePattern[];
   readonly followLinks: boolean;
 }
 
-/** How often a tree whose root moves while it is walked is walked again. */
+/** How often a tree whose root moves during a walk is walked again. */
 const MAX_WALKS = 20;
 
-/** Of more places than this each is found sooner by walking everything. */
+/** With more paths than this a complete walk is faster than checking each. */
 const MAX_PLACES = 1_000;
 
-/** Everything, or only what is at these paths. */
+/** Everything, or only these paths. */
 type Touched = Set<string> | 'all';
 
-/** A tree; it remembers what it saw, so that a hint that says where costs no whole walk. */
+/** A tree. It remembers the last walk, so that a hint with a path does not cause a complete walk. */
 export class TreeTarget implements Target {
   readonly path: string;
   readonly #options: TreeOptions;
@@ -50,7 +51,7 @@ export class TreeTarget implements Target {
   #touched: Touched = 'all';
   #walk: TreeWalk | undefined;
   #last: Found | undefined;
-  /** Which root it is, and by which links it was reached. */
+  /** Identifies the root and the links by which it was reached. */
   #place = '';
   readonly #files: TreeFiles;
   #directories:
@@ -65,7 +66,7 @@ export class TreeTarget implements Target {
     this.#files = new TreeFiles(path, options);
   }
 
-  /** Takes in that something may have happened: at this path, or anywhere. */
+  /** Notes that something may have happened at this path, or anywhere. */
   touch(path?: string): void {
     if (path === undefined || this.#touched === 'all' || this.#touched.size >= MAX_PLACES)
       this.#touched = 'all';
@@ -94,11 +95,11 @@ export class TreeTarget implements Target {
   }
 
   *isUnchanged(): Effects<boolean> {
-    // It takes a whole walk, which is a check.
+    // That would take a complete walk, which is a check.
     return false;
   }
 
-  /** With the directories of the tree, without its files. */
+  /** The chain of the root with the directories of the tree, without its files. */
   *resolve(allowedMounts?: AllowedMounts): Effects<LinkChain> {
     const chain = yield* resolveChain(this.path, allowedMounts);
     this.#touched = 'all';
@@ -129,7 +130,7 @@ export class TreeTarget implements Target {
   *#walkAt(root: string, touched: Touched, allowedMounts: AllowedMounts): Effects<TreeObservation> {
     const options = this.#walkOptions(allowedMounts);
     if (touched !== 'all' && this.#walk) return yield* rewalkTree(this.#walk, touched, options);
-    // Against the walk before, so that what is the same remains the same object.
+    // Compared with the walk before, so that what is equal remains the same object.
     const before = this.#walk?.root === root ? this.#walk : undefined;
     return before ? yield* rewalkTree(before, [root], options) : yield* walkTree(root, options);
   }
@@ -184,7 +185,7 @@ export class TreeTarget implements Target {
     return this.#last;
   }
 
-  /** The chain of the root, with the directories of the tree: the same array while nothing differs. */
+  /** The chain of the root with the directories of the tree: the same array while nothing differs. */
   #chainOf(chain: LinkChain, walk: TreeWalk): LinkChain {
     const root = chain.directories.map((directory) => onlyRoot(directory, walk.root, chain));
     const above = mergeDirectories([{ directories: root }, { directories: walk.consulted }]);
@@ -193,7 +194,7 @@ export class TreeTarget implements Target {
     );
     if (this.#directories?.key !== key || this.#directories.walk !== walk.directories) {
       const tree = { root: walk.root, ignore: globsIn(this.#options.ignore) };
-      // Revisions change no more, and each would be another watch with every swap.
+      // Revisions do not change any more, and each would be another watch with every swap.
       const changing = [...walk.directories.values()].filter(
         ({ path, linked }) => !linked || !path.split('/').some(isRevisionName),
       );
@@ -209,7 +210,7 @@ export class TreeTarget implements Target {
   }
 }
 
-/** What became unreadable: what never could be read is left out of the tree. */
+/** What became unreadable. What could never be read is left out of the tree. */
 function unreadablePart({ root, files, unreadable }: TreeWalk): TargetError | undefined {
   for (const [key, errno] of unreadable) {
     const isKept = files.has(key) || [...files.keys()].some((file) => file.startsWith(`${key}/`));
@@ -218,7 +219,7 @@ function unreadablePart({ root, files, unreadable }: TreeWalk): TargetError | un
   return undefined;
 }
 
-/** Of the directory that holds the root nothing else matters, unless a link on the way is in it. */
+/** Nothing else in the directory that holds the root matters, unless a link on the way is in it. */
 function onlyRoot(directory: WatchedDirectory, root: string, { hops }: LinkChain): WatchedDirectory {
   const { path, identity } = directory;
   const holdsLink = [...hops.keys()].some((link) => dirname(link) === path);
@@ -227,7 +228,7 @@ function onlyRoot(directory: WatchedDirectory, root: string, { hops }: LinkChain
     : directory;
 }
 
-/** The keys of the files that were touched. */
+/** The keys of the touched files. */
 function keysAt(
   touched: Touched,
   { root, files, linked }: TreeWalk,

@@ -4,7 +4,7 @@ import { discovery, failure, type ApiAnswer } from './api-answer.js';
 import { ISSUER, type Account, type TokenAuthority, type User } from './token-authority.js';
 
 /** A request whose sender is known. */
-export interface ApiCall {
+interface ApiCall {
   readonly method: string;
   readonly path: string;
   readonly user: User;

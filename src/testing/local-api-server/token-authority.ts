@@ -34,7 +34,7 @@ export interface User {
 }
 
 /** A token as it is to be made. */
-export interface TokenSpec {
+interface TokenSpec {
   readonly account: Account;
   readonly audiences: readonly string[];
   readonly expirationSeconds: number;

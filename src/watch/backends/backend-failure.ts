@@ -1,8 +1,9 @@
-import { BackendError, errnoOf } from '../../core/errors.js';
+import { errnoOf } from '../../core/errno.js';
+import { BackendError } from '../../core/errors.js';
 
 /**
- * What a backend's failure at a path means, as a typed error. The two inotify limits name the sysctl to raise,
- * whether the cause has a `code` (Node) or only the system's text (`@parcel/watcher`).
+ * Converts a backend's failure at a path into a typed error. For the two inotify limits it names the sysctl to
+ * raise, whether the cause has a `code` (Node) or only the system's text (`@parcel/watcher`).
  */
 export function backendFailure(backend: string, path: string, cause: unknown): BackendError {
   if (cause instanceof BackendError) return cause;

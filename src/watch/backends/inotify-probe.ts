@@ -2,21 +2,21 @@ import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 
 /**
- * Shows that a new inotify instance can be had, and gives it back. It takes some 20 ms, most of them the
- * start of a thread: `fs.watch` here would reuse the instance this event loop may have already, while a
- * worker's own loop needs a new one.
+ * Checks that a new inotify instance is available, and releases it. Takes some 20 ms, most of them to start a
+ * thread: here `fs.watch` would reuse the instance that this event loop may have already, while a worker's event
+ * loop needs a new one.
  *
- * A thread and its descriptors cost more than an instance alone, so a process that is out of either is found
- * out here too.
+ * A thread and its descriptors cost more than an instance, so this also fails in a process that has run out of
+ * those.
  * @throws the error of `fs.watch` (`EMFILE`, `ENOSPC`) or of the worker (`ERR_WORKER_INIT_FAILED`).
  */
 export async function probeInotify(): Promise<void> {
   const worker = new Worker(`require('node:fs').watch('/').close()`, {
     eval: true,
-    // Preloads of the program (--import, NODE_OPTIONS) have no business here.
+    // Without the preloads of the program (--import, NODE_OPTIONS).
     execArgv: [],
     env: {},
   });
-  // The instance is free again when the thread has ended, not before.
+  // The instance is released when the thread has ended.
   await once(worker, 'exit');
 }

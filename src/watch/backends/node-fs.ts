@@ -17,7 +17,7 @@ import { basename } from 'node:path';
 
 import { within } from '../../fs/absolute-path.js';
 import { backendFailure } from './backend-failure.js';
-import { errnoOf, isDenied } from '../../core/errors.js';
+import { errnoOf, isDenied } from '../../core/errno.js';
 import type {
   HintSink,
   WatchBackend,
@@ -30,12 +30,12 @@ const NAME = 'fs';
 /** There, an event of type `change` is a write (IN_MODIFY) or new attributes (IN_ATTRIB) of an entry. */
 const IS_INOTIFY = process.platform === 'linux';
 
-/** Who is given the hints about a directory, or about some of its entries. */
+/** A subscriber to hints about a directory, or about some of its entries. */
 interface Subscriber {
   readonly sink: HintSink;
   readonly persistent: boolean;
   readonly entries: ReadonlySet<string> | undefined;
-  /** The native watch has ended; the next setDirectories opens another one. */
+  /** The native watch has ended; the next `setDirectories` opens another one. */
   readonly ended: () => void;
 }
 
@@ -43,7 +43,7 @@ interface Subscriber {
 class DirectoryWatch {
   readonly #path: string;
   readonly #subscribers = new Map<object, Subscriber>();
-  /** How many of them keep the process alive. */
+  /** The number of subscribers that keep the process alive. */
   #persistent = 0;
   #native: FSWatcher | undefined;
   #identity: string | undefined;
@@ -58,25 +58,25 @@ class DirectoryWatch {
     return this.#subscribers.size === 0;
   }
 
-  /** Makes sure that the directory of this identity is watched. Returns the generation of the watch. */
+  /** Ensures that the directory with this identity is watched. Returns the generation of the watch. */
   arm(identity: string, persistent: boolean): number {
     if (this.#native && this.#identity === identity) return this.#generation;
     const isReplaced = this.#native !== undefined;
     this.#open(persistent);
     this.#identity = identity;
     this.#generation += 1;
-    // The others rely on the old one.
+    // Other subscribers rely on the old one.
     if (isReplaced) this.#hintAll(true);
     return this.#generation;
   }
 
   /**
-   * Opens a native watch, and then closes the one before. While both are of the same directory they are one watch of
-   * the kernel, so that nothing is missed.
+   * Opens a native watch, and then closes the previous one. While both are on the same directory they are one watch
+   * of the kernel, so that nothing is missed.
    */
   #open(persistent: boolean): void {
-    // The self event of a directory bears its own base name, which a child may have too. With "/." at the end
-    // that base name is ".", which no child has.
+    // The self event of a directory has the directory's base name, which a child may have, too. With "/." at the
+    // end that base name is ".", which no child has.
     const native = watch(`${this.#path}/.`, { persistent });
     native.on('change', (type, name) => this.#event(native, type, name));
     native.on('error', (error) => {
@@ -107,7 +107,9 @@ class DirectoryWatch {
     if (native !== this.#native) return;
     const entry = name === null ? null : String(name);
     if (entry === null || this.#isItself(entry)) {
-      this.#hintAll(!this.#survives());
+      this.#hintAll(false);
+      // A listener may have closed the last watcher.
+      if (!this.idle && !this.#survives()) this.#endAll();
       return;
     }
     for (const { sink, entries } of this.#subscribers.values()) {
@@ -118,8 +120,8 @@ class DirectoryWatch {
 
   /**
    * Something happened to the directory itself. That may be the end of the watch, or a chmod or chown as kubelet makes
-   * them before each swap: the event does not say which. So the watch is opened again, before the hint that leads to a
-   * check; if another directory is there, that check finds its identity.
+   * them before each swap: the event does not say which. So the watch is opened again, before the check that the hint
+   * leads to; if another directory is there, that check finds its identity.
    */
   #survives(): boolean {
     try {
@@ -137,10 +139,12 @@ class DirectoryWatch {
   }
 
   #hintAll(hasEnded: boolean): void {
-    for (const { sink, ended } of [...this.#subscribers.values()]) {
-      if (hasEnded) ended();
-      sink.hint({ path: this.#path });
-    }
+    if (hasEnded) this.#endAll();
+    for (const { sink } of [...this.#subscribers.values()]) sink.hint({ path: this.#path });
+  }
+
+  #endAll(): void {
+    for (const { ended } of this.#subscribers.values()) ended();
   }
 
   #down(error: unknown): void {
@@ -158,15 +162,15 @@ class DirectoryWatch {
 }
 
 /**
- * The one table shared by the process: a thousand watchers of one volume cost its directories once. An entry
- * lives as long as it has subscribers.
+ * The table shared by the process: a thousand watchers of one volume cost its directories once. An entry lives as
+ * long as it has subscribers.
  */
 const table = new Map<string, DirectoryWatch>();
 
 class Subscription implements WatchSubscription {
   readonly #sink: HintSink;
   readonly #persistent: boolean;
-  /** The generation of each directory's watch at the last call: a later one has missed something. */
+  /** The generation of each directory's watch at the last call: a later generation may have missed something. */
   readonly #watches = new Map<string, number>();
   /** The directories of the last call, while all of them are watched. */
   #intact: readonly WatchedDirectory[] | undefined;

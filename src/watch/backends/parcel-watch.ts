@@ -1,21 +1,22 @@
 /**
- * One native subscription of `@parcel/watcher`, guarded. All that is known to go wrong inside that module is
- * dealt with here; nothing else may import it.
+ * One native subscription of `@parcel/watcher`, guarded against every known fault of that module; nothing else may
+ * import it.
  */
 import { isMainThread } from 'node:worker_threads';
 
 import type ParcelWatcher from '@parcel/watcher';
 
 import { backendFailure } from './backend-failure.js';
-import { BackendError, errnoOf } from '../../core/errors.js';
+import { errnoOf } from '../../core/errno.js';
+import { BackendError } from '../../core/errors.js';
 import { probeInotify } from './inotify-probe.js';
 
 /** The name of the backend. */
 export const parcelName = 'parcel';
 
-/** What a subscription has to say. */
+/** Receives the events of a subscription. */
 export interface ParcelListener {
-  /** Something in the directory may have changed: what stands at `path`, or anything. `isMade`: it was not there before. */
+  /** Something in the directory may have changed: at `path`, or anywhere. `isMade`: the entry is new. */
   changed(path?: string, isMade?: boolean): void;
   /** The subscription is dead. */
   died(error: BackendError): void;
@@ -23,58 +24,70 @@ export interface ParcelListener {
 
 /** A live native subscription. */
 export interface ParcelWatch {
-  /** Nothing more will come, and `changed` was called for that: the directory was deleted or moved away, or evicted. */
+  /**
+   * No more events will come, and `changed` was called for that: the directory was deleted or moved away, or the
+   * subscription was evicted.
+   */
   readonly gone: boolean;
-  /** Which listing of the directory it shares with others: a later one has a greater number. */
+  /**
+   * The number of the directory listing that it shares with other subscriptions; later listings have greater
+   * numbers.
+   */
   readonly listing: number;
   /** Ends it. Never rejects. */
   close(): Promise<void>;
 }
 
-/** Each death leaks an inotify instance (128 a user by default), a thread and all their watches. */
+/**
+ * Each failure of the native thread leaks an inotify instance (of 128 for a user, by default), a thread and all
+ * their watches.
+ */
 const MAX_DEATHS = 3;
 
-/** In the errors of macOS that say that events were dropped: all others end the subscription. */
+/** The errors of macOS that report dropped events contain this; all others end the subscription. */
 const STREAM_LIVES_ON = 'must be re-scanned';
 
-/** From the start of the module's inotify thread to its death. */
+/** The life of the module's inotify thread. */
 interface Life {
   watches: number;
   over: boolean;
 }
 
-/** The subscriptions that are open on one path. The module keeps one listing for them all, that of the first. */
+/** The open subscriptions of one path. The module keeps one listing for all of them, that of the first. */
 interface Root {
-  /** Of the listing, see `ParcelWatch`. */
+  /** The number of the listing, see `ParcelWatch`. */
   readonly listing: number;
-  /** Which paths the listing has: the depth of the first. */
+  /** The paths in the listing: the depth of the first subscription. */
   readonly depth: string;
   readonly watches: Set<OpenWatch>;
 }
 
 interface OpenWatch extends ParcelWatch {
-  /** Says that it is gone and closes it. */
+  /** Reports that the subscription has ended, and closes it. */
   evict(): Promise<void>;
   readonly depth: string;
 }
 
 /**
- * Of the process, because the module's native thread and its leaks are: watchers that counted each for
- * themselves would together leak without limit.
+ * State of the process, as are the module's native thread and its leaks: watchers that counted separately would
+ * together leak without limit.
  */
 const native = {
   life: { watches: 0, over: false } as Life,
   deaths: 0,
-  /** How many subscriptions were ever tried; tells them apart. */
+  /** The number of subscriptions that were attempted; makes their patterns unique. */
   tried: 0,
   /**
-   * Native calls are made one at a time. Two that overlap could each find the thread missing and trust one
-   * probe, and a directory that is opened before the dead handles on its path are closed is never heard of.
+   * Native calls are made one at a time. Two that overlap could both find the thread missing and rely on one probe,
+   * and a directory that is opened before the dead handles of its path are closed gives no events.
    */
   turn: Promise.resolve() as Promise<unknown>,
-  /** What is open on each path. */
+  /** The open subscriptions by path. */
   roots: new Map<string, Root>(),
-  /** Roots of trees that were open at a death: their listings leak with the thread, and so are never right again. */
+  /**
+   * Roots of trees that were open when the thread failed: their listings leak with the thread, and are never right
+   * again.
+   */
   stale: new Set<string>(),
 };
 
@@ -88,7 +101,7 @@ function unavailable(message: string, cause?: unknown): BackendError {
   return new BackendError('ERR_BACKEND_UNAVAILABLE', parcelName, message, { cause });
 }
 
-/** Named, since the module left to choose for itself runs a shell to look for watchman. */
+/** The name is required: to choose a backend itself, the module starts a shell that searches for watchman. */
 function nativeBackend(): ParcelWatcher.BackendType {
   if (process.platform === 'linux') return 'inotify';
   if (process.platform === 'darwin') return 'fs-events';
@@ -123,9 +136,9 @@ export async function loadParcel(): Promise<typeof ParcelWatcher> {
 }
 
 /**
- * Without an inotify instance `subscribe()` would freeze the whole process for ever. An instance that exists
- * is shared, so only the first subscription needs one. (What remains: somebody takes the last instance in
- * the microseconds after the probe.)
+ * Without an inotify instance `subscribe()` freezes the whole process for ever. An existing instance is shared, so
+ * only the first subscription needs one. (A race remains: another process may take the last instance within
+ * microseconds after the probe.)
  */
 async function assertInstance(path: string): Promise<void> {
   if (process.platform !== 'linux' || native.life.watches > 0) return;
@@ -143,14 +156,15 @@ async function assertInstance(path: string): Promise<void> {
 }
 
 /**
- * Subscribes to a directory, and to all below it that `ignored` does not match (it is matched against paths
- * relative to the directory and must be understood by C++'s `std::regex`). What is ignored is neither
- * crawled nor watched.
+ * Subscribes to a directory and everything below it that `ignored` does not match (it is matched against paths
+ * relative to the directory, and must be valid for C++'s `std::regex`). Ignored directories are neither listed nor
+ * watched.
  *
- * @param tree everything below is of interest. Then the module's listing of the directory must have it all; one that
- * was made for less is given up, with the subscriptions that share it.
- * @param newerThan a listing that will not do, since it misses something: it is given up likewise.
- * @throws {BackendError} when the guard refuses; else the module's own error, which has no `code`.
+ * @param tree everything below is of interest. Then the module's listing of the directory must be complete; a
+ * listing that was made for less is dropped, together with its subscriptions.
+ * @param newerThan the number of a listing that must not be used, since it misses something: it is dropped
+ * likewise.
+ * @throws {BackendError} when the guard refuses; otherwise the module's own error, which has no `code`.
  */
 export async function openParcelWatch(
   path: string,
@@ -165,8 +179,8 @@ export async function openParcelWatch(
     await assertInstance(path);
     const life = native.life;
     native.tried += 1;
-    // No relative path starts with a slash, so this matches nothing. It makes the subscription a private one:
-    // subscriptions with equal patterns share a native object, also one that is dead.
+    // No relative path starts with a slash, so this matches nothing. It makes the subscription private:
+    // subscriptions with equal patterns share a native object, even a dead one.
     const ignore = [...ignored, new RegExp(`^/${native.tried}$`)];
     const onEvents: ParcelWatcher.SubscribeCallback = (error, events) => {
       if (error && !error.message.includes(STREAM_LIVES_ON)) {
@@ -174,12 +188,12 @@ export async function openParcelWatch(
         return;
       }
       if (events.some((event) => event.type === 'delete' && event.path === path)) {
-        // Now, not when somebody asks: while any handle of this path is open, parcel takes its old listing
-        // for the truth, and hears nothing of the directory that takes its place.
+        // Immediately: while any handle of this path is open, parcel relies on its old listing, and reports nothing
+        // of the directory that replaces it.
         watch.gone = true;
         void watch.close();
       }
-      // An empty batch counts: a file replaced and then deleted makes one.
+      // An empty batch counts: a file that is replaced and then deleted causes one.
       if (error || watch.gone || events.length === 0) listener.changed();
       else for (const { path, type } of events) listener.changed(path, type === 'create');
     };
@@ -209,7 +223,7 @@ export async function openParcelWatch(
   });
 }
 
-/** The depth of what is not a tree. */
+/** The depth of a subscription that is not recursive. */
 const SHALLOW = 'shallow';
 
 function remember(path: string, watch: OpenWatch): () => void {
@@ -223,8 +237,8 @@ function remember(path: string, watch: OpenWatch): () => void {
 }
 
 /**
- * Gives up a listing that a tree cannot use: it would never hear of the directories that are not in it. Others who
- * share the listing are told that they are gone; they open anew, which finds the listing of the tree.
+ * Drops a listing that a tree cannot use: it would never report the directories that are not in it. Other
+ * subscriptions of the listing are closed, and open again with the listing of the tree.
  */
 async function assertListing(path: string, depth: string, newerThan: number): Promise<void> {
   if (native.stale.has(path)) {
@@ -235,7 +249,7 @@ async function assertListing(path: string, depth: string, newerThan: number): Pr
   const root = native.roots.get(path);
   if (!root || depth === SHALLOW || (root.depth === depth && root.listing > newerThan)) return;
   for (const watch of root.watches) {
-    // The two would give each other up for ever.
+    // Two of them would drop each other's listing for ever.
     if (watch.depth !== SHALLOW && watch.depth !== depth) {
       throw unavailable(
         `The backend "parcel" watches the tree ${path} already, with other globs to ignore; it cannot do both.`,
@@ -245,7 +259,7 @@ async function assertListing(path: string, depth: string, newerThan: number): Pr
   for (const watch of [...root.watches]) await watch.evict();
 }
 
-/** On Linux an error (EINTR in its poll() is enough) ends the thread, and so every subscription there is. */
+/** On Linux an error (EINTR in its poll() is enough) ends the thread, and with it every subscription. */
 function death(life: Life, path: string, error: Error): BackendError {
   if (process.platform === 'linux' && !life.over) {
     life.over = true;
@@ -263,10 +277,10 @@ function death(life: Life, path: string, error: Error): BackendError {
 
 async function end(life: Life, subscribed: Promise<ParcelWatcher.AsyncSubscription>): Promise<void> {
   const subscription = await subscribed.catch(() => undefined);
-  // unsubscribe() after a death would start a new thread, and freeze when it cannot have an instance.
+  // After a failure, unsubscribe() would start a new thread, and freeze if no instance is available.
   if (!subscription || life.over) return;
   life.watches -= 1;
-  // It rejects when the kernel was first to drop a watch (the directory or its mount is gone). Then nothing
-  // is left to be told of, and a second call would do nothing.
+  // It rejects when the kernel has dropped the watch before (the directory or its mount is gone). Then there is
+  // nothing left to end, and a second call would have no effect.
   await subscription.unsubscribe().catch(() => undefined);
 }

@@ -2,7 +2,8 @@ import { constants } from 'node:fs';
 import { sep } from 'node:path';
 
 import { backendFailure } from './backend-failure.js';
-import { BackendError, errnoOf, hasMoved } from '../../core/errors.js';
+import { errnoOf, hasMoved } from '../../core/errno.js';
+import { BackendError } from '../../core/errors.js';
 import { PathGlobs } from '../../fs/path-globs.js';
 import { nodeFileSystem } from '../../core/file-system.js';
 import { systemClock } from '../../core/clock.js';
@@ -51,9 +52,9 @@ export class ParcelBackend implements WatchBackend {
 /** A tree that is watched. */
 interface Tree {
   readonly coverage: TreeCoverage;
-  /** Changes when it is to be opened anew. */
+  /** Changes when the tree has to be opened again. */
   generation: number;
-  /** The listing it was last opened with; when it is opened anew, that one will not do. */
+  /** The listing it was last opened with, which must not be used when the tree is opened again. */
   listing?: number;
 }
 
@@ -61,12 +62,12 @@ class ParcelSubscription implements WatchSubscription {
   readonly #sink: HintSink;
   readonly #fs: FileSystem;
   readonly #clock: Clock;
-  /** What is watched, by `keyOf`; `undefined` for an ancestor that may not be read. */
+  /** The open watches by `keyOf`; `undefined` for an ancestor that may not be read. */
   readonly #watches = new Map<string, ParcelWatch | undefined>();
   readonly #listener: ParcelListener = {
     changed: (path, isMade = false) => {
       if (this.#state !== 'open') return;
-      if (path !== undefined) for (const { coverage } of this.#trees.values()) coverage.tell(path, isMade);
+      if (path !== undefined) for (const { coverage } of this.#trees.values()) coverage.report(path, isMade);
       this.#sink.hint(path === undefined ? undefined : { path });
     },
     died: (error) => {
@@ -78,7 +79,7 @@ class ParcelSubscription implements WatchSubscription {
   /** By root. */
   readonly #trees = new Map<string, Tree>();
   #state: 'open' | 'down' | 'closed' = 'open';
-  #aiming: Promise<unknown> = Promise.resolve();
+  #setting: Promise<unknown> = Promise.resolve();
   #directoriesSet: readonly WatchedDirectory[] | undefined;
 
   constructor(sink: HintSink, fs: FileSystem, clock: Clock) {
@@ -88,7 +89,7 @@ class ParcelSubscription implements WatchSubscription {
   }
 
   setDirectories(directories: readonly WatchedDirectory[]): readonly string[] | Promise<readonly string[]> {
-    // A tree has many directories, and most looks find them all as they were.
+    // A tree has many directories, and most checks find the same ones.
     if (directories === this.#directoriesSet && this.#isIntact()) return [];
     const wanted = this.#watchesFor(directories);
     const watched = [...wanted.keys()].every((key) => this.#isWatched(key));
@@ -97,14 +98,14 @@ class ParcelSubscription implements WatchSubscription {
       return [];
     }
     this.#directoriesSet = undefined;
-    const directoriesSet = this.#aiming.then(() => this.#setDirectories(wanted));
-    this.#aiming = directoriesSet.catch(() => undefined);
+    const directoriesSet = this.#setting.then(() => this.#setDirectories(wanted));
+    this.#setting = directoriesSet.catch(() => undefined);
     return directoriesSet;
   }
 
   async close(): Promise<void> {
     this.#state = 'closed';
-    await this.#aiming;
+    await this.#setting;
     await this.#closeWhere(() => true);
   }
 
@@ -128,7 +129,7 @@ class ParcelSubscription implements WatchSubscription {
     return !missed && [...this.#watches.values()].every((watch) => !watch?.gone);
   }
 
-  /** The native watches that these directories take, by key: one each, and one for a whole tree. */
+  /** The native watches that these directories need, by key: one for each, or one for a whole tree. */
   #watchesFor(directories: readonly WatchedDirectory[]): Map<string, WatchedDirectory> {
     const wanted = new Map<string, WatchedDirectory>();
     const trees = new Map<string, WatchedDirectory[]>();
@@ -145,7 +146,7 @@ class ParcelSubscription implements WatchSubscription {
     return wanted;
   }
 
-  /** Changes when the tree has a directory that parcel may have missed, so that the tree is opened anew. */
+  /** Changes when parcel may have missed a directory of the tree, so that the tree is opened again. */
   #generation(root: string, members: readonly WatchedDirectory[]): number {
     const tree = this.#trees.get(root) ?? { coverage: new TreeCoverage(root), generation: 0 };
     this.#trees.set(root, tree);
@@ -182,14 +183,17 @@ class ParcelSubscription implements WatchSubscription {
       return await openShallow(path, ignoredBut(entries), this.#listener);
     } catch (error) {
       if (error instanceof BackendError) throw error;
-      const trouble = (await this.#errorOf(path)) ?? movedMeanwhile(path, error);
-      if (entries && errnoOf(trouble) === 'EACCES') return undefined;
-      if (trouble instanceof Error && hasMoved(trouble)) throw trouble;
-      throw backendFailure(parcelName, path, trouble ?? error);
+      const failure = (await this.#errorOf(path)) ?? movedMeanwhile(path, error);
+      if (entries && errnoOf(failure) === 'EACCES') return undefined;
+      if (failure instanceof Error && hasMoved(failure)) throw failure;
+      throw backendFailure(parcelName, path, failure ?? error);
     }
   }
 
-  /** What parcel does not say: for a missing, a wrong and an unreadable directory it has few words and no code. */
+  /**
+   * The error of the directory itself: parcel's messages for a missing, a wrong and an unreadable directory have no
+   * code.
+   */
   async #errorOf(path: string): Promise<unknown> {
     try {
       const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants;
@@ -202,11 +206,11 @@ class ParcelSubscription implements WatchSubscription {
 }
 
 /**
- * Opens a directory in two steps, since parcel watches every subdirectory that it is not told to ignore, and
- * then hears nothing of the subdirectory itself. First everything is ignored; parcel lists the directory and
- * keeps the (empty) listing while anything is subscribed. The real subscription finds that listing and adds
- * one watch, that of the directory. Without this it would take one for each subdirectory, and fail for good
- * when one of them goes between the listing and the watching.
+ * Opens a directory in two steps, since parcel watches every subdirectory that is not ignored, and then reports
+ * nothing about the subdirectory itself. First everything is ignored; parcel lists the directory and keeps the
+ * (empty) listing while anything is subscribed. The real subscription uses that listing and adds one watch, that of
+ * the directory. Otherwise it would take a watch for each subdirectory, and fail for good if one of them disappears
+ * between the listing and the watching.
  */
 async function openShallow(path: string, ignored: RegExp, listener: ParcelListener): Promise<ParcelWatch> {
   const listing = await openParcelWatch(path, [/^/], silent);
@@ -220,8 +224,8 @@ async function openShallow(path: string, ignored: RegExp, listener: ParcelListen
 const silent: ParcelListener = { changed: () => undefined, died: () => undefined };
 
 /**
- * The directory was missing when parcel opened it and stood there again a moment later. (The same words about
- * something below it are another matter: looking again would not help.)
+ * Whether the directory was missing when parcel opened it, and is there now. (If the message is about something
+ * below it, opening it again would not help.)
  */
 function movedMeanwhile(path: string, error: unknown): Error | undefined {
   const { message } = error as Error;
@@ -233,15 +237,15 @@ function movedMeanwhile(path: string, error: unknown): Error | undefined {
   return Object.assign(moved, { code: 'ENOENT', syscall: 'watch', path });
 }
 
-/** Two directories with the same key need not be watched twice, and one with a new key is opened anew. */
+/** Two directories with the same key share a watch; one with a new key is opened again. */
 function keyOf({ path, identity, entries, tree }: WatchedDirectory): string {
   return JSON.stringify([path, identity, entries && [...entries].sort(), tree?.ignore]);
 }
 
 /**
- * What gives no hint, as a path relative to the directory: everything deeper than one level, and, where only
- * some entries matter, all others. Subdirectories made later are watched by parcel until they are deleted, but
- * what is in them is ignored.
+ * What causes no hint, relative to the directory: everything deeper than one level, and all other entries if only
+ * some matter. Subdirectories that are created later are watched by parcel until they are deleted, but their
+ * entries are ignored.
  */
 function ignoredBut(entries: ReadonlySet<string> | undefined): RegExp {
   if (!entries) return new RegExp(literal(sep));
@@ -249,8 +253,8 @@ function ignoredBut(entries: ReadonlySet<string> | undefined): RegExp {
 }
 
 /**
- * What is to be ignored, but for the link that is swapped: a volume in a tree shows its keys whatever is ignored of its
- * own names, as with `**\/.*`, and a swap may be an event of that link alone.
+ * The ignored paths, except for the link that is swapped: a volume in a tree shows its keys whatever is ignored of
+ * its own names, as by `**\/.*`, and a swap may be an event of that link alone.
  */
 function sparingSwaps({ source }: RegExp): RegExp {
   return new RegExp(`^(?!(?:.*[\\\\/])?${literal(DATA_LINK)}$)${source}`);

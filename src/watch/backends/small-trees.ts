@@ -2,12 +2,12 @@ import { BackendError } from '../../core/errors.js';
 import type { WatchBackend } from '../../core/watch-backend.js';
 
 /**
- * When a directory is added or removed the whole list is set anew, at half a microsecond for each directory: at most
- * 2 ms, which is what one change may take.
+ * When a directory is added or removed the whole list is set again, at half a microsecond for each directory: at
+ * most 2 ms, the most that one change may take.
  */
 const MAX_DIRECTORIES = 4_096;
 
-/** Leaves trees with more directories than the backend handles well to another backend: `ERR_BACKEND_UNSUITED`. */
+/** Leaves trees with more directories than the backend handles well to another backend (`ERR_BACKEND_UNSUITED`). */
 export function forSmallTrees(backend: WatchBackend): WatchBackend {
   return {
     ...backend,

@@ -14,9 +14,11 @@ import { dirname } from 'node:path';
 
 import type { WatchedDirectory } from '../../core/watch-backend.js';
 
-/** The writes in place of one watcher. */
+const NOTHING_OPENED: ReadonlySet<string> = new Set();
+
+/** The writes in place that one watcher knows of. */
 export class InPlaceWrites {
-  /** During which observation they were reported, by path. */
+  /** The observation during which each was reported, by path. */
   readonly #reported = new Map<string, number>();
   /** The files of which nothing is known, by path. */
   readonly #unknown = new Set<string>();
@@ -25,7 +27,7 @@ export class InPlaceWrites {
   /** The directories that are watched only since the last observation, or since it began. */
   readonly #opened = new Set<string>();
   #observations = 0;
-  /** Where writes are certain to have been reported for this observation. */
+  /** The directories in which every write was reported for this observation. */
   #covered: { readonly watched: ReadonlySet<string>; readonly except: ReadonlySet<string> } | undefined;
 
   /** A write of the file at this path was reported. */
@@ -43,10 +45,11 @@ export class InPlaceWrites {
   /** @param areReported whether there is a backend that reports writes. */
   beginObservation(areReported: boolean): void {
     this.#observations += 1;
-    this.#covered = areReported ? { watched: this.#watched, except: new Set(this.#opened) } : undefined;
+    const except = this.#opened.size === 0 ? NOTHING_OPENED : new Set(this.#opened);
+    this.#covered = areReported ? { watched: this.#watched, except } : undefined;
   }
 
-  /** Whether the file, which this observation has found to differ, was written in place; undefined: unknown. */
+  /** Whether the file, which differs in this observation, was written in place; undefined: unknown. */
   isWritten(path: string): boolean | undefined {
     if (!this.#covered) return undefined;
     if (this.#reported.has(path)) return true;
@@ -55,7 +58,7 @@ export class InPlaceWrites {
     return this.#unknown.has(path) ? undefined : false;
   }
 
-  /** Forgets what this observation has dealt with, except of the files that are pending. */
+  /** Forgets what this observation has handled, except for the files that are pending. */
   endObservation(pendingPaths: ReadonlySet<string>): void {
     for (const path of this.#covered?.except ?? []) this.#opened.delete(path);
     for (const [path, observation] of this.#reported) {

@@ -1,20 +1,20 @@
 import type { ChangeCause } from '../change.js';
 import type { QuietPeriod } from './quiet-period.js';
 
-/** A difference that is reported by itself, and how long it has to stay as it is. */
+/** A difference that is reported separately, and its quiet period. */
 export interface Difference {
   /** Changes when the difference changes; then its quiet period starts again. */
   readonly appearance: string;
   readonly quietPeriod: QuietPeriod;
 }
 
-/** What is to be done about all differences. */
-export interface Ripeness {
+/** Which differences to report now, and when to check again. */
+interface Due {
   /** The names of the differences whose quiet period is over; they are no longer pending. */
-  readonly ripe: readonly string[];
-  /** What led to the check that saw the first of them. */
+  readonly due: readonly string[];
+  /** What led to the check that first saw one of them. */
   readonly cause: ChangeCause | undefined;
-  /** When the next of the others will be ripe, ms, and what led to it. */
+  /** When the next of the others is due, ms, and what led to it. */
   readonly next: { readonly inMs: number; readonly cause: ChangeCause } | undefined;
 }
 
@@ -31,15 +31,16 @@ export class PendingChanges {
   }
 
   /**
-   * Takes all differences there are now; a pending one that is not among them is forgotten.
-   * @param togetherMs how long a ripe difference waits for the others, so that they are reported as one change.
+   * Updates the pending differences; one that is not among the given ones is forgotten.
+   * @param togetherMs how long a difference that is due waits for the others, so that they are reported as one
+   * change.
    */
   update(
     differences: ReadonlyMap<string, Difference>,
     cause: ChangeCause,
     now: number,
     togetherMs: number,
-  ): Ripeness {
+  ): Due {
     for (const name of this.#pending.keys()) if (!differences.has(name)) this.#pending.delete(name);
     const remaining = new Map<string, number>();
     for (const [name, { appearance, quietPeriod }] of differences) {
@@ -47,20 +48,20 @@ export class PendingChanges {
       this.#pending.set(name, pending);
       remaining.set(name, pending.remaining(appearance, now, quietPeriod));
     }
-    const areAllRipe = [...remaining.values()].every((inMs) => inMs <= 0);
-    const ripe: string[] = [];
+    const areAllDue = [...remaining.values()].every((inMs) => inMs <= 0);
+    const due: string[] = [];
     let first: ChangeCause | undefined;
-    let next: Ripeness['next'];
+    let next: Due['next'];
     for (const [name, pending] of this.#pending) {
-      const ripeInMs = remaining.get(name) ?? 0;
-      const inMs = areAllRipe || ripeInMs > 0 ? ripeInMs : ripeInMs + togetherMs;
+      const dueInMs = remaining.get(name) ?? 0;
+      const inMs = areAllDue || dueInMs > 0 ? dueInMs : dueInMs + togetherMs;
       if (inMs <= 0) {
-        ripe.push(name);
+        due.push(name);
         first ??= pending.cause;
         this.#pending.delete(name);
       } else if (next === undefined || inMs < next.inMs) next = { inMs, cause: pending.cause };
     }
-    return { ripe, cause: first, next };
+    return { due, cause: first, next };
   }
 }
 
@@ -78,7 +79,7 @@ class PendingChange {
     this.#unchangedSince = now;
   }
 
-  /** How much longer it has to wait, ms; 0 or less: report it. */
+  /** How much longer it has to wait, ms; 0 or less: report it now. */
   remaining(appearance: string, now: number, { quietMs, totalMs }: QuietPeriod): number {
     if (appearance !== this.#appearance) {
       this.#appearance = appearance;

@@ -1,7 +1,7 @@
 /** How long a difference must stay as it is before it is reported; the table is at the head of reporter.ts. */
 import type { SeenFile } from '../../fs/observation.js';
 
-/** The reports of writes to a file that was just created have arrived within this time, ms. */
+/** Within this time the reports of writes to a new file have arrived, ms. */
 const CONFIRM_MS = 1;
 
 /** The waiting times, ms. */
@@ -12,7 +12,7 @@ export interface QuietPeriodOptions {
   readonly groupSettleMs: number;
 }
 
-/** How long a difference must stay as it is before it is reported, ms, and how long that may take altogether. */
+/** How long a difference must be stable before it is reported, ms, and the maximum total wait. */
 export interface QuietPeriod {
   readonly quietMs: number;
   readonly totalMs: number;
@@ -21,7 +21,7 @@ export interface QuietPeriod {
 /** Reported at once. */
 export const NO_QUIET_PERIOD: QuietPeriod = { quietMs: 0, totalMs: 0 };
 
-/** For what is gone or unreadable; counted from when it was lost, whatever was pending before. */
+/** For a target that is gone or unreadable; counted from when it was lost, whatever was pending before. */
 export function quietPeriodForLoss({ missingGraceMs, maxSettleMs }: QuietPeriodOptions): QuietPeriod {
   return { quietMs: missingGraceMs, totalMs: missingGraceMs + maxSettleMs };
 }
@@ -38,7 +38,7 @@ export function longer(one: QuietPeriod, other: QuietPeriod): QuietPeriod {
 export interface LastFile {
   /** The links that led to it, see `LinkChain.links`. */
   readonly links: string;
-  /** Which file it was, see `SeenFile.inode`; undefined: it was not there. */
+  /** Identifies the file, see `SeenFile.inode`; undefined: it was not there. */
   readonly inode: string | undefined;
 }
 

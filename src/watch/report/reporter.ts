@@ -1,5 +1,5 @@
 /**
- * Compares what was observed with what was last reported, and reports the difference once it is ripe.
+ * Compares what was observed with what was last reported, and reports the difference when its quiet period is over.
  *
  * | observed             | compared with the last report   | then                                                        |
  * |----------------------|---------------------------------|-------------------------------------------------------------|
@@ -57,21 +57,21 @@ import {
   type QuietPeriodOptions,
 } from './quiet-period.js';
 
-/** Who is told. */
+/** Receives what is reported. */
 export interface ReportListener {
   change(change: Change): void;
   revision(revision: RevisionChange): void;
   unreadable(unreadable: Unreadable): void;
   readable(readable: Readable): void;
-  /** Something is pending and will be ripe now. */
+  /** Something is pending and is due now. */
   checkAgain(cause: ChangeCause): void;
 }
 
 /** An observation that says something about the target. */
 type StableObservation = Exclude<Observation, { kind: 'unstable' | 'disallowed' }>;
 
-/** How a reporter behaves. */
-export interface ReporterOptions extends QuietPeriodOptions {
+/** Options of a reporter. */
+interface ReporterOptions extends QuietPeriodOptions {
   readonly path: string;
   readonly clock: Clock;
   readonly persistent: boolean;
@@ -91,11 +91,11 @@ export class Reporter {
   #reported: Snapshot;
   /** Whether `#reported` is more than the assumption that nothing was there. */
   #hasReported = false;
-  /** The files as they were when they were last seen to be what was reported. */
+  /** The files as they were when they last equalled what was reported. */
   #files: Found['files'] = NOTHING;
-  /** How the files that are gone were last seen. */
+  /** The files that are gone, as they were last seen. */
   readonly #gone = new Map<string, LastFile>();
-  /** The links of the last target that was there. */
+  /** The links of the last target that was found. */
   #lastLinks = '';
   #unreadable: { readonly error: TargetError; readonly since: number } | undefined;
   /** The part of a tree that cannot be read at present, and is yet to be reported. */
@@ -112,12 +112,14 @@ export class Reporter {
     this.#reported = new MissingSnapshot(options.path);
   }
 
-  /** What was last reported; undefined before the first report. That nothing is there may be known without a report. */
+  /**
+   * What was last reported; undefined before the first report. That nothing is there may be known without a report.
+   */
   get reported(): Snapshot | undefined {
     return this.#hasReported ? this.#reported : undefined;
   }
 
-  /** Why the target cannot be read at present, once that was reported. */
+  /** Why the target cannot be read at present, if that was reported. */
   get unreadable(): TargetError | undefined {
     return this.#unreadable?.error;
   }
@@ -132,7 +134,7 @@ export class Reporter {
     return this.#pendingPaths;
   }
 
-  /** Takes what a check has observed. */
+  /** Handles the observation of a check. */
   consider(seen: StableObservation, cause: ChangeCause): void {
     const difference = this.#compare(seen);
     if (this.#isKnown(seen, difference)) {
@@ -145,27 +147,40 @@ export class Reporter {
     for (const [name, part] of parts) {
       const quietPeriod =
         cause === 'start' ? this.#quietPeriodAtStart(seen, part) : this.#quietPeriod(seen, part);
-      // An appearance takes digests, which a difference that is ripe at once does not need.
+      // An appearance takes digests, which a difference that is due at once does not need.
       differences.set(name, {
         quietPeriod,
         appearance: quietPeriod === NO_QUIET_PERIOD ? '' : appearanceOf(seen, part),
       });
     }
     const {
-      ripe,
+      due,
       next,
       cause: first = cause,
     } = this.#pending.update(differences, cause, now, cause === 'start' ? 0 : this.#options.settleMs);
     if (next) this.#wait(next.inMs, next.cause);
     else this.#forgetDifferences();
-    const areRipe = new Set(ripe);
-    const unripe = [...parts].filter(([name]) => !areRipe.has(name)).map(([, part]) => part);
+    const areDue = new Set(due);
+    const unripe = [...parts].filter(([name]) => !areDue.has(name)).map(([, part]) => part);
     this.#pendingPaths = pathsIn(seen, unripe);
     if (unripe.length === 0) this.#report(seen, difference, first);
-    else if (ripe.length > 0 && seen.kind === 'found') {
-      const part = together(ripe.flatMap((name) => parts.get(name) ?? []));
+    else if (due.length > 0 && seen.kind === 'found') {
+      const part = together(due.flatMap((name) => parts.get(name) ?? []));
       this.#report(this.#without(seen, together(unripe)), part, first);
     }
+  }
+
+  /**
+   * Takes the content of the only file, right after a swap. If it is another than was reported, that is all there is to
+   * compare: it was complete before the link was retargeted.
+   */
+  considerSwap(seen: Found, cause: ChangeCause): void {
+    const [entry] = seen.files;
+    if (!entry || this.#reported.kind !== 'file' || this.#unreadable || this.hasPending) return;
+    const [key, file] = entry;
+    const before = this.#files.get(key);
+    if (!before || before.links === file.links || haveSameContent(before, file)) return;
+    this.#report(seen, { ...NO_DIFFERENCE, changed: [key] }, cause);
   }
 
   /** The target could not be read for so long that it is to be reported now. */
@@ -193,7 +208,9 @@ export class Reporter {
     return differenceOf(this.#files, files, keysThatDiffer(this.#files, files), haveSameContent);
   }
 
-  /** What is reported together, by name: each file by itself in a loose set, and otherwise everything. */
+  /**
+   * The differences that are reported together, by name: each file separately in a loose set, otherwise everything.
+   */
   #partsOf(seen: StableObservation, difference: KeyDifference): ReadonlyMap<string, KeyDifference> {
     if (!this.#isLoose(seen)) return new Map([['', difference]]);
     const parts = new Map<string, KeyDifference>();
@@ -203,7 +220,7 @@ export class Reporter {
     return parts;
   }
 
-  /** Whether each file is reported by itself: in a directory that is the same as before, or new. */
+  /** Whether each file is reported separately: in a directory that is the same as before, or new. */
   #isLoose(seen: StableObservation): boolean {
     if (seen.kind !== 'found') return false;
     const { kind, realPath } = seen.snapshot;
@@ -256,12 +273,12 @@ export class Reporter {
       : quietPeriod;
   }
 
-  /** How the file was last seen, whether it is there or gone. */
+  /** The file as it was last seen, whether it is there or gone. */
   #lastSeen(key: string): LastFile | undefined {
     return this.#files.get(key) ?? this.#gone.get(key);
   }
 
-  /** A file of a directory that was not there was behind the same links as the others. */
+  /** A file in a directory that was not there was behind the same links as the others. */
   #lastFile(key: string, { snapshot }: Found): LastFile | undefined {
     const last = this.#lastSeen(key);
     if (last || snapshot.kind === 'file' || snapshot.kind === 'group') return last;

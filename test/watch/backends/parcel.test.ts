@@ -21,7 +21,7 @@ import fc from 'fast-check';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
 
 import { ParcelBackend } from '../../../src/watch/backends/parcel.js';
-import { errnoOf } from '../../../src/core/errors.js';
+import { errnoOf } from '../../../src/core/errno.js';
 import type { HintSink, WatchedDirectory, WatchSubscription } from '../../../src/core/watch-backend.js';
 import { conforms, conformsForTrees, subscribe as subscribeFor, treeAt } from './conformance.js';
 

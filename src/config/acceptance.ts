@@ -5,8 +5,8 @@ import type { Source } from './source.js';
 /** The result of validating merged layers. */
 export type Verdict<T> = { readonly config: T } | { readonly problems: readonly ConfigProblem[] };
 
-/** What came of the pending values. */
-export interface Settlement<T> {
+/** Which pending values were accepted. */
+interface Acceptance<T> {
   /** The configuration that was accepted last, if any. */
   readonly accepted: { readonly config: T } | undefined;
   /** Why what is still pending was not accepted. */
@@ -25,11 +25,11 @@ export interface Settlement<T> {
  * So a bad source does not hold up the others, and sources that are valid only together are accepted together.
  * @param fresh the sources that have just changed
  */
-export async function settle<T>(
+export async function acceptPending<T>(
   sources: readonly Source[],
   fresh: ReadonlySet<Source>,
   validate: (layers: readonly Layer[]) => Promise<Verdict<T>>,
-): Promise<Settlement<T>> {
+): Promise<Acceptance<T>> {
   const attempt = async (chosen: readonly Source[]): Promise<Verdict<T>> => {
     const verdict = await validate(sources.map((source) => source.layer(chosen.includes(source))));
     if ('config' in verdict) for (const source of chosen) source.accept();

@@ -1,0 +1,22 @@
+# The program as an image: docker build -t resilient-watcher:0.1.0 .
+# Its size has not been measured; nearly all of it is node:24-alpine.
+FROM node:24-alpine AS build
+WORKDIR /src
+COPY package.json package-lock.json .npmrc tsconfig.json tsup.config.ts ./
+RUN npm ci --ignore-scripts --no-audit --no-fund
+COPY src ./src
+RUN npm run build && npm pack --ignore-scripts --pack-destination /
+
+# With the optional packages that --config, --listen, token and kubeconfig use.
+FROM node:24-alpine AS install
+WORKDIR /app
+COPY --from=build /resilient-watcher-*.tgz /
+RUN npm install --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund \
+      /resilient-watcher-*.tgz yaml@2 prom-client@15 @kubernetes/client-node@2
+
+FROM node:24-alpine
+COPY --from=install /app /app
+# The user `node` of the image, by number, so that runAsNonRoot can be checked.
+USER 1000:1000
+ENTRYPOINT ["node", "/app/node_modules/resilient-watcher/dist/cli/main.js"]
+CMD ["--help"]

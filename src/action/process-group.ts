@@ -1,0 +1,84 @@
+/**
+ * A command in a process group of its own, so that it can be stopped with everything that it has started.
+ *
+ * | state      | the command exits | `stop()`                                   | the group is empty | its time is up          |
+ * |------------|-------------------|--------------------------------------------|--------------------|-------------------------|
+ * | running    | → exited          | → stopping: the whole group gets the signal | –                  | –                       |
+ * | exited     | –                 | → stopping, when others are left in the group | –                | –                       |
+ * | stopping   | others go on      | the same promise                           | → stopped          | SIGKILL, then → stopped |
+ */
+import { spawn, type ChildProcess, type SpawnOptions } from 'node:child_process';
+
+import type { Clock } from '../core/clock.js';
+import { errnoOf } from '../core/errno.js';
+import { sleep } from '../core/sleep.js';
+
+/** How a command ended. */
+export interface ProcessExit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+/** The kernel announces the end of children, but not of groups, so this is polled, ms. */
+const POLL_MS = 10;
+
+/** A running command and what it has started, except for what has left the group (`setsid(2)`). */
+export class ProcessGroup {
+  readonly child: ChildProcess;
+  /** Rejects when the command could not be started. */
+  readonly exited: Promise<ProcessExit>;
+  readonly #clock: Clock;
+  #isOver = false;
+  #stopping: Promise<void> | undefined;
+
+  /** @throws {Error} for what `spawn` refuses at once, such as E2BIG. */
+  constructor(command: string, args: readonly string[], options: SpawnOptions, clock: Clock) {
+    this.#clock = clock;
+    this.child = spawn(command, args, { ...options, detached: true });
+    this.exited = new Promise((resolve, reject) => {
+      this.child.once('error', reject);
+      this.child.once('exit', (code, signal) => resolve({ code, signal }));
+    });
+    this.exited.catch(() => (this.#isOver = true));
+  }
+
+  /** Signals the command alone; nothing happens when it has ended. */
+  signalLeader(signal: NodeJS.Signals): void {
+    this.child.kill(signal);
+  }
+
+  /** Signals the group, and kills what is left of it after `timeoutMs`. Resolves when nothing is left. */
+  stop(signal: NodeJS.Signals, timeoutMs: number): Promise<void> {
+    this.#stopping ??= this.#stop(signal, timeoutMs);
+    return this.#stopping;
+  }
+
+  async #stop(signal: NodeJS.Signals, timeoutMs: number): Promise<void> {
+    const deadline = this.#clock.monotonic() + timeoutMs;
+    this.#send(signal);
+    while (this.#send(0)) {
+      if (this.#clock.monotonic() >= deadline) {
+        this.#send('SIGKILL');
+        break;
+      }
+      await sleep(this.#clock, POLL_MS);
+    }
+    await this.exited.catch(() => undefined);
+    this.#isOver = true;
+  }
+
+  /** Whether there was a process to signal. */
+  #send(signal: NodeJS.Signals | 0): boolean {
+    const { pid } = this.child;
+    if (pid === undefined || this.#isOver) return false;
+    try {
+      process.kill(-pid, signal);
+      return true;
+    } catch (error) {
+      // Processes of another user cannot be stopped from here, and are not waited for.
+      const errno = errnoOf(error);
+      if (errno === 'ESRCH' || errno === 'EPERM') return false;
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,145 @@
+/** `--config`: the rules of `watch` in a YAML file that is itself watched. A rule has the flags of the command line. */
+import { Command, CommanderError } from 'commander';
+
+import { ConfigLoader, FileProvider, yamlParser } from '../config.js';
+import { ExitError } from './exit-code.js';
+import { Session } from './session.js';
+import { addRuleFlags } from './watch-flags.js';
+import { checkPaths, WatchRule, type RuleFlags, type RuleOptions } from './watch-rule.js';
+
+/** Flags that only make sense for the whole program. */
+const OF_THE_PROGRAM = ['once', 'exit-on-error'];
+
+interface RunningRule {
+  /** What it was made from. */
+  readonly source: string;
+  readonly rule: WatchRule;
+}
+
+/** The rules of a file. */
+export class RulesFile {
+  readonly #session: Session;
+  readonly #loader: ConfigLoader<readonly RuleOptions[]>;
+  #running: readonly RunningRule[] = [];
+  /** Rules are exchanged one revision of the file after the other. */
+  #exchange: Promise<void> = Promise.resolve();
+
+  constructor(path: string, session: Session) {
+    this.#session = session;
+    this.#loader = session.closeAtEnd(
+      new ConfigLoader<readonly RuleOptions[]>({
+        name: path,
+        sources: [{ provider: new FileProvider(path), parser: yamlParser }],
+        validate: (values) => rulesOf(values, session),
+        signal: session.signal,
+      }),
+    );
+  }
+
+  /** @throws {ConfigError} (rejects) when the file is not valid at the start. */
+  async start(): Promise<void> {
+    const { output } = this.#session;
+    this.#loader.on('rejected', ({ problems }) => {
+      const reasons = problems.map(({ message }) => message).join('; ');
+      output.log('warn', 'config-rejected', `the rules stay as they are: ${reasons}`, { problems });
+    });
+    this.#loader.on('unreadable', ({ error }) => output.log('warn', 'config-unreadable', error.message));
+    this.#loader.on('change', ({ current }) => this.#use(current));
+    this.#loader.on('error', (error) => output.log('error', 'error', error.message));
+    this.#use(await this.#loader.load());
+    await this.#exchange;
+  }
+
+  #use(rules: readonly RuleOptions[]): void {
+    this.#exchange = this.#exchange
+      .then(() => this.#replace(rules))
+      .catch((error: unknown) => {
+        if (this.#session.signal.aborted) return;
+        this.#session.output.log('error', 'error', error instanceof Error ? error.message : String(error));
+      });
+  }
+
+  /** Rules that stay the same go on undisturbed. What a changed rule had left to do is done by its successor. */
+  async #replace(rules: readonly RuleOptions[]): Promise<void> {
+    const before = [...this.#running];
+    const kept = rules.map((options) => {
+      const source = JSON.stringify(options);
+      const index = before.findIndex((running) => running.source === source);
+      return { options, source, rule: index < 0 ? undefined : before.splice(index, 1)[0]?.rule };
+    });
+    const behind = new Set(before.filter(({ rule }) => rule.isBehind).flatMap(({ rule }) => rule.paths));
+    for (const { rule } of before) await rule.close();
+    this.#running = kept.map(({ options, source, rule }) => ({
+      source,
+      rule: rule ?? new WatchRule(options, this.#session.fork()),
+    }));
+    for (const [index, { rule }] of kept.entries()) {
+      const started = this.#running[index]?.rule;
+      if (!rule) await started?.start(started.paths.some((path) => behind.has(path)));
+    }
+    const { length } = rules;
+    this.#session.output.log('info', 'config', `${length} ${length === 1 ? 'rule' : 'rules'} in use`, {
+      rules: length,
+    });
+  }
+}
+
+/** @throws {Error} that says which rule is wrong, and how. */
+function rulesOf(values: unknown, session: Session): RuleOptions[] {
+  const { rules, ...others } = values as { readonly rules?: unknown };
+  const [unknown] = Object.keys(others);
+  if (unknown !== undefined) throw new Error(`unknown key "${unknown}"; the only one is "rules"`);
+  if (!Array.isArray(rules)) throw new Error('"rules" must be a list');
+  return rules.map((rule: unknown, index) => {
+    try {
+      return ruleOf(rule, session);
+    } catch (error) {
+      throw new Error(`rules[${index}]: ${messageOf(error)}`, { cause: error });
+    }
+  });
+}
+
+function ruleOf(rule: unknown, session: Session): RuleOptions {
+  if (typeof rule !== 'object' || rule === null || Array.isArray(rule)) throw new Error('it must be a map');
+  const { paths, command = [], ...flags } = rule as Record<string, unknown>;
+  const parser = addRuleFlags(new Command('rule'))
+    .exitOverride()
+    .configureOutput({ writeErr: () => undefined })
+    .allowExcessArguments();
+  parser.parse(Object.entries(flags).flatMap(argumentsOf), { from: 'user' });
+  const options = {
+    paths: textsOf('paths', paths),
+    command: textsOf('command', command),
+    flags: parser.opts<RuleFlags>(),
+  };
+  checkPaths(options.paths);
+  // Whether the flags go together is only known once the actions are made. Nothing of this is started.
+  new WatchRule(options, new Session(session.output));
+  return options;
+}
+
+/** A flag as it stands on the command line. */
+function argumentsOf([name, value]: readonly [string, unknown]): string[] {
+  if (OF_THE_PROGRAM.includes(name)) throw new Error(`"${name}" is a flag of the command line only`);
+  if (value === true) return [`--${name}`];
+  if (value === false) return [];
+  const values = Array.isArray(value) ? value : [value];
+  return values.map((one) => `--${name}=${textOf(name, one)}`);
+}
+
+function textsOf(name: string, value: unknown): string[] {
+  if (!Array.isArray(value)) throw new Error(`"${name}" must be a list`);
+  return value.map((one) => textOf(name, one));
+}
+
+function textOf(name: string, value: unknown): string {
+  if (typeof value === 'string' || typeof value === 'number') return String(value);
+  throw new Error(`"${name}" must be text, or a list of texts`);
+}
+
+function messageOf(error: unknown): string {
+  if (error instanceof CommanderError || error instanceof ExitError) {
+    return error.message.replace(/^error: /, '');
+  }
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,177 @@
+/** `doctor` on real mounts, limits and permissions. */
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import type { Diagnosis } from 'resilient-watcher/doctor';
+import { KubeletVolume } from 'resilient-watcher/testing';
+import { describe, expect, test } from 'vitest';
+
+import { CliProgram, runCli, type StartOptions } from '../support/cli-program.js';
+import { inMountNamespace, linuxOnly, underLimit } from '../support/namespace.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
+
+/** What it finds at a path, by id. */
+async function doctor(
+  path: string,
+  options: StartOptions = {},
+): Promise<{ code: unknown; ids: string[]; page: Diagnosis }> {
+  const { code, stdout, stderr } = await runCli(['doctor', path, '--json'], options);
+  if (stdout === '') throw new Error(stderr);
+  const page = JSON.parse(stdout) as Diagnosis;
+  return { code, ids: page.findings.map(({ id }) => id), page };
+}
+
+/** The part of a JSON Web Token that nothing here verifies is left out. */
+function token(claims: Readonly<Record<string, unknown>>): string {
+  const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+  return `${part({ alg: 'RS256', typ: 'JWT' })}.${part(claims)}.${Buffer.from('sig').toString('base64url')}`;
+}
+
+function volume(directory = join(temporaryDirectory(), 'volume')): KubeletVolume {
+  const mounted = new KubeletVolume(directory);
+  mounted.publish({ n: '0' });
+  return mounted;
+}
+
+inMountNamespace(import.meta.url, () => {
+  linuxOnly();
+
+  test('a volume that works has no finding, exit code 0, and shows its links, revision and age', async () => {
+    const mounted = volume();
+    const { code, ids, page } = await doctor(mounted.path('n'));
+    expect([code, ids]).toEqual([0, []]);
+    expect(page).toMatchObject({
+      revision: mounted.revision,
+      links: [{ target: '..data/n' }, { target: mounted.revision }],
+    });
+    const text = (await runCli(['doctor', mounted.path('n')])).stdout;
+    expect(text).toMatch(
+      /link .* -> \.\.data\/n\n[^]*revision {2}\.\.[^]*changed .* ago\n[^]*nothing stands in the way/,
+    );
+  });
+
+  test('a file that is bind-mounted from a volume, as subPath does it, can never change', async () => {
+    const mounted = volume();
+    const mountPoint = join(temporaryDirectory(), 'app.yaml');
+    writeFileSync(mountPoint, '');
+    execFileSync('mount', ['--bind', mounted.path('n'), mountPoint]);
+    try {
+      const { code, ids } = await doctor(mountPoint);
+      expect([code, ids]).toEqual([3, ['SUBPATH']]);
+    } finally {
+      execFileSync('umount', [mountPoint]);
+    }
+  });
+
+  test('any other file that is mounted by itself can never be replaced', async () => {
+    const directory = temporaryDirectory();
+    for (const name of ['source', 'target']) writeFileSync(join(directory, name), '');
+    execFileSync('mount', ['--bind', join(directory, 'source'), join(directory, 'target')]);
+    try {
+      const { code, ids } = await doctor(join(directory, 'target'));
+      expect([code, ids]).toEqual([3, ['FILE_MOUNT']]);
+    } finally {
+      execFileSync('umount', [join(directory, 'target')]);
+    }
+  });
+
+  test('a tmpfs, which Secrets are mounted from, is fine and shown as such', async () => {
+    const directory = temporaryDirectory();
+    execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', directory]);
+    try {
+      const { code, ids, page } = await doctor(volume(join(directory, 'volume')).directory);
+      expect([code, ids, page.mounts.map(({ type }) => type)]).toEqual([
+        0,
+        [],
+        expect.arrayContaining(['tmpfs']),
+      ]);
+    } finally {
+      execFileSync('umount', [directory]);
+    }
+  });
+
+  test.each([
+    ['max_inotify_instances', 'INOTIFY_INSTANCES'],
+    ['max_inotify_watches', 'INOTIFY_WATCHES'],
+  ] as const)('%s of 0 is found by trying, and means polling', async (limit, id) => {
+    const prefix = underLimit(limit, 0);
+    if (!prefix) return;
+    const { code, ids } = await doctor(volume().directory, { prefix });
+    expect([code, ids]).toEqual([4, [id]]);
+  });
+
+  describe('paths and tokens', () => {
+    const hour = 3_600;
+    const now = (): number => Math.floor(Date.now() / 1_000);
+    const cases: Record<
+      string,
+      { make: (path: string) => void; expected: readonly [number, readonly string[]] }
+    > = {
+      'nothing there yet': { make: () => undefined, expected: [4, ['MISSING']] },
+      'a link to nothing': { make: (path) => symlinkSync('nowhere', path), expected: [3, ['DANGLING']] },
+      'a link to itself': { make: (path) => symlinkSync(path, path), expected: [3, ['UNREADABLE']] },
+      'an empty directory': { make: (path) => mkdirSync(path), expected: [0, []] },
+      'a file from the future': {
+        make: (path) => {
+          writeFileSync(path, '');
+          utimesSync(path, now() + hour, now() + hour);
+        },
+        // Nobody can set the change time, which is what counts.
+        expected: [0, []],
+      },
+      'a fresh token': {
+        make: (path) => writeFileSync(path, token({ iat: now(), exp: now() + hour })),
+        expected: [0, []],
+      },
+      'a token that has expired': {
+        make: (path) => writeFileSync(path, token({ iat: now() - 2 * hour, exp: now() - hour })),
+        expected: [4, ['TOKEN_STALE']],
+      },
+      'a token from the future': {
+        make: (path) => writeFileSync(path, token({ iat: now() + hour, exp: now() + 2 * hour })),
+        expected: [4, ['TOKEN_FUTURE']],
+      },
+      'a token that is accepted for a year': {
+        make: (path) => writeFileSync(path, token({ iat: now(), exp: now() + 365 * 24 * hour })),
+        expected: [0, ['LONG_PROJECTION']],
+      },
+    };
+    test.each(Object.entries(cases))('%s', async (_, { make, expected }) => {
+      const path = join(temporaryDirectory(), 'target');
+      make(path);
+      const { code, ids } = await doctor(path);
+      expect([code, ids]).toEqual(expected);
+    });
+  });
+
+  test('--live waits for a real update and times it, or gives up with 124', async () => {
+    const mounted = volume();
+    const program = new CliProgram(['doctor', mounted.directory, '--live', '30s']);
+    await program.until(/waiting up to 30 s/);
+    mounted.publish({ n: '1' });
+    expect(await program.exit).toBe(0);
+    expect(program.stderr).toMatch(/updated after \d+\.\d s, noticed by fs/);
+    expect((await runCli(['doctor', mounted.directory, '--live', '50ms'])).code).toBe(124);
+  });
+
+  test('--manifest lints a file or stdin, and its exit code is that of the worst finding', async () => {
+    const manifest = 'kind: ConfigMap\nmetadata: { name: m }\nimmutable: true\n';
+    const found = await runCli(['doctor', '--manifest', '-'], { input: manifest });
+    expect([found.code, found.stdout]).toEqual([
+      3,
+      expect.stringMatching(/never +IMMUTABLE\n.*ConfigMap\/m/),
+    ]);
+    const file = join(temporaryDirectory(), 'm.yaml');
+    writeFileSync(file, manifest.replace('true', 'false'));
+    expect(await runCli(['doctor', '--manifest', file])).toMatchObject({
+      code: 0,
+      stdout: 'nothing found\n',
+    });
+    writeFileSync(file, 'a: [');
+    const broken = await runCli(['doctor', '--manifest', file]);
+    expect([broken.code, broken.stderr]).toEqual([2, expect.stringContaining('is not YAML')]);
+    const missing = await runCli(['doctor', '--manifest', `${file}.not`]);
+    expect([missing.code, missing.stderr]).toEqual([2, expect.stringContaining('cannot be read')]);
+  });
+});

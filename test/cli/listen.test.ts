@@ -1,0 +1,131 @@
+/** What `--listen` serves, and rules from a file. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { KubeletVolume } from 'resilient-watcher/testing';
+import { describe, expect, test } from 'vitest';
+
+import { CliProgram, runCli } from '../support/cli-program.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
+
+function volume(): KubeletVolume {
+  const mounted = new KubeletVolume(join(temporaryDirectory(), 'volume'));
+  mounted.publish({ n: '0' });
+  return mounted;
+}
+
+async function listening(args: readonly string[]): Promise<{ program: CliProgram; url: string }> {
+  const program = new CliProgram([...args.slice(0, 1), '--listen', '127.0.0.1:0', ...args.slice(1)]);
+  const [, port] = await program.until(/listening on port (\d+)/);
+  return { program, url: `http://127.0.0.1:${port}` };
+}
+
+describe('--listen', () => {
+  test('serves probes, the status of every component and metrics, with what actions came to', async () => {
+    const mounted = volume();
+    const { program, url } = await listening([
+      'watch',
+      mounted.directory,
+      '--exec',
+      'grep -q good "$RW_PATH/n"',
+    ]);
+    await program.until(/watching/);
+    mounted.publish({ n: 'bad' });
+    await program.until(/exited with code 1/);
+    mounted.publish({ n: 'good' });
+    await program.until(/done in/);
+    const get = async (path: string) => {
+      const response = await fetch(url + path);
+      return { status: response.status, text: await response.text() };
+    };
+    expect((await get('/livez')).status).toBe(200);
+    expect((await get('/readyz')).status).toBe(200);
+    const status = JSON.parse((await get('/status')).text) as {
+      components: { kind: string; state: string }[];
+    };
+    expect(status.components).toMatchObject([
+      { kind: 'ReloadAction', state: 'ready', successes: 1, lastSuccessful: true },
+      { kind: 'ResilientWatcher', state: 'watching' },
+    ]);
+    const { text } = await get('/metrics');
+    expect(text).toContain('resilient_watcher_actions_total{action="exec",result="succeeded"} 1');
+    expect(text).toMatch(/resilient_watcher_actions_total\{action="exec",result="error"\} [1-9]/);
+    expect(text).toMatch(/resilient_watcher_changes_total\{target="[^"]+\/volume",cause="fs"\} \d/);
+    expect((await get('/nope')).status).toBe(404);
+    expect((await fetch(`${url}/metrics`, { method: 'POST' })).status).toBe(405);
+    program.child.kill('SIGTERM');
+    expect(await program.exit).toBe(0);
+  });
+
+  test('is not ready before the command of run could be started', async () => {
+    const { program, url } = await listening(['run', join(temporaryDirectory(), 'later'), '--', 'true']);
+    await program.until(/waiting for/);
+    expect((await fetch(`${url}/livez`)).status).toBe(200);
+    program.child.kill('SIGTERM');
+    expect(await program.exit).toBe(143);
+  });
+});
+
+describe('--config', () => {
+  const rules = (...given: object[]): string => JSON.stringify({ rules: given });
+
+  test('takes rules from a volume, exchanges them when it changes, and keeps the last good ones', async () => {
+    const [a, b] = [volume(), volume()];
+    const config = new KubeletVolume(join(temporaryDirectory(), 'config'));
+    const first = { paths: [a.directory], exec: ['echo "a got $RW_KEYS"'] };
+    config.publish({ 'rules.yaml': rules(first) });
+    const program = new CliProgram(['watch', '--config', config.path('rules.yaml')]);
+    await program.until(/1 rule in use/);
+    a.publish({ n: '1', first: '' });
+    await program.until(/a got first/);
+
+    config.publish({ 'rules.yaml': rules(first, { paths: [b.directory], 'on-busy': 'sometimes' }) });
+    await program.until(/the rules stay as they are: .*rules\[1\].*on-busy.*Allowed choices/);
+    a.publish({ n: '1', second: '' });
+    await program.until(/a got second/);
+
+    const second = {
+      paths: [b.directory],
+      check: 'true',
+      command: ['/bin/sh', '-c', 'echo "b got $RW_KEYS"'],
+    };
+    config.publish({ 'rules.yaml': rules(first, second) });
+    await program.until(/2 rules in use/);
+    b.publish({ n: '1', third: '' });
+    await program.until(/b got third/);
+    a.publish({ n: '1', fourth: '' });
+    await program.until(/a got (fourth|second)\n(second|fourth)/);
+    program.child.kill('SIGTERM');
+    expect(await program.exit).toBe(0);
+  });
+
+  test('what a rule has failed to do is done by the rule that replaces it', async () => {
+    const mounted = volume();
+    const file = join(temporaryDirectory(), 'rules.yaml');
+    writeFileSync(file, rules({ paths: [mounted.directory], exec: ['exit 1'] }));
+    const program = new CliProgram(['watch', '--config', file]);
+    await program.until(/1 rule in use/);
+    mounted.publish({ n: 'kept' });
+    await program.until(/exited with code 1/);
+    writeFileSync(file, rules({ paths: [mounted.directory], exec: ['echo "now $(cat $RW_PATH/n)"'] }));
+    await program.until(/now kept/);
+  });
+
+  const wrong: readonly (readonly [text: string, says: RegExp])[] = [
+    ['rules: 1', /"rules" must be a list/],
+    ['rule: []', /unknown key "rule"/],
+    ['rules: [{ exec: ["true"] }]', /rules\[0\]: "paths" must be a list/],
+    ['rules: [{ paths: [] }]', /rules\[0\]: no path to watch/],
+    ['rules: [{ paths: [/etc], nope: 1 }]', /unknown option '--nope/],
+    ['rules: [{ paths: [/etc], once: true }]', /"once" is a flag of the command line only/],
+    ['rules: [{ paths: [/etc], timeout: soon }]', /must be a duration/],
+    ['rules: [{ paths: [/etc], signal: HUP }]', /needs exactly one of --pid/],
+    ['rules: [', /YAML/i],
+  ];
+  test.each(wrong)('%s at the start ends with 1 and says what is wrong', async (text, says) => {
+    const file = join(temporaryDirectory(), 'rules.yaml');
+    writeFileSync(file, text);
+    const { code, stderr } = await runCli(['watch', '--config', file]);
+    expect([code, stderr]).toEqual([1, expect.stringMatching(says)]);
+  });
+});

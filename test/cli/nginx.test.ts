@@ -1,0 +1,107 @@
+/** A real nginx, reloaded while it is under load. */
+import { spawn, spawnSync } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { request } from 'node:http';
+import { join } from 'node:path';
+
+import { KubeletVolume } from 'resilient-watcher/testing';
+import { expect, onTestFinished, test } from 'vitest';
+
+import { CliProgram } from '../support/cli-program.js';
+import { skip } from '../support/namespace.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
+
+const SWAPS = 200;
+
+/** One request on a connection of its own; resolves with its body, rejects for anything but 200. */
+function get(socketPath: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const sent = request({ socketPath, path: '/', agent: false }, (response) => {
+      let body = '';
+      response.setEncoding('utf8').on('data', (chunk: string) => (body += chunk));
+      response.on('end', () => {
+        if (response.statusCode === 200) resolve(body);
+        else reject(new Error(`status ${response.statusCode}`));
+      });
+    });
+    sent.on('error', reject).end();
+  });
+}
+
+/** Two files that belong together: an answer of "1 2" would be half a configuration. */
+const files = (n: number): Record<string, string> => ({
+  'a.conf': `map $host $a { default ${n}; }`,
+  'b.conf': `map $host $b { default ${n}; }`,
+});
+
+test(`nginx under load is reloaded over ${SWAPS} swaps: no request fails, no answer mixes two revisions`, async (context) => {
+  if (spawnSync('nginx', ['-v']).error) skip(context, 'nginx is not installed');
+  const directory = temporaryDirectory();
+  const volume = new KubeletVolume(join(directory, 'volume'));
+  volume.publish(files(0));
+  mkdirSync(join(directory, 'conf'));
+  const socket = join(directory, 'socket');
+  const main = (include: string): string => `
+    ${process.getuid?.() === 0 ? 'user root;' : ''}
+    daemon off; worker_processes 2; pid ${directory}/pid; error_log ${directory}/error.log warn;
+    events { worker_connections 256; }
+    http {
+      access_log off; include ${include}/*.conf;
+      ${['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((name) => `${name}_temp_path ${directory}/${name};`).join(' ')}
+      server { listen unix:${socket}; location / { return 200 "$a $b"; } }
+    }`;
+  writeFileSync(join(directory, 'nginx.conf'), main(`${volume.directory}/..data`));
+  // Each revision is copied, since kubelet removes the previous one, and used from a main file that is replaced whole.
+  writeFileSync(join(directory, 'template'), main(`${directory}/conf/REVISION`));
+  const stage = `cd ${directory} && rm -rf "conf/$RW_REVISION" && cp -r "volume/$RW_REVISION" conf/ && sed "s/REVISION/$RW_REVISION/" template > next.conf`;
+  const reload = `cd ${directory} && mv next.conf nginx.conf && nginx -p ${directory} -c ${directory}/nginx.conf -e ${directory}/error.log -s reload`;
+  const nginxFlags = [
+    '-p',
+    directory,
+    '-c',
+    join(directory, 'nginx.conf'),
+    '-e',
+    join(directory, 'error.log'),
+  ];
+  const nginx = spawn('nginx', nginxFlags, { stdio: 'ignore' });
+  const ended = new Promise((resolve) => nginx.once('exit', resolve));
+  onTestFinished(async () => {
+    nginx.kill('SIGTERM');
+    await ended;
+  });
+  await expect.poll(() => get(socket).catch(() => 'not up')).toBe('0 0');
+
+  const check = `${stage} && nginx -t -q -p ${directory} -c ${directory}/next.conf -e ${directory}/error.log`;
+  const program = new CliProgram(['watch', volume.directory, '--json', '--check', check, '--exec', reload]);
+  await program.until(/"ready"/);
+
+  let isLoading = true;
+  const answers = new Set<string>();
+  const failures: unknown[] = [];
+  const ask = async (): Promise<string | undefined> => {
+    try {
+      const answer = await get(socket);
+      answers.add(answer);
+      return answer;
+    } catch (error) {
+      failures.push(error);
+      return undefined;
+    }
+  };
+  const client = async (): Promise<void> => {
+    while (isLoading) await ask();
+  };
+  const clients = [client(), client(), client(), client()];
+  for (let n = 1; n <= SWAPS; n += 1) {
+    volume.publish(files(n));
+    await ask();
+    // Often enough that many reloads take place, and seldom enough that swaps meet a reload under way.
+    if (n % 5 === 0) await expect.poll(ask, { timeout: 20_000 }).toBe(`${n} ${n}`);
+  }
+  isLoading = false;
+  await Promise.all(clients);
+
+  const mixed = [...answers].filter((answer) => !/^(\d+) \1$/.test(answer));
+  expect({ failures, mixed }).toEqual({ failures: [], mixed: [] });
+  expect(answers.size).toBeGreaterThanOrEqual(SWAPS / 5);
+});

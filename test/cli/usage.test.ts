@@ -1,0 +1,68 @@
+/** A wrong command line ends with exit code 2 and a line that says what is wrong. */
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+
+import { describe, expect, onTestFinished, test } from 'vitest';
+
+import { runCli } from '../support/cli-program.js';
+
+describe('a wrong command line ends with 2 and says what is wrong', () => {
+  const cases: readonly (readonly [command: string, says: RegExp])[] = [
+    ['watch --no-such-flag /etc', /unknown option '--no-such-flag'/],
+    ['wach /etc', /unknown command 'wach'[^]*Did you mean watch/],
+    ['watch /etc --poll 5', /--poll[^]*must be a duration such as 500ms/],
+    ['watch /etc --timeout -1s -- true', /--timeout/],
+    ['watch /etc --signal NOPE --pid 1', /not the name of a signal/],
+    ['watch /etc --signal HUP', /needs exactly one of --pid, --pid-file and --process/],
+    ['watch /etc --pid 1', /need --signal/],
+    ['watch /etc --signal HUP --pid 0', /must be a process ID/],
+    ['watch /etc --webhook ftp://host/', /must be an http or https URL/],
+    ['watch /etc --webhook http://h/ --webhook-status 2xx', /such as 200-299/],
+    ['watch /etc --webhook http://h/ --webhook-header nope', /must be a header/],
+    ['watch /etc --webhook-token-file /t', /needs --webhook/],
+    ['watch /etc --listen 80:nope', /must be an address/],
+    ['watch /etc --on-busy drop -- true', /Allowed choices are queue, restart/],
+    ['watch /etc --', /no command after --/],
+    ['watch', /no path to watch/],
+    ['watch --check /etc/app -- true', /no path to watch. The value of a flag is not a path/],
+    ['watch /etc --exec --once', /value is missing/],
+    ['watch /etc --exec', /argument missing/],
+    ['watch /etc --config rules.yaml', /give paths or --config, not both/],
+    ['run /etc', /no command; give it after --/],
+    ['run -- true', /no path to watch/],
+    ['run /etc --for /tmp=HUP -- true', /a path that is not watched/],
+    ['run /etc --for HUP -- true', /must be a path and what to do/],
+    ['run /etc /tmp --group --for /tmp=HUP -- true', /--for cannot be used with --group/],
+    ['wait', /no path to watch/],
+    ['wait /etc --sha256 abc', /SHA-256 digest of 64 hex digits/],
+    [`wait /etc --sha256 ${'a'.repeat(64)} --changed-since ${'a'.repeat(64)}`, /cannot be used with option/],
+    ['doctor', /give the paths to examine, or --manifest/],
+    ['token', /required option '--out <file>'/],
+    ['token --out /t --service-account only-a-name', /must be <namespace>\/<name>/],
+    ['kubeconfig --out /t --ca-file /ca', /required option '--server <url>'/],
+  ];
+  test.each(cases)('%s', async (command, says) => {
+    const { code, stdout, stderr } = await runCli(command.split(' '));
+    expect([code, stdout, stderr]).toEqual([2, '', expect.stringMatching(says)]);
+    expect(stderr).not.toMatch(/^ +at /m);
+  });
+});
+
+test('--help teaches each command by examples, --version is that of the package', async () => {
+  const help = await Promise.all(
+    ['watch', 'run', 'wait', 'doctor'].map((command) => runCli([command, '--help'])),
+  );
+  expect(help.map(({ code }) => code)).toEqual([0, 0, 0, 0]);
+  for (const { stdout } of help) expect(stdout).toMatch(/Examples?:\n {2}\S/);
+  const version = await runCli(['--version']);
+  expect([version.code, version.stdout]).toEqual([0, expect.stringMatching(/^\d+\.\d+\.\d+/)]);
+});
+
+test('an address that is in use is a failure that says so', async () => {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  const { port } = server.address() as AddressInfo;
+  const { code, stderr } = await runCli(['watch', '/etc/hostname', '--listen', `127.0.0.1:${port}`]);
+  expect([code, stderr]).toEqual([1, expect.stringContaining(`cannot listen on 127.0.0.1:${port}`)]);
+});

@@ -1,0 +1,75 @@
+/** `wait` before and after what it waits for. */
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { KubeletVolume } from 'resilient-watcher/testing';
+import { expect, test } from 'vitest';
+
+import { CliProgram, runCli } from '../support/cli-program.js';
+import { isRunning } from '../support/running.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
+
+function volume(): KubeletVolume {
+  const mounted = new KubeletVolume(join(temporaryDirectory(), 'volume'));
+  mounted.publish({ n: '0' });
+  return mounted;
+}
+
+const digest = (text: string): string =>
+  spawnSync('sha256sum', { input: text, encoding: 'utf8' }).stdout.slice(0, 64);
+
+test('ends at once for what is there already, and later for what is not', async () => {
+  const directory = temporaryDirectory();
+  const path = join(directory, 'deep', 'file');
+  const program = new CliProgram(['wait', path, '--log-level', 'debug']);
+  mkdirSync(join(directory, 'deep'));
+  writeFileSync(path, 'x');
+  expect(await program.exit).toBe(0);
+  expect((await runCli(['wait', path])).code).toBe(0);
+});
+
+test('waits for a key of a volume, and for its contents', async () => {
+  const mounted = volume();
+  const args = ['wait', mounted.directory, '--key', 'k', '--sha256', digest('right'), '--json'];
+  const program = new CliProgram(args);
+  await program.until(/"change"/);
+  mounted.publish({ n: '0', k: 'wrong' });
+  await program.until(/"added":\["k"\]/);
+  mounted.publish({ n: '0', k: 'right' });
+  expect(await program.exit).toBe(0);
+});
+
+test('--changed-since waits for other contents, and the command after -- runs when they are there', async () => {
+  const mounted = volume();
+  const args = ['wait', mounted.path('n'), '--changed-since', `sha256:${digest('0')}`, '--json'];
+  const program = new CliProgram([...args, '--', '/bin/sh', '-c', 'echo ran; exit 3']);
+  await program.until(/"change"/);
+  expect(program.stdout).not.toContain('ran');
+  mounted.publish({ n: '1' });
+  expect(await program.exit).toBe(3);
+  expect((await program.finished()).stdout).toContain('ran');
+});
+
+test('gives up with 124, and names what is missing; the command is not limited by that', async () => {
+  const directory = temporaryDirectory();
+  const missing = await runCli(['wait', directory, join(directory, 'never'), '--timeout', '50ms']);
+  expect([missing.code, missing.stderr]).toEqual([
+    124,
+    expect.stringMatching(/gave up waiting for \S+\/never\n/),
+  ]);
+  const command = ['--', '/bin/sh', '-c', 'sleep 0.3; exit 5'];
+  expect((await runCli(['wait', directory, '--timeout', '100ms', ...command])).code).toBe(5);
+});
+
+test('SIGTERM ends it with 143, and with it the command that it runs', async () => {
+  const directory = temporaryDirectory();
+  const waiting = new CliProgram(['wait', join(directory, 'never')]);
+  await waiting.until(/waiting for .*never/);
+  waiting.child.kill('SIGTERM');
+  expect(await waiting.exit).toBe(143);
+  const running = new CliProgram(['wait', directory, '--', '/bin/sh', '-c', 'echo "up $$"; exec sleep 1000']);
+  const [, pid] = await running.until(/up (\d+)/);
+  running.child.kill('SIGTERM');
+  expect([await running.exit, isRunning(Number(pid))]).toEqual([143, false]);
+});

@@ -1,0 +1,316 @@
+/** `watch` as processes of its own, with real commands, signals and webhooks. */
+import { spawn } from 'node:child_process';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+
+import { KubeletVolume } from 'resilient-watcher/testing';
+import { describe, expect, onTestFinished, test } from 'vitest';
+
+import { CliProgram } from '../support/cli-program.js';
+import { isRunning } from '../support/running.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
+
+/** A mounted volume with the key `n`. */
+function volume(): KubeletVolume {
+  const mounted = new KubeletVolume(join(temporaryDirectory(), 'volume'));
+  mounted.publish({ n: '0' });
+  return mounted;
+}
+
+function watch(paths: readonly string[], ...args: readonly string[]): CliProgram {
+  return new CliProgram(['watch', ...paths, '--json', ...args]);
+}
+
+interface Line {
+  readonly event: string;
+  readonly [field: string]: unknown;
+}
+
+const linesOf = ({ stdout }: CliProgram): Line[] =>
+  stdout
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line) as Line);
+
+/** The first event of this name that fits. */
+const event = (program: CliProgram, name: string, fits: (line: Line) => boolean = () => true) =>
+  program.when(() => linesOf(program).find((line) => line.event === name && fits(line)), name);
+
+const succeededWith = (program: CliProgram, revision: string | undefined) =>
+  event(program, 'succeeded', ({ revisions }) => (revisions as string[]).includes(revision ?? ''));
+
+async function serve(
+  answer: (request: IncomingMessage, response: ServerResponse) => void,
+): Promise<{ url: string; requests: IncomingMessage[] }> {
+  const requests: IncomingMessage[] = [];
+  const server = createServer((request, response) => {
+    requests.push(request);
+    answer(request, response);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/reload`, requests };
+}
+
+test('a command is told by environment and stdin what changed, but no contents', async () => {
+  const mounted = volume();
+  const script = 'echo "env $RW_PATH $RW_KEYS $RW_REVISION $RW_CAUSE"; cat; echo over';
+  const program = watch([mounted.directory], '--', '/bin/sh', '-c', script);
+  await event(program, 'ready');
+  const { revision } = mounted.publish({ n: 'topsecret', added: '1' });
+  await program.until(/over\n/);
+  const [, environment = '', document = ''] = /env (.*)\n(.*)\nover/s.exec(program.stderr) ?? [];
+  expect(environment.split(/[ \n]/).slice(0, 4)).toEqual([mounted.directory, 'added', 'n', revision]);
+  expect(JSON.parse(document)).toMatchObject({
+    paths: [{ path: mounted.directory, added: ['added'], changed: ['n'], removed: [], revision }],
+  });
+  expect(program.stderr + program.stdout).not.toContain('topsecret');
+});
+
+describe('of 50 revisions that arrive meanwhile the newest is acted on last', () => {
+  const cases: Record<string, { hook: string; flags: readonly string[] }> = {
+    'while the hook is slow': { hook: 'until [ -e "$D/open" ]; do sleep 0.05; done', flags: [] },
+    'while the hook fails': { hook: '[ -e "$D/open" ] || exit 1', flags: [] },
+    'while the hook hangs and ignores SIGTERM': {
+      hook: `[ -e "$D/open" ] || { trap '' TERM; while :; do sleep 1; done; }`,
+      flags: ['--timeout', '300ms', '--stop-timeout', '100ms'],
+    },
+    'with --on-busy restart, while the hook hangs': {
+      hook: '[ -e "$D/open" ] || exec sleep 1000',
+      flags: ['--on-busy', 'restart', '--stop-timeout', '1s'],
+    },
+    'with a splay': { hook: ':', flags: ['--splay', '20ms'] },
+  };
+  test.each(Object.entries(cases))('%s', async (_, { hook, flags }) => {
+    const directory = temporaryDirectory();
+    const mounted = volume();
+    const log = join(directory, 'log');
+    const script = `D=${directory}; echo begun; ${hook}; cat ${mounted.path('n')} >> ${log}; echo >> ${log}`;
+    const program = watch([mounted.directory], ...flags, '--exec', script);
+    await event(program, 'ready');
+    mounted.publish({ n: '1' });
+    await program.until(/begun/);
+    for (let n = 2; n <= 50; n += 1) mounted.publish({ n: String(n) });
+    writeFileSync(join(directory, 'open'), '');
+    await succeededWith(program, mounted.revision);
+    const acted = readFileSync(log, 'utf8').split('\n').filter(Boolean);
+    expect(acted.at(-1)).toBe('50');
+    expect(acted.length).toBeLessThan(50);
+  });
+});
+
+test('a failing check keeps the action from running, is reported, and heals with the next revision', async () => {
+  const mounted = volume();
+  const program = watch(
+    [mounted.directory],
+    '--check',
+    `! grep -q bad ${mounted.path('n')}`,
+    '--exec',
+    'echo acted',
+  );
+  await event(program, 'ready');
+  mounted.publish({ n: 'bad' });
+  await event(program, 'rejected');
+  expect(program.stderr).not.toContain('acted');
+  const { revision } = mounted.publish({ n: 'good' });
+  await succeededWith(program, revision);
+  expect(program.stderr.match(/acted/g)).toHaveLength(1);
+});
+
+test('SIGTERM, even twice, during an action that ignores it leaves nothing of it running', async () => {
+  const mounted = volume();
+  const script = `trap '' TERM; (sleep 1000 & echo "pids $$ $!"; wait); sleep 1000`;
+  const program = watch([mounted.directory], '--stop-timeout', '300ms', '--exec', script);
+  await event(program, 'ready');
+  mounted.publish({ n: '1' });
+  const [, ...pids] = await program.until(/pids (\d+) (\d+)/);
+  program.child.kill('SIGTERM');
+  await event(program, 'signal');
+  program.child.kill('SIGTERM');
+  expect(await program.exit).toBe(0);
+  expect(pids.map(Number).filter(isRunning)).toEqual([]);
+});
+
+test('a hook whose shell dies of SIGTERM at once leaves its children the time to clean up', async () => {
+  const directory = temporaryDirectory();
+  const mounted = volume();
+  const child = `trap 'echo clean > ${directory}/done; exit' TERM; echo ready; while :; do sleep 0.05; done`;
+  const program = watch([mounted.directory], '--exec', `/bin/sh -c "${child}"; :`);
+  await event(program, 'ready');
+  mounted.publish({ n: '1' });
+  await program.until(/^ready$/m);
+  program.child.kill('SIGTERM');
+  expect(await program.exit).toBe(0);
+  expect(existsSync(join(directory, 'done'))).toBe(true);
+});
+
+test('a hook that floods stdout is not buffered, and its output stays out of the events', async () => {
+  const mounted = volume();
+  const program = watch(
+    [mounted.directory],
+    '--exec',
+    'head -c 50000000 /dev/zero | tr "\\0" x; echo; echo over',
+  );
+  await event(program, 'ready');
+  mounted.publish({ n: '1' });
+  await succeededWith(program, mounted.revision);
+  const status = readFileSync(`/proc/${program.child.pid}/status`, 'utf8');
+  expect(Number(/VmHWM:\s+(\d+)/.exec(status)?.[1])).toBeLessThan(200_000);
+  expect(linesOf(program).map((line) => line.event)).toContain('succeeded');
+});
+
+test('an update with more keys than an environment can hold still reaches the command, whole on stdin', async () => {
+  const mounted = volume();
+  const program = watch([mounted.directory], '--exec', 'printf "bytes %s\\n" "$(cat | wc -c)"');
+  await event(program, 'ready');
+  const keys = Array.from({ length: 2_000 }, (_, index) => [`${'k'.repeat(150)}${index}`, 'v']);
+  mounted.publish(Object.fromEntries(keys) as Record<string, string>);
+  const [, bytes] = await program.until(/bytes (\d+)/);
+  expect(Number(bytes)).toBeGreaterThan(300_000);
+});
+
+describe('signals', () => {
+  test('a process is found by its pid-file, also when that is not there or empty at first', async () => {
+    const directory = temporaryDirectory();
+    const file = join(directory, 'pid');
+    const mounted = volume();
+    const target = spawn('/bin/sh', ['-c', 'trap "echo hup" HUP; echo up; while :; do sleep 0.05; done']);
+    onTestFinished(() => void target.kill('SIGKILL'));
+    let output = '';
+    const heard = new Promise<void>((resolve) =>
+      target.stdout.on('data', (chunk) => {
+        output += String(chunk);
+        if (output.includes('hup')) resolve();
+      }),
+    );
+    const program = watch([mounted.directory], '--signal', 'HUP', '--pid-file', file);
+    await event(program, 'ready');
+    mounted.publish({ n: '1' });
+    await event(program, 'failed', ({ message }) => String(message).includes('cannot be read (ENOENT)'));
+    writeFileSync(file, '');
+    mounted.publish({ n: '2' });
+    await event(program, 'failed', ({ message }) => String(message).includes('holds no process ID'));
+    writeFileSync(file, `${target.pid}\n`);
+    mounted.publish({ n: '3' });
+    await succeededWith(program, mounted.revision);
+    await heard;
+  });
+
+  test('a process that is dead is a clear failure, with exit code 1 under --exit-on-error', async () => {
+    const dead = spawn('true');
+    await new Promise((resolve) => dead.once('exit', resolve));
+    const mounted = volume();
+    const args = ['--signal', 'HUP', '--pid', String(dead.pid), '--exit-on-error'];
+    const program = watch([mounted.directory], ...args);
+    await event(program, 'ready');
+    mounted.publish({ n: '1' });
+    expect(await program.exit).toBe(1);
+    expect((await event(program, 'failed'))['message']).toContain(`process ${dead.pid} does not exist`);
+  });
+});
+
+describe('webhooks', () => {
+  test('one that never answers is given up after --timeout and called again, with the newest revision', async () => {
+    let isHanging = true;
+    const bodies: string[] = [];
+    const { url } = await serve((request, response) => {
+      if (isHanging) return;
+      request.setEncoding('utf8').on('data', (chunk: string) => bodies.push(chunk));
+      request.on('end', () => response.end());
+    });
+    const mounted = volume();
+    const program = watch([mounted.directory], '--timeout', '200ms', '--webhook', url);
+    await event(program, 'ready');
+    mounted.publish({ n: '1' });
+    await event(program, 'failed', ({ code }) => code === 'ERR_ACTION_TIMEOUT');
+    isHanging = false;
+    mounted.publish({ n: '2' });
+    await succeededWith(program, mounted.revision);
+    expect(bodies.at(-1)).toContain(mounted.revision);
+  });
+
+  test('method, status, headers, a token from a file and credentials of the URL are sent, and none is printed', async () => {
+    const { url, requests } = await serve((_, response) => {
+      response.statusCode = 418;
+      response.end();
+    });
+    const mounted = volume();
+    const token = join(temporaryDirectory(), 'token');
+    writeFileSync(token, 'opaque-token');
+    const withPassword = url.replace('http://', 'http://me:hidden@');
+    const program = watch(
+      [mounted.directory],
+      '--webhook',
+      `${withPassword}?key=hidden`,
+      ...['--webhook-method', 'PUT', '--webhook-status', '418', '--webhook-header', 'X-Key: hidden'],
+      ...['--log-level', 'debug'],
+    );
+    await event(program, 'ready');
+    mounted.publish({ n: '1' });
+    await succeededWith(program, mounted.revision);
+    const basic = `Basic ${Buffer.from('me:hidden').toString('base64')}`;
+    expect(requests[0]).toMatchObject({
+      method: 'PUT',
+      headers: { 'x-key': 'hidden', authorization: basic, 'content-type': 'application/json' },
+    });
+    expect(program.stdout + program.stderr).not.toContain('hidden');
+
+    const bearer = watch(
+      [mounted.directory],
+      ...['--webhook', url, '--webhook-status', '400-499', '--webhook-token-file', token],
+    );
+    await event(bearer, 'ready');
+    mounted.publish({ n: '2' });
+    await succeededWith(bearer, mounted.revision);
+    expect(requests.at(-1)?.headers.authorization).toBe('Bearer opaque-token');
+  });
+
+  test('a redirect is not followed: it is a status like any other', async () => {
+    const { url, requests } = await serve((_, response) => {
+      response.writeHead(307, { location: '/elsewhere' });
+      response.end();
+    });
+    const mounted = volume();
+    const program = watch([mounted.directory], '--webhook', url, '--exit-on-error');
+    await event(program, 'ready');
+    mounted.publish({ n: '1' });
+    expect(await program.exit).toBe(1);
+    expect((await event(program, 'failed'))['message']).toContain('answered with status 307');
+    expect(requests.map(({ url: path }) => path)).toEqual(['/reload']);
+  });
+});
+
+test('--initial acts on what is there, --once ends after it', async () => {
+  const program = watch([volume().directory], '--initial', '--once', '--exec', 'echo acted on "$RW_CAUSE"');
+  expect(await program.exit).toBe(0);
+  expect((await program.finished()).stderr).toContain('acted on start');
+});
+
+test('several paths in a --group that change together are acted on once', async () => {
+  const directory = temporaryDirectory();
+  const [a, b] = [join(directory, 'a'), join(directory, 'b')];
+  for (const path of [a, b]) writeFileSync(path, '0');
+  const program = watch([a, b], '--group', '--initial', '--once', '--exec', 'echo acted');
+  expect(await program.exit).toBe(0);
+  expect((await program.finished()).stderr.match(/acted/g)).toHaveLength(1);
+});
+
+test('when the reader of its output has gone it still acts', async () => {
+  const mounted = volume();
+  const directory = temporaryDirectory();
+  const program = watch(
+    [mounted.directory],
+    '--exec',
+    `cp ${mounted.path('n')} ${directory}/copy; echo acted`,
+  );
+  await event(program, 'ready');
+  program.child.stdout?.destroy();
+  mounted.publish({ n: '1' });
+  await program.until(/acted/);
+  expect(readFileSync(join(directory, 'copy'), 'utf8')).toBe('1');
+});

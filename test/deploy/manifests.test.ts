@@ -1,0 +1,104 @@
+/** The manifests of `deploy/kubernetes` against the types of Kubernetes, and what they promise against themselves. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { isDeepStrictEqual } from 'node:util';
+
+import { dumpYaml, loadYaml } from '@kubernetes/client-node';
+import { ServiceMonitor } from '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1';
+import { DaemonSet, Deployment } from 'kubernetes-models/apps/v1';
+import { Role, RoleBinding } from 'kubernetes-models/rbac.authorization.k8s.io/v1';
+import { ConfigMap, Service, ServiceAccount } from 'kubernetes-models/v1';
+import { findingsInManifests } from 'resilient-watcher/doctor';
+import { describe, expect, test } from 'vitest';
+import { parse, parseAllDocuments } from 'yaml';
+
+import { runCli } from '../support/cli-program.js';
+
+interface Manifest {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: { readonly name: string };
+}
+
+const folder = new URL('../../deploy/kubernetes/', import.meta.url);
+
+const documents = readdirSync(folder)
+  .filter((file) => file !== 'kustomization.yaml')
+  .flatMap((file) =>
+    parseAllDocuments(readFileSync(new URL(file, folder), 'utf8')).map((document) => {
+      const manifest = document.toJS() as Manifest;
+      return { name: `${file}: ${manifest.kind}/${manifest.metadata.name}`, manifest };
+    }),
+  );
+
+const MODELS: Readonly<Record<string, new (data: never) => { validate(): void }>> = {
+  ConfigMap,
+  DaemonSet,
+  Deployment,
+  Role,
+  RoleBinding,
+  Service,
+  ServiceAccount,
+  ServiceMonitor,
+};
+
+/** What the OpenAPI schema refuses; it does not know unknown fields. */
+function schemaFault({ kind, ...manifest }: Manifest): unknown {
+  const Model = MODELS[kind];
+  if (!Model) return `no model for ${kind}`;
+  try {
+    new Model({ kind, ...manifest } as never).validate();
+    return undefined;
+  } catch (error) {
+    return error;
+  }
+}
+
+/** Whether it survives a client that drops the fields it does not know. */
+function hasOnlyKnownFields(manifest: Manifest): boolean {
+  const known = parse(dumpYaml(loadYaml(JSON.stringify(manifest)))) as unknown;
+  return isDeepStrictEqual(known, manifest);
+}
+
+describe.each(documents)('$name', ({ manifest }) => {
+  test('is valid, and has no field that Kubernetes does not know', () => {
+    expect(schemaFault(manifest)).toBeUndefined();
+    if (manifest.kind !== 'ServiceMonitor') expect(hasOnlyKnownFields(manifest)).toBe(true);
+  });
+
+  test('has nothing that keeps its volumes from being updated', () => {
+    expect(findingsInManifests([manifest])).toEqual([]);
+  });
+
+  test('gives the program a command line that it understands', async () => {
+    for (const args of argumentsIn(manifest)) {
+      // With --help nothing is done, and each flag that the manifest uses is in the text.
+      const own = args.slice(0, args.includes('--') ? args.indexOf('--') : undefined);
+      const { code, stdout } = await runCli([...own, '--help']);
+      expect([code, stdout]).toEqual([0, expect.stringContaining(`resilient-watcher ${args[0] ?? ''}`)]);
+      const flags = own.filter((arg) => arg.startsWith('--')).map((arg) => arg.split('=')[0] ?? '');
+      for (const flag of flags) expect(stdout).toContain(`${flag} `);
+    }
+  });
+});
+
+test('the checks find a wrong type, a missing field and an unknown field', () => {
+  const deployment = documents.map(({ manifest }) => manifest).find(({ kind }) => kind === 'Deployment');
+  const wrong = (change: object): Manifest => ({ ...structuredClone(deployment), ...change }) as Manifest;
+  expect(schemaFault(wrong({ spec: { replicas: 'two' } }))).toBeDefined();
+  expect(schemaFault(wrong({ spec: {} }))).toBeDefined();
+  expect(hasOnlyKnownFields(wrong({ metadata: { name: 'x', lables: {} } }))).toBe(false);
+});
+
+test('the base of Kustomize refers to files that exist', () => {
+  const text = readFileSync(new URL('kustomization.yaml', folder), 'utf8');
+  const { resources } = parseAllDocuments(text)[0]?.toJS() as { resources: string[] };
+  expect(readdirSync(folder)).toEqual(expect.arrayContaining(resources));
+});
+
+/** The arguments of each container that runs the program. */
+function argumentsIn(value: unknown): string[][] {
+  if (typeof value !== 'object' || value === null) return [];
+  const { image, command, args } = value as { image?: unknown; command?: unknown; args?: string[] };
+  const isProgram = String(image).startsWith('resilient-watcher:') || String(command) === 'resilient-watcher';
+  return isProgram && args ? [args] : Object.values(value).flatMap(argumentsIn);
+}
