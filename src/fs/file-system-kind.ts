@@ -1,5 +1,7 @@
+import { call, type Effects } from './effects.js';
+
 /** What a file system's `statfs` magic number says about it (`statfs(2)`). The numbers apply to Linux only. */
-interface FileSystemKind {
+export interface FileSystemKind {
   readonly name: string;
   /**
    * `memory`: every call is answered immediately. `disk`: lookups mostly are. `read-only`: likewise, and it never
@@ -37,6 +39,14 @@ const KINDS: ReadonlyMap<number, FileSystemKind> = new Map(
     ] as const
   ).map(([magic, name, place]) => [magic, { name, place }]),
 );
+
+/**
+ * The kind of file system a path is on. Only what is known to be local may be called synchronously, so this call must
+ * not be.
+ */
+export function* kindAt(path: string, platform: NodeJS.Platform): Effects<FileSystemKind | undefined> {
+  return fileSystemKind((yield* call('statfs', path)).type, platform);
+}
 
 /** The kind of the file system with this `statfs` type; undefined if it is unknown, or not on Linux. */
 export function fileSystemKind(type: number, platform: NodeJS.Platform): FileSystemKind | undefined {

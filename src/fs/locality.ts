@@ -4,9 +4,9 @@
  * So everything is asynchronous until `statfs` has identified the file systems, and only those known to be local
  * are called synchronously.
  */
-import { fileSystemKind } from './file-system-kind.js';
+import { kindAt } from './file-system-kind.js';
 import type { LinkChain } from './link-chain.js';
-import { call, type Effects } from './effects.js';
+import type { Effects } from './effects.js';
 
 /** What is known of the file systems that a path leads through. */
 export class Locality {
@@ -44,7 +44,7 @@ export class Locality {
     for (const [identity, path] of mounts) {
       if (this.#classified.has(identity)) continue;
       try {
-        const kind = fileSystemKind((yield* call('statfs', path)).type, this.#platform);
+        const kind = yield* kindAt(path, this.#platform);
         this.#classified.set(identity, kind?.place === 'remote' ? kind.name : undefined);
         if (kind && kind.place !== 'remote') this.#local.set(identity, true);
       } catch {

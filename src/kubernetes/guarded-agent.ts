@@ -2,7 +2,7 @@ import type { Agent, ClientRequest, IncomingMessage } from 'node:http';
 
 /** What Node calls on an agent to send a request; it is not part of its types. */
 interface RequestingAgent {
-  addRequest(this: void, request: ClientRequest, ...rest: unknown[]): void;
+  addRequest(request: ClientRequest, ...rest: unknown[]): void;
 }
 
 /** What is wanted of the answers. */
@@ -17,7 +17,7 @@ interface AnswerLimits {
  * any other that is not a success.
  */
 export function guardedAgent(agent: Agent, { maxBytes = Infinity }: AnswerLimits = {}): Agent {
-  const usual = agent as unknown as { addRequest(request: ClientRequest, ...rest: unknown[]): void };
+  const usual = agent as unknown as RequestingAgent;
   const guard: RequestingAgent = {
     addRequest(request, ...rest) {
       request.once('response', (answer) => {

@@ -4,8 +4,8 @@
  */
 import { constants } from 'node:fs';
 
-import { fileSystemKind } from '../fs/file-system-kind.js';
-import { call, type Call, type Effects } from '../fs/effects.js';
+import { kindAt } from '../fs/file-system-kind.js';
+import type { Call, Effects } from '../fs/effects.js';
 import { HeldDirectory } from './held-directory.js';
 
 const { O_DIRECTORY = 0 } = constants as Partial<typeof constants>;
@@ -74,7 +74,7 @@ export class SynchronousCalls {
     this.#small = undefined;
     if (this.#platform !== 'linux') return;
     try {
-      const kind = fileSystemKind((yield* call('statfs', path)).type, this.#platform);
+      const kind = yield* kindAt(path, this.#platform);
       if (kind?.place === 'memory' || kind?.place === 'disk') this.#kind = kind.place;
     } catch {
       // Missing or unreadable: opening it gives the error.

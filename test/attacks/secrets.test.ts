@@ -1,5 +1,4 @@
 /** What others throw may hold a secret anywhere in itself; no error of this library carries it along. */
-import type { EventEmitter } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
@@ -69,15 +68,15 @@ test.each(['throws', 'rejects'])(
     ];
     for (const source of sources) {
       onTestFinished(() => source.close());
-      const emitter = source as unknown as EventEmitter;
-      const failed = new Promise<Error>((resolve) => emitter.on('error', resolve));
+      const emitter = source as unknown as Emitter<Record<string, unknown[]>>;
+      const failed = new Promise<Error>((resolve) => emitter.on('error', (error) => resolve(error as Error)));
       const fail = ({ current, token }: Record<string, object | undefined>): unknown => {
         const value = Object(current ?? token) as { value?: string; password?: string };
         const error = revealing(value.value ?? value.password ?? '');
         if (how === 'throws') throw error;
         return Promise.reject(error);
       };
-      emitter.on(source instanceof TokenFile ? 'token' : 'change', fail);
+      emitter.on(source instanceof TokenFile ? 'token' : 'change', fail as never);
       await source.start();
       const error = await failed;
       expect(error).toBeInstanceOf(ListenerError);

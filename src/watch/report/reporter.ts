@@ -9,6 +9,7 @@
  * | nothing              | files                           | `change` to missing, after `missingGraceMs`                 |
  * | something unreadable | unreadable for the same reason  | nothing is pending                                          |
  * | something unreadable | anything else                   | `unreadable`, after `missingGraceMs`; the files are kept    |
+ * | part of a tree is    | anything else                   | the same, while the rest is reported                        |
  *
  * A swap is whole the moment it is seen, a file that is written in place is whole when nobody writes it any longer, and
  * a target that is gone may be in the gap of a swap. So a difference must stay as it is for a quiet period:
@@ -97,6 +98,9 @@ export class Reporter {
   /** The links of the last target that was found. */
   #lastLinks = '';
   #unreadable: { readonly error: TargetError; readonly since: number } | undefined;
+  /** The part of a tree that cannot be read at present, and is yet to be reported. */
+  #part: { readonly error: TargetError; readonly since: number } | undefined;
+  #partTimer: Scheduled | undefined;
   readonly #pending = new PendingChanges();
   #pendingPaths = NO_PATHS;
   #timer: Scheduled | undefined;
@@ -122,7 +126,7 @@ export class Reporter {
 
   /** Whether a difference is pending. */
   get hasPending(): boolean {
-    return this.#pending.any;
+    return this.#pending.any || this.#part !== undefined;
   }
 
   /** The paths of the files whose differences are pending. */
@@ -134,7 +138,7 @@ export class Reporter {
   consider(seen: StableObservation, cause: ChangeCause): void {
     const difference = this.#compare(seen);
     if (this.#isKnown(seen, difference)) {
-      this.#confirm(seen);
+      this.#confirm(seen, cause);
       return;
     }
     const now = this.#options.clock.monotonic();
@@ -155,7 +159,7 @@ export class Reporter {
       cause: first = cause,
     } = this.#pending.update(differences, cause, now, cause === 'start' ? 0 : this.#options.settleMs);
     if (next) this.#wait(next.inMs, next.cause);
-    else this.close();
+    else this.#forgetDifferences();
     const areDue = new Set(due);
     const unripe = [...parts].filter(([name]) => !areDue.has(name)).map(([, part]) => part);
     this.#pendingPaths = pathsIn(seen, unripe);
@@ -188,6 +192,11 @@ export class Reporter {
 
   /** Forgets what is pending. */
   close(): void {
+    this.#forgetDifferences();
+    this.#forgetPart();
+  }
+
+  #forgetDifferences(): void {
     this.#pending.clear();
     this.#pendingPaths = NO_PATHS;
     this.#timer?.cancel();
@@ -289,11 +298,11 @@ export class Reporter {
     return retargeted && kept.size > 0;
   }
 
-  #confirm(seen: StableObservation): void {
-    this.close();
+  #confirm(seen: StableObservation, cause: ChangeCause): void {
+    this.#forgetDifferences();
     if (seen.kind === 'unreadable') return;
     this.#hasReported = true;
-    this.#reportReadability(seen);
+    this.#reportReadability(seen, cause);
     if (seen.kind === 'missing') return;
     const previous = this.#reported.revision;
     const current = seen.snapshot.revision;
@@ -308,22 +317,46 @@ export class Reporter {
     }
     const previous = this.#reported;
     this.#hasReported = true;
-    this.#reportReadability(seen);
+    this.#reportReadability(seen, cause);
     this.#remember(seen);
     this.#listener.change({ previous, current: this.#reported, cause, ...difference });
   }
 
   #becomeUnreadable(error: TargetError): void {
+    this.#forgetPart();
     const since = this.#unreadable?.since ?? this.#options.clock.monotonic();
     this.#unreadable = { error, since };
     this.#listener.unreadable({ error });
   }
 
-  /** Part of a tree may be unreadable while the rest is reported. */
-  #reportReadability(seen: StableObservation): void {
+  /** Part of a tree may be unreadable while the rest is reported; like the whole, after `missingGraceMs`. */
+  #reportReadability(seen: StableObservation, cause: ChangeCause): void {
     const error = seen.kind === 'found' ? seen.unreadable : undefined;
-    if (!error) this.#becomeReadable();
-    else if (!this.#isUnreadableFor(error)) this.#becomeUnreadable(error);
+    if (!error || this.#isUnreadableFor(error)) {
+      this.#forgetPart();
+      if (!error) this.#becomeReadable();
+      return;
+    }
+    const { clock, missingGraceMs, persistent } = this.#options;
+    const now = clock.monotonic();
+    if (this.#part?.error.code !== error.code || this.#part.error.path !== error.path) {
+      this.#forgetPart();
+      this.#part = { error, since: now };
+    }
+    const remainingMs = cause === 'start' ? 0 : this.#part.since + missingGraceMs - now;
+    if (remainingMs <= 0) this.#becomeUnreadable(error);
+    else {
+      this.#partTimer?.cancel();
+      this.#partTimer = clock.schedule(() => this.#listener.checkAgain(cause), remainingMs, {
+        ref: persistent,
+      });
+    }
+  }
+
+  #forgetPart(): void {
+    this.#part = undefined;
+    this.#partTimer?.cancel();
+    this.#partTimer = undefined;
   }
 
   #becomeReadable(): void {
