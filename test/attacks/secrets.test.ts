@@ -19,6 +19,7 @@ import { commandAction, ReloadAction, webhookAction, type Action } from 'resilie
 import { FakeClock, mintTestToken, ScriptedBackend } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
 
+import type { Emitter } from '../../src/core/emitter.js';
 import { shownBy } from '../support/shown-by.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
