@@ -26,7 +26,7 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     setupFiles: ['test/support/telemetry-guard.ts'],
-    exclude: ['test/soak/**', 'test/package/**'],
+    exclude: ['test/soak/**', 'test/package/**', 'test/site/**'],
     // A limit for a hang, not for speed: nothing in the suite waits on purpose.
     testTimeout: 60_000,
     hookTimeout: 60_000,

@@ -15,5 +15,5 @@ export function unavailablePackage(name: string, versions: string, cause?: unkno
     return `the package "${name}" (${versions}) is needed and not installed; run: npm install ${name}`;
   }
   const reason = cause instanceof Error ? cause.message : inspect(cause);
-  return `the package "${name}" (${versions}) is needed and cannot be loaded: ${reason}`;
+  return `the package "${name}" (${versions}) is needed and cannot be loaded (${reason}); to install it anew, run: npm install ${name}`;
 }

@@ -1,8 +1,10 @@
 /** Why a path will never show an update, or how soon it will. */
+import { access, constants, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import { geteuid } from 'node:process';
 
 import { isoTime, systemClock } from '../core/clock.js';
-import { errorCodeOf, type TargetError } from '../core/errors.js';
+import { errnoOf, errorCodeOf, type TargetError } from '../core/errors.js';
 import { nodeFileSystem } from '../core/file-system.js';
 import { checkPath } from '../core/options.js';
 import { absolutePath } from '../fs/absolute-path.js';
@@ -56,6 +58,7 @@ export async function diagnose(path: string): Promise<Diagnosis> {
   const revisionAt = chain.end.kind === 'found' ? Number(chain.end.stat.ctimeNs / 1_000_000n) : null;
   const findings = [
     ...endFindings(chain),
+    ...(realPath === null ? [] : await accessFindings(realPath)),
     ...(chain.end.kind === 'found'
       ? await mountFindings(chain.end.path, chain.end.stat.isFile() ? 'file' : 'directory')
       : []),
@@ -95,6 +98,24 @@ function endFindings({ end, hops, path }: LinkChain): Finding[] {
     case 'disallowed':
       return [];
   }
+}
+
+/** A file, or the directory and what is directly in it; to resolve the path no permission to read is needed. */
+async function accessFindings(realPath: string): Promise<Finding[]> {
+  const entries = await readdir(realPath).catch(() => []);
+  for (const path of [realPath, ...entries.map((entry) => join(realPath, entry))]) {
+    try {
+      await access(path, constants.R_OK);
+    } catch (error) {
+      const errno = errnoOf(error);
+      if (errno === 'EACCES' || errno === 'EPERM') {
+        return [
+          finding('UNREADABLE', `"${path}" may not be read by uid ${geteuid?.() ?? 'unknown'} (${errno})`),
+        ];
+      }
+    }
+  }
+  return [];
 }
 
 /** The permission model of Node.js refuses with a code of its own. */

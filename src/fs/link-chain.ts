@@ -248,7 +248,10 @@ class Walk {
           continue;
         }
         if (!names.some(isName)) {
-          if (directory) directory.holds = true;
+          if (!directory) return { kind: 'found', path: place, stat: entry };
+          directory.holds = true;
+          // The target may be a mount point itself: a volume, or a file that is mounted alone.
+          if (!this.#enter(entry, directory.stat, place)) return { kind: 'disallowed' };
           return { kind: 'found', path: place, stat: entry };
         }
         if (!entry.isDirectory()) return unreadable('ERR_TARGET_NOT_DIRECTORY', place);

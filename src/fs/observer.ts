@@ -123,7 +123,9 @@ export class Observer {
     }
     const { fs } = await oneCallForEachRemoteMount(this.#fs);
     const chain = await runAsync(this.#target.resolve(), fs);
-    await this.#classify(chain, fs);
+    await runAsync(this.#locality.classify(chain), fs);
+    // Where anything remote is mounted only an observation knows of all: a file may be mounted into the directory.
+    if (fs === this.#fs && this.#locality.isLocal(chain)) this.#sync = this.#fs.sync;
     return chain;
   }
 
@@ -144,13 +146,9 @@ export class Observer {
     }
     const { fs } = await oneCallForEachRemoteMount(this.#fs);
     const seen = await runAsync(this.#target.observe(known), fs);
-    await this.#classify(seen.chain, fs);
+    await runAsync(this.#locality.classify(seen.chain), fs);
+    this.#sync = this.#locality.isLocal(seen.chain) ? this.#fs.sync : undefined;
     return seen;
-  }
-
-  async #classify(chain: LinkChain, fs: FileSystem): Promise<void> {
-    await runAsync(this.#locality.classify(chain), fs);
-    this.#sync = this.#locality.isLocal(chain) ? this.#fs.sync : undefined;
   }
 
   /**

@@ -245,15 +245,15 @@ class Walk {
   /** @param above the identity of the parent directory. */
   #sort(entry: Entry, above: string, part: PartDraft, directories: Entry[]): void {
     const { key, path, stat } = entry;
-    if (stat.isDirectory()) {
-      if (!above.startsWith(`${stat.dev}:`)) {
-        const identity = identityOf(stat);
-        this.#assertAllowed(identity, path);
-        if (part === this.#own) this.#mounts.set(key, identity);
-        else this.#linkedMounts.set(identity, path);
-      }
-      directories.push(entry);
-    } else if (stat.isFile()) this.#addFile(entry, '', part);
+    if (!stat.isDirectory() && !stat.isFile()) return;
+    if (!above.startsWith(`${stat.dev}:`)) {
+      const identity = identityOf(stat);
+      this.#assertAllowed(identity, path);
+      if (part === this.#own) this.#mounts.set(key, identity);
+      else this.#linkedMounts.set(identity, path);
+    }
+    if (stat.isDirectory()) directories.push(entry);
+    else this.#addFile(entry, '', part);
   }
 
   /** Follows all links, and then those found on the way. */

@@ -9,7 +9,7 @@ import { request as requestHttps, type RequestOptions } from 'node:https';
 import type { KubeConfig } from '@kubernetes/client-node';
 
 /** Discovery documents have some 100 KiB, tokens two. */
-const MAX_BODY_BYTES = 4 * 1024 * 1024;
+export const MAX_BODY_BYTES = 4 * 1024 * 1024;
 
 /** One request to an API server. */
 interface ApiRequest {
@@ -86,7 +86,7 @@ async function answerOf(response: IncomingMessage): Promise<unknown> {
       'it redirects elsewhere, which is not followed: the credentials would go along',
     );
   }
-  const text = await textOf(response);
+  const text = await readText(response, status);
   const isSuccess = status >= 200 && status < 300;
   let body: unknown = text;
   try {
@@ -99,13 +99,14 @@ async function answerOf(response: IncomingMessage): Promise<unknown> {
   return body;
 }
 
-async function textOf(response: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
+/** The text of an answer of at most 4 MiB. */
+export async function readText(answer: AsyncIterable<Uint8Array>, status: number): Promise<string> {
+  const chunks: Uint8Array[] = [];
   let length = 0;
-  for await (const chunk of response as AsyncIterable<Buffer>) {
+  for await (const chunk of answer) {
     length += chunk.length;
     if (length > MAX_BODY_BYTES) {
-      throw new ApiFailure(response.statusCode ?? 0, `the answer has more than ${MAX_BODY_BYTES} bytes`);
+      throw new ApiFailure(status, `the answer has more than ${MAX_BODY_BYTES} bytes`);
     }
     chunks.push(chunk);
   }

@@ -6,10 +6,10 @@ import type { KubeConfig, User } from '@kubernetes/client-node';
 
 import { errnoOf } from '../core/errno.js';
 import { KubernetesError } from '../core/errors.js';
-import type { FileSystem } from '../core/file-system.js';
 import { unavailablePackage } from '../core/optional-package.js';
-import { runAsync } from '../fs/effects.js';
-import { readBytes } from '../write/file-content.js';
+import { absolutePath } from '../fs/absolute-path.js';
+import { stableRead, type ReadingPorts } from '../fs/stable-read.js';
+import { PathTarget } from '../fs/targets/path-target.js';
 import { checkCertificates } from './kubeconfig.js';
 
 /** The Kubernetes client, loaded when it is needed. */
@@ -48,12 +48,12 @@ type KubeConfigSource = KubeConfig | string | undefined;
 export async function freshKubeConfig(
   source: KubeConfigSource,
   { KubeConfig }: ClientNode,
-  fs: FileSystem,
+  ports: ReadingPorts,
 ): Promise<KubeConfig> {
   const fresh = new KubeConfig();
   const name = typeof source === 'string' ? source : 'the kubeconfig';
   if (source === undefined) loadFromPod(fresh);
-  else if (typeof source === 'string') await loadFromFile(fresh, source, fs);
+  else if (typeof source === 'string') await loadFromFile(fresh, source, ports);
   else copy(source, fresh);
   const cluster = fresh.getCurrentCluster();
   const user = fresh.getCurrentUser();
@@ -61,11 +61,11 @@ export async function freshKubeConfig(
     throw unusable(name, `its current context names no ${cluster ? 'user' : 'cluster'} that it has`);
   }
   if (!URL.canParse(cluster.server)) throw unusable(name, 'the server of its cluster is not a URL');
-  if (cluster.caFile) await readCertificates(cluster.caFile, fs);
+  if (cluster.caFile) await readCertificates(cluster.caFile, ports);
   else if (cluster.caData) {
     checkCertificates(Buffer.from(cluster.caData, 'base64'), `certificate-authority-data of ${name}`);
   }
-  await checkClientCertificate(user, name, fs);
+  await checkClientCertificate(user, name, ports);
   return fresh;
 }
 
@@ -73,14 +73,13 @@ export async function freshKubeConfig(
  * The certificates in a file.
  * @throws {KubernetesError} `ERR_KUBECONFIG_CA`.
  */
-export async function readCertificates(path: string, fs: FileSystem): Promise<string> {
-  let bytes: Buffer;
-  try {
-    bytes = await runAsync(readBytes(path), fs);
-  } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new KubernetesError('ERR_KUBECONFIG_CA', `Cannot read the CA in ${path}: ${reason}`, { cause });
-  }
+export async function readCertificates(path: string, ports: ReadingPorts): Promise<string> {
+  const bytes = await readWhole(
+    path,
+    ports,
+    (why, cause) =>
+      new KubernetesError('ERR_KUBECONFIG_CA', `Cannot read the CA in ${path}: ${why}`, { cause }),
+  );
   return checkCertificates(bytes, path);
 }
 
@@ -88,14 +87,13 @@ export async function readCertificates(path: string, fs: FileSystem): Promise<st
  * Checks the key before a connection uses it, which would fail as if the network were at fault.
  * @throws {KubernetesError} `ERR_KUBECONFIG`, which quotes neither.
  */
-async function checkClientCertificate(user: User, name: string, fs: FileSystem): Promise<void> {
-  // The file before the data, as in client-node.
+async function checkClientCertificate(user: User, name: string, ports: ReadingPorts): Promise<void> {
+  // The file before the data, as client-node has it.
   const bytesOf = async (file: string | undefined, data: string | undefined): Promise<Buffer | undefined> => {
     if (!file) return data ? Buffer.from(data, 'base64') : undefined;
-    return runAsync(readBytes(file), fs).catch((cause: unknown) => {
-      const reason = cause instanceof Error ? cause.message : String(cause);
-      throw unusable(name, `a file of its user "${user.name}" cannot be read: ${reason}`, cause);
-    });
+    return readWhole(file, ports, (why, cause) =>
+      unusable(name, `the file "${file}" of its user "${user.name}" cannot be read: ${why}`, cause),
+    );
   };
   const cert = await bytesOf(user.certFile, user.certData);
   const key = await bytesOf(user.keyFile, user.keyData);
@@ -108,6 +106,29 @@ async function checkClientCertificate(user: User, name: string, fs: FileSystem):
     const why = `the client certificate and key of its user "${user.name}" cannot be parsed, or do not belong together`;
     throw unusable(name, why, cause);
   }
+}
+
+/** Kubeconfigs, bundles and keys have some KiB. */
+const LARGEST_BYTES = 4 * 1024 * 1024;
+
+/** Of a directory in place of the file nothing is read. */
+const LIMITS = { maxContentBytes: LARGEST_BYTES, maxTotalBytes: LARGEST_BYTES, maxFiles: 0 };
+
+/** A file as a whole, however often it is replaced meanwhile. What `failed` makes of the reason is thrown. */
+async function readWhole(
+  path: string,
+  ports: ReadingPorts,
+  failed: (why: string, cause?: unknown) => KubernetesError,
+): Promise<Buffer> {
+  const snapshot = await stableRead(new PathTarget(absolutePath(path), LIMITS), ports).catch(
+    (cause: unknown) => {
+      throw failed(cause instanceof Error ? cause.message : String(cause), cause);
+    },
+  );
+  if (snapshot.kind === 'missing') throw failed('it does not exist');
+  if (snapshot.kind !== 'file') throw failed('it is a directory');
+  if (snapshot.content) return snapshot.content;
+  throw failed(`it has ${snapshot.size} bytes, more than ${LARGEST_BYTES}`);
 }
 
 /** The file that client-node would read this user's token from. */
@@ -131,14 +152,8 @@ function loadFromPod(fresh: KubeConfig): void {
   fresh.loadFromCluster();
 }
 
-async function loadFromFile(fresh: KubeConfig, path: string, fs: FileSystem): Promise<void> {
-  let bytes: Buffer;
-  try {
-    bytes = await runAsync(readBytes(path), fs);
-  } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new KubernetesError('ERR_KUBECONFIG', `Cannot read the kubeconfig: ${reason}`, { cause });
-  }
+async function loadFromFile(fresh: KubeConfig, path: string, ports: ReadingPorts): Promise<void> {
+  const bytes = await readWhole(path, ports, (why, cause) => unusable(path, why, cause));
   try {
     fresh.loadFromString(bytes.toString('utf8'));
     fresh.makePathsAbsolute(dirname(path));

@@ -1,6 +1,9 @@
+import type { Agent } from 'node:http';
 import { isDeepStrictEqual } from 'node:util';
 
 import type { KubeConfig } from '@kubernetes/client-node';
+
+import { guardedAgent } from './guarded-agent.js';
 
 /** What client-node sends requests through: a dispatcher of undici in version 2, an `https.Agent` in version 1. */
 interface Pool {
@@ -16,7 +19,8 @@ type MakePool = (cluster: unknown, options: object) => Pool | undefined;
 /**
  * Makes the requests of a `KubeConfig` share their connections: client-node makes a pool, and with it a connection,
  * for each request. The pool is made anew when the certificates, which client-node reads for each request, differ;
- * requests in flight, watches among them, finish in the old one.
+ * requests in flight, watches among them, finish in the old one. No redirect takes their credentials elsewhere: a
+ * dispatcher does not send them to another origin, an agent does not follow one at all.
  *
  * @returns what closes the pool when requests in flight have finished. Later requests are sent as without it.
  */
@@ -25,17 +29,16 @@ export function poolConnections(kubeConfig: KubeConfig): () => Promise<void> {
   const name = typeof owner['createDispatcher'] === 'function' ? 'createDispatcher' : 'createAgent';
   const make = owner[name]?.bind(kubeConfig);
   if (!make) return () => Promise.resolve();
-  let current: { readonly key: unknown; readonly pool: Pool | undefined } | undefined;
+  let current: { readonly key: unknown; readonly pool: Pool | undefined; readonly used: unknown } | undefined;
   owner[name] = (cluster, options) => {
     const key = structuredClone({ cluster, options: { ...options } });
     if (!isDeepStrictEqual(current?.key, key)) {
       void retire(current?.pool);
-      current = {
-        key,
-        pool: make(cluster, name === 'createAgent' ? { ...options, keepAlive: true } : options),
-      };
+      const isAgent = name === 'createAgent';
+      const pool = make(cluster, isAgent ? { ...options, keepAlive: true } : options);
+      current = { key, pool, used: isAgent && pool ? guardedAgent(pool as Agent) : pool };
     }
-    return current?.pool;
+    return current?.used as Pool | undefined;
   };
   return async () => {
     owner[name] = make;

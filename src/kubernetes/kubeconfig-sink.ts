@@ -1,6 +1,8 @@
 import { atomicWriteFile, type AtomicWriteFileOptions } from '../write/atomic-write-file.js';
 import { checkPath, describe, resolveOptions } from '../core/options.js';
+import { systemClock } from '../core/clock.js';
 import { nodeFileSystem } from '../core/file-system.js';
+import { systemRandom } from '../core/random.js';
 import type { TokenSink } from '../token/delivery.js';
 import { readCertificates } from './cluster-access.js';
 import { checkCertificates, KUBECONFIG_OPTIONS, renderKubeconfig, requireServer } from './kubeconfig.js';
@@ -52,9 +54,10 @@ export function kubeconfigSink(options: KubeconfigSinkOptions): TokenSink {
     throw new TypeError(`${owner}: give "caData" or "caFile", not both`);
   }
   if (caData !== undefined) checkCertificates(caData, 'option "caData"');
+  const { fs = nodeFileSystem, clock = systemClock } = write;
+  const ports = { fs, clock, random: systemRandom };
   const sink: TokenSink = async (token, { signal }) => {
-    const current =
-      caFile === undefined ? caData : await readCertificates(caFile, write.fs ?? nodeFileSystem);
+    const current = caFile === undefined ? caData : await readCertificates(caFile, ports);
     const text = renderKubeconfig({ ...names, caData: current, token: token.value });
     await atomicWriteFile(path, text, { mode: 0o600, ...write, signal });
   };

@@ -1,4 +1,7 @@
-import type { CoreV1Api, KubeConfig } from '@kubernetes/client-node';
+import { globalAgent as httpAgent, type Agent } from 'node:http';
+import { globalAgent as httpsAgent } from 'node:https';
+
+import type { CoreV1Api, KubeConfig, RequestContext, ResponseContext } from '@kubernetes/client-node';
 
 import type { Clock } from '../core/clock.js';
 import { TokenError } from '../core/errors.js';
@@ -18,8 +21,9 @@ import { systemRandom } from '../core/random.js';
 import type { TokenAnswer, TokenClient } from '../core/token-client.js';
 import { READ_CALLS } from '../fs/targets/read-limits.js';
 import { statusOf, tokenFailure } from './api-failure.js';
-import { requestApi } from './api-request.js';
+import { MAX_BODY_BYTES, readText, requestApi } from './api-request.js';
 import { freshKubeConfig, loadClientNode, type ClientNode } from './cluster-access.js';
+import { guardedAgent } from './guarded-agent.js';
 import { credentialsOf, type CredentialUse } from './request-credentials.js';
 
 /** The object that a token is bound to: it is valid only while the object exists. */
@@ -45,8 +49,8 @@ export interface TokenRequestClientOptions {
    */
   readonly kubeConfig?: KubeConfig | string | URL | undefined;
   /**
-   * Instead of `kubeConfig`: asks with this client. How long it keeps its credentials, whether it follows redirects and
-   * how much of an answer it reads is then up to it.
+   * Instead of `kubeConfig`: asks with this client. How long it keeps its credentials is then up to it. A redirect takes
+   * them nowhere else, and no more than 4 MiB of an answer are read.
    */
   readonly api?: TokenApi | undefined;
   /**
@@ -134,7 +138,7 @@ export function tokenRequestClient(options: TokenRequestClientOptions): TokenCli
         const clientNode = await loadClientNode();
         const account = { namespace, name: serviceAccount };
         if (api) return await mint(givenApi(api, account, clientNode, signal), body);
-        const cluster = await freshKubeConfig(kubeConfig, clientNode, ports.fs);
+        const cluster = await freshKubeConfig(kubeConfig, clientNode, ports);
         const use = resolved.credential;
         let refusal: unknown;
         for await (const own of credentialsOf({ kubeConfig: cluster, projected, use, clientNode, ports })) {
@@ -229,10 +233,33 @@ function abortableBy(signal: AbortSignal, { Observable }: ClientNode): CallOptio
       {
         pre(request) {
           request.setSignal(signal);
+          guardAgent(request);
           return new Observable(Promise.resolve(request));
         },
-        post: (response) => new Observable(Promise.resolve(response)),
+        post(response) {
+          limitBody(response);
+          return new Observable(Promise.resolve(response));
+        },
       },
     ],
   };
+}
+
+/** Version 1 of client-node sends through an agent. */
+function guardAgent(request: RequestContext): void {
+  const sent = request as unknown as Partial<{ getAgent(): Agent | undefined; setAgent(agent: Agent): void }>;
+  if (!sent.getAgent || !sent.setAgent) return;
+  const usual = request.getUrl().startsWith('https:') ? httpsAgent : httpAgent;
+  sent.setAgent(guardedAgent(sent.getAgent() ?? usual, { maxBytes: MAX_BODY_BYTES }));
+}
+
+/** Version 2 hands out the body as a stream, and sends no credentials to another origin. */
+function limitBody(response: ResponseContext): void {
+  const body = response.body as unknown as {
+    stream?(): AsyncIterable<Uint8Array> | null;
+    text(): Promise<string>;
+  };
+  const stream = body.stream?.bind(body);
+  if (stream)
+    body.text = async () => readText(stream() ?? (async function* () {})(), response.httpStatusCode);
 }

@@ -2,6 +2,8 @@
 import fs from 'node:fs';
 import { dirname, join } from 'node:path';
 
+import { nodeFileSystem } from '../core/file-system.js';
+import { pathForCall } from '../core/path-bytes.js';
 import type { CheckedFile } from './volume-file.js';
 
 /** One system call that changed the disk. It is done when the step is yielded. */
@@ -12,7 +14,7 @@ export interface VolumeStep {
 }
 
 export function isMissing(path: string): boolean {
-  return fs.lstatSync(path, { throwIfNoEntry: false }) === undefined;
+  return fs.lstatSync(pathForCall(path), { throwIfNoEntry: false }) === undefined;
 }
 
 /** The errno code of a failed call. */
@@ -59,15 +61,20 @@ export function* writeFiles(revision: string, entries: readonly CheckedFile[]): 
   }
 }
 
-/** Go's `os.RemoveAll`: what is inside first. */
+/** Go's `os.RemoveAll`: what is inside first. Somebody else may have put names there that are not UTF-8. */
 export function* removeAll(path: string): Generator<VolumeStep, void> {
-  if (!fs.existsSync(path)) return;
-  for (const name of fs.readdirSync(path).sort()) {
+  const calls = nodeFileSystem.sync;
+  if (isMissing(path)) return;
+  for (const name of calls.readdir(path).sort()) {
     const inner = join(path, name);
-    if (fs.lstatSync(inner).isDirectory()) yield* removeAll(inner);
-    else yield unlink(inner);
+    if (calls.lstat(inner).isDirectory()) {
+      yield* removeAll(inner);
+    } else {
+      calls.unlink(inner);
+      yield { name: 'unlink', path: inner };
+    }
   }
-  fs.rmdirSync(path);
+  calls.rmdir(path);
   yield { name: 'rmdir', path };
 }
 
@@ -77,20 +84,20 @@ const DIRECTORY_MASK = 0o2550;
 
 /** Gives everything below `path`, and then `path` itself, to the group, as `fsGroup` asks for. */
 export function* giveToGroup(path: string, gid: number): Generator<VolumeStep, void> {
-  const stat = fs.lstatSync(path);
+  const stat = fs.lstatSync(pathForCall(path));
   if (stat.isDirectory()) {
-    for (const name of fs.readdirSync(path).sort()) yield* giveToGroup(join(path, name), gid);
+    for (const name of nodeFileSystem.sync.readdir(path).sort()) yield* giveToGroup(join(path, name), gid);
   }
   yield* changeGroup(path, gid);
 }
 
 /** Of a link only the owner is changed. */
 export function* changeGroup(path: string, gid: number): Generator<VolumeStep, void> {
-  const stat = fs.lstatSync(path);
-  fs.lchownSync(path, -1, gid);
+  const stat = fs.lstatSync(pathForCall(path));
+  fs.lchownSync(pathForCall(path), -1, gid);
   yield { name: 'chown', path };
   if (stat.isSymbolicLink()) return;
   const mask = stat.isDirectory() ? DIRECTORY_MASK : FILE_MASK;
-  fs.chmodSync(path, (stat.mode & 0o7777) | mask);
+  fs.chmodSync(pathForCall(path), (stat.mode & 0o7777) | mask);
   yield { name: 'chmod', path };
 }

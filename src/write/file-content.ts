@@ -1,7 +1,6 @@
 import { constants, type BigIntStats } from 'node:fs';
 
 import { call, type Effects } from '../fs/effects.js';
-import { readToEnd } from '../fs/read-to-end.js';
 import type { HeldDirectory } from './held-directory.js';
 
 const CHUNK_BYTES = 65_536;
@@ -11,16 +10,6 @@ const { O_NONBLOCK = 0, O_NOFOLLOW = 0 } = constants as Partial<typeof constants
 
 /** A pipe may have taken the place of the file: opening it must not block. */
 const READ = O_RDONLY | O_NONBLOCK;
-
-/** All bytes of a file. */
-export function* readBytes(path: string): Effects<Buffer> {
-  const fd = yield* call('open', path, READ);
-  try {
-    return (yield* readToEnd(fd, Number((yield* call('fstat', fd)).size))) ?? Buffer.alloc(0);
-  } finally {
-    yield* call('close', fd);
-  }
-}
 
 /** Whether a file holds exactly these bytes. A link in its place is not followed. */
 export function* holdsBytes(

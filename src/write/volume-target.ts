@@ -1,17 +1,15 @@
-import { dirname } from 'node:path';
-
 import { TargetError, type TargetErrorCode } from '../core/errors.js';
 import { within } from '../fs/absolute-path.js';
 import { call, type Effects } from '../fs/effects.js';
-import { resolveChain, type LinkChain } from '../fs/link-chain.js';
+import { resolveChain, targetError, type LinkChain } from '../fs/link-chain.js';
 import type { AllowedMounts, Found, Observation } from '../fs/observation.js';
 import { PathTarget } from '../fs/targets/path-target.js';
 import { DATA_LINK } from '../fs/volume-layout.js';
 import { ifThere } from './tolerated-failures.js';
 
 /**
- * A volume as its writer reads it back: only files of a revision in the volume itself, and all of them. Somebody who
- * can write to the volume could otherwise make a privileged reader load and hand out any file.
+ * A volume as its writer reads it back: only files of its revision, and all of them. Somebody who can write to the volume
+ * could otherwise make a privileged reader load and hand out any file. `PathTarget` refuses a `..data` that leads out.
  */
 export class VolumeTarget extends PathTarget {
   override *observe(known?: Found, allowedMounts?: AllowedMounts): Effects<Observation> {
@@ -19,16 +17,15 @@ export class VolumeTarget extends PathTarget {
     const { end } = volume;
     if (end.kind !== 'found' || !end.stat.isDirectory()) return yield* super.observe(known, allowedMounts);
     const link = within(end.path, DATA_LINK);
-    // Before anything behind the link is touched, and again for what was read.
+    // Nothing of a directory that is no volume is read.
     const chain = yield* this.resolve(allowedMounts);
     if (chain.end.kind === 'found' && !chain.hops.has(link)) return yield* this.#withoutRevision(chain, link);
-    if (leadsOut(chain, link)) return this.#outside(chain, link);
     const seen = yield* super.observe(known, allowedMounts);
     if (seen.kind !== 'found') return seen;
-    if (leadsOut(seen.chain, link)) return this.#outside(seen.chain, link);
+    if (!seen.chain.hops.has(link)) return { kind: 'unstable', chain: seen.chain };
     for (const { snapshot } of seen.files.values()) {
       if (!snapshot.realPath.startsWith(`${seen.snapshot.realPath}/`)) {
-        return this.#outside(seen.chain, snapshot.path);
+        return { kind: 'unreadable', chain, error: targetError('ERR_TARGET_LAYOUT', snapshot.path) };
       }
     }
     if (seen.limited !== undefined) return this.#unreadable(seen.chain, 'ERR_TARGET_TOO_LARGE', seen.limited);
@@ -43,19 +40,8 @@ export class VolumeTarget extends PathTarget {
     return this.#unreadable(chain, 'ERR_TARGET_NOT_DIRECTORY', `"${DATA_LINK}" is not a symbolic link`);
   }
 
-  #outside(chain: LinkChain, path: string): Observation {
-    return this.#unreadable(chain, 'ERR_TARGET_LAYOUT', `the link "${path}" leads out of it`);
-  }
-
   #unreadable(chain: LinkChain, code: TargetErrorCode, what: string): Observation {
     const error = new TargetError(code, this.path, `Cannot read the volume "${this.path}": ${what}`);
     return { kind: 'unreadable', chain, error };
   }
-}
-
-/** Whether the link leads anywhere but to a directory beside it. */
-function leadsOut({ hops, end }: LinkChain, link: string): boolean {
-  const target = hops.get(link);
-  if (target === undefined || end.kind !== 'found') return false;
-  return target.includes('/') || end.path !== within(dirname(link), target);
 }

@@ -1,4 +1,5 @@
 /** What others throw may hold a secret anywhere in itself; no error of this library carries it along. */
+import type { EventEmitter } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
@@ -19,7 +20,6 @@ import { commandAction, ReloadAction, webhookAction, type Action } from 'resilie
 import { FakeClock, mintTestToken, ScriptedBackend } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
 
-import type { Emitter } from '../../src/core/emitter.js';
 import { shownBy } from '../support/shown-by.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
@@ -69,15 +69,15 @@ test.each(['throws', 'rejects'])(
     ];
     for (const source of sources) {
       onTestFinished(() => source.close());
-      const emitter = source as unknown as Emitter<Record<string, unknown[]>>;
-      const failed = new Promise<Error>((resolve) => emitter.on('error', (error) => resolve(error as Error)));
+      const emitter = source as unknown as EventEmitter;
+      const failed = new Promise<Error>((resolve) => emitter.on('error', resolve));
       const fail = ({ current, token }: Record<string, object | undefined>): unknown => {
         const value = Object(current ?? token) as { value?: string; password?: string };
         const error = revealing(value.value ?? value.password ?? '');
         if (how === 'throws') throw error;
         return Promise.reject(error);
       };
-      emitter.on(source instanceof TokenFile ? 'token' : 'change', fail as never);
+      emitter.on(source instanceof TokenFile ? 'token' : 'change', fail);
       await source.start();
       const error = await failed;
       expect(error).toBeInstanceOf(ListenerError);
@@ -88,13 +88,12 @@ test.each(['throws', 'rejects'])(
 );
 
 test('a source of data that quotes a token does not put it into the error of the write', async () => {
-  // eslint-disable-next-line require-yield
   const source = async function* (): AsyncGenerator<Buffer> {
     await Promise.resolve();
     throw revealing(jwt);
   };
   const error = await atomicWriteFile(join(temporaryDirectory(), 'file'), source()).catch(
-    (thrown: Error) => thrown,
+    (thrown: unknown) => thrown,
   );
   expect(error).toMatchObject({ code: 'ERR_WRITE_SOURCE' });
   expect(shownBy(error as Error)).not.toContain(jwt);

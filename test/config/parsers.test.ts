@@ -143,7 +143,8 @@ test('a package that is installed and broken is not called missing', async () =>
   const broken = Promise.reject(new SyntaxError('Unexpected token'));
   await expect(broken.catch(unavailable('yaml', '2.6 or later'))).rejects.toMatchObject({
     code: 'ERR_CONFIG_PACKAGE',
-    message: 'the package "yaml" (2.6 or later) is needed and cannot be loaded: Unexpected token',
+    message:
+      'the package "yaml" (2.6 or later) is needed and cannot be loaded (Unexpected token); to install it anew, run: npm install yaml',
   });
 });
 

@@ -8,7 +8,7 @@ import { KubeletVolume } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
 import { linuxOnly } from '../support/namespace.js';
-import { Program } from '../support/program.js';
+import { Program, programPath } from '../support/program.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 import { isSealed, seal } from './programs/sealed.mjs';
 
@@ -34,6 +34,8 @@ test.each([
   'every set that is reported is of one revision, while another process does $swaps swaps ($program)',
   { timeout: 180_000 },
   async ({ program, swaps }) => {
+    // Without a build this fails here, and not as a counterexample that is shrunk for minutes.
+    programPath(program);
     let naiveReads = 0;
     let naiveTorn = 0;
     const rates: string[] = [];

@@ -1,14 +1,17 @@
+import { writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:https';
 import type { ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 
+import type * as clientNode from '@kubernetes/client-node';
 import { KubeConfig } from '@kubernetes/client-node';
 import { TokenCredential, TokenRefresher, type TokenError } from 'resilient-watcher';
 import {
   kubeconfigSink,
   tokenRequestClient,
+  withTokenFile,
   type TokenRequestClientOptions,
 } from 'resilient-watcher/kubernetes';
 import { FakeClock, KubeletVolume, mintTestToken } from 'resilient-watcher/testing';
@@ -16,6 +19,7 @@ import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
 
 import { createAuthority } from '../support/certificates.js';
 import { clusterStage, type ClusterStage } from '../support/cluster-stage.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
 
 const builder = { namespace: 'ci', serviceAccount: 'builder' };
 const never = new AbortController().signal;
@@ -165,18 +169,75 @@ test.each([['@kubernetes/client-node'], ['client-node-1']])(
 );
 
 test.each([['@kubernetes/client-node'], ['client-node-1']])(
+  'with %s no client sends the token where a redirect leads, whoever made it',
+  async (module) => {
+    vi.doMock('@kubernetes/client-node', () => import(module));
+    const client = (await import(module)) as typeof clientNode;
+    const other = await hostileServer((response) => void response.end('{}'));
+    const { url } = await hostileServer((response) => {
+      response.writeHead(307, { location: `${other.url}/stolen`, Location: `${other.url}/stolen` }).end();
+    });
+    const cluster = { name: 'c', server: url, skipTLSVerify: true };
+    const request = { audiences: [], expirationSeconds: 600 };
+    const kubeConfig = new client.KubeConfig();
+    kubeConfig.loadFromClusterAndUser(cluster, { name: 'u', token: 's3cret-token' });
+    const api = kubeConfig.makeApiClient(client.CoreV1Api);
+    const given = tokenRequestClient({ ...builder, api });
+    await expect(given.requestToken(request, { signal: never }), module).rejects.toMatchObject({
+      name: 'TokenError',
+    });
+
+    const path = join(temporaryDirectory(), 'token');
+    writeFileSync(path, mintTestToken({}));
+    const followed = new client.KubeConfig();
+    followed.loadFromClusterAndUser(cluster, { name: 'u' });
+    await using _auth = withTokenFile(followed, { path });
+    await followed
+      .makeApiClient(client.CoreV1Api)
+      .listNamespace()
+      .catch(() => {});
+    expect(other.seen.filter((credential) => credential !== '')).toEqual([]);
+  },
+);
+
+test.each([['@kubernetes/client-node'], ['client-node-1']])(
+  'with %s an endless answer to a client that was given is given up',
+  async (module) => {
+    vi.doMock('@kubernetes/client-node', () => import(module));
+    const client = (await import(module)) as typeof clientNode;
+    const { url } = await hostileServer(endless);
+    const kubeConfig = new client.KubeConfig();
+    kubeConfig.loadFromClusterAndUser(
+      { name: 'c', server: url, skipTLSVerify: true },
+      { name: 'u', token: 't' },
+    );
+    const given = tokenRequestClient({ ...builder, api: kubeConfig.makeApiClient(client.CoreV1Api) });
+    await expect(
+      given.requestToken({ audiences: [], expirationSeconds: 600 }, { signal: never }),
+    ).rejects.toThrow('the answer has more than 4194304 bytes');
+  },
+);
+
+/** Answers for ever. */
+function endless(response: ServerResponse): void {
+  const chunk = Buffer.alloc(1024 * 1024, ' ');
+  response.writeHead(200, { 'content-type': 'application/json' });
+  const more = (): void => {
+    if (response.destroyed) return;
+    if (response.write(chunk)) setImmediate(more);
+    else response.once('drain', more);
+  };
+  more();
+}
+
+test.each([['@kubernetes/client-node'], ['client-node-1']])(
   'with %s an endless answer is given up',
   async (module) => {
     vi.doMock('@kubernetes/client-node', () => import(module));
-    const chunk = Buffer.alloc(1024 * 1024, ' ');
     let isClosed = false;
     const { kubeConfig } = await hostileServer((response) => {
       response.on('close', () => (isClosed = true));
-      const more = (): void => {
-        if (response.write(chunk)) setImmediate(more);
-        else response.once('drain', more);
-      };
-      more();
+      endless(response);
     });
     const client = tokenRequestClient({ ...builder, kubeConfig });
     await expect(

@@ -1,5 +1,5 @@
-import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 
 import { AuthenticationV1Api, KubeConfig } from '@kubernetes/client-node';
 import { ServiceAccountToken, tokenFromText } from 'resilient-watcher';
@@ -7,6 +7,7 @@ import { kubeconfigSink, type KubeconfigSinkOptions } from 'resilient-watcher/ku
 import { expect, test } from 'vitest';
 
 import { clusterStage } from '../support/cluster-stage.js';
+import { faultyFileSystem } from '../support/faulty-file-system.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 const signal = new AbortController().signal;
@@ -32,6 +33,21 @@ test('what it writes works, is for the owner only, and follows the token and the
   await expect(userOf(path)).rejects.toThrow();
   await sink(tokenFromText(await project()), { signal });
   expect(await userOf(path)).toBe('system:serviceaccount:ci:builder');
+});
+
+test('a CA that is being swapped while it is read is read as a whole', async () => {
+  const { server, directory, caFile, project } = await clusterStage();
+  const path = join(directory, 'kubeconfig');
+  const token = tokenFromText(await project());
+  const link = join(dirname(caFile), '..data');
+  renameSync(link, `${link}_away`);
+  let calls = 0;
+  const fs = faultyFileSystem(() => {
+    calls += 1;
+    if (calls === 20) renameSync(`${link}_away`, link);
+  });
+  await kubeconfigSink({ path, server: server.url, caFile, fs })(token, { signal });
+  expect(readFileSync(path, 'utf8')).toContain('certificate-authority-data');
 });
 
 test.each<[string, (caFile: string) => void]>([

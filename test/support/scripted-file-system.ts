@@ -32,7 +32,14 @@ export interface Script {
 }
 
 /** What a process that dies runs next: nothing. */
-export class Crash extends Error {}
+export class Crash extends Error {
+  override readonly name = 'Crash';
+}
+
+/** Whether this, or what it is a copy of, is a crash. */
+export function isCrash(error: unknown): boolean {
+  return error instanceof Error && error.name === 'Crash';
+}
 
 /** The real file system, which fails as it is told, and remembers what it was asked. */
 export class ScriptedFileSystem {

@@ -195,18 +195,19 @@ class FakeScene extends BaseScene implements Scene {
     // Looks are driven by #pass().
   }
 
-  protected until(): Promise<void> {
-    return this.#pass();
+  protected until(isSo: () => boolean): Promise<void> {
+    return this.#pass(isSo);
   }
 
-  /** Enough time for a poll, the grace and any settling. */
-  async #pass(): Promise<void> {
+  /** From timer to timer until that is so, at most for the time of a poll, the grace and any settling. */
+  async #pass(isSo = (): boolean => false): Promise<void> {
     this.#backend.hint();
-    for (let second = 0; second < 2; second += 1) {
-      await this.watcher.idle();
-      await this.#clock.advance(1_000);
-    }
     await this.watcher.idle();
+    const end = this.#clock.monotonic() + 2_000;
+    for (let left = 2_000; left > 0 && !isSo(); left = end - this.#clock.monotonic()) {
+      await this.#clock.advance(Math.min(this.#clock.delays[0] ?? left, left));
+      await this.watcher.idle();
+    }
   }
 }
 

@@ -546,3 +546,17 @@ describe('whatever is published', () => {
     );
   });
 });
+
+test.runIf(process.platform === 'linux')(
+  'a revision into which somebody put names that are not UTF-8 is removed whole',
+  () => {
+    const volume = volumeAt(home);
+    const { revision } = volume.publish({ key: 'old' });
+    const inRevision = (...bytes: number[]): Buffer =>
+      Buffer.concat([Buffer.from(`${volume.path(revision)}/`), Buffer.from(bytes)]);
+    fs.mkdirSync(inRevision(0xff));
+    fs.writeFileSync(inRevision(0xff, 0x2f, 0xfe), 'stray');
+    volume.publish({ key: 'new' });
+    expect(hidden(volume)).toEqual([volume.revision, '..data']);
+  },
+);

@@ -220,3 +220,49 @@ test('on a dead mount one call is outstanding in the whole process, and a health
   expect(watchers.map(({ current }) => String(current?.content))).toEqual(paths.map(() => 'good'));
   expect(most).toBe(1);
 });
+
+// A FUSE or NFS volume is a mount point itself, and a subPath mount is a single file: neither holds the last component.
+test.runIf(process.platform === 'linux')(
+  'what is mounted at the target, or is a file mounted into it, is asked synchronously only if it is local',
+  async () => {
+    const directory = temporaryDirectory();
+    const inside = join(directory, 'key');
+    writeFileSync(inside, 'good');
+    const table = join(temporaryDirectory(), 'mountinfo');
+    for (const [point, path, options] of [
+      [directory, directory, {}],
+      [directory, directory, { recursive: true }],
+      [inside, inside, {}],
+      [inside, directory, {}],
+      [inside, directory, { recursive: true }],
+    ] as const) {
+      const mounted = <T extends { dev: bigint }>(at: string, stat: T): T =>
+        at === point || at.startsWith(`${point}/`) ? Object.assign(stat, { dev: stat.dev + 1n }) : stat;
+      writeFileSync(table, `1 1 0:1 / / rw - ext4 /dev/vda rw\n1 1 0:1 / ${point} rw - nfs4 server rw\n`);
+      const asked: string[] = [];
+      const { sync } = nodeFileSystem;
+      const fs = {
+        ...nodeFileSystem,
+        lstat: async (at: string) => mounted(at, await nodeFileSystem.lstat(at)),
+        open: (at: string, flags: number) =>
+          nodeFileSystem.open(at === '/proc/self/mountinfo' ? table : at, flags),
+        statfs: (at: string) => Promise.resolve((at === point ? NFS : EXT4) as never),
+        sync: {
+          ...sync,
+          lstat: (at: string) => {
+            asked.push(at);
+            return mounted(at, sync.lstat(at));
+          },
+        },
+      };
+      const backend = Object.assign(new ScriptedBackend(), { needsKernelEvents: true });
+      const { clock, watcher } = stageAt(path, { fs, backend, ...options });
+      await watcher.start();
+      expect(watcher.status()).toMatchObject({ state: 'degraded', backend: 'poll' });
+      await clock.advance(5_000);
+      await watcher.check();
+      expect(asked).toEqual([]);
+      await watcher.close();
+    }
+  },
+);

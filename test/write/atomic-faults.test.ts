@@ -17,7 +17,7 @@ import { expect, test } from 'vitest';
 import { FakeClock } from '../../src/testing/fake-clock.js';
 import { debris } from '../support/debris.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
-import { Crash, ScriptedFileSystem, type Fault, type Script } from '../support/scripted-file-system.js';
+import { isCrash, ScriptedFileSystem, type Fault, type Script } from '../support/scripted-file-system.js';
 
 const faults: readonly Fault[] = ['error', 'error-after', 'crash', 'crash-after'];
 
@@ -78,7 +78,7 @@ test.each(runs)(
       else {
         expect(error).toBeInstanceOf(WriteError);
         const { published, cause } = error as WriteError;
-        if (!(cause instanceof Crash)) {
+        if (!isCrash(cause)) {
           expect(published).toBe(contentOf(path) === NEW);
           // Only what could not be removed is left.
           const removal = fs.calls[script.at ?? 0]?.name === 'unlink';
@@ -149,7 +149,7 @@ test.each(faults.flatMap((fault) => [false, true].map((first) => ({ fault, first
         .catch((error: unknown) => error);
       look();
       if (outcome instanceof WriteError) {
-        if (!(outcome.cause instanceof Crash)) {
+        if (!isCrash(outcome.cause)) {
           expect(outcome.published).toBe(JSON.stringify(setOf(directory)) === JSON.stringify(TWO));
         }
       } else expect(outcome).toMatchObject({ changed: true });

@@ -24,11 +24,22 @@ function start(command: string, ...args: string[]): ChildProcess & { stdout: Nod
   return child;
 }
 
-/** The first thing it says. */
-async function said(child: { stdout: NodeJS.ReadableStream }): Promise<string> {
-  const [chunk] = (await once(child.stdout, 'data')) as [Buffer];
+/** The first thing it says. Rejects when it ends without a word. */
+async function said(child: ChildProcess & { stdout: NodeJS.ReadableStream }): Promise<string> {
+  // After the last of what it said.
+  const ended = once(child, 'close').then(([code, signal]: unknown[]) => {
+    throw new Error(
+      `${child.spawnargs.join(' ')} ended with ${String(code ?? signal)} before it said anything`,
+    );
+  });
+  ended.catch(() => undefined);
+  const [chunk] = (await Promise.race([once(child.stdout, 'data'), ended])) as [Buffer];
   return chunk.toString();
 }
+
+test('a program that ends without a word is an error at once, not a test that hangs', async () => {
+  await expect(said(start(process.execPath, '-e', 'process.exit(7)'))).rejects.toThrow('ended with 7');
+});
 
 const unfinished = (directory: string): string[] => readdirSync(directory).filter(isTemporaryName);
 

@@ -260,15 +260,26 @@ class Listing {
     else if (isRevisionName(name) && entry.isDirectory()) this.#hasRevision = true;
   }
 
+  /** A file that is mounted into a plain directory by itself: its file system may be one that must not be waited for. */
+  #isMounted(file: BigIntStats | undefined): boolean {
+    const above = this.signatures.get(this.#place.realPath);
+    return file !== undefined && !this.#isVolume && above?.startsWith(`${file.dev}:`) === false;
+  }
+
+  *#isDanglingKey(realPath: string, entry: Pick<Dirent, 'isSymbolicLink'>): Effects<boolean> {
+    if (this.#isVolume || !entry.isSymbolicLink()) return false;
+    return (yield* call('readlink', realPath)).startsWith(`${DATA_LINK}/`);
+  }
+
   *#add(key: string, realPath: string, listed: Dirent): Effects<void> {
     const { links } = this.#place.chain;
     const stat = this.#isPublished ? undefined : yield* call('lstat', realPath);
     const entry = stat ?? listed;
-    if (entry.isFile()) this.entries.push({ key, realPath, stat, links });
+    if (entry.isFile() && !this.#isMounted(stat)) this.entries.push({ key, realPath, stat, links });
     else if (entry.isDirectory() && this.#isVolume) yield* this.read(`${key}/`);
-    else if (entry.isSymbolicLink()) {
-      if (!this.#isVolume && (yield* call('readlink', realPath)).startsWith(`${DATA_LINK}/`)) {
-        // It may lead to a file again when it is followed, and the other files would be of another instant.
+    else if (entry.isFile() || entry.isSymbolicLink()) {
+      if (yield* this.#isDanglingKey(realPath, entry)) {
+        // It may lead to a file again by the time it is followed, and the others would be of another instant.
         this.#hasDanglingKeys = true;
         return;
       }

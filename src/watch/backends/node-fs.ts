@@ -18,6 +18,7 @@ import { basename } from 'node:path';
 import { within } from '../../fs/absolute-path.js';
 import { backendFailure } from './backend-failure.js';
 import { errnoOf, isDenied } from '../../core/errno.js';
+import { pathForCall, pathFromBytes } from '../../core/path-bytes.js';
 import type {
   HintSink,
   WatchBackend,
@@ -75,9 +76,9 @@ class DirectoryWatch {
    * of the kernel, so that nothing is missed.
    */
   #open(persistent: boolean): void {
-    // The self event of a directory has the directory's base name, which a child may have, too. With "/." at the
-    // end that base name is ".", which no child has.
-    const native = watch(`${this.#path}/.`, { persistent });
+    // The self event of a directory bears its own base name, which a child may have too. With "/." at the end
+    // that base name is ".", which no child has.
+    const native = watch(pathForCall(`${this.#path}/.`), { persistent, encoding: 'buffer' });
     native.on('change', (type, name) => this.#event(native, type, name));
     native.on('error', (error) => {
       if (native === this.#native) this.#down(error);
@@ -105,7 +106,8 @@ class DirectoryWatch {
 
   #event(native: FSWatcher, type: string, name: string | Buffer | null): void {
     if (native !== this.#native) return;
-    const entry = name === null ? null : String(name);
+    // Deno gives text in any case.
+    const entry = Buffer.isBuffer(name) ? pathFromBytes(name) : name;
     if (entry === null || this.#isItself(entry)) {
       this.#hintAll(false);
       // A listener may have closed the last watcher.

@@ -247,14 +247,24 @@ export function conforms(candidate: () => Candidate): void {
     }
   });
 
-  test('of an ancestor, the entries named lead to a hint', async () => {
+  test('of an ancestor, the entries named lead to a hint, and where hints say what they are about, the others do not', async () => {
+    const { native, ...rest } = candidate();
     const directory = temporaryDirectory();
-    const { subscription, hinted } = await subscribe(candidate());
+    const { subscription, hinted, paths } = await subscribe({ native, ...rest });
     await subscription.setDirectories([directoryAt(directory, ['etc'])]);
-    const hint = hinted();
+    const etc = join(directory, 'etc');
+    let hint = hinted();
+    // First, so that a hint about it would come first.
     writeFileSync(join(directory, 'noise'), '');
-    mkdirSync(join(directory, 'etc'));
+    rmSync(join(directory, 'noise'));
+    mkdirSync(etc);
     await hint;
+    if (!native) return;
+    while (!paths.includes(etc)) {
+      hint = hinted();
+      await hint;
+    }
+    expect(paths.filter((path) => path !== etc)).toEqual([]);
   });
 
   test('a directory that is not there is an errno error, or nothing', async () => {

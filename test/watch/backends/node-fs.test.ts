@@ -12,6 +12,8 @@ import { join } from 'node:path';
 
 import { expect, test } from 'vitest';
 
+import { nodeFileSystem } from '../../../src/core/file-system.js';
+import { pathForCall } from '../../../src/core/path-bytes.js';
 import { nodeFsBackend } from '../../../src/watch/backends/node-fs.js';
 import { temporaryDirectory } from '../../support/temporary-directory.js';
 import { conforms, conformsForTrees, directoryAt, subscribe, type Candidate } from './conformance.js';
@@ -148,3 +150,25 @@ test('of an ancestor, other entries lead to no hint', async () => {
   await heard;
   expect(ancestor.hints()).toBe(0);
 });
+
+test.runIf(process.platform === 'linux')(
+  'names that are not UTF-8 are watched, and hinted at as what they are',
+  async () => {
+    const root = temporaryDirectory();
+    const odd = join(root, '\udcff');
+    mkdirSync(Buffer.concat([Buffer.from(`${root}/`), Buffer.of(0xff)]));
+    const { dev, ino, birthtimeNs } = nodeFileSystem.sync.lstat(odd);
+    const { subscription, hinted, paths } = await subscribe(candidate());
+    subscription.setDirectories([
+      directoryAt(root, ['\udcff']),
+      { path: odd, identity: `${dev}:${ino}:${birthtimeNs}` },
+    ]);
+    const hint = hinted();
+    writeFileSync(Buffer.concat([Buffer.from(`${root}/`), Buffer.of(0xff, 0x2f, 0xfe)]), '');
+    await hint;
+    const next = hinted();
+    renameSync(pathForCall(odd), join(root, 'other'));
+    await next;
+    expect(new Set(paths)).toEqual(new Set([`${odd}/\udcfe`, odd]));
+  },
+);

@@ -1,0 +1,148 @@
+/** Which file of the repository becomes which page of the site, and how links between files become links between pages. */
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, extname, join, normalize, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const root = fileURLToPath(new URL('..', import.meta.url));
+export const staging = join(root, 'site/.pages');
+
+/** The sections of the sidebar, in order. A page of docs/ that is not named here comes at the end of the first one. */
+export const SECTIONS = [
+  {
+    title: 'Guide',
+    files: [
+      'README.md',
+      'docs/watching.md',
+      'docs/config.md',
+      'docs/tokens.md',
+      'docs/kubernetes.md',
+      'docs/atomic-writes.md',
+      'docs/recipes.md',
+      'docs/testing.md',
+      'docs/observability.md',
+      'docs/snippets.md',
+      'docs/migrating.md',
+    ],
+  },
+  {
+    title: 'Reference',
+    files: [
+      'docs/errors.md',
+      'docs/faq.md',
+      'docs/failure-modes.md',
+      'docs/compatibility.md',
+      'docs/platforms.md',
+      'docs/benchmarks.md',
+      'docs/security.md',
+    ],
+  },
+  {
+    title: 'Project',
+    files: [
+      'docs/architecture.md',
+      'docs/cluster-test.md',
+      'CHANGELOG.md',
+      'CONTRIBUTING.md',
+      'RELEASING.md',
+      'SECURITY.md',
+      'CODE_OF_CONDUCT.md',
+    ],
+  },
+];
+
+/** The pages that somebody wrote, by section. */
+export function writtenPages() {
+  const named = new Set(SECTIONS.flatMap(({ files }) => files));
+  const others = readdirSync(join(root, 'docs'))
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `docs/${name}`)
+    .filter((file) => !named.has(file));
+  return SECTIONS.map(({ title, files }, index) => ({
+    title,
+    files: [...files.filter((file) => existsSync(join(root, file))), ...(index === 0 ? others : [])],
+  }));
+}
+
+/** The page of a file. What is no page of its own is shown under source/, as it stands. */
+export function pageOf(file) {
+  if (file === 'README.md') return 'index.md';
+  if (file.endsWith('.md')) return file.replace(/^docs\//, '').toLowerCase();
+  // Web servers hide folders that begin with a dot.
+  return `source/${file.replace(/^\./, '')}.md`;
+}
+
+export function textOf(file) {
+  return readFileSync(join(root, file), 'utf8');
+}
+
+/** The first heading without its markup, for the sidebar and for llms.txt. */
+export function titleOf(file) {
+  const heading = /^# (.+)$/m.exec(textOf(file))?.[1] ?? file;
+  return heading.replaceAll('`', '');
+}
+
+/** Writes the pages below `staging`, and with them each file that one of them links to. `programs` are shown, too. */
+export function stagePages(programs) {
+  const waiting = [...writtenPages().flatMap(({ files }) => files), ...programs];
+  const staged = new Set(waiting);
+  for (const file of waiting) {
+    const link = (target) => {
+      if (isPicture(target)) stagePicture(target);
+      else if (!staged.has(target)) waiting.push(target);
+      staged.add(target);
+      return isPicture(target) ? target.replace(/^docs\//, '') : pageOf(target);
+    };
+    stage(pageOf(file), file.endsWith('.md') ? rewriteLinks(file, link) : sourcePage(file));
+  }
+}
+
+export function stage(page, text) {
+  const path = join(staging, page);
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, text);
+}
+
+const isPicture = (file) => ['.svg', '.png'].includes(extname(file));
+
+function stagePicture(file) {
+  const path = join(staging, file.replace(/^docs\//, ''));
+  mkdirSync(dirname(path), { recursive: true });
+  copyFileSync(join(root, file), path);
+}
+
+/** The text of a page in which each relative link leads to where `link` says its file went. Code is left alone. */
+function rewriteLinks(file, link) {
+  const parts = textOf(file).split(/(^ *```[\s\S]*?^ *```$|`[^`\n]+`)/m);
+  const rewritten = parts.map((part, index) =>
+    index % 2 === 1
+      ? part
+      : part.replace(/\]\(([^)\s]+)\)/g, (whole, target) => {
+          if (/^([a-z]+:|#)/.test(target)) return whole;
+          const [path, anchor] = target.split('#');
+          const page = link(normalize(join(dirname(file), path)).replace(/\/$/, ''));
+          const href = relative(dirname(pageOf(file)), page);
+          return `](${href.startsWith('.') ? href : `./${href}`}${anchor === undefined ? '' : `#${anchor}`})`;
+        }),
+  );
+  return rewritten.join('');
+}
+
+/** A page that shows a file, or what is in a folder. */
+function sourcePage(file) {
+  const heading = `---\ntitle: ${file}\noutline: false\n---\n\n# \`${file}\`\n\n`;
+  if (statSync(join(root, file)).isDirectory()) {
+    const names = readdirSync(join(root, file)).map((name) => `- \`${name}\``);
+    return `${heading}${names.join('\n')}\n`;
+  }
+  const language =
+    { '.mjs': 'js', '.ts': 'ts', '.json': 'json', '.yaml': 'yaml', '.yml': 'yaml' }[extname(file)] ?? '';
+  return `${heading}\`\`\`\`${language}\n${textOf(file)}\`\`\`\`\n`;
+}

@@ -1,0 +1,172 @@
+/** The API reference: a page for each export, from the docstrings, each with an example or the way to one. */
+import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join, relative } from 'node:path';
+
+import { Application, LogLevel, ReflectionKind } from 'typedoc';
+
+import { allExamples, uses } from './examples.mjs';
+import { root, staging } from './pages.mjs';
+
+const folder = join(staging, 'api');
+
+const OPTIONS = {
+  out: folder,
+  tsconfig: join(root, 'tsconfig.json'),
+  plugin: ['typedoc-plugin-markdown'],
+  router: 'member',
+  readme: 'none',
+  name: 'API',
+  entryFileName: 'index',
+  hideBreadcrumbs: true,
+  hidePageHeader: true,
+  useCodeBlocks: true,
+  parametersFormat: 'table',
+  disableSources: true,
+  excludePrivate: true,
+  excludeProtected: true,
+  excludeInternal: true,
+  excludeExternals: true,
+  // `npm run typecheck` does that.
+  skipErrorChecking: true,
+  // Parts of a signature that have no export of their own are shown where they are used.
+  validation: { notExported: false, invalidLink: true },
+  logLevel: LogLevel.Warn,
+};
+
+/**
+ * Writes the pages.
+ * @returns the sections of their sidebar, and the files that must be staged because an example of theirs is shown there
+ */
+export async function stageReference() {
+  const specifiers = entryPointsOf(JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')));
+  const app = await Application.bootstrapWithPlugins({
+    ...OPTIONS,
+    entryPoints: [...specifiers.keys()].map((name) => join(root, `src/${name}.ts`)),
+  });
+  const project = await app.convert();
+  if (!project) throw new Error('typedoc could not read the entry points');
+  app.validate(project);
+  await app.generateOutputs(project);
+  if (app.logger.hasErrors() || app.logger.hasWarnings())
+    throw new Error('typedoc is not content: see above');
+
+  // The main entry point comes first.
+  const names = [...specifiers.keys()];
+  const children = (project.children ?? []).toSorted(
+    (one, other) => names.indexOf(one.name) - names.indexOf(other.name),
+  );
+  const modules = children.map((module) => ({
+    specifier: specifiers.get(module.name),
+    page: `api/${module.name}/index.md`,
+    exports: (module.children ?? [])
+      .filter(({ kind }) => kind !== ReflectionKind.Reference)
+      .map((reflection) => exportOf(module.name, reflection)),
+  }));
+  addExamples(modules.flatMap((module) => module.exports));
+  for (const { page, specifier } of modules) retitle(page, specifier);
+  return modules;
+}
+
+/** The names of the files in src/, with what a program imports. */
+function entryPointsOf({ name, exports }) {
+  const paths = Object.keys(exports).filter((path) => path !== './package.json');
+  return new Map(
+    paths.map((path) => (path === '.' ? ['index', name] : [path.slice(2), `${name}/${path.slice(2)}`])),
+  );
+}
+
+const FOLDERS = {
+  [ReflectionKind.Class]: 'classes',
+  [ReflectionKind.Function]: 'functions',
+  [ReflectionKind.Interface]: 'interfaces',
+  [ReflectionKind.TypeAlias]: 'type-aliases',
+  [ReflectionKind.Variable]: 'variables',
+};
+
+function exportOf(module, reflection) {
+  const { name, kind, comment, signatures = [] } = reflection;
+  const page = `api/${module}/${FOLDERS[kind]}/${name}.md`;
+  const comments = [comment, ...signatures.map((signature) => signature.comment)];
+  const text = comments.flatMap((one) => [
+    ...(one?.summary ?? []),
+    ...(one?.blockTags ?? []).flatMap((tag) => tag.content),
+  ]);
+  const own = text.filter(({ kind: part, text: code }) => part === 'code' && code.startsWith('```'));
+  return {
+    name,
+    kind: FOLDERS[kind],
+    page,
+    /** The examples in the docstring. */
+    own: own.map(({ text: code }) => ({ code, language: 'ts', title: name, page })),
+  };
+}
+
+/**
+ * Ends each page with the shortest block of code that uses the name, unless the docstring has one, and with links to others.
+ * A type that no example names is shown by the example of what it belongs to.
+ */
+function addExamples(exports) {
+  const examples = [...exports.flatMap(({ own }) => own), ...allExamples()];
+  const texts = new Map(exports.map(({ page }) => [page, readFileSync(join(staging, page), 'utf8')]));
+  const using = new Map(
+    exports.map(({ name, page }) => [page, examples.filter((example) => uses(name, example))]),
+  );
+  const hasExample = (page) => using.get(page).length > 0;
+  const without = [];
+  for (const { name, kind, page, own } of exports) {
+    const user = hasExample(page) || !isType(kind) ? undefined : nearestUser(page, texts, hasExample);
+    if (hasExample(page)) append(page, exampleSection(page, own, using.get(page)));
+    else if (user !== undefined)
+      append(page, `## Example\n\nSee [\`${nameOf(user)}\`](${relativeLink(page, user)}).`);
+    else without.push(`${name} (${kind})`);
+  }
+  if (without.length > 0) throw new Error(`No example shows ${without.join(', ')}`);
+}
+
+const isType = (kind) => kind === 'interfaces' || kind === 'type-aliases';
+
+function exampleSection(page, own, using) {
+  const others = using.filter((example) => example.page !== page);
+  // A program of examples/ is linked, not copied.
+  const copied = own.length === 0 ? others.find((example) => !example.page.startsWith('source/')) : undefined;
+  const places = new Map(
+    others.filter((example) => example !== copied).map((example) => [example.page, example]),
+  );
+  const link = ({ title, page: to }) => `[${title}](${relativeLink(page, to)})`;
+  const also = [...places.values()].slice(0, 6).map(link).join(', ');
+  if (copied === undefined) return also === '' ? '' : `## Used in\n\n${also}`;
+  const code = copied.code.startsWith('```') ? copied.code : `\`\`\`${copied.language}\n${copied.code}\`\`\``;
+  return `## Example\n\nFrom ${link(copied)}:\n\n${code}\n${also === '' ? '' : `\nAlso in ${also}.`}`;
+}
+
+/** The nearest page with an example on the way from a type to what mentions it, and what mentions that. */
+function nearestUser(page, texts, hasExample) {
+  const seen = new Set([page]);
+  for (const target of seen) {
+    const name = new RegExp(`\\b${nameOf(target)}\\b`);
+    for (const [user, text] of texts) {
+      if (seen.has(user) || !name.test(text)) continue;
+      if (hasExample(user)) return user;
+      seen.add(user);
+    }
+  }
+  return undefined;
+}
+
+function nameOf(page) {
+  return basename(page, '.md');
+}
+
+function relativeLink(from, to) {
+  const href = relative(dirname(from), to);
+  return href.startsWith('.') ? href : `./${href}`;
+}
+
+function retitle(page, specifier) {
+  const text = readFileSync(join(staging, page), 'utf8');
+  writeFileSync(join(staging, page), text.replace(/^# .+$/m, `# \`${specifier}\``));
+}
+
+function append(page, text) {
+  if (text !== '') appendFileSync(join(staging, page), `\n${text}\n`);
+}

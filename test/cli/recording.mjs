@@ -1,0 +1,76 @@
+/** `node test/cli/recording.mjs`: writes docs/cli.svg from what `watch` and `doctor` really print. */
+import { spawn, spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+import { KubeletVolume } from 'resilient-watcher/testing';
+
+const program = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+const home = mkdtempSync(join(tmpdir(), 'recording-'));
+const volume = new KubeletVolume(join(home, 'conf.d'));
+volume.publish({ 'site.conf': 'good' });
+const env = { ...process.env, NO_COLOR: '1' };
+const args = [
+  'watch',
+  volume.directory,
+  '--check',
+  `grep -q good ${volume.path('site.conf')}`,
+  '--exec',
+  'true',
+];
+
+const watch = spawn(process.execPath, [program, ...args], { env });
+let printed = '';
+watch.stderr.setEncoding('utf8').on('data', (chunk) => (printed += chunk));
+const until = async (text) => {
+  while (!printed.includes(text)) await new Promise((resolve) => watch.stderr.once('data', resolve));
+};
+await until('watching');
+volume.publish({ 'site.conf': 'good, and newer' });
+await until('done in');
+volume.publish({ 'site.conf': 'bad' });
+await until('nothing was done');
+watch.kill('SIGTERM');
+await new Promise((resolve) => watch.once('close', resolve));
+const doctor = spawnSync(process.execPath, [program, 'doctor', volume.path('site.conf')], {
+  env,
+  encoding: 'utf8',
+});
+rmSync(home, { recursive: true });
+
+const text = [
+  `$ resilient-watcher watch /etc/nginx/conf.d --check 'nginx -t' --exec 'nginx -s reload'`,
+  printed.trimEnd(),
+  '',
+  '$ resilient-watcher doctor /etc/nginx/conf.d/site.conf',
+  doctor.stdout.trimEnd(),
+].join('\n');
+// The commands of the recording stand in for nginx; the rest is as printed.
+const shown = text
+  .replaceAll(volume.directory, '/etc/nginx/conf.d')
+  .replaceAll(/"grep -q good [^"]*"/g, '"nginx -t"')
+  .replaceAll('"true"', '"nginx -s reload"')
+  .split('\n');
+
+const escape = (line) => line.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+const color = (line) => {
+  if (line.startsWith('$')) return '#7ee787';
+  if (/ WARN |^ *never/.test(line)) return '#f0b72f';
+  return '#e6edf3';
+};
+const LINE = 19;
+const width = Math.max(...shown.map((line) => line.length)) * 8.1 + 32;
+const lines = shown.map(
+  (line, index) =>
+    `<text x="16" y="${32 + index * LINE}" fill="${color(line)}" xml:space="preserve">${escape(line)}</text>`,
+);
+writeFileSync(
+  new URL('../../docs/cli.svg', import.meta.url),
+  `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${shown.length * LINE + 36}" font-family="ui-monospace, Menlo, Consolas, monospace" font-size="13.4">
+<rect width="100%" height="100%" rx="8" fill="#0d1117"/>
+${lines.join('\n')}
+</svg>
+`,
+);

@@ -1,0 +1,62 @@
+/** `npm run test:cluster`: thirty updates of a ConfigMap and a Secret by a real kubelet, seen by this library and by others. */
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { expect, test } from 'vitest';
+
+import { ClusterStage, clusterSettings } from './cluster.js';
+import { isBadUpdate, NUMBERED, OBSERVERS, UPDATES } from './objects.js';
+import { linesOf, tableOf, tally, type Row } from './tally.js';
+
+const settings = clusterSettings();
+
+/** kubelet's sync of a volume takes a minute or more when the touch of the pod is not enough. */
+const LIMIT_MS = 180_000;
+
+test.skipIf(!settings)(
+  'every update that kubelet delivers is seen once',
+  { timeout: UPDATES * LIMIT_MS },
+  async () => {
+    if (!settings) return;
+    await using stage = new ClusterStage(settings.kubeConfig);
+    await stage.create(settings.image, { hostNetwork: process.env['E2E_HOST_NETWORK'] === '1' });
+    for (const { name } of OBSERVERS)
+      await until(`${name} is ready`, async () => (await stage.log(name)).includes('"ready"'));
+
+    for (let update = 1; update <= UPDATES; update += 1) {
+      await stage.publish(update);
+      for (const name of ['library-configmap', 'library-secret']) {
+        await until(`${name} has seen update ${update}`, async () =>
+          linesOf(await stage.log(name)).some(({ sequence }) => sequence === update),
+        );
+      }
+    }
+
+    const logs = new Map<string, string>();
+    for (const { name } of OBSERVERS) logs.set(name, await stage.log(name));
+    const rows = (['config', 'secret'] as const).flatMap((volume) => {
+      const names = NUMBERED.filter((observer) => observer.volume === volume).map(({ name }) => name);
+      return tally(new Map(names.map((name) => [name, logs.get(name) ?? ''])));
+    });
+    console.log(tableOf(rows));
+
+    const rowOf = (name: string): Row | undefined => rows.find(({ observer }) => observer === name);
+    for (const name of ['library-configmap', 'library-secret']) {
+      expect(rowOf(name)).toMatchObject({ seen: UPDATES + 1, missed: 0, false: 0 });
+    }
+    const bad = Array.from({ length: UPDATES + 1 }, (_, update) => update).filter(isBadUpdate);
+    expect(rowOf('config-loader')?.missed).toBe(bad.length);
+    expect(logs.get('config-loader')).toContain('"rejected"');
+    expect(logs.get('library-subpath')).toContain('"warning":"subPath"');
+    expect(logs.get('token-file')).toContain('"token"');
+    expect(logs.get('token-refresher')).toContain('"delivered"');
+    expect(await stage.log('sidecar')).toContain('acted on ');
+  },
+);
+
+async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
+  const deadline = performance.now() + LIMIT_MS;
+  while (!(await holds())) {
+    if (performance.now() > deadline) throw new Error(`Not within ${LIMIT_MS / 1000} s: ${what}`);
+    await sleep(500);
+  }
+}

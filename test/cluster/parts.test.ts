@@ -1,0 +1,141 @@
+/** The parts of the cluster test that need no cluster: its observers, its table, its objects. */
+import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { KubeletVolume, mintTestToken } from 'resilient-watcher/testing';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+
+import { root } from '../docs/markdown.js';
+import { Transcript } from '../support/program.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
+import { clusterSettings } from './cluster.js';
+import { configMap, contentsOf, OBSERVERS, observerPod, UPDATES } from './objects.js';
+import { linesOf, tableOf, tally } from './tally.js';
+
+const log = (...lines: object[]): string => lines.map((line) => JSON.stringify(line)).join('\n');
+
+describe('the table', () => {
+  const rows = tally(
+    new Map([
+      ['all', log({ who: 'a', at: 10, sequence: 1 }, { who: 'a', at: 20, sequence: 2 })],
+      ['late', log({ who: 'b', at: 15, sequence: 1 }, { who: 'b', at: 16, sequence: 1, false: true })],
+      ['dead', log({ who: 'c', at: 3, died: 'EACCES' })],
+    ]),
+  );
+
+  test('counts what was seen, missed and false, and the delay after the first to tell', () => {
+    expect(rows).toEqual([
+      { observer: 'all', seen: 2, missed: 0, false: 0, medianMs: 0, maxMs: 0, died: undefined },
+      { observer: 'late', seen: 1, missed: 1, false: 1, medianMs: 5, maxMs: 5, died: undefined },
+      {
+        observer: 'dead',
+        seen: 0,
+        missed: 2,
+        false: 0,
+        medianMs: undefined,
+        maxMs: undefined,
+        died: 'EACCES',
+      },
+    ]);
+  });
+
+  test('is Markdown with a row for each observer', () => {
+    expect(tableOf(rows).split('\n')).toHaveLength(5);
+    expect(tableOf(rows)).toContain('| late | 1 | 1 | 1 | 5 ms | 5 ms |  |');
+  });
+
+  test('leaves out what is no line of an observer', () => {
+    expect(linesOf('npm warn\n"text"\n{"other":1}\n')).toEqual([]);
+  });
+});
+
+describe('the objects', () => {
+  test('the pod mounts each volume that a container names, under the name that it has', () => {
+    const { spec } = observerPod('image', 'somewhere');
+    const volumes = spec?.volumes?.map(({ name }) => name) ?? [];
+    const mounted =
+      spec?.containers.flatMap(({ volumeMounts = [] }) => volumeMounts.map(({ name }) => name)) ?? [];
+    expect(mounted.filter((name) => !volumes.includes(name))).toEqual([]);
+  });
+
+  test('containers have names that Kubernetes accepts, one each', () => {
+    const names = observerPod('image', 'somewhere').spec?.containers.map(({ name }) => name) ?? [];
+    expect(names.filter((name) => !/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(name))).toEqual([]);
+    expect(new Set(names).size).toBe(OBSERVERS.length + 1);
+  });
+
+  test('each update differs from the one before it', () => {
+    for (let update = 1; update <= UPDATES; update += 1) {
+      expect(configMap(update).data).not.toEqual(configMap(update - 1).data);
+    }
+  });
+
+  test('the image contains what the program imports', () => {
+    const program = readFileSync(join(root, 'test/cluster/program/observe.mjs'), 'utf8');
+    const dockerfile = readFileSync(join(root, 'test/cluster/Dockerfile'), 'utf8');
+    const imported = [...program.matchAll(/(?:from |import\()'([^'./][^':]*)'/g)].map(
+      ([, name = '']) => name.split('/')[0] ?? '',
+    );
+    expect(imported.filter((name) => !dockerfile.includes(name))).toEqual([]);
+  });
+});
+
+test('without a cluster the reason is printed', () => {
+  const warn = vi.spyOn(console, 'warn').mockImplementation(() => undefined);
+  expect(clusterSettings({})).toBeUndefined();
+  expect(warn).toHaveBeenCalledWith('Skipped: no cluster: KUBECONFIG is not set');
+  warn.mockRestore();
+});
+
+describe('the observers', () => {
+  const program = join(root, 'test/cluster/program/observe.mjs');
+
+  function observe(who: string, target: string): Transcript {
+    const child = spawn(process.execPath, [program], {
+      env: { ...process.env, OBSERVE: who, TARGET: target },
+    });
+    const closed = new Promise((resolve) => child.on('close', resolve));
+    onTestFinished(async () => {
+      child.kill('SIGKILL');
+      await closed;
+    });
+    return new Transcript(child.stdout, child.stderr);
+  }
+
+  function volumeOf(update: number): KubeletVolume {
+    const volume = new KubeletVolume(join(temporaryDirectory(), 'volume'));
+    volume.publish(contentsOf(update));
+    return volume;
+  }
+
+  test.each(['library', 'group', 'loader', 'fs.watch-directory', 'chokidar'])(
+    '%s prints the number of what it sees',
+    async (who) => {
+      const volume = volumeOf(0);
+      const path = volume.path('app.yaml');
+      const transcript = observe(who, who === 'group' ? `${path},${volumeOf(0).path('app.yaml')}` : path);
+      await transcript.until({ sequence: 0 });
+      await transcript.until({ ready: true });
+      volume.publish(contentsOf(1));
+      await transcript.until({ sequence: 1 });
+    },
+  );
+
+  test('the loader prints that it rejects a bad configuration, and no number', async () => {
+    const volume = volumeOf(9);
+    const transcript = observe('loader', volume.path('app.yaml'));
+    await transcript.until({ ready: true });
+    volume.publish(contentsOf(10));
+    await transcript.until({ rejected: true });
+    expect(transcript.told.filter(({ sequence }) => sequence === 10)).toEqual([]);
+  });
+
+  test('the token file prints that there is another token, and not the token', async () => {
+    const volume = new KubeletVolume(join(temporaryDirectory(), 'volume'));
+    volume.publish({ token: mintTestToken({ jti: 'first' }) });
+    const transcript = observe('token', volume.path('token'));
+    await transcript.until({ token: true });
+    expect(JSON.stringify(transcript.told)).not.toContain('eyJ');
+  });
+});

@@ -1,0 +1,111 @@
+/**
+ * Runs in a pod: watches one thing in one way, and prints a line of JSON for each report.
+ *
+ *   OBSERVE   who watches: library, chokidar, fs.watch, group, loader, token, refresher
+ *   TARGET    what: a path; for `group` two, separated by a comma
+ *
+ * The number of an update is in the contents, as `update: 17`. A line with `false: true` is a report without news.
+ */
+import { once } from 'node:events';
+import { watch as watchDirectory } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+
+import { ResilientWatcher, TokenFile, TokenRefresher } from 'resilient-watcher';
+import { ConfigLoader, FileProvider } from 'resilient-watcher/config';
+import { kubeconfigSink, tokenRequestClient } from 'resilient-watcher/kubernetes';
+
+const { OBSERVE: who, TARGET: target } = process.env;
+
+let last;
+
+function report(text) {
+  const sequence = /update: ?(\d+)/.exec(String(text ?? ''))?.[1];
+  const isFalse = sequence === undefined || sequence === last;
+  last = sequence ?? last;
+  print({ sequence: sequence === undefined ? null : Number(sequence), false: isFalse });
+}
+
+function print(fields) {
+  console.log(JSON.stringify({ who, at: Date.now(), ...fields }));
+}
+
+/** What programs without this library do at an event: read the file. */
+async function readAndReport(path) {
+  report(await readFile(path, 'utf8').catch(() => undefined));
+}
+
+const observers = {
+  async library() {
+    const watcher = new ResilientWatcher(target);
+    watcher.on('change', ({ current }) => report(current.content));
+    watcher.on('warning', ({ code }) => print({ warning: code }));
+    await watcher.start();
+  },
+  async group() {
+    const watcher = new ResilientWatcher(target.split(','));
+    watcher.on('change', ({ current }) =>
+      report([...current.files.values()].map(({ content }) => String(content)).join('\n')),
+    );
+    await watcher.start();
+  },
+  async loader() {
+    const validate = ({ update, limit }) => {
+      if (!Number.isInteger(limit)) throw new Error('limit must be a number');
+      return { update };
+    };
+    const loader = new ConfigLoader({ sources: [{ provider: new FileProvider(target) }], validate });
+    loader.on('change', ({ current }) => report(`update: ${current.update}`));
+    loader.on('rejected', () => print({ rejected: true }));
+    await loader.start();
+    report(`update: ${loader.current.update}`);
+  },
+  async token() {
+    const file = new TokenFile(target);
+    file.on('token', () => print({ token: true }));
+    await file.start();
+  },
+  async refresher() {
+    const {
+      KUBERNETES_SERVICE_HOST: host,
+      KUBERNETES_SERVICE_PORT: port,
+      NAMESPACE: namespace,
+    } = process.env;
+    const refresher = new TokenRefresher({
+      client: tokenRequestClient({ namespace, serviceAccount: 'observer' }),
+      sinks: [
+        kubeconfigSink({
+          path: target,
+          server: `https://${host}:${port}`,
+          caFile: '/var/run/secrets/kubernetes.io/serviceaccount/ca.crt',
+        }),
+      ],
+    });
+    refresher.on('delivered', () => print({ delivered: true }));
+    refresher.on('retry', ({ error }) => print({ error: error.code }));
+    await refresher.start();
+  },
+  async chokidar() {
+    const { watch } = await import('chokidar');
+    await readAndReport(target);
+    const watcher = watch(target, { ignoreInitial: true }).on('all', () => void readAndReport(target));
+    await once(watcher, 'ready');
+  },
+  async 'fs.watch'() {
+    await readAndReport(target);
+    watchDirectory(target, () => void readAndReport(target));
+  },
+  async 'fs.watch-directory'() {
+    await readAndReport(target);
+    watchDirectory(dirname(target), () => void readAndReport(target));
+  },
+};
+
+process.on('uncaughtException', ({ code, message }) => {
+  print({ died: code ?? message });
+  process.exitCode = 1;
+  process.exit();
+});
+process.on('SIGTERM', () => process.exit());
+await observers[who]();
+print({ ready: true });

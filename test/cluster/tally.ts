@@ -1,0 +1,76 @@
+/** What the observers printed, against what was published. */
+
+export interface Line {
+  readonly who: string;
+  readonly at: number;
+  readonly sequence?: number | null;
+  readonly false?: boolean;
+  readonly died?: string;
+}
+
+export interface Row {
+  readonly observer: string;
+  readonly seen: number;
+  readonly missed: number;
+  readonly false: number;
+  /** Behind the first observer of the same volume that told, ms; undefined when nothing was seen. */
+  readonly medianMs: number | undefined;
+  readonly maxMs: number | undefined;
+  /** Why it ended before the test did. */
+  readonly died: string | undefined;
+}
+
+/** The lines of a log. What is no line of an observer is left out. */
+export function linesOf(log: string): Line[] {
+  return log.split('\n').flatMap((text) => {
+    try {
+      const line: unknown = JSON.parse(text);
+      return typeof line === 'object' && line !== null && 'who' in line ? [line as Line] : [];
+    } catch {
+      return [];
+    }
+  });
+}
+
+/**
+ * A row for each observer of one volume.
+ * @param logs what each observer printed, by its name
+ * @param published the numbers of the updates that kubelet delivered: those that anybody saw
+ */
+export function tally(logs: ReadonlyMap<string, string>): Row[] {
+  const lines = new Map([...logs].map(([observer, log]) => [observer, linesOf(log)]));
+  const first = new Map<number, number>();
+  for (const { sequence, at } of [...lines.values()].flat()) {
+    if (typeof sequence === 'number') first.set(sequence, Math.min(first.get(sequence) ?? Infinity, at));
+  }
+  return [...lines].map(([observer, printed]) => rowOf(observer, printed, first));
+}
+
+function rowOf(observer: string, printed: readonly Line[], first: ReadonlyMap<number, number>): Row {
+  const seen = new Map<number, number>();
+  for (const { sequence, at } of printed) {
+    if (typeof sequence === 'number' && !seen.has(sequence)) seen.set(sequence, at);
+  }
+  const delays = [...seen]
+    .map(([sequence, at]) => at - (first.get(sequence) ?? at))
+    .sort((one, other) => one - other);
+  return {
+    observer,
+    seen: seen.size,
+    missed: first.size - seen.size,
+    false: printed.filter((line) => line.false).length,
+    medianMs: delays[Math.floor(delays.length / 2)],
+    maxMs: delays.at(-1),
+    died: printed.find(({ died }) => died !== undefined)?.died,
+  };
+}
+
+/** The rows as a table in Markdown. */
+export function tableOf(rows: readonly Row[]): string {
+  const ms = (value: number | undefined): string => (value === undefined ? '' : `${value} ms`);
+  const cells = rows.map(({ observer, seen, missed, false: wrong, medianMs, maxMs, died = '' }) =>
+    [observer, seen, missed, wrong, ms(medianMs), ms(maxMs), died].join(' | '),
+  );
+  const head = 'observer | seen | missed | false | median after the first | most | died';
+  return [head, '--- | --: | --: | --: | --: | --: | ---', ...cells].map((line) => `| ${line} |`).join('\n');
+}

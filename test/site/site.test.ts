@@ -1,0 +1,165 @@
+/** The built site in a real browser: every page loads without errors, every link leads somewhere, phones can read it. */
+import { accessSync, constants, mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { chromium, type Browser, type Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { dist, serveSite, sitePages, type ServedSite } from './served-site.js';
+
+const executable = [
+  process.env['CHROMIUM'],
+  '/usr/bin/chromium',
+  '/usr/bin/google-chrome',
+  '/usr/bin/chromium-browser',
+].find(isExecutable);
+
+/** Pages of different kinds: prose, wide tables, pictures, code, the reference. */
+const LOOKED_AT = [
+  '/index.html',
+  '/errors.html',
+  '/failure-modes.html',
+  '/benchmarks.html',
+  '/compatibility.html',
+  '/snippets.html',
+  '/api/index/classes/ResilientWatcher.html',
+];
+
+const reason =
+  sitePages.length === 0
+    ? 'there is no site/dist: npm run docs'
+    : executable === undefined
+      ? 'no chromium is installed (apt-get install chromium), and CHROMIUM does not name one'
+      : undefined;
+if (reason !== undefined) console.warn(`Skipped: ${reason}`);
+
+describe.skipIf(reason !== undefined)('the documentation site in a browser', () => {
+  let site: ServedSite;
+  let browser: Browser;
+
+  beforeAll(async () => {
+    site = await serveSite();
+    browser = await chromium.launch({ executablePath: executable ?? '', args: ['--no-sandbox'] });
+  });
+
+  afterAll(async () => {
+    await browser.close();
+    await site[Symbol.asyncDispose]();
+  });
+
+  async function open(path: string, options = {}): Promise<{ page: Page; complaints: string[] }> {
+    const page = await browser.newPage(options);
+    const complaints: string[] = [];
+    page.on('console', (message) => {
+      if (['error', 'warning'].includes(message.type())) complaints.push(`${path}: ${message.text()}`);
+    });
+    page.on('pageerror', (error) => complaints.push(`${path}: ${error.message}`));
+    page.on('requestfailed', (request) => complaints.push(`${path}: ${request.url()} failed`));
+    page.on('request', (request) => {
+      if (!request.url().startsWith(site.url) && !request.url().startsWith('data:')) {
+        complaints.push(`${path}: asks ${request.url()}`);
+      }
+    });
+    await page.goto(`${site.url}${path}`, { waitUntil: 'networkidle' });
+    return { page, complaints };
+  }
+
+  test.each(LOOKED_AT)('%s loads without an error and asks no other host', async (path) => {
+    const { page, complaints } = await open(path);
+    expect(complaints).toEqual([]);
+    expect(await page.locator('.vp-doc h1').count()).toBe(1);
+    await screenshot(page, path, 'desktop');
+    await page.close();
+  });
+
+  test.each(LOOKED_AT)('%s can be read on a phone: it does not scroll sideways', async (path) => {
+    const { page } = await open(path, { viewport: { width: 375, height: 812 } });
+    const widths = await page.evaluate<{ page: number; screen: number }>(
+      '({ page: document.documentElement.scrollWidth, screen: window.innerWidth })',
+    );
+    expect(widths.page).toBeLessThanOrEqual(widths.screen);
+    await screenshot(page, path, 'phone');
+    await page.close();
+  });
+
+  test('the search finds an export and an error code', async () => {
+    const { page, complaints } = await open('/index.html');
+    for (const [word, path] of [
+      ['AtomicVolume', '/'],
+      ['ERR_CLOSED', '/errors.html'],
+    ] as const) {
+      await page.locator('.VPNavBarSearch button').first().click();
+      await page.locator('.VPLocalSearchBox input').fill(word);
+      const hit = page.locator(`.VPLocalSearchBox .result[href*="${path}"]`).first();
+      await hit.waitFor();
+      await page.keyboard.press('Escape');
+    }
+    expect(complaints).toEqual([]);
+    await page.close();
+  });
+
+  test('dark mode follows the system, and the switch changes it', async () => {
+    const { page } = await open('/benchmarks.html', { colorScheme: 'dark' });
+    const isDark = (): Promise<boolean> =>
+      page.evaluate<boolean>(`document.documentElement.classList.contains('dark')`);
+    expect(await isDark()).toBe(true);
+    await screenshot(page, '/benchmarks.html', 'dark');
+    await page.locator('.VPNavBarAppearance .VPSwitchAppearance').click();
+    expect(await isDark()).toBe(false);
+    await page.close();
+  });
+});
+
+describe.skipIf(sitePages.length === 0)('what is served', () => {
+  test('each link on each page leads to a page, and to a heading where it names one', () => {
+    const known = new Map(sitePages.map((path) => [path, contentsOf(path)]));
+    const isDead = (path: string, href: string): boolean => {
+      const { origin, pathname, hash } = new URL(href.replaceAll('&amp;', '&'), `http://site${path}`);
+      if (origin !== 'http://site') return false;
+      const target = known.get(pathname.endsWith('/') ? `${pathname}index.html` : pathname);
+      return !target || (hash !== '' && !target.ids.has(decodeURIComponent(hash.slice(1))));
+    };
+    const dead = [...known].flatMap(([path, { links }]) =>
+      links.filter((href) => isDead(path, href)).map((href) => `${path} -> ${href}`),
+    );
+    expect(dead).toEqual([]);
+    expect(known.size).toBeGreaterThan(100);
+  });
+
+  test('llms.txt links to pages that exist', () => {
+    const links = [...readFileSync(join(dist, 'llms.txt'), 'utf8').matchAll(/\]\(([^)]+)\)/g)].map(
+      ([, link]) => link,
+    );
+    expect(links.length).toBeGreaterThan(20);
+    expect(links.filter((link) => !sitePages.includes(link ?? ''))).toEqual([]);
+  });
+
+  test('llms-full.txt has the guides and no comments of the tests', () => {
+    const text = readFileSync(join(dist, 'llms-full.txt'), 'utf8');
+    expect(text).toContain('# Watching');
+    expect(text).not.toContain('<!--');
+  });
+});
+
+function contentsOf(path: string): { ids: ReadonlySet<string>; links: string[] } {
+  const html = readFileSync(join(dist, path), 'utf8');
+  const valuesOf = (pattern: RegExp): string[] => [...html.matchAll(pattern)].map(([, value = '']) => value);
+  return { ids: new Set(valuesOf(/ id="([^"]+)"/g)), links: valuesOf(/<a [^>]*?href="([^"]+)"/g) };
+}
+
+/** Kept where `SCREENSHOTS` says, to be looked at. */
+async function screenshot(page: Page, path: string, kind: string): Promise<void> {
+  const folder = process.env['SCREENSHOTS'];
+  if (folder === undefined) return;
+  mkdirSync(folder, { recursive: true });
+  await page.screenshot({ path: join(folder, `${path.slice(1).replaceAll('/', '-')}.${kind}.png`) });
+}
+
+function isExecutable(path: string | undefined): path is string {
+  try {
+    accessSync(path ?? '', constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
