@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { geteuid } from 'node:process';
 
 import { isoTime, systemClock } from '../core/clock.js';
-import { errnoOf, errorCodeOf, type TargetError } from '../core/errors.js';
+import { errnoOf } from '../core/errno.js';
+import { errorCodeOf, type TargetError } from '../core/errors.js';
 import { nodeFileSystem } from '../core/file-system.js';
 import { checkPath } from '../core/options.js';
 import { absolutePath } from '../fs/absolute-path.js';
