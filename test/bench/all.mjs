@@ -1,5 +1,5 @@
 /**
- * All benchmarks, one after another, below ten minutes: `npm run bench`. Each part alone, and in full:
+ * All benchmarks, one after another, with fewer samples: `npm run bench`. Each part alone, and in full:
  * `npm run bench:watch`, `bench:write`, `bench:scale`, `bench:config`, `bench:load`. With `-- --write` the charts in
  * `docs` are drawn anew.
  */
