@@ -355,7 +355,3 @@ function asActionError(action: Action, thrown: unknown): ActionError {
   const cause = redactError(thrown);
   return new ActionError('ERR_ACTION_FAILED', `Action ${action.name} failed: ${cause.message}`, { cause });
 }
-
-function resultOf(failure: ActionError | 'interrupted' | undefined): string {
-  return failure instanceof ActionError ? 'failed' : (failure ?? 'succeeded');
-}

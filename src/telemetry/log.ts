@@ -114,7 +114,7 @@ function lineOf({ name, message }: Point): Line {
 function lineOfOperation({ name, message }: Operation): Line | undefined {
   if (name !== 'token.request' && name !== 'token.delivery' && name !== 'publish' && name !== 'action')
     return undefined;
-  const who = `${message.component?.kind ?? ''} "${message.component?.name ?? ''}"`;
+  const who = `${message.component.kind} "${message.component.name}"`;
   const what = {
     'token.request': 'token request',
     'token.delivery': 'token delivery',

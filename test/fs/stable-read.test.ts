@@ -120,10 +120,10 @@ test('what is replaced during every attempt is an error after a while', async ()
   });
   const clock = new FakeClock();
   const reading = stableRead(new PathTarget(volume.directory, LIMITS), { fs, clock, random: () => 0 });
-  let isPending = true;
-  const outcome = reading.catch((error: unknown) => error).finally(() => (isPending = false));
+  const progress = { isPending: true };
+  const outcome = reading.catch((error: unknown) => error).finally(() => (progress.isPending = false));
   // However many turns of the event loop its calls take.
-  while (isPending) await clock.advance(20);
+  while (progress.isPending) await clock.advance(20);
   expect(await outcome).toMatchObject({ code: 'ERR_TARGET_IO' });
   expect(String(await outcome)).toMatch(/replaced/);
 });

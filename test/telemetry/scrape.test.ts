@@ -15,6 +15,7 @@ import {
   TokenRefresher,
 } from 'resilient-watcher';
 import { ConfigLoader, FileProvider } from 'resilient-watcher/config';
+import { ReloadAction } from 'resilient-watcher/action';
 import { collectMetrics } from 'resilient-watcher/prometheus';
 import { FakeTokenClient, KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
@@ -171,6 +172,9 @@ test('every metric of the alert rules and of the dashboard is in a scrape of a p
   await watcher.idle();
   backend.fail();
   await expect.poll(() => backend.subscribed, POLLING).toBe(2);
+  await using reload = new ReloadAction({ action: { name: 'nothing', run: () => Promise.resolve() } });
+  reload.trigger({ paths: [], cause: 'check' });
+  await reload.idle();
   const certificate = new SampleComponent('TlsFiles', 'tls', { state: 'running', expiresAt: Date.now() });
   await certificate.start();
 

@@ -159,7 +159,7 @@ test.runIf(process.platform === 'linux')(
     mkdirSync(Buffer.concat([Buffer.from(`${root}/`), Buffer.of(0xff)]));
     const { dev, ino, birthtimeNs } = nodeFileSystem.sync.lstat(odd);
     const { subscription, hinted, paths } = await subscribe(candidate());
-    subscription.setDirectories([
+    await subscription.setDirectories([
       directoryAt(root, ['\udcff']),
       { path: odd, identity: `${dev}:${ino}:${birthtimeNs}` },
     ]);
