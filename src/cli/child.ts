@@ -16,6 +16,8 @@ import { exitCodeOf, type Session } from './session.js';
 
 /** How it is stopped, and what follows its end. */
 export interface ChildOptions {
+  /** Aborts when the program ends: from then on nothing is started. */
+  readonly signal: AbortSignal;
   readonly stopSignal: NodeJS.Signals;
   /** How long its process group may take to stop before it is killed, ms. */
   readonly stopTimeoutMs: number;
@@ -44,8 +46,8 @@ export class Child {
   }
 
   start(): void {
-    if (this.#state !== 'stopped') return;
-    const { onExit, onError } = this.#options;
+    const { signal, onExit, onError } = this.#options;
+    if (this.#state !== 'stopped' || signal.aborted) return;
     const [program = '', ...args] = this.#command;
     try {
       this.#group = new ProcessGroup(program, args, { stdio: 'inherit' }, systemClock);
@@ -104,6 +106,7 @@ export function superviseCommand(
   session: Session,
 ): Child {
   const child = new Child(command, {
+    signal: session.signal,
     stopSignal,
     stopTimeoutMs: stopTimeout,
     onExit: ({ code, signal }) => session.end(exitCodeOf(code, signal)),
