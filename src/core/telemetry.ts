@@ -160,7 +160,7 @@ export interface WriteMessage extends OperationMessage {
   readonly path: string;
 }
 
-/** A publication of a volume. `result`: the `outcome` of `VolumePublisher.publishVolume()`. */
+/** A publication of a volume. `result`: the `outcome` of `VolumePublisher.publish()`. */
 export interface PublishMessage extends OperationMessage {
   readonly component: ComponentHandle;
   readonly volumeId: string;

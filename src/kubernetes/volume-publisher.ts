@@ -41,7 +41,7 @@ export type VolumeProducer = (context: {
   readonly signal: AbortSignal;
 }) => ProducedVolume | Promise<ProducedVolume>;
 
-/** The result of `publishVolume()`. */
+/** The result of `publish()`. */
 export interface PublishedVolume {
   /**
    * `published`: new contents. `unchanged`: produced again, the same as before. `skipped`: there was nothing to do.
@@ -95,7 +95,7 @@ export interface VolumePublisherOptions {
   /** A producer fails after this long, ms; default 90 000, since kubelet waits 120 s for the driver. */
   readonly produceTimeoutMs?: number | undefined;
   /**
-   * Creates the directory and mounts what has to be mounted on it. Called by each `publishVolume()` after the path
+   * Creates the directory and mounts what has to be mounted on it. Called by each `publish()` after the path
    * was checked, so it must leave existing mounts alone. Default: the directory has to exist.
    */
   readonly prepareTarget?: ((targetPath: string) => void | Promise<void>) | undefined;
@@ -156,7 +156,7 @@ export class VolumePublisher extends Component<VolumePublisherEvents, VolumePubl
   readonly #options: ReturnType<typeof resolveOptions<typeof OPTIONS>>;
   readonly #publications = new Map<string, Publication>();
   /**
-   * For the calls of `publishVolume()` since the last `unpublishVolume()`, by target path: aborts when they are not
+   * For the calls of `publish()` since the last `unpublish()`, by target path: aborts when they are not
    * wanted any more.
    */
   readonly #wanted = new Map<string, AbortController>();
