@@ -1,3 +1,5 @@
+import { basename } from 'node:path';
+
 import { Backoff } from '../core/backoff.js';
 import { Component, type ComponentEvents, type ComponentStatus } from '../core/component.js';
 import { TokenError } from '../core/errors.js';
@@ -25,7 +27,7 @@ import { DATE_LEEWAY_MS, type ServiceAccountToken, type TokenFormat } from './to
 
 /** Options of `TokenFile`; all may be left out, and `undefined` means the default. */
 export interface TokenFileOptions {
-  /** The name in its status and telemetry; default the path. */
+  /** The name in its status and telemetry; default the base name of the path. */
   readonly name?: string | undefined;
   /**
    * `jwt` (default) knows dates and rejects an incomplete token; `opaque` is anything that fits a header and never
@@ -133,7 +135,7 @@ export class TokenFile
   constructor(path: string | URL, options?: TokenFileOptions) {
     const file = checkPath('TokenFile', 'path', path);
     const resolved = resolveOptions('TokenFile', options, OPTIONS);
-    const { name = file, signal, clock, random, maxAgeMs } = resolved;
+    const { name = basename(file), signal, clock, random, maxAgeMs } = resolved;
     super({ kind: 'TokenFile', name, purpose: `read the token file "${file}"`, signal, clock });
     this.path = file;
     this.#options = resolved;

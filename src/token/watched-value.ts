@@ -112,7 +112,7 @@ export abstract class WatchedValue<
     const watcher = new ResilientWatcher(path, settings);
     super({
       kind,
-      name: name ?? `${kind} ${watcher.path}`,
+      name: name ?? watcher.name,
       purpose: `read "${watcher.path}"`,
       signal,
       clock,

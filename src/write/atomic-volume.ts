@@ -1,4 +1,4 @@
-import { resolve } from 'node:path';
+import { basename, resolve } from 'node:path';
 
 import type { Clock, Scheduled } from '../core/clock.js';
 import { Component, type ComponentEvents, type ComponentStatus } from '../core/component.js';
@@ -50,7 +50,7 @@ export interface AtomicVolumeOptions {
   readonly maxTotalBytes?: number | undefined;
   /** `read()` rejects when there are more files. Default 16,384. */
   readonly maxFiles?: number | undefined;
-  /** What the volume is called in its status. Default: its directory. */
+  /** What the volume is called in its status. Default: the base name of its directory. */
   readonly name?: string | undefined;
   /** Closes the volume when it aborts. */
   readonly signal?: AbortSignal | undefined;
@@ -131,7 +131,7 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
   constructor(directory: string, options?: AtomicVolumeOptions) {
     const path = resolve(checkPath('AtomicVolume', 'directory', directory));
     const settings = resolveOptions('AtomicVolume', options, OPTIONS);
-    const { name = path, signal, clock } = settings;
+    const { name = basename(path), signal, clock } = settings;
     super({ kind: 'AtomicVolume', name, purpose: `use the volume "${path}"`, signal, clock });
     this.directory = path;
     this.#settings = settings;

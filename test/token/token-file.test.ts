@@ -276,7 +276,7 @@ test('its status is plain data, null for what is not known', async () => {
     unreadableSince: null,
     lastError: null,
   };
-  expect(file.status()).toMatchObject({ name: path, path, state: 'idle', ...unknown });
+  expect(file.status()).toMatchObject({ name: 'token', path, state: 'idle', ...unknown });
   expect(file.current).toBeUndefined();
   const token = await file.get();
   expect(file.current).toBe(token);
