@@ -17,7 +17,15 @@ import { Backoff } from '../core/backoff.js';
 import type { Clock } from '../core/clock.js';
 import { Component, type ComponentEvents, type ComponentStatus } from '../core/component.js';
 import { ActionError } from '../core/errors.js';
-import { hasMethods, matching, milliseconds, oneOf, PORT_OPTIONS, resolveOptions } from '../core/options.js';
+import {
+  componentName,
+  hasMethods,
+  matching,
+  milliseconds,
+  oneOf,
+  PORT_OPTIONS,
+  resolveOptions,
+} from '../core/options.js';
 import { markHandled, Outcome } from '../core/outcome.js';
 import type { Random } from '../core/random.js';
 import { redactError } from '../core/resilient-error.js';
@@ -117,7 +125,7 @@ const OPTIONS = {
     'a whole number >= 1, or Infinity',
     (value) => value === Infinity || (Number.isInteger(value) && (value as number) >= 1),
   ),
-  name: matching<string | undefined>(undefined, 'a string', (value) => typeof value === 'string'),
+  name: componentName(undefined),
   ...PORT_OPTIONS,
 };
 

@@ -87,6 +87,11 @@ export function flag(fallback: boolean): Option<boolean> {
   return matching(fallback, 'a boolean', (value) => typeof value === 'boolean');
 }
 
+/** What a component is called in its status and telemetry. */
+export function componentName<T extends string | undefined>(fallback: T): Option<string | T> {
+  return matching<string | T>(fallback, 'a string', (value) => typeof value === 'string');
+}
+
 /** One of several words. */
 export function oneOf<T extends string>(fallback: T, words: readonly T[]): Option<T> {
   return matching(fallback, `one of ${words.map((word) => `"${word}"`).join(', ')}`, (value) =>

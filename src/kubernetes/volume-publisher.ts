@@ -11,6 +11,7 @@ import { ClosedError, KubernetesError, ResilientError } from '../core/errors.js'
 import type { LifecycleState } from '../core/lifecycle.js';
 import { markHandled } from '../core/outcome.js';
 import {
+  componentName,
   callback,
   describe,
   fileSystem,
@@ -108,7 +109,7 @@ export interface VolumePublisherOptions {
 }
 
 const OPTIONS = {
-  name: matching<string>('VolumePublisher', 'a string', (value) => typeof value === 'string'),
+  name: componentName('VolumePublisher'),
   volume: matching<AtomicVolumeOptions>(
     {},
     'an object',

@@ -1,4 +1,5 @@
 import {
+  componentName,
   checkPath,
   fileSystem,
   flag,
@@ -87,7 +88,7 @@ const NO_CLIENT: TokenClient = { requestToken: () => Promise.reject(new Error('n
 
 const OPTIONS = {
   client: port<TokenClient>(NO_CLIENT, 'requestToken'),
-  name: matching<string>('TokenRefresher', 'a string', (value) => typeof value === 'string'),
+  name: componentName('TokenRefresher'),
   tokenFile: matching<string | URL | false>(
     POD_TOKEN_FILE,
     'a path or false',

@@ -6,10 +6,10 @@ import { TokenError } from '../core/errors.js';
 import type { Degradation, Readable, Recovery, Unreadable } from '../core/events.js';
 import type { LifecycleState } from '../core/lifecycle.js';
 import {
+  componentName,
   checkPath,
   fileSystem,
   flag,
-  matching,
   milliseconds,
   oneOf,
   PORT_OPTIONS,
@@ -88,7 +88,7 @@ export interface TokenFileStatus extends ComponentStatus {
 const MIN_READ_INTERVAL_MS = 1_000;
 
 const OPTIONS = {
-  name: matching<string | undefined>(undefined, 'a string', (value) => typeof value === 'string'),
+  name: componentName(undefined),
   format: oneOf<TokenFormat>('jwt', ['jwt', 'opaque']),
   maxAgeMs: milliseconds(60_000, { max: 60_000 }),
   persistent: flag(false),

@@ -5,6 +5,7 @@ import { Component, type ComponentEvents, type ComponentStatus } from '../core/c
 import { TargetError } from '../core/errors.js';
 import type { FileSystem } from '../core/file-system.js';
 import {
+  componentName,
   checkPath,
   fileSystem,
   flag,
@@ -94,7 +95,7 @@ const OPTIONS = {
   graceMs: milliseconds(0),
   createDirectory: flag(false),
   ...READ_LIMITS,
-  name: matching<string | undefined>(undefined, 'a string', (value) => typeof value === 'string'),
+  name: componentName(undefined),
   fs: fileSystem('open', 'readlink', 'symlink', 'rename'),
   ...PORT_OPTIONS,
 };
