@@ -297,7 +297,7 @@ export class SecretError extends ResilientError {
 
 /** Why certificates and their key cannot be used. */
 export type TlsErrorCode =
-  /** The certificate, the key or a required CA bundle does not exist. */
+  /** The certificate, the key or a required CA bundle does not exist, or is not a regular file. */
   | 'ERR_TLS_MISSING'
   /** A file is larger than 1 MiB. */
   | 'ERR_TLS_TOO_LARGE'

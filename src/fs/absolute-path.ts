@@ -2,10 +2,10 @@ import { isAbsolute } from 'node:path';
 
 /**
  * The path as it is now, before a later `chdir`. Not normalized: `..` after a link means the parent of the link's
- * target, which only the file system knows.
+ * target, which only the file system knows. A leading `./` means nothing and is left out of messages.
  */
 export function absolutePath(path: string): string {
-  return isAbsolute(path) ? path : `${process.cwd()}/${path}`;
+  return isAbsolute(path) ? path : `${process.cwd()}/${path.replace(/^(?:\.\/+)+(?=.)/, '')}`;
 }
 
 /** The path of an entry of a directory. */

@@ -20,20 +20,51 @@ export function parseCertificates(path: string, bytes: Buffer, code: TlsErrorCod
       return new X509Certificate(block);
     } catch (cause) {
       const which = blocks.length > 1 ? `certificate ${index + 1} of ${blocks.length}` : 'the certificate';
-      throw new TlsError(code, `Cannot parse ${which} in "${path}": ${(cause as Error).message}`, { cause });
+      const why = whyUnparsable(block, cause as Error);
+      throw new TlsError(code, `Cannot parse ${which} in "${path}": ${why}`, { cause });
     }
   });
 }
 
 function whyNoCertificate(bytes: Buffer): string {
   if (bytes.length === 0) return 'is empty';
-  if (bytes.includes('-----BEGIN')) return 'holds PEM, but no complete certificate';
+  const found = whatElse(bytes);
+  if (found) return `${found}, but no complete certificate`;
+  return isParsed(() => new X509Certificate(bytes))
+    ? 'is DER; convert it to PEM: openssl x509 -inform der -in FILE'
+    : 'holds no PEM certificate';
+}
+
+function whyNoKey(bytes: Buffer): string {
+  if (bytes.length === 0) return 'is empty';
+  const found = whatElse(bytes);
+  if (found) return `${found}, but no complete private key`;
+  const isDer = (['pkcs8', 'sec1', 'pkcs1'] as const).some((type) =>
+    isParsed(() => createPrivateKey({ key: bytes, format: 'der', type })),
+  );
+  return isDer
+    ? 'is DER; convert it to PEM: openssl pkey -inform der -in FILE'
+    : 'holds no complete private key in PEM';
+}
+
+/** What a file holds instead: files may be cut off or swapped. Only labels are quoted, never contents. */
+function whatElse(bytes: Buffer): string | undefined {
+  const [, label] = /-----BEGIN ([A-Z0-9 ]{1,40})-----/.exec(bytes.toString('latin1')) ?? [];
+  return label && `holds PEM of type "${label}"`;
+}
+
+function isParsed(parse: () => unknown): boolean {
   try {
-    new X509Certificate(bytes);
-    return 'is DER; convert it to PEM: openssl x509 -inform der -in FILE';
+    parse();
+    return true;
   } catch {
-    return 'holds no PEM certificate';
+    return false;
   }
+}
+
+/** Why OpenSSL cannot parse a PEM block. */
+function whyUnparsable(block: string, { message }: Error): string {
+  return block.includes('\n') ? message : 'it has no line breaks; PEM needs them after BEGIN and before END';
 }
 
 /**
@@ -50,28 +81,32 @@ export function parseKey(path: string, bytes: Buffer): KeyObject {
   }
   const [block] = PEM_KEY.exec(text) ?? [];
   if (block === undefined) {
-    const what = bytes.length === 0 ? 'is empty' : 'holds no complete private key in PEM';
-    throw new TlsError('ERR_TLS_KEY', `"${path}" ${what}`);
+    throw new TlsError('ERR_TLS_KEY', `"${path}" ${whyNoKey(bytes)}`);
   }
   try {
     return createPrivateKey(block);
   } catch (cause) {
-    const { message } = cause as Error;
-    throw new TlsError('ERR_TLS_KEY', `Cannot parse the private key in "${path}": ${message}`, { cause });
+    const why = whyUnparsable(block, cause as Error);
+    throw new TlsError('ERR_TLS_KEY', `Cannot parse the private key in "${path}": ${why}`, { cause });
   }
 }
 
 /**
  * Checks that each certificate after the first has issued one before it: so both a plain chain and one with
- * cross-signed alternatives pass, and one in another order does not.
+ * cross-signed alternatives pass, and one in another order does not. A repeated certificate does no harm.
  * @throws {TlsError} `ERR_TLS_CHAIN`.
  */
 export function checkChain(path: string, chain: readonly X509Certificate[]): void {
   for (const [index, issuer] of chain.entries()) {
-    if (index === 0 || chain.slice(0, index).some((issued) => hasIssued(issuer, issued))) continue;
+    const before = chain.slice(0, index);
+    if (index === 0 || before.some((issued) => isSame(issuer, issued) || hasIssued(issuer, issued))) continue;
     const message = `certificate ${index + 1} of ${chain.length} (${nameOf(issuer)}) has issued none before it; the order is: server certificate, its issuer, the issuer's issuer`;
     throw new TlsError('ERR_TLS_CHAIN', `The chain in "${path}" is not in order: ${message}`);
   }
+}
+
+function isSame(a: X509Certificate, b: X509Certificate): boolean {
+  return a.fingerprint256 === b.fingerprint256;
 }
 
 function hasIssued(issuer: X509Certificate, issued: X509Certificate): boolean {

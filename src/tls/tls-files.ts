@@ -131,7 +131,7 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
     const checked = pair ? this.#checkPair(pair) : { certificate: undefined, ...ALWAYS };
     const credentials = new TlsCredentials({ pair, ...checked, ca, revision: snapshot.revision });
     try {
-      // Makes it.
+      // The getter asks OpenSSL to make the context.
       credentials.secureContext.context satisfies unknown;
     } catch (cause) {
       const message = `OpenSSL refuses ${this.path}: ${(cause as Error).message}`;
@@ -151,13 +151,8 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
 
   protected unavailable(cause: Error | undefined): Error {
     const reason = cause ? `: ${cause.message}` : '';
-    return new TlsError(
-      'ERR_TLS_UNAVAILABLE',
-      `There is no usable certificate in ${this.path} yet${reason}`,
-      {
-        cause,
-      },
-    );
+    const message = `There is no usable certificate in ${this.path} yet${reason}`;
+    return new TlsError('ERR_TLS_UNAVAILABLE', message, { cause });
   }
 
   protected override take(snapshot: Snapshot): void {
@@ -189,7 +184,7 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
     const path = (which: TlsPart): string => this.#layout.pathOf(which);
     if (!file) {
       if (!this.#layout.required.includes(part)) return undefined;
-      throw new TlsError('ERR_TLS_MISSING', `"${path(part)}" does not exist`);
+      throw new TlsError('ERR_TLS_MISSING', `There is no file "${path(part)}"`);
     }
     if (file.content) return file.content;
     const message = `"${path(part)}" has ${file.size} bytes; certificates and keys have at most ${MAX_BYTES}`;
@@ -199,8 +194,8 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
   #bundle(snapshot: Snapshot): Buffer | undefined {
     const ca = this.#bytesOf(snapshot, 'ca');
     const isRequired = this.#layout.required.includes('ca');
-    // cert-manager writes an empty `ca.crt` where the issuer has no CA of its own.
-    if (!ca || (ca.length === 0 && !isRequired)) return undefined;
+    // cert-manager writes an empty `ca.crt` where the issuer has no CA of its own; templates add a line break.
+    if (!ca || (!isRequired && ca.toString('latin1').trim() === '')) return undefined;
     const path = this.#layout.pathOf('ca');
     const authorities = parseCertificates(path, ca, 'ERR_TLS_CA');
     const now = this.clock.now();

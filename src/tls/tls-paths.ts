@@ -1,6 +1,5 @@
-import { join } from 'node:path';
-
 import { checkPath, describe } from '../core/options.js';
+import { absolutePath, within } from '../fs/absolute-path.js';
 import type { FileState, Snapshot } from '../fs/snapshot.js';
 
 /** The paths of certificates and their key. Either `cert` and `key`, or `ca`, or all three. */
@@ -35,11 +34,11 @@ export interface TlsLayout {
  */
 export function tlsLayout(given: string | TlsPaths): TlsLayout {
   if (typeof given === 'string') {
-    const directory = checkPath('TlsFiles', 'directory', given);
+    const directory = absolutePath(checkPath('TlsFiles', 'directory', given));
     return {
       target: directory,
       required: ['cert', 'key'],
-      pathOf: (part) => join(directory, KEYS[part]),
+      pathOf: (part) => within(directory, KEYS[part]),
       find: ({ files }, part) => files.get(KEYS[part]),
     };
   }
@@ -50,10 +49,13 @@ export function tlsLayout(given: string | TlsPaths): TlsLayout {
   if (required.length === 0 || (given.cert === undefined) !== (given.key === undefined)) {
     throw new TypeError('TlsFiles: paths must name cert and key, or ca, or all three');
   }
-  const pathOf = (part: TlsPart): string => checkPath('TlsFiles', part, given[part]);
+  const paths = new Map(
+    required.map((part) => [part, absolutePath(checkPath('TlsFiles', part, given[part]))]),
+  );
+  const pathOf = (part: TlsPart): string => paths.get(part) ?? part;
   return {
     // A certificate and its key may be in one file.
-    target: [...new Set(required.map(pathOf))],
+    target: [...new Set(paths.values())],
     required,
     pathOf,
     find: ({ files }, part) => (required.includes(part) ? files.get(pathOf(part)) : undefined),

@@ -178,7 +178,10 @@ export abstract class WatchedValue<
     });
   }
 
-  /** Checks the files now. Resolves when what they hold is `current`, or is rejected. */
+  /**
+   * Checks the files now. Resolves when what they hold is `current`, or is rejected; a file that is being written in
+   * place is used once it has settled (`settleMs`), which `changed()` waits for.
+   */
   async check(): Promise<void> {
     await this.start();
     await this.#watcher.check();

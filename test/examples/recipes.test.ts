@@ -76,51 +76,56 @@ describe.skipIf(withoutPostgres)(`PostgreSQL${withoutPostgres ? `: ${withoutPost
     expect(new Set(seen)).toEqual(new Set(['app_0', 'app_1']));
   });
 
-  test.each(['pg', 'postgres'])(
-    '%s: 50 rotations of one role, the file first, fail no query',
-    async (name) => {
-      const { port, admin } = await postgresStage();
-      const { volume, login } = openVolume();
-      let password = newPassword();
-      await admin(`CREATE ROLE app LOGIN PASSWORD '${password}'`);
-      volume.publish({ username: 'app', password });
-      const options = { host: '127.0.0.1', port, database: 'postgres' };
-      const query = await (async (): Promise<() => Promise<unknown>> => {
-        if (name === 'pg') {
-          const { createPool } = await recipe<{ createPool: (...args: unknown[]) => Promise<SqlPool> }>('pg');
-          const pool = await createPool(login, { ...options, max: 2 });
-          onTestFinished(() => pool.end());
-          return () => pool.query('SELECT 1');
-        }
-        const secret = new SecretFile(volume.path('password'));
-        onTestFinished(() => secret.close());
-        interface Sql {
-          (strings: TemplateStringsArray): Promise<unknown>;
-          end(): Promise<void>;
-        }
-        const { connect } = await recipe<{
-          connect: (...args: unknown[]) => {
-            sql: Sql;
-            run: (work: (sql: Sql) => unknown) => Promise<unknown>;
-          };
-        }>('postgres');
-        // No connection is kept for long, so that logins happen all the time.
-        const { sql, run } = connect(secret, { ...options, username: 'app', max: 2, max_lifetime: 0.01 });
-        onTestFinished(() => sql.end());
-        return () => run((to) => to`SELECT 1`);
-      })();
-      const load = Array.from({ length: 2 }, () => keepDoing(query));
-      for (let index = 1; index <= ROTATIONS; index += 1) {
-        password = newPassword();
-        const previous = login.current;
+  test.each([
+    ['pg', 'the file first'],
+    ['pg', 'the server first'],
+    ['postgres', 'the file first'],
+    ['postgres', 'the server first'],
+  ])('%s: 50 rotations of one role, %s, fail no query', async (name, order) => {
+    const { port, admin } = await postgresStage();
+    const { volume, login } = openVolume();
+    let password = newPassword();
+    await admin(`CREATE ROLE app LOGIN PASSWORD '${password}'`);
+    volume.publish({ username: 'app', password });
+    const options = { host: '127.0.0.1', port, database: 'postgres' };
+    const query = await (async (): Promise<() => Promise<unknown>> => {
+      if (name === 'pg') {
+        const { createPool } = await recipe<{ createPool: (...args: unknown[]) => Promise<SqlPool> }>('pg');
+        const pool = await createPool(login, { ...options, max: 2 });
+        onTestFinished(() => pool.end());
+        return () => pool.query('SELECT 1');
+      }
+      const secret = new SecretFile(volume.path('password'));
+      onTestFinished(() => secret.close());
+      interface Sql {
+        (strings: TemplateStringsArray): Promise<unknown>;
+        end(): Promise<void>;
+      }
+      const { connect } = await recipe<{
+        connect: (...args: unknown[]) => {
+          sql: Sql;
+          run: (work: (sql: Sql) => unknown) => Promise<unknown>;
+        };
+      }>('postgres');
+      // No connection is kept for long, so that logins happen all the time.
+      const { sql, run } = connect(secret, { ...options, username: 'app', max: 2, max_lifetime: 0.01 });
+      onTestFinished(() => sql.end());
+      return () => run((to) => to`SELECT 1`);
+    })();
+    const load = Array.from({ length: 2 }, () => keepDoing(query));
+    for (let index = 1; index <= ROTATIONS; index += 1) {
+      password = newPassword();
+      const previous = login.current;
+      const toServer = (): Promise<unknown> => admin(`ALTER ROLE app PASSWORD '${password}'`);
+      const toFile = async (): Promise<void> => {
         volume.publish({ username: 'app', password });
         await login.changed({ previous });
-        await admin(`ALTER ROLE app PASSWORD '${password}'`);
-        await query();
-      }
-      await Promise.all(load.map(({ stop }) => stop()));
-    },
-  );
+      };
+      for (const step of order === 'the file first' ? [toFile, toServer] : [toServer, toFile]) await step();
+      await query();
+    }
+    await Promise.all(load.map(({ stop }) => stop()));
+  });
 });
 
 interface RedisClient {

@@ -3,21 +3,25 @@ import { writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import { join } from 'node:path';
+import type { TLSSocket } from 'node:tls';
 
 import * as clientNode2 from '@kubernetes/client-node';
 import * as clientNode1 from 'client-node-1';
 import { withTokenFile } from 'resilient-watcher/kubernetes';
-import { mintTestToken } from 'resilient-watcher/testing';
+import { KubeletVolume, mintTestToken } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
 
 import { createAuthority, createServerPair } from '../support/certificates.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 import { listen } from '../support/tls-clients.js';
+import { fingerprintOf, secretOf } from '../support/tls-sets.js';
 
-test.each([
+const versions: [version: string, client: typeof clientNode2][] = [
   ['2', clientNode2],
   ['1', clientNode1 as unknown as typeof clientNode2],
-])(
+];
+
+test.each(versions)(
   'client-node %s: a hundred lists share their connections, and a new CA gets new ones',
   async (_version, client) => {
     const [authority, next] = [await createAuthority('first'), await createAuthority('second')];
@@ -70,6 +74,60 @@ test.each([
     expect([await list(), await list()]).toEqual([0, 0]);
     expect(connections).toBeGreaterThan(before);
     expect(connections).toBeLessThanOrEqual(before + 2);
+    const event = { type: 'ADDED', object: { kind: 'Pod', metadata: { name: 'still-watched' } } };
+    streams[0]?.write(`${JSON.stringify(event)}\n`);
+    await expect.poll(() => names).toEqual(['still-watched']);
+    await auth.close();
+  },
+);
+
+test.each(versions)(
+  'client-node %s: a new client certificate is shown by the next request, and a watch goes on',
+  async (_version, client) => {
+    const authority = await createAuthority('clients');
+    const [first, second] = [await createServerPair(authority), await createServerPair(authority)];
+    const streams: ServerResponse[] = [];
+    const shown: string[] = [];
+    const options = { ...(await createServerPair(authority)), ca: authority.cert, requestCert: true };
+    const server = createServer(options, ({ url = '', socket }, response) => {
+      shown.push((socket as TLSSocket).getPeerCertificate().fingerprint256);
+      response.setHeader('Content-Type', 'application/json');
+      if (url.includes('watch=true')) {
+        response.flushHeaders();
+        streams.push(response);
+      } else response.end(JSON.stringify({ kind: 'PodList', apiVersion: 'v1', metadata: {}, items: [] }));
+    });
+    const port = await listen(server);
+    onTestFinished(() => server.closeAllConnections());
+
+    const volume = new KubeletVolume(join(temporaryDirectory(), 'client'));
+    const token = mintTestToken();
+    volume.publish({ ...secretOf(first, authority.cert), token });
+    const kubeConfig = new client.KubeConfig();
+    const [certFile, keyFile] = [volume.path('tls.crt'), volume.path('tls.key')];
+    const authProvider = { name: 'tokenFile', config: { tokenFile: volume.path('token') } };
+    kubeConfig.loadFromOptions({
+      clusters: [{ name: 'c', server: `https://localhost:${port}`, caFile: volume.path('ca.crt') }],
+      users: [{ name: 'u', certFile, keyFile, authProvider }],
+      contexts: [{ name: 'x', cluster: 'c', user: 'u' }],
+      currentContext: 'x',
+    });
+    const auth = withTokenFile(kubeConfig);
+    const api = kubeConfig.makeApiClient(client.CoreV1Api);
+    await api.listNamespacedPod({ namespace: 'default' });
+    const names: string[] = [];
+    const watching = new client.Watch(kubeConfig);
+    const onPod = (_type: string, pod: { metadata: { name: string } }): void =>
+      void names.push(pod.metadata.name);
+    const controller = await watching.watch('/api/v1/pods', {}, onPod, () => {});
+    onTestFinished(() => controller.abort());
+    await expect.poll(() => streams.length).toBe(1);
+
+    volume.publish({ ...secretOf(second, authority.cert), token });
+    await api.listNamespacedPod({ namespace: 'default' });
+    await api.listNamespacedPod({ namespace: 'default' });
+    const [one, two] = [fingerprintOf(first), fingerprintOf(second)];
+    expect(shown).toEqual([one, one, two, two]);
     const event = { type: 'ADDED', object: { kind: 'Pod', metadata: { name: 'still-watched' } } };
     streams[0]?.write(`${JSON.stringify(event)}\n`);
     await expect.poll(() => names).toEqual(['still-watched']);

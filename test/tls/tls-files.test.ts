@@ -1,6 +1,6 @@
 /** What `TlsFiles` hands out, and what it refuses. */
 import { execFileSync } from 'node:child_process';
-import { generateKeyPairSync, X509Certificate } from 'node:crypto';
+import { createPrivateKey, generateKeyPairSync, X509Certificate } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
@@ -9,7 +9,7 @@ import { FakeClock, KubeletVolume, ScriptedBackend } from 'resilient-watcher/tes
 import { TlsFiles, type TlsError, type TlsFilesOptions, type TlsPaths } from 'resilient-watcher/tls';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
-import { createAuthority, createServerPair } from '../support/certificates.js';
+import { createAuthority, createServerPair, type CertificatePair } from '../support/certificates.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 import { fingerprintOf, secretOf } from '../support/tls-sets.js';
 
@@ -35,6 +35,16 @@ const locked = execFileSync('openssl', ['pkcs8', '-topk8', '-passout', 'pass:sec
   encoding: 'utf8',
 });
 const der = new X509Certificate(good.cert).raw;
+const derKey = createPrivateKey(other.key).export({ type: 'pkcs8', format: 'der' });
+const weak = weakPair();
+
+/** RSA with 512 bits. */
+function weakPair(): CertificatePair {
+  const arguments_ = ['req', '-x509', '-newkey', 'rsa:512', '-nodes', '-subj', '/CN=weak', '-days', '30'];
+  const text = execFileSync('openssl', [...arguments_, '-keyout', '-'], { encoding: 'utf8', stdio: 'pipe' });
+  // Both are in one text, and each is found in it.
+  return { cert: text, key: text };
+}
 
 interface Stage {
   readonly volume: KubeletVolume;
@@ -66,8 +76,8 @@ function openStage(options: TlsFilesOptions = {}, paths?: (directory: string) =>
 describe('a bad set is rejected and the last good one stays:', () => {
   const chain = (...certificates: string[]): string => certificates.map((pem) => pem.trim()).join('\n');
   const cases: [name: string, secret: Record<string, string | Uint8Array>, code: string, says: RegExp][] = [
-    ['no key', { 'tls.crt': other.cert }, 'ERR_TLS_MISSING', /tls\.key" does not exist/],
-    ['no certificate', { 'tls.key': other.key }, 'ERR_TLS_MISSING', /tls\.crt" does not exist/],
+    ['no key', { 'tls.crt': other.cert }, 'ERR_TLS_MISSING', /no file ".+tls\.key"/],
+    ['no certificate', { 'tls.key': other.key }, 'ERR_TLS_MISSING', /no file ".+tls\.crt"/],
     ['an empty certificate', { ...secretOf(other), 'tls.crt': '' }, 'ERR_TLS_CERTIFICATE', /is empty/],
     ['an empty key', { ...secretOf(other), 'tls.key': '' }, 'ERR_TLS_KEY', /is empty/],
     [
@@ -89,10 +99,40 @@ describe('a bad set is rejected and the last good one stays:', () => {
       /passphrase/,
     ],
     [
+      'a DER key',
+      { ...secretOf(other), 'tls.key': derKey },
+      'ERR_TLS_KEY',
+      /is DER; convert it to PEM: openssl pkey/,
+    ],
+    [
+      'certificate and key swapped',
+      secretOf({ cert: other.key, key: other.cert }),
+      'ERR_TLS_CERTIFICATE',
+      /tls\.crt" holds PEM of type "PRIVATE KEY"/,
+    ],
+    [
+      'a certificate request',
+      secretOf({ cert: other.cert.replaceAll('CERTIFICATE', 'CERTIFICATE REQUEST'), key: other.key }),
+      'ERR_TLS_CERTIFICATE',
+      /holds PEM of type "CERTIFICATE REQUEST", but no complete certificate/,
+    ],
+    [
+      'a certificate whose line breaks were escaped',
+      secretOf({ cert: other.cert.replaceAll(/\r?\n/g, String.raw`\n`), key: other.key }),
+      'ERR_TLS_CERTIFICATE',
+      /has no line breaks/,
+    ],
+    [
+      'a key that OpenSSL finds too weak',
+      secretOf(weak),
+      'ERR_TLS_REFUSED',
+      /OpenSSL refuses .+ key too small/,
+    ],
+    [
       'a public key',
       secretOf({ cert: other.cert, key: rsa.publicKey }),
       'ERR_TLS_KEY',
-      /no complete private key/,
+      /holds PEM of type "PUBLIC KEY", but no complete private key/,
     ],
     [
       'a broken key',
@@ -187,13 +227,15 @@ describe('a bad set is rejected and the last good one stays:', () => {
   });
 });
 
-test('a chain in order is accepted, with its root or without', async () => {
+test('a chain in order is accepted, with its root or without, and with a certificate twice', async () => {
   const { volume, files, events } = openStage();
   volume.publish(secretOf({ cert: `${below.cert}\n${intermediate.cert}`, key: below.key }));
   await files.start();
   volume.publish(secretOf({ cert: `${below.cert}\r\n${intermediate.cert}\n\n${root.cert}`, key: below.key }));
   await files.check();
-  expect(events).toHaveLength(2);
+  volume.publish(secretOf({ cert: `${below.cert}\n${below.cert}\n${intermediate.cert}`, key: below.key }));
+  await files.check();
+  expect(events).toHaveLength(3);
   expect(events.join()).not.toContain('ERR');
 });
 
@@ -250,6 +292,9 @@ test('cert-manager leaves ca.crt empty where there is no CA; a path that is give
   const byDirectory = openStage();
   byDirectory.volume.publish(secretOf(good, ''));
   await expect(byDirectory.files.get()).resolves.toMatchObject({ ca: undefined });
+  byDirectory.volume.publish(secretOf(other, '\n'));
+  await byDirectory.files.check();
+  expect(byDirectory.files.current?.fingerprint256).toBe(fingerprintOf(other));
 
   const byPath = openStage({}, (directory) => ({ ca: join(directory, 'ca.crt') }));
   byPath.volume.publish({ 'ca.crt': '' });
@@ -273,6 +318,16 @@ test('files at any paths are one set: those of SPIFFE, a CA bundle alone, certif
   expect((await spiffe.get()).ca?.toString()).toBe(`${root.cert}\n${root.cert}`);
   expect((await bundle.get()).cert).toBeUndefined();
   expect((await both.get()).fingerprint256).toBe(fingerprintOf(good));
+});
+
+test('messages name the file by its whole path, also where a relative one was given', async () => {
+  const missing = new TlsFiles('./nowhere');
+  onTestFinished(() => missing.close());
+  const path = join(process.cwd(), 'nowhere', 'tls.crt');
+  await expect(missing.get()).rejects.toThrow(`There is no file "${path}"`);
+  const ca = new TlsFiles({ ca: './nowhere/ca.crt' });
+  onTestFinished(() => ca.close());
+  await expect(ca.get()).rejects.toThrow(`There is no file "${join(process.cwd(), 'nowhere', 'ca.crt')}"`);
 });
 
 test('who waits with ready() gets the first good set, or is told of the end', async () => {
