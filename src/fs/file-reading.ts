@@ -54,26 +54,65 @@ export function readFileNow(reading: FileReading, calls: FileSystemCalls): SeenF
   const fd = calls.open(reading.realPath, READ_ONLY);
   try {
     const stat = calls.fstat(fd);
+    if (!stat.isFile() || stat.size > reading.maxContentBytes) return undefined;
+    const size = Number(stat.size);
     // A file without a size may have content all the same, as in /proc.
-    if (!stat.isFile() || stat.size === 0n || stat.size > reading.maxContentBytes) return undefined;
-    const content = Buffer.allocUnsafe(Number(stat.size));
-    if (calls.read(fd, content, 0, content.length, 0) < content.length) return undefined;
-    return seenFile(reading, stat, content, true);
+    const content = Buffer.allocUnsafe(size || 1);
+    if (calls.read(fd, content, 0, content.length, 0) !== size) return undefined;
+    return new FileReadNow(reading, stat, size === 0 ? content.subarray(0, 0) : content);
   } finally {
     calls.close(fd);
   }
 }
 
+/** A file that was read in whole. Its signature is made when somebody asks for it, which nobody does before the report. */
+class FileReadNow implements SeenFile {
+  readonly snapshot: FileSnapshot;
+  readonly finished: boolean;
+  readonly steady = true;
+  readonly links: string;
+  #stat: BigIntStats | undefined;
+  #signature = '';
+
+  constructor({ path, realPath, revision, links }: FileReading, stat: BigIntStats, content: Buffer) {
+    this.#stat = stat;
+    this.links = links;
+    this.finished = isFinished(stat);
+    this.snapshot = new FileSnapshot({
+      path,
+      realPath,
+      revision,
+      content,
+      givenDigest: '',
+      size: content.length,
+      mode: modeOf(stat),
+    });
+  }
+
+  get signature(): string {
+    if (this.#stat) {
+      this.#signature = signatureOf(this.#stat);
+      // It takes twenty times the memory.
+      this.#stat = undefined;
+    }
+    return this.#signature;
+  }
+
+  get inode(): string {
+    return identityIn(this.signature);
+  }
+}
+
 /** A file that was seen before with this signature, at its present place. */
 export function fileAgain(
-  file: SeenFile,
+  { signature, inode, snapshot }: SeenFile,
   realPath: string,
   { revision, links }: Pick<LinkChain, 'revision' | 'links'>,
 ): SeenFile {
-  const { snapshot } = file;
   const moved = snapshot.realPath !== realPath || snapshot.revision !== revision;
   return {
-    ...file,
+    signature,
+    inode,
     finished: true,
     steady: true,
     links,
@@ -88,13 +127,11 @@ function seenFile(
   content: Buffer | undefined,
   steady: boolean,
 ): SeenFile {
-  const { size, mode, mtimeNs, ctimeNs, nlink } = stat;
   const signature = signatureOf(stat);
   return {
     signature,
     inode: identityIn(signature),
-    // Being unlinked changes an inode, too, but not its bytes.
-    finished: ctimeNs > mtimeNs && nlink > 0n,
+    finished: isFinished(stat),
     steady,
     links,
     snapshot: new FileSnapshot({
@@ -103,8 +140,17 @@ function seenFile(
       revision,
       content: digestOnly ? undefined : content,
       givenDigest: content ? (digestOnly ? digestOf(content) : '') : statDigest(stat),
-      size: content?.length ?? Number(size),
-      mode: Number(mode) & 0o7777,
+      size: content?.length ?? Number(stat.size),
+      mode: modeOf(stat),
     }),
   };
+}
+
+/** Whether the inode was changed after the last write. Being unlinked changes it, too, but not its bytes. */
+function isFinished({ mtimeNs, ctimeNs, nlink }: BigIntStats): boolean {
+  return ctimeNs > mtimeNs && nlink > 0n;
+}
+
+function modeOf({ mode }: BigIntStats): number {
+  return Number(mode) & 0o7777;
 }

@@ -1,27 +1,45 @@
 /**
- * Reads a key of a volume right after a swap, in the fewest calls: no generator, no promise, nothing that is not needed
- * to say what the file holds now. It is prepared when the key is observed, and answers only in the usual case; a whole
- * check has to follow.
+ * Reads a key or a small volume right after a swap, in the fewest calls: no generator, no promise, nothing that is not
+ * needed to say what the target holds now. It is prepared when the target is observed, and answers only in the usual
+ * case; a whole check has to follow.
  *
- * | call                                  | finds                                | then                                |
- * |---------------------------------------|--------------------------------------|-------------------------------------|
- * | `readlink` of `..data`                | where it led before                  | nothing was swapped                 |
- * |                                       | another name in the volume           | the next call                       |
- * | `readlink` of each other link         | where it led before                  | the next call                       |
- * | `open`, `fstat`, `read` of the key    | a file, as long as it says it is     | this is what the target holds       |
- * | any of them                           | anything else, or it fails           | no answer: the whole check finds it |
+ * | call                                     | finds                             | then                                |
+ * |------------------------------------------|-----------------------------------|-------------------------------------|
+ * | `readlink` of `..data`                   | where it led before               | nothing was swapped                 |
+ * |                                          | another name in the volume        | the next call                       |
+ * | `readlink` of each other link            | where it led before               | the next call                       |
+ * | of a volume: `lstat`, `readdir` of the   | a directory of a few keys         | the next call                       |
+ * | revision                                 |                                   |                                     |
+ * | `open`, `fstat`, `read` of each key      | a file, as long as it says it is  | of a key: this is what it holds     |
+ * | of a volume: `readlink` of `..data`      | the same name as at first         | this is what the volume holds       |
+ * | any of them                              | anything else, or it fails        | no answer: the whole check finds it |
  *
  * Why the answer is true: at the moment of the first call `..data` led to the revision that is read. The other links
  * led there afterwards as they had before, and kubelet completes a revision before it links it, and never writes into
- * it again. What happens after the first call leads to a hint, and so to another check.
+ * it again. A set is read from one revision, which was the published one before and after. What happens after the first
+ * call leads to a hint, and so to another check.
  */
 import { basename, dirname } from 'node:path';
 
 import type { FileSystemCalls } from '../core/file-system.js';
+import { signatureOf } from './file-identity.js';
 import { readFileNow } from './file-reading.js';
 import type { LinkChain } from './link-chain.js';
-import { MAX_BYTES_AT_ONCE, type Found, type SwapReader } from './observation.js';
-import { DATA_LINK } from './volume-layout.js';
+import {
+  MAX_BYTES_AT_ONCE,
+  type Found,
+  type ReadLimits,
+  type SeenFile,
+  type SwapReader,
+} from './observation.js';
+import { SetSnapshot, type FileState } from './snapshot.js';
+import { DATA_LINK, isRevisionName, isUserVisible } from './volume-layout.js';
+
+/** A volume with more keys is left to the check: reading these takes about a millisecond. */
+const MAX_KEYS = 64;
+
+/** A volume that holds more bytes is left to the check. No ConfigMap or Secret does. */
+const MAX_VOLUME_BYTES = 1_048_576;
 
 type Hop = readonly [place: string, target: string];
 
@@ -38,42 +56,41 @@ export class SwapProbe implements SwapReader {
   readonly place: string;
   readonly #chain: LinkChain;
   readonly #path: string;
-  readonly #key: string;
+  readonly #isVolume: boolean;
   readonly #target: string;
-  /** The real path of the file, before and after the name of the revision. */
+  /** The real path, before and after the name of the revision. */
   readonly #realPath: Around;
   /** `LinkChain.links`, before and after the target of this link. */
   readonly #links: Around;
-  readonly #hops: LinkChain['hops'];
   readonly #others: readonly Hop[];
-  readonly #maxContentBytes: number;
+  readonly #limits: ReadLimits;
 
-  private constructor({ chain, snapshot }: Found, [place, target]: Hop, maxContentBytes: number) {
+  private constructor({ chain, snapshot }: Found, [place, target]: Hop, limits: ReadLimits) {
     const { path, realPath } = snapshot;
     this.place = place;
     this.#target = target;
     this.#chain = chain;
     this.#path = path;
-    this.#key = basename(path);
+    this.#isVolume = snapshot.kind === 'volume';
     const directory = `${dirname(place)}/`;
     this.#realPath = { before: directory, after: realPath.slice(directory.length + target.length) };
     const [before = '', after = ''] = chain.links.split(`${place}\0${target}`, 2);
     this.#links = { before: `${before}${place}\0`, after };
-    this.#hops = chain.hops;
     this.#others = [...chain.hops].filter((hop) => hop[0] !== place);
-    this.#maxContentBytes = Math.min(maxContentBytes, MAX_BYTES_AT_ONCE);
+    this.#limits = limits;
   }
 
-  /** Undefined for what is no key of a volume. */
-  static of(found: Found, maxContentBytes: number): SwapProbe | undefined {
+  /** Undefined for what is neither a key of a volume nor a volume of plain files. */
+  static of(found: Found, limits: ReadLimits): SwapProbe | undefined {
     const { chain, snapshot } = found;
-    if (snapshot.kind !== 'file' || chain.revision === undefined) return undefined;
+    if (chain.revision === undefined) return undefined;
+    if (snapshot.kind !== 'file' && !(snapshot.kind === 'volume' && isSmallRevision(found))) return undefined;
     const data = [...chain.hops].filter(([place]) => place.endsWith(`/${DATA_LINK}`)).at(-1);
     if (!data || data[1].includes('/')) return undefined;
     const revision = `${dirname(data[0])}/${data[1]}/`;
-    const isInside = (path: string): boolean => path.startsWith(revision);
+    const isInside = (path: string): boolean => `${path}/`.startsWith(revision);
     if (!isInside(snapshot.realPath) || [...chain.hops.keys()].some(isInside)) return undefined;
-    return new SwapProbe(found, data, maxContentBytes);
+    return new SwapProbe(found, data, limits);
   }
 
   /**
@@ -84,28 +101,104 @@ export class SwapProbe implements SwapReader {
     const { before: directory } = this.#realPath;
     if (!path.startsWith(`${directory}..`) || path.includes('/', directory.length)) return true;
     return (
-      path.length - directory.length < 3 || path === `${directory}${this.#target}` || this.#hops.has(path)
+      path.length - directory.length < 3 ||
+      path === `${directory}${this.#target}` ||
+      this.#chain.hops.has(path)
     );
   }
 
   read(calls: FileSystemCalls): Found | undefined {
-    const { place } = this;
     try {
-      const revision = calls.readlink(place);
-      if (revision === this.#target || revision.includes('/')) return undefined;
-      for (const [other, target] of this.#others) if (calls.readlink(other) !== target) return undefined;
-      const realPath = this.#realPath.before + revision + this.#realPath.after;
-      const links = this.#links.before + revision + this.#links.after;
-      const maxContentBytes = this.#maxContentBytes;
-      const file = readFileNow({ path: this.#path, realPath, revision, links, maxContentBytes }, calls);
-      if (!file) return undefined;
-      const { snapshot, signature } = file;
-      const hops = new Map(this.#chain.hops).set(place, revision);
-      const chain = { ...this.#chain, hops, links, revision };
-      const files = new Map([[this.#key, file]]);
-      return { kind: 'found', chain, snapshot, files, directories: NO_DIRECTORIES, signature };
+      const revision = this.swappedTo(calls);
+      if (revision === undefined) return undefined;
+      const found = this.readRevision(revision, calls);
+      return this.#isVolume && calls.readlink(this.place) !== revision ? undefined : found;
     } catch {
       return undefined;
     }
   }
+
+  /** The revision that is linked now; undefined if it is the same as before. Throws what the call throws. */
+  swappedTo(calls: FileSystemCalls): string | undefined {
+    const revision = calls.readlink(this.place);
+    return revision === this.#target || revision.includes('/') ? undefined : revision;
+  }
+
+  /** What the target holds if this revision is the linked one. Throws what the calls throw. */
+  readRevision(revision: string, calls: FileSystemCalls): Found | undefined {
+    for (const [place, target] of this.#others) if (calls.readlink(place) !== target) return undefined;
+    const realPath = this.#realPath.before + revision + this.#realPath.after;
+    const links = this.#links.before + revision + this.#links.after;
+    return this.#isVolume
+      ? this.#readVolume({ revision, realPath, links }, calls)
+      : this.#readKey({ revision, realPath, links }, calls);
+  }
+
+  #readKey(at: Revision, calls: FileSystemCalls): Found | undefined {
+    const path = this.#path;
+    const maxContentBytes = Math.min(this.#limits.maxContentBytes, MAX_BYTES_AT_ONCE);
+    const file = readFileNow({ ...at, path, maxContentBytes }, calls);
+    return (
+      file && {
+        kind: 'found',
+        chain: this.#chainTo(at),
+        snapshot: file.snapshot,
+        files: new Map([[basename(path), file]]),
+        directories: NO_DIRECTORIES,
+        get signature() {
+          return file.signature;
+        },
+      }
+    );
+  }
+
+  #readVolume(at: Revision, calls: FileSystemCalls): Found | undefined {
+    const { revision, realPath, links } = at;
+    if (!isRevisionName(revision)) return undefined;
+    const { maxFiles, maxTotalBytes, maxContentBytes } = this.#limits;
+    const path = this.#path;
+    const directory = calls.lstat(realPath);
+    const keys = calls.readdir(realPath);
+    if (keys.length > Math.min(maxFiles, MAX_KEYS)) return undefined;
+    const files = new Map<string, SeenFile>();
+    const contents = new Map<string, FileState>();
+    let left = Math.min(maxTotalBytes, MAX_VOLUME_BYTES);
+    for (const key of keys.sort()) {
+      if (!isUserVisible(key)) return undefined;
+      const place = { path: `${path}/${key}`, realPath: `${realPath}/${key}`, revision, links };
+      // Opening a link or reading a directory gives no file.
+      const file = readFileNow({ ...place, maxContentBytes: Math.min(maxContentBytes, left) }, calls);
+      if (!file) return undefined;
+      left -= file.snapshot.size;
+      files.set(key, file);
+      contents.set(key, file.snapshot);
+    }
+    const directories = new Map([[realPath, signatureOf(directory)]]);
+    return {
+      kind: 'found',
+      chain: this.#chainTo(at),
+      snapshot: new SetSnapshot({ kind: 'volume', path, realPath, revision, files: contents }),
+      files,
+      directories,
+      signature: [...directories].join('\n'),
+      immutable: true,
+    };
+  }
+
+  #chainTo({ revision, links }: Revision): LinkChain {
+    const hops = new Map(this.#chain.hops).set(this.place, revision);
+    return { ...this.#chain, hops, links, revision };
+  }
+}
+
+/** A revision, and how the target leads into it. */
+interface Revision {
+  readonly revision: string;
+  readonly realPath: string;
+  readonly links: string;
+}
+
+/** Whether these are a few files, none of them behind a link or in a directory of its own. */
+function isSmallRevision({ immutable, files, directories }: Found): boolean {
+  return immutable === true && files.size <= MAX_KEYS && directories.size === 1;
 }

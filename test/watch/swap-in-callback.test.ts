@@ -1,72 +1,205 @@
-/** The swap of a key is answered in the callback of the event, and the check that follows proves the answer. */
+/** A swap is answered in the callback of the event, and the check that follows proves the answer. */
 import { mkdirSync, renameSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { ResilientWatcher } from 'resilient-watcher';
+import { nodeFileSystem, ResilientWatcher, type FileSystem, type Snapshot } from 'resilient-watcher';
 import { FakeClock, KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
-import { expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
-async function stage() {
+/** What is watched, by name. */
+const TARGETS = {
+  'a key': (volume: KubeletVolume) => volume.path('key'),
+  'a volume': (volume: KubeletVolume) => volume.directory,
+  'a group of keys': (volume: KubeletVolume) => [volume.path('key'), volume.path('second')],
+};
+
+const kinds = Object.keys(TARGETS) as (keyof typeof TARGETS)[];
+
+/** The two keys have the same content in each revision. */
+const both = (text: string) => ({ key: text, second: text });
+
+/** The contents, of which a set has one where all are equal. */
+function textOf(snapshot: Snapshot): string {
+  if (snapshot.kind === 'missing') return '(missing)';
+  const contents = [...snapshot.files.values()].map(({ content }) => content?.toString() ?? '');
+  return [...new Set(contents)].join(' ');
+}
+
+async function stage(kind: keyof typeof TARGETS = 'a key', fs: FileSystem = nodeFileSystem) {
   const volume = new KubeletVolume(join(temporaryDirectory(), 'volume'));
-  volume.publish({ key: 'one' });
+  volume.publish(both('one'));
   const backend = new ScriptedBackend();
-  const watcher = new ResilientWatcher(volume.path('key'), { clock: new FakeClock(), backend });
+  const watcher = new ResilientWatcher(TARGETS[kind](volume), { clock: new FakeClock(), backend, fs });
   onTestFinished(() => watcher.close());
   await watcher.start();
   const reported: string[] = [];
-  watcher.on('change', ({ current }) => reported.push(current.content?.toString() ?? '(missing)'));
+  watcher.on('change', ({ current }) => reported.push(textOf(current)));
   return { volume, backend, watcher, reported };
 }
 
-test('the first event after a swap reports it, whatever entry of the volume it names, and the check adds nothing', async () => {
-  for (const name of ['..data', '..data_tmp', 'key', 'other', '.']) {
-    const { volume, backend, watcher, reported } = await stage();
-    volume.publish({ key: 'two' });
-    backend.hint(volume.path(name));
+/** The real calls; before each `readlink` of this path `intervene` runs. */
+function fileSystemWith(intervene: (path: string) => void): FileSystem {
+  const { sync } = nodeFileSystem;
+  const readlink = (path: string): string => {
+    intervene(path);
+    return sync.readlink(path);
+  };
+  return { ...nodeFileSystem, sync: { ...sync, readlink } };
+}
+
+describe.each(kinds)('%s', (kind) => {
+  test('the first event after a swap reports it, whatever entry of the volume it names, and the check adds nothing', async () => {
+    for (const name of ['..data', '..data_tmp', 'key', 'other', '.']) {
+      const { volume, backend, watcher, reported } = await stage(kind);
+      volume.publish(both('two'));
+      backend.hint(volume.path(name));
+      expect(reported).toEqual(['two']);
+      backend.hint(volume.path('..data'));
+      await watcher.idle();
+      expect(reported).toEqual(['two']);
+      if (kind !== 'a group of keys') expect(watcher.status().revision).toBe(volume.revision);
+    }
+  });
+
+  test('each of many swaps is reported in its callback', async () => {
+    const { volume, backend, watcher, reported } = await stage(kind);
+    const texts = ['two', '', 'four', 'five'];
+    for (const text of texts) {
+      volume.publish(both(text));
+      const before = reported.length;
+      backend.hint(volume.path('..data'));
+      expect(reported.slice(before)).toEqual([text]);
+      await watcher.idle();
+    }
+    expect(reported).toEqual(texts);
+  });
+
+  test('events before the swap change nothing, and the one that names the link reports it', async () => {
+    const { volume, backend, watcher, reported } = await stage(kind);
+    backend.hint(volume.path('key'));
+    volume.publish(both('two'));
+    backend.hint(volume.path('key'));
+    expect(reported).toEqual([]);
+    backend.hint(volume.path('..data'));
     expect(reported).toEqual(['two']);
+    await watcher.idle();
+    expect(reported).toEqual(['two']);
+  });
+
+  test('an event about another revision or the pending link leads to no check, one about the current revision does', async () => {
+    const { volume, backend, watcher } = await stage(kind);
+    const { checks } = watcher.status();
+    for (const name of ['..data_tmp', '..2020_01_01_00_00_00.1']) backend.hint(volume.path(name));
+    await watcher.idle();
+    expect(watcher.status().checks).toBe(checks);
+    for (const name of [volume.revision ?? '', '..data', 'key', 'other']) {
+      const before = watcher.status().checks;
+      backend.hint(volume.path(name));
+      await watcher.idle();
+      expect(watcher.status().checks).toBeGreaterThan(before);
+    }
+  });
+
+  test('a swap back before the check is reported by the check', async () => {
+    const { volume, backend, watcher, reported } = await stage(kind);
+    volume.publish(both('two'));
+    backend.hint(volume.path('..data'));
+    volume.publish(both('one'));
     backend.hint(volume.path('..data'));
     await watcher.idle();
-    expect(reported).toEqual(['two']);
-    expect(watcher.status().revision).toBe(volume.revision);
-  }
-});
+    expect(reported).toEqual(['two', 'one']);
+  });
 
-test('events before the swap change nothing, and the one that names the link reports it', async () => {
-  const { volume, backend, watcher, reported } = await stage();
-  backend.hint(volume.path('key'));
-  volume.publish({ key: 'two' });
-  backend.hint(volume.path('key'));
-  expect(reported).toEqual([]);
-  backend.hint(volume.path('..data'));
-  expect(reported).toEqual(['two']);
-  await watcher.idle();
-  expect(reported).toEqual(['two']);
-});
-
-test('an event about another revision or the pending link leads to no check, one about the current revision does', async () => {
-  const { volume, backend, watcher } = await stage();
-  const { checks } = watcher.status();
-  for (const name of ['..data_tmp', '..2020_01_01_00_00_00.1']) backend.hint(volume.path(name));
-  await watcher.idle();
-  expect(watcher.status().checks).toBe(checks);
-  for (const name of [volume.revision ?? '', '..data', 'key', 'other']) {
-    const before = watcher.status().checks;
-    backend.hint(volume.path(name));
+  test('a new revision with the same contents is not a change', async () => {
+    const { volume, backend, watcher, reported } = await stage(kind);
+    volume.publish({ ...both('one'), other: kind === 'a volume' ? 'one' : 'another' });
+    volume.publish(both('one'));
+    backend.hint(volume.path('..data'));
     await watcher.idle();
-    expect(watcher.status().checks).toBeGreaterThan(before);
+    expect(reported).toEqual([]);
+  });
+
+  test('a listener that closes the watcher in the callback ends it', async () => {
+    const { volume, backend, watcher, reported } = await stage(kind);
+    const closed = new Promise<void>((resolve) => {
+      watcher.once('change', () => void watcher.close().then(resolve));
+    });
+    volume.publish(both('two'));
+    backend.hint(volume.path('..data'));
+    await closed;
+    expect(reported).toEqual(['two']);
+    expect(watcher.state).toBe('closed');
+    expect(backend.subscriptions).toBe(0);
+  });
+});
+
+describe.each(['a volume', 'a group of keys'] as const)('%s', (kind) => {
+  test('a swap while the files are read gives no answer, and no set of two revisions', async () => {
+    let reads = 0;
+    let swap: (() => void) | undefined;
+    const fs = fileSystemWith((path) => {
+      // The second reading of the link is the proof that the set stood still.
+      if (swap && path.endsWith('/..data') && (reads += 1) === 2) swap();
+    });
+    const { volume, backend, watcher, reported } = await stage(kind, fs);
+    swap = () => {
+      swap = undefined;
+      volume.publish(both('three'));
+    };
+    volume.publish(both('two'));
+    backend.hint(volume.path('..data'));
+    expect(swap).toBeUndefined();
+    expect(reported).toEqual([]);
+    await watcher.idle();
+    expect(reported).toEqual(['three']);
+  });
+});
+
+test('keys that come and go with a swap are part of the same change', async () => {
+  const { volume, backend, watcher } = await stage('a volume');
+  const changes: unknown[] = [];
+  watcher.on('change', ({ added, changed, removed }) => changes.push({ added, changed, removed }));
+  volume.publish({ second: 'two', third: 'two' });
+  backend.hint(volume.path('..data'));
+  const expected = [{ added: ['third'], changed: ['second'], removed: ['key'] }];
+  expect(changes).toEqual(expected);
+  await watcher.idle();
+  expect(changes).toEqual(expected);
+});
+
+test('a volume with directories, with many keys or with large ones is left to the check', async () => {
+  const many = Object.fromEntries(Array.from({ length: 65 }, (_, index) => [`key-${index}`, 'x']));
+  const large = { key: 'x'.repeat(700_000), second: 'x'.repeat(700_000) };
+  for (const files of [{ 'conf.d/key': 'x', key: 'x' }, many, large]) {
+    const { volume, backend, watcher, reported } = await stage('a volume');
+    volume.publish(files);
+    backend.hint(volume.path('..data'));
+    expect(reported).toEqual([]);
+    await watcher.idle();
+    expect(reported).toHaveLength(1);
+    expect([...(watcher.current?.files.keys() ?? [])].sort()).toEqual(Object.keys(files).sort());
   }
 });
 
-test('a swap back before the check is reported by the check', async () => {
-  const { volume, backend, watcher, reported } = await stage();
-  volume.publish({ key: 'two' });
-  backend.hint(volume.path('..data'));
-  volume.publish({ key: 'one' });
-  backend.hint(volume.path('..data'));
+test('a group whose keys are in two volumes is reported as one change by the check', async () => {
+  const root = temporaryDirectory();
+  const volumes = ['one', 'two'].map((name) => new KubeletVolume(join(root, name)));
+  for (const volume of volumes) volume.publish(both('a'));
+  const backend = new ScriptedBackend();
+  const watcher = new ResilientWatcher(
+    volumes.map((volume) => volume.path('key')),
+    { clock: new FakeClock(), backend },
+  );
+  onTestFinished(() => watcher.close());
+  await watcher.start();
+  const reported: string[] = [];
+  watcher.on('change', ({ current }) => reported.push(textOf(current)));
+  for (const volume of volumes) volume.publish(both('b'));
+  for (const volume of volumes) backend.hint(volume.path('..data'));
   await watcher.idle();
-  expect(reported).toEqual(['two', 'one']);
+  expect(reported).toEqual(['b']);
 });
 
 test('a key that no longer leads through the swapped link is left to the check', async () => {
@@ -76,22 +209,9 @@ test('a key that no longer leads through the swapped link is left to the check',
   writeFileSync(volume.path('..other/key'), 'elsewhere');
   symlinkSync('..other/key', volume.path('..next'));
   renameSync(volume.path('..next'), volume.path('key'));
-  for (const step of volume.steps({ key: 'two' })) if (step.name === 'rename') break;
+  for (const step of volume.steps(both('two'))) if (step.name === 'rename') break;
   backend.hint(volume.path('..data'));
   expect(reported).toEqual([]);
   await watcher.idle();
   expect(reported).toEqual(['elsewhere']);
-});
-
-test('a listener that closes the watcher in the callback ends it', async () => {
-  const { volume, backend, watcher, reported } = await stage();
-  const closed = new Promise<void>((resolve) => {
-    watcher.once('change', () => void watcher.close().then(resolve));
-  });
-  volume.publish({ key: 'two' });
-  backend.hint(volume.path('..data'));
-  await closed;
-  expect(reported).toEqual(['two']);
-  expect(watcher.state).toBe('closed');
-  expect(backend.subscriptions).toBe(0);
 });

@@ -1,4 +1,5 @@
 /** Several files as one target: their contents are those of one instant. */
+import { GroupSwapProbe } from '../group-swap-probe.js';
 import { linksStand, mergeChains, targetError, type LinkChain } from '../link-chain.js';
 import {
   MAX_FILES_AT_ONCE,
@@ -7,6 +8,7 @@ import {
   type Observation,
   type ReadLimits,
   type SeenFile,
+  type SwapReader,
   type Target,
 } from '../observation.js';
 import { SetSnapshot } from '../snapshot.js';
@@ -107,6 +109,21 @@ export class GroupTarget implements Target {
     return together.kind === 'found' ? together : undefined;
   }
 
+  swapReader(known: Found): SwapReader | undefined {
+    const group = this.#members;
+    if (this.#observed.get(known) !== group) return undefined;
+    const members = [...group.values()].map((member, index) => {
+      const before = known.members?.[index];
+      return before?.kind === 'found' && before.snapshot.kind === 'file'
+        ? member.swapReader(before)
+        : undefined;
+    });
+    return GroupSwapProbe.of(members, (seen) => {
+      const together = this.#members === group ? this.#together(group, seen) : undefined;
+      return together?.kind === 'found' ? together : undefined;
+    });
+  }
+
   *isUnchanged(known: Found): Effects<boolean> {
     const group = this.#members;
     if (this.#observed.get(known) !== group) return false;
@@ -145,6 +162,8 @@ export class GroupTarget implements Target {
     if (files.size === 0) return { kind: 'missing', chain };
     const { path } = this;
     const contents = new Map([...files].map(([key, { snapshot }]) => [key, snapshot]));
+    // A swap is reported before anybody asks for it.
+    let signature: string | undefined;
     const found: Found = {
       kind: 'found',
       chain,
@@ -157,7 +176,10 @@ export class GroupTarget implements Target {
       }),
       files,
       directories: new Map(),
-      signature: signatureOfSet(files),
+      get signature() {
+        signature ??= signatureOfSet(files);
+        return signature;
+      },
       limited: limited[0],
       members,
     };

@@ -23,7 +23,6 @@ import {
   type Found,
   type ReadLimits,
   type SeenFile,
-  type SwapReader,
   type Observation,
   type Target,
 } from '../observation.js';
@@ -123,8 +122,8 @@ export class PathTarget implements Target {
     }
   }
 
-  swapReader(found: Found): SwapReader | undefined {
-    return SwapProbe.of(found, this.#limits.maxContentBytes);
+  swapReader(found: Found): SwapProbe | undefined {
+    return SwapProbe.of(found, this.#limits);
   }
 
   /**

@@ -171,16 +171,20 @@ export class Reporter {
   }
 
   /**
-   * Takes the content of the only file, right after a swap. If it is another than was reported, that is all there is to
-   * compare: it was complete before the link was retargeted.
+   * Takes what was read right after a swap. It was complete before the link was retargeted, so if contents differ from
+   * those that were reported, that is all there is to compare.
    */
   considerSwap(seen: Found, cause: ChangeCause): void {
-    const [entry] = seen.files;
-    if (!entry || this.#reported.kind !== 'file' || this.#unreadable || this.hasPending) return;
-    const [key, file] = entry;
-    const before = this.#files.get(key);
-    if (!before || before.links === file.links || haveSameContent(before, file)) return;
-    this.#report(seen, { ...NO_DIFFERENCE, changed: [key] }, cause);
+    const { kind } = seen.snapshot;
+    if (this.#reported.kind !== kind || this.#unreadable || this.hasPending) return;
+    if (seen.chain.links === this.#lastLinks) return;
+    const before = this.#files;
+    const keys = new Set([...before.keys(), ...seen.files.keys()]);
+    const difference = differenceOf(before, seen.files, keys, haveSameContent);
+    if (keysOf(difference).length === 0) return;
+    const previous = this.#reported;
+    this.#remember(seen);
+    this.#listener.change({ previous, current: this.#reported, cause, ...difference });
   }
 
   /** The target could not be read for so long that it is to be reported now. */
