@@ -2,7 +2,7 @@
  * The one idea, as a property: an event is a hint, the disk is the truth. Whatever hints are lost, doubled or
  * late, after one resync tick the last report equals the disk.
  */
-import { appendFileSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 
 import fc from 'fast-check';
