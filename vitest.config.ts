@@ -28,9 +28,11 @@ export default defineConfig({
     setupFiles: ['test/support/telemetry-guard.ts'],
     exclude: ['test/soak/**', 'test/package/**', 'test/site/**'],
     // A limit for a hang, not for speed: nothing in the suite waits on purpose.
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
     pool: 'forks',
+    // Nothing is left behind by a test, which also proves that the library leaves nothing.
+    isolate: false,
     // Half of them wait for processes of their own.
     maxWorkers: '100%',
     env: { TMPDIR: temporaryRoot() },

@@ -9,9 +9,10 @@ import { expect, onTestFinished, test } from 'vitest';
 
 import { CliProgram } from '../support/cli-program.js';
 import { skip } from '../support/namespace.js';
+import { rounds } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
-const SWAPS = 200;
+const SWAPS = rounds(50, 200);
 
 /** One request on a connection of its own; resolves with its body, rejects for anything but 200. */
 function get(socketPath: string): Promise<string> {

@@ -9,6 +9,7 @@ import { VolumeProvider, type ConfigMap } from 'resilient-watcher/config';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
+import { rounds } from '../support/rounds.js';
 import { ConfigStage } from './config-stage.js';
 
 /** A plain file, a key of a volume, a whole volume. */
@@ -130,6 +131,6 @@ test('current is always the merge of the newest good state of each source', asyn
       await loader.close();
       expect([backend.subscriptions, clock.pending]).toEqual([0, 0]);
     }),
-    { numRuns: 60 },
+    { numRuns: rounds(20, 60) },
   );
 });

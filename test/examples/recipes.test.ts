@@ -12,10 +12,11 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 
 import { createAuthority, createServerPair } from '../support/certificates.js';
 import { startPostgres, startRedis, withoutPostgres, withoutRedis } from '../support/database-servers.js';
+import { rounds } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 import { keepDoing } from '../support/tls-clients.js';
 
-const ROTATIONS = 50;
+const ROTATIONS = rounds(12, 50);
 
 /** A recipe; they are JavaScript, as users write it. */
 async function recipe<T>(name: string): Promise<T> {
@@ -50,7 +51,7 @@ async function postgresStage(): Promise<{ port: number; admin: (sql: string) => 
 }
 
 describe.skipIf(withoutPostgres)(`PostgreSQL${withoutPostgres ? `: ${withoutPostgres}` : ''}`, () => {
-  test('pg: 50 rotations between two roles, the server first, fail no query', async () => {
+  test('pg: rotations between two roles, the server first, fail no query', async () => {
     const { port, admin } = await postgresStage();
     const { volume, login } = openVolume();
     let password = newPassword();
@@ -81,7 +82,7 @@ describe.skipIf(withoutPostgres)(`PostgreSQL${withoutPostgres ? `: ${withoutPost
     ['pg', 'the server first'],
     ['postgres', 'the file first'],
     ['postgres', 'the server first'],
-  ])('%s: 50 rotations of one role, %s, fail no query', async (name, order) => {
+  ])('%s: rotations of one role, %s, fail no query', async (name, order) => {
     const { port, admin } = await postgresStage();
     const { volume, login } = openVolume();
     let password = newPassword();
@@ -140,7 +141,7 @@ describe.skipIf(withoutRedis)(`Redis${withoutRedis ? `: ${withoutRedis}` : ''}`,
     ['node-redis', 'the file first'],
     ['ioredis', 'the server first'],
     ['ioredis', 'the file first'],
-  ])('%s: 50 rotations, %s, fail no command, and the connection follows', async (name, order) => {
+  ])('%s: rotations, %s, fail no command, and the connection follows', async (name, order) => {
     const port = await startRedis();
     const admin = await createClient({ socket: { port } }).connect();
     onTestFinished(() => admin.destroy());

@@ -26,6 +26,7 @@ import {
   type TreeObservation,
   type TreeWalk,
 } from '../../src/fs/tree-walk.js';
+import { rounds } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 const options = (
@@ -364,7 +365,7 @@ test.each([{ followLinks: false }, { followLinks: true }])(
           expect(asFound(seen)).toEqual(asFound(whole));
         }
       }),
-      { numRuns: 150 },
+      { numRuns: rounds(50, 150) },
     );
   },
 );

@@ -10,6 +10,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 
 import { linuxOnly } from '../support/namespace.js';
 import { Program, programPath, Transcript, WatchingProgram } from '../support/program.js';
+import { rounds } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 import { openScene } from '../support/watch-scene.js';
 import { isSealed, seal } from './programs/sealed.mjs';
@@ -109,6 +110,8 @@ test("a worker thread watches with 'auto', and ends when it has closed", async (
 });
 
 describe('another process that writes at full speed', () => {
+  const SWAPS = rounds(800, 3_000);
+
   test.each(['rename', 'remove'] as const)(
     'swaps by %s: every report is whole and new, and the last one is what is on disk',
     { timeout: 180_000 },
@@ -124,7 +127,7 @@ describe('another process that writes at full speed', () => {
         const last = new Promise<void>((resolve) => {
           watcher.on('change', ({ current }) => {
             reported.push(String(current.content));
-            if (reported.at(-1) === seal(3_000)) resolve();
+            if (reported.at(-1) === seal(SWAPS)) resolve();
           });
         });
         watcher.on('error', (error) => errors.push(error));
@@ -132,7 +135,7 @@ describe('another process that writes at full speed', () => {
         return { watcher, reported, errors, last, path: volume.path(key) };
       });
       await Promise.all(watched.map(({ watcher }) => watcher.start()));
-      const args = [volume.directory, JSON.stringify({ swap }), '1', '3000', ...keys];
+      const args = [volume.directory, JSON.stringify({ swap }), '1', String(SWAPS), ...keys];
       expect(await new Program('publish', args).exit).toBe(0);
       for (const { watcher, reported, errors, last, path } of watched) {
         await last;
@@ -165,7 +168,7 @@ describe('another process that writes at full speed', () => {
       watcher.on('change', ({ current }) => reported.push(String(current.content)));
       await watcher.start();
 
-      const bursts = 20;
+      const bursts = rounds(8, 20);
       const writer = new Program('write-in-place', [file, manner, `${bursts}`, '50']);
       let whole = 0;
       writer.child.stdout?.on('data', (lines) => (whole += String(lines).split('\n').length - 1));

@@ -9,6 +9,7 @@ import { expect, test } from 'vitest';
 
 import { linuxOnly } from '../support/namespace.js';
 import { Program, programPath } from '../support/program.js';
+import { rounds } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 import { isSealed, seal } from './programs/sealed.mjs';
 
@@ -27,9 +28,9 @@ async function readNaively(paths: readonly string[]): Promise<Set<string>> {
 }
 
 test.each([
-  { program: 'publish', swaps: 1_000 },
+  { program: 'publish', swaps: rounds(400, 1_000) },
   // Thousands a second: nothing is written but the link.
-  { program: 'flip', swaps: 6_000 },
+  { program: 'flip', swaps: rounds(2_000, 6_000) },
 ])(
   'every set that is reported is of one revision, while another process does $swaps swaps ($program)',
   { timeout: 180_000 },
@@ -91,7 +92,7 @@ test.each([
           expect(sets).toBeGreaterThan(1);
         },
       ),
-      { numRuns: 4 },
+      { numRuns: rounds(2, 4) },
     );
     const pace = rates.length > 0 ? ` at ${rates.join(', ')} swaps a second` : '';
     console.info(`naive reader: ${naiveTorn} of ${naiveReads} sets torn${pace}; reported: none`);

@@ -25,11 +25,25 @@ export interface Script {
   readonly fault?: Fault;
   /** A call by name that always fails with this errno. */
   readonly always?: Partial<Record<CallName, string>>;
-  /** Runs before and after every call: what does a reader see now? */
+  /** Runs after every call that may have changed something: what does a reader see now? */
   readonly look?: () => void;
   /** No write takes more bytes. */
   readonly longestWriteBytes?: number;
 }
+
+/** These change nothing that a reader could see. */
+const readOnly: ReadonlySet<CallName> = new Set([
+  'lstat',
+  'stat',
+  'fstat',
+  'statfs',
+  'readlink',
+  'readdir',
+  'scandir',
+  'read',
+  'fsync',
+  'close',
+]);
 
 /** What a process that dies runs next: nothing. */
 export class Crash extends Error {
@@ -90,12 +104,11 @@ export class ScriptedFileSystem {
     const { at, fault, always, look } = this.#script;
     const strikes = this.calls.length === at;
     this.calls.push({ name, args: args.map(withoutDescriptor) });
-    look?.();
     if (always?.[name]) throw errno(always[name], name);
     if (strikes && fault === 'crash') this.#die();
     if (strikes && fault === 'error') throw errno('EIO', name);
     const answer = this.#real(name, args);
-    look?.();
+    if (!readOnly.has(name)) look?.();
     if (strikes && fault === 'crash-after') this.#die();
     if (strikes && fault === 'error-after') throw errno('EIO', name);
     return answer;

@@ -13,6 +13,7 @@ import {
   type VolumeFiles,
   type VolumeStep,
 } from 'resilient-watcher/testing';
+import { rounds } from '../support/rounds.js';
 
 let home: string;
 beforeEach(() => {
@@ -542,7 +543,7 @@ describe('whatever is published', () => {
           expect(restarted.publish(next).changed).toBe(false);
         }
       }),
-      { numRuns: 15 }, // times some twenty steps each
+      { numRuns: rounds(6, 15) }, // times some twenty steps each
     );
   });
 });

@@ -15,6 +15,7 @@ import { request } from 'undici';
 import { expect, onTestFinished, test } from 'vitest';
 
 import { createAuthority, createServerPair, type CertificatePair } from '../support/certificates.js';
+import { rounds } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 import { askHttps, EchoClient, keepDoing, listen, startGrpc } from '../support/tls-clients.js';
 import { secretOf } from '../support/tls-sets.js';
@@ -133,7 +134,7 @@ test('under load a rotation of the CA and the client certificate fails no reques
     ),
     ...Array.from({ length: 2 }, () => keepDoing(async () => (await askHttps({ port, ca }, agent)).text)),
   ];
-  for (let index = 1; index <= 40; index += 1) {
+  for (let index = 1; index <= rounds(16, 40); index += 1) {
     const previous = files.current;
     volume.publish(secretOf(clientAt(index), index % 2 === 0 ? ca : `${ca}\n${stranger.cert}`));
     await files.changed({ previous });

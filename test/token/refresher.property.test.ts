@@ -4,6 +4,7 @@ import { FakeClock, FakeTokenClient, type TokenStep } from 'resilient-watcher/te
 import { expect, test } from 'vitest';
 
 import { DAY, HOUR, MINUTE, SECOND } from '../support/refresher-stage.js';
+import { rounds } from '../support/rounds.js';
 import { ScriptedWatchers } from '../support/scripted-watcher.js';
 
 type Action =
@@ -133,6 +134,6 @@ test('whatever happens, no expired token is handed out, mints are single and few
         expect(clock.pending).toBe(0);
       },
     ),
-    { numRuns: 150 },
+    { numRuns: rounds(40, 150) },
   );
 });

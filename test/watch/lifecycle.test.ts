@@ -18,6 +18,7 @@ import {
 import { FakeClock, KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
 import { expect, expectTypeOf, onTestFinished, test, vi } from 'vitest';
 
+import { rounds } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 function stage(options: ResilientWatcherOptions = {}) {
@@ -356,6 +357,6 @@ test('close() at any moment leaves no timer, no handle, no listener, and no even
       expect([clock.pending, backend.subscriptions, late]).toEqual([0, 0, 0]);
       expect(getEventListeners(controller.signal, 'abort')).toHaveLength(0);
     }),
-    { numRuns: 200 },
+    { numRuns: rounds(60, 200) },
   );
 });

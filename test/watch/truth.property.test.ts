@@ -12,6 +12,7 @@ import { expect, test } from 'vitest';
 
 import { runSync } from '../../src/fs/effects.js';
 import { targetAt } from '../../src/fs/targets/target.js';
+import { rounds } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 const RESYNC_MS = 5_000;
@@ -203,7 +204,7 @@ test.each(kinds)(
           if (!loose.has(content)) expect(existed).toContain(content);
         }
       }),
-      { numRuns: kind === 'a key' ? 300 : 150 },
+      { numRuns: kind === 'a key' ? rounds(100, 300) : rounds(40, 150) },
     );
   },
 );

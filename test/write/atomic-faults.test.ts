@@ -16,6 +16,7 @@ import { expect, test } from 'vitest';
 
 import { FakeClock } from '../../src/testing/fake-clock.js';
 import { debris } from '../support/debris.js';
+import { rounds } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 import { isCrash, ScriptedFileSystem, type Fault, type Script } from '../support/scripted-file-system.js';
 
@@ -190,7 +191,7 @@ test('a volume looks as kubelet would have left it, for any sequence of sets', a
         before = now;
       }
     }),
-    { numRuns: 60 },
+    { numRuns: rounds(25, 60) },
   );
 });
 

@@ -11,6 +11,7 @@ import { AtomicVolume, atomicWriteFile, isTemporaryName } from 'resilient-watche
 import { expect, onTestFinished, test } from 'vitest';
 
 import { debris } from '../support/debris.js';
+import { rounds } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 const script = (name: string): string => fileURLToPath(new URL(`../support/${name}.mjs`, import.meta.url));
@@ -43,12 +44,12 @@ test('a program that ends without a word is an error at once, not a test that ha
 
 const unfinished = (directory: string): string[] => readdirSync(directory).filter(isTemporaryName);
 
-// The limit is for two hundred starts of a process on a machine that is busy with others.
+// The limit is for hundreds of starts of a process on a machine that is busy with others.
 test(
   'writers that are killed at any moment tear nothing for readers in other processes, and leave nothing for ever',
   { timeout: 600_000 },
   async () => {
-    const KILLS = 200;
+    const KILLS = rounds(50, 200);
     const directory = temporaryDirectory();
     const [file, volume] = [join(directory, 'files/file'), join(directory, 'volume')];
     mkdirSync(volume);
@@ -91,7 +92,7 @@ test(
 );
 
 test('a certificate and its key read with read() fit, however often they are swapped', async () => {
-  const SWAPS = 3000;
+  const SWAPS = rounds(600, 3_000);
   const directory = temporaryDirectory(memory);
   const volume = new AtomicVolume(directory);
   await volume.write({ 'tls.crt': '0', 'tls.key': '0' });

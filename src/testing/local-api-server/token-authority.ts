@@ -54,7 +54,7 @@ const LEEWAY_SECONDS = 60;
 const DEFAULT_POD_TOKEN_SECONDS = 3_607;
 const EXTENSION_SECONDS = 365 * 24 * 60 * 60;
 
-/** Makes tokens and knows its own: RS256, with one signing key at a time. */
+/** Makes tokens and knows its own: ES256, whose keys are made in a moment, with one signing key at a time. */
 export class TokenAuthority {
   /** How far its clock is ahead of the system's, ms. */
   skewMs = 0;
@@ -107,7 +107,7 @@ export class TokenAuthority {
       'kubernetes.io': kubernetes,
     };
     const token = await new SignJWT(claims)
-      .setProtectedHeader({ alg: 'RS256', kid: this.#key.id })
+      .setProtectedHeader({ alg: 'ES256', kid: this.#key.id })
       .sign(this.#key.privateKey);
     return { token, expirationTimestamp: isoTime(expiresAt * 1000) };
   }
@@ -159,5 +159,5 @@ export function subjectOf({ namespace, name }: Pick<Account, 'namespace' | 'name
 }
 
 async function createKey(): Promise<SigningKey> {
-  return { id: randomUUID(), ...(await generateKeyPair('RS256')) };
+  return { id: randomUUID(), ...(await generateKeyPair('ES256')) };
 }

@@ -23,6 +23,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { ParcelBackend } from '../../../src/watch/backends/parcel.js';
 import { errnoOf } from '../../../src/core/errno.js';
 import type { HintSink, WatchedDirectory, WatchSubscription } from '../../../src/core/watch-backend.js';
+import { rounds } from '../../support/rounds.js';
 import { conforms, conformsForTrees, subscribe as subscribeFor, treeAt } from './conformance.js';
 
 const root = realpathSync(mkdtempSync(join(tmpdir(), 'parcel-')));
@@ -162,7 +163,7 @@ test('in an ancestor exactly the entries that matter give hints, whatever charac
       }
       await subscription.close();
     }),
-    { numRuns: 8 },
+    { numRuns: rounds(3, 8) },
   );
 });
 

@@ -1,0 +1,79 @@
+/**
+ * Finds secrets in what the library publishes: no payload of a diagnostics channel, and no status that can be had
+ * through one, may contain what a listener was given in confidence: a token, or the contents of a file.
+ */
+import { subscribe, tracingChannel } from 'node:diagnostics_channel';
+
+import { Emitter } from '../../src/core/emitter.js';
+import { operationNames, pointNames, type ComponentMessage } from '../../src/core/telemetry.js';
+
+/** Shorter ones, such as "one", are in other words too. */
+const SHORTEST = 12;
+/** Of one event; a tree may have thousands of files. */
+const MOST_FILES = 20;
+const MOST_SECRETS = 500;
+
+const secrets = new Set<string>();
+const leaks: string[] = [];
+
+function plant(secret: unknown): void {
+  if (!(typeof secret === 'string' || Buffer.isBuffer(secret)) || secret.length > 10_000) return;
+  const text = secret.toString().trim();
+  // What a test writes as content may be a path or the name of a revision, which is no secret.
+  if (text.length < SHORTEST || /^(\/|\.\.\d)/.test(text)) return;
+  secrets.add(text);
+  if (secrets.size > MOST_SECRETS) for (const oldest of [...secrets].slice(0, 1)) secrets.delete(oldest);
+}
+
+/** What an event gives to its listeners. */
+interface Confidence {
+  readonly token?: { readonly value?: unknown };
+  readonly current?: {
+    readonly value?: unknown;
+    readonly files?: unknown;
+  };
+}
+
+const { emit } = Emitter.prototype;
+Emitter.prototype.emit = function (this: Emitter<object>, event: never, ...args: never[]): boolean {
+  const { token, current } = Object(args[0]) as Confidence;
+  plant(token?.value);
+  plant(current?.value);
+  if (current?.files instanceof Map) {
+    const files = [...(current.files as ReadonlyMap<string, { readonly content?: unknown }>).values()];
+    for (const { content } of files.slice(0, MOST_FILES)) plant(content);
+  }
+  return emit.call(this, event, ...args);
+} as typeof emit;
+
+function search(channel: string, payload: unknown): void {
+  const text = JSON.stringify(payload);
+  if (/eyJ[\w-]{10,}\.[\w-]{10,}\./.test(text)) leaks.push(`${channel}: a JWT in ${text}`);
+  for (const secret of secrets) {
+    // As JSON has it, with its escapes.
+    if (text.includes(JSON.stringify(secret).slice(1, -1))) leaks.push(`${channel}: ${secret} in ${text}`);
+  }
+}
+
+for (const name of pointNames) {
+  subscribe(`resilient-watcher:${name}`, (message) => {
+    const { component } = message as ComponentMessage;
+    search(`resilient-watcher:${name}`, [message, component.status()]);
+  });
+}
+for (const name of operationNames) {
+  const listener = (message: object): void => search(`resilient-watcher.${name}`, message);
+  tracingChannel(`resilient-watcher.${name}`).subscribe({
+    start: listener,
+    end() {},
+    asyncStart() {},
+    asyncEnd: listener,
+    error() {},
+  });
+}
+
+/** What was published in confidence since the last call, and by whom. */
+export function takeLeaks(): string[] {
+  secrets.clear();
+  return leaks.splice(0);
+}
