@@ -72,7 +72,7 @@ export async function clusterAct(directory, { scene, line }) {
   line(
     refused !== undefined,
     undefined,
-    '401: the token in the kubeconfig is worthless, a day before its end',
+    '401: the token in the kubeconfig is worthless, a day before it expires',
   );
 
   scene(`kubelet projects a new token, here after ${KUBELET_MS} ms`);
@@ -85,23 +85,23 @@ export async function clusterAct(directory, { scene, line }) {
   line(
     mended !== undefined && reason === 'file',
     mended && mended.at - projectedAt,
-    `seen (${reason}), token asked for, kubeconfig rewritten: it works again`,
+    `seen (${reason}), token requested, kubeconfig rewritten: it works again`,
   );
   const stillRefused = (await whoAmI(timerPath)) === 401;
   line(stillRefused, undefined, 'the kubeconfig of the timer: still 401');
 
   await Promise.all([watching.close(), timerOnly.close()]);
   await server.close();
-  const blindMs = mended && refused && mended.at - refused.at;
-  const blind = blindMs === undefined ? 'to the end' : `for ${seconds(blindMs)}`;
-  console.log(`\nBlind ${blind}: ${mended?.refusals ?? 'all'} requests got 401.`);
+  const outageMs = mended && refused && mended.at - refused.at;
+  const outage = outageMs === undefined ? 'until the end' : `for ${seconds(outageMs)}`;
+  console.log(`\nNo valid token ${outage}: ${mended?.refusals ?? 'all'} requests got 401.`);
   console.log(
-    `With only a timer: ${hours(plannedMs)}. That was its plan at the rotation; nobody waited for it.`,
+    `With only a timer: ${hours(plannedMs)}, the time to its next planned refresh (not waited for).`,
   );
   console.log(
-    'In a cluster kubelet takes longer: some 8 min for a projected token of 10 min. And up to 5 s of',
+    'In a cluster kubelet takes longer: about 8 min for a projected token that lasts 10 min. wakeJitterMs',
   );
-  console.log('wakeJitterMs, so that a fleet does not come at once, were half a second here.');
+  console.log('(5 s by default, so that not all nodes ask at the same time) is half a second here.');
 }
 
 const hours = (ms) => `${(ms / 3_600_000).toFixed(1)} h`;

@@ -133,20 +133,20 @@ const revisedAt = await ask('publish', { policy: 'dave' });
 const revised = await audience.expect(is('revision'));
 await watcher.check();
 const silent = revised !== undefined && watcher.status().changes === before;
-line(silent, revised && revised.at - revisedAt, 'revision; no change, for there is none');
+line(silent, revised && revised.at - revisedAt, 'revision, and no change: the content is the same');
 await sleep(PAUSE_MS);
 
 scene('The directory is deleted, and made again');
 const removedAt = await ask('remove');
 const gone = await audience.expect(isMissing);
-line(gone !== undefined, gone && gone.at - removedAt, 'change: missing, once 500 ms of grace were over');
+line(gone !== undefined, gone && gone.at - removedAt, 'change: missing, after the grace period of 500 ms');
 await sleep(PAUSE_MS);
 await show('change: allow: frank, in a directory that did not exist', audience, 'frank');
 await sleep(PAUSE_MS);
-await show('change: allow: grace, and it listens on', audience, 'grace');
+await show('change: allow: grace, from native events again', audience, 'grace');
 await sleep(PAUSE_MS);
 
-scene('The backend is forced down, and stays down for a while');
+scene('The backend fails, and stays down for a while');
 const backend = new ScriptedBackend('flaky');
 const frail = new ResilientWatcher(path, {
   backend,
@@ -192,8 +192,8 @@ latencies.sort((a, b) => a - b);
 const middle = latencies[latencies.length >> 1];
 console.log(
   `\n${changes} changes, ${resyncs} of them found by the resync only, ${restarts} restarts; ` +
-    `half of the swaps were told within ${middle?.toFixed(2)} ms` +
-    (polled === undefined ? '.' : `, by polling within ${polled.toFixed(0)} ms.`),
+    `median latency ${middle?.toFixed(2)} ms` +
+    (polled === undefined ? '.' : `, and ${polled.toFixed(0)} ms while polling.`),
 );
 
 // ------------------------------------------------------------------------------------- the second act

@@ -17,12 +17,19 @@ const written = writtenPages().map(({ title, files }) => ({
   })),
 }));
 
-const reference = modules.map(({ specifier, page, exports }) => ({
-  text: specifier,
-  link: `/${page}`,
-  collapsed: true,
-  items: exports.map((item) => ({ text: item.name, link: `/${item.page}` })),
-}));
+/** On the pages of an entry point its exports, and the way to the others: all exports on each page would be most of it. */
+const reference = Object.fromEntries(
+  modules.map((shown) => [
+    folderOf(shown),
+    modules.map((module) => ({
+      text: module.specifier,
+      link: folderOf(module),
+      ...(module === shown && {
+        items: module.exports.map((item) => ({ text: item.name, link: `/${item.page}` })),
+      }),
+    })),
+  ]),
+);
 
 export default defineConfig({
   title: 'resilient-watcher',
@@ -44,9 +51,13 @@ export default defineConfig({
       { text: 'Errors', link: '/errors' },
       { text: 'API', link: '/api/index/', activeMatch: '/api/' },
     ],
-    sidebar: { '/': written, '/api/': reference },
+    sidebar: { '/': written, ...reference },
   },
 });
+
+function folderOf({ page }) {
+  return `/${page.replace(/index\.md$/, '')}`;
+}
 
 function anchorOf(heading) {
   return heading

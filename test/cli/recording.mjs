@@ -1,11 +1,13 @@
 /** `node test/cli/recording.mjs`: writes docs/cli.svg from what `watch` and `doctor` really print. */
 import { spawn, spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 import { KubeletVolume } from 'resilient-watcher/testing';
+
+import { writeTerminalPicture } from '../support/terminal-picture.mjs';
 
 const program = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 const home = mkdtempSync(join(tmpdir(), 'recording-'));
@@ -51,26 +53,15 @@ const text = [
 const shown = text
   .replaceAll(volume.directory, '/etc/nginx/conf.d')
   .replaceAll(/"grep -q good [^"]*"/g, '"nginx -t"')
-  .replaceAll('"true"', '"nginx -s reload"')
-  .split('\n');
+  .replaceAll('"true"', '"nginx -s reload"');
 
-const escape = (line) => line.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
-const color = (line) => {
-  if (line.startsWith('$')) return '#7ee787';
-  if (/ WARN |^ *never/.test(line)) return '#f0b72f';
-  return '#e6edf3';
-};
-const LINE = 19;
-const width = Math.max(...shown.map((line) => line.length)) * 8.1 + 32;
-const lines = shown.map(
-  (line, index) =>
-    `<text x="16" y="${32 + index * LINE}" fill="${color(line)}" xml:space="preserve">${escape(line)}</text>`,
-);
-writeFileSync(
-  new URL('../../docs/cli.svg', import.meta.url),
-  `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${shown.length * LINE + 36}" font-family="ui-monospace, Menlo, Consolas, monospace" font-size="13.4">
-<rect width="100%" height="100%" rx="8" fill="#0d1117"/>
-${lines.join('\n')}
-</svg>
-`,
-);
+writeTerminalPicture({
+  name: 'cli',
+  title: 'What watch and doctor print',
+  text: shown,
+  colorOf(line) {
+    if (line.startsWith('$')) return '#7ee787';
+    if (/ WARN |^ *never/.test(line)) return '#f0b72f';
+    return undefined;
+  },
+});

@@ -4,7 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 
 import { ClusterStage, clusterSettings } from './cluster.js';
-import { isBadUpdate, NUMBERED, OBSERVERS, UPDATES } from './objects.js';
+import { CSI_OBSERVER } from './csi.js';
+import { isAfterRewrite, isBadUpdate, NUMBERED, OBSERVERS, UPDATES } from './objects.js';
 import { linesOf, tableOf, tally, type Row } from './tally.js';
 
 const settings = clusterSettings();
@@ -17,18 +18,30 @@ test.skipIf(!settings)(
   { timeout: UPDATES * LIMIT_MS },
   async () => {
     if (!settings) return;
-    await using stage = new ClusterStage(settings.kubeConfig);
-    await stage.create(settings.image, { hostNetwork: process.env['E2E_HOST_NETWORK'] === '1' });
-    for (const { name } of OBSERVERS)
+    await using stage = new ClusterStage(settings);
+    await stage.create();
+    const withCsi = settings.registrar ? [CSI_OBSERVER] : [];
+    for (const name of [...OBSERVERS.map((observer) => observer.name), ...withCsi])
       await until(`${name} is ready`, async () => (await stage.log(name)).includes('"ready"'));
 
     for (let update = 1; update <= UPDATES; update += 1) {
+      // What is written again without a difference must not be reported; the next update would show that it was.
+      if (isAfterRewrite(update)) await stage.rewrite(update - 1);
+      if (update === UPDATES / 2) stage.restartKubelet();
       await stage.publish(update);
       for (const name of ['library-configmap', 'library-secret']) {
         await until(`${name} has seen update ${update}`, async () =>
           linesOf(await stage.log(name)).some(({ sequence }) => sequence === update),
         );
       }
+    }
+
+    // The driver asks its provider when what it has is two minutes old.
+    for (const name of withCsi) {
+      await until(`${name} has seen the last update`, async () =>
+        linesOf(await stage.log(name)).some(({ sequence }) => sequence === UPDATES),
+      );
+      expect(linesOf(await stage.log(name)).filter((line) => line.false)).toEqual([]);
     }
 
     const logs = new Map<string, string>();

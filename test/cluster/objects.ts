@@ -51,6 +51,11 @@ export function isBadUpdate(update: number): boolean {
   return update > 0 && update % 10 === 0;
 }
 
+/** Whether the objects are written again before the update, with other labels and the same data. */
+export function isAfterRewrite(update: number): boolean {
+  return update % 5 === 0;
+}
+
 /** The contents of an update. Every tenth is a bad configuration; another key comes and goes. */
 export function contentsOf(update: number): Record<string, string> {
   const limit = isBadUpdate(update) ? '"many"' : update * 10;
@@ -60,15 +65,19 @@ export function contentsOf(update: number): Record<string, string> {
   };
 }
 
-export function configMap(update: number): V1ConfigMap {
-  return { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'config' }, data: contentsOf(update) };
+/** Labels change the object, but nothing that is mounted. */
+type Labels = Readonly<Record<string, string>>;
+
+export function configMap(update: number, labels: Labels = {}): V1ConfigMap {
+  const metadata = { name: 'config', labels: { ...labels } };
+  return { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: contentsOf(update) };
 }
 
-export function secret(update: number): V1Secret {
+export function secret(update: number, labels: Labels = {}): V1Secret {
   return {
     apiVersion: 'v1',
     kind: 'Secret',
-    metadata: { name: 'secret' },
+    metadata: { name: 'secret', labels: { ...labels } },
     stringData: { 'app.yaml': `update: ${update}\n` },
   };
 }
@@ -125,8 +134,8 @@ export function observerPod(image: string, namespace: string, { hostNetwork = fa
   };
 }
 
-function observerContainer(
-  { name, program, target }: Observer,
+export function observerContainer(
+  { name, program, target }: Omit<Observer, 'volume'>,
   image: string,
   namespace: string,
 ): V1Container {

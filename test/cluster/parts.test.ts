@@ -1,6 +1,7 @@
 /** The parts of the cluster test that need no cluster: its observers, its table, its objects. */
 import { spawn } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { KubeletVolume, mintTestToken } from 'resilient-watcher/testing';
@@ -10,7 +11,8 @@ import { root } from '../docs/markdown.js';
 import { Transcript } from '../support/program.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 import { clusterSettings } from './cluster.js';
-import { configMap, contentsOf, OBSERVERS, observerPod, UPDATES } from './objects.js';
+import { csiDaemonSet, csiDriver, csiObserverPod, DRIVER } from './csi.js';
+import { configMap, contentsOf, OBSERVERS, observerPod, secret, UPDATES } from './objects.js';
 import { linesOf, tableOf, tally } from './tally.js';
 
 const log = (...lines: object[]): string => lines.map((line) => JSON.stringify(line)).join('\n');
@@ -71,14 +73,56 @@ describe('the objects', () => {
     }
   });
 
-  test('the image contains what the program imports', () => {
-    const program = readFileSync(join(root, 'test/cluster/program/observe.mjs'), 'utf8');
-    const dockerfile = readFileSync(join(root, 'test/cluster/Dockerfile'), 'utf8');
-    const imported = [...program.matchAll(/(?:from |import\()'([^'./][^':]*)'/g)].map(
-      ([, name = '']) => name.split('/')[0] ?? '',
+  test('an object that is written again differs in its labels only', () => {
+    for (const make of [configMap, secret]) {
+      const { metadata, ...rest } = make(7);
+      const { metadata: rewritten, ...same } = make(7, { rewritten: '7' });
+      expect(same).toEqual(rest);
+      expect(rewritten).not.toEqual(metadata);
+    }
+  });
+
+  test('the CSI driver, its registrar and the pod that has its volume agree on name, paths and token', () => {
+    const example = readFileSync(join(root, 'examples/csi-driver/main.mjs'), 'utf8');
+    expect(example).toContain(`name: '${DRIVER}'`);
+    expect(example).toContain(`AUDIENCE: audience = '${csiDriver.spec.tokenRequests?.[0]?.audience}'`);
+    const { containers = [], volumes = [] } = csiDaemonSet('image', 'registrar').spec?.template.spec ?? {};
+    const names = volumes.map(({ name }) => name);
+    const mounted = containers.flatMap(({ volumeMounts = [] }) => volumeMounts.map(({ name }) => name));
+    expect(new Set(mounted)).toEqual(new Set(names));
+    const [plugin] = volumes.filter(({ name }) => name === 'plugin');
+    const registrar = containers.find(({ name }) => name === 'registrar');
+    expect(registrar?.args).toContain(`--kubelet-registration-path=${plugin?.hostPath?.path}/csi.sock`);
+    expect(csiObserverPod('image', 'somewhere').spec?.volumes?.[0]?.csi?.driver).toBe(DRIVER);
+  });
+
+  test('the image contains what its programs import, and the programs', () => {
+    const read = (path: string): string => readFileSync(join(root, path), 'utf8');
+    const programs = ['test/cluster/program/observe.mjs', 'test/cluster/program/provider.mjs'];
+    const program = [...programs, 'examples/csi-driver/main.mjs'].map(read).join('\n');
+    const dockerfile = read('test/cluster/Dockerfile');
+    for (const path of programs) expect(dockerfile).toContain(path);
+    const imported = [...program.matchAll(/(?:from |import\()'([^'./][^':]*)'/g)].map(([, name = '']) =>
+      name.startsWith('@') ? name : (name.split('/')[0] ?? ''),
     );
     expect(imported.filter((name) => !dockerfile.includes(name))).toEqual([]);
   });
+});
+
+test('the provider of the CSI driver hands out the file as it is, to whoever shows a token', async () => {
+  const file = join(temporaryDirectory(), 'app.yaml');
+  const child = spawn(process.execPath, [join(root, 'test/cluster/program/provider.mjs')], {
+    env: { ...process.env, FILE: file, PORT: '0' },
+  });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const [line] = (await once(child.stdout, 'data')) as [Buffer];
+  const { port } = JSON.parse(String(line)) as { port: number };
+  const ask = (headers = {}): Promise<Response> => fetch(`http://127.0.0.1:${port}/`, { headers });
+  const authorization = 'Bearer token';
+  expect((await ask()).status).toBe(401);
+  expect((await ask({ authorization })).status).toBe(503);
+  writeFileSync(file, 'update: 3\n');
+  expect(await (await ask({ authorization })).json()).toEqual({ files: { 'app.yaml': 'update: 3\n' } });
 });
 
 test('without a cluster the reason is printed', () => {

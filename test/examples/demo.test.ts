@@ -10,9 +10,9 @@ test('the demo keeps every promise it prints, and measures what a rotation of th
   expect(text).not.toContain('✗');
   expect(text).toContain('allow: heidi, found by polling');
   expect(text).toContain('401: the token in the kubeconfig is worthless');
-  expect(text).toMatch(/✓ +\d+ ms {2}seen \(file\), token asked for, kubeconfig rewritten: it works again/);
+  expect(text).toMatch(/✓ +\d+ ms {2}seen \(file\), token requested, kubeconfig rewritten: it works again/);
   expect(text).toContain('the kubeconfig of the timer: still 401');
-  expect(text).toMatch(/Blind for \d+\.\d\d s: [1-9]\d* requests got 401\./);
+  expect(text).toMatch(/No valid token for \d+\.\d\d s: [1-9]\d* requests got 401\./);
   // A quarter to a half of the day that the token lives.
   const [, hours] = /With only a timer: ([\d.]+) h/.exec(text) ?? [];
   expect(Number(hours)).toBeGreaterThan(5.9);
