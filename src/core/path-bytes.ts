@@ -14,7 +14,9 @@ const SEQUENCE_LENGTHS = [1, 2, 3, 4];
 
 /** The path with these bytes. */
 export function pathFromBytes(bytes: Buffer): string {
-  if (isUtf8(bytes)) return bytes.toString();
+  const text = bytes.toString();
+  // Asking `isUtf8` first would take longer than decoding a name.
+  if (!mayHaveLostBytes(text) || isUtf8(bytes)) return text;
   let path = '';
   for (let at = 0; at < bytes.length;) {
     const rest = bytes.subarray(at);

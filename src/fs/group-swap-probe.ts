@@ -3,58 +3,83 @@
  * them come from one revision, and `..data` led to it before the first was read and after the last.
  */
 import type { FileSystemCalls } from '../core/file-system.js';
-import type { Found, SwapReader } from './observation.js';
+import type { Found, SeenFile, Swap, SwapReader } from './observation.js';
+import { SetSnapshot, type FileState } from './snapshot.js';
 import type { SwapProbe } from './swap-probe.js';
 
 /** A larger group is left to the check: reading these takes about a millisecond. */
 const MAX_MEMBERS = 64;
 
+/** A group whose members are all keys of one volume. */
+interface Group {
+  readonly path: string;
+  /** By the keys of the group. */
+  readonly members: ReadonlyMap<string, SwapProbe>;
+  /** Whether the group still has these members. */
+  readonly isCurrent: () => boolean;
+  /** Makes one observation of those of the members. */
+  readonly together: (members: readonly Found[], files: ReadonlyMap<string, SeenFile>) => Found;
+}
+
 /** Where to look for a swap that changes all members of a group. */
 export class GroupSwapProbe implements SwapReader {
   readonly place: string;
-  readonly #members: readonly SwapProbe[];
-  readonly #together: (members: readonly Found[]) => Found | undefined;
+  readonly #group: Group;
+  readonly #first: SwapProbe;
 
-  private constructor(
-    place: string,
-    members: readonly SwapProbe[],
-    together: (members: readonly Found[]) => Found | undefined,
-  ) {
-    this.place = place;
-    this.#members = members;
-    this.#together = together;
+  private constructor(group: Group, first: SwapProbe) {
+    this.place = first.place;
+    this.#group = group;
+    this.#first = first;
   }
 
-  /**
-   * Undefined when they are not all keys of one volume, or too many.
-   * @param together makes one observation of those of the members.
-   */
-  static of(
-    members: readonly (SwapProbe | undefined)[],
-    together: (members: readonly Found[]) => Found | undefined,
-  ): GroupSwapProbe | undefined {
-    const probes = members.filter((member) => member !== undefined);
-    const [first] = probes;
-    if (!first || probes.length < members.length || probes.length > MAX_MEMBERS) return undefined;
-    if (probes.some(({ place }) => place !== first.place)) return undefined;
-    return new GroupSwapProbe(first.place, probes, together);
+  /** Undefined when they are not keys of the same volume, or too many. */
+  static of(group: Group): GroupSwapProbe | undefined {
+    const [first, ...others] = group.members.values();
+    if (!first || others.length >= MAX_MEMBERS) return undefined;
+    return others.every(({ place }) => place === first.place) ? new GroupSwapProbe(group, first) : undefined;
   }
 
   concerns(path: string): boolean {
-    return this.#members.some((member) => member.concerns(path));
+    for (const member of this.#group.members.values()) if (member.concerns(path)) return true;
+    return false;
   }
 
-  read(calls: FileSystemCalls): Found | undefined {
+  read(calls: FileSystemCalls): Swap | undefined {
+    const { path, members, isCurrent, together } = this.#group;
+    if (!isCurrent()) return undefined;
     try {
-      const revision = this.#members[0]?.swappedTo(calls);
+      const revision = this.#first.swappedTo(calls);
       if (revision === undefined) return undefined;
-      const found: Found[] = [];
-      for (const member of this.#members) {
-        const file = member.readRevision(revision, calls);
-        if (!file) return undefined;
-        found.push(file);
+      const swaps: Swap[] = [];
+      const files = new Map<string, SeenFile>();
+      const states = new Map<string, FileState>();
+      for (const [key, member] of members) {
+        const swap = member.readRevision(revision, calls);
+        if (!swap) return undefined;
+        swaps.push(swap);
+        for (const file of swap.files.values()) {
+          files.set(key, file);
+          states.set(key, file.snapshot);
+        }
       }
-      return calls.readlink(this.place) === revision ? this.#together(found) : undefined;
+      if (calls.readlink(this.place) !== revision) return undefined;
+      return {
+        snapshot: new SetSnapshot({
+          kind: 'group',
+          path,
+          realPath: path,
+          revision: undefined,
+          files: states,
+        }),
+        files,
+        links: swaps[0]?.links ?? '',
+        observation: () =>
+          together(
+            swaps.map(({ observation }) => observation()),
+            files,
+          ),
+      };
     } catch {
       return undefined;
     }

@@ -70,6 +70,17 @@ export const MAX_FILES_AT_ONCE = 100;
 /** More bytes than this are read in slices only: reading them takes a millisecond or two. */
 export const MAX_BYTES_AT_ONCE = 2 * 1_048_576;
 
+/** What a target holds after a swap: as much as a report takes. */
+export interface Swap {
+  readonly snapshot: FileSnapshot | SetSnapshot;
+  /** The files by the keys of the snapshot. */
+  readonly files: ReadonlyMap<string, SeenFile>;
+  /** See `LinkChain.links`. */
+  readonly links: string;
+  /** All of it, for the check that follows. Making it takes about as long as the calls. */
+  readonly observation: () => Found;
+}
+
 /** Reads a target right after a swap; a whole check has to follow. */
 export interface SwapReader {
   /** The link that a swap retargets. */
@@ -77,7 +88,7 @@ export interface SwapReader {
   /** Whether an event about this absolute path can matter to the target, as it was observed. */
   concerns(path: string): boolean;
   /** What the target holds after a swap; undefined when there was none, or in any unusual case. */
-  read(calls: FileSystemCalls): Found | undefined;
+  read(calls: FileSystemCalls): Swap | undefined;
 }
 
 /** Something that can be observed. */

@@ -7,6 +7,7 @@ import {
   MAX_FILES_AT_ONCE,
   type Found,
   type Observation,
+  type Swap,
   type SwapReader,
   type Target,
 } from './observation.js';
@@ -35,8 +36,8 @@ export class Observer {
   readonly #locality = new Locality();
   #sync: FileSystem['sync'];
   #last: Knowledge | undefined;
-  /** A swap that was found since the last observation. */
-  #swapped: Found | undefined;
+  /** What a swap has brought since the last observation. */
+  #swapped: (() => Found) | undefined;
   /** Reads the next swap, where that takes few calls. */
   #swapReader: SwapReader | undefined;
   /** Where the link is that a swap retargets. */
@@ -57,7 +58,7 @@ export class Observer {
    * @param now monotonic ms.
    */
   async observe(now: number): Promise<Observation> {
-    const swapped = this.#swapped;
+    const swapped = this.#known();
     const known = this.#last?.trusted ? this.#last.found : undefined;
     this.#swapped = undefined;
     const seen = await this.#observe(swapped ?? known);
@@ -76,19 +77,24 @@ export class Observer {
 
   /** Finds a swap sooner than `observe()`, which has to follow. Only where synchronous calls are safe. */
   observeSwap(): Found | undefined {
-    const before = this.#swapped ?? this.#last?.found;
+    const before = this.#known() ?? this.#last?.found;
     if (!this.#sync || !before || !isSmall(before)) return undefined;
     const effects = this.#target.observeSwap(before, this.#locality.local);
-    return this.#swappedTo(runSync(effects, this.#sync, sharedTurn.ask));
+    const found = runSync(effects, this.#sync, sharedTurn.ask);
+    if (found) this.#swapped = () => found;
+    return found;
   }
 
   /** The same in so few calls that they may be made in the callback of an event. */
-  readSwap(): Found | undefined {
+  readSwap(): Swap | undefined {
     if (!this.#sync || !this.#swapReader) return undefined;
-    const found = this.#swappedTo(this.#swapReader.read(this.#sync));
-    // The next one is prepared by the check that follows.
-    if (found) this.#swapReader = undefined;
-    return found;
+    const swap = this.#swapReader.read(this.#sync);
+    if (swap) {
+      this.#swapped = swap.observation;
+      // The next one is prepared by the check that follows.
+      this.#swapReader = undefined;
+    }
+    return swap;
   }
 
   /** Whether an event about this path is that of a swap. */
@@ -110,13 +116,15 @@ export class Observer {
     this.#target.touch?.(path);
   }
 
-  #isBesideLinks(path: string): boolean {
-    return dirname(path) === this.#linkDirectory;
+  /** What a swap has brought, as an observation, which is made once. */
+  #known(): Found | undefined {
+    const found = this.#swapped?.();
+    if (found) this.#swapped = () => found;
+    return found;
   }
 
-  #swappedTo(found: Found | undefined): Found | undefined {
-    if (found) this.#swapped = found;
-    return found;
+  #isBesideLinks(path: string): boolean {
+    return dirname(path) === this.#linkDirectory;
   }
 
   /** Resolves the path without reading anything. */

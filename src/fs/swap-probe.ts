@@ -30,6 +30,7 @@ import {
   type Found,
   type ReadLimits,
   type SeenFile,
+  type Swap,
   type SwapReader,
 } from './observation.js';
 import { SetSnapshot, type FileState } from './snapshot.js';
@@ -49,13 +50,12 @@ interface Around {
   readonly after: string;
 }
 
-const NO_DIRECTORIES: ReadonlyMap<string, string> = new Map();
-
 /** Where to look for a swap. */
 export class SwapProbe implements SwapReader {
   readonly place: string;
   readonly #chain: LinkChain;
   readonly #path: string;
+  readonly #key: string;
   readonly #isVolume: boolean;
   readonly #target: string;
   /** The real path, before and after the name of the revision. */
@@ -71,6 +71,7 @@ export class SwapProbe implements SwapReader {
     this.#target = target;
     this.#chain = chain;
     this.#path = path;
+    this.#key = basename(path);
     this.#isVolume = snapshot.kind === 'volume';
     const directory = `${dirname(place)}/`;
     this.#realPath = { before: directory, after: realPath.slice(directory.length + target.length) };
@@ -107,12 +108,12 @@ export class SwapProbe implements SwapReader {
     );
   }
 
-  read(calls: FileSystemCalls): Found | undefined {
+  read(calls: FileSystemCalls): Swap | undefined {
     try {
       const revision = this.swappedTo(calls);
       if (revision === undefined) return undefined;
-      const found = this.readRevision(revision, calls);
-      return this.#isVolume && calls.readlink(this.place) !== revision ? undefined : found;
+      const swap = this.readRevision(revision, calls);
+      return this.#isVolume && calls.readlink(this.place) !== revision ? undefined : swap;
     } catch {
       return undefined;
     }
@@ -125,35 +126,34 @@ export class SwapProbe implements SwapReader {
   }
 
   /** What the target holds if this revision is the linked one. Throws what the calls throw. */
-  readRevision(revision: string, calls: FileSystemCalls): Found | undefined {
+  readRevision(revision: string, calls: FileSystemCalls): Swap | undefined {
     for (const [place, target] of this.#others) if (calls.readlink(place) !== target) return undefined;
     const realPath = this.#realPath.before + revision + this.#realPath.after;
     const links = this.#links.before + revision + this.#links.after;
     return this.#isVolume
-      ? this.#readVolume({ revision, realPath, links }, calls)
-      : this.#readKey({ revision, realPath, links }, calls);
+      ? this.#readVolume(revision, realPath, links, calls)
+      : this.#readKey(revision, realPath, links, calls);
   }
 
-  #readKey(at: Revision, calls: FileSystemCalls): Found | undefined {
+  #readKey(revision: string, realPath: string, links: string, calls: FileSystemCalls): Swap | undefined {
     const path = this.#path;
     const maxContentBytes = Math.min(this.#limits.maxContentBytes, MAX_BYTES_AT_ONCE);
-    const file = readFileNow({ ...at, path, maxContentBytes }, calls);
-    return (
-      file && {
-        kind: 'found',
-        chain: this.#chainTo(at),
-        snapshot: file.snapshot,
-        files: new Map([[basename(path), file]]),
-        directories: NO_DIRECTORIES,
-        get signature() {
-          return file.signature;
-        },
-      }
-    );
+    const file = readFileNow({ path, realPath, revision, links, maxContentBytes }, calls);
+    if (!file) return undefined;
+    const { snapshot } = file;
+    const files = new Map([[this.#key, file]]);
+    const observation = (): Found => ({
+      kind: 'found',
+      chain: this.#chainTo(revision, links),
+      snapshot,
+      files,
+      directories: new Map(),
+      signature: file.signature,
+    });
+    return { snapshot, files, links, observation };
   }
 
-  #readVolume(at: Revision, calls: FileSystemCalls): Found | undefined {
-    const { revision, realPath, links } = at;
+  #readVolume(revision: string, realPath: string, links: string, calls: FileSystemCalls): Swap | undefined {
     if (!isRevisionName(revision)) return undefined;
     const { maxFiles, maxTotalBytes, maxContentBytes } = this.#limits;
     const path = this.#path;
@@ -161,41 +161,38 @@ export class SwapProbe implements SwapReader {
     const keys = calls.readdir(realPath);
     if (keys.length > Math.min(maxFiles, MAX_KEYS)) return undefined;
     const files = new Map<string, SeenFile>();
-    const contents = new Map<string, FileState>();
+    const states = new Map<string, FileState>();
     let left = Math.min(maxTotalBytes, MAX_VOLUME_BYTES);
     for (const key of keys.sort()) {
       if (!isUserVisible(key)) return undefined;
       const place = { path: `${path}/${key}`, realPath: `${realPath}/${key}`, revision, links };
-      // Opening a link or reading a directory gives no file.
+      // A link cannot be opened, and a directory is no file.
       const file = readFileNow({ ...place, maxContentBytes: Math.min(maxContentBytes, left) }, calls);
       if (!file) return undefined;
       left -= file.snapshot.size;
       files.set(key, file);
-      contents.set(key, file.snapshot);
+      states.set(key, file.snapshot);
     }
-    const directories = new Map([[realPath, signatureOf(directory)]]);
-    return {
-      kind: 'found',
-      chain: this.#chainTo(at),
-      snapshot: new SetSnapshot({ kind: 'volume', path, realPath, revision, files: contents }),
-      files,
-      directories,
-      signature: [...directories].join('\n'),
-      immutable: true,
+    const snapshot = new SetSnapshot({ kind: 'volume', path, realPath, revision, files: states });
+    const observation = (): Found => {
+      const directories = new Map([[realPath, signatureOf(directory)]]);
+      return {
+        kind: 'found',
+        chain: this.#chainTo(revision, links),
+        snapshot,
+        files,
+        directories,
+        signature: [...directories].join('\n'),
+        immutable: true,
+      };
     };
+    return { snapshot, files, links, observation };
   }
 
-  #chainTo({ revision, links }: Revision): LinkChain {
+  #chainTo(revision: string, links: string): LinkChain {
     const hops = new Map(this.#chain.hops).set(this.place, revision);
     return { ...this.#chain, hops, links, revision };
   }
-}
-
-/** A revision, and how the target leads into it. */
-interface Revision {
-  readonly revision: string;
-  readonly realPath: string;
-  readonly links: string;
 }
 
 /** Whether these are a few files, none of them behind a link or in a directory of its own. */

@@ -246,8 +246,8 @@ export class WatchSession {
   #readSwap(cause: ChangeCause, path: string): void {
     if (!this.#running || this.#loop.isChecking || this.#unstableSince !== undefined) return;
     if (!this.#loop.isIdle && !this.#observer.isSwapped(path)) return;
-    const found = this.#observer.readSwap();
-    if (found) this.#reporter.considerSwap(found, cause);
+    const swap = this.#observer.readSwap();
+    if (swap) this.#reporter.considerSwap(swap, cause);
   }
 
   #request(cause: ChangeCause): void {

@@ -14,6 +14,7 @@ import {
 import { SetSnapshot } from '../snapshot.js';
 import { hasMoved } from '../../core/errno.js';
 import { type TargetError } from '../../core/errors.js';
+import type { SwapProbe } from '../swap-probe.js';
 import { call, freshly, type Effects } from '../effects.js';
 import { signatureOfSet } from './directory-observation.js';
 import { PathTarget } from './path-target.js';
@@ -112,15 +113,19 @@ export class GroupTarget implements Target {
   swapReader(known: Found): SwapReader | undefined {
     const group = this.#members;
     if (this.#observed.get(known) !== group) return undefined;
-    const members = [...group.values()].map((member, index) => {
+    const members = new Map<string, SwapProbe>();
+    for (const [index, [key, member]] of [...group].entries()) {
       const before = known.members?.[index];
-      return before?.kind === 'found' && before.snapshot.kind === 'file'
-        ? member.swapReader(before)
-        : undefined;
-    });
-    return GroupSwapProbe.of(members, (seen) => {
-      const together = this.#members === group ? this.#together(group, seen) : undefined;
-      return together?.kind === 'found' ? together : undefined;
+      const isFile = before?.kind === 'found' && before.snapshot.kind === 'file';
+      const probe = isFile ? member.swapReader(before) : undefined;
+      if (!probe) return undefined;
+      members.set(key, probe);
+    }
+    return GroupSwapProbe.of({
+      path: this.path,
+      members,
+      isCurrent: () => this.#members === group,
+      together: (seen, files) => this.#found(group, seen, files),
     });
   }
 
@@ -159,28 +164,28 @@ export class GroupTarget implements Target {
       files.set(keys[index] ?? '', file);
       if (member.limited) limited.push(member.limited);
     }
-    if (files.size === 0) return { kind: 'missing', chain };
+    return files.size === 0
+      ? { kind: 'missing', chain }
+      : this.#found(group, members, files, chain, limited[0]);
+  }
+
+  #found(
+    group: ReadonlyMap<string, PathTarget>,
+    members: readonly Observation[],
+    files: ReadonlyMap<string, SeenFile>,
+    chain = mergeAll(members.map((member) => member.chain)),
+    limited?: string,
+  ): Found {
     const { path } = this;
-    const contents = new Map([...files].map(([key, { snapshot }]) => [key, snapshot]));
-    // A swap is reported before anybody asks for it.
-    let signature: string | undefined;
+    const states = new Map([...files].map(([key, { snapshot }]) => [key, snapshot]));
     const found: Found = {
       kind: 'found',
       chain,
-      snapshot: new SetSnapshot({
-        kind: 'group',
-        path,
-        realPath: path,
-        revision: undefined,
-        files: contents,
-      }),
+      snapshot: new SetSnapshot({ kind: 'group', path, realPath: path, revision: undefined, files: states }),
       files,
       directories: new Map(),
-      get signature() {
-        signature ??= signatureOfSet(files);
-        return signature;
-      },
-      limited: limited[0],
+      signature: signatureOfSet(files),
+      limited,
       members,
     };
     this.#observed.set(found, group);

@@ -1,5 +1,27 @@
-/** How long a difference must stay as it is before it is reported; the table is at the head of reporter.ts. */
-import type { SeenFile } from '../../fs/observation.js';
+/**
+ * How long a difference must stay as it is before it is reported. A swap is whole the moment it is seen, a file that is
+ * written in place is whole when nobody writes it any longer, and a target that is gone may be in the gap of a swap.
+ *
+ * | a file that differs                                 | quiet period                                              |
+ * |-----------------------------------------------------|-----------------------------------------------------------|
+ * | behind a retargeted link                            | 0: its bytes were there before the link                   |
+ * | a new inode, changed after its last byte            | 0: it was complete when it was renamed into place; where  |
+ * |                                                     | writes are reported `CONFIRM_MS`, for a writer that       |
+ * |                                                     | changes the mode of its file                              |
+ * | a new inode, and no write was reported              | `CONFIRM_MS`: the same, within one tick of the clock      |
+ * | written in place or just created, and empty         | `missingGraceMs`: truncated, and yet to be written        |
+ * | written in place or just created                    | `settleMs`                                                |
+ * | gone, unless from a new revision                    | `missingGraceMs`                                          |
+ *
+ * A file that never comes to rest is reported after `maxSettleMs`. In a volume and in a group, which are whole together,
+ * the longest period counts. Files of a group behind different links wait `groupSettleMs` for each other, until all these
+ * links have been retargeted. At the start there is nothing to keep, so nothing waits but a file that is being written
+ * at this moment.
+ */
+import type { Found, SeenFile } from '../../fs/observation.js';
+import type { KeyDifference } from '../change.js';
+import type { InPlaceWrites } from './in-place-writes.js';
+import type { LastReport } from './last-report.js';
 
 /** Within this time the reports of writes to a new file have arrived, ms. */
 const CONFIRM_MS = 1;
@@ -26,8 +48,7 @@ export function quietPeriodForLoss({ missingGraceMs, maxSettleMs }: QuietPeriodO
   return { quietMs: missingGraceMs, totalMs: missingGraceMs + maxSettleMs };
 }
 
-/** The longer of the two. */
-export function longer(one: QuietPeriod, other: QuietPeriod): QuietPeriod {
+function longer(one: QuietPeriod, other: QuietPeriod): QuietPeriod {
   return {
     quietMs: Math.max(one.quietMs, other.quietMs),
     totalMs: Math.max(one.totalMs, other.totalMs),
@@ -47,7 +68,7 @@ export interface LastFile {
  *
  * @param written whether a write in place was reported; undefined: unknown.
  */
-export function quietPeriodFor(
+function quietPeriodForFile(
   seen: SeenFile,
   last: LastFile | undefined,
   written: boolean | undefined,
@@ -62,4 +83,63 @@ export function quietPeriodFor(
   if (seen.snapshot.size === 0) return { quietMs: missingGraceMs, totalMs: maxSettleMs };
   if (seen.steady && isNew && written === false) return { quietMs: CONFIRM_MS, totalMs: maxSettleMs };
   return { quietMs: settleMs, totalMs: maxSettleMs };
+}
+
+/** For a difference at the start. */
+export function quietPeriodAtStart(
+  files: Found['files'],
+  { added }: KeyDifference,
+  { settleMs, maxSettleMs }: QuietPeriodOptions,
+): QuietPeriod {
+  const areWhole = added.every((key) => files.get(key)?.steady);
+  return areWhole ? NO_QUIET_PERIOD : { quietMs: settleMs, totalMs: maxSettleMs };
+}
+
+/** For a difference between what was found and what was last reported. */
+export function quietPeriodFor(
+  seen: Found,
+  { added, changed, removed }: KeyDifference,
+  last: LastReport,
+  writes: InPlaceWrites,
+  options: QuietPeriodOptions,
+): QuietPeriod {
+  const isSwapped = isDirectory(seen) && seen.chain.links !== last.links;
+  let quietPeriod = removed.length > 0 && !isSwapped ? quietPeriodForLoss(options) : NO_QUIET_PERIOD;
+  if (isSwapped && [...seen.files.values()].every(({ steady }) => steady)) return quietPeriod;
+  for (const key of [...added, ...changed]) {
+    const file = seen.files.get(key);
+    if (!file) continue;
+    const written = writes.isWritten(file.snapshot.realPath);
+    const own = quietPeriodForFile(file, lastFile(key, seen, last), written, options);
+    if (own !== NO_QUIET_PERIOD) quietPeriod = longer(quietPeriod, own);
+  }
+  const { groupSettleMs } = options;
+  return seen.snapshot.kind === 'group' && isPartlyRetargeted(seen, last)
+    ? longer(quietPeriod, { quietMs: groupSettleMs, totalMs: groupSettleMs })
+    : quietPeriod;
+}
+
+/** A file in a directory that was not there was behind the same links as the others. */
+function lastFile(key: string, { snapshot }: Found, last: LastReport): LastFile | undefined {
+  const file = last.file(key);
+  if (file || snapshot.kind === 'file' || snapshot.kind === 'group') return file;
+  // The links of a tree's files are counted from its root.
+  return { links: snapshot.kind === 'tree' ? '' : last.links, inode: undefined };
+}
+
+/** Whether some of the links that lead to a group's files were retargeted, and some were not. */
+function isPartlyRetargeted({ files }: Found, last: LastReport): boolean {
+  let kept = false;
+  let retargeted = false;
+  for (const [key, { links }] of files) {
+    if (links === '') continue;
+    if (last.file(key)?.links === links) kept = true;
+    else retargeted = true;
+  }
+  return retargeted && kept;
+}
+
+/** Whether its files are behind the links of the target, unless a file has links of its own. */
+function isDirectory({ snapshot: { kind } }: Found): boolean {
+  return kind === 'volume' || kind === 'tree' || kind === 'directory';
 }

@@ -1,0 +1,111 @@
+/** What was last reported, and what is compared with it. */
+import { keysThatDiffer, withEntries } from '../../fs/persistent-map.js';
+import type { Found, SeenFile, Swap } from '../../fs/observation.js';
+import {
+  FileSnapshot,
+  MissingSnapshot,
+  SetSnapshot,
+  type SetKind,
+  type Snapshot,
+} from '../../fs/snapshot.js';
+import { differenceOf, keysOf, type KeyDifference } from '../change.js';
+import type { LastFile } from './quiet-period.js';
+
+const NOTHING: Found['files'] = new Map();
+
+/** The last report, which at first is the assumption that nothing was there. */
+export class LastReport {
+  readonly #path: string;
+  #snapshot: Snapshot;
+  /** The files as they were when they last equalled what was reported. */
+  #files: Found['files'] = NOTHING;
+  /** The files that are gone, as they were last seen. */
+  readonly #gone = new Map<string, LastFile>();
+  /** The links of the last target that was found. */
+  #links = '';
+
+  /** @param path the watched path. */
+  constructor(path: string) {
+    this.#path = path;
+    this.#snapshot = new MissingSnapshot(path);
+  }
+
+  get snapshot(): Snapshot {
+    return this.#snapshot;
+  }
+
+  /** See `LinkChain.links`. */
+  get links(): string {
+    return this.#links;
+  }
+
+  /** What differs from it in these files; undefined: nothing is there. */
+  difference(files: Found['files'] = NOTHING): KeyDifference {
+    return differenceOf(this.#files, files, keysThatDiffer(this.#files, files), haveSameContent);
+  }
+
+  /** The same right after a swap, of files that have just been read; undefined if nothing differs. */
+  differenceAfter({ files }: Swap): KeyDifference | undefined {
+    const before = this.#files;
+    const added: string[] = [];
+    const changed: string[] = [];
+    const removed: string[] = [];
+    for (const [key, file] of files) {
+      const earlier = before.get(key);
+      if (!earlier) added.push(key);
+      else if (!haveSameContent(earlier, file)) changed.push(key);
+    }
+    if (before.size + added.length > files.size) {
+      for (const key of before.keys()) if (!files.has(key)) removed.push(key);
+    }
+    const isSame = added.length === 0 && changed.length === 0 && removed.length === 0;
+    return isSame ? undefined : { added, changed, removed };
+  }
+
+  /** What was found, but where the difference is, what was reported. */
+  without(seen: Found, difference: KeyDifference): Found {
+    const keys = keysOf(difference);
+    const { kind, path, realPath, revision } = seen.snapshot;
+    const files = withEntries(seen.files, keys, this.#files);
+    const states = withEntries(seen.snapshot.files, keys, this.#snapshot.files);
+    const snapshot = new SetSnapshot({ kind: kind as SetKind, path, realPath, revision, files: states });
+    return { ...seen, files, snapshot };
+  }
+
+  /** The file with this key as it was last seen, whether it is there or gone. */
+  file(key: string): LastFile | undefined {
+    return this.#files.get(key) ?? this.#gone.get(key);
+  }
+
+  /** Takes what is there for reported. */
+  found(snapshot: FileSnapshot | SetSnapshot, files: Found['files'], links: string): void {
+    // A file of a group that is gone may come back through a link; a file of a directory may be replaced.
+    if (snapshot.kind === 'group') this.#noteGone(files);
+    else this.#gone.clear();
+    this.#files = files;
+    this.#snapshot = snapshot;
+    this.#links = links;
+  }
+
+  /** Takes it for reported that nothing is there. */
+  missing(): void {
+    this.#noteGone(NOTHING);
+    this.#files = NOTHING;
+    this.#snapshot = new MissingSnapshot(this.#path);
+  }
+
+  #noteGone(files: Found['files']): void {
+    for (const key of keysThatDiffer(this.#files, files)) {
+      const last = this.#files.get(key);
+      if (files.has(key)) this.#gone.delete(key);
+      else if (last) this.#gone.set(key, { links: last.links, inode: last.inode });
+    }
+  }
+}
+
+function haveSameContent({ snapshot: one }: SeenFile, { snapshot: other }: SeenFile): boolean {
+  const bytes = FileSnapshot.bytesOf(one);
+  const others = FileSnapshot.bytesOf(other);
+  // Digests are computed only where they are needed.
+  return bytes && others ? bytes.equals(others) : one.digest === other.digest;
+}
