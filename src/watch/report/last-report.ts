@@ -9,9 +9,16 @@ import {
   type Snapshot,
 } from '../../fs/snapshot.js';
 import { differenceOf, keysOf, type KeyDifference } from '../change.js';
-import type { LastFile } from './quiet-period.js';
 
 const NOTHING: Found['files'] = new Map();
+
+/** What was known of a file when it was last seen. */
+export interface LastFile {
+  /** The links that led to it, see `LinkChain.links`. */
+  readonly links: string;
+  /** Identifies the file, see `SeenFile.inode`; undefined: it was not there. */
+  readonly inode: string | undefined;
+}
 
 /** The last report, which at first is the assumption that nothing was there. */
 export class LastReport {

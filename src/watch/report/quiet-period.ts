@@ -21,7 +21,7 @@
 import type { Found, SeenFile } from '../../fs/observation.js';
 import type { KeyDifference } from '../change.js';
 import type { InPlaceWrites } from './in-place-writes.js';
-import type { LastReport } from './last-report.js';
+import type { LastFile, LastReport } from './last-report.js';
 
 /** Within this time the reports of writes to a new file have arrived, ms. */
 const CONFIRM_MS = 1;
@@ -53,14 +53,6 @@ function longer(one: QuietPeriod, other: QuietPeriod): QuietPeriod {
     quietMs: Math.max(one.quietMs, other.quietMs),
     totalMs: Math.max(one.totalMs, other.totalMs),
   };
-}
-
-/** What was known of a file when it was last seen. */
-export interface LastFile {
-  /** The links that led to it, see `LinkChain.links`. */
-  readonly links: string;
-  /** Identifies the file, see `SeenFile.inode`; undefined: it was not there. */
-  readonly inode: string | undefined;
 }
 
 /**
