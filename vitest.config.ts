@@ -1,7 +1,8 @@
 import { existsSync, statfsSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { availableParallelism, tmpdir } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 const source = (file: string): string => fileURLToPath(new URL(`./src/${file}`, import.meta.url));
 
@@ -14,6 +15,27 @@ function temporaryRoot(): string {
   if (process.env['TMPDIR'] !== undefined || !existsSync(memory)) return tmpdir();
   const { bavail, bsize } = statfsSync(memory);
   return bavail * bsize >= 2 ** 30 ? memory : tmpdir();
+}
+
+/** What takes longest, most of it waiting for the kernel or for other processes. */
+const longest = [
+  'watch/scenarios/parcel',
+  'write/atomic-processes',
+  'watch/scenarios/',
+  'kernel/',
+  'cli/',
+  'examples/',
+];
+
+/** Begins with what takes longest, so that at the end no worker is waited for. */
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const rank = ({ moduleId }: TestSpecification): number => {
+      const index = longest.findIndex((part) => moduleId.includes(`/test/${part}`));
+      return index === -1 ? longest.length : index;
+    };
+    return (await super.sort(files)).sort((a, b) => rank(a) - rank(b));
+  }
 }
 
 export default defineConfig({
@@ -31,10 +53,11 @@ export default defineConfig({
     testTimeout: 120_000,
     hookTimeout: 120_000,
     pool: 'forks',
-    // Nothing is left behind by a test, which also proves that the library leaves nothing.
+    // Files share processes, which saves loading everything for each. It also proves that the library leaves nothing behind.
     isolate: false,
-    // Half of them wait for processes of their own.
-    maxWorkers: '100%',
+    // Some of them wait for the kernel or for processes of their own.
+    maxWorkers: availableParallelism() + 2,
+    sequence: { sequencer: LongestFirst },
     env: { TMPDIR: temporaryRoot() },
   },
 });

@@ -12,7 +12,8 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 
 import { inMountNamespace } from '../support/namespace.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
-import { openScene, type Scene } from '../support/watch-scene.js';
+import { openScene } from '../support/open-scene.js';
+import type { Scene } from '../support/scene.js';
 
 function mount(...args: string[]): { unmount(): void } {
   execFileSync('mount', args);

@@ -7,7 +7,7 @@ import { expect, test } from 'vitest';
 
 import { linuxOnly, skip } from '../support/namespace.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
-import { openScene } from '../support/watch-scene.js';
+import { openScene } from '../support/open-scene.js';
 
 linuxOnly();
 

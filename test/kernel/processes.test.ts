@@ -12,7 +12,7 @@ import { linuxOnly } from '../support/namespace.js';
 import { Program, programPath, Transcript, WatchingProgram } from '../support/program.js';
 import { rounds } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
-import { openScene } from '../support/watch-scene.js';
+import { openScene } from '../support/open-scene.js';
 import { isSealed, seal } from './programs/sealed.mjs';
 
 linuxOnly();

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { AtomicVolume, atomicWriteFile, atomicWriteFileSync } from 'resilient-watcher';
 import { describe, expect, test } from 'vitest';
 
-import { openScene, type SceneKind } from '../support/watch-scene.js';
+import { openScene, type SceneKind } from '../support/open-scene.js';
 
 const kinds: readonly SceneKind[] = ['scripted', 'poll', 'fs'];
 

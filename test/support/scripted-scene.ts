@@ -1,0 +1,73 @@
+import { FakeClock, ScriptedBackend } from 'resilient-watcher/testing';
+
+import { pollingBackend } from '../../src/watch/backends/polling.js';
+import { Scene, type SceneOptions } from './scene.js';
+
+/** Longer than a poll, the grace and any settling together, ms. */
+const LONG_MS = 2_000;
+
+interface Settings {
+  /** Hints come when the test gives them, or when the clock polls. */
+  readonly hints?: 'scripted' | 'poll';
+  /** The backend says which files were written. */
+  readonly reportsWrites?: boolean;
+}
+
+/** Fake time: what is due happens when the test says so, and nothing else does. */
+export class ScriptedScene extends Scene {
+  readonly clock = new FakeClock();
+  readonly backend: ScriptedBackend;
+  readonly #polls: boolean;
+
+  constructor({ hints = 'scripted', reportsWrites = false }: Settings = {}) {
+    super();
+    this.backend = new ScriptedBackend('scripted', { reportsWrites });
+    this.#polls = hints === 'poll';
+  }
+
+  watch(
+    target: string | readonly string[],
+    { grace: _, fragile = false, resync = false, ...options }: SceneOptions = {},
+  ): Promise<void> {
+    const real = this.#polls ? pollingBackend(this.clock, 1_000) : this.backend;
+    const plain = this.#polls ? 'poll' : real;
+    return this.open(target, {
+      backend: fragile ? this.makeFragile(real) : plain,
+      clock: this.clock,
+      resyncIntervalMs: resync ? 1_500 : 0,
+      ...options,
+    });
+  }
+
+  /** A hint and its check; no time passes. */
+  async hint(path?: string): Promise<void> {
+    this.backend.hint(path);
+    await this.watcher.idle();
+  }
+
+  /** Time passes, from timer to timer, with all checks that this leads to. */
+  async pass(ms: number, isEnough = (): boolean => false): Promise<void> {
+    await this.watcher.idle();
+    const end = this.clock.monotonic() + ms;
+    for (let left = ms; left > 0 && !isEnough(); left = end - this.clock.monotonic()) {
+      await this.clock.advance(Math.min(this.clock.delays[0] ?? left, left));
+      await this.watcher.idle();
+    }
+  }
+
+  /** A hint, and time for all that it leads to. */
+  async settle(): Promise<void> {
+    await this.hint();
+    await this.pass(LONG_MS);
+  }
+
+  async quiet(): Promise<void> {
+    await this.settle();
+    this.expectReported();
+  }
+
+  async until(isSo: () => boolean): Promise<void> {
+    await this.hint();
+    await this.pass(LONG_MS, isSo);
+  }
+}

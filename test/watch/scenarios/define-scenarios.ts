@@ -1,0 +1,51 @@
+import { mkdirSync } from 'node:fs';
+
+import { describe, expect, test } from 'vitest';
+
+import { openScene, type SceneKind } from '../../support/open-scene.js';
+import type { Scene } from '../../support/scene.js';
+import { fileScenarios, fileScenariosInFakeTime } from './file-scenarios.js';
+import { setScenarios, setScenariosInFakeTime } from './set-scenarios.js';
+import { requirements, subjects } from './subjects.js';
+
+/**
+ * Defines a test for each scenario: what a watcher must report on real files, whoever gives the hints. With `fs` and
+ * `parcel` there is no resync, so that what is reported, a native event led to.
+ */
+export function defineScenarios(kind: SceneKind): void {
+  const isFake = kind === 'scripted' || kind === 'poll';
+  const scenarios = {
+    ...fileScenarios,
+    ...setScenarios,
+    ...(isFake && fileScenariosInFakeTime),
+    ...(isFake && setScenariosInFakeTime),
+  };
+  test.each(Object.entries(scenarios))('%s', async (_, scenario) => {
+    const scene = openScene(kind);
+    await scenario(scene);
+    expectOnlyTargetErrors(scene);
+  });
+
+  describe.each(Object.entries(subjects))('%s', (_, makeSubject) => {
+    test.each(Object.entries(requirements))('%s', async (_name, requirement) => {
+      const scene = openScene(kind);
+      const workshop = scene.at('workshop');
+      mkdirSync(workshop);
+      const directory = scene.at('run/pod/it');
+      const subject = makeSubject(directory, workshop);
+      await requirement(scene, {
+        ...subject,
+        directory,
+        at: (elsewhere) => makeSubject(elsewhere, workshop),
+        watch: (options) => scene.watch(subject.target, { ...subject.options, ...options }),
+        reports: (version) =>
+          subject.piecewise ? scene.comesTo(subject.text(version)) : scene.reports(subject.text(version)),
+      });
+      expectOnlyTargetErrors(scene);
+    });
+  });
+}
+
+function expectOnlyTargetErrors({ errors }: Scene): void {
+  expect(errors.filter(({ name }) => name !== 'TargetError')).toEqual([]);
+}

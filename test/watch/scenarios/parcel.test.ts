@@ -1,0 +1,5 @@
+import { describe } from 'vitest';
+
+import { defineScenarios } from './define-scenarios.js';
+
+describe.runIf(process.platform === 'linux')('hints from parcel', () => defineScenarios('parcel'));

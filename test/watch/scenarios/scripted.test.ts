@@ -1,0 +1,3 @@
+import { defineScenarios } from './define-scenarios.js';
+
+defineScenarios('scripted');
