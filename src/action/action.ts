@@ -8,7 +8,7 @@ export interface Action {
   readonly kind?: string;
   /**
    * Runs the action. A rejection means failure, and the action is retried. When `signal` aborts it should stop, and
-   * settle only when nothing of it is left running.
+   * settle when nothing of it is left running: reject, or fulfill if its work is done nevertheless.
    */
   run(update: ActionUpdate, options: { readonly signal: AbortSignal }): Promise<void>;
 }

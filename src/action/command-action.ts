@@ -52,6 +52,7 @@ export function commandAction(options: CommandActionOptions): Action {
         forget?.();
         await stopped;
       }
+      if (stopped) throw new ActionError('ERR_ACTION_FAILED', `Action ${name} failed: it was stopped`);
       if (exit.code !== 0) throw notSucceeded(name, exit);
     },
   };

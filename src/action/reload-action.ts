@@ -26,11 +26,11 @@ import {
   PORT_OPTIONS,
   resolveOptions,
 } from '../core/options.js';
-import { markHandled, Outcome } from '../core/outcome.js';
+import { markHandled } from '../core/outcome.js';
 import type { Random } from '../core/random.js';
-import { redactError } from '../core/resilient-error.js';
 import { sleep } from '../core/sleep.js';
 import type { Action } from './action.js';
+import { ActionRun } from './action-run.js';
 import { mergeUpdates, type ActionUpdate } from './update.js';
 
 /** Options of `ReloadAction`; all but `action` may be left out. */
@@ -44,7 +44,7 @@ export interface ReloadActionOptions {
    * `restart`: the run is stopped and begun again.
    */
   readonly onBusy?: 'queue' | 'restart' | undefined;
-  /** A run that takes longer is stopped and counts as failed, ms. Default 30 000. */
+  /** A run that takes longer is stopped, and counts as failed unless it still fulfills, ms. Default 30 000. */
   readonly timeoutMs?: number | undefined;
   /** How long a run that was asked to stop is waited for, ms. Default 15 000. */
   readonly stopTimeoutMs?: number | undefined;
@@ -300,46 +300,17 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
 
   /** Runs one action. */
   async #run(action: Action, update: ActionUpdate): Promise<RunResult> {
+    if (this.scope.ended) return 'interrupted';
+    const run = new ActionRun(action, this.#options);
+    this.#interrupt = () => run.interrupt();
     try {
       const details = { action: action.kind ?? 'custom' };
-      return await this.trace('action', details, () => this.#runInTime(action, update), String);
+      return await this.trace('action', details, () => run.run(update), String);
     } catch (error) {
       return error as ActionError;
-    }
-  }
-
-  /** @throws {ActionError} (rejects) when it failed or took too long. */
-  async #runInTime(action: Action, update: ActionUpdate): Promise<'succeeded' | 'interrupted'> {
-    if (this.scope.ended) return 'interrupted';
-    const { clock, timeoutMs, stopTimeoutMs } = this.#options;
-    const controller = new AbortController();
-    const unstoppable = new Outcome<void>();
-    const stopped: { reason?: 'late' | 'interrupted' } = {};
-    let timer = clock.schedule(() => stop('late'), timeoutMs);
-    const stop = (reason: 'late' | 'interrupted'): void => {
-      if (stopped.reason) return;
-      stopped.reason = reason;
-      timer.cancel();
-      timer = clock.schedule(() => unstoppable.resolve(), stopTimeoutMs);
-      controller.abort();
-    };
-    this.#interrupt = () => stop('interrupted');
-    let failure: ActionError | undefined;
-    try {
-      await Promise.race([action.run(update, { signal: controller.signal }), unstoppable.promise]);
-    } catch (cause) {
-      failure = asActionError(action, cause);
     } finally {
-      timer.cancel();
       this.#interrupt = undefined;
     }
-    if (stopped.reason === 'interrupted') return 'interrupted';
-    if (stopped.reason === 'late') {
-      const message = `Action ${action.name} failed: it took longer than ${timeoutMs} ms and was stopped`;
-      throw new ActionError('ERR_ACTION_TIMEOUT', message);
-    }
-    if (failure) throw failure;
-    return 'succeeded';
   }
 
   /** Waits; `newer`: no longer than until a newer update comes. */
@@ -356,10 +327,4 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
 
 function merged(earlier: ActionUpdate | undefined, later: ActionUpdate): ActionUpdate {
   return earlier ? mergeUpdates(earlier, later) : later;
-}
-
-function asActionError(action: Action, thrown: unknown): ActionError {
-  if (thrown instanceof ActionError) return thrown;
-  const cause = redactError(thrown);
-  return new ActionError('ERR_ACTION_FAILED', `Action ${action.name} failed: ${cause.message}`, { cause });
 }

@@ -115,6 +115,33 @@ test('a run that takes too long is stopped and counts as failed', async () => {
   expect([runs[0]?.signal.aborted, events]).toEqual([true, ['ERR_ACTION_TIMEOUT null']]);
 });
 
+test('a run that does its work although it was asked to stop counts as done, and is not repeated', async () => {
+  const outcome = new Outcome<void>();
+  const action: Action = { name: 'stubborn', run: () => outcome.promise };
+  const { reload, events, clock, settled } = scene({ action, timeoutMs: 1_000, stopTimeoutMs: 5_000 });
+  reload.trigger(update('a'));
+  await settled();
+  await clock.advance(2_000);
+  outcome.resolve();
+  await reload.idle();
+  expect([events, reload.status()]).toEqual([['succeeded a'], expect.objectContaining({ attempts: 1 })]);
+});
+
+test('a run that neither stops nor ends is given up after stopTimeoutMs', async () => {
+  const action: Action = { name: 'dead', run: () => new Promise(() => undefined) };
+  const { reload, events, clock, settled } = scene({
+    action,
+    timeoutMs: 1_000,
+    stopTimeoutMs: 5_000,
+    maxAttempts: 1,
+  });
+  reload.trigger(update('a'));
+  await settled();
+  await clock.advance(6_000);
+  await reload.idle();
+  expect(events).toEqual(['ERR_ACTION_TIMEOUT null']);
+});
+
 test('several actions run one after another, and a retry begins with the one that failed', async () => {
   const order: string[] = [];
   let isDown = true;
