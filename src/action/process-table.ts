@@ -1,15 +1,18 @@
+/** Processes as `/proc` shows them (`proc_pid_stat(5)`). */
 import { readdir, readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 
 interface Process {
   readonly pid: number;
   readonly parent: number;
+  /** In clock ticks since boot; with the PID it identifies a process, since PIDs are reused. */
+  readonly startTime: string;
   readonly names: readonly string[];
 }
 
 /**
- * The processes of a program by its name, from `/proc` (`proc_pid_stat(5)`): those whose parent is not one of them,
- * such as the master process of nginx. This process is never among them.
+ * The processes of a program by its name: those whose parent is not one of them, such as the master process of nginx.
+ * This process is never among them.
  */
 export async function processesNamed(name: string): Promise<number[]> {
   const entries = await readdir('/proc').catch(() => []);
@@ -20,6 +23,11 @@ export async function processesNamed(name: string): Promise<number[]> {
   return matching.filter(({ parent }) => !matched.has(parent)).map(({ pid }) => pid);
 }
 
+/** When a process was started; undefined when it has ended, or there is no `/proc`. */
+export async function startTimeOf(pid: number): Promise<string | undefined> {
+  return (await readProcess(pid))?.startTime;
+}
+
 /** Undefined for a process that has ended meanwhile. */
 async function readProcess(pid: number): Promise<Process | undefined> {
   try {
@@ -27,13 +35,19 @@ async function readProcess(pid: number): Promise<Process | undefined> {
       readFile(`/proc/${pid}/stat`, 'utf8'),
       readFile(`/proc/${pid}/cmdline`, 'utf8'),
     ]);
-    // The command is in parentheses and may contain some; the state and the parent follow the last one.
+    // The command is in parentheses and may contain some; the third field follows the last one.
     const end = stat.lastIndexOf(')');
-    const [state, parent] = stat.slice(end + 2).split(' ');
+    const fields = stat.slice(end + 2).split(' ');
+    const [state, parent] = fields;
     if (state === 'Z' || state === 'X') return undefined;
     const command = stat.slice(stat.indexOf('(') + 1, end);
     const [program = ''] = commandLine.split('\0');
-    return { pid, parent: Number(parent), names: [command, basename(program)] };
+    return {
+      pid,
+      parent: Number(parent),
+      startTime: fields[22 - 3] ?? '',
+      names: [command, basename(program)],
+    };
   } catch {
     return undefined;
   }

@@ -1,26 +1,31 @@
-import { readFile } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 
 import { errnoOf } from '../core/errno.js';
 import { ActionError } from '../core/errors.js';
 import type { Action } from './action.js';
-import { processesNamed } from './process-table.js';
+import { processesNamed, startTimeOf } from './process-table.js';
 
-/** Which process to signal; looked up at each run. */
+/** Which process to signal. A PID file and a name are looked up at each run. */
 export type SignalTarget =
+  /** A process that is running when the action is made. */
   | { readonly pid: number }
   /** A file that holds the process ID. */
   | { readonly pidFile: string }
   /** The name of the program. Of its processes, those are signalled whose parent is not one of them. */
   | { readonly processName: string };
 
-/** Signals a process, as `kill -HUP` does. */
+/**
+ * Signals a process, as `kill -HUP` does. When the process has ended and its PID belongs to another one, the run fails:
+ * for a PID file, if the file is still the one that was last read.
+ */
 export function signalAction(signal: NodeJS.Signals, target: SignalTarget): Action {
   const name = `${signal} to ${describeTarget(target)}`;
+  const find = finderOf(name, target);
   return {
     name,
     kind: 'signal',
     async run() {
-      for (const pid of await pidsOf(name, target)) send(name, pid, signal);
+      for (const pid of await find()) send(name, pid, signal);
     },
   };
 }
@@ -30,24 +35,55 @@ function describeTarget(target: SignalTarget): string {
   return 'pidFile' in target ? `the process in ${target.pidFile}` : `the process "${target.processName}"`;
 }
 
-async function pidsOf(name: string, target: SignalTarget): Promise<readonly number[]> {
-  if ('pid' in target) return [target.pid];
-  if ('pidFile' in target) return [await pidIn(name, target.pidFile)];
-  const pids = await processesNamed(target.processName);
-  if (pids.length > 0) return pids;
-  throw failed(name, 'no such process; with a sidecar the pod needs shareProcessNamespace: true');
+/** What looks up the processes to signal. */
+function finderOf(name: string, target: SignalTarget): () => Promise<readonly number[]> {
+  if ('processName' in target) return () => pidsNamed(name, target.processName);
+  if ('pid' in target) {
+    const { pid } = target;
+    const startTime = startTimeOf(pid);
+    return async () => {
+      refuseReused(name, pid, await startTime, await startTimeOf(pid));
+      return [pid];
+    };
+  }
+  let known: { readonly file: string; readonly startTime: string | undefined } | undefined;
+  return async () => {
+    const { pid, file } = await readPidFile(name, target.pidFile);
+    const startTime = await startTimeOf(pid);
+    if (known?.file === file) refuseReused(name, pid, known.startTime, startTime);
+    else known = { file, startTime };
+    return [pid];
+  };
 }
 
-async function pidIn(name: string, file: string): Promise<number> {
+function refuseReused(name: string, pid: number, before: string | undefined, now: string | undefined): void {
+  if (before === undefined || now === undefined || before === now) return;
+  throw failed(name, `the process has ended, and its PID ${pid} now belongs to another one`);
+}
+
+async function pidsNamed(name: string, processName: string): Promise<readonly number[]> {
+  const pids = await processesNamed(processName);
+  if (pids.length > 0) return pids;
+  throw failed(name, 'there is no such process; a sidecar needs shareProcessNamespace: true in its pod');
+}
+
+/** The PID, and what tells this file from one that replaces it. */
+async function readPidFile(
+  name: string,
+  path: string,
+): Promise<{ readonly pid: number; readonly file: string }> {
   let text: string;
+  let file: string;
   try {
-    text = await readFile(file, 'utf8');
+    text = (await readFile(path, 'utf8')).trim();
+    const { ino, mtimeNs } = await stat(path, { bigint: true });
+    file = `${ino} ${mtimeNs} ${text}`;
   } catch (cause) {
     throw failed(name, `the file cannot be read (${errnoOf(cause) ?? String(cause)})`, cause);
   }
   // 0 and negative numbers mean process groups; 1 is allowed, since it is the application in its container.
-  if (!/^[1-9]\d{0,9}$/.test(text.trim())) throw failed(name, 'the file holds no process ID');
-  return Number(text.trim());
+  if (!/^[1-9]\d{0,9}$/.test(text)) throw failed(name, 'the file does not contain a process ID');
+  return { pid: Number(text), file };
 }
 
 function send(name: string, pid: number, signal: NodeJS.Signals): void {

@@ -7,20 +7,34 @@ import {
   webhookAction,
   type Action,
   type ReloadActionOptions,
+  type SignalTarget,
 } from '../action.js';
+import { errnoOf } from '../core/errno.js';
 import { TokenFile } from '../index.js';
-import { duration, each, header, httpUrl, processId, signalName, statusRange, text } from './arguments.js';
+import {
+  delay,
+  duration,
+  each,
+  header,
+  httpUrl,
+  processId,
+  refuseUnused,
+  signalName,
+  statusRange,
+  text,
+} from './arguments.js';
+import { STOP_TIMEOUT_MS } from './child.js';
 import { EXIT, ExitError } from './exit-code.js';
 import type { Session } from './session.js';
 
-/** How an action is run, whatever it is. */
+/** How an action is run, whatever it is; undefined means the default of the library. */
 export interface RunFlags {
   readonly check?: string;
-  readonly onBusy: 'queue' | 'restart';
-  readonly splay: number;
-  readonly timeout: number;
-  readonly stopSignal: NodeJS.Signals;
-  readonly stopTimeout: number;
+  readonly onBusy?: 'queue' | 'restart';
+  readonly splay?: number;
+  readonly timeout?: number;
+  readonly stopSignal?: NodeJS.Signals;
+  readonly stopTimeout?: number;
   readonly exitOnError?: true;
 }
 
@@ -32,76 +46,76 @@ export interface ActionFlags extends RunFlags {
   readonly pidFile?: string;
   readonly process?: string;
   readonly webhook?: readonly string[];
-  readonly webhookMethod: string;
-  readonly webhookStatus: readonly [number, number];
+  readonly webhookMethod?: string;
+  readonly webhookStatus?: readonly [number, number];
   readonly webhookHeader?: readonly (readonly [string, string])[];
   readonly webhookTokenFile?: string;
 }
 
+/** What a stopped run may take beyond that, for the kernel to end its processes, ms. */
+const STOP_LEEWAY_MS = 5_000;
+
 /** Adds the flags that say how an action is run. */
 export function addRunFlags(command: Command): Command {
   return command
-    .option('--check <sh>', 'run this first; when it fails nothing is done until the next change', text)
+    .optionsGroup('How it is done:')
+    .option('--check <sh>', 'run this first; if it fails, do nothing until the next change', text)
     .addOption(
-      new Option('--on-busy <what>', 'what a change does to an action that is under way')
-        .choices(['queue', 'restart'])
-        .default('queue'),
+      new Option(
+        '--on-busy <what>',
+        'what a change does to an action that is running: wait for it, or stop it and start again (default: queue)',
+      ).choices(['queue', 'restart']),
     )
     .option(
       '--splay <duration>',
-      'wait a random part of this first, so that not all pods act at once',
-      duration,
-      0,
+      'first wait for a random part of this, so that not all pods act at once',
+      delay,
     )
-    .option('--timeout <duration>', 'stop an action that takes longer', duration, 30_000)
-    .option(
-      '--stop-signal <signal>',
-      'the signal that asks a command to stop',
-      signalName,
-      'SIGTERM' as NodeJS.Signals,
-    )
+    .option('--timeout <duration>', 'stop an action that takes longer (default: 30s)', duration)
+    .option('--stop-signal <signal>', 'the signal that asks a command to stop (default: TERM)', signalName)
     .option(
       '--stop-timeout <duration>',
-      'how long its process group may take before it is killed',
-      duration,
-      10_000,
+      'how long a command and its children may take to stop before they are killed (default: 10s)',
+      delay,
     )
     .option('--exit-on-error', 'exit with 1 when an action fails, instead of trying again');
 }
 
 /** Adds the flags that say what is done. */
 export function addActionFlags(command: Command): Command {
-  return addRunFlags(command)
+  command
+    .optionsGroup('What is done on a change:')
     .option('--exec <sh>', 'run this with /bin/sh -c (repeatable)', each(text))
-    .option('--signal <signal>', 'send this signal (repeatable), to one of:', each(signalName))
+    .option('--signal <signal>', 'send this signal (repeatable) to one of:', each(signalName))
     .option('--pid <n>', '  this process', processId)
     .option('--pid-file <file>', '  the process whose ID is in this file', text)
     .option('--process <name>', '  the topmost process of this program', text)
-    .option('--webhook <url>', 'call this URL with the change as JSON (repeatable)', each(httpUrl))
-    .option('--webhook-method <method>', 'by this method', 'POST')
-    .option('--webhook-status <range>', 'these status codes are success', statusRange, [200, 299] as [
-      number,
-      number,
-    ])
-    .option('--webhook-header <name: value>', 'with this header (repeatable)', each(header))
-    .option('--webhook-token-file <file>', 'with the token in this file as bearer token', text);
+    .option('--webhook <url>', 'send the change to this URL as JSON (repeatable)', each(httpUrl))
+    .option('--webhook-method <method>', '  with this method (default: POST)', text)
+    .option('--webhook-status <range>', '  these status codes mean success (default: 200-299)', statusRange)
+    .option('--webhook-header <name: value>', '  with this header (repeatable)', each(header))
+    .option('--webhook-token-file <file>', '  with the token in this file as a bearer token', text);
+  return addRunFlags(command);
 }
 
 /** The options of a `ReloadAction` that these flags mean. */
 export function reloadOptions(flags: RunFlags, session: Session): Omit<ReloadActionOptions, 'action'> {
-  const { check, onBusy, splay, timeout, stopTimeout, exitOnError } = flags;
+  const { check, onBusy, splay, timeout, stopTimeout = STOP_TIMEOUT_MS, exitOnError } = flags;
   return {
     check: check === undefined ? undefined : shellAction(check, flags),
     onBusy,
     splayMs: splay,
     timeoutMs: timeout,
-    stopTimeoutMs: stopTimeout + 5_000,
-    maxAttempts: exitOnError ? 1 : Infinity,
+    stopTimeoutMs: stopTimeout + STOP_LEEWAY_MS,
+    maxAttempts: exitOnError ? 1 : undefined,
     signal: session.signal,
   };
 }
 
-/** What the flags ask for, in the order of the help; empty when they ask for nothing. */
+/**
+ * What the flags ask for, in the order of the help; empty when they ask for nothing.
+ * @throws {ExitError} for flags that do not go together.
+ */
 export function actionsOf(flags: ActionFlags, command: readonly string[], session: Session): Action[] {
   const actions: Action[] = [];
   const [program, ...args] = command;
@@ -110,11 +124,14 @@ export function actionsOf(flags: ActionFlags, command: readonly string[], sessio
     actions.push(commandAction({ command: program, args, output: 'stderr', stopSignal, stopTimeoutMs }));
   }
   for (const line of flags.exec ?? []) actions.push(shellAction(line, flags));
-  for (const signal of flags.signal ?? []) actions.push(signalAction(signal, signalTargetOf(flags)));
-  if (!flags.signal && (flags.pid ?? flags.pidFile ?? flags.process) !== undefined) {
-    throw new ExitError(EXIT.usage, '--pid, --pid-file and --process need --signal, as in --signal HUP');
+  actions.push(...signalsOf(flags), ...webhooksOf(flags, session));
+  if (actions.length === 0) {
+    refuseUnused(
+      flags,
+      ['check', 'onBusy', 'splay', 'timeout', 'stopSignal', 'stopTimeout', 'exitOnError'],
+      'an action: a command after --, --exec, --signal or --webhook',
+    );
   }
-  actions.push(...webhooksOf(flags, session));
   return actions;
 }
 
@@ -122,24 +139,49 @@ function shellAction(command: string, { stopSignal, stopTimeout: stopTimeoutMs }
   return commandAction({ command, shell: true, output: 'stderr', stopSignal, stopTimeoutMs });
 }
 
-function signalTargetOf({
-  pid,
-  pidFile,
-  process: processName,
-}: ActionFlags): Parameters<typeof signalAction>[1] {
-  const given = [pid, pidFile, processName].filter((value) => value !== undefined);
-  if (given.length !== 1) {
+function signalsOf(flags: ActionFlags): Action[] {
+  const { signal: signals = [] } = flags;
+  if (signals.length === 0) {
+    refuseUnused(flags, ['pid', 'pidFile', 'process'], '--signal, as in --signal HUP');
+    return [];
+  }
+  const target = signalTargetOf(flags);
+  return signals.map((signal) => signalAction(signal, target));
+}
+
+function signalTargetOf({ pid, pidFile, process: processName }: ActionFlags): SignalTarget {
+  const targets = [
+    ...(pid === undefined ? [] : [{ pid }]),
+    ...(pidFile === undefined ? [] : [{ pidFile }]),
+    ...(processName === undefined ? [] : [{ processName }]),
+  ];
+  const [target] = targets;
+  if (!target || targets.length > 1) {
     throw new ExitError(EXIT.usage, '--signal needs exactly one of --pid, --pid-file and --process');
   }
-  if (pid !== undefined) return { pid };
-  return pidFile === undefined ? { processName: processName ?? '' } : { pidFile };
+  if (pid !== undefined && !exists(pid)) {
+    throw new ExitError(EXIT.usage, `--pid ${pid}: there is no such process`);
+  }
+  return target;
+}
+
+function exists(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return errnoOf(error) !== 'ESRCH';
+  }
 }
 
 function webhooksOf(flags: ActionFlags, session: Session): Action[] {
   const { webhook = [], webhookMethod: method, webhookStatus: status, webhookTokenFile } = flags;
   if (webhook.length === 0) {
-    if (webhookTokenFile !== undefined)
-      throw new ExitError(EXIT.usage, '--webhook-token-file needs --webhook');
+    refuseUnused(
+      flags,
+      ['webhookMethod', 'webhookStatus', 'webhookHeader', 'webhookTokenFile'],
+      '--webhook, as in --webhook http://localhost:9090/-/reload',
+    );
     return [];
   }
   const headers = Object.fromEntries(flags.webhookHeader ?? []);

@@ -3,16 +3,25 @@ import { constants } from 'node:os';
 
 import { InvalidArgumentError } from 'commander';
 
+import { EXIT, ExitError } from './exit-code.js';
+
 const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
 
-/** A duration such as `500ms`, `30s`, `2m` or `1h`, in ms. */
-export function duration(text: string): number {
+/** A duration such as `500ms`, `30s`, `2m` or `1h`, in ms; it may be 0. */
+export function delay(text: string): number {
   const [, amount, unit = ''] = /^(\d+(?:\.\d+)?)(ms|s|m|h)$/.exec(text) ?? [];
   const factor = UNITS_MS[unit];
   if (amount === undefined || factor === undefined) {
     throw new InvalidArgumentError('It must be a duration such as 500ms, 30s, 2m or 1h.');
   }
   return Number(amount) * factor;
+}
+
+/** The same, but at least 1 ms. */
+export function duration(text: string): number {
+  const milliseconds = delay(text);
+  if (milliseconds < 1) throw new InvalidArgumentError('It must be at least 1ms.');
+  return milliseconds;
 }
 
 /** A signal such as `HUP` or `SIGHUP`. */
@@ -73,10 +82,29 @@ export function each<T>(read: (text: string) => T): (text: string, earlier: read
   return (text, earlier = []) => [...earlier, read(text)];
 }
 
-/** A text that is not the next flag: `--exec --once` lacks a value. */
+/** A text that is not empty, and not the next flag: `--exec --once` lacks a value. */
 export function text(given: string): string {
+  if (given === '') throw new InvalidArgumentError('It is empty.');
   if (given.startsWith('--')) throw new InvalidArgumentError('It looks like a flag; the value is missing.');
   return given;
+}
+
+/**
+ * Flags that do nothing without another one are refused, not ignored.
+ * @throws {ExitError} for the first of `names` that was given.
+ */
+export function refuseUnused<Flags extends object>(
+  flags: Flags,
+  names: readonly (keyof Flags & string)[],
+  needed: string,
+): void {
+  const unused = names.find((name) => flags[name] !== undefined);
+  if (unused !== undefined) throw new ExitError(EXIT.usage, `${flagOf(unused)} needs ${needed}`);
+}
+
+/** A flag as it is written: `--on-busy` for `onBusy`. */
+export function flagOf(name: string): string {
+  return `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 }
 
 /** The arguments before the first `--`, and the command after it; undefined without `--`. */

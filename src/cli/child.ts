@@ -12,7 +12,13 @@ import { ProcessGroup, type ProcessExit } from '../action.js';
 import { systemClock } from '../core/clock.js';
 import { errnoOf } from '../core/errno.js';
 import { EXIT } from './exit-code.js';
-import { exitCodeOf, type Session } from './session.js';
+import { exitCodeOf, STOPPING_SIGNALS, type Session } from './session.js';
+
+/** As `docker stop`, ms. */
+export const STOP_TIMEOUT_MS = 10_000;
+
+/** Passed on to a command beside those that ask it to stop. */
+const OTHER_SIGNALS: readonly NodeJS.Signals[] = ['SIGUSR1', 'SIGUSR2', 'SIGWINCH'];
 
 /** How it is stopped, and what follows its end. */
 export interface ChildOptions {
@@ -102,13 +108,13 @@ export class Child {
 /** A command whose end is that of the program, with the exit code a shell would give. */
 export function superviseCommand(
   command: readonly string[],
-  { stopSignal, stopTimeout }: { readonly stopSignal: NodeJS.Signals; readonly stopTimeout: number },
   session: Session,
+  { stopSignal, stopTimeout }: { readonly stopSignal?: NodeJS.Signals; readonly stopTimeout?: number } = {},
 ): Child {
   const child = new Child(command, {
     signal: session.signal,
-    stopSignal,
-    stopTimeoutMs: stopTimeout,
+    stopSignal: stopSignal ?? 'SIGTERM',
+    stopTimeoutMs: stopTimeout ?? STOP_TIMEOUT_MS,
     onExit: ({ code, signal }) => session.end(exitCodeOf(code, signal)),
     onError: (error) => {
       const isMissing = errnoOf(error) === 'ENOENT';
@@ -118,4 +124,12 @@ export function superviseCommand(
     },
   });
   return session.closeAtEnd(child);
+}
+
+/** The command decides what a signal means. While none runs, a signal that asks to stop ends the program. */
+export function forwardSignals(child: Child | undefined, session: Session): void {
+  session.onSignals([...STOPPING_SIGNALS, ...OTHER_SIGNALS], (signal) => {
+    if (child?.isRunning) child.signal(signal);
+    else if (STOPPING_SIGNALS.includes(signal)) session.stopBySignal(signal, exitCodeOf(null, signal));
+  });
 }

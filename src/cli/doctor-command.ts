@@ -6,9 +6,11 @@ import type { Command } from 'commander';
 import { isoTime, systemClock } from '../core/clock.js';
 import { diagnose, findingsInManifests, type Diagnosis, type Finding } from '../doctor.js';
 import { ResilientWatcher } from '../index.js';
-import { duration } from './arguments.js';
+import { duration, refuseUnused, text } from './arguments.js';
 import { EXIT, ExitError } from './exit-code.js';
+import type { Invocation } from './invocation.js';
 import type { Session } from './session.js';
+import { checkPaths } from './watch-rule.js';
 
 interface Flags {
   readonly manifest?: string;
@@ -16,16 +18,17 @@ interface Flags {
 }
 
 /** `doctor`: why a mount never changes. */
-export function addDoctorCommand(command: Command): Command {
-  return command
-    .description('say why a path will never show an update, or how soon it will')
+export function addDoctorCommand(command: Command): void {
+  command
+    .description('explain why a path never shows an update, or measure how soon it does')
     .argument('[path...]', 'what to examine')
-    .option('--live <duration>', 'wait this long for a real update, and time it', duration)
-    .option('--manifest <file>', 'examine manifests instead (YAML or JSON; - is stdin)')
+    .option('--live <duration>', 'wait this long for a real update, and measure when it arrives', duration)
+    .option('--manifest <file>', 'examine manifests instead (YAML or JSON; - is stdin)', text)
     .addHelpText(
       'after',
       `
-Exit code 0: updates will be seen. 3: never. 4: by polling only.
+Exit codes: 0 if updates are seen, 3 if they never will be, 4 if they are late or only seen by polling, 124 if none came
+within --live, 2 if a manifest cannot be read.
 
 Examples:
   resilient-watcher doctor /etc/config /etc/tls/tls.crt
@@ -34,15 +37,17 @@ Examples:
 }
 
 /** Runs `doctor`. */
-export async function runDoctor(paths: readonly string[], flags: Flags, session: Session): Promise<void> {
+export async function runDoctor({ paths, flags, session }: Invocation<Flags>): Promise<void> {
   if (flags.manifest !== undefined) {
     if (paths.length > 0) throw new ExitError(EXIT.usage, 'give paths or --manifest, not both');
+    refuseUnused(flags, ['live'], 'paths instead of --manifest');
     const findings = findingsInManifests(await documentsIn(flags.manifest));
     session.output.result(findings.length === 0 ? 'nothing found' : listOf(findings), { findings });
     session.end(exitCodeFor(findings));
     return;
   }
   if (paths.length === 0) throw new ExitError(EXIT.usage, 'give the paths to examine, or --manifest');
+  checkPaths(paths);
   const all: Finding[] = [];
   for (const path of paths) {
     const diagnosis = await diagnose(path);
@@ -55,7 +60,7 @@ export async function runDoctor(paths: readonly string[], flags: Flags, session:
 
 async function documentsIn(file: string): Promise<unknown[]> {
   const reading = file === '-' ? readAll(process.stdin) : readFile(file, 'utf8');
-  const text = await reading.catch((error: unknown) => {
+  const manifests = await reading.catch((error: unknown) => {
     const reason = error instanceof Error ? error.message : String(error);
     throw new ExitError(EXIT.usage, `${file} cannot be read: ${reason}`);
   });
@@ -63,7 +68,7 @@ async function documentsIn(file: string): Promise<unknown[]> {
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new ExitError(EXIT.usage, `--manifest needs the package yaml: npm install yaml (${reason})`);
   });
-  const documents = [...parseAllDocuments(text)];
+  const documents = [...parseAllDocuments(manifests)];
   const [error] = documents.flatMap(({ errors }) => errors);
   if (error) throw new ExitError(EXIT.usage, `${file === '-' ? 'stdin' : file} is not YAML: ${error.code}`);
   return documents.map((document): unknown => document.toJS());

@@ -19,7 +19,7 @@ export interface ListenFlags {
 export function addListenFlag(command: Command): Command {
   return command.option(
     '--listen <host:port>',
-    'serve /metrics, /livez, /readyz and /status, as in :9533',
+    'serve /metrics, /livez, /readyz and /status here, as in :9533',
     listenAddress,
   );
 }

@@ -7,6 +7,7 @@ import { Command, CommanderError, Option } from 'commander';
 import { splitCommand } from './arguments.js';
 import { addDoctorCommand, runDoctor } from './doctor-command.js';
 import { EXIT, ExitError } from './exit-code.js';
+import type { Invocation } from './invocation.js';
 import { LOG_LEVELS, Output, type OutputOptions } from './output.js';
 import { addRunCommand, runRun } from './run-command.js';
 import { Session } from './session.js';
@@ -22,6 +23,9 @@ interface CommonFlags {
   readonly logLevel: OutputOptions['level'];
 }
 
+/** Those that take a command after `--`. */
+const WITH_COMMAND: readonly string[] = ['watch', 'run', 'wait'];
+
 /** Parses the command line, does what it says, and resolves with the exit code. */
 async function main(args: readonly string[]): Promise<number> {
   const { own, command: given } = splitCommand(args);
@@ -30,43 +34,50 @@ async function main(args: readonly string[]): Promise<number> {
     .description('Acts when a ConfigMap, Secret, certificate or token changes under a process.')
     .version(version)
     .exitOverride()
-    .showHelpAfterError('(--help shows what is possible)');
+    .showHelpAfterError('(add --help for the possibilities)')
+    .addHelpText(
+      'after',
+      `
+Every command has a --help with examples.
+
+Exit codes:
+  0    done, or stopped by a signal          3, 4  doctor: updates never arrive; are late or polled
+  1    an action or a request failed         124   timed out
+  2    the command line is wrong             run, wait: that of the command, 126, 127, or 128 + n for signal n`,
+    );
 
   /** Adds a command with the common flags. */
-  // The flags are what `describe` declares.
-  // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters
-  const add = <Flags extends object>(
+  const add = <Flags>(
     name: string,
-    describe: (command: Command) => Command,
-    run: (paths: readonly string[], flags: Flags, session: Session) => Promise<void>,
+    describe: (command: Command) => void,
+    run: (invocation: Invocation<Flags>) => Promise<void>,
   ): void => {
     const command = program.command(name);
-    describe(command)
-      .option('--json', 'print NDJSON on stdout instead of lines on stderr')
+    describe(command);
+    command
+      .optionsGroup('Options:')
+      .option('--json', 'print events on stdout, one JSON document a line, instead of lines on stderr')
       .addOption(
-        new Option('--log-level <level>', 'print no less than this').choices(LOG_LEVELS).default('info'),
+        new Option('--log-level <level>', 'the least important events to print')
+          .choices(LOG_LEVELS)
+          .default('info'),
       )
       .action(async () => {
         const flags = command.opts<Flags & CommonFlags>();
-        const paths = command.args;
         session = new Session(new Output({ json: flags.json ?? false, level: flags.logLevel }));
-        await run(paths, flags, session);
+        if (given && !WITH_COMMAND.includes(name)) {
+          throw new ExitError(EXIT.usage, `${name} does not take a command after --`);
+        }
+        if (given?.length === 0) throw new ExitError(EXIT.usage, 'there is no command after --');
+        await run({ paths: command.args, flags, command: given ?? [], session });
       });
   };
-  add<Parameters<typeof runWatch>[1]>('watch', addWatchCommand, (paths, flags, to) =>
-    runWatch(paths, flags, given, to),
-  );
-  add<Parameters<typeof runRun>[1]>('run', addRunCommand, (paths, flags, to) =>
-    runRun(paths, flags, given ?? [], to),
-  );
-  add<Parameters<typeof runWait>[1]>('wait', addWaitCommand, (paths, flags, to) =>
-    runWait(paths, flags, given ?? [], to),
-  );
-  add<Parameters<typeof runDoctor>[1]>('doctor', addDoctorCommand, runDoctor);
-  add<Parameters<typeof runToken>[0]>('token', addTokenCommand, (_, flags, to) => runToken(flags, to));
-  add<Parameters<typeof runKubeconfig>[0]>('kubeconfig', addKubeconfigCommand, (_, flags, to) =>
-    runKubeconfig(flags, to),
-  );
+  add('watch', addWatchCommand, runWatch);
+  add('run', addRunCommand, runRun);
+  add('wait', addWaitCommand, runWait);
+  add('doctor', addDoctorCommand, runDoctor);
+  add('token', addTokenCommand, runToken);
+  add('kubeconfig', addKubeconfigCommand, runKubeconfig);
 
   let exitCode: number | undefined;
   try {

@@ -28,7 +28,7 @@ export class Output {
 
   constructor(options: OutputOptions) {
     this.#options = options;
-    this.#isColored = process.stderr.isTTY && process.env['NO_COLOR'] === undefined;
+    this.#isColored = process.stderr.isTTY && !process.env['NO_COLOR'];
   }
 
   /**

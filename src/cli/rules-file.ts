@@ -5,10 +5,7 @@ import { ConfigLoader, FileProvider, yamlParser } from '../config.js';
 import { ExitError } from './exit-code.js';
 import { Session } from './session.js';
 import { addRuleFlags } from './watch-flags.js';
-import { checkPaths, WatchRule, type RuleFlags, type RuleOptions } from './watch-rule.js';
-
-/** Flags that only make sense for the whole program. */
-const OF_THE_PROGRAM = ['once', 'exit-on-error'];
+import { checkPaths, WatchRule, type Progress, type RuleFlags, type RuleOptions } from './watch-rule.js';
 
 interface RunningRule {
   /** What it was made from. */
@@ -43,7 +40,9 @@ export class RulesFile {
       const reasons = problems.map(({ message }) => message).join('; ');
       output.log('warn', 'config-rejected', `the rules stay as they are: ${reasons}`, { problems });
     });
-    this.#loader.on('unreadable', ({ error }) => output.log('warn', 'config-unreadable', error.message));
+    this.#loader.on('unreadable', ({ error }) =>
+      output.log('warn', 'config-unreadable', `the rules stay as they are: ${error.message}`),
+    );
     this.#loader.on('change', ({ current }) => this.#use(current));
     this.#loader.on('error', (error) => output.log('error', 'error', error.message));
     this.#use(await this.#loader.load());
@@ -59,7 +58,7 @@ export class RulesFile {
       });
   }
 
-  /** Rules that stay the same go on undisturbed. What a changed rule had left to do is done by its successor. */
+  /** Rules that stay the same go on undisturbed. What others have missed is acted on by those that replace them. */
   async #replace(rules: readonly RuleOptions[]): Promise<void> {
     const before = [...this.#running];
     const kept = rules.map((options) => {
@@ -67,16 +66,15 @@ export class RulesFile {
       const index = before.findIndex((running) => running.source === source);
       return { options, source, rule: index < 0 ? undefined : before.splice(index, 1)[0]?.rule };
     });
-    const behind = new Set(before.filter(({ rule }) => rule.isBehind).flatMap(({ rule }) => rule.paths));
-    for (const { rule } of before) await rule.close();
+    const progress: Progress = new Map(
+      (await Promise.all(before.map(({ rule }) => rule.close()))).flatMap((one) => [...one]),
+    );
     this.#running = kept.map(({ options, source, rule }) => ({
       source,
       rule: rule ?? new WatchRule(options, this.#session.fork()),
     }));
-    for (const [index, { rule }] of kept.entries()) {
-      const started = this.#running[index]?.rule;
-      if (!rule) await started?.start(started.paths.some((path) => behind.has(path)));
-    }
+    for (const [index, { rule }] of kept.entries())
+      if (!rule) await this.#running[index]?.rule.start(progress);
     const { length } = rules;
     this.#session.output.log('info', 'config', `${length} ${length === 1 ? 'rule' : 'rules'} in use`, {
       rules: length,
@@ -120,7 +118,7 @@ function ruleOf(rule: unknown, session: Session): RuleOptions {
 
 /** A flag as it stands on the command line. */
 function argumentsOf([name, value]: readonly [string, unknown]): string[] {
-  if (OF_THE_PROGRAM.includes(name)) throw new Error(`"${name}" is a flag of the command line only`);
+  if (name === 'once') throw new Error('"once" is for a single command line, not for a rule');
   if (value === true) return [`--${name}`];
   if (value === false) return [];
   const values = Array.isArray(value) ? value : [value];

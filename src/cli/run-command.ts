@@ -2,15 +2,15 @@ import { resolve } from 'node:path';
 
 import { InvalidArgumentError, type Command } from 'commander';
 
-import { ActionError, ReloadAction, updateOf, type ActionUpdate } from '../action.js';
+import { ActionError, ReloadAction, updateOf } from '../action.js';
 import { addRunFlags, reloadOptions, type RunFlags } from './action-flags.js';
 import { each, signalName } from './arguments.js';
-import { superviseCommand, type Child } from './child.js';
+import { forwardSignals, superviseCommand, type Child } from './child.js';
 import { EXIT, ExitError } from './exit-code.js';
 import { becomeInit } from './init.js';
 import { addListenFlag, listen, type ListenFlags } from './listen.js';
 import { report } from './report.js';
-import { exitCodeOf, type Session } from './session.js';
+import type { Invocation } from './invocation.js';
 import { checkPaths } from './watch-rule.js';
 import { addWatchFlags, createWatchers, startWatchers, type WatchFlags } from './watched-paths.js';
 
@@ -18,36 +18,30 @@ import { addWatchFlags, createWatchers, startWatchers, type WatchFlags } from '.
 type Reaction = 'none' | 'restart' | NodeJS.Signals;
 
 interface Flags extends RunFlags, WatchFlags, ListenFlags {
-  readonly onChange: Reaction;
+  readonly onChange?: Reaction;
   readonly for?: readonly (readonly [path: string, reaction: Reaction])[];
 }
 
-/** Handed on to the command, as a shell would. */
-const FORWARDED: readonly NodeJS.Signals[] = ['SIGUSR1', 'SIGUSR2', 'SIGWINCH'];
-
-/** Handed on, too; they end the program while the command is not running, as during a restart. */
-const ENDING: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'];
-
 /** `run`: starts the application itself, as PID 1 of its container. */
-export function addRunCommand(command: Command): Command {
+export function addRunCommand(command: Command): void {
   addRunFlags(
     command
       .description('start a command when all paths exist, and signal or restart it on each change')
       .argument('[path...]', 'what to watch; the command follows after --')
-      .option('--on-change <what>', 'HUP or another signal, restart, or none', reaction, 'SIGHUP')
+      .optionsGroup('What is done on a change:')
+      .option('--on-change <what>', 'a signal, restart, or none (default: HUP)', reaction)
       .option('--for <path=what>', 'the same for one of the paths (repeatable)', each(reactionFor)),
   );
   addListenFlag(addWatchFlags(command)).addHelpText(
     'after',
     `
-The exit code is that of the command, or 128 + n when signal n has killed it. As PID 1 it reaps orphans and forwards
-INT, TERM, HUP, QUIT, USR1, USR2 and WINCH.
+The exit code is that of the command, or 128 + n if signal n killed it. INT, TERM, HUP, QUIT, USR1, USR2 and WINCH are
+forwarded to the command. As PID 1, this program also reaps orphans.
 
 Examples:
   resilient-watcher run /etc/app --on-change HUP -- /app/server
   resilient-watcher run /etc/app /etc/tls --on-change restart --for /etc/tls=HUP -- /app/server`,
   );
-  return command;
 }
 
 function reaction(text: string): Reaction {
@@ -61,15 +55,11 @@ function reactionFor(text: string): [string, Reaction] {
 }
 
 /** Runs `run` until the command has ended. */
-export async function runRun(
-  paths: readonly string[],
-  flags: Flags,
-  command: readonly string[],
-  session: Session,
-): Promise<void> {
+export async function runRun({ paths, flags, command, session }: Invocation<Flags>): Promise<void> {
   checkPaths(paths);
-  if (command.length === 0)
-    throw new ExitError(EXIT.usage, 'no command; give it after --, as in -- /app/server');
+  if (command.length === 0) {
+    throw new ExitError(EXIT.usage, 'there is no command; it follows after --, as in -- /app/server');
+  }
   const reactions = new Map(flags.for ?? []);
   if (flags.group && reactions.size > 0) {
     throw new ExitError(EXIT.usage, '--for cannot be used with --group: the paths change as one');
@@ -77,18 +67,19 @@ export async function runRun(
   const known = paths.map((path) => resolve(path));
   for (const path of reactions.keys()) {
     if (!known.includes(path))
-      throw new ExitError(EXIT.usage, `--for ${path}=… names a path that is not watched`);
+      throw new ExitError(EXIT.usage, `--for ${path}=… is for a path that is not watched`);
   }
   becomeInit(session.output);
-  const child = superviseCommand(command, flags, session);
+  const child = superviseCommand(command, session, flags);
   forwardSignals(child, session);
-  const reactionTo = ({ paths: changed }: ActionUpdate): Reaction[] => [
-    ...new Set(changed.map(({ path }) => reactions.get(path) ?? flags.onChange)),
-  ];
+  const reactionTo = (path: string): Reaction => reactions.get(path) ?? flags.onChange ?? 'SIGHUP';
   const reload = session.closeAtEnd(
     new ReloadAction({
       ...reloadOptions(flags, session),
-      action: { name: 'reload', run: (update) => react(child, reactionTo(update)) },
+      action: {
+        name: 'reload',
+        run: (update) => react(child, new Set(update.paths.map(({ path }) => reactionTo(path)))),
+      },
     }),
   );
   report(reload, session);
@@ -104,8 +95,8 @@ export async function runRun(
   const watchers = createWatchers(paths, flags, session, (change, path) => {
     if (!isReady) return;
     presence.set(path, change.current.kind !== 'missing');
-    if (child.isRunning) reload.trigger(updateOf(change, path));
-    else startWhenComplete();
+    if (!child.isRunning) startWhenComplete();
+    else if (reactionTo(path) !== 'none') reload.trigger(updateOf(change, path));
   });
   await listen(flags, session);
   await reload.start();
@@ -117,8 +108,8 @@ export async function runRun(
 }
 
 /** The strongest of the reactions is enough: a restarted command needs no signal. */
-async function react(child: Child, reactions: readonly Reaction[]): Promise<void> {
-  if (reactions.includes('restart')) {
+async function react(child: Child, reactions: ReadonlySet<Reaction>): Promise<void> {
+  if (reactions.has('restart')) {
     await child.restart();
     return;
   }
@@ -127,15 +118,4 @@ async function react(child: Child, reactions: readonly Reaction[]): Promise<void
     if (!child.isRunning) throw new ActionError('ERR_ACTION_PROCESS', 'the command is not running');
     child.signal(signal);
   }
-}
-
-/** The command decides what a signal means. Without a command that runs, those that ask to stop end the program. */
-function forwardSignals(child: Child, session: Session): void {
-  session.onSignals([...FORWARDED, ...ENDING], (signal) => {
-    if (child.isRunning) child.signal(signal);
-    else if (ENDING.includes(signal)) {
-      session.output.log('info', 'signal', `${signal}: stopping`, { signal });
-      session.end(exitCodeOf(null, signal));
-    }
-  });
 }

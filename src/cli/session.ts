@@ -1,7 +1,11 @@
 /** One run of the program, or of one rule of it: what it prints, what it has open, and how it ends. */
 import { constants } from 'node:os';
 
+import { EXIT } from './exit-code.js';
 import type { Output } from './output.js';
+
+/** These ask a process to stop. QUIT is what images of nginx are stopped with. */
+export const STOPPING_SIGNALS: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'];
 
 /** Something that is closed at the end. */
 interface Closable {
@@ -73,10 +77,13 @@ export class Session {
 
   /** Ends the program with 0 when it is asked to stop. */
   endOnSignals(): void {
-    this.onSignals(['SIGTERM', 'SIGINT', 'SIGHUP'], (signal) => {
-      this.output.log('info', 'signal', `${signal}: stopping`, { signal });
-      this.end(0);
-    });
+    this.onSignals(STOPPING_SIGNALS, (signal) => this.stopBySignal(signal, EXIT.ok));
+  }
+
+  /** Ends the program, and says that it was asked to. */
+  stopBySignal(signal: NodeJS.Signals, exitCode: number): void {
+    this.output.log('info', 'signal', `${signal}: stopping`, { signal });
+    this.end(exitCode);
   }
 
   /** Closes everything. */

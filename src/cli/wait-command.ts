@@ -2,14 +2,11 @@ import { Option, type Command } from 'commander';
 
 import { systemClock, type ResilientWatcher, type Snapshot } from '../index.js';
 import { duration, text } from './arguments.js';
-import { superviseCommand } from './child.js';
+import { forwardSignals, superviseCommand } from './child.js';
 import { EXIT, ExitError } from './exit-code.js';
-import { exitCodeOf, type Session } from './session.js';
+import type { Invocation } from './invocation.js';
 import { checkPaths } from './watch-rule.js';
 import { addWatchFlags, createWatchers, startWatchers, type WatchFlags } from './watched-paths.js';
-
-/** As `docker stop`, ms. */
-const STOP_TIMEOUT_MS = 10_000;
 
 interface Flags extends WatchFlags {
   readonly key?: string;
@@ -19,17 +16,18 @@ interface Flags extends WatchFlags {
 }
 
 /** `wait`: for init containers and scripts. */
-export function addWaitCommand(command: Command): Command {
+export function addWaitCommand(command: Command): void {
   command
-    .description('exit with 0 when all paths exist, or are as wanted')
-    .argument('[path...]', 'what to wait for; a command to run afterwards may follow after --')
-    .option('--key <name>', 'this key must be there', text)
+    .description('wait until all paths exist, or have the contents that are wanted')
+    .argument('[path...]', 'what to wait for; a command to run then may follow after --')
+    .optionsGroup('What to wait for:')
+    .option('--key <name>', 'this key, in each of the paths', text)
     .addOption(
-      new Option('--sha256 <digest>', 'the contents must have this digest').conflicts('changedSince'),
+      new Option('--sha256 <digest>', 'contents with this digest').argParser(text).conflicts('changedSince'),
     )
-    .option('--changed-since <digest>', 'the contents must have another digest than this')
-    .option('--timeout <duration>', 'exit with 124 after this long', duration);
-  return addWatchFlags(command).addHelpText(
+    .option('--changed-since <digest>', 'contents with a digest other than this', text)
+    .option('--timeout <duration>', 'how long to wait before exiting with 124 (default: forever)', duration);
+  addWatchFlags(command).addHelpText(
     'after',
     `
 Digests are those of sha256sum, with or without "sha256:".
@@ -40,36 +38,32 @@ Examples:
   );
 }
 
-/** Runs `wait` until all paths are as wanted. */
-export async function runWait(
-  paths: readonly string[],
-  flags: Flags,
-  command: readonly string[],
-  session: Session,
-): Promise<void> {
+/** Runs `wait` until all paths are as wanted, and then the command, if there is one. */
+export async function runWait({ paths, flags, command, session }: Invocation<Flags>): Promise<void> {
   checkPaths(paths);
   const isWanted = predicate(flags);
+  const child = command.length === 0 ? undefined : superviseCommand(command, session);
+  forwardSignals(child, session);
   const awaited = new Set<ResilientWatcher>();
   let isOver = false;
   const finish = (): void => {
     if (isOver || awaited.size > 0) return;
     isOver = true;
     timer?.cancel();
-    if (command.length === 0) session.end(EXIT.ok);
-    else runCommand(command, session);
+    for (const watcher of watchers) void watcher.close();
+    if (child) child.start();
+    else session.end(EXIT.ok);
   };
-  const timer =
-    flags.timeout === undefined
-      ? undefined
-      : systemClock.schedule(() => {
-          const missing = [...awaited].map(({ path }) => path);
-          session.output.log('error', 'timeout', `gave up waiting for ${missing.join(', ')}`, { missing });
-          session.end(EXIT.timeout);
-        }, flags.timeout);
-  session.onSignals(['SIGTERM', 'SIGINT', 'SIGHUP'], (signal) => {
-    if (!isOver) session.end(exitCodeOf(null, signal));
+  const giveUp = (): void => {
+    const missing = [...awaited].map(({ path }) => path);
+    session.output.log('error', 'timeout', `gave up waiting for ${missing.join(', ')}`, { missing });
+    session.end(EXIT.timeout);
+  };
+  const timer = flags.timeout === undefined ? undefined : systemClock.schedule(giveUp, flags.timeout);
+  let isStarted = false;
+  const watchers = createWatchers(paths, flags, session, () => {
+    if (isStarted) check();
   });
-  const watchers = createWatchers(paths, flags, session, () => check());
   const check = (): void => {
     for (const watcher of watchers) {
       if (watcher.current && isWanted(watcher.current)) awaited.delete(watcher);
@@ -79,6 +73,7 @@ export async function runWait(
   };
   for (const watcher of watchers) awaited.add(watcher);
   await startWatchers(watchers);
+  isStarted = true;
   check();
   if (awaited.size === 0) return;
   const waiting = [...awaited].map(({ path }) => path);
@@ -99,13 +94,6 @@ function predicate({ key, sha256, changedSince }: Flags): (snapshot: Snapshot) =
 function digest(flag: string, text: string): string {
   const hex = text.replace(/^sha256:/, '').toLowerCase();
   if (!/^[\da-f]{64}$/.test(hex))
-    throw new ExitError(EXIT.usage, `${flag} must be a SHA-256 digest of 64 hex digits`);
+    throw new ExitError(EXIT.usage, `${flag} must be a SHA-256 digest: 64 hexadecimal digits`);
   return `sha256:${hex}`;
-}
-
-/** Hands signals on, and ends with the exit code of the command. */
-function runCommand(command: readonly string[], session: Session): void {
-  const child = superviseCommand(command, { stopSignal: 'SIGTERM', stopTimeout: STOP_TIMEOUT_MS }, session);
-  session.onSignals(['SIGTERM', 'SIGINT', 'SIGHUP'], (signal) => child.signal(signal));
-  child.start();
 }

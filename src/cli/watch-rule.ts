@@ -1,6 +1,6 @@
 /** What `watch` does for one command line, or for one rule of its configuration. */
-import { ReloadAction, updateOf } from '../action.js';
-import type { Change } from '../index.js';
+import { ReloadAction, updateOf, type ActionUpdate } from '../action.js';
+import type { ResilientWatcher } from '../index.js';
 import { actionsOf, reloadOptions, type ActionFlags } from './action-flags.js';
 import { EXIT, ExitError } from './exit-code.js';
 import { report } from './report.js';
@@ -20,13 +20,17 @@ export interface RuleOptions {
   readonly command: readonly string[];
 }
 
+type Digests = ReturnType<ResilientWatcher['digests']>;
+
+/** What a rule has acted on, for each of its paths; `unfinished` when it has not acted on the newest contents. */
+export type Progress = ReadonlyMap<string, Digests | 'unfinished'>;
+
 /** Watches paths and acts on their changes until its session is closed. */
 export class WatchRule {
   readonly #options: RuleOptions;
   readonly #session: Session;
-  readonly #watchers: ReturnType<typeof createWatchers>;
+  readonly #watchers: readonly ResilientWatcher[];
   readonly #reload: ReloadAction | undefined;
-  #actsOnStart: boolean;
 
   /**
    * Does no I/O.
@@ -37,41 +41,50 @@ export class WatchRule {
     const { paths, flags, command } = options;
     this.#options = options;
     this.#session = session;
-    this.#actsOnStart = flags.initial ?? false;
     const action = actionsOf(flags, command, session);
     if (action.length > 0) {
       this.#reload = session.closeAtEnd(new ReloadAction({ ...reloadOptions(flags, session), action }));
       this.#follow(this.#reload);
     }
-    this.#watchers = createWatchers(paths, flags, session, (change, path) => this.#onChange(change, path));
+    this.#watchers = createWatchers(paths, flags, session, (change, path) => {
+      if (change.cause !== 'start') this.#act(updateOf(change, path));
+    });
   }
 
-  get paths(): readonly string[] {
-    return this.#options.paths;
-  }
-
-  /** Whether the newest change has not been acted on. */
-  get isBehind(): boolean {
-    const status = this.#reload?.status();
-    return status !== undefined && (status.state !== 'ready' || status.lastSuccessful === false);
-  }
-
-  /** @param isBehind whether a rule that this one replaces has left something to be done. */
-  async start(isBehind = false): Promise<void> {
-    this.#actsOnStart ||= isBehind;
+  /** @param progress of the rules that this one replaces: what they have missed is acted on. */
+  async start(progress: Progress = new Map()): Promise<void> {
     await this.#reload?.start();
     await startWatchers(this.#watchers);
-    const { paths } = this;
+    const { paths, flags } = this.#options;
     this.#session.output.log('info', 'ready', `watching ${paths.join(', ')}`, { paths });
+    for (const watcher of this.#watchers) {
+      const done = flags.initial ? 'unfinished' : progress.get(watcher.name);
+      if (done !== undefined) this.#catchUp(watcher, done);
+    }
   }
 
-  close(): Promise<void> {
-    return this.#session.close();
+  /** Closes it, and resolves with what the rule that replaces it has to know. */
+  async close(): Promise<Progress> {
+    const status = this.#reload?.status();
+    const isFinished = !status || (status.state === 'ready' && status.lastSuccessful !== false);
+    const progress = this.#watchers
+      .filter(({ current }) => current !== undefined)
+      .map((watcher) => [watcher.name, isFinished ? watcher.digests() : 'unfinished'] as const);
+    await this.#session.close();
+    return new Map(progress);
   }
 
-  #onChange(change: Change, path: string): void {
-    if (change.cause === 'start' && !this.#actsOnStart) return;
-    if (this.#reload) this.#reload.trigger(updateOf(change, path));
+  /** Acts on what is there, as far as it has not been acted on. */
+  #catchUp(watcher: ResilientWatcher, done: Digests | 'unfinished'): void {
+    const { path, current } = watcher;
+    if (!current) return;
+    const difference = watcher.changedSince(done === 'unfinished' ? {} : done);
+    if (Object.values(difference).every(({ length }) => length === 0)) return;
+    this.#act({ paths: [{ path, ...difference, revision: current.revision ?? null }], cause: 'start' });
+  }
+
+  #act(update: ActionUpdate): void {
+    if (this.#reload) this.#reload.trigger(update);
     else if (this.#options.flags.once) this.#session.end(EXIT.ok);
   }
 
@@ -88,9 +101,10 @@ export class WatchRule {
 
 /** @throws {ExitError} when there is nothing to watch. */
 export function checkPaths(paths: readonly string[]): void {
+  if (paths.includes('')) throw new ExitError(EXIT.usage, 'a path is empty');
   if (paths.length > 0) return;
   throw new ExitError(
     EXIT.usage,
-    'no path to watch. The value of a flag is not a path; paths come before --',
+    'there is no path. The value of a flag is not one, and paths come before --',
   );
 }

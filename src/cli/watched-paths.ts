@@ -1,5 +1,5 @@
 /** The watchers of `watch`, `run` and `wait`, with what is printed of them. */
-import { Option, type Command } from 'commander';
+import type { Command } from 'commander';
 
 import { ResilientWatcher, type Change } from '../index.js';
 import { duration } from './arguments.js';
@@ -14,8 +14,9 @@ export interface WatchFlags {
 /** Adds the flags that say how paths are watched. */
 export function addWatchFlags(command: Command): Command {
   return command
+    .optionsGroup('How paths are watched:')
     .option('--group', 'the paths change as one: what changes together is acted on once')
-    .addOption(new Option('--poll <duration>', 'check this often instead of listening').argParser(duration));
+    .option('--poll <duration>', 'check this often instead of listening for events', duration);
 }
 
 /** Watchers of the paths, each by itself or as a group, not started. The first state of each is a change, too. */

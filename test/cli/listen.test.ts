@@ -1,5 +1,5 @@
 /** What `--listen` serves, and rules from a file. */
-import { writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { KubeletVolume } from 'resilient-watcher/testing';
@@ -60,7 +60,8 @@ describe('--listen', () => {
   test('is not ready before the command of run could be started', async () => {
     const { program, url } = await listening(['run', join(temporaryDirectory(), 'later'), '--', 'true']);
     await program.until(/waiting for/);
-    expect((await fetch(`${url}/livez`)).status).toBe(200);
+    const statuses = ['livez', 'readyz'].map(async (probe) => (await fetch(`${url}/${probe}`)).status);
+    expect(await Promise.all(statuses)).toEqual([200, 503]);
     program.child.kill('SIGTERM');
     expect(await program.exit).toBe(143);
   });
@@ -111,13 +112,61 @@ describe('--config', () => {
     await program.until(/now kept/);
   });
 
+  test('a rule that replaces another acts on what that one has not seen yet', async () => {
+    const mounted = volume();
+    const file = join(temporaryDirectory(), 'rules.yaml');
+    // It checks once an hour, and so does not see the update.
+    const first = { paths: [mounted.directory], poll: '1h', exec: ['echo first'] };
+    writeFileSync(file, rules(first));
+    const program = new CliProgram(['watch', '--config', file]);
+    await program.until(/1 rule in use/);
+    mounted.publish({ n: 'missed', more: '' });
+    writeFileSync(
+      file,
+      rules({ ...first, exec: ['echo "second: $(cat $RW_PATH/n), $RW_KEYS" | tr "\\n" " "'] }),
+    );
+    await program.until(/second: missed, more n/);
+    expect(program.stderr).not.toMatch(/^first/m);
+  });
+
+  test('a thousand rules are in use, exchanged and stopped without a warning', async () => {
+    const mounted = volume();
+    const directory = temporaryDirectory();
+    const file = join(directory, 'rules.yaml');
+    const many = (exec: string): string =>
+      rules(...Array.from({ length: 1_000 }, (_, n) => ({ paths: [mounted.path(`${n}`)], exec: [exec] })));
+    writeFileSync(file, many('echo one'));
+    const program = new CliProgram(['watch', '--config', file, '--log-level', 'info']);
+    await program.until(/1000 rules in use/);
+    mounted.publish({ 500: 'x' });
+    await program.until(/^one$/m);
+    writeFileSync(file, many('echo two'));
+    await program.until(/1000 rules in use[^]*1000 rules in use/);
+    mounted.publish({ 500: 'y' });
+    await program.until(/^two$/m);
+    program.child.kill('SIGTERM');
+    expect([await program.exit, program.stderr]).toEqual([0, expect.not.stringMatching(/WARN|Warning/)]);
+  });
+
+  test('rules stay as they are while the file is gone', async () => {
+    const mounted = volume();
+    const file = join(temporaryDirectory(), 'rules.yaml');
+    writeFileSync(file, rules({ paths: [mounted.directory], exec: ['cat $RW_PATH/n; echo'] }));
+    const program = new CliProgram(['watch', '--config', file]);
+    await program.until(/1 rule in use/);
+    rmSync(file);
+    await program.until(/the rules stay as they are: .*no such file/s);
+    mounted.publish({ n: 'still there' });
+    await program.until(/^still there$/m);
+  });
+
   const wrong: readonly (readonly [text: string, says: RegExp])[] = [
     ['rules: 1', /"rules" must be a list/],
     ['rule: []', /unknown key "rule"/],
     ['rules: [{ exec: ["true"] }]', /rules\[0\]: "paths" must be a list/],
-    ['rules: [{ paths: [] }]', /rules\[0\]: no path to watch/],
+    ['rules: [{ paths: [] }]', /rules\[0\]: there is no path/],
     ['rules: [{ paths: [/etc], nope: 1 }]', /unknown option '--nope/],
-    ['rules: [{ paths: [/etc], once: true }]', /"once" is a flag of the command line only/],
+    ['rules: [{ paths: [/etc], once: true }]', /"once" is for a single command line/],
     ['rules: [{ paths: [/etc], timeout: soon }]', /must be a duration/],
     ['rules: [{ paths: [/etc], signal: HUP }]', /needs exactly one of --pid/],
     ['rules: [', /YAML/i],

@@ -96,6 +96,42 @@ test('SIGTERM during a restart ends the program, and the command is not started 
   expect([stdout.match(/up/g)?.length, isRunning(Number(pid))]).toEqual([1, false]);
 });
 
+test('a restart that takes longer than --timeout is not repeated', async () => {
+  const mounted = volume();
+  const slow = `trap 'sleep 1; exit' TERM; echo "up $$"; while :; do sleep 0.05; done`;
+  const program = new CliProgram([
+    ...['run', mounted.directory, '--on-change', 'restart', '--timeout', '100ms'],
+    ...['--', '/bin/sh', '-c', slow],
+  ]);
+  await program.until(/^up/m);
+  mounted.publish({ n: '1' });
+  await program.until(/reload: done in/);
+  await program.until(/up[^]*up/);
+  expect(program.stderr).not.toContain('failed');
+});
+
+test('--on-change none keeps the command as it is, and a restart waits for its check', async () => {
+  const [ignored, checked] = [volume(), volume()];
+  const program = new CliProgram([
+    ...['run', ignored.directory, checked.directory, '--on-change', 'none', '--log-level', 'debug'],
+    ...[
+      '--for',
+      `${checked.directory}=restart`,
+      '--check',
+      `grep -q good ${checked.path('n')}`,
+      ...application,
+    ],
+  ]);
+  await program.until(/^up \d+$/m);
+  ignored.publish({ n: '1' });
+  await program.until(/: n\n/);
+  checked.publish({ n: 'bad' });
+  await program.until(/the check failed, so nothing was done/);
+  expect(program.stdout).not.toMatch(/up[^]*up|got/);
+  checked.publish({ n: 'good' });
+  await program.until(/up[^]*up/);
+});
+
 test('what the command leaves in its process group ends with it', async () => {
   const program = new CliProgram([
     'run',

@@ -14,32 +14,48 @@ describe('a wrong command line ends with 2 and says what is wrong', () => {
     ['watch /etc --timeout -1s -- true', /--timeout/],
     ['watch /etc --signal NOPE --pid 1', /not the name of a signal/],
     ['watch /etc --signal HUP', /needs exactly one of --pid, --pid-file and --process/],
-    ['watch /etc --pid 1', /need --signal/],
+    ['watch /etc --pid 1', /--pid needs --signal/],
+    ['watch /etc --signal HUP --pid 4194305', /--pid 4194305: there is no such process/],
     ['watch /etc --signal HUP --pid 0', /must be a process ID/],
     ['watch /etc --webhook ftp://host/', /must be an http or https URL/],
     ['watch /etc --webhook http://h/ --webhook-status 2xx', /such as 200-299/],
     ['watch /etc --webhook http://h/ --webhook-header nope', /must be a header/],
-    ['watch /etc --webhook-token-file /t', /needs --webhook/],
+    ['watch /etc --webhook-token-file /t', /--webhook-token-file needs --webhook/],
+    ['watch /etc --webhook-method PUT --exec x', /--webhook-method needs --webhook/],
+    ['watch /etc --check false', /--check needs an action/],
+    ['watch /etc --exit-on-error', /--exit-on-error needs an action/],
     ['watch /etc --listen 80:nope', /must be an address/],
     ['watch /etc --on-busy drop -- true', /Allowed choices are queue, restart/],
     ['watch /etc --', /no command after --/],
-    ['watch', /no path to watch/],
-    ['watch --check /etc/app -- true', /no path to watch. The value of a flag is not a path/],
+    ['doctor /etc -- true', /doctor does not take a command/],
+    ['watch', /there is no path/],
+    ['watch --check /etc/app -- true', /there is no path. The value of a flag is not one/],
     ['watch /etc --exec --once', /value is missing/],
     ['watch /etc --exec', /argument missing/],
-    ['watch /etc --config rules.yaml', /give paths or --config, not both/],
-    ['run /etc', /no command; give it after --/],
-    ['run -- true', /no path to watch/],
+    ['watch /etc --config rules.yaml', /with --config, paths and commands belong in the rules/],
+    ['watch --config rules.yaml --exec x', /with --config, --exec belongs in the rules/],
+    ['watch --config --json', /value is missing/],
+    ['watch /etc --poll 0s', /must be at least 1ms/],
+    ['watch /etc --timeout 0s -- true', /must be at least 1ms/],
+    ['watch ', /a path is empty/],
+    ['watch /etc --exec ', /--exec[^]*It is empty/],
+    ['run /etc', /there is no command; it follows after --/],
+    ['run -- true', /there is no path/],
     ['run /etc --for /tmp=HUP -- true', /a path that is not watched/],
     ['run /etc --for HUP -- true', /must be a path and what to do/],
     ['run /etc /tmp --group --for /tmp=HUP -- true', /--for cannot be used with --group/],
-    ['wait', /no path to watch/],
-    ['wait /etc --sha256 abc', /SHA-256 digest of 64 hex digits/],
+    ['wait', /there is no path/],
+    ['wait /etc --sha256 abc', /SHA-256 digest: 64 hexadecimal digits/],
     [`wait /etc --sha256 ${'a'.repeat(64)} --changed-since ${'a'.repeat(64)}`, /cannot be used with option/],
     ['doctor', /give the paths to examine, or --manifest/],
+    ['doctor --manifest /dev/null --live 1s', /--live needs paths/],
     ['token', /required option '--out <file>'/],
     ['token --out /t --service-account only-a-name', /must be <namespace>\/<name>/],
+    ['token --out /t --expiration 5m', /must be at least 10m/],
+    ['token --out --once', /value is missing/],
+    ['token extra --out /t', /too many arguments/],
     ['kubeconfig --out /t --ca-file /ca', /required option '--server <url>'/],
+    ['kubeconfig --out /t --ca-file /ca --server nonsense', /must be an http or https URL/],
   ];
   test.each(cases)('%s', async (command, says) => {
     const { code, stdout, stderr } = await runCli(command.split(' '));
@@ -50,9 +66,9 @@ describe('a wrong command line ends with 2 and says what is wrong', () => {
 
 test('--help teaches each command by examples, --version is that of the package', async () => {
   const help = await Promise.all(
-    ['watch', 'run', 'wait', 'doctor'].map((command) => runCli([command, '--help'])),
+    ['watch', 'run', 'wait', 'doctor', 'token', 'kubeconfig'].map((command) => runCli([command, '--help'])),
   );
-  expect(help.map(({ code }) => code)).toEqual([0, 0, 0, 0]);
+  expect(help.map(({ code }) => code)).toEqual([0, 0, 0, 0, 0, 0]);
   for (const { stdout } of help) expect(stdout).toMatch(/Examples?:\n {2}\S/);
   const version = await runCli(['--version']);
   expect([version.code, version.stdout]).toEqual([0, expect.stringMatching(/^\d+\.\d+\.\d+/)]);

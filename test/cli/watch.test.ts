@@ -1,5 +1,5 @@
 /** `watch` as processes of its own, with real commands, signals and webhooks. */
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -122,6 +122,16 @@ test('a failing check keeps the action from running, is reported, and heals with
   expect(program.stderr.match(/acted/g)).toHaveLength(1);
 });
 
+test('SIGQUIT, which images of nginx are stopped with, leaves nothing of an action running either', async () => {
+  const mounted = volume();
+  const program = watch([mounted.directory], '--exec', 'echo "pid $$"; exec sleep 1000');
+  await event(program, 'ready');
+  mounted.publish({ n: '1' });
+  const [, pid] = await program.until(/pid (\d+)/);
+  program.child.kill('SIGQUIT');
+  expect([await program.exit, isRunning(Number(pid))]).toEqual([0, false]);
+});
+
 test('SIGTERM, even twice, during an action that ignores it leaves nothing of it running', async () => {
   const mounted = volume();
   const script = `trap '' TERM; (sleep 1000 & echo "pids $$ $!"; wait); sleep 1000`;
@@ -194,23 +204,67 @@ describe('signals', () => {
     await event(program, 'failed', ({ message }) => String(message).includes('cannot be read (ENOENT)'));
     writeFileSync(file, '');
     mounted.publish({ n: '2' });
-    await event(program, 'failed', ({ message }) => String(message).includes('holds no process ID'));
+    await event(program, 'failed', ({ message }) =>
+      String(message).includes('does not contain a process ID'),
+    );
     writeFileSync(file, `${target.pid}\n`);
     mounted.publish({ n: '3' });
     await succeededWith(program, mounted.revision);
     await heard;
   });
 
-  test('a process that is dead is a clear failure, with exit code 1 under --exit-on-error', async () => {
-    const dead = spawn('true');
-    await new Promise((resolve) => dead.once('exit', resolve));
+  test('a process that has ended is a clear failure, with exit code 1 under --exit-on-error', async () => {
+    const target = spawn('sleep', ['1000']);
+    const ended = new Promise((resolve) => target.once('exit', resolve));
+    onTestFinished(() => void target.kill('SIGKILL'));
     const mounted = volume();
-    const args = ['--signal', 'HUP', '--pid', String(dead.pid), '--exit-on-error'];
+    const args = ['--signal', 'HUP', '--pid', String(target.pid), '--exit-on-error'];
     const program = watch([mounted.directory], ...args);
     await event(program, 'ready');
+    target.kill('SIGKILL');
+    await ended;
     mounted.publish({ n: '1' });
     expect(await program.exit).toBe(1);
-    expect((await event(program, 'failed'))['message']).toContain(`process ${dead.pid} does not exist`);
+    expect((await event(program, 'failed'))['message']).toContain(`process ${target.pid} does not exist`);
+  });
+
+  describe('a PID that belongs to another process by now is not signalled', () => {
+    /** Starts the program for a process, which then ends, and another process gets its PID. */
+    const REUSE = `
+      sleep 1000 & pid=$!; echo $pid > "$D/pid"
+      "$@" $TARGET & program=$!
+      until [ -e "$D/go" ]; do sleep 0.05; done
+      kill -9 $pid; wait $pid; reused=
+      until [ "$reused" = $pid ]; do
+        [ -z "$reused" ] || kill -9 $reused
+        echo $((pid - 1)) > /proc/sys/kernel/ns_last_pid; sleep 1000 & reused=$!
+      done
+      echo reused >&2; wait $program`;
+    const namespace = ['unshare', '-Ur', '--pid', '--fork', '--mount-proc', '--kill-child'];
+    const [unshare = '', ...flags] = namespace;
+    const canReuse =
+      spawnSync(unshare, [...flags, 'sh', '-c', 'echo 100 > /proc/sys/kernel/ns_last_pid']).status === 0;
+
+    test.each([
+      ['by --pid', '--pid $pid'],
+      ['by a --pid-file that is still the same', '--pid-file $D/pid'],
+    ])('%s', async (_, target) => {
+      if (!canReuse) return;
+      const directory = temporaryDirectory();
+      const mounted = volume();
+      const script = `D=${directory}; ${REUSE.replace('$TARGET', target)}`;
+      const program = new CliProgram(['watch', mounted.directory, '--json', '--signal', 'CONT'], {
+        prefix: [...namespace, '/bin/sh', '-c', script, 'sh'],
+      });
+      await event(program, 'ready');
+      mounted.publish({ n: '1' });
+      await succeededWith(program, mounted.revision);
+      writeFileSync(join(directory, 'go'), '');
+      await program.until(/reused/);
+      mounted.publish({ n: '2' });
+      const { message } = await event(program, 'failed');
+      expect(message).toContain('now belongs to another one');
+    });
   });
 });
 

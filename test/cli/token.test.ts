@@ -1,0 +1,208 @@
+/** `token` and `kubeconfig` as processes of their own, against an API server on a real socket. */
+import { spawnSync } from 'node:child_process';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { KubeConfig } from '@kubernetes/client-node';
+import { describe, expect, test } from 'vitest';
+
+import { CliProgram, runCli } from '../support/cli-program.js';
+import { clusterStage, type ClusterStage } from '../support/cluster-stage.js';
+import { skip } from '../support/namespace.js';
+
+/** The flags that make `token` ask the server of the stage for a token of `ci/builder`, and where it writes it. */
+async function account(stage: ClusterStage): Promise<{ out: string; flags: readonly string[] }> {
+  const { token } = await stage.server.mint('ci', 'builder', { expirationSeconds: 24 * 3_600 });
+  const out = join(stage.directory, 'out', 'token');
+  const flags = [
+    '--out',
+    out,
+    '--service-account',
+    'ci/builder',
+    '--kubeconfig',
+    stage.kubeconfigFile(token),
+  ];
+  return { out, flags };
+}
+
+/** The claims of the token in a file. */
+function claimsIn(file: string): {
+  readonly sub: string;
+  readonly aud: readonly string[];
+  readonly exp: number;
+} {
+  const [, claims = ''] = readFileSync(file, 'utf8').split('.');
+  return JSON.parse(Buffer.from(claims, 'base64url').toString()) as ReturnType<typeof claimsIn>;
+}
+
+const readable = (file: string): string => readFileSync(file, 'utf8');
+
+test('--once writes a token of the account and exits with 0; the token is printed nowhere', async () => {
+  const stage = await clusterStage();
+  const { out, flags } = await account(stage);
+  const asked = ['--audience', 'vault', '--audience', 'db', '--expiration', '10m'];
+  const { code, stdout, stderr } = await runCli(['token', ...flags, ...asked, '--once', '--json']);
+  expect([code, stderr]).toEqual([0, '']);
+  const { sub, aud, exp } = claimsIn(out);
+  expect([sub, aud]).toEqual(['system:serviceaccount:ci:builder', ['vault', 'db']]);
+  const [line = ''] = stdout.split('\n');
+  expect(JSON.parse(line)).toMatchObject({
+    event: 'delivered',
+    sink: out,
+    expiresAt: new Date(exp * 1_000).toISOString(),
+  });
+  expect(statSync(out).mode & 0o777).toBe(0o600);
+  expect(stdout).not.toContain(readable(out).split('.')[2]);
+});
+
+describe('what fails with --once ends with 1 and says what to do', () => {
+  const cases: Record<string, { breaks: (stage: ClusterStage) => unknown; says: RegExp }> = {
+    'a server that does not work': {
+      breaks: ({ server }) => (server.otherwise = { kind: 'unavailable' }),
+      says: /\(503\)/,
+    },
+    'a server that cannot be reached': {
+      breaks: ({ server }) => server.refuse(),
+      says: /ECONNREFUSED/,
+    },
+    'an account that may not': {
+      breaks: ({ server }) => server.forbid('ci', 'builder'),
+      says: /\(403\).*grant "create" on "serviceaccounts\/token"/,
+    },
+    'an account that does not exist': {
+      breaks: ({ server }) => server.deleteServiceAccount('ci', 'builder'),
+      says: /\((401|404)\)/,
+    },
+    'credentials that were revoked': {
+      breaks: ({ server }) => server.rotateSigningKey(),
+      says: /\(401\)/,
+    },
+  };
+  test.each(Object.entries(cases))('%s', async (_, { breaks, says }) => {
+    const stage = await clusterStage();
+    const { flags } = await account(stage);
+    await breaks(stage);
+    const { code, stderr } = await runCli(['token', ...flags, '--once']);
+    expect([code, stderr]).toEqual([1, expect.stringMatching(says)]);
+  });
+
+  test('a file that cannot be written', async () => {
+    const stage = await clusterStage();
+    const { flags } = await account(stage);
+    const { code, stderr } = await runCli(['token', ...flags, '--out', '/proc/nowhere/token', '--once']);
+    expect([code, stderr]).toEqual([1, expect.stringContaining('Cannot write "/proc/nowhere/token"')]);
+  });
+
+  test('a program outside of a pod, without a kubeconfig', async () => {
+    const env = { KUBERNETES_SERVICE_HOST: '' };
+    const { code, stderr } = await runCli(
+      ['token', '--out', '/tmp/t', '--service-account', 'a/b', '--once'],
+      {
+        env,
+      },
+    );
+    expect([code, stderr]).toEqual([1, expect.stringContaining('this is not a pod')]);
+  });
+});
+
+test('a server that fails is asked again until it answers, and SIGTERM ends the program with 0', async () => {
+  const stage = await clusterStage();
+  const { out, flags } = await account(stage);
+  stage.server.script({ kind: 'throttled', retryAfterSeconds: 1 });
+  const program = new CliProgram(['token', ...flags]);
+  await program.until(/\(429\).*; next attempt in \d+ ms/);
+  await program.until(/written, valid until/);
+  expect(claimsIn(out).sub).toBe('system:serviceaccount:ci:builder');
+  program.child.kill('SIGTERM');
+  expect(await program.exit).toBe(0);
+});
+
+test('a token that expires while the server fails is reported', async () => {
+  const stage = await clusterStage();
+  // Tokens of 10 minutes that end in some seconds: the clock of the server is that much behind.
+  stage.server.skewMs = -595_000;
+  const { flags } = await account(stage);
+  const program = new CliProgram(['token', ...flags, '--expiration', '10m']);
+  await program.until(/written, valid until/);
+  stage.server.otherwise = { kind: 'unavailable' };
+  await program.until(/ERROR the token has expired: .*\(503\)/);
+});
+
+describe('in a pod', () => {
+  /** Runs the program with the volume of the stage where kubelet mounts it. */
+  function inPod({ directory, server }: ClusterStage, args: readonly string[]): CliProgram {
+    const at = '/run/secrets/kubernetes.io/serviceaccount';
+    const mount = `mount -t tmpfs tmpfs /run && mkdir -p ${at} && mount --bind ${directory}/projected ${at}`;
+    const { hostname, port } = new URL(server.url);
+    return new CliProgram(args, {
+      prefix: ['unshare', '-Urm', '/bin/sh', '-c', `${mount} && exec "$0" "$@"`],
+      env: { KUBERNETES_SERVICE_HOST: hostname, KUBERNETES_SERVICE_PORT: port },
+    });
+  }
+
+  const canMount = spawnSync('unshare', ['-Urm', 'mount', '-t', 'tmpfs', 'tmpfs', '/run']).status === 0;
+
+  test("the pod's own account is the default, and a rotated token of the pod brings a new one at once", async (context) => {
+    if (!canMount) skip(context, '`unshare -Urm` may not mount here');
+    const stage = await clusterStage();
+    const out = join(stage.directory, 'token');
+    const program = inPod(stage, ['token', '--out', out, '--json']);
+    await program.until(/"delivered"/);
+    const first = readable(out);
+    expect(claimsIn(out).sub).toBe('system:serviceaccount:ci:builder');
+    await stage.server.rotateSigningKey();
+    await stage.project();
+    await program.until(/"delivered"[^]*"delivered"/);
+    expect(readable(out)).not.toBe(first);
+    program.child.kill('SIGTERM');
+    expect(await program.exit).toBe(0);
+  });
+
+  test('a kubeconfig for another account, as the DaemonSet of deploy/ writes it, is one that kubectl could use', async (context) => {
+    if (!canMount) skip(context, '`unshare -Urm` may not mount here');
+    const stage = await clusterStage();
+    stage.server.addServiceAccount('kube-system', 'calico-cni-plugin');
+    const out = join(stage.directory, 'kubeconfig');
+    const program = inPod(stage, [
+      ...['kubeconfig', `--out=${out}`, `--server=${stage.server.url}`, '--once'],
+      '--ca-file=/var/run/secrets/kubernetes.io/serviceaccount/ca.crt',
+      '--service-account=kube-system/calico-cni-plugin',
+    ]);
+    expect(await program.exit, program.stderr).toBe(0);
+    const written = new KubeConfig();
+    written.loadFromFile(out);
+    const { token = '' } = written.getCurrentUser() ?? {};
+    expect(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()).toContain('calico-cni-plugin');
+    expect(written.getCurrentCluster()).toMatchObject({
+      server: stage.server.url,
+      caData: Buffer.from(stage.server.caCertificate).toString('base64'),
+    });
+  });
+});
+
+test('kubeconfig waits for its CA file, and nothing is written before that is good', async () => {
+  const stage = await clusterStage();
+  const { flags } = await account(stage);
+  const ca = join(stage.directory, 'ca.crt');
+  const out = join(stage.directory, 'cni-kubeconfig');
+  const args = ['kubeconfig', ...flags, '--out', out, '--server', stage.server.url, '--ca-file', ca];
+  const missing = await runCli([...args, '--once']);
+  expect([missing.code, missing.stderr]).toEqual([1, expect.stringContaining(`Cannot read the CA in ${ca}`)]);
+  writeFileSync(ca, 'not a certificate');
+  const program = new CliProgram(args);
+  await program.until(/is not a bundle of PEM certificates/);
+  expect(() => statSync(out)).toThrow('ENOENT');
+  writeFileSync(ca, stage.server.caCertificate);
+  await program.until(/written, valid until/);
+  expect(readable(out)).toContain(stage.server.url);
+});
+
+test('without the Kubernetes client it says what to install, and ends with 1', async () => {
+  const stage = await clusterStage();
+  const { flags } = await account(stage);
+  const hook = `import { register } from 'node:module'; register('data:text/javascript,' + encodeURIComponent(
+    'export function resolve(name, context, next) { if (name === "@kubernetes/client-node") throw Object.assign(new Error("gone"), { code: "ERR_MODULE_NOT_FOUND" }); return next(name, context); }'));`;
+  const env = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(hook)}` };
+  const { code, stderr } = await runCli(['token', ...flags], { env });
+  expect([code, stderr]).toEqual([1, expect.stringContaining('npm install @kubernetes/client-node')]);
+});
