@@ -22,6 +22,7 @@ import { RENEWAL_MS, sweepFiles, temporaryName } from './temporary-name.js';
 import { inheritedMode, mayFollow, mayReplace } from './trust.js';
 import { Refusal, WriteProgress } from './write-progress.js';
 import type { WriteSource } from './write-source.js';
+import { renameRetryMs } from './rename-retry.js';
 
 /** The result of an atomic write. */
 export interface AtomicWriteResult {
@@ -56,13 +57,7 @@ export interface Waiting {
 /** Tokens and kubeconfigs are for their owner only. */
 const DEFAULT_MODE = 0o600;
 
-/**
- * For how long a rename is retried, ms. On Windows, scanners and indexers hold files open for moments. On other
- * systems only EBUSY can be temporary (some FUSE and network file systems); mostly the file is a mount point, and the
- * error should not be long in coming.
- */
-const RENAME_RETRY_MS: Readonly<Record<string, number>> =
-  process.platform === 'win32' ? { EBUSY: 2000, EPERM: 2000, EACCES: 2000 } : { EBUSY: 150 };
+/** How long to wait before a rename is tried again. */
 const FIRST_RENAME_DELAY_MS = 20;
 const MAX_RENAME_DELAY_MS = 200;
 
@@ -286,8 +281,7 @@ class Replacement {
       } catch (error) {
         // When the answer of a server is lost, the rename is sent again, and fails the second time.
         if (yield* isSameFile(to, created)) return;
-        const retryMs = RENAME_RETRY_MS[errnoOf(error) ?? ''] ?? 0;
-        if (!this.#waiting || waitedMs >= retryMs) throw error;
+        if (!this.#waiting || waitedMs >= renameRetryMs(errnoOf(error))) throw error;
       }
       const { clock, signal } = this.#waiting;
       const delayMs = backoff.next();
