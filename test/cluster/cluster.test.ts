@@ -20,6 +20,15 @@ test.skipIf(!settings)(
     if (!settings) return;
     await using stage = new ClusterStage(settings);
     await stage.create();
+    const until = async (what: string, holds: () => Promise<boolean>): Promise<void> => {
+      const deadline = performance.now() + LIMIT_MS;
+      while (!(await holds())) {
+        if (performance.now() > deadline) {
+          throw new Error(`Not within ${LIMIT_MS / 1000} s: ${what}\n${await stage.events()}`);
+        }
+        await sleep(500);
+      }
+    };
     const withCsi = settings.registrar ? [CSI_OBSERVER] : [];
     for (const name of [...OBSERVERS.map((observer) => observer.name), ...withCsi])
       await until(`${name} is ready`, async () => (await stage.log(name)).includes('"ready"'));
@@ -65,11 +74,3 @@ test.skipIf(!settings)(
     expect(await stage.log('sidecar')).toContain('acted on ');
   },
 );
-
-async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + LIMIT_MS;
-  while (!(await holds())) {
-    if (performance.now() > deadline) throw new Error(`Not within ${LIMIT_MS / 1000} s: ${what}`);
-    await sleep(500);
-  }
-}

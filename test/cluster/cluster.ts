@@ -130,6 +130,14 @@ export class ClusterStage implements AsyncDisposable {
     }
   }
 
+  /** What kubelet and the scheduler say of the pods, for the message of a test that failed. */
+  async events(): Promise<string> {
+    const { items } = await this.#core.listNamespacedEvent({ namespace: this.namespace });
+    return items
+      .map(({ involvedObject, reason, message }) => `${involvedObject.name}: ${reason}: ${message}`)
+      .join('\n');
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     // The volume is unmounted by its driver, so the pod that has it goes first.
     if (this.#hasDriver) await this.#deletePod(CSI_OBSERVER);

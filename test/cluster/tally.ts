@@ -13,7 +13,7 @@ export interface Row {
   readonly seen: number;
   readonly missed: number;
   readonly false: number;
-  /** Behind the first observer of the same volume that told, ms; undefined when nothing was seen. */
+  /** Behind the first observer of the same volume to see the update, ms; undefined when it saw none. */
   readonly medianMs: number | undefined;
   readonly maxMs: number | undefined;
   /** Why it ended before the test did. */
@@ -52,6 +52,8 @@ function rowOf(observer: string, printed: readonly Line[], first: ReadonlyMap<nu
     if (typeof sequence === 'number' && !seen.has(sequence)) seen.set(sequence, at);
   }
   const delays = [...seen]
+    // What was there at the start, each saw when its container ran.
+    .filter(([sequence]) => sequence > 0)
     .map(([sequence, at]) => at - (first.get(sequence) ?? at))
     .sort((one, other) => one - other);
   return {
