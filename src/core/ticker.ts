@@ -10,14 +10,13 @@ interface TickerOptions {
 }
 
 /**
- * Calls back at the multiples of its interval until it is stopped. All tickers with the same interval tick
- * together, so that many watchers share one turn of the event loop.
+ * Calls back at the multiples of its interval until it is stopped. All tickers with the same options share one timer, so
+ * that many watchers tick in one turn of the event loop.
  */
 export class Ticker {
   readonly #options: TickerOptions;
   readonly #onTick: () => void;
-  #timer: Scheduled | undefined;
-  #at = 0;
+  #shared: SharedTimer | undefined;
 
   constructor(options: TickerOptions, onTick: () => void) {
     this.#options = options;
@@ -26,13 +25,51 @@ export class Ticker {
 
   /** Does nothing while it runs. */
   start(): void {
-    if (this.#timer || this.#options.intervalMs === 0) return;
-    this.#schedule();
+    if (this.#shared || this.#options.intervalMs === 0) return;
+    this.#shared = SharedTimer.of(this.#options);
+    this.#shared.add(this.#onTick);
   }
 
   stop(): void {
+    this.#shared?.delete(this.#onTick);
+    this.#shared = undefined;
+  }
+}
+
+/** The timers of each clock, by interval and persistence. A timer is there as long as somebody uses it. */
+const timers = new WeakMap<Clock, Map<string, SharedTimer>>();
+
+class SharedTimer {
+  readonly #options: TickerOptions;
+  readonly #callbacks = new Set<() => void>();
+  #timer: Scheduled | undefined;
+  #at = 0;
+
+  private constructor(options: TickerOptions) {
+    this.#options = options;
+  }
+
+  static of(options: TickerOptions): SharedTimer {
+    const { clock } = options;
+    const ofClock = timers.get(clock) ?? new Map<string, SharedTimer>();
+    timers.set(clock, ofClock);
+    const key = keyOf(options);
+    const timer = ofClock.get(key) ?? new SharedTimer(options);
+    ofClock.set(key, timer);
+    return timer;
+  }
+
+  add(callback: () => void): void {
+    this.#callbacks.add(callback);
+    if (!this.#timer) this.#schedule();
+  }
+
+  delete(callback: () => void): void {
+    this.#callbacks.delete(callback);
+    if (this.#callbacks.size > 0) return;
     this.#timer?.cancel();
     this.#timer = undefined;
+    timers.get(this.#options.clock)?.delete(keyOf(this.#options));
   }
 
   #schedule(): void {
@@ -40,10 +77,16 @@ export class Ticker {
     const now = clock.monotonic();
     // A timer may fire slightly early; the same multiple must not come twice.
     this.#at = (Math.floor(Math.max(now, this.#at) / intervalMs) + 1) * intervalMs;
-    const tick = (): void => {
-      this.#schedule();
-      this.#onTick();
-    };
-    this.#timer = clock.schedule(tick, this.#at - now, { ref: persistent });
+    this.#timer = clock.schedule(() => this.#tick(), this.#at - now, { ref: persistent });
   }
+
+  #tick(): void {
+    this.#schedule();
+    // One of them may stop another, or start one, which waits for the next tick.
+    for (const callback of [...this.#callbacks]) if (this.#callbacks.has(callback)) callback();
+  }
+}
+
+function keyOf({ intervalMs, persistent }: TickerOptions): string {
+  return `${intervalMs} ${persistent}`;
 }

@@ -13,6 +13,11 @@ export function identityIn(signature: string): string {
   return signature.slice(0, end);
 }
 
+/** The inode number in a signature, if need be rounded. */
+export function inodeIn(signature: string): number {
+  return Number(signature.split(':', 2)[1]);
+}
+
 /** Identifies a file together with its content, as far as its timestamps show it. */
 export function signatureOf({ dev, ino, birthtimeNs, size, mtimeNs, ctimeNs }: BigIntStats): string {
   // One flat string: a template would keep each of its pieces, which takes five times the memory for every file.

@@ -3,6 +3,7 @@
  * them come from one revision, and `..data` led to it before the first was read and after the last.
  */
 import type { FileSystemCalls } from '../core/file-system.js';
+import type { Ask } from './effects.js';
 import type { Found, SeenFile, Swap, SwapReader } from './observation.js';
 import { SetSnapshot, type FileState } from './snapshot.js';
 import type { SwapProbe } from './swap-probe.js';
@@ -43,6 +44,13 @@ export class GroupSwapProbe implements SwapReader {
   concerns(path: string): boolean {
     for (const member of this.#group.members.values()) if (member.concerns(path)) return true;
     return false;
+  }
+
+  stands(calls: FileSystemCalls, ask: Ask, isExamined: (inode: number) => boolean): boolean | undefined {
+    const { members, isCurrent } = this.#group;
+    if (!isCurrent()) return false;
+    for (const member of members.values()) if (!member.stands(calls, ask, isExamined)) return false;
+    return true;
   }
 
   read(calls: FileSystemCalls): Swap | undefined {

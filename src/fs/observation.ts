@@ -3,7 +3,7 @@ import type { FileSystemCalls } from '../core/file-system.js';
 import type { TargetError } from '../core/errors.js';
 import type { LinkChain } from './link-chain.js';
 import type { FileSnapshot, SetSnapshot } from './snapshot.js';
-import type { Effects } from './effects.js';
+import type { Ask, Effects } from './effects.js';
 
 /** A file as it was observed. */
 export interface SeenFile {
@@ -89,6 +89,13 @@ export interface SwapReader {
   concerns(path: string): boolean;
   /** What the target holds after a swap; undefined when there was none, or in any unusual case. */
   read(calls: FileSystemCalls): Swap | undefined;
+  /**
+   * Whether links and signatures are as they were observed, as `Target.isUnchanged`; undefined if this cannot tell.
+   * Throws what the calls throw.
+   * @param ask asks for what others have in common with it.
+   * @param isExamined whether it is the turn of the file with this inode number.
+   */
+  stands(calls: FileSystemCalls, ask: Ask, isExamined: (inode: number) => boolean): boolean | undefined;
 }
 
 /** Something that can be observed. */

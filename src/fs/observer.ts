@@ -71,8 +71,15 @@ export class Observer {
 
   /** Whether a quick check shows no difference from the last observation. */
   isUnchanged(): boolean {
-    if (!this.#sync || !this.#last?.trusted || this.#swapped) return false;
-    return runSync(this.#target.isUnchanged(this.#last.found), this.#sync, sharedTurn.ask);
+    const sync = this.#sync;
+    if (!sync || !this.#last?.trusted || this.#swapped) return false;
+    try {
+      const stands = this.#swapReader?.stands(sync, sharedTurn.ask, (inode) => sharedTurn.isTurnOf(inode));
+      if (stands !== undefined) return stands;
+    } catch {
+      return false;
+    }
+    return runSync(this.#target.isUnchanged(this.#last.found), sync, sharedTurn.ask);
   }
 
   /** Finds a swap sooner than `observe()`, which has to follow. Only where synchronous calls are safe. */

@@ -5,6 +5,9 @@ import type { FileSystemCalls } from '../core/file-system.js';
 import { makeCall, type Ask, type Call } from './effects.js';
 import { signatureOf } from './file-identity.js';
 
+/** More files than this are examined in turns, which takes some milliseconds each time. */
+const MAX_EXAMINED = 1_000;
+
 /** The answers of `readlink` and of `lstat`. */
 type Answer = string | BigIntStats;
 
@@ -25,6 +28,9 @@ class SharedTurn {
   #waiting = new Set<() => void>();
   #immediate: (() => void) | undefined;
   #answers: Map<FileSystemCalls, Map<string, Answer>> | undefined;
+  /** The number of checks in this stretch. */
+  #size = 0;
+  #turns = 0;
 
   /**
    * Runs `check` in the next turn, after the events that the kernel reports in this one. Returns a function that
@@ -52,6 +58,15 @@ class SharedTurn {
     return answer;
   };
 
+  /**
+   * Whether it is the turn of the file with this inode number to be examined. All are examined in each turn, unless there
+   * are more than `MAX_EXAMINED`: then as many, so that a file is examined once in (checks / `MAX_EXAMINED`) turns.
+   */
+  isTurnOf(inode: number): boolean {
+    const slices = Math.ceil(this.#size / MAX_EXAMINED);
+    return slices <= 1 || (inode + this.#turns) % slices === 0;
+  }
+
   #make(call: Call, calls: FileSystemCalls): unknown {
     try {
       return makeCall(call, calls);
@@ -66,10 +81,13 @@ class SharedTurn {
     this.#waiting = new Set();
     this.#immediate = undefined;
     if (checks.size > 1) this.#answers = new Map();
+    this.#size = checks.size;
+    this.#turns += 1;
     try {
       for (const check of checks) check();
     } finally {
       this.#answers = undefined;
+      this.#size = 0;
     }
   }
 }
@@ -79,5 +97,5 @@ function isSame(one: Answer, other: Answer): boolean {
   return signatureOf(one) === signatureOf(other);
 }
 
-/** The shared turn of this process; it holds nothing between turns. */
+/** The shared turn of this process. Between turns it holds nothing but their number. */
 export const sharedTurn = new SharedTurn();

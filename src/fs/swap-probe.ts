@@ -22,7 +22,8 @@
 import { basename, dirname } from 'node:path';
 
 import type { FileSystemCalls } from '../core/file-system.js';
-import { signatureOf } from './file-identity.js';
+import type { Ask } from './effects.js';
+import { inodeIn, signatureOf } from './file-identity.js';
 import { readFileNow } from './file-reading.js';
 import type { LinkChain } from './link-chain.js';
 import {
@@ -57,6 +58,9 @@ export class SwapProbe implements SwapReader {
   readonly #path: string;
   readonly #key: string;
   readonly #isVolume: boolean;
+  /** Of a key: as it was observed. */
+  readonly #file: SeenFile | undefined;
+  readonly #inode: number;
   readonly #target: string;
   /** The real path, before and after the name of the revision. */
   readonly #realPath: Around;
@@ -65,7 +69,7 @@ export class SwapProbe implements SwapReader {
   readonly #others: readonly Hop[];
   readonly #limits: ReadLimits;
 
-  private constructor({ chain, snapshot }: Found, [place, target]: Hop, limits: ReadLimits) {
+  private constructor({ chain, snapshot, files }: Found, [place, target]: Hop, limits: ReadLimits) {
     const { path, realPath } = snapshot;
     this.place = place;
     this.#target = target;
@@ -73,6 +77,8 @@ export class SwapProbe implements SwapReader {
     this.#path = path;
     this.#key = basename(path);
     this.#isVolume = snapshot.kind === 'volume';
+    [this.#file] = this.#isVolume ? [] : files.values();
+    this.#inode = this.#file ? inodeIn(this.#file.signature) : 0;
     const directory = `${dirname(place)}/`;
     this.#realPath = { before: directory, after: realPath.slice(directory.length + target.length) };
     const [before = '', after = ''] = chain.links.split(`${place}\0${target}`, 2);
@@ -117,6 +123,16 @@ export class SwapProbe implements SwapReader {
     } catch {
       return undefined;
     }
+  }
+
+  /** Of a key, in one call for each link but `..data`, whose answer is shared, and one for the file. */
+  stands(calls: FileSystemCalls, ask: Ask, isExamined: (inode: number) => boolean): boolean | undefined {
+    const file = this.#file;
+    if (!file) return undefined;
+    if (ask(['readlink', this.place], calls, false) !== this.#target) return false;
+    if (!isExamined(this.#inode)) return true;
+    for (const [place, target] of this.#others) if (calls.readlink(place) !== target) return false;
+    return signatureOf(calls.lstat(file.snapshot.realPath)) === file.signature;
   }
 
   /** The revision that is linked now; undefined if it is the same as before. Throws what the call throws. */

@@ -17,7 +17,7 @@ export class CheckLoop<Cause extends string> {
   readonly #scope: Scope;
   readonly #waiters = new Set<{ readonly isReady: () => boolean; readonly resolve: () => void }>();
   #cause: Cause | undefined;
-  readonly #onTurn = (): void => void this.#next();
+  readonly #onTurn = (): void => this.#next();
   #cancelTurn: (() => void) | undefined;
   #checking = false;
   #begun = 0;
@@ -76,17 +76,24 @@ export class CheckLoop<Cause extends string> {
     this.#release();
   }
 
-  async #next(): Promise<void> {
+  #next(): void {
     const cause = this.#cause;
     this.#cancelTurn = undefined;
     this.#cause = undefined;
     if (cause === undefined) return;
     this.#begun += 1;
-    if (!this.#checkAtOnce(cause)) {
-      this.#checking = true;
-      await this.#check(cause);
-      this.#checking = false;
-    }
+    if (this.#checkAtOnce(cause)) this.#ended();
+    else void this.#checkInTime(cause);
+  }
+
+  async #checkInTime(cause: Cause): Promise<void> {
+    this.#checking = true;
+    await this.#check(cause);
+    this.#checking = false;
+    this.#ended();
+  }
+
+  #ended(): void {
     this.#done += 1;
     this.#again();
     this.#release();
