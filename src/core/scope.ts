@@ -4,6 +4,8 @@ import { onAbort } from './abort.js';
 export class Scope {
   readonly #controller = new AbortController();
   readonly #work = new Set<Promise<unknown>>();
+  /** The same as `signal.aborted`, which takes as long as a system call. */
+  #ended = false;
 
   /** Aborts when the scope ends. */
   get signal(): AbortSignal {
@@ -11,7 +13,7 @@ export class Scope {
   }
 
   get ended(): boolean {
-    return this.signal.aborted;
+    return this.#ended;
   }
 
   /** Tracks work that the end has to wait for. The caller handles its rejection. */
@@ -32,6 +34,7 @@ export class Scope {
 
   /** Ends the scope and resolves when no tracked work is left, including work that the end itself begins. Never rejects. */
   async end(reason: unknown): Promise<void> {
+    this.#ended = true;
     this.#controller.abort(reason);
     do await Promise.allSettled(this.#work);
     while (this.#work.size > 0);
