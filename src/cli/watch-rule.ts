@@ -56,7 +56,13 @@ export class WatchRule {
     await this.#reload?.start();
     await startWatchers(this.#watchers);
     const { paths, flags } = this.#options;
-    this.#session.output.log('info', 'ready', `watching ${paths.join(', ')}`, { paths });
+    const { output } = this.#session;
+    output.log('info', 'ready', `watching ${paths.join(', ')}`, { paths });
+    for (const watcher of this.#watchers) {
+      if (watcher.status().target !== 'missing') continue;
+      const { path } = watcher;
+      output.log('warn', 'missing', `${path}: does not exist; it will be seen when it is created`, { path });
+    }
     for (const watcher of this.#watchers) {
       const done = flags.initial ? 'unfinished' : progress.get(watcher.name);
       if (done !== undefined) this.#catchUp(watcher, done);

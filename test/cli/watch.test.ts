@@ -72,6 +72,14 @@ test('a command is told by environment and stdin what changed, but no contents',
   expect(program.stderr + program.stdout).not.toContain('topsecret');
 });
 
+test('a path that does not exist is warned of, and acted on when it is created', async () => {
+  const mounted = new KubeletVolume(join(temporaryDirectory(), 'volume'));
+  const program = watch([mounted.path('n')], '--', 'true');
+  expect(await event(program, 'missing')).toMatchObject({ level: 'warn', path: mounted.path('n') });
+  const { revision } = mounted.publish({ n: '0' });
+  await succeededWith(program, revision);
+});
+
 describe('of 50 revisions that arrive meanwhile the newest is acted on last', () => {
   const cases: Record<string, { hook: string; flags: readonly string[] }> = {
     'while the hook is slow': { hook: 'until [ -e "$D/open" ]; do sleep 0.05; done', flags: [] },
