@@ -72,6 +72,15 @@ export abstract class Scene {
     return join(this.root, path);
   }
 
+  /** The changes since the last call: what is there, and the keys that were added (+), changed (~) and removed (-). */
+  takeChanges(): { kind: string; files: Record<string, string>; keys: string }[] {
+    return this.changes.splice(0).map(({ current, added, changed, removed }) => ({
+      kind: current.kind,
+      files: Object.fromEntries([...current.files].map(([key, { content }]) => [key, String(content)])),
+      keys: [`+${added.join()}`, `~${changed.join()}`, `-${removed.join()}`].join(' '),
+    }));
+  }
+
   /** Creates the watcher and starts it. */
   abstract watch(target: string | readonly string[], options?: SceneOptions): Promise<void>;
 

@@ -1,0 +1,126 @@
+/** A group: files in several places, one snapshot. */
+import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { ResilientWatcher } from 'resilient-watcher';
+import { KubeletVolume } from 'resilient-watcher/testing';
+import { describe, expect, test } from 'vitest';
+
+import { ScriptedScene } from '../support/scripted-scene.js';
+
+describe('a group', () => {
+  function twoVolumes(scene: ScriptedScene): { tls: KubeletVolume; app: KubeletVolume; paths: string[] } {
+    const tls = new KubeletVolume(join(scene.root, 'tls'));
+    const app = new KubeletVolume(join(scene.root, 'app'));
+    tls.publish({ crt: 'c1', key: 'k1' });
+    app.publish({ 'app.yaml': 'a1' });
+    return { tls, app, paths: [tls.path('crt'), tls.path('key'), app.path('app.yaml')] };
+  }
+
+  test('of two volumes that change together within groupSettleMs is one change', async () => {
+    const scene = new ScriptedScene();
+    const { tls, app, paths } = twoVolumes(scene);
+    await scene.watch(paths, { groupSettleMs: 300 });
+    scene.takeChanges();
+    tls.publish({ crt: 'c2', key: 'k2' });
+    await scene.hint();
+    await scene.clock.advance(299);
+    await scene.watcher.idle();
+    expect(scene.takeChanges()).toEqual([]);
+    app.publish({ 'app.yaml': 'a2' });
+    await scene.hint();
+    expect(scene.takeChanges().map(({ files }) => Object.values(files))).toEqual([['c2', 'k2', 'a2']]);
+    tls.publish({ crt: 'c3', key: 'k3' });
+    await scene.hint();
+    await scene.clock.advance(300);
+    await scene.watcher.idle();
+    expect(scene.takeChanges()).toEqual([
+      {
+        kind: 'group',
+        files: Object.fromEntries(paths.map((path, index) => [path, ['c3', 'k3', 'a2'][index]])),
+        keys: `+ ~${paths.slice(0, 2).join()} -`,
+      },
+    ]);
+  });
+
+  test('within one volume waits for nothing, and is never torn', async () => {
+    const scene = new ScriptedScene();
+    const { tls } = twoVolumes(scene);
+    const paths = [tls.path('crt'), tls.path('key')];
+    await scene.watch(paths);
+    for (const swap of ['rename', 'remove'] as const) {
+      const volume = new KubeletVolume(tls.directory, { swap });
+      for (const _ of volume.steps({ crt: swap, key: swap })) await scene.hint();
+      await scene.hint();
+    }
+    expect(scene.takeChanges().map(({ files }) => Object.values(files))).toEqual([
+      ['c1', 'k1'],
+      ['rename', 'rename'],
+      ['remove', 'remove'],
+    ]);
+  });
+
+  test('of a volume and a file never shows a set that was not there: the file was replaced before the swap', async () => {
+    const scene = new ScriptedScene();
+    const { tls } = twoVolumes(scene);
+    const file = join(scene.root, 'app.yaml');
+    const place = (text: string): void => {
+      writeFileSync(join(scene.root, 'next'), text);
+      renameSync(join(scene.root, 'next'), file);
+    };
+    place('1');
+    await scene.watch([tls.path('crt'), file]);
+    place('2');
+    tls.publish({ crt: 'c2', key: 'k2' });
+    await scene.settle();
+    rmSync(file);
+    tls.publish({ crt: 'c3', key: 'k3' });
+    await scene.settle();
+    expect(scene.takeChanges().map(({ files }) => Object.values(files))).toEqual([
+      ['c1', '1'],
+      ['c2', '2'],
+      ['c3'],
+    ]);
+  });
+
+  test('reports members that are missing, come and go; all gone is missing', async () => {
+    const scene = new ScriptedScene();
+    const [one, two] = [join(scene.root, 'one'), join(scene.root, 'two')];
+    await scene.watch([one, two]);
+    expect(scene.watcher.current?.kind).toBe('missing');
+    writeFileSync(one, '1');
+    await scene.settle();
+    writeFileSync(two, '2');
+    await scene.settle();
+    rmSync(one);
+    await scene.settle();
+    rmSync(two);
+    await scene.settle();
+    expect(
+      scene.takeChanges().map(({ kind, keys }) => `${kind} ${keys.replaceAll(`${scene.root}/`, '')}`),
+    ).toEqual(['group +one ~ -', 'group +two ~ -', 'group + ~ -one', 'missing + ~ -two']);
+  });
+
+  test('with a directory in it is unreadable until that is a file', async () => {
+    const scene = new ScriptedScene();
+    const [one, two] = [join(scene.root, 'one'), join(scene.root, 'two')];
+    mkdirSync(one);
+    writeFileSync(two, '2');
+    await scene.watch([one, two]);
+    await scene.settle();
+    expect(scene.errors).toEqual([expect.objectContaining({ code: 'ERR_TARGET_NOT_FILE', path: one })]);
+    rmSync(one, { recursive: true });
+    writeFileSync(one, '1');
+    await scene.settle();
+    expect(Object.values(scene.takeChanges().at(-1)?.files ?? {})).toEqual(['1', '2']);
+  });
+
+  test.each<[unknown, RegExp]>([
+    [[], /at least one file/],
+    [['a', 'a'], /must not name a file twice/],
+    [['a', ''], /path\[1\] must be a non-empty string/],
+    [['a', 7], /path\[1\] must be a non-empty string/],
+  ])('%j is refused', (paths, message) => {
+    expect(() => new ResilientWatcher(paths as string[])).toThrow(message);
+  });
+});

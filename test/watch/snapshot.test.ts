@@ -1,0 +1,59 @@
+/** `snapshot()` and `readVolume()`: what is there now. */
+import { symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+
+import { readVolume, ResilientWatcher, TargetError } from 'resilient-watcher';
+import { KubeletVolume } from 'resilient-watcher/testing';
+import { describe, expect, test } from 'vitest';
+
+import { temporaryDirectory } from '../support/temporary-directory.js';
+
+describe('snapshot() and readVolume()', () => {
+  test('tell what is there now, of any kind, started or not', async () => {
+    const root = temporaryDirectory();
+    const volume = new KubeletVolume(join(root, 'tls'));
+    volume.publish({ crt: 'c1', key: 'k1' });
+    const expected = { kind: 'volume', revision: volume.revision };
+    expect(await readVolume(volume.directory)).toMatchObject(expected);
+    const whole = await new ResilientWatcher(volume.directory).snapshot();
+    expect(whole).toMatchObject(expected);
+    expect([...whole.files].map(([key, { content }]) => [key, String(content)])).toEqual([
+      ['crt', 'c1'],
+      ['key', 'k1'],
+    ]);
+    expect((await new ResilientWatcher([volume.path('crt')]).snapshot()).kind).toBe('group');
+    expect((await new ResilientWatcher(volume.path('crt')).snapshot()).content?.toString()).toBe('c1');
+    expect((await new ResilientWatcher(join(root, 'nothing')).snapshot()).kind).toBe('missing');
+    expect((await readVolume(root)).files.size).toBe(0);
+  });
+
+  test('printed forms hold no content', async () => {
+    const volume = new KubeletVolume(join(temporaryDirectory(), 'tls'));
+    volume.publish({ key: 'SECRET' });
+    const { inspect } = await import('node:util');
+    const snapshot = await readVolume(volume.directory);
+    const hex = Buffer.from('SECRET').toString('hex').slice(0, 4);
+    for (const text of [JSON.stringify(snapshot), inspect(snapshot, { depth: 9 })]) {
+      expect(text).toContain('sha256:');
+      expect(text).not.toContain('SECRET');
+      expect(text.replaceAll(/sha256:[0-9a-f]+/g, '')).not.toContain(`Buffer ${hex}`);
+    }
+  });
+
+  test.each<[string, (path: string) => void, string]>([
+    ['nothing', () => undefined, 'ERR_TARGET_MISSING'],
+    ['a file', (path) => writeFileSync(path, ''), 'ERR_TARGET_NOT_DIRECTORY'],
+    ['a loop', (path) => symlinkSync('tls', path), 'ERR_TARGET_LOOP'],
+    [
+      'a path that goes through a file',
+      (path) => writeFileSync(dirname(path) + '/file', ''),
+      'ERR_TARGET_MISSING',
+    ],
+  ])('of %s fail with a code', async (_, prepare, code) => {
+    const path = join(temporaryDirectory(), 'tls');
+    prepare(path);
+    const failure: unknown = await readVolume(path).catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(TargetError);
+    expect(failure).toMatchObject({ code, message: expect.stringContaining(path) as string });
+  });
+});

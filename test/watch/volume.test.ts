@@ -1,0 +1,259 @@
+/** A volume: one snapshot and one change for each revision. */
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { KubeletVolume } from 'resilient-watcher/testing';
+import { describe, expect, test } from 'vitest';
+
+import { faultyFileSystem } from '../support/faulty-file-system.js';
+import { ScriptedFileSystem } from '../support/scripted-file-system.js';
+import { ScriptedScene } from '../support/scripted-scene.js';
+
+describe('a volume', () => {
+  test.each(['rename', 'remove'] as const)('swapped by %s is one change a revision', async (swap) => {
+    const scene = new ScriptedScene();
+    const volume = new KubeletVolume(join(scene.root, 'tls'), { swap });
+    volume.publish({ 'tls.crt': 'c1', 'tls.key': 'k1', 'conf.d/app.yaml': 'a1' });
+    await scene.watch(volume.directory);
+    expect(scene.takeChanges()).toEqual([
+      {
+        kind: 'volume',
+        files: { 'conf.d/app.yaml': 'a1', 'tls.crt': 'c1', 'tls.key': 'k1' },
+        keys: '+conf.d/app.yaml,tls.crt,tls.key ~ -',
+      },
+    ]);
+    volume.publish({ 'tls.crt': 'c2', 'tls.key': 'k2', 'ca.crt': 'ca' });
+    await scene.hint();
+    expect(scene.takeChanges()).toEqual([
+      {
+        kind: 'volume',
+        files: { 'ca.crt': 'ca', 'tls.crt': 'c2', 'tls.key': 'k2' },
+        keys: '+ca.crt ~tls.crt,tls.key -conf.d/app.yaml',
+      },
+    ]);
+    expect(scene.watcher.current?.revision).toBe(volume.revision);
+    volume.publish({ 'tls.crt': 'c2', 'tls.key': 'k2', 'ca.crt': 'ca' });
+    await scene.settle();
+    expect(scene.takeChanges()).toEqual([]);
+  });
+
+  test('checked between any two system calls of a swap shows the old set or the new one', async () => {
+    for (const swap of ['rename', 'remove'] as const) {
+      const scene = new ScriptedScene();
+      const volume = new KubeletVolume(join(scene.root, 'tls'), { swap });
+      volume.publish({ a: '1', b: '1', gone: '1' });
+      await scene.watch(volume.directory);
+      for (const _ of volume.steps({ a: '2', b: '2', come: '2' })) await scene.hint();
+      await scene.settle();
+      expect(scene.takeChanges().map(({ files }) => files)).toEqual([
+        { a: '1', b: '1', gone: '1' },
+        { a: '2', b: '2', come: '2' },
+      ]);
+    }
+  });
+
+  test('that is missing, comes, becomes a plain directory, a file, and a volume again is followed', async () => {
+    const scene = new ScriptedScene();
+    const path = join(scene.root, 'etc', 'tls');
+    await scene.watch(path);
+    expect(scene.takeChanges()).toEqual([]);
+    new KubeletVolume(path).publish({ a: 'volume' });
+    await scene.hint();
+    rmSync(path, { recursive: true });
+    mkdirSync(path);
+    writeFileSync(join(path, 'a'), 'plain');
+    writeFileSync(join(path, '..hidden'), 'no key');
+    mkdirSync(join(path, 'below'));
+    await scene.settle();
+    rmSync(path, { recursive: true });
+    writeFileSync(path, 'file');
+    await scene.settle();
+    rmSync(path);
+    await scene.settle();
+    new KubeletVolume(path).publish({});
+    await scene.settle();
+    expect(scene.takeChanges()).toEqual([
+      { kind: 'volume', files: { a: 'volume' }, keys: '+a ~ -' },
+      { kind: 'directory', files: { a: 'plain' }, keys: '+ ~a -' },
+      { kind: 'file', files: { tls: 'file' }, keys: '+tls ~ -a' },
+      { kind: 'missing', files: {}, keys: '+ ~ -tls' },
+      { kind: 'volume', files: {}, keys: '+ ~ -' },
+    ]);
+    expect(scene.errors).toEqual([]);
+  });
+
+  test('written in place by somebody is found by the resync', async () => {
+    const scene = new ScriptedScene();
+    const volume = new KubeletVolume(join(scene.root, 'tls'));
+    volume.publish({ a: 'one', b: 'two' });
+    await scene.watch(volume.directory, { resyncIntervalMs: 5_000 });
+    await scene.clock.advance(20_000);
+    await scene.watcher.idle();
+    writeFileSync(join(volume.directory, '..data', 'a'), 'ONE');
+    await scene.clock.advance(10_000);
+    await scene.watcher.idle();
+    expect(scene.takeChanges().map(({ files }) => files)).toEqual([
+      { a: 'one', b: 'two' },
+      { a: 'ONE', b: 'two' },
+    ]);
+  });
+
+  test('of many files is checked in slices, so that the process goes on meanwhile', async () => {
+    const scene = new ScriptedScene();
+    const files = Object.fromEntries(Array.from({ length: 2_000 }, (_, number) => [`f${number}`, 'v1']));
+    new KubeletVolume(scene.root).publish(files);
+    await scene.watch(scene.root);
+    let turns = 0;
+    let isChecking = true;
+    const turn = (): void => {
+      turns += 1;
+      if (isChecking) setImmediate(turn);
+    };
+    setImmediate(turn);
+    await scene.watcher.check();
+    isChecking = false;
+    // Reading each takes one call at least, and 500 calls are one slice.
+    expect(turns).toBeGreaterThanOrEqual(4);
+  });
+
+  test('that has many more files after a swap is checked in slices, too', async () => {
+    const scene = new ScriptedScene();
+    const volume = new KubeletVolume(scene.root);
+    let reads = 0;
+    let readsInTurn = 0;
+    let mostReads = 0;
+    const fs = faultyFileSystem((name) => {
+      if (name !== 'read') return;
+      reads += 1;
+      if (readsInTurn === 0) setImmediate(() => (readsInTurn = 0));
+      mostReads = Math.max(mostReads, (readsInTurn += 1));
+    });
+    volume.publish({ f: 'v1' });
+    await scene.watch(scene.root, { fs });
+    const files = Array.from({ length: 1_000 }, (_, number) => [`d${number % 20}/f${number}`, 'v2']);
+    volume.publish(Object.fromEntries(files) as Record<string, string>);
+    await scene.hint();
+    expect(scene.takeChanges().map((change) => Object.keys(change.files).length)).toEqual([1, 1_000]);
+    expect(reads).toBeGreaterThanOrEqual(1_000);
+    // A slice is some 500 calls, and reading a file takes several: no turn reads anywhere near all of them.
+    expect(mostReads).toBeLessThanOrEqual(reads / 4);
+  });
+
+  test('is read once a swap, in four calls a file, and its files are not checked for what happens beside them', async () => {
+    const scene = new ScriptedScene();
+    const volume = new KubeletVolume(join(scene.root, 'tls'));
+    const files = new ScriptedFileSystem();
+    const asked = (): string[] =>
+      files.calls
+        .splice(0)
+        .filter(({ args }) => typeof args[0] === 'number' || /\/[ab]$/.test(String(args[0])))
+        .map(({ name }) => name);
+    volume.publish({ a: 'one', b: 'two' });
+    await scene.watch(volume.directory, { fs: files.port, resyncIntervalMs: 5_000 });
+    asked();
+    volume.publish({ a: 'ONE', b: 'TWO' });
+    scene.backend.hint(join(volume.directory, '..data'));
+    await scene.watcher.idle();
+    const reading = ['open', 'fstat', 'read', 'close'];
+    expect(asked()).toEqual([...reading, ...reading]);
+    scene.backend.hint(join(volume.directory, 'something'));
+    await scene.watcher.idle();
+    expect(asked()).toEqual([]);
+    await scene.clock.advance(5_000);
+    await scene.watcher.idle();
+    expect(asked()).toEqual(['lstat', 'lstat']);
+    await scene.watcher.check();
+    expect(asked()).toEqual(['lstat', 'lstat']);
+    expect(scene.takeChanges().map((change) => change.files)).toEqual([
+      { a: 'one', b: 'two' },
+      { a: 'ONE', b: 'TWO' },
+    ]);
+  });
+
+  test('into which somebody writes is checked file by file until the writer is done', async () => {
+    const scene = new ScriptedScene();
+    const volume = new KubeletVolume(join(scene.root, 'tls'));
+    volume.publish({ a: 'one' });
+    await scene.watch(volume.directory, { settleMs: 100, maxSettleMs: 1_000 });
+    await scene.clock.advance(5_000);
+    writeFileSync(join(volume.directory, 'a'), 'half');
+    await scene.watcher.check();
+    writeFileSync(join(volume.directory, 'a'), 'half and half');
+    scene.backend.hint(join(volume.directory, 'something'));
+    await scene.watcher.idle();
+    await scene.clock.advance(100);
+    await scene.watcher.idle();
+    expect(scene.takeChanges().map((change) => change.files)).toEqual([{ a: 'one' }, { a: 'half and half' }]);
+  });
+
+  test('into which somebody was seen writing is checked file by file for good, the next revision is not', async () => {
+    const scene = new ScriptedScene();
+    const volume = new KubeletVolume(join(scene.root, 'tls'));
+    const beside = async (): Promise<void> => {
+      scene.backend.hint(join(volume.directory, 'something'));
+      await scene.watcher.idle();
+      await scene.clock.advance(3_000);
+      await scene.watcher.idle();
+    };
+    const write = (text: string): void => writeFileSync(join(volume.directory, 'a'), text);
+    volume.publish({ a: 'one' });
+    await scene.watch(volume.directory);
+    write('one, written');
+    await scene.watcher.check();
+    await beside();
+    await beside();
+    for (const text of ['two', 'three!', 'four...']) {
+      write(text);
+      await beside();
+    }
+    volume.publish({ a: 'five' });
+    await beside();
+    write('nobody hears of this');
+    await beside();
+    const texts = ['one', 'one, written', 'two', 'three!', 'four...', 'five'];
+    expect(scene.takeChanges().map(({ files }) => files)).toEqual(texts.map((a) => ({ a })));
+  });
+
+  test('over a limit carries digests or identities, and says so once', async () => {
+    const scene = new ScriptedScene();
+    const volume = new KubeletVolume(join(scene.root, 'tls'));
+    const limits = { maxFiles: 3, maxContentBytes: 100, maxTotalBytes: 150 };
+    const small = 'x'.repeat(90);
+    volume.publish({ a: small });
+    await scene.watch(volume.directory, limits);
+    const kept = (): unknown =>
+      [...(scene.watcher.current?.files ?? [])].map(([key, { content, digest }]) => [
+        key,
+        content?.length ?? digest.split(':')[0],
+      ]);
+    expect(kept()).toEqual([['a', 90]]);
+    expect(scene.warnings).toEqual([]);
+    volume.publish({ a: small, big: 'y'.repeat(101) });
+    await scene.hint();
+    expect(kept()).toEqual([
+      ['a', 90],
+      ['big', 'stat'],
+    ]);
+    volume.publish({ a: small, b: small });
+    await scene.hint();
+    expect(kept()).toEqual([
+      ['a', 'sha256'],
+      ['b', 'sha256'],
+    ]);
+    expect(scene.changes.at(-1)).toMatchObject({ added: ['b'], changed: [], removed: ['big'] });
+    volume.publish({ a: small, b: small.toUpperCase() });
+    await scene.hint();
+    expect(scene.changes.at(-1)).toMatchObject({ added: [], changed: ['b'], removed: [] });
+    volume.publish({ a: '', b: '', c: '', d: '' });
+    await scene.hint();
+    expect(kept()).toEqual(['a', 'b', 'c', 'd'].map((key) => [key, 'stat']));
+    expect(scene.warnings.map((message) => /max\w+/.exec(message)?.[0])).toEqual([
+      'maxContentBytes',
+      'maxTotalBytes',
+      'maxFiles',
+    ]);
+    volume.publish({ a: small });
+    await scene.hint();
+    expect(scene.watcher.status().warnings).toEqual([]);
+  });
+});
