@@ -66,6 +66,14 @@ function report(watcher: ResilientWatcher, { output }: Session): void {
   watcher.on('restart', ({ attempt, delayMs }) => {
     output.log('debug', 'restart', `${path}: watching again, attempt ${attempt}`, { path, attempt, delayMs });
   });
+  watcher.on('degraded', ({ error: { message, code } }) => {
+    output.log('warn', 'degraded', message, { path, code });
+  });
+  watcher.on('recovered', () =>
+    output.log('info', 'recovered', `${path}: listening for events again`, { path }),
+  );
+  watcher.on('unreadable', ({ error }) => output.log('warn', 'unreadable', error.message, { path }));
+  watcher.on('readable', () => output.log('info', 'readable', `${path}: can be read again`, { path }));
   watcher.on('warning', ({ code, message }) => {
     output.log('warn', 'warning', `${path}: ${message}`, { path, code });
   });

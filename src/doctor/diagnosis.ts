@@ -3,7 +3,7 @@ import { access, constants, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { geteuid } from 'node:process';
 
-import { isoTime, systemClock } from '../core/clock.js';
+import { isoTime, systemClock, type Clock } from '../core/clock.js';
 import { errnoOf } from '../core/errno.js';
 import { errorCodeOf, type TargetError } from '../core/errors.js';
 import { nodeFileSystem } from '../core/file-system.js';
@@ -47,11 +47,21 @@ const SKEW_MS = 60_000;
 
 const SEVERITIES = ['never', 'degraded', 'note'];
 
+/** Options of `diagnose`. */
+export interface DiagnoseOptions {
+  /** What timestamps and tokens are compared with. Default: the system clock. */
+  readonly clock?: Pick<Clock, 'now'> | undefined;
+}
+
 /**
  * Finds out what keeps a path from showing updates.
  * @throws {TypeError} (rejects) for an invalid path.
  */
-export async function diagnose(path: string): Promise<Diagnosis> {
+export async function diagnose(
+  path: string,
+  { clock = systemClock }: DiagnoseOptions = {},
+): Promise<Diagnosis> {
+  const now = clock.now();
   const target = new PathTarget(absolutePath(checkPath('diagnose', 'path', path)), LIMITS);
   const chain = await runAsync(target.resolve(), nodeFileSystem);
   const [mounts, inotify] = await Promise.all([mountsOf(chain), inotifyUsage()]);
@@ -67,8 +77,8 @@ export async function diagnose(path: string): Promise<Diagnosis> {
       isRemote ? [finding('NO_EVENTS_FS', `"${at}" is on ${type}, which reports no events`)] : [],
     ),
     ...limitFindings(inotify),
-    ...(realPath !== null && mayBeToken(chain) ? await tokenFindings(realPath) : []),
-    ...skewFindings(target.path, revisionAt),
+    ...(realPath !== null && mayBeToken(chain) ? await tokenFindings(realPath, now) : []),
+    ...skewFindings(target.path, revisionAt, now),
   ];
   return {
     path: target.path,
@@ -93,7 +103,7 @@ function endFindings({ end, hops, path }: LinkChain): Finding[] {
         ? [finding('DANGLING', `"${path}" leads to "${end.path}", which does not exist`)]
         : [finding('MISSING', `"${end.path}" does not exist`)];
     case 'unreadable':
-      return [unreadable(end.error)];
+      return [unreadable(path, end.error)];
     case 'found':
     case 'unstable':
     case 'disallowed':
@@ -120,9 +130,9 @@ async function accessFindings(realPath: string): Promise<Finding[]> {
 }
 
 /** The permission model of Node.js refuses with a code of its own. */
-function unreadable(error: TargetError): Finding {
+function unreadable(path: string, error: TargetError): Finding {
   if (error.cause instanceof Error && errorCodeOf(error.cause) === 'ERR_ACCESS_DENIED') {
-    return finding('NODE_PERMISSION', `Node.js was not given permission to read "${error.path}"`);
+    return finding('NODE_PERMISSION', `Node.js was not given permission to read "${path}"`);
   }
   return finding('UNREADABLE', `${error.message} (this process runs as uid ${geteuid?.() ?? 'unknown'})`);
 }
@@ -158,7 +168,7 @@ function limitFindings(usage: InotifyUsage | null): Finding[] {
     });
 }
 
-function skewFindings(path: string, revisionAt: number | null): Finding[] {
-  if (revisionAt === null || revisionAt <= systemClock.now() + SKEW_MS) return [];
+function skewFindings(path: string, revisionAt: number | null, now: number): Finding[] {
+  if (revisionAt === null || revisionAt <= now + SKEW_MS) return [];
   return [finding('CLOCK_SKEW', `"${path}" was changed at ${isoTime(revisionAt)}, which is in the future`)];
 }

@@ -35,15 +35,15 @@ const KINDS = {
   },
   NODE_PERMISSION: {
     severity: 'never',
-    fix: 'Start Node.js with --allow-fs-read for the path and for the whole volume it is in.',
+    fix: 'Start Node.js with --allow-fs-read for the whole directory or volume; the directories above it may be denied.',
   },
   MISSING: {
     severity: 'degraded',
-    fix: 'Nothing is there yet; it will be seen when it is created. If it should exist, check the name and the mount.',
+    fix: 'It is noticed when it is created. If it should exist already, check its name and the mount.',
   },
   NO_EVENTS_FS: {
     severity: 'degraded',
-    fix: 'This file system reports no events for changes made elsewhere; it is polled. Lower --poll to see them sooner.',
+    fix: 'Changes that are made elsewhere are found by polling, by default every second. Lower --poll to see them sooner.',
   },
   INOTIFY_INSTANCES: {
     severity: 'degraded',

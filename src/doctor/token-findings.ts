@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 
-import { isoTime, systemClock } from '../core/clock.js';
+import { isoTime } from '../core/clock.js';
 import { tokenFromText, type ServiceAccountToken } from '../token/token.js';
 import { finding, type Finding } from './finding.js';
 
@@ -11,10 +11,9 @@ const LEEWAY_MS = 60_000;
 const LONGEST_PROJECTION_MS = 24 * 3_600_000;
 
 /** What is wrong with the token in a file; nothing for a file that does not contain one. */
-export async function tokenFindings(path: string): Promise<Finding[]> {
+export async function tokenFindings(path: string, now: number): Promise<Finding[]> {
   const token = await tokenIn(path);
   if (!token) return [];
-  const now = systemClock.now();
   const findings: Finding[] = [];
   if (token.expiresAt <= now) {
     findings.push(

@@ -1,14 +1,15 @@
 /** `doctor` on real mounts, limits and permissions. */
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
 import type { Diagnosis } from 'resilient-watcher/doctor';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { describe, expect, test } from 'vitest';
 
 import { CliProgram, runCli, type StartOptions } from '../support/cli-program.js';
-import { inMountNamespace, linuxOnly, underLimit } from '../support/namespace.js';
+import { inMountNamespace, linuxOnly, skip, underLimit } from '../support/namespace.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 /** What it finds at a path, by id. */
@@ -89,6 +90,54 @@ inMountNamespace(import.meta.url, () => {
     } finally {
       execFileSync('umount', [directory]);
     }
+  });
+
+  test('FUSE reports no events: updates are found by polling', async (context) => {
+    const directory = temporaryDirectory();
+    const source = volume(join(directory, 'source'));
+    const mountPoint = join(directory, 'mounted');
+    mkdirSync(mountPoint);
+    const { status, error } = spawnSync('bindfs', ['--no-allow-other', source.directory, mountPoint]);
+    if (status !== 0)
+      skip(context, `no FUSE file system: bindfs ${error ? 'is not installed' : 'cannot mount'}`);
+    try {
+      const { code, ids, page } = await doctor(join(mountPoint, 'n'));
+      expect([code, ids]).toEqual([4, ['NO_EVENTS_FS']]);
+      expect(page.mounts).toContainEqual({ path: mountPoint, type: 'FUSE' });
+      const program = new CliProgram(['watch', mountPoint]);
+      await program.until(/WARN .*is on FUSE, which gives no events; it is polled/);
+      await program.until(/watching/);
+      source.publish({ n: '1' });
+      await program.until(/mounted: n\n/);
+      program.child.kill('SIGTERM');
+      expect(await program.exit).toBe(0);
+    } finally {
+      execFileSync('umount', [mountPoint]);
+    }
+  });
+
+  test('a path that the permission model of Node.js denies is named, with the flag to start with', async () => {
+    const mounted = volume();
+    const application = fileURLToPath(new URL('../../', import.meta.url));
+    const flag = process.allowedNodeEnvironmentFlags.has('--permission')
+      ? '--permission'
+      : '--experimental-permission';
+    const allowing = (...paths: string[]): StartOptions => ({
+      env: { NODE_OPTIONS: [flag, ...paths.map((path) => `--allow-fs-read=${path}`)].join(' ') },
+    });
+    const denied = await doctor(mounted.directory, allowing(application));
+    expect([denied.code, denied.page.findings]).toMatchObject([
+      3,
+      [
+        {
+          id: 'NODE_PERMISSION',
+          message: expect.stringContaining(`"${mounted.directory}"`) as string,
+          fix: expect.stringContaining('--allow-fs-read') as string,
+        },
+      ],
+    ]);
+    const allowed = await doctor(mounted.directory, allowing(application, mounted.directory));
+    expect([allowed.code, allowed.ids]).toEqual([0, []]);
   });
 
   test.each([

@@ -1,0 +1,105 @@
+/** `deploy/` through Helm and Kustomize, where these programs are on the PATH. */
+import { spawnSync } from 'node:child_process';
+import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+import { Deployment } from 'kubernetes-models/apps/v1';
+import { expect, test, type TestContext } from 'vitest';
+import { parse, parseAllDocuments } from 'yaml';
+
+import { runCli } from '../support/cli-program.js';
+import { skip } from '../support/namespace.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
+
+const deploy = fileURLToPath(new URL('../../deploy/', import.meta.url));
+
+/** What a program prints; the test is skipped where there is no such program. */
+function output(context: TestContext, program: string, ...args: string[]): string {
+  const { error, status, stdout, stderr } = spawnSync(program, args, { encoding: 'utf8' });
+  if (error) skip(context, `${program} is not on the PATH`);
+  expect(status, stderr).toBe(0);
+  return stdout;
+}
+
+/** A chart with the snippet, used as the comment at its head shows. */
+function chart(mount: string): string {
+  const directory = temporaryDirectory();
+  mkdirSync(join(directory, 'templates'));
+  copyFileSync(
+    join(deploy, 'helm/_resilient-watcher.tpl'),
+    join(directory, 'templates/_resilient-watcher.tpl'),
+  );
+  writeFileSync(join(directory, 'Chart.yaml'), 'apiVersion: v2\nname: shop\nversion: 1.0.0\n');
+  writeFileSync(
+    join(directory, 'templates/deployment.yaml'),
+    `apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: {{ .Release.Name }}
+spec:
+  selector:
+    matchLabels: { app: shop }
+  template:
+    metadata:
+      labels: { app: shop }
+    spec:
+      shareProcessNamespace: true
+      initContainers:
+        {{- include "resilient-watcher.sidecar" (dict
+          "image" "resilient-watcher:0.1.0"
+          "volume" "conf"
+          "path" "/etc/nginx/conf.d"
+          "args" (list "--signal=HUP" "--process=nginx")) | nindent 8 }}
+      containers:
+        - name: nginx
+          image: nginx
+          volumeMounts: [{ name: conf, ${mount} }]
+      volumes:
+        - name: conf
+          configMap: { name: shop }
+`,
+  );
+  return directory;
+}
+
+test('the Helm snippet renders a valid native sidecar, and doctor finds nothing in it', async (context) => {
+  const rendered = output(context, 'helm', 'template', 'shop', chart('mountPath: /etc/nginx/conf.d'));
+  const deployment = parse(rendered) as ConstructorParameters<typeof Deployment>[0];
+  new Deployment(deployment).validate();
+  expect(deployment?.spec?.template.spec?.initContainers).toMatchObject([
+    {
+      name: 'reload',
+      image: 'resilient-watcher:0.1.0',
+      restartPolicy: 'Always',
+      args: ['watch', '/etc/nginx/conf.d', '--signal=HUP', '--process=nginx'],
+      volumeMounts: [{ name: 'conf', mountPath: '/etc/nginx/conf.d', readOnly: true }],
+    },
+  ]);
+  const { code, stdout } = await runCli(['doctor', '--manifest', '-'], { input: rendered });
+  expect([code, stdout]).toEqual([0, 'nothing found\n']);
+});
+
+test('helm template . | resilient-watcher doctor --manifest - finds a subPath', async (context) => {
+  const mount = 'mountPath: /etc/nginx/conf.d/a.conf, subPath: a.conf';
+  const rendered = output(context, 'helm', 'template', 'shop', chart(mount));
+  const { code, stdout } = await runCli(['doctor', '--manifest', '-'], { input: rendered });
+  expect([code, stdout]).toEqual([3, expect.stringMatching(/SUBPATH\n.*Deployment\/shop/)]);
+});
+
+test('the Kustomize base builds, and an overlay replaces its image', (context) => {
+  const overlay = join(temporaryDirectory(), 'overlay');
+  const base = join(overlay, 'base');
+  mkdirSync(base, { recursive: true });
+  for (const file of ['kustomization.yaml', 'nginx-sidecar.yaml']) {
+    copyFileSync(join(deploy, 'kubernetes', file), join(base, file));
+  }
+  writeFileSync(
+    join(overlay, 'kustomization.yaml'),
+    'resources: [base]\nimages: [{ name: resilient-watcher, newName: registry.example/watcher, newTag: 1.2.3 }]\n',
+  );
+  const documents = parseAllDocuments(output(context, 'kustomize', 'build', overlay));
+  const manifests = documents.map((document) => document.toJS() as { kind: string });
+  expect(manifests.map(({ kind }) => kind).sort()).toEqual(['ConfigMap', 'Deployment', 'Service']);
+  expect(JSON.stringify(manifests)).toContain('"image":"registry.example/watcher:1.2.3"');
+});
