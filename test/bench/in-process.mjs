@@ -9,24 +9,78 @@
  * loop: what follows the swap is one burst of events.
  */
 import { fork } from 'node:child_process';
-import fs, { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import fs, { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const KEY = 'policy.yaml';
+const SECOND = 'limits.yaml';
 const PERIOD_MS = 250;
 /** The first swaps load code; a service has had them long ago. */
 const WARM_UP = 3;
 
-/** What takes part: those whose events come from `fs.watch`. */
-const CONTESTANTS = {
-  floor: 'fs.watch + readFileSync (the floor)',
-  ours: 'resilient-watcher, fs',
-  chokidarFile: 'chokidar 5 on the file',
-  chokidarDirectory: 'chokidar 5 on the directory',
+/** What is watched: the paths a watcher is given, and how whoever is only told that something happened reads it. */
+const TARGETS = {
+  key: {
+    path: (volume) => volume.path(KEY),
+    read: (volume) => readFileSync(volume.path(KEY)),
+    contentOf: (snapshot) => snapshot.content,
+  },
+  volume: {
+    path: (volume) => volume.directory,
+    read(volume) {
+      const revision = volume.path('..data');
+      const files = readdirSync(revision).map((name) => [name, readFileSync(join(revision, name))]);
+      return new Map(files).get(KEY);
+    },
+    contentOf: (snapshot) => snapshot.files.get(KEY)?.content,
+  },
+  group: {
+    path: (volume) => [volume.path(KEY), volume.path(SECOND)],
+    read: (volume) => [KEY, SECOND].map((key) => readFileSync(volume.path(key)))[0],
+    contentOf: (snapshot) => snapshot.files.get([...snapshot.files.keys()][0])?.content,
+  },
 };
+
+/** `start(target, volume, look, report)`: those whose events come from `fs.watch`. */
+const CONTESTANTS = {
+  'fs.watch + readFileSync (the floor)': (target, volume, look) => {
+    const watcher = fs.watch(volume.directory, look);
+    return () => watcher.close();
+  },
+  'resilient-watcher, fs': async ({ path, contentOf }, volume, look, report) => {
+    const { ResilientWatcher } = await import('../../dist/index.js');
+    const watcher = new ResilientWatcher(path(volume), { backend: 'fs' });
+    watcher.on('change', ({ current }) => report(contentOf(current)));
+    await watcher.start();
+    return () => watcher.close();
+  },
+  'chokidar 5 on the file': ({ path }, volume, look) => chokidar(path(volume), look),
+  'chokidar 5 on the directory': (target, volume, look) => chokidar(volume.directory, look),
+};
+
+/** What is measured. A volume is a directory for chokidar in any case. */
+const SCENES = [
+  { chart: 'in-process', title: 'A key', target: 'key', fsGroup: false },
+  { chart: 'in-process-fsgroup', title: 'A key, with fsGroup', target: 'key', fsGroup: true },
+  {
+    chart: 'in-process-volume',
+    title: 'A volume of three keys, with fsGroup',
+    target: 'volume',
+    fsGroup: true,
+  },
+  { chart: 'in-process-group', title: 'Two keys of a volume, with fsGroup', target: 'group', fsGroup: true },
+];
+
+async function chokidar(paths, look) {
+  const { watch } = await import('chokidar');
+  const watcher = watch(paths, { ignoreInitial: true });
+  watcher.on('all', look);
+  await new Promise((resolve) => watcher.once('ready', resolve));
+  return () => watcher.close();
+}
 
 const now = () => Number(process.hrtime.bigint());
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -46,34 +100,35 @@ function wrapWatch() {
   syncBuiltinESMExports();
 }
 
-async function measure({ contestant, fsGroup, count }) {
+async function measure({ contestant, target: name, fsGroup, count }) {
   wrapWatch();
-  const { default: contestants } = await import('./contestants.mjs');
+  const target = TARGETS[name];
   const { KubeletVolume } = await import('../../dist/testing.js');
   const directory = mkdtempSync(join(tmpdir(), 'bench-in-process-'));
   try {
     const volume = new KubeletVolume(directory, fsGroup ? { fsGroup: process.getgid() } : {});
+    const contentOf = (sequence) =>
+      `sequence: ${sequence}\n`.padEnd(1_024, '# a line of a configuration file\n');
     const publish = (sequence) =>
       volume.publish({
-        [KEY]: `sequence: ${sequence}\n`.padEnd(1_024, '# a line of a configuration file\n'),
-        'limits.yaml': `sequence: ${sequence}\n`.padEnd(1_024, '# a line of a configuration file\n'),
+        [KEY]: contentOf(sequence),
+        [SECOND]: contentOf(sequence),
         'routes.yaml': 'constant',
       });
     publish(0);
-    const path = volume.path(KEY);
     let expected;
     let reportedAt;
     const report = (content) => {
-      if (reportedAt === undefined && content.toString('latin1').startsWith(expected)) reportedAt = now();
+      if (reportedAt === undefined && content?.toString('latin1').startsWith(expected)) reportedAt = now();
     };
     const look = () => {
       try {
-        report(readFileSync(path));
+        report(target.read(volume));
       } catch {
         // in the gap of a swap
       }
     };
-    const stop = await contestants[contestant](path, directory, look, report);
+    const stop = await CONTESTANTS[contestant](target, volume, look, report);
     const latencies = [];
     let lost = 0;
     for (let sequence = 1; sequence <= WARM_UP + count; sequence += 1) {
@@ -97,23 +152,27 @@ async function measure({ contestant, fsGroup, count }) {
 
 /** Each contestant in turn, in as many passes as there are, so that what else the machine does meets all of them. */
 export async function measureInProcess({ count, passes }) {
-  const rows = [];
-  for (const fsGroup of [false, true]) {
-    const found = new Map(Object.values(CONTESTANTS).map((name) => [name, { latencies: [], lost: 0 }]));
+  const scenes = [];
+  for (const scene of SCENES) {
+    const names = Object.keys(CONTESTANTS).filter(
+      (name) => scene.target !== 'volume' || !name.endsWith('on the file'),
+    );
+    const found = new Map(names.map((name) => [name, { latencies: [], lost: 0 }]));
     for (let pass = 0; pass < passes; pass += 1) {
       for (const [contestant, sum] of found) {
-        const { latencies, lost } = await inChild({ contestant, fsGroup, count: Math.ceil(count / passes) });
+        const { latencies, lost } = await inChild({ ...scene, contestant, count: Math.ceil(count / passes) });
         sum.latencies.push(...latencies);
         sum.lost += lost;
       }
     }
-    for (const [contestant, { latencies, lost }] of found) {
+    const rows = [...found].map(([contestant, { latencies, lost }]) => {
       latencies.sort((one, other) => one - other);
       const quantile = (q) => latencies[Math.ceil(q * latencies.length) - 1] ?? Infinity;
-      rows.push({ contestant, fsGroup, p50: quantile(0.5), p90: quantile(0.9), lost });
-    }
+      return { contestant, p50: quantile(0.5), p90: quantile(0.9), lost };
+    });
+    scenes.push({ ...scene, rows });
   }
-  return rows;
+  return scenes;
 }
 
 function inChild(parameters) {
@@ -131,14 +190,10 @@ function inChild(parameters) {
 if (process.argv.includes('--child')) {
   process.on('message', async (parameters) => process.send(await measure(parameters)));
 } else if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  for (const { contestant, fsGroup, p50, p90, lost } of await measureInProcess({ count: 16, passes: 2 })) {
-    console.log(
-      fsGroup ? 'walk   ' : 'no walk',
-      contestant.padEnd(36),
-      p50.toFixed(0),
-      p90.toFixed(0),
-      'µs',
-      lost,
-    );
+  for (const { title, rows } of await measureInProcess({ count: 16, passes: 2 })) {
+    console.log(title);
+    for (const { contestant, p50, p90, lost } of rows) {
+      console.log(' ', contestant.padEnd(36), p50.toFixed(0), p90.toFixed(0), 'µs', lost);
+    }
   }
 }

@@ -239,27 +239,25 @@ function printRound({ name, chart }, results) {
   );
 }
 
-function printInProcess(rows) {
-  console.log('\n### From the first native callback to the listener, in one process, a swap every 250 ms\n');
-  for (const fsGroup of [false, true]) {
-    const measured = rows.filter((row) => row.fsGroup === fsGroup);
-    const [floor] = measured;
-    console.log(fsGroup ? "\nWith the chown and chmod calls of a pod's fsGroup:\n" : '');
+function printInProcess(scenes) {
+  console.log('\n### From the first native callback to the listener, in one process, a swap every 250 ms');
+  for (const { title, chart, rows } of scenes) {
+    console.log(`\n${title}:\n`);
     table(
       ['', 'p50 µs', 'p90 µs', 'p50 : floor', 'lost'],
-      measured.map(({ contestant, p50, p90, lost }) => [
+      rows.map(({ contestant, p50, p90, lost }) => [
         contestant,
         p50.toFixed(0),
         p90.toFixed(0),
-        `${(p50 / floor.p50).toFixed(2)}×`,
+        `${(p50 / rows[0].p50).toFixed(2)}×`,
         lost,
       ]),
     );
     writeChart(
-      fsGroup ? 'in-process-fsgroup' : 'in-process',
+      chart,
       barChart({
-        title: `First native callback to listener${fsGroup ? ', fsGroup' : ''}, p50, µs`,
-        bars: measured.map(({ contestant, p50 }) => ({ label: contestant, value: p50 })),
+        title: `First native callback to listener: ${title}, p50, µs`,
+        bars: rows.map(({ contestant, p50 }) => ({ label: contestant, value: p50 })),
       }),
     );
   }
