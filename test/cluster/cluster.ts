@@ -118,14 +118,15 @@ export class ClusterStage implements AsyncDisposable {
     if (restartKubelet) execFileSync('sh', ['-c', restartKubelet], { stdio: 'inherit' });
   }
 
-  /** What a container has printed so far; empty before it runs. */
+  /** What a container has printed so far; empty before it runs, and while kubelet restarts. */
   async log(container: string): Promise<string> {
     const { namespace } = this;
     const name = container === CSI_OBSERVER ? CSI_OBSERVER : 'observers';
     try {
       return await this.#core.readNamespacedPodLog({ namespace, name, container });
     } catch (error) {
-      if (error instanceof ApiException && (error.code === 400 || error.code === 404)) return '';
+      // 500: the API server cannot reach kubelet.
+      if (error instanceof ApiException && [400, 404, 500].includes(error.code)) return '';
       throw error;
     }
   }
