@@ -61,6 +61,9 @@ test.skipIf(!settings)(
     });
     console.log(tableOf(rows));
 
+    // Those without this library may die.
+    expect((await stage.ended()).filter((name) => !/^(chokidar|fs-watch)/.test(name))).toEqual([]);
+
     const rowOf = (name: string): Row | undefined => rows.find(({ observer }) => observer === name);
     for (const name of ['library-configmap', 'library-secret']) {
       expect(rowOf(name)).toMatchObject({ seen: UPDATES + 1, missed: 0, false: 0 });

@@ -131,6 +131,14 @@ export class ClusterStage implements AsyncDisposable {
     }
   }
 
+  /** The containers that have ended. */
+  async ended(): Promise<string[]> {
+    const { namespace } = this;
+    const { status } = await this.#core.readNamespacedPod({ namespace, name: 'observers' });
+    const containers = status?.containerStatuses ?? [];
+    return containers.filter(({ state }) => state?.terminated !== undefined).map(({ name }) => name);
+  }
+
   /** What kubelet and the scheduler say of the pods, for the message of a test that failed. */
   async events(): Promise<string> {
     const { items } = await this.#core.listNamespacedEvent({ namespace: this.namespace });

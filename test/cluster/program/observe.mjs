@@ -61,7 +61,7 @@ const observers = {
     report(`update: ${loader.current.update}`);
   },
   async token() {
-    const file = new TokenFile(target);
+    const file = new TokenFile(target, { persistent: true });
     file.on('token', () => print({ token: true }));
     await file.start();
   },
