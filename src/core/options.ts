@@ -35,17 +35,18 @@ export function resolveOptions<O extends Options>(owner: string, given: unknown,
       throw new TypeError(`${owner}: unknown option "${name}"; known are ${Object.keys(options).join(', ')}`);
     }
   }
-  const resolved = Object.entries(options).map(([name, option]) => {
+  // Filled in place: this runs for each atomic write.
+  const resolved: Record<string, unknown> = {};
+  for (const [name, option] of Object.entries(options)) {
     const value = values[name];
-    if (value === undefined) return [name, option.fallback];
-    const refusal = option.refuse(value);
+    resolved[name] = value === undefined ? option.fallback : value;
+    const refusal = value === undefined ? undefined : option.refuse(value);
     if (refusal) {
       const message = `${owner}: option "${name}" must be ${refusal.wanted}, got ${describe(value)}`;
       throw refusal.kind === 'type' ? new TypeError(message) : new RangeError(message);
     }
-    return [name, value];
-  });
-  return Object.freeze(Object.fromEntries(resolved)) as Resolved<O>;
+  }
+  return Object.freeze(resolved) as Resolved<O>;
 }
 
 /** A value as an error message shows it: short, and without the contents of objects. */

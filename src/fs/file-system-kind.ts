@@ -1,6 +1,6 @@
 import { call, type Effects } from './effects.js';
 
-/** What a file system's `statfs` magic number says about it (`statfs(2)`). The numbers apply to Linux only. */
+/** What is known of a kind of file system. */
 export interface FileSystemKind {
   readonly name: string;
   /**
@@ -11,33 +11,59 @@ export interface FileSystemKind {
   readonly place: 'memory' | 'disk' | 'read-only' | 'remote';
 }
 
-const KINDS: ReadonlyMap<number, FileSystemKind> = new Map(
-  (
-    [
-      [0x01021994, 'tmpfs', 'memory'], // Secrets, projected volumes, emptyDir with medium Memory
-      [0x858458f6, 'ramfs', 'memory'],
-      [0xef53, 'ext', 'disk'],
-      [0x58465342, 'xfs', 'disk'],
-      [0x9123683e, 'btrfs', 'disk'],
-      [0x794c7630, 'overlayfs', 'disk'], // a container's root
-      [0xf2f52010, 'f2fs', 'disk'],
-      [0x2fc12fc1, 'zfs', 'disk'],
-      [0xca451a4e, 'bcachefs', 'disk'],
-      [0x73717368, 'squashfs', 'read-only'],
-      [0xe0f5e1e2, 'erofs', 'read-only'],
-      [0x9fa0, 'proc', 'read-only'],
-      [0x62656572, 'sysfs', 'read-only'],
-      [0x6969, 'NFS', 'remote'],
-      [0xff534d42, 'CIFS', 'remote'],
-      [0x517b, 'SMB', 'remote'],
-      [0xfe534d42, 'SMB2', 'remote'],
-      [0x65735546, 'FUSE', 'remote'], // virtio-fs too
-      [0x01021997, '9p', 'remote'],
-      [0x00c36400, 'Ceph', 'remote'],
-      [0x5346414f, 'AFS', 'remote'],
-      [0x0bd00bd0, 'Lustre', 'remote'],
-    ] as const
-  ).map(([magic, name, place]) => [magic, { name, place }]),
+/** The number that `statfs(2)` gives for it; the name; the place; its types in the mount table, if the name is none. */
+type Row = readonly [magic: number, name: string, place: FileSystemKind['place'], types?: readonly string[]];
+
+/** Linux only. */
+const KINDS: readonly Row[] = [
+  // Secrets, projected volumes, emptyDir with medium Memory
+  [0x01021994, 'tmpfs', 'memory', ['tmpfs', 'devtmpfs']],
+  [0x858458f6, 'ramfs', 'memory'],
+  [0xef53, 'ext', 'disk', ['ext2', 'ext3', 'ext4']],
+  [0x58465342, 'xfs', 'disk'],
+  [0x9123683e, 'btrfs', 'disk'],
+  [0x794c7630, 'overlayfs', 'disk', ['overlay']], // a container's root
+  [0xf2f52010, 'f2fs', 'disk'],
+  [0x2fc12fc1, 'zfs', 'disk'],
+  [0xca451a4e, 'bcachefs', 'disk'],
+  [0x73717368, 'squashfs', 'read-only'],
+  [0xe0f5e1e2, 'erofs', 'read-only'],
+  [0x9fa0, 'proc', 'read-only'],
+  [0x62656572, 'sysfs', 'read-only'],
+  [0x27e0eb, 'cgroup', 'read-only'],
+  [0x63677270, 'cgroup2', 'read-only'],
+  [0x1cd1, 'devpts', 'read-only'],
+  [0x19800202, 'mqueue', 'read-only'],
+  [0x958458f6, 'hugetlbfs', 'read-only'],
+  [0x73636673, 'securityfs', 'read-only'],
+  [0xf97cff8c, 'selinuxfs', 'read-only'],
+  [0x64626720, 'debugfs', 'read-only'],
+  [0x74726163, 'tracefs', 'read-only'],
+  [0x62656570, 'configfs', 'read-only'],
+  [0x6165676c, 'pstore', 'read-only'],
+  [0xcafe4a11, 'bpf', 'read-only'],
+  [0x65735543, 'fusectl', 'read-only'],
+  [0x42494e4d, 'binfmt_misc', 'read-only'],
+  [0xde5e81e4, 'efivarfs', 'read-only'],
+  [0x6e736673, 'nsfs', 'read-only'],
+  [0x67596969, 'rpc_pipefs', 'read-only'],
+  [0x6969, 'NFS', 'remote', ['nfs', 'nfs4']],
+  [0xff534d42, 'CIFS', 'remote', ['cifs']],
+  [0x517b, 'SMB', 'remote', ['smbfs']],
+  [0xfe534d42, 'SMB2', 'remote', ['smb3']],
+  [0x65735546, 'FUSE', 'remote', ['fuse', 'fuseblk', 'virtiofs']],
+  [0x01021997, '9p', 'remote'],
+  [0x00c36400, 'Ceph', 'remote', ['ceph']],
+  [0x5346414f, 'AFS', 'remote', ['afs']],
+  [0x0bd00bd0, 'Lustre', 'remote', ['lustre']],
+];
+
+const BY_MAGIC: ReadonlyMap<number, FileSystemKind> = new Map(
+  KINDS.map(([magic, name, place]) => [magic, { name, place }]),
+);
+
+const BY_TYPE: ReadonlyMap<string, FileSystemKind> = new Map(
+  KINDS.flatMap(([, name, place, types = [name]]) => types.map((type) => [type, { name, place }])),
 );
 
 /**
@@ -51,5 +77,10 @@ export function* kindAt(path: string, platform: NodeJS.Platform): Effects<FileSy
 /** The kind of the file system with this `statfs` type; undefined if it is unknown, or not on Linux. */
 export function fileSystemKind(type: number, platform: NodeJS.Platform): FileSystemKind | undefined {
   // Some architectures sign-extend the number.
-  return platform === 'linux' ? KINDS.get(type >>> 0) : undefined;
+  return platform === 'linux' ? BY_MAGIC.get(type >>> 0) : undefined;
+}
+
+/** The kind of the file system with this type in the mount table (`ext4`, `fuse.sshfs`); undefined if it is unknown. */
+export function kindOfType(type: string): FileSystemKind | undefined {
+  return BY_TYPE.get(type.split('.', 1)[0] ?? type);
 }

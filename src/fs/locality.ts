@@ -1,12 +1,28 @@
 /**
- * Which file systems may be called synchronously. A call on a cached local file takes a few microseconds, and
- * 50–100 through the thread pool; a synchronous call on a dead NFS or FUSE server blocks the event loop for ever.
- * So everything is asynchronous until `statfs` has identified the file systems, and only those known to be local
- * are called synchronously.
+ * May I call synchronously here? A call on a cached local file takes a few microseconds, and 50–100 through the thread
+ * pool; a synchronous call on a dead NFS or FUSE server blocks the event loop for ever. So only file systems that are
+ * known to be local are called synchronously:
+ *
+ * | file system                      | checks of watchers ({@link Locality}) | writes ({@link SynchronousCalls})      |
+ * |----------------------------------|---------------------------------------|----------------------------------------|
+ * | in memory                        | all calls                             | all, of up to 64 KiB                   |
+ * | on a disk                        | all calls                             | lookups; a change may wait for its journal |
+ * | read-only, or the kernel's own   | all calls                             | none                                   |
+ * | remote or unknown                | none                                  | none                                   |
+ *
+ * A watcher asks `statfs`, asynchronously, at every directory where a file system begins, and keeps the answers. A write
+ * reads the mount table: if everything in it is local, no path leads anywhere else, whatever links are on the way.
+ * Otherwise it asks `statfs` about its own directory, each time. What remains: a server that is mounted over a directory
+ * of the path and dies before the next check, or within `TABLE_AGE_MS`.
  */
-import { kindAt } from './file-system-kind.js';
+import { constants, type BigIntStats } from 'node:fs';
+
+import { systemClock } from '../core/clock.js';
+import type { FileSystem, FileSystemCalls } from '../core/file-system.js';
+import { runSync, type Call, type Effects } from './effects.js';
+import { kindAt, kindOfType, type FileSystemKind } from './file-system-kind.js';
 import type { LinkChain } from './link-chain.js';
-import type { Effects } from './effects.js';
+import { readMounts } from './mount-table.js';
 
 /** What is known of the file systems that a path leads through. */
 export class Locality {
@@ -52,4 +68,121 @@ export class Locality {
       }
     }
   }
+}
+
+const { O_DIRECTORY = 0 } = constants as Partial<typeof constants>;
+
+/** What a local disk answers from memory. */
+const LOOKUPS: ReadonlySet<Call[0]> = new Set<Call[0]>(['lstat', 'stat', 'fstat', 'readlink', 'close']);
+
+/** A directory of this size is one block on a disk, or 200 entries in memory (20 bytes each). */
+const SMALL_DIRECTORY_BYTES = 4096n;
+
+/** Copying this much takes some ten microseconds; more is copied outside the event loop. */
+const SMALL_BYTES = 65_536;
+
+/** The calls of one write: the directory that it works in, and which calls may be synchronous there. */
+export class SynchronousCalls {
+  #place: 'memory' | 'disk' | 'unknown' = 'unknown';
+  /** What the mount table says, if everything in it is local. */
+  #mounts: LocalMounts | undefined;
+  /** A small directory, as it is listed. */
+  #small: string | undefined;
+  readonly #platform: NodeJS.Platform;
+  /** The file system that makes the calls. */
+  readonly fs: FileSystem;
+
+  /** @param platform anything but Linux: no call is made synchronously. */
+  constructor(fs: FileSystem, platform: NodeJS.Platform = process.platform) {
+    this.fs = fs;
+    this.#platform = platform;
+  }
+
+  /** Whether the write is to a local disk. */
+  get isOnDisk(): boolean {
+    return this.#place === 'disk';
+  }
+
+  /** To be run before the directory at this path is opened. */
+  *approach(path: string): Effects<void> {
+    this.#small = undefined;
+    this.#mounts = localMounts(this.fs, this.#platform);
+    // Wherever it is, opening it is a lookup.
+    if (this.#mounts) this.#place = 'disk';
+    else yield* this.#identify(path);
+  }
+
+  /**
+   * To be run when it is open. The calls that follow are in it.
+   * @param at its path, for calls.
+   */
+  *enter({ dev, size }: BigIntStats, at: string): Effects<void> {
+    const kind = this.#mounts?.get(dev);
+    if (kind) this.#place = placeOf(kind);
+    // A Btrfs subvolume, or mounted since.
+    else if (this.#mounts) yield* this.#identify(at);
+    this.#small = this.#place !== 'unknown' && size <= SMALL_DIRECTORY_BYTES ? at : undefined;
+  }
+
+  /** To be given to `runAsync`. */
+  readonly allows = (step: Call): boolean => {
+    if (step[0] === 'readdir') return step[1] === this.#small;
+    switch (this.#place) {
+      case 'unknown':
+        return false;
+      case 'disk':
+        // Opening a directory is a lookup, too.
+        return LOOKUPS.has(step[0]) || (step[0] === 'open' && (step[2] & O_DIRECTORY) !== 0);
+      case 'memory':
+        if (step[0] === 'read' || step[0] === 'write') return step[4] <= SMALL_BYTES;
+        return true;
+    }
+  };
+
+  *#identify(path: string): Effects<void> {
+    this.#place = 'unknown';
+    if (this.#platform !== 'linux') return;
+    try {
+      this.#place = placeOf(yield* kindAt(path, this.#platform));
+    } catch {
+      // Missing or unreadable: opening it gives the error.
+    }
+  }
+}
+
+function placeOf(kind: FileSystemKind | undefined): 'memory' | 'disk' | 'unknown' {
+  return kind?.place === 'memory' || kind?.place === 'disk' ? kind.place : 'unknown';
+}
+
+/** Every file system that is mounted, by `st_dev`. */
+type LocalMounts = ReadonlyMap<bigint, FileSystemKind>;
+
+/** For how long the mount table is relied on, ms. Reading it takes as long as some ten lookups. */
+const TABLE_AGE_MS = 100;
+
+/** What the mount table said last, by the calls it was read with; undefined if not everything in it is local. */
+const tables = new WeakMap<
+  FileSystemCalls,
+  { readonly readAt: number; readonly mounts: LocalMounts | undefined }
+>();
+
+/** What is mounted, if all of it is local. The kernel answers from memory, so the table is read synchronously. */
+function localMounts({ sync }: FileSystem, platform: NodeJS.Platform): LocalMounts | undefined {
+  if (!sync || platform !== 'linux') return undefined;
+  const now = systemClock.monotonic();
+  const known = tables.get(sync);
+  if (known && now - known.readAt < TABLE_AGE_MS) return known.mounts;
+  const mounts = readLocalMounts(sync);
+  tables.set(sync, { readAt: now, mounts });
+  return mounts;
+}
+
+function readLocalMounts(calls: FileSystemCalls): LocalMounts | undefined {
+  const kinds = new Map<bigint, FileSystemKind>();
+  for (const { device, type } of runSync(readMounts(), calls)) {
+    const kind = kindOfType(type);
+    if (!kind || kind.place === 'remote') return undefined;
+    kinds.set(device, kind);
+  }
+  return kinds.size === 0 ? undefined : kinds;
 }

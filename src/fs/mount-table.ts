@@ -12,6 +12,8 @@ const MOUNT_TABLE = '/proc/self/mountinfo';
 
 /** A mount of this process. */
 export interface Mount {
+  /** `st_dev` of what is mounted there. Not of what is in a Btrfs subvolume, which has a number of its own. */
+  readonly device: bigint;
   /** Where it is mounted. */
   readonly point: string;
   /** Which part of its file system is mounted there. */
@@ -67,17 +69,23 @@ function* readTable(): Effects<string> {
 }
 
 /**
- * Parses `mountinfo` (`proc_pid_mountinfo(5)`): the fourth field is the root, the fifth the mount point; the type
- * follows a hyphen.
+ * Parses `mountinfo` (`proc_pid_mountinfo(5)`): the third field is the device, the fourth the root, the fifth the mount
+ * point; the type follows a hyphen.
  */
 function parse(table: string): Mount[] {
   return table.split('\n').flatMap((line) => {
-    const [, , , root, point, ...rest] = line.split(' ');
+    const [, , device, root, point, ...rest] = line.split(' ');
     const type = rest[rest.indexOf('-') + 1] ?? '';
-    return root !== undefined && point !== undefined
-      ? [{ root: unescape(root), point: unescape(point), type }]
+    return device !== undefined && root !== undefined && point !== undefined
+      ? [{ device: deviceNumber(device), root: unescape(root), point: unescape(point), type }]
       : [];
   });
+}
+
+/** `major:minor` as `stat` shows it (`makedev(3)`). */
+function deviceNumber(device: string): bigint {
+  const [major = 0n, minor = 0n] = device.split(':').map(BigInt);
+  return (minor & 0xffn) | ((major & 0xfffn) << 8n) | ((minor & ~0xffn) << 12n) | ((major & ~0xfffn) << 32n);
 }
 
 /** Spaces and backslashes are written as octal numbers. */

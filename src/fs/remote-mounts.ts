@@ -6,10 +6,9 @@
 import type { FileSystem } from '../core/file-system.js';
 import { onNextTurn } from '../core/event-loop.js';
 import { runAsync } from './effects.js';
+import { kindOfType } from './file-system-kind.js';
 import { mountOf, readMounts, type Mount } from './mount-table.js';
 import { READ_CALLS } from './targets/read-limits.js';
-
-const REMOTE_TYPE = /^(nfs|cifs|smb|fuse|virtiofs|9p|ceph|glusterfs|afs|lustre|autofs)/;
 
 const CALLS = [...READ_CALLS, 'statfs'] as const;
 
@@ -59,8 +58,9 @@ function mountsOf(fs: FileSystem): Promise<readonly Mount[]> {
   return table;
 }
 
+/** Looking into an autofs waits for what it mounts. */
 function isRemote({ type }: Mount): boolean {
-  return REMOTE_TYPE.test(type);
+  return type === 'autofs' || kindOfType(type)?.place === 'remote';
 }
 
 function inTurn<T>(mount: string, work: () => Promise<T>): Promise<T> {

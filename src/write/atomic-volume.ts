@@ -17,10 +17,10 @@ import {
 } from '../core/options.js';
 import type { Random } from '../core/random.js';
 import { runAsync, type Effects } from '../fs/effects.js';
+import { SynchronousCalls } from '../fs/locality.js';
 import { stableRead } from '../fs/stable-read.js';
 import { READ_LIMITS } from '../fs/targets/read-limits.js';
 import { isMode, isOwner, type Durability, type Owner } from './pending-file.js';
-import { SynchronousCalls } from './synchronous-calls.js';
 import { checkFiles, type VolumeEntries } from './volume-files.js';
 import { VolumeTarget } from './volume-target.js';
 import { VolumeWriter, type VolumeWriteResult } from './volume-writer.js';

@@ -14,10 +14,10 @@ import {
 import type { Random } from '../core/random.js';
 import { absolutePath } from '../fs/absolute-path.js';
 import { runAsync, runSync } from '../fs/effects.js';
+import { SynchronousCalls } from '../fs/locality.js';
 import { isMode, isOwner, type Durability, type Owner } from './pending-file.js';
 import { replaceFile, type AtomicWriteResult } from './replace-file.js';
 import { trace, traceSync } from '../core/telemetry.js';
-import { SynchronousCalls } from './synchronous-calls.js';
 import { processWrites } from './write-queue.js';
 import { WriteSource, type SyncWriteData, type WriteData } from './write-source.js';
 
@@ -50,8 +50,8 @@ export interface AtomicWriteFileSyncOptions {
   /** Creates missing directories (mode 0777 less the umask). Default false. */
   readonly createDirectory?: boolean | undefined;
   /**
-   * Removes the temporary files of writers that were killed, after each write. Default true. It lists the directory:
-   * turn it off for frequent writes to a directory with 100,000 files.
+   * Removes the temporary files of writers that were killed, with the first write of this process to the directory and
+   * then once a minute. Default true. It lists the directory.
    */
   readonly sweep?: boolean | undefined;
   /** Default: `node:fs`. */

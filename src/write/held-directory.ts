@@ -4,6 +4,7 @@ import { basename, dirname, isAbsolute } from 'node:path';
 import { errnoOf } from '../core/errno.js';
 import { MAX_LINKS } from '../core/file-system.js';
 import { call, type Effects } from '../fs/effects.js';
+import type { SynchronousCalls } from '../fs/locality.js';
 import { ifSupported, ifThere } from './tolerated-failures.js';
 import { mayFollow } from './trust.js';
 import { Refusal } from './write-progress.js';
@@ -154,6 +155,22 @@ function* followLink(path: string, reason: unknown): Effects<string> {
   } finally {
     yield* parent.close();
   }
+}
+
+/** File systems on which entries can be reached through descriptors. It never changes, and is checked once for each. */
+const proven = new WeakSet<object>();
+
+/** Opens the directory that a write works in; see {@link HeldDirectory.open}. */
+export function* enterDirectory(
+  path: string,
+  calls: SynchronousCalls,
+  { readable = true } = {},
+): Effects<HeldDirectory> {
+  yield* calls.approach(path);
+  const directory = yield* HeldDirectory.open(path, { readable, isProven: proven.has(calls.fs) });
+  if (directory.isByDescriptor) proven.add(calls.fs);
+  yield* calls.enter(directory.stat, directory.at('.'));
+  return directory;
 }
 
 /** Why a link was not followed. */

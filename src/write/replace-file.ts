@@ -11,14 +11,15 @@ import type { Clock } from '../core/clock.js';
 import { MAX_LINKS } from '../core/file-system.js';
 import type { Random } from '../core/random.js';
 import { sleep } from '../core/sleep.js';
-import { begin, call, wait, type Effects } from '../fs/effects.js';
+import { call, wait, type Effects } from '../fs/effects.js';
+import type { SynchronousCalls } from '../fs/locality.js';
 import { holdsBytes } from './file-content.js';
-import { makeDirectories, untrustedLink, type HeldDirectory } from './held-directory.js';
-import { PendingFile } from './pending-file.js';
+import { enterDirectory, makeDirectories, untrustedLink, type HeldDirectory } from './held-directory.js';
+import { isAsCreated, MAX_WRITE_BYTES, PendingFile } from './pending-file.js';
 import type { Durability, FileAttributes, Owner } from './pending-file.js';
+import { sweepFiles } from './sweep-files.js';
 import { ifThere } from './tolerated-failures.js';
-import type { SynchronousCalls } from './synchronous-calls.js';
-import { RENEWAL_MS, sweepFiles, temporaryName } from './temporary-name.js';
+import { RENEWAL_MS, temporaryName } from './temporary-name.js';
 import { inheritedMode, mayFollow, mayReplace } from './trust.js';
 import { Refusal, WriteProgress } from './write-progress.js';
 import type { WriteSource } from './write-source.js';
@@ -151,7 +152,7 @@ class Replacement {
     const options = { readable: durability === 'full' };
     this.progress.step = 'open-directory';
     try {
-      this.#directory = yield* this.#calls.enter(dirname(this.#path), options);
+      this.#directory = yield* enterDirectory(dirname(this.#path), this.#calls, options);
     } catch (error) {
       if (!createDirectory || errnoOf(error) !== 'ENOENT') throw error;
     }
@@ -169,7 +170,7 @@ class Replacement {
     const durable = this.#settings.durability === 'full';
     const directory = yield* makeDirectories(dirname(this.#path), { readable: durable, durable });
     this.#directory = directory;
-    yield* this.#calls.entered(directory);
+    yield* this.#calls.enter(directory.stat, directory.at('.'));
     return directory;
   }
 
@@ -184,24 +185,36 @@ class Replacement {
       }
     }
     const directory = this.#directory ?? (yield* this.#createDirectory());
-    // Listed while the file is written.
-    const entries = this.#settings.sweep ? yield* begin('readdir', directory.at('.')) : undefined;
     this.#throwIfAborted();
 
-    const file = yield* PendingFile.create(directory, () => temporaryName('file'), this.progress);
+    const syncs = this.#syncsWhileWriting(existing, whole);
+    const file = yield* PendingFile.create(directory, () => temporaryName('file'), this.progress, { syncs });
     let overtaken: boolean;
     try {
       if (whole) yield* file.write(whole);
       else yield* this.#copy(source, file);
       const created = yield* file.finish(this.#attributes(existing), this.#settings.durability);
       overtaken = yield* this.#publish(file, created, directory);
-      if (!overtaken && entries) yield* sweep(directory, entries, created.ctimeNs);
+      if (!overtaken && this.#settings.sweep) {
+        const [{ fs }, clock] = [this.#calls, this.#waiting?.clock];
+        yield* sweepFiles(directory, { fs, clock, now: created.ctimeNs });
+      }
     } catch (error) {
       if (!this.progress.published) yield* file.discard();
       throw error;
     }
     if (overtaken) yield* file.discard();
     return { path: this.#path, written: !overtaken, bytes: file.written };
+  }
+
+  /**
+   * Whether writing and syncing are one call, which saves a trip through the thread pool. Only where it is one write that
+   * nothing follows: each write, and a change of the attributes, would be synced by itself.
+   */
+  #syncsWhileWriting(existing: BigIntStats | undefined, whole: Uint8Array | undefined): boolean {
+    if (this.#settings.durability === 'none' || !this.#calls.isOnDisk) return false;
+    const isOneWrite = whole !== undefined && whole.byteLength > 0 && whole.byteLength <= MAX_WRITE_BYTES;
+    return isOneWrite && isAsCreated(this.#attributes(existing));
   }
 
   #attributes(existing: BigIntStats | undefined): FileAttributes {
@@ -314,22 +327,6 @@ function assertReplaceable(stat: BigIntStats, directory: BigIntStats): void {
     const what = 'it belongs to another user, in a directory where others can create files';
     throw new Refusal('ERR_WRITE_UNTRUSTED', `${what}; remove it, or write to a directory of your own`);
   }
-}
-
-/** Removes what dead writers left in the directory, as far as that is possible. */
-function* sweep(
-  directory: HeldDirectory,
-  list: () => Effects<readonly string[]>,
-  now: bigint,
-): Effects<void> {
-  let entries: readonly string[];
-  try {
-    entries = yield* list();
-  } catch {
-    // The directory may be written to, but not listed.
-    return;
-  }
-  yield* sweepFiles(directory, entries, now);
 }
 
 function* nothing(): Effects<undefined> {}

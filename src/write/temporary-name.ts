@@ -7,7 +7,7 @@
  *
  * The length does not depend on the name of the target, which may itself be as long as a name can be.
  */
-import { randomInt, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 
 import { ProcessTable, type HasEnded, type ProcessIdentity } from './process-identity.js';
 import { call, type Effects } from '../fs/effects.js';
@@ -33,9 +33,6 @@ const ABANDONED_AFTER_MS = 24 * 3600 * 1000;
 /** How often a running writer that waits for its data touches its file, ms. */
 export const RENEWAL_MS = 3600 * 1000;
 
-/** How many unfinished files one write examines. Writers leave a few at most; anybody can create any number. */
-const MAX_EXAMINED = 256;
-
 /** The processes of this system. The only state is the identity of this process, which never changes. */
 const processes = new ProcessTable();
 
@@ -55,6 +52,11 @@ export function temporaryName(
 /** Whether a directory entry is an unfinished file or link of this library. Watchers should ignore it. */
 export function isTemporaryName(name: string): boolean {
   return name.endsWith(SUFFIX) && PATTERN.test(name);
+}
+
+/** Whether it is an unfinished file. */
+export function isPendingFileName(name: string): boolean {
+  return name.startsWith(FILE_PREFIX) && isTemporaryName(name);
 }
 
 /** Whether it is the unfinished next `..data` link of a volume. */
@@ -94,30 +96,4 @@ function ownerOf(name: string): ProcessIdentity | undefined {
     return undefined;
   }
   return { boot, namespace, pid: Number.parseInt(pid, 36), started };
-}
-
-/** Removes abandoned unfinished files among the entries of a directory, as far as that is possible. */
-export function* sweepFiles(
-  directory: HeldDirectory,
-  entries: readonly string[],
-  now: bigint,
-): Effects<void> {
-  const candidates = entries.filter((entry) => entry.startsWith(FILE_PREFIX));
-  if (candidates.length === 0) return;
-  const hasEnded = surveyOwners();
-  for (const name of someOf(candidates)) {
-    if (!isTemporaryName(name)) continue;
-    try {
-      if (yield* isAbandoned(directory, name, now, hasEnded)) yield* call('unlink', directory.at(name));
-    } catch {
-      // Another writer removed it, or this process may not.
-    }
-  }
-}
-
-/** At most `MAX_EXAMINED` of them, others each time: planted names cannot keep the rest from being examined for ever. */
-function someOf(names: readonly string[]): readonly string[] {
-  if (names.length <= MAX_EXAMINED) return names;
-  const first = randomInt(names.length);
-  return [...names.slice(first), ...names.slice(0, first)].slice(0, MAX_EXAMINED);
 }

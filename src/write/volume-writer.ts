@@ -14,12 +14,12 @@ import { errnoOf } from '../core/errno.js';
 import type { Clock } from '../core/clock.js';
 import type { Random } from '../core/random.js';
 import { call, type Effects } from '../fs/effects.js';
+import type { SynchronousCalls } from '../fs/locality.js';
 import { DATA_LINK, revisionName, topOf } from '../fs/volume-layout.js';
-import { makeDirectories, type HeldDirectory } from './held-directory.js';
+import { enterDirectory, makeDirectories, type HeldDirectory } from './held-directory.js';
 import { removeIfThere, type Durability } from './pending-file.js';
 import { emptyDirectory, removeTree } from './remove-tree.js';
 import { ifThere } from './tolerated-failures.js';
-import type { SynchronousCalls } from './synchronous-calls.js';
 import { temporaryName } from './temporary-name.js';
 import type { VolumeFiles } from './volume-files.js';
 import { alignLinks, openRevision, publishedRevision, readLink, removeLinks } from './volume-links.js';
@@ -89,7 +89,7 @@ export class VolumeWriter {
     let volume: HeldDirectory | undefined;
     try {
       progress.step = 'open-directory';
-      volume = yield* ifThere(calls.enter(this.#directory));
+      volume = yield* ifThere(enterDirectory(this.#directory, calls));
       if (!volume) return;
       progress.step = 'remove';
       yield* ifThere(call('unlink', volume.at(DATA_LINK)));
@@ -108,7 +108,7 @@ export class VolumeWriter {
   /** Removes revisions whose grace period is over. Never throws. */
   *sweep(calls: SynchronousCalls): Effects<void> {
     try {
-      const volume = yield* ifThere(calls.enter(this.#directory));
+      const volume = yield* ifThere(enterDirectory(this.#directory, calls));
       if (!volume) return;
       try {
         yield* this.#sweep(volume);
@@ -123,13 +123,13 @@ export class VolumeWriter {
   *#open(progress: WriteProgress, calls: SynchronousCalls): Effects<HeldDirectory> {
     progress.step = 'open-directory';
     const volume = yield* this.#settings.createDirectory
-      ? ifThere(calls.enter(this.#directory))
-      : calls.enter(this.#directory);
+      ? ifThere(enterDirectory(this.#directory, calls))
+      : enterDirectory(this.#directory, calls);
     if (volume) return volume;
     progress.step = 'create-directory';
     const durable = this.#settings.durability === 'full';
     const created = yield* makeDirectories(this.#directory, { readable: true, durable });
-    yield* calls.entered(created);
+    yield* calls.enter(created.stat, created.at('.'));
     return created;
   }
 

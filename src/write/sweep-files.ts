@@ -1,0 +1,78 @@
+import { randomInt } from 'node:crypto';
+
+import { systemClock, type Clock } from '../core/clock.js';
+import type { FileSystem } from '../core/file-system.js';
+import { call, type Effects } from '../fs/effects.js';
+import { identityOf } from '../fs/file-identity.js';
+import type { HeldDirectory } from './held-directory.js';
+import { isAbandoned, isPendingFileName, surveyOwners } from './temporary-name.js';
+
+/**
+ * How often this process lists a directory that it writes to, ms. On a disk it takes as long as a tenth of a small write:
+ * the kernel notes that the directory was read, and the next sync has to write that, too.
+ */
+const SWEEP_INTERVAL_MS = 60_000;
+
+/** How many unfinished files one sweep examines. Writers leave a few at most; anybody can create any number. */
+const MAX_EXAMINED = 256;
+
+/** When directories were swept, monotonic ms, by file system and by their identity, the latest last. */
+const sweeps = new WeakMap<FileSystem, Map<string, number>>();
+
+/** What a sweep has to know besides the directory. */
+interface SweepSettings {
+  readonly fs: FileSystem;
+  readonly clock: Clock | undefined;
+  /** The time of the file system's own clock, ns. */
+  readonly now: bigint;
+}
+
+/**
+ * Removes what killed writers left in a directory, as far as that is possible; nothing if it was done a short while ago.
+ * A writer that is started again and again leaves no more than one file: each process begins with a sweep.
+ */
+export function* sweepFiles(
+  directory: HeldDirectory,
+  { fs, clock = systemClock, now }: SweepSettings,
+): Effects<void> {
+  if (!isDue(identityOf(directory.stat), fs, clock.monotonic())) return;
+  let entries: readonly string[];
+  try {
+    entries = yield* call('readdir', directory.at('.'));
+  } catch {
+    // The directory may be written to, but not listed.
+    return;
+  }
+  const candidates = entries.filter(isPendingFileName);
+  if (candidates.length === 0) return;
+  const hasEnded = surveyOwners();
+  for (const name of someOf(candidates)) {
+    try {
+      if (yield* isAbandoned(directory, name, now, hasEnded)) yield* call('unlink', directory.at(name));
+    } catch {
+      // Another writer removed it, or this process may not.
+    }
+  }
+}
+
+/** Whether the directory was not swept for a while; if so, it counts as swept now. */
+function isDue(directory: string, fs: FileSystem, nowMs: number): boolean {
+  let swept = sweeps.get(fs);
+  if (!swept) sweeps.set(fs, (swept = new Map()));
+  const isRecent = (at: number): boolean => nowMs - at < SWEEP_INTERVAL_MS;
+  const last = swept.get(directory);
+  if (last !== undefined && isRecent(last)) return false;
+  for (const [other, at] of swept) {
+    if (isRecent(at)) break;
+    swept.delete(other);
+  }
+  swept.set(directory, nowMs);
+  return true;
+}
+
+/** At most `MAX_EXAMINED` of them, others each time: planted names cannot keep the rest from being examined for ever. */
+function someOf(names: readonly string[]): readonly string[] {
+  if (names.length <= MAX_EXAMINED) return names;
+  const first = randomInt(names.length);
+  return [...names.slice(first), ...names.slice(0, first)].slice(0, MAX_EXAMINED);
+}
