@@ -1,7 +1,7 @@
 import type { ConfigProblem } from '../core/errors.js';
 import { isMap, type ConfigMap } from './config-value.js';
 import type { Layer } from './merge.js';
-import { Redaction } from './redaction.js';
+import { ValueRedaction } from '../core/redaction.js';
 
 /** More issues than anybody reads; redacting each takes time. */
 const MAX_PROBLEMS = 100;
@@ -21,7 +21,7 @@ export function problemsOf(
   values: ConfigMap,
   layers: readonly Layer[],
 ): readonly ConfigProblem[] {
-  const redaction = new Redaction(values);
+  const redaction = new ValueRedaction(values);
   // A copy: the arrays of arktype are instances of a class, and map() would make more of them.
   const problems = [...issues.slice(0, MAX_PROBLEMS)].map((issue): ConfigProblem => {
     const path = pathOf(issue);

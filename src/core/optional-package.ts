@@ -3,11 +3,25 @@ import { inspect } from 'node:util';
 import { errnoOf } from './errno.js';
 
 /**
- * Explains in one sentence why an optional package cannot be used, and what to do.
- * @param versions the versions that work, as in "2.6 or later".
- * @param cause what `import()` rejected with; without it the package was loaded but has another version.
+ * What to do without an optional package: throw the error of the entry point that needs it, which says in one sentence
+ * what is wrong and what to install.
+ *
+ *     const yaml = await import('yaml').catch(unavailable('yaml', '2.6 or later'));
+ *
+ * `catch` is right at the `import()`: there, and only there, bundlers accept that the package is missing. Without a cause,
+ * the package was loaded but has another version.
+ *
+ * @param failure makes the error of a message.
  */
-export function unavailablePackage(name: string, versions: string, cause?: unknown): string {
+export function whenUnavailable(
+  failure: (message: string, options?: ErrorOptions) => Error,
+): (name: string, versions: string) => (cause?: unknown) => never {
+  return (name, versions) => (cause) => {
+    throw failure(explain(name, versions, cause), cause === undefined ? undefined : { cause });
+  };
+}
+
+function explain(name: string, versions: string, cause: unknown): string {
   if (cause === undefined) {
     return `the installed version of the package "${name}" does not work here, ${versions} does; run: npm install ${name}@latest`;
   }

@@ -6,7 +6,7 @@ import type { KubeConfig, User } from '@kubernetes/client-node';
 
 import { errnoOf } from '../core/errno.js';
 import { KubernetesError } from '../core/errors.js';
-import { unavailablePackage } from '../core/optional-package.js';
+import { whenUnavailable } from '../core/optional-package.js';
 import { absolutePath } from '../fs/absolute-path.js';
 import { stableRead, type ReadingPorts } from '../fs/stable-read.js';
 import { PathTarget } from '../fs/targets/path-target.js';
@@ -23,18 +23,16 @@ export type Authenticator = Parameters<KubeConfig['addAuthenticator']>[0];
  * @throws {KubernetesError} `ERR_KUBERNETES_CLIENT` when it cannot be loaded, or is too old.
  */
 export async function loadClientNode(): Promise<ClientNode> {
-  const name = '@kubernetes/client-node';
-  const versions = '1.3 or later; 2 needs Node 22.19';
-  const client: ClientNode = await import('@kubernetes/client-node').catch((cause: unknown) => {
-    throw new KubernetesError('ERR_KUBERNETES_CLIENT', unavailablePackage(name, versions, cause), { cause });
-  });
+  const cannotUse = unavailable('@kubernetes/client-node', '1.3 or later; 2 needs Node 22.19');
+  const client: ClientNode = await import('@kubernetes/client-node').catch(cannotUse);
   // Versions 0.x have other signatures, and no authenticators.
   const { addAuthenticator } = client.KubeConfig.prototype as Partial<KubeConfig>;
-  if (addAuthenticator === undefined) {
-    throw new KubernetesError('ERR_KUBERNETES_CLIENT', unavailablePackage(name, versions));
-  }
-  return client;
+  return addAuthenticator === undefined ? cannotUse() : client;
 }
+
+const unavailable = whenUnavailable(
+  (message, options) => new KubernetesError('ERR_KUBERNETES_CLIENT', message, options),
+);
 
 /** The path of a kubeconfig, a loaded one, or undefined for that of the pod. */
 type KubeConfigSource = KubeConfig | string | undefined;

@@ -1,5 +1,4 @@
 import { isAbsolute, normalize } from 'node:path';
-import { isMap } from 'node:util/types';
 
 import { AtomicVolume, type AtomicVolumeOptions } from '../write/atomic-volume.js';
 import type { VolumeEntry } from '../write/volume-files.js';
@@ -15,7 +14,6 @@ import {
   callback,
   describe,
   fileSystem,
-  isPlainObject,
   matching,
   milliseconds,
   PORT_OPTIONS,
@@ -312,7 +310,7 @@ export class VolumePublisher extends Component<VolumePublisherEvents, VolumePubl
       late: () => new Error(`it took over ${produceTimeoutMs} ms`),
     });
     const { expiresAt = Infinity } = produced;
-    const { changed, revision } = await volume.write(filesOf(produced));
+    const { changed, revision } = await volume.write(produced.files);
     publication.produced = {
       revision,
       tokens,
@@ -372,17 +370,6 @@ function asResilient(volumeId: string, thrown: unknown, secrets: readonly string
 
 function secretsOf(tokens: ServiceAccountTokens): string[] {
   return tokens.audiences.map((audience) => tokens.get(audience).value);
-}
-
-/**
- * The files by key.
- * @throws {TypeError} for anything that is neither a Map nor a plain object, which would be published as an empty
- * set.
- */
-function filesOf({ files }: ProducedVolume): Readonly<Record<string, VolumeEntry>> {
-  if (isMap(files)) return Object.fromEntries(files);
-  if (isPlainObject(files)) return files;
-  throw new TypeError(`"files" must be a plain object or a Map, got ${describe(files)}`);
 }
 
 /** A directory has one path, with or without a trailing slash. */

@@ -58,7 +58,7 @@ export function* sweepFiles(
 /** Whether the directory was not swept for a while; if so, it counts as swept now. */
 function isDue(directory: string, fs: FileSystem, nowMs: number): boolean {
   let swept = sweeps.get(fs);
-  if (!swept) sweeps.set(fs, (swept = new Map()));
+  if (!swept) sweeps.set(fs, (swept = new Map<string, number>()));
   const isRecent = (at: number): boolean => nowMs - at < SWEEP_INTERVAL_MS;
   const last = swept.get(directory);
   if (last !== undefined && isRecent(last)) return false;

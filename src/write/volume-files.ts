@@ -1,6 +1,7 @@
 /** The files to be published in a volume, as they are given and as they are written. */
 import { types } from 'node:util';
 
+import { isPlainObject } from '../core/options.js';
 import { cleanKeys } from '../fs/volume-layout.js';
 import { isMode, isOwner, type Owner } from './pending-file.js';
 import { isChunk, toBytes, type WriteChunk } from './write-source.js';
@@ -59,11 +60,7 @@ function entriesOf(given: unknown): [string, unknown][] | undefined {
     const entries = [...given] as [unknown, unknown][];
     return entries.every(([key]) => typeof key === 'string') ? (entries as [string, unknown][]) : undefined;
   }
-  if (typeof given !== 'object' || given === null) return undefined;
-  const prototype = Object.getPrototypeOf(given) as object | null;
-  // `Object.prototype`, of whatever realm, is the one that has none itself.
-  if (prototype !== null && Object.getPrototypeOf(prototype) !== null) return undefined;
-  return Object.entries(given);
+  return isPlainObject(given) ? Object.entries(given) : undefined;
 }
 
 function checkFile(what: string, entry: unknown, defaults: Defaults): VolumeFile {

@@ -132,7 +132,7 @@ describe.runIf(process.platform === 'linux')('on a disk', () => {
       const stat = nodeFileSystem.sync.fstat(fd);
       return stat.isFile() ? Object.assign(stat, { gid: stat.gid + 1n }) : stat;
     };
-    const sync = { ...(fs.sync as FileSystemCalls), fstat };
+    const sync = { ...nodeFileSystem.sync, ...fs.sync, fstat };
     await atomicWriteFile(path, 'new', { fs: { ...fs, sync }, durability: 'file', sweep: false });
     const names = calls.map(({ name }) => name);
     expect(names.slice(names.indexOf('fchown'))).toEqual(['fchown', 'fsync', 'close', 'rename', 'close']);

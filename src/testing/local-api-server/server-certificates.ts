@@ -1,4 +1,4 @@
-import { unavailablePackage } from '../../core/optional-package.js';
+import { whenUnavailable } from '../../core/optional-package.js';
 
 /** What the server shows to prove who it is, PEM. */
 export interface ServerCertificates {
@@ -13,10 +13,8 @@ export interface ServerCertificates {
  * X.509 but not make it, hence the optional peer dependency `selfsigned`, loaded only here.
  */
 export async function createServerCertificates(): Promise<ServerCertificates> {
-  const versions = '5 or later';
-  const { generate } = await import('selfsigned').catch((cause: unknown) => {
-    throw new Error(`LocalApiServer: ${unavailablePackage('selfsigned', versions, cause)}`, { cause });
-  });
+  const cannotUse = unavailable('selfsigned', '5 or later');
+  const { generate } = await import('selfsigned').catch(cannotUse);
   const common = { keyType: 'ec', algorithm: 'sha256' } as const;
   const made = generate([{ name: 'commonName', value: 'local-api-server-ca' }], {
     ...common,
@@ -26,9 +24,7 @@ export async function createServerCertificates(): Promise<ServerCertificates> {
     ],
   });
   // Versions before 5 are synchronous, and know no elliptic curves.
-  if (!((made as unknown) instanceof Promise)) {
-    throw new Error(`LocalApiServer: ${unavailablePackage('selfsigned', versions)}`);
-  }
+  if (!((made as unknown) instanceof Promise)) cannotUse();
   const authority = await made;
   const server = await generate([{ name: 'commonName', value: 'local-api-server' }], {
     ...common,
@@ -50,3 +46,5 @@ export async function createServerCertificates(): Promise<ServerCertificates> {
   });
   return { ca: authority.cert, certificate: server.cert, key: server.private };
 }
+
+const unavailable = whenUnavailable((message, options) => new Error(`LocalApiServer: ${message}`, options));

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 
-import { Redaction } from '../../src/config/redaction.js';
+import { ValueRedaction } from '../../src/core/redaction.js';
 
 const values = { db: { password: 's3cret/with space', port: 5432 }, list: ['x'] };
 
@@ -10,13 +10,13 @@ test.each([
   ['the port 5432 is taken', 'the port … is taken'],
   ['at s3cret%2Fwith%20space', 'at …/… …'],
 ])('hides values in %j', (message, shown) => {
-  expect(new Redaction(values).message(message)).toBe(shown);
+  expect(new ValueRedaction(values).message(message)).toBe(shown);
 });
 
 test('redacts before it cuts', () => {
   fc.assert(
     fc.property(fc.integer({ min: 280, max: 310 }), (length) => {
-      const text = new Redaction(values).message(`${'.'.repeat(length)}5432 and more`);
+      const text = new ValueRedaction(values).message(`${'.'.repeat(length)}5432 and more`);
       expect(text).not.toContain('5');
     }),
   );
@@ -24,10 +24,10 @@ test('redacts before it cuts', () => {
 
 test('ends soon for a long message about many values', () => {
   const many = Array.from({ length: 20_000 }, (_, index) => `value-${index}`);
-  expect(new Redaction(many).message('word '.repeat(200_000)).length).toBeLessThan(310);
+  expect(new ValueRedaction(many).message('word '.repeat(200_000)).length).toBeLessThan(310);
 });
 
 test('hides credentials that are no values', () => {
   const jwt = `eyJ${'a'.repeat(20)}.eyJ${'b'.repeat(20)}.${'c'.repeat(20)}`;
-  expect(new Redaction({}).message(`got ${jwt}`)).not.toContain('aaa');
+  expect(new ValueRedaction({}).message(`got ${jwt}`)).not.toContain('aaa');
 });
