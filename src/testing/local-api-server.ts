@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 
 import { systemClock, type Clock } from '../core/clock.js';
 import type { TokenAnswer } from '../core/token-client.js';
@@ -84,6 +84,8 @@ export class LocalApiServer {
   readonly #api: ServiceAccountApi;
   readonly #script: ApiFault[] = [];
   readonly #requests: ReceivedRequest[] = [];
+  /** Also those without a complete TLS handshake, which the server does not count among its connections. */
+  readonly #sockets = new Set<Socket>();
   #certificates: ServerCertificates;
   #port: number;
 
@@ -97,6 +99,10 @@ export class LocalApiServer {
       // A client may be gone at any time.
       for (const stream of [request, response]) stream.on('error', () => {});
       void this.#serve(request, response);
+    });
+    this.#server.on('connection', (socket: Socket) => {
+      this.#sockets.add(socket);
+      socket.once('close', () => this.#sockets.delete(socket));
     });
   }
 
@@ -174,7 +180,7 @@ export class LocalApiServer {
     this.#certificates = await createServerCertificates();
     const { certificate: cert, key } = this.#certificates;
     this.#server.setSecureContext({ cert, key });
-    this.#server.closeAllConnections();
+    this.#closeConnections();
   }
 
   /** Scripts the next requests, one fault for each. */
@@ -198,7 +204,7 @@ export class LocalApiServer {
   refuse(): Promise<void> {
     return new Promise((resolve) => {
       this.#server.close(() => resolve());
-      this.#server.closeAllConnections();
+      this.#closeConnections();
     });
   }
 
@@ -209,6 +215,11 @@ export class LocalApiServer {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+
+  #closeConnections(): void {
+    this.#server.closeAllConnections();
+    for (const socket of this.#sockets) socket.destroy();
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {

@@ -1,5 +1,7 @@
+import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { request } from 'node:https';
+import { connect as connectPlain } from 'node:net';
 import { connect } from 'node:tls';
 import { join } from 'node:path';
 
@@ -118,6 +120,23 @@ test('a stuck request keeps neither the others nor the end of the server waiting
   expect(await stuck).toBeInstanceOf(Error);
 });
 
+test('clients that say nothing, or only half of it, do not keep the server from closing', async () => {
+  const server = await startServer();
+  const address = { port: Number(new URL(server.url).port), host: '127.0.0.1' };
+  // Without a TLS handshake, with half a request, and with half a body.
+  const silent = connectPlain(address);
+  const slow = connect({ ...address, rejectUnauthorized: false });
+  const half = connect({ ...address, rejectUnauthorized: false });
+  const sockets = [silent, slow, half];
+  const closed = sockets.map((socket) => new Promise((resolve) => socket.on('close', resolve)));
+  for (const socket of sockets) socket.on('error', () => undefined);
+  await Promise.all([once(silent, 'connect'), once(slow, 'secureConnect'), once(half, 'secureConnect')]);
+  slow.write('GET /ver');
+  half.write('POST /api HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\nhalf');
+  await server.close();
+  await Promise.all(closed);
+});
+
 test('new certificates are of a new authority', async () => {
   const server = await startServer();
   const { token } = await server.mint('ci', 'builder');
@@ -175,6 +194,7 @@ test.each<[string, (token: string) => string, RegExp]>([
     / 404 /,
   ],
   ['an absolute URL', () => 'GET http://[ HTTP/1.1\r\nhost: x\r\n\r\n', /^HTTP\/1.1 401/],
+  ['the preface of HTTP/2', () => 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', /^HTTP\/1.1 400/],
   ['no HTTP at all', () => '\0\0\r\n\r\n', /^HTTP\/1.1 400/],
 ])('%s does not end the server', async (_, bytes, answer) => {
   const server = await startServer();
