@@ -26,6 +26,7 @@ export const SECTIONS = [
       'docs/kubernetes.md',
       'docs/atomic-writes.md',
       'docs/recipes.md',
+      'docs/cli.md',
       'docs/testing.md',
       'docs/observability.md',
       'docs/snippets.md',
