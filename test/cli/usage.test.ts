@@ -1,12 +1,35 @@
 /** A wrong command line ends with exit code 2 and a line that says what is wrong. */
+import { spawn } from 'node:child_process';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
 
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
 
 import { runCli } from '../support/cli-program.js';
 
+interface Outcome {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
 describe('a wrong command line ends with 2 and says what is wrong', () => {
+  // One process for all of them: they are refused before anything begins.
+  const script = fileURLToPath(new URL('usage-process.mjs', import.meta.url));
+  const process = spawn(globalThis.process.execPath, [script], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const outcomes: AsyncIterator<string, void> = createInterface({ input: process.stdout })[
+    Symbol.asyncIterator
+  ]();
+  afterAll(() => void process.kill());
+  const run = async (args: readonly string[]): Promise<Outcome> => {
+    process.stdin.write(`${JSON.stringify(args)}\n`);
+    const answer = await outcomes.next();
+    if (answer.done) throw new Error('The process has ended');
+    return JSON.parse(answer.value) as Outcome;
+  };
+
   const cases: readonly (readonly [command: string, says: RegExp])[] = [
     ['watch --no-such-flag /etc', /unknown option '--no-such-flag'/],
     ['wach /etc', /unknown command 'wach'[^]*Did you mean watch/],
@@ -58,10 +81,15 @@ describe('a wrong command line ends with 2 and says what is wrong', () => {
     ['kubeconfig --out /t --ca-file /ca --server nonsense', /must be an http or https URL/],
   ];
   test.each(cases)('%s', async (command, says) => {
-    const { code, stdout, stderr } = await runCli(command.split(' '));
+    const { code, stdout, stderr } = await run(command.split(' '));
     expect([code, stdout, stderr]).toEqual([2, '', expect.stringMatching(says)]);
     expect(stderr).not.toMatch(/^ +at /m);
   });
+});
+
+test('a wrong command line ends the program with 2', async () => {
+  const { code, stdout, stderr } = await runCli(['wach', '/etc']);
+  expect([code, stdout, stderr]).toEqual([2, '', expect.stringContaining("unknown command 'wach'")]);
 });
 
 test('--help teaches each command by examples, --version is that of the package', async () => {
