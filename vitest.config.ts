@@ -52,6 +52,8 @@ export default defineConfig({
     // A limit for a hang, not for speed: nothing in the suite waits on purpose.
     testTimeout: 120_000,
     hookTimeout: 120_000,
+    // The default of a second is one that a busy machine may take.
+    expect: { poll: { timeout: 60_000 } },
     pool: 'forks',
     // Files share processes, which saves loading everything for each. It also proves that the library leaves nothing behind.
     isolate: false,
