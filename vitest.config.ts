@@ -53,7 +53,7 @@ export default defineConfig({
     testTimeout: 120_000,
     hookTimeout: 120_000,
     // The default of a second is one that a busy machine may take.
-    expect: { poll: { timeout: 60_000 } },
+    expect: { poll: { timeout: 60_000, interval: 20 } },
     pool: 'forks',
     // Files share processes, which saves loading everything for each. It also proves that the library leaves nothing behind.
     isolate: false,

@@ -9,7 +9,6 @@ import { startExample } from '../support/example-program.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 /** Generous, since chance spreads the programs of a fleet over five seconds. */
-const POLLING = { timeout: 50_000, interval: 50 };
 
 test(
   'the kubeconfig of a CNI plugin works again after a rotation of the signing key',
@@ -48,12 +47,12 @@ test(
       );
     };
 
-    await expect.poll(() => existsSync(path) || output(), POLLING).toBe(true);
+    await expect.poll(() => existsSync(path) || output()).toBe(true);
     expect(await whoAmI()).toBe('system:serviceaccount:kube-system:cni');
     await server.rotateSigningKey();
     expect(await whoAmI()).toBe(401);
     await project();
-    await expect.poll(whoAmI, POLLING).toBe('system:serviceaccount:kube-system:cni');
+    await expect.poll(whoAmI).toBe('system:serviceaccount:kube-system:cni');
 
     child.kill('SIGTERM');
     expect(await ended).toBe(0);

@@ -7,8 +7,6 @@ import { startExample } from '../support/example-program.js';
 import { KubeletProcess } from '../support/kubelet-process.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
-const POLLING = { timeout: 30_000, interval: 20 };
-
 /** A policy that lets these accounts read. */
 const policyFor = (...accounts: string[]): VolumeFiles => ({
   'policy.yaml': JSON.stringify({ roles: { viewer: ['GET'] }, bindings: [{ role: 'viewer', accounts }] }),
@@ -20,7 +18,7 @@ async function authzStage() {
   await kubelet.publish([policyFor('alice')]);
   const program = startExample('config-authz.mjs', { POLICY_FILE: join(mount, 'policy.yaml'), PORT: '0' });
   const { output } = program;
-  await expect.poll(output, POLLING).toMatch(/listening on \d+/);
+  await expect.poll(output).toMatch(/listening on \d+/);
   const url = `http://127.0.0.1:${/listening on (\d+)/.exec(output())?.[1]}/`;
   const answerTo = async (account: string, method = 'GET'): Promise<number> =>
     (await fetch(url, { method, headers: { 'x-account': account } })).status;
@@ -46,18 +44,18 @@ test('a new account is let in after each storm of swaps, also when the watch was
     const newcomer = `newcomer-${round}`;
     expect(await answerTo(newcomer)).toBe(403);
     await kubelet.publish([...storm, policyFor('alice', newcomer)], swap);
-    await expect.poll(() => answerTo(newcomer), POLLING).toBe(200);
+    await expect.poll(() => answerTo(newcomer)).toBe(200);
     expect(await answerTo(`passer-by-${round}-299`)).toBe(403);
 
     // Every watch of the kernel in the volume ends here.
     const rejections = rejected();
     await kubelet.remove();
-    if (then === 'seen missing first') await expect.poll(rejected, POLLING).toBeGreaterThan(rejections);
+    if (then === 'seen missing first') await expect.poll(rejected).toBeGreaterThan(rejections);
     expect(await answerTo('alice')).toBe(200);
   }
 
   await kubelet.publish([policyFor('bob')], 'remove');
-  await expect.poll(() => answerTo('bob'), POLLING).toBe(200);
+  await expect.poll(() => answerTo('bob')).toBe(200);
   expect(await answerTo('alice')).toBe(403);
   program.child.kill('SIGTERM');
   expect(await program.ended).toBe(0);
@@ -73,12 +71,12 @@ test('a broken policy lets nobody in and locks nobody out', async () => {
   ];
   for (const [count, text] of broken.entries()) {
     await kubelet.publish([{ 'policy.yaml': text }]);
-    await expect.poll(rejected, POLLING).toBe(count + 1);
+    await expect.poll(rejected).toBe(count + 1);
     expect(await answerTo('alice')).toBe(200);
     expect(await answerTo('mallory')).toBe(403);
   }
   await kubelet.publish([policyFor('bob')]);
-  await expect.poll(() => answerTo('bob'), POLLING).toBe(200);
+  await expect.poll(() => answerTo('bob')).toBe(200);
   expect(await answerTo('alice')).toBe(403);
 });
 

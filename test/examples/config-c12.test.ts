@@ -7,8 +7,6 @@ import { startExample } from '../support/example-program.js';
 import { KubeletProcess } from '../support/kubelet-process.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
-const POLLING = { timeout: 30_000, interval: 20 };
-
 /** A certificate in one file and its key in the file that it extends, as c12 has it. */
 const revision = (number: number): VolumeFiles => ({
   'app.yaml': `extends: ./base.yaml\nserver: { certificate: ${number} }\n$production: { workers: ${number} }\n`,
@@ -24,14 +22,14 @@ test('what c12 merges from several files is of one revision, and a broken revisi
     NODE_ENV: 'production',
   });
   const first = 'using certificate 0, key 0 of localhost, 0 workers';
-  await expect.poll(output, POLLING).toContain(first);
+  await expect.poll(output).toContain(first);
 
   let last = 0;
   for (const swap of ['rename', 'remove'] as const) {
     const storm = Array.from({ length: 200 }, (_, index) => revision(last + index + 1));
     last += storm.length;
     await kubelet.publish(storm, swap);
-    await expect.poll(output, POLLING).toContain(`using certificate ${last}, key ${last} `);
+    await expect.poll(output).toContain(`using certificate ${last}, key ${last} `);
   }
   const pairs = [...output().matchAll(/using certificate (\d+), key (\d+)/g)];
   expect(pairs.filter(([, certificate, key]) => certificate !== key)).toEqual([]);
@@ -39,13 +37,11 @@ test('what c12 merges from several files is of one revision, and a broken revisi
   for (const broken of [{ 'app.yaml': 'server: {' }, { 'app.yaml': 'server: { certificate: 9999 }' }, {}]) {
     const before = output().split('rejected').length;
     await kubelet.publish([broken]);
-    await expect.poll(() => output().split('rejected').length, POLLING).toBeGreaterThan(before);
+    await expect.poll(() => output().split('rejected').length).toBeGreaterThan(before);
   }
   expect(output()).not.toContain('using certificate 9999');
   await kubelet.publish([revision(10_000)]);
-  await expect
-    .poll(output, POLLING)
-    .toContain('using certificate 10000, key 10000 of localhost, 10000 workers');
+  await expect.poll(output).toContain('using certificate 10000, key 10000 of localhost, 10000 workers');
 
   child.kill('SIGTERM');
   expect(await ended).toBe(0);

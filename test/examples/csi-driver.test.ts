@@ -13,7 +13,6 @@ import { run } from '../support/command.js';
 import { startExample, type Example } from '../support/example-program.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
-const POLLING = { timeout: 30_000, interval: 50 };
 const TOKENS = 'csi.storage.k8s.io/serviceAccount.tokens';
 
 type Unary = (request: unknown, callback: (error: unknown, answer: unknown) => void) => void;
@@ -60,7 +59,7 @@ async function kubeletStage() {
     async startDriver(): Promise<Example> {
       const env = { CSI_ENDPOINT: endpoint, PROVIDER_URL: provider.url };
       const program = startExample('csi-driver/main.mjs', env);
-      await expect.poll(program.output, POLLING).toContain('listening');
+      await expect.poll(program.output).toContain('listening');
       return program;
     },
     async call(method: 'NodePublishVolume' | 'NodeUnpublishVolume', request: unknown): Promise<unknown> {

@@ -12,7 +12,6 @@ import { KubeletProcess } from '../support/kubelet-process.js';
 import { rounds } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
-const POLLING = { timeout: 30_000, interval: 10 };
 const ROTATIONS = rounds(24, 100);
 
 const authority = await createAuthority('authority');
@@ -98,10 +97,10 @@ test.each(['rename', 'remove'] as const)(
     const publish = startKubelet(directory, swap);
     await publish({ 'tls.crt': pairAt(0).cert });
     const { child, output, ended } = startExample('https-reload.mjs', { TLS_DIRECTORY: directory });
-    await expect.poll(output, POLLING).toContain('no pair yet');
+    await expect.poll(output).toContain('no pair yet');
 
     await publish(secretOf(pairAt(0)));
-    await expect.poll(output, POLLING).toMatch(/listening on port \d+/);
+    await expect.poll(output).toMatch(/listening on port \d+/);
     const port = Number(/listening on port (\d+)/.exec(output())?.[1]);
     const served = async (): Promise<string | undefined> => (await ask(port, false)).fingerprint;
 
@@ -115,7 +114,7 @@ test.each(['rename', 'remove'] as const)(
         await publish(secretOf(pairAt(index)));
         seen.add(await served());
       }
-      await expect.poll(served, POLLING).toBe(fingerprintOf(pairAt(to)));
+      await expect.poll(served).toBe(fingerprintOf(pairAt(to)));
     };
 
     await rotate(1, ROTATIONS / 2);
@@ -131,7 +130,7 @@ test.each(['rename', 'remove'] as const)(
     ];
     for (const [index, [reason, secret]] of wrong.entries()) {
       await publish(secret);
-      await expect.poll(() => occurrences(output(), 'kept the last good pair'), POLLING).toBe(index + 1);
+      await expect.poll(() => occurrences(output(), 'kept the last good pair')).toBe(index + 1);
       expect(output().trimEnd().split('\n').at(-1)).toMatch(/^kept the last good pair: /);
       expect(output().trimEnd().split('\n').at(-1)).toContain(reason);
       expect(await served()).toBe(fingerprintOf(last));

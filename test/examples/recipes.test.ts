@@ -181,7 +181,7 @@ describe.skipIf(withoutRedis)(`Redis${withoutRedis ? `: ${withoutRedis}` : ''}`,
     expect(new Set((await Promise.all(load.map(({ stop }) => stop()))).flat())).toEqual(new Set(['PONG']));
     // A connection that the server drops comes back with the current password.
     await admin.sendCommand(['CLIENT', 'KILL', 'USER', 'app']);
-    await expect.poll(() => client.ping().catch(() => ''), { timeout: 30_000 }).toBe('PONG');
+    await expect.poll(() => client.ping().catch(() => '')).toBe('PONG');
     expect(await (await open()).ping()).toBe('PONG');
   });
 });
@@ -201,7 +201,7 @@ describe('with a stand-in for the server', () => {
     await token.get();
     const rotate = async (): Promise<string> => {
       const next = publish();
-      await expect.poll(async () => (await token.get()).value, { timeout: 30_000 }).toBe(next);
+      await expect.poll(async () => (await token.get()).value).toBe(next);
       return next;
     };
     return { token, rotate, value };
@@ -284,10 +284,10 @@ describe('with a stand-in for the server', () => {
     const subject = (): string | undefined => svid.current?.certificate?.subject;
     expect(subject()).toBe('CN=first');
     await publish('second', async () => {
-      await expect.poll(() => svid.status().rejections, { timeout: 30_000 }).toBe(1);
+      await expect.poll(() => svid.status().rejections).toBe(1);
       expect(subject()).toBe('CN=first');
     });
-    await expect.poll(subject, { timeout: 30_000 }).toBe('CN=second');
+    await expect.poll(subject).toBe('CN=second');
   });
 
   test('Vault Agent: what does not fit together is not applied', async () => {
@@ -313,10 +313,10 @@ describe('with a stand-in for the server', () => {
     onTestFinished(() => watcher.close());
     expect(rejected).toEqual([`not rendered yet: ${password}`]);
     writeFileSync(password, 'v1');
-    await expect.poll(() => applied, { timeout: 30_000 }).toEqual(['v1']);
+    await expect.poll(() => applied).toEqual(['v1']);
     writeFileSync(password, 'v2');
-    await expect.poll(() => rejected.at(-1), { timeout: 30_000 }).toBe('of two leases');
+    await expect.poll(() => rejected.at(-1)).toBe('of two leases');
     writeFileSync(user, 'v2');
-    await expect.poll(() => applied, { timeout: 30_000 }).toEqual(['v1', 'v2']);
+    await expect.poll(() => applied).toEqual(['v1', 'v2']);
   });
 });

@@ -25,8 +25,6 @@ import { METRICS } from '../../src/telemetry/metrics.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 import { SampleComponent } from './sample-component.js';
 
-const POLLING = { timeout: 30_000, interval: 10 };
-
 /** Scrapes an endpoint, as Prometheus does. */
 class Scraper {
   readonly #url: string;
@@ -80,9 +78,9 @@ test('a volume that is swapped shows as changes, checks and a delay', async () =
   const labels = 'target="policy.yaml",cause="fs"';
 
   volume.publish({ 'policy.yaml': 'two' });
-  await expect.poll(() => scraper.value(`changes_total{${labels}}`), POLLING).toBe(1);
+  await expect.poll(() => scraper.value(`changes_total{${labels}}`)).toBe(1);
   volume.publish({ 'policy.yaml': 'three' });
-  await expect.poll(() => scraper.value(`changes_total{${labels}}`), POLLING).toBe(2);
+  await expect.poll(() => scraper.value(`changes_total{${labels}}`)).toBe(2);
   await watcher.idle();
 
   const series = await scraper.scrape();
@@ -113,13 +111,13 @@ test('a backend that is forced down shows as a restart and as degraded, until it
   backend.fail(down);
 
   const degraded = 'status{target="forced",state="degraded"}';
-  await expect.poll(() => scraper.value(degraded), POLLING).toBe(1);
+  await expect.poll(() => scraper.value(degraded)).toBe(1);
   const labels = '{target="forced",error_type="ERR_BACKEND_WATCH_LIMIT"}';
   expect(await scraper.value(`restarts_total${labels}`)).toBeGreaterThanOrEqual(1);
   expect(await scraper.value(`errors_total${labels}`)).toBe(1);
 
   backend.accept();
-  await expect.poll(() => scraper.value(degraded), POLLING).toBe(0);
+  await expect.poll(() => scraper.value(degraded)).toBe(0);
   expect(await scraper.value('status{target="forced",state="watching"}')).toBe(1);
 });
 
@@ -136,15 +134,15 @@ test('a broken configuration shows as unsuccessful, and the old contents make it
   const loaded = (await scraper.value(since)) ?? Number.NaN;
 
   writeFileSync(file, '{"port":');
-  await expect.poll(() => scraper.value(successful), POLLING).toBe(0);
+  await expect.poll(() => scraper.value(successful)).toBe(0);
   expect(await scraper.value('config_reloads_total{loader="app",result="rejected"}')).toBeGreaterThanOrEqual(
     1,
   );
   expect(await scraper.value(since)).toBe(loaded);
 
   writeFileSync(file, '{"port":1}');
-  await expect.poll(() => scraper.value(successful), POLLING).toBe(1);
-  await expect.poll(() => scraper.value(since), POLLING).toBeGreaterThan(loaded);
+  await expect.poll(() => scraper.value(successful)).toBe(1);
+  await expect.poll(() => scraper.value(since)).toBeGreaterThan(loaded);
 });
 
 test('every metric of the alert rules and of the dashboard is in a scrape of a process that does everything', async () => {
@@ -171,7 +169,7 @@ test('every metric of the alert rules and of the dashboard is in a scrape of a p
   backend.hint();
   await watcher.idle();
   backend.fail();
-  await expect.poll(() => backend.subscribed, POLLING).toBe(2);
+  await expect.poll(() => backend.subscribed).toBe(2);
   await using reload = new ReloadAction({ action: { name: 'nothing', run: () => Promise.resolve() } });
   reload.trigger({ paths: [], cause: 'check' });
   await reload.idle();
