@@ -124,8 +124,8 @@ test.each(['rename', 'remove'] as const)(
       ['tls.key" is not the key', { 'tls.crt': other.cert, 'tls.key': last.key }],
       ['tls.key" is not the key', { 'tls.crt': other.cert, 'tls.key': rsaKey }],
       ['', { 'tls.crt': other.cert, 'tls.key': 'no key' }],
-      ['tls.key" does not exist', { 'tls.crt': other.cert }],
-      ['tls.crt" does not exist', { 'tls.key': other.key }],
+      [`There is no file "${join(directory, 'tls.key')}"`, { 'tls.crt': other.cert }],
+      [`There is no file "${join(directory, 'tls.crt')}"`, { 'tls.key': other.key }],
       ['', { 'tls.crt': 'no certificate', 'tls.key': other.key }],
     ];
     for (const [index, [reason, secret]] of wrong.entries()) {

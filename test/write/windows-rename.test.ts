@@ -4,17 +4,19 @@ import { join } from 'node:path';
 
 import { atomicWriteFile } from 'resilient-watcher';
 import { FakeClock } from 'resilient-watcher/testing';
-import { describe, expect, test, vi } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 
 import { nodeFileSystem, type FileSystem } from '../../src/core/file-system.js';
 import { renameRetryMs } from '../../src/write/rename-retry.js';
 import { slowFileSystem } from '../support/scripted-file-system.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
-vi.mock(import('../../src/write/rename-retry.js'), async (original) => {
-  const module = await original();
-  return { renameRetryMs: (code, platform) => module.renameRetryMs(code, platform ?? 'win32') };
-});
+/** Until the test ends, the library takes the system for Windows. */
+function pretendWindows(): void {
+  const platform = Object.getOwnPropertyDescriptor(process, 'platform') ?? {};
+  Object.defineProperty(process, 'platform', { ...platform, value: 'win32' });
+  onTestFinished(() => void Object.defineProperty(process, 'platform', platform));
+}
 
 test.each([
   ['EPERM', { win32: true, linux: false, darwin: false }],
@@ -28,6 +30,8 @@ test.each([
 });
 
 describe.each(['EPERM', 'EACCES', 'EBUSY'])('on Windows, a file that somebody holds open (%s)', (code) => {
+  beforeEach(pretendWindows);
+
   /** Refuses a number of renames. */
   function heldOpen(times: number): FileSystem {
     let refused = 0;
