@@ -1,8 +1,11 @@
 import fs from 'node:fs';
-import type { BigIntStats, Dirent, StatsFs } from 'node:fs';
+import type { BigIntStats, Dir, Dirent, StatsFs } from 'node:fs';
 import { promisify } from 'node:util';
 
 import { mayHaveLostBytes, pathForCall, pathFromBytes } from './path-bytes.js';
+
+/** A directory that is being listed; only the file system that opened it knows what it is. */
+export type OpenDirectory = object;
 
 /**
  * The file system calls that the library makes, in their synchronous form. Descriptors are plain numbers; stats
@@ -16,6 +19,11 @@ export interface FileSystemCalls {
   readdir(path: string): string[];
   /** The entries with their types; links are not followed. */
   scandir(path: string): Dirent[];
+  /** Opens a directory to be listed in portions. */
+  opendir(path: string): OpenDirectory;
+  /** The next entries of the directory, at most a thousand; none at its end. */
+  readEntries(directory: OpenDirectory): Dirent[];
+  closedir(directory: OpenDirectory): void;
   statfs(path: string): StatsFs;
   open(path: string, flags: number, mode?: number): number;
   fstat(fd: number): BigIntStats;
@@ -45,6 +53,9 @@ export type FileSystem = {
 /** How many links the kernel follows in one path (`path_resolution(7)`). */
 export const MAX_LINKS = 40;
 
+/** Reading these takes about a millisecond. */
+const ENTRIES_AT_ONCE = 1_000;
+
 const syncCalls: FileSystemCalls = {
   lstat: (path) => fs.lstatSync(pathForCall(path), { bigint: true }),
   stat: (path) => fs.statSync(pathForCall(path), { bigint: true }),
@@ -65,6 +76,17 @@ const syncCalls: FileSystemCalls = {
       ? fs.readdirSync(at, { withFileTypes: true, encoding: 'buffer' }).map(withTextName)
       : entries;
   },
+  opendir: (path) => fs.opendirSync(pathForCall(path), { bufferSize: ENTRIES_AT_ONCE }),
+  readEntries: (directory) => {
+    const entries: Dirent[] = [];
+    while (entries.length < ENTRIES_AT_ONCE) {
+      const entry = (directory as Dir).readSync();
+      if (!entry) break;
+      entries.push(entry);
+    }
+    return entries;
+  },
+  closedir: (directory) => (directory as Dir).closeSync(),
   statfs: (path) => fs.statfsSync(pathForCall(path)),
   open: (path, flags, mode) => fs.openSync(pathForCall(path), flags, mode),
   fstat: (fd) => fs.fstatSync(fd, { bigint: true }),
@@ -130,6 +152,17 @@ export const nodeFileSystem: FileSystem & { readonly sync: FileSystemCalls } = {
       ? (await fs.promises.readdir(at, { withFileTypes: true, encoding: 'buffer' })).map(withTextName)
       : entries;
   },
+  opendir: (path) => fs.promises.opendir(pathForCall(path), { bufferSize: ENTRIES_AT_ONCE }),
+  readEntries: async (directory) => {
+    const entries: Dirent[] = [];
+    while (entries.length < ENTRIES_AT_ONCE) {
+      const entry = await (directory as Dir).read();
+      if (!entry) break;
+      entries.push(entry);
+    }
+    return entries;
+  },
+  closedir: (directory) => (directory as Dir).close(),
   statfs: (path) => statfs(pathForCall(path)),
   open: (path, flags, mode) => open(pathForCall(path), flags, mode),
   fstat: (fd) => fstat(fd, { bigint: true }),

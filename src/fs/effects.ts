@@ -35,11 +35,17 @@ export type Part = [name: 'part', effects: Effects<unknown>];
 /** The same, but each call reaches the disk: no answer is shared with another check. */
 type Fresh = [name: 'fresh', effects: Effects<unknown>];
 
-/** A slice may end here: what was done since the last call took about as long as a call. */
-type Pause = [name: 'pause'];
+/** A slice may end here: what was done since the last call took about as long as this many calls. */
+type Pause = [name: 'pause', cost: number];
 
-/** What effects yield. */
-export const PAUSE: Pause = ['pause'];
+/** A pause after work that took about as long as a call. */
+export const PAUSE: Pause = ['pause', 1];
+
+/** This many calls take two or three milliseconds; the rest of the process should not wait longer. */
+const SLICE_COST = 500;
+
+/** A pause after work that took as long as a slice: the next one begins here. */
+export const LONG_PAUSE: Pause = ['pause', SLICE_COST];
 
 type Effect = Call | Wait | Begin | Part | Fresh | Pause;
 
@@ -130,9 +136,6 @@ export async function runSliced<T>(
   return next.value;
 }
 
-/** This many calls take two or three milliseconds; the rest of the process should not wait longer. */
-const SLICE_COST = 500;
-
 /** Reading this many bytes takes as long as a call. */
 const BYTES_PER_CALL = 8_192;
 
@@ -177,9 +180,13 @@ class Stretch {
     if (step[0] === 'part') return this.#run(step[1], step[1].next(), -Infinity, isFresh).value;
     if (step[0] === 'fresh') return this.#run(step[1], step[1].next(), -Infinity, true).value;
     if (step[0] === 'wait') throw new Error('Synchronous work cannot wait');
-    if (step[0] === 'pause' || step[0] === 'begin') {
+    if (step[0] === 'pause') {
+      this.#left -= step[1];
+      return undefined;
+    }
+    if (step[0] === 'begin') {
       this.#left -= 1;
-      return step[0] === 'begin' ? outcomeNow(step[1], this.#calls) : undefined;
+      return outcomeNow(step[1], this.#calls);
     }
     const answer = this.#ask(step, this.#calls, isFresh);
     this.#left -= costOf(step[0], answer);
@@ -190,7 +197,7 @@ class Stretch {
 /** The cost in calls of the usual length. */
 function costOf(name: Call[0], answer: unknown): number {
   if (name === 'read') return 1 + (answer as number) / BYTES_PER_CALL;
-  if (name === 'scandir') return 1 + (answer as unknown[]).length / ENTRIES_PER_CALL;
+  if (name === 'scandir' || name === 'readEntries') return 1 + (answer as unknown[]).length / ENTRIES_PER_CALL;
   return 1;
 }
 
@@ -215,7 +222,7 @@ export async function runAsync<T>(
         cost = 0;
         await nextTurn();
       }
-      if (step[0] === 'pause') cost += 1;
+      if (step[0] === 'pause') cost += step[1];
       else if (step[0] === 'wait') answer = await step[1]();
       else if (step[0] === 'part' || step[0] === 'fresh') answer = await runAsync(step[1], fs, atOnce);
       else if (step[0] === 'begin') {

@@ -1,6 +1,8 @@
 /** Which file it is, and with what content, as far as its inode and timestamps show it. */
 import type { BigIntStats } from 'node:fs';
 
+import { call, type Effects } from './effects.js';
+
 /** Identifies a file or directory: inode numbers alone are reused immediately. */
 export function identityOf({ dev, ino, birthtimeNs }: BigIntStats): string {
   return `${dev}:${ino}:${birthtimeNs}`;
@@ -22,6 +24,15 @@ export function inodeIn(signature: string): number {
 export function signatureOf({ dev, ino, birthtimeNs, size, mtimeNs, ctimeNs }: BigIntStats): string {
   // One flat string: a template would keep each of its pieces, which takes five times the memory for every file.
   return [dev, ino, birthtimeNs, size, mtimeNs, ctimeNs].join(':');
+}
+
+/** The signature of what is at the path now; undefined if that cannot be told. */
+export function* signatureAt(path: string): Effects<string | undefined> {
+  try {
+    return signatureOf(yield* call('lstat', path));
+  } catch {
+    return undefined;
+  }
 }
 
 /** Represents the content of a file that is not read. */

@@ -39,8 +39,8 @@ export interface Found {
    * unchanged, so are the files.
    */
   readonly immutable?: boolean;
-  /** Whether only the touched paths were checked; the rest is as it was found before. */
-  readonly partial?: boolean;
+  /** Whether the target itself remembers what has to be read again, so that this need not be given to it as known. */
+  readonly remembered?: boolean;
   /** Of a tree: why part of it cannot be read. The files of that part are those that were last seen there. */
   readonly unreadable?: TargetError | undefined;
   /** The limit that left contents out, in words. */
@@ -69,6 +69,16 @@ export const MAX_FILES_AT_ONCE = 100;
 
 /** More bytes than this are read in slices only: reading them takes a millisecond or two. */
 export const MAX_BYTES_AT_ONCE = 2 * 1_048_576;
+
+/** So many directories and files of a directory or a tree are verified at each resync, within a few milliseconds. */
+export const VERIFIED_AT_ONCE = 500;
+
+/**
+ * A signature represents the content only if the content was read at least this long after the signature was first
+ * seen, ms: two writes within one tick of the file system's clock (2 s on FAT, 1 s on old ext) have equal
+ * timestamps.
+ */
+export const COARSEST_TIMESTAMP_MS = 2_000;
 
 /** What a target holds after a swap: as much as a report takes. */
 export interface Swap {
@@ -105,8 +115,9 @@ export interface Target {
   /**
    * Observes the target.
    * @param known the result of an earlier check whose signatures are trusted: unchanged files are not read again.
+   * @param now monotonic ms.
    */
-  observe(known?: Found, allowedMounts?: AllowedMounts): Effects<Observation>;
+  observe(known?: Found, allowedMounts?: AllowedMounts, now?: number): Effects<Observation>;
   /**
    * Checks only whether a link was retargeted, and if so reads what it leads to, so that a swap is reported after a
    * few calls. Undefined when no link was, or when anything is unusual, such as more than `MAX_FILES_AT_ONCE`
@@ -118,13 +129,14 @@ export interface Target {
   swapReader?(found: Found): SwapReader | undefined;
   /**
    * Whether links and signatures are unchanged. Does not notice a path that leads to the same files in another way.
-   * Of more than `MAX_FILES_AT_ONCE` files each call checks only the next few, so that its cost does not grow with
-   * their number.
+   * Of many files each call checks only the next few, so that its cost does not grow with their number: of a volume
+   * `MAX_FILES_AT_ONCE`, of a directory or a tree `VERIFIED_AT_ONCE`. What differs is noted as by `touch`: until it
+   * is observed, the target has changed.
    */
   isUnchanged(last: Found): Effects<boolean>;
   /**
-   * Notes that something may have happened at this absolute path, or anywhere. `observe` may then check only the
-   * noted paths.
+   * Notes that something may have happened at this absolute path, or anywhere. A target that has this method may
+   * check only the noted paths in `observe`, and checks everything the first time and after a failure.
    */
   touch?(path?: string): void;
   /** Resolves the path without reading any file. */

@@ -2,8 +2,9 @@ import { dirname } from 'node:path';
 
 import type { LinkChain } from './link-chain.js';
 import { Locality } from './locality.js';
-import type { FileSystem } from '../core/file-system.js';
+import type { FileSystem, FileSystemCalls } from '../core/file-system.js';
 import {
+  COARSEST_TIMESTAMP_MS,
   MAX_FILES_AT_ONCE,
   type Found,
   type Observation,
@@ -14,13 +15,6 @@ import {
 import { runAsync, runSliced, runSync } from './effects.js';
 import { oneCallForEachRemoteMount } from './remote-mounts.js';
 import { sharedTurn } from './shared-turn.js';
-
-/**
- * A signature represents the content only if the content was read at least this long after the signature was first
- * seen, ms: two writes within one tick of the file system's clock (2 s on FAT, 1 s on old ext) have equal
- * timestamps.
- */
-const COARSEST_TIMESTAMP_MS = 2_000;
 
 /** What was found, and whether its signatures are trusted. */
 interface Knowledge {
@@ -38,6 +32,7 @@ export class Observer {
   #last: Knowledge | undefined;
   /** What a swap has brought since the last observation. */
   #swapped: (() => Found) | undefined;
+  #isToVerify = false;
   /** Reads the next swap, where that takes few calls. */
   #swapReader: SwapReader | undefined;
   /** Where the link is that a swap retargets. */
@@ -58,10 +53,12 @@ export class Observer {
    * @param now monotonic ms.
    */
   async observe(now: number): Promise<Observation> {
+    // Another hint has displaced the resync as the cause of this check.
+    if (this.#isToVerify) this.isUnchanged();
     const swapped = this.#known();
     const known = this.#last?.trusted ? this.#last.found : undefined;
     this.#swapped = undefined;
-    const seen = await this.#observe(swapped ?? known);
+    const seen = await this.#observe(swapped ?? known, now);
     if (seen.kind === 'found') this.#learn(seen, now);
     else this.#last = undefined;
     this.#swapReader = seen.kind === 'found' && this.#sync ? this.#target.swapReader?.(seen) : undefined;
@@ -69,17 +66,23 @@ export class Observer {
     return seen;
   }
 
-  /** Whether a quick check shows no difference from the last observation. */
+  /** The next check verifies what is known. */
+  resync(): void {
+    this.#isToVerify = true;
+  }
+
+  /** Whether verifying some of what is known shows no difference. Where that is impossible, `observe` checks all. */
   isUnchanged(): boolean {
+    this.#isToVerify = false;
     const sync = this.#sync;
-    if (!sync || !this.#last?.trusted || this.#swapped) return false;
-    try {
-      const stands = this.#swapReader?.stands(sync, sharedTurn.ask, (inode) => sharedTurn.isTurnOf(inode));
-      if (stands !== undefined) return stands;
-    } catch {
-      return false;
+    if (sync && this.#last?.trusted && !this.#swapped) {
+      const stands = this.#stands(sync);
+      if (stands === undefined)
+        return runSync(this.#target.isUnchanged(this.#last.found), sync, sharedTurn.ask);
+      if (stands) return true;
     }
-    return runSync(this.#target.isUnchanged(this.#last.found), sync, sharedTurn.ask);
+    this.touch();
+    return false;
   }
 
   /** Finds a swap sooner than `observe()`, which has to follow. Only where synchronous calls are safe. */
@@ -123,6 +126,15 @@ export class Observer {
     this.#target.touch?.(path);
   }
 
+  /** Whether the key of a volume is as it was found; undefined for anything else. */
+  #stands(sync: FileSystemCalls): boolean | undefined {
+    try {
+      return this.#swapReader?.stands(sync, sharedTurn.ask, (inode) => sharedTurn.isTurnOf(inode));
+    } catch {
+      return false;
+    }
+  }
+
   /** What a swap has brought, as an observation, which is made once. */
   #known(): Found | undefined {
     const found = this.#swapped?.();
@@ -154,10 +166,10 @@ export class Observer {
     return this.#locality.silentFileSystem(chain);
   }
 
-  async #observe(known: Found | undefined): Promise<Observation> {
+  async #observe(known: Found | undefined, now: number): Promise<Observation> {
     if (this.#sync) {
       const seen = await runSliced(
-        this.#target.observe(known, this.#locality.local),
+        this.#target.observe(known, this.#locality.local, now),
         this.#sync,
         sharedTurn.ask,
       );
@@ -165,7 +177,7 @@ export class Observer {
       this.#sync = undefined;
     }
     const { fs } = await oneCallForEachRemoteMount(this.#fs);
-    const seen = await runAsync(this.#target.observe(known), fs);
+    const seen = await runAsync(this.#target.observe(known, undefined, now), fs);
     await runAsync(this.#locality.classify(seen.chain), fs);
     this.#sync = this.#locality.isLocal(seen.chain) ? this.#fs.sync : undefined;
     return seen;
@@ -179,8 +191,8 @@ export class Observer {
     const { since, trusted } =
       this.#last?.found.signature === found.signature ? this.#last : { since: now, trusted: false };
     const isOld = now - since >= COARSEST_TIMESTAMP_MS;
-    const isProven = isOld && !found.partial;
-    this.#last = { found, since, trusted: trusted || isProven || found.immutable === true };
+    const isTrusted = trusted || isOld || found.immutable === true || found.remembered === true;
+    this.#last = { found, since, trusted: isTrusted };
   }
 }
 

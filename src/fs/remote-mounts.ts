@@ -39,8 +39,8 @@ export async function oneCallForEachRemoteMount(fs: FileSystem): Promise<{ reado
       const mount = remoteMountOf(args[0]);
       if (mount === undefined) return make(...args);
       const answer = await inTurn(mount, () => make(...args));
-      if (name === 'open') mountsOfDescriptors.set(answer, mount);
-      if (name === 'close') mountsOfDescriptors.delete(args[0]);
+      if (name === 'open' || name === 'opendir') mountsOfDescriptors.set(answer, mount);
+      if (name === 'close' || name === 'closedir') mountsOfDescriptors.delete(args[0]);
       return answer;
     };
   };

@@ -1,4 +1,27 @@
+import { LONG_PAUSE, type Effects } from './effects.js';
 import { PersistentMap } from './persistent-map.js';
+
+/** So many entries are changed, or looked through, within two or three milliseconds. */
+const PORTION = 2_000;
+const SWEPT_AT_ONCE = 10_000;
+
+/** The map with these changes, made in portions. */
+export function* changedMap<V>(
+  map: PersistentMap<V>,
+  changes: ReadonlyMap<string, V | undefined>,
+): Effects<PersistentMap<V>> {
+  if (changes.size <= PORTION) return map.with(changes);
+  let changed = map;
+  let portion = new Map<string, V | undefined>();
+  for (const [key, value] of changes) {
+    portion.set(key, value);
+    if (portion.size < PORTION) continue;
+    changed = changed.with(portion);
+    portion = new Map();
+    yield LONG_PAUSE;
+  }
+  return changed.with(portion);
+}
 
 /** A map by path that is derived from an earlier one and records what was set in it. */
 export class Draft<V> {
@@ -27,19 +50,28 @@ export class Draft<V> {
    * Removes what was not set, at these paths and below these directories.
    * @param isKept what stays, whether it was found or not.
    */
-  sweep(paths: Iterable<string>, below: Subtrees, isKept: (path: string) => boolean = never): void {
+  *sweep(
+    paths: Iterable<string>,
+    below: Subtrees,
+    isKept: (path: string) => boolean = never,
+  ): Effects<void> {
     for (const path of paths) if (!isKept(path)) this.#sweep(path);
     if (below.isEmpty) return;
-    for (const key of this.#before.keys()) if (below.has(key) && !isKept(key)) this.#sweep(key);
+    let seen = 0;
+    for (const key of this.#before.keys()) {
+      if (below.has(key) && !isKept(key)) this.#sweep(key);
+      seen += 1;
+      if (seen % SWEPT_AT_ONCE === 0) yield LONG_PAUSE;
+    }
   }
 
   /** The present map; the earlier map itself if nothing differs. */
-  get map(): PersistentMap<V> {
-    return this.#before.with(this.#changes);
+  *map(): Effects<PersistentMap<V>> {
+    return yield* changedMap(this.#before, this.#changes);
   }
 
   #sweep(key: string): void {
-    if (this.get(key) !== undefined && !this.#set.has(key)) this.#changes.set(key, undefined);
+    if (!this.#set.has(key) && this.get(key) !== undefined) this.#changes.set(key, undefined);
   }
 }
 

@@ -1,13 +1,16 @@
-import { keysThatDiffer, PersistentMap } from './persistent-map.js';
-import { Draft, Subtrees } from './tree-draft.js';
+import type { BigIntStats } from 'node:fs';
 
-/** A regular file in a tree, or a link to one. */
+import type { WatchedDirectory } from '../core/watch-backend.js';
+import type { Effects } from './effects.js';
+import { identityIn, signatureOf, statDigest } from './file-identity.js';
+import { keysThatDiffer, PersistentMap } from './persistent-map.js';
+import { changedMap, Draft, Subtrees } from './tree-draft.js';
+
+/** A regular file in a directory or a tree. Of a link to one, what the link leads to. */
 export interface TreeFile {
-  /** `link`: the other fields describe the file that it leads to. */
-  readonly kind: 'file' | 'link';
   /** Its path: absolute, every link resolved. */
   readonly path: string;
-  /** Of a `link`: the links that led to it, see `LinkChain.links`. */
+  /** The links that led to it, in a tree from its root, see `LinkChain.links`. */
   readonly links: string;
   /** Identifies the file, see `identityOf`. */
   readonly inode: string;
@@ -49,6 +52,11 @@ export interface OwnPart extends TreePart {
   readonly links: PersistentMap<string>;
   /** The identities of the directories at which a file system begins, except the root. */
   readonly mounts: PersistentMap<string>;
+  /**
+   * The signature of each directory when it was last listed: while a directory has it, no entry of it was added,
+   * removed or replaced.
+   */
+  readonly listed: PersistentMap<string>;
 }
 
 /** What was found under its own path, what links lead to, and both together. */
@@ -56,6 +64,34 @@ export interface TreeParts extends TreePart {
   readonly own: OwnPart;
   readonly linked: TreePart;
 }
+
+/** The result of a walk. */
+export interface TreeWalk extends TreeParts {
+  readonly kind: 'tree';
+  /** Absolute, every link resolved. */
+  readonly root: string;
+  /** The directories at which a file system begins, by identity; the caller knows that of the root. */
+  readonly mounts: ReadonlyMap<string, string>;
+  /** The directories on the way to the files that links lead to, outside of the tree. */
+  readonly consulted: readonly WatchedDirectory[];
+}
+
+/** The root is not a directory. */
+export interface NoTree {
+  readonly kind: 'missing' | 'not-directory' | 'unreadable';
+  readonly root: string;
+  readonly errno: string;
+}
+
+/** A file system that must not be entered begins at `path`; nothing behind it was touched. */
+export interface DisallowedMount {
+  readonly kind: 'disallowed';
+  readonly root: string;
+  readonly path: string;
+}
+
+/** The result of a walk, or why there is none. */
+export type TreeObservation = TreeWalk | NoTree | DisallowedMount;
 
 /** One part during a walk. */
 export class PartDraft {
@@ -69,44 +105,50 @@ export class PartDraft {
     this.unreadable = new Draft<string>(Object.is, previous?.unreadable);
   }
 
-  get part(): TreePart {
+  *part(): Effects<TreePart> {
     return {
-      files: this.files.map,
-      directories: this.directories.map,
-      unreadable: this.unreadable.map,
+      files: yield* this.files.map(),
+      directories: yield* this.directories.map(),
+      unreadable: yield* this.unreadable.map(),
     };
   }
 
   /**
    * Removes what was not found again. Files below what is unreadable may still be there, and are kept.
+   * @param isKept what was not visited.
    * @param alsoUnreadable what the other part could not read.
    */
-  sweep(
+  *sweep(
     paths: Iterable<string>,
     below: Subtrees,
+    isKept: (path: string) => boolean,
     alsoUnreadable: PersistentMap<string> = PersistentMap.empty(),
-  ): void {
-    for (const draft of [this.unreadable, this.directories]) draft.sweep(paths, below);
-    const unreadable = new Set([...this.unreadable.map.keys(), ...alsoUnreadable.keys()]);
+  ): Effects<void> {
+    for (const draft of [this.unreadable, this.directories]) yield* draft.sweep(paths, below, isKept);
+    const unreadable = new Set([...(yield* this.unreadable.map()).keys(), ...alsoUnreadable.keys()]);
     const insideUnreadable = new Subtrees(unreadable);
-    this.files.sweep(paths, below, (path) => unreadable.has(path) || insideUnreadable.has(path));
+    yield* this.files.sweep(
+      paths,
+      below,
+      (path) => isKept(path) || unreadable.has(path) || insideUnreadable.has(path),
+    );
   }
 }
 
 /** Both parts together, derived from those before. */
-export function joinParts(own: OwnPart, linked: TreePart, before?: TreeParts): TreeParts {
+export function* joinParts(own: OwnPart, linked: TreePart, before?: TreeParts): Effects<TreeParts> {
   return {
     own,
     linked,
-    files: joined(own.files, linked.files, before?.own.files, before?.linked.files, before?.files),
-    directories: joined(
+    files: yield* joined(own.files, linked.files, before?.own.files, before?.linked.files, before?.files),
+    directories: yield* joined(
       own.directories,
       linked.directories,
       before?.own.directories,
       before?.linked.directories,
       before?.directories,
     ),
-    unreadable: joined(
+    unreadable: yield* joined(
       own.unreadable,
       linked.unreadable,
       before?.own.unreadable,
@@ -116,21 +158,39 @@ export function joinParts(own: OwnPart, linked: TreePart, before?: TreeParts): T
   };
 }
 
-function joined<V>(
+/** The second map on top of the first, derived from both and the result before. */
+export function* joined<V>(
   own: PersistentMap<V>,
   linked: PersistentMap<V>,
   ownBefore = PersistentMap.empty<V>(),
   linkedBefore = PersistentMap.empty<V>(),
   before = PersistentMap.empty<V>(),
-): PersistentMap<V> {
+): Effects<PersistentMap<V>> {
   if (linked.size === 0) return own;
   const differing = [...keysThatDiffer(ownBefore, own), ...keysThatDiffer(linkedBefore, linked)];
-  return before.with(new Map(differing.map((key) => [key, linked.get(key) ?? own.get(key)])));
+  return yield* changedMap(before, new Map(differing.map((key) => [key, linked.get(key) ?? own.get(key)])));
 }
 
-function sameFile(a: TreeFile, b: TreeFile): boolean {
+/** A file with this status, whatever was known at its place: that, if nothing differs. */
+export function treeFileAt(path: string, links: string, stat: BigIntStats, known: TreeFile | undefined): TreeFile {
+  const signature = signatureOf(stat);
+  // The usual case, which makes the rest unnecessary.
+  if (known?.signature === signature && known.links === links && known.path === path) return known;
+  return {
+    path,
+    links,
+    inode: identityIn(signature),
+    statDigest: statDigest(stat),
+    signature,
+    finished: stat.ctimeNs > stat.mtimeNs,
+    mode: Number(stat.mode & 0o7777n),
+    size: Number(stat.size),
+  };
+}
+
+/** Whether nothing differs between two files. */
+export function sameFile(a: TreeFile, b: TreeFile): boolean {
   return (
-    a.kind === b.kind &&
     a.path === b.path &&
     a.links === b.links &&
     a.signature === b.signature &&

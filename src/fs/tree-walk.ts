@@ -2,7 +2,7 @@
  * What is below a directory at one instant: identities, no contents.
  *
  * A walk has two parts. The first visits what is there under its own path; a partial walk repeats only the given
- * paths of it. The second visits what links lead to. It is always repeated, since no hint reports what happens
+ * places of it. The second visits what links lead to. It is always repeated, since no hint reports what happens
  * there, and comes second, so that each directory is visited once, under its own path if it has one in the tree. So
  * links cause neither cycles nor duplicates, and the result does not depend on the order of events.
  *
@@ -15,17 +15,26 @@ import { isDeepStrictEqual } from 'node:util';
 
 import { within } from './absolute-path.js';
 import { errnoOf, hasMoved, isExhausted } from '../core/errno.js';
-import type { WatchedDirectory } from '../core/watch-backend.js';
-import { statDigest, identityIn, identityOf, signatureOf } from './file-identity.js';
+import { identityOf, signatureOf } from './file-identity.js';
 import { mergeDirectories, resolveChain, type LinkChain } from './link-chain.js';
+import { VERIFIED_AT_ONCE } from './observation.js';
 import type { PathGlobs } from './path-globs.js';
 import { keysThatDiffer } from './persistent-map.js';
-import { call, type Effects } from './effects.js';
+import { call, PAUSE, type Effects } from './effects.js';
+import { listDirectory } from './list-directory.js';
 import { Draft, Subtrees } from './tree-draft.js';
-import { joinParts, PartDraft, type OwnPart, type TreeParts } from './tree-part.js';
+import { keyBelow, parentOf, placesOnTheWay, shownPlace } from './tree-key.js';
+import {
+  joinParts,
+  PartDraft,
+  treeFileAt,
+  type DisallowedMount,
+  type NoTree,
+  type OwnPart,
+  type TreeObservation,
+  type TreeWalk,
+} from './tree-part.js';
 import { DATA_LINK, isRevisionName, isUserVisible } from './volume-layout.js';
-
-export type { TreeDirectory, TreeFile, TreePart } from './tree-part.js';
 
 /** Options of a walk. */
 interface TreeWalkOptions {
@@ -36,34 +45,6 @@ interface TreeWalkOptions {
   /** File systems that may be entered, see `resolveChain`; undefined means all. */
   readonly allowedMounts?: ReadonlyMap<string, unknown> | undefined;
 }
-
-/** The result of a walk. */
-export interface TreeWalk extends TreeParts {
-  readonly kind: 'tree';
-  /** Absolute, every link resolved. */
-  readonly root: string;
-  /** The directories at which a file system begins, by identity; the caller knows that of the root. */
-  readonly mounts: ReadonlyMap<string, string>;
-  /** The directories on the way to the files that links lead to, outside of the tree. */
-  readonly consulted: readonly WatchedDirectory[];
-}
-
-/** The root is not a directory. */
-interface NoTree {
-  readonly kind: 'missing' | 'not-directory' | 'unreadable';
-  readonly root: string;
-  readonly errno: string;
-}
-
-/** A file system that must not be entered begins at `path`; nothing behind it was touched. */
-interface DisallowedMount {
-  readonly kind: 'disallowed';
-  readonly root: string;
-  readonly path: string;
-}
-
-/** The result of a walk, or why there is none. */
-export type TreeObservation = TreeWalk | NoTree | DisallowedMount;
 
 /**
  * Walks a complete tree. What vanishes meanwhile, or cannot be read, is left out.
@@ -79,26 +60,22 @@ export function* walkDirectories(root: string, options: TreeWalkOptions): Effect
 }
 
 /**
- * Walks the tree again where only these paths may have changed since an earlier walk with the same options: each is
- * a file or link, or a directory with everything below it. Maps without differences are those of the earlier walk,
- * and without any difference the result is the earlier walk itself.
- * @param paths absolute; those that are not below the root are ignored.
+ * Walks the tree again where only these places may have changed since an earlier walk with the same options. Maps
+ * without differences are those of the earlier walk, and without any difference the result is the earlier walk itself.
+ * @param paths absolute: each is a file or link, or a directory with everything below it. Those that are not below
+ * the root are ignored.
+ * @param relisted the keys of directories whose entries may be others. Of what is below them, the directories that
+ * differ are visited, and the files, but only the new ones in a directory of more than `VERIFIED_AT_ONCE` entries.
  */
 export function* rewalkTree(
   previous: TreeWalk,
   paths: Iterable<string>,
   options: TreeWalkOptions,
+  relisted: Iterable<string> = [],
 ): Effects<TreeObservation> {
   const { root } = previous;
   const keys = [...new Set(paths)].flatMap((path) => keyBelow(root, path) ?? []);
-  return yield* new Walk(root, options, previous).run(keys.sort());
-}
-
-/** The path relative to the root; undefined if it is not below the root. */
-export function keyBelow(root: string, path: string): string | undefined {
-  if (path === root) return '';
-  const above = root.endsWith('/') ? root : `${root}/`;
-  return path.startsWith(above) ? path.slice(above.length) : undefined;
+  return yield* new Walk(root, options, previous).run(keys.sort(), [...relisted].sort());
 }
 
 /** An entry of a directory. */
@@ -129,6 +106,9 @@ class Walk {
   readonly #linkedLinks: [key: string, path: string][] = [];
   /** The identities of the directories of the own part at which a file system begins. */
   readonly #mounts: Draft<string>;
+  readonly #listed: Draft<string>;
+  /** The directories that were found as they were when they were last listed, and not entered. */
+  readonly #unchanged: string[] = [];
   /** The paths of the directories that were entered through links, by identity. */
   readonly #linkedMounts = new Map<string, string>();
   /** The chains of the links that lead to files. */
@@ -148,16 +128,25 @@ class Walk {
     this.#linked = new PartDraft(previous?.linked);
     this.#links = new Draft<string>(Object.is, previous?.own.links);
     this.#mounts = new Draft<string>(Object.is, previous?.own.mounts);
+    this.#listed = new Draft<string>(Object.is, previous?.own.listed);
   }
 
-  *run(keys: readonly string[]): Effects<TreeObservation> {
+  /** @param relisted see `rewalkTree`. */
+  *run(keys: readonly string[], relisted: readonly string[] = []): Effects<TreeObservation> {
     try {
-      const done = new Set<string>();
-      for (const key of keys) yield* this.#visitNamed(shownPlace(key), done);
-      this.#sweep(done);
-      const own = { ...this.#own.part, links: this.#links.map, mounts: this.#mounts.map };
+      const [done, listedAgain] = [new Set<string>(), new Set<string>()];
+      for (const key of keys) yield* this.#visitNamed(shownPlace(key), done, false);
+      for (const key of relisted) yield* this.#visitNamed(key, listedAgain, true);
+      yield* this.#sweep(done, new Set());
+      yield* this.#sweep(listedAgain, new Set(this.#unchanged));
+      const own = {
+        ...(yield* this.#own.part()),
+        links: yield* this.#links.map(),
+        mounts: yield* this.#mounts.map(),
+        listed: yield* this.#listed.map(),
+      };
       yield* this.#visitLinks(own);
-      return this.#result(own);
+      return yield* this.#result(own);
     } catch (error) {
       if (error instanceof EarlyEnd) return error.observation;
       throw error;
@@ -165,27 +154,33 @@ class Walk {
   }
 
   /** Visits what a key names, or the first component of it that is not known as a directory. */
-  *#visitNamed(key: string, done: Set<string>): Effects<void> {
+  *#visitNamed(key: string, done: Set<string>, isShallow: boolean): Effects<void> {
     if (done.has('')) return;
     for (const place of placesOnTheWay(key)) {
       if (done.has(place) || (place !== '' && this.#options.ignore.matches(place))) return;
       if (place !== key && this.#own.directories.get(place)) continue;
       done.add(place);
-      yield* this.#visit(place);
+      yield* this.#visit(place, isShallow);
       return;
     }
   }
 
   /**
    * Removes what was not found again at these paths: once for all of them, since it takes a pass over everything.
+   * @param unchanged the directories that were not entered.
    */
-  #sweep(done: ReadonlySet<string>): void {
+  *#sweep(done: ReadonlySet<string>, unchanged: ReadonlySet<string>): Effects<void> {
+    if (done.size === 0) return;
     // Nothing was known below what was not a directory.
     const below = new Subtrees([...done].filter((place) => this.#previous?.own.directories.has(place)));
-    for (const draft of [this.#links, this.#mounts, this.#own]) draft.sweep(done, below);
+    const insideUnchanged = new Subtrees(unchanged);
+    const isKept = (path: string): boolean => unchanged.has(path) || insideUnchanged.has(path);
+    for (const draft of [this.#links, this.#mounts, this.#listed, this.#own])
+      yield* draft.sweep(done, below, isKept);
   }
 
-  *#visit(key: string): Effects<void> {
+  /** @param isShallow see `#list`. */
+  *#visit(key: string, isShallow: boolean): Effects<void> {
     const path = key === '' ? this.#root : within(this.#root, key);
     const stat = yield* this.#stat(key, path, this.#own);
     if (!stat) return;
@@ -194,11 +189,15 @@ class Walk {
     const above = key === '' ? undefined : this.#own.directories.get(parentOf(key));
     const directories: Entry[] = [];
     this.#sort({ key, path, stat }, above?.identity ?? identityOf(stat), this.#own, directories);
-    yield* this.#list(directories, this.#own);
+    yield* this.#list(directories, this.#own, isShallow);
   }
 
-  /** Lists directories, and those in them. */
-  *#list(directories: Entry[], part: PartDraft): Effects<void> {
+  /**
+   * Lists directories, and those in them.
+   * @param isShallow directories in them that have not changed are not entered, and where there are many entries the
+   * files that are known by name are not visited.
+   */
+  *#list(directories: Entry[], part: PartDraft, isShallow = false): Effects<void> {
     for (let next = directories.pop(); next; next = directories.pop()) {
       const { key, path, stat } = next;
       const identity = identityOf(stat);
@@ -208,17 +207,31 @@ class Walk {
       if (!entries) continue;
       const isVolume = this.#isVolume(key, identity, entries, part);
       part.directories.set(key, { path, identity, linked: part === this.#linked, isVolume });
+      if (part === this.#own) this.#listed.set(key, signatureOf(stat));
+      const isByName = isShallow && entries.length > VERIFIED_AT_ONCE;
       for (const entry of entries) {
         if (isVolume && !isUserVisible(entry.name)) continue;
         const inner = key === '' ? entry.name : `${key}/${entry.name}`;
         if (this.#options.ignore.matches(inner)) continue;
         const place = within(path, entry.name);
+        const known = isByName && entry.isFile() ? part.files.get(inner) : undefined;
+        if (known && this.#mounts.get(inner) === undefined) {
+          part.files.set(inner, known);
+          yield PAUSE;
+          continue;
+        }
         if (entry.isSymbolicLink()) this.#addLink(inner, place, part);
         if (!entry.isDirectory() && !(entry.isFile() && !this.#options.skipFiles)) continue;
         const found = yield* this.#stat(inner, place, part);
-        if (found) this.#sort({ key: inner, path: place, stat: found }, identity, part, directories);
+        if (!found) continue;
+        if (isShallow && this.#isAsListed(inner, found)) this.#unchanged.push(inner);
+        else this.#sort({ key: inner, path: place, stat: found }, identity, part, directories);
       }
     }
+  }
+
+  #isAsListed(key: string, stat: BigIntStats): boolean {
+    return stat.isDirectory() && this.#previous?.own.listed.get(key) === signatureOf(stat);
   }
 
   /** Between two revisions a volume has no `..data`, but it still has names that are not for its users. */
@@ -229,9 +242,9 @@ class Walk {
     return entries.some((entry) => (wasVolume && !isUserVisible(entry.name)) || isRevision(entry));
   }
 
-  *#entriesOf({ key, path }: Entry, part: PartDraft): Effects<Dirent[] | undefined> {
+  *#entriesOf({ key, path, stat }: Entry, part: PartDraft): Effects<Dirent[] | undefined> {
     try {
-      return yield* call('scandir', path);
+      return yield* listDirectory(path, stat);
     } catch (error) {
       const errno = errnoOf(error);
       if (errno === undefined) throw error;
@@ -267,7 +280,7 @@ class Walk {
       for (const [key, path] of waiting.splice(0)) yield* this.#follow(key, path);
       waiting.push(...this.#linkedLinks.splice(0));
     }
-    this.#linked.sweep([], new Subtrees(['']), unreadable);
+    yield* this.#linked.sweep([], new Subtrees(['']), () => false, unreadable);
   }
 
   *#follow(key: string, path: string): Effects<void> {
@@ -297,24 +310,7 @@ class Walk {
   }
 
   #addFile({ key, path, stat }: Entry, links: string, part: PartDraft): void {
-    const signature = signatureOf(stat);
-    const known = part.files.get(key);
-    // The usual case, which makes the rest unnecessary.
-    if (known?.signature === signature && known.links === links && known.path === path) {
-      part.files.set(key, known);
-      return;
-    }
-    part.files.set(key, {
-      kind: links === '' ? 'file' : 'link',
-      path,
-      links,
-      inode: identityIn(signature),
-      statDigest: statDigest(stat),
-      signature,
-      finished: stat.ctimeNs > stat.mtimeNs,
-      mode: Number(stat.mode & 0o7777n),
-      size: Number(stat.size),
-    });
+    part.files.set(key, treeFileAt(path, links, stat, part.files.get(key)));
   }
 
   #assertAllowed(identity: string, path: string): void {
@@ -340,14 +336,15 @@ class Walk {
     return new EarlyEnd({ kind: errno === 'ENOTDIR' ? 'not-directory' : kind, root: this.#root, errno });
   }
 
-  #result(own: OwnPart): TreeWalk {
+  *#result(own: OwnPart): Effects<TreeWalk> {
     const before = this.#previous;
-    const parts = joinParts(own, this.#linked.part, before);
+    const parts = yield* joinParts(own, yield* this.#linked.part(), before);
     const mounts = new Map(this.#linkedMounts);
     for (const [key, identity] of own.mounts) mounts.set(identity, within(this.#root, key));
     const unchanged =
       before?.own.links === own.links &&
       before.own.mounts === own.mounts &&
+      before.own.listed === own.listed &&
       [...keysThatDiffer(before.mounts, mounts)].length === 0 &&
       before.files === parts.files &&
       before.directories === parts.directories &&
@@ -364,19 +361,4 @@ function isDataLink(entry: Dirent): boolean {
 
 function isRevision(entry: Dirent): boolean {
   return isRevisionName(entry.name) && entry.isDirectory();
-}
-
-function parentOf(key: string): string {
-  return key.slice(0, Math.max(0, key.lastIndexOf('/')));
-}
-
-/** What happens behind names that a volume does not show, shows in the directory that contains them. */
-function shownPlace(key: string): string {
-  return key.replace(/(^|\/)\.\..*$/, '');
-}
-
-/** `a/b/c` → `a`, `a/b`, `a/b/c`. */
-function* placesOnTheWay(key: string): Iterable<string> {
-  for (let end = key.indexOf('/'); end >= 0; end = key.indexOf('/', end + 1)) yield key.slice(0, end);
-  yield key;
 }

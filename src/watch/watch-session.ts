@@ -235,7 +235,8 @@ export class WatchSession {
   #hint(cause: ChangeCause, { path, written = false }: Hint = {}): void {
     if (path !== undefined && written) this.#writes.reported(path);
     if (path !== undefined) this.#readSwap(cause, path);
-    this.#observer.touch(path);
+    if (cause === 'resync') this.#observer.resync();
+    else this.#observer.touch(path);
     if (path === undefined || this.#loop.isChecking || this.#observer.isConcerned(path)) this.#request(cause);
   }
 
@@ -306,7 +307,8 @@ export class WatchSession {
 
   /** What this cannot see leads to a hint. Were that lost too, watches would be set late, and nothing else. */
   #isUnchanged(): boolean {
-    return !this.#reporter.hasPending && this.#unstableSince === undefined && this.#observer.isUnchanged();
+    const isUnchanged = this.#observer.isUnchanged();
+    return isUnchanged && !this.#reporter.hasPending && this.#unstableSince === undefined;
   }
 
   #checked(): void {

@@ -12,15 +12,15 @@ import { ifThere } from './tolerated-failures.js';
  * could otherwise make a privileged reader load and hand out any file. `PathTarget` refuses a `..data` that leads out.
  */
 export class VolumeTarget extends PathTarget {
-  override *observe(known?: Found, allowedMounts?: AllowedMounts): Effects<Observation> {
+  override *observe(known?: Found, allowedMounts?: AllowedMounts, now?: number): Effects<Observation> {
     const volume = yield* resolveChain(this.path, allowedMounts);
     const { end } = volume;
-    if (end.kind !== 'found' || !end.stat.isDirectory()) return yield* super.observe(known, allowedMounts);
+    if (end.kind !== 'found' || !end.stat.isDirectory()) return yield* super.observe(known, allowedMounts, now);
     const link = within(end.path, DATA_LINK);
     // Nothing of a directory that is no volume is read.
     const chain = yield* this.resolve(allowedMounts);
     if (chain.end.kind === 'found' && !chain.hops.has(link)) return yield* this.#withoutRevision(chain, link);
-    const seen = yield* super.observe(known, allowedMounts);
+    const seen = yield* super.observe(known, allowedMounts, now);
     if (seen.kind !== 'found') return seen;
     if (!seen.chain.hops.has(link)) return { kind: 'unstable', chain: seen.chain };
     for (const { snapshot } of seen.files.values()) {

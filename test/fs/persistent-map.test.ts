@@ -3,13 +3,20 @@ import { expect, test } from 'vitest';
 
 import { keysThatDiffer, PersistentMap } from '../../src/fs/persistent-map.js';
 
-const key = fc.integer({ max: 300, min: 0 }).map((number) => `directory/${number}`);
-const changes = fc.array(fc.tuple(key, fc.option(fc.integer(), { nil: undefined })), { maxLength: 60 });
+const key = fc.integer({ max: 3_000, min: 0 }).map((number) => `directory/${number}`);
+const change = fc.tuple(key, fc.option(fc.integer(), { nil: undefined }));
+/** All that a whole range of keys is set to, or that it is removed: more than a leaf holds. */
+const range = fc
+  .tuple(fc.nat(2_000), fc.nat(1_000), fc.option(fc.integer(), { nil: undefined }))
+  .map(([from, length, value]) =>
+    Array.from({ length }, (_, index): [string, number | undefined] => [`directory/${from + index}`, value]),
+  );
+const changes = fc.oneof({ weight: 3, arbitrary: fc.array(change, { maxLength: 60 }) }, { weight: 1, arbitrary: range });
 
 const sorted = (entries: Iterable<[string, number]>): [string, number][] =>
   [...entries].sort(([a], [b]) => (a < b ? -1 : 1));
 
-test('after any changes it holds what a map holds, every earlier one is as it was, and it knows what differs', () => {
+test('after any changes it holds what a map holds, in the order of the keys, every earlier one is as it was, and it knows what differs', () => {
   fc.assert(
     fc.property(fc.array(changes, { maxLength: 12 }), (batches) => {
       const model = new Map<string, number>();
@@ -27,6 +34,7 @@ test('after any changes it holds what a map holds, every earlier one is as it wa
         expect(sorted(earlier)).toEqual(entries);
         expect(sorted([...earlier.keys()].map((name) => [name, earlier.get(name) ?? NaN]))).toEqual(entries);
         expect([earlier.size, [...earlier.values()].length]).toEqual([entries.length, entries.length]);
+        expect([...earlier.keys()]).toEqual(sorted(earlier).map(([name]) => name));
         const differing = [...keysThatDiffer(earlier, map)].sort();
         const before = new Map(entries);
         const names = [...new Set([...before.keys(), ...model.keys()])];
@@ -39,5 +47,6 @@ test('after any changes it holds what a map holds, every earlier one is as it wa
       }
       expect(map.with(new Map())).toBe(map);
     }),
+    { numRuns: 40 },
   );
 });

@@ -16,7 +16,7 @@ import { hasMoved } from '../../core/errno.js';
 import { type TargetError } from '../../core/errors.js';
 import type { SwapProbe } from '../swap-probe.js';
 import { call, freshly, type Effects } from '../effects.js';
-import { signatureOfSet } from './directory-observation.js';
+import { signatureOfSet } from './revision-observation.js';
 import { PathTarget } from './path-target.js';
 
 /** How often a group whose links move while it is read is read again. */
@@ -74,14 +74,15 @@ export class GroupTarget implements Target {
     this.#members = new Map(rest);
   }
 
-  *observe(known?: Found, allowedMounts?: AllowedMounts): Effects<Observation> {
+  *observe(known?: Found, allowedMounts?: AllowedMounts, now?: number): Effects<Observation> {
     for (let reading = 0; ; reading += 1) {
       const group = this.#members;
       const earlier = known && this.#observed.get(known) === group ? known.members : undefined;
       const members: Observation[] = [];
       for (const [index, member] of [...group.values()].entries()) {
         const before = earlier?.[index];
-        members.push(yield* member.observe(before?.kind === 'found' ? before : undefined, allowedMounts));
+        const earlierFile = before?.kind === 'found' ? before : undefined;
+        members.push(yield* member.observe(earlierFile, allowedMounts, now));
       }
       const seen = this.#together(group, members);
       if (seen.kind !== 'found' && seen.kind !== 'missing') return seen;

@@ -26,10 +26,12 @@ import {
   type Observation,
   type Target,
 } from '../observation.js';
+import { Rotation } from '../rotation.js';
 import { call, type Effects } from '../effects.js';
 import { SwapProbe } from '../swap-probe.js';
 import { DATA_LINK, isRevisionName } from '../volume-layout.js';
-import { observeDirectory, type DirectoryPlace } from './directory-observation.js';
+import { PlainDirectory } from './plain-directory.js';
+import { observeRevision, type DirectoryPlace } from './revision-observation.js';
 
 /** How often a target that is replaced between being found and being read is resolved again. */
 const MAX_READS = 20;
@@ -42,26 +44,30 @@ export class PathTarget implements Target {
   #touches = 0;
   /** The number of these hints when the files were last checked. */
   #examined = 0;
-  readonly #rotation = new Rotation();
+  readonly #rotation = new Rotation<SeenFile>();
   /** The directory of the last revision that was written into after it was published. */
   #written: string | undefined;
+  /** While a plain directory is there. */
+  #plain: PlainDirectory | undefined;
 
   constructor(path: string, limits: ReadLimits) {
     this.path = path;
     this.#limits = limits;
   }
 
-  /** No native watch is in a revision; other events show in the links or in the directories. */
+  /** Of a volume: no native watch is in a revision; other events show in the links or in the directories. */
   touch(path?: string): void {
+    this.#plain?.touch(path);
     if (path === undefined || dirname(path).split('/').some(isRevisionName)) this.#touches += 1;
   }
 
-  *observe(known?: Found, allowedMounts?: AllowedMounts): Effects<Observation> {
+  *observe(known?: Found, allowedMounts?: AllowedMounts, now = 0): Effects<Observation> {
     const touches = this.#touches;
     const unwritten = known?.immutable && touches === this.#examined ? known : undefined;
-    const seen = yield* this.#observe(known, unwritten, allowedMounts);
+    const seen = yield* this.#observe(known, unwritten, allowedMounts, now);
+    if (seen.kind !== 'found' || seen.snapshot.kind !== 'directory') this.#plain = undefined;
     if (seen.kind !== 'found') return seen;
-    if (known) this.#examined = touches;
+    this.#examined = touches;
     const { realPath } = seen.snapshot;
     if (known?.immutable && !seen.immutable && known.snapshot.realPath === realPath) this.#written = realPath;
     return seen;
@@ -72,6 +78,7 @@ export class PathTarget implements Target {
     known: Found | undefined,
     unwritten: Found | undefined,
     allowedMounts: AllowedMounts,
+    now: number,
   ): Effects<Observation> {
     let chain: LinkChain | undefined;
     for (let reading = 0; reading < MAX_READS; reading += 1) {
@@ -85,10 +92,14 @@ export class PathTarget implements Target {
         return { kind: 'unreadable', chain, error: targetError('ERR_TARGET_NOT_FILE', realPath, cause) };
       }
       try {
+        if (stat.isDirectory() && chain.revision === undefined) {
+          this.#plain ??= new PlainDirectory(this.path, this.#limits);
+          return yield* this.#plain.observe(chain, { path: realPath, stat }, allowedMounts, now);
+        }
         if (unwritten && (yield* this.#isSameRevision(chain, unwritten))) return { ...unwritten, chain };
         const found = stat.isFile()
           ? yield* this.#observeFile(chain, realPath, stat, known)
-          : yield* observeDirectory(this.#directoryAt(chain, realPath), known, allowedMounts);
+          : yield* observeRevision(this.#directoryAt(chain, realPath), known, allowedMounts);
         if (found) return found;
       } catch (error) {
         if (hasMoved(error)) continue;
@@ -109,7 +120,7 @@ export class PathTarget implements Target {
       if (snapshot.kind !== 'file') {
         const place = this.#directoryAt(swapped.chain, swapped.realPath);
         // It may be something else than a file now, which only a complete check handles.
-        const seen = yield* observeDirectory(
+        const seen = yield* observeRevision(
           { ...place, maxEntries: MAX_FILES_AT_ONCE, maxBytes: MAX_BYTES_AT_ONCE },
           undefined,
           allowedMounts,
@@ -131,17 +142,23 @@ export class PathTarget implements Target {
    * shows in its directory, and a write in place causes a hint; so it is enough to check some of many files each
    * time.
    */
-  *isUnchanged({ chain, directories, files }: Found): Effects<boolean> {
-    const touches = this.#touches;
+  *isUnchanged(found: Found): Effects<boolean> {
+    if (this.#plain) return yield* this.#plain.isUnchanged(found.chain);
+    if (this.#touches !== this.#examined) return false;
+    if (yield* this.#isAsFound(found)) return true;
+    this.#touches += 1;
+    return false;
+  }
+
+  *#isAsFound({ chain, directories, files }: Found): Effects<boolean> {
     try {
       if (!(yield* linksStand(chain))) return false;
       if (!(yield* areAsBefore(directories))) return false;
-      for (const { snapshot, signature, links } of this.#rotation.next(files)) {
+      for (const [, { snapshot, signature, links }] of this.#rotation.next(files, MAX_FILES_AT_ONCE)) {
         // A file behind a link of its own is left to a complete check.
         if (links !== chain.links) return false;
         if (signatureOf(yield* call('lstat', snapshot.realPath)) !== signature) return false;
       }
-      this.#examined = touches;
       return true;
     } catch {
       return false;
@@ -188,25 +205,6 @@ export class PathTarget implements Target {
     const { maxContentBytes } = this.#limits;
     const seen = yield* readSeenFile({ path, realPath, revision, links, found, maxContentBytes });
     return seen && foundFile(chain, seen);
-  }
-}
-
-/** Takes turns with the files of a set, as many as may be checked at once. */
-class Rotation {
-  #of: Found['files'] | undefined;
-  #files: readonly SeenFile[] = [];
-  #from = 0;
-
-  next(files: Found['files']): Iterable<SeenFile> {
-    if (files.size <= MAX_FILES_AT_ONCE) return files.values();
-    if (files !== this.#of) {
-      this.#of = files;
-      this.#files = [...files.values()];
-      this.#from %= this.#files.length;
-    }
-    const from = this.#from;
-    this.#from = (from + MAX_FILES_AT_ONCE) % this.#files.length;
-    return this.#files.slice(from, from + MAX_FILES_AT_ONCE);
   }
 }
 

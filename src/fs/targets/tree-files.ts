@@ -1,34 +1,55 @@
+/**
+ * What was read of the files of a directory or a tree. After the next walk only what differs is read again:
+ *
+ * | the file                                              | is read                                                  |
+ * |-------------------------------------------------------|----------------------------------------------------------|
+ * | has another signature than at the walk before         | now                                                      |
+ * | has the same, and changed while it was read           | now                                                      |
+ * | has the same, read within `COARSEST_TIMESTAMP_MS`      | now if a hint names it; once more when that time is over: |
+ * | after the signature was first seen                    | two writes within one tick of the file system's clock    |
+ * |                                                       | leave a signature unchanged                              |
+ * | has the same, read later                              | not                                                      |
+ * | is larger than a limit                                | not; inode and timestamps stand for its content          |
+ */
 import { errnoOf, hasMoved, isExhausted } from '../../core/errno.js';
 import { readSeenFile } from '../file-reading.js';
 import { keysThatDiffer, PersistentMap } from '../persistent-map.js';
-import type { ReadLimits, SeenFile } from '../observation.js';
+import { COARSEST_TIMESTAMP_MS, type ReadLimits, type SeenFile } from '../observation.js';
 import { FileSnapshot, type FileState } from '../snapshot.js';
-import type { Effects } from '../effects.js';
-import type { TreeFile } from '../tree-walk.js';
-import { limitReading, type Limited } from './read-limits.js';
+import { PAUSE, type Effects } from '../effects.js';
+import { changedMap } from '../tree-draft.js';
+import type { TreeFile } from '../tree-part.js';
+import { ReadTotals, type Limited } from './read-limits.js';
 
 /** How the files of a tree are read. */
 export interface TreeReading extends ReadLimits {
   /** Whether files are read; if not, they are compared by inode and timestamps. */
   readonly content: boolean;
+  /** Whether a file that may not be read makes all of them unreadable; if not, it is compared like one not read. */
+  readonly isWhole?: boolean;
 }
 
-/** What was read of the files of a walk. After the next walk only what differs is read again. */
+/** What was read of the files of a walk. What fails changes nothing, so that it can be repeated. */
 export class TreeFiles {
   readonly #path: string;
   readonly #reading: TreeReading;
+  #totals: ReadTotals;
   #walked = PersistentMap.empty<TreeFile>();
   #seen = PersistentMap.empty<SeenFile>();
   #states = PersistentMap.empty<FileState>();
   /** Those that changed while they were read. */
   readonly #unsteady = new Set<string>();
+  /** When the signatures of those that are to be read once more were first seen, the oldest first, monotonic ms. */
+  readonly #unproven = new Map<string, number>();
   #limited: Limited = { kept: 'identities', limited: undefined };
   #version = 0;
+  #hasTaken = false;
 
-  /** @param path of the tree, as it is watched. */
+  /** @param path of the directory or the tree, as it is watched. */
   constructor(path: string, reading: TreeReading) {
     this.#path = path;
     this.#reading = reading;
+    this.#totals = new ReadTotals(reading);
   }
 
   get seen(): ReadonlyMap<string, SeenFile> {
@@ -49,56 +70,103 @@ export class TreeFiles {
     return this.#version;
   }
 
+  /** Whether a file is read again only when its signature changes. */
+  get isProven(): boolean {
+    return this.#unsteady.size === 0 && this.#unproven.size === 0;
+  }
+
   /**
    * Takes in the files of a walk.
-   * @param again files to be read again although their signatures are the same: two writes within one tick of the
-   * file system's clock leave a signature unchanged.
+   * @param named the files that hints name, or all.
+   * @param now monotonic ms.
    * @returns the files that did not stand still, and those that differ from the walk before.
    */
-  *take(files: PersistentMap<TreeFile>, again: Iterable<string>): Effects<readonly TreeFile[]> {
-    const isFirst = this.#version === 0;
-    const different = new Set(keysThatDiffer(this.#walked, files));
-    const made = new Map<string, SeenFile | undefined>();
-    const restless: TreeFile[] = [];
-    for (const key of this.#toMake(files, different, again)) {
+  *take(files: PersistentMap<TreeFile>, named: Iterable<string> | 'all', now: number): Effects<readonly TreeFile[]> {
+    const isFirst = !this.#hasTaken;
+    const different = new Set(isFirst ? files.keys() : keysThatDiffer(this.#walked, files));
+    const totals = this.#totalsWith(files, different);
+    const limited = this.#reading.content ? totals.limited : this.#limited;
+    const seen = new Map<string, SeenFile | undefined>();
+    const states = new Map<string, FileState | undefined>();
+    for (const key of this.#toMake(files, different, limited, named, now)) {
       const file = files.get(key);
-      const seen = file && (yield* this.#make(key, file));
-      made.set(key, seen);
-      const isSteady = seen?.steady !== false;
-      if (isSteady) this.#unsteady.delete(key);
-      else this.#unsteady.add(key);
-      if (file && (!isSteady || (different.has(key) && !isFirst))) restless.push(file);
+      const made = file && (yield* this.#make(key, file, limited));
+      seen.set(key, made);
+      states.set(key, made?.snapshot);
+      // A file that is not read makes no calls.
+      yield PAUSE;
     }
+    this.#seen = yield* changedMap(this.#seen, seen);
+    this.#states = yield* changedMap(this.#states, states);
+    this.#hasTaken = true;
     this.#walked = files;
-    this.#seen = this.#seen.with(made);
-    this.#states = this.#states.with(new Map([...made].map(([key, seen]) => [key, seen?.snapshot])));
+    this.#totals = totals;
+    this.#limited = limited;
     if (different.size > 0) this.#version += 1;
+    const restless: TreeFile[] = [];
+    for (const [key, made] of seen) {
+      const file = files.get(key);
+      this.#note(key, file, made, different.has(key), now);
+      if (file && (made?.steady === false || (different.has(key) && !isFirst))) restless.push(file);
+    }
     return restless;
+  }
+
+  #totalsWith(files: PersistentMap<TreeFile>, different: Iterable<string>): ReadTotals {
+    const totals = new ReadTotals(this.#reading, this.#totals);
+    for (const key of different) {
+      totals.remove(this.#walked.get(key)?.size);
+      totals.add(files.get(key)?.size);
+    }
+    return totals;
   }
 
   #toMake(
     files: PersistentMap<TreeFile>,
     different: ReadonlySet<string>,
-    again: Iterable<string>,
+    { kept }: Limited,
+    named: Iterable<string> | 'all',
+    now: number,
   ): Iterable<string> {
-    if (!this.#reading.content) return different;
-    const { kept } = this.#limited;
-    if (different.size > 0) {
-      this.#limited = limitReading(
-        [...files.values()].map(({ size }) => size),
-        this.#reading,
-      );
-    }
     // Removed files are among the different ones.
     if (kept !== this.#limited.kept) return new Set([...different, ...files.keys()]);
-    return new Set([...different, ...this.#unsteady, ...again]);
+    if (kept === 'identities') return different;
+    return new Set([...different, ...this.#unsteady, ...this.#toProve(named, now)]);
   }
 
-  *#make(key: string, file: TreeFile): Effects<SeenFile> {
-    const { kept } = this.#limited;
-    const { maxContentBytes } = this.#reading;
-    return kept !== 'identities' && file.size <= maxContentBytes
-      ? yield* this.#read(key, file, kept === 'digests')
+  *#toProve(named: Iterable<string> | 'all', now: number): Iterable<string> {
+    if (this.#unproven.size === 0) return;
+    for (const key of named === 'all' ? this.#unproven.keys() : named) if (this.#unproven.has(key)) yield key;
+    for (const [key, since] of this.#unproven) {
+      if (now - since < COARSEST_TIMESTAMP_MS) return;
+      yield key;
+    }
+  }
+
+  #note(
+    key: string,
+    file: TreeFile | undefined,
+    made: SeenFile | undefined,
+    isDifferent: boolean,
+    now: number,
+  ): void {
+    const isSteady = made?.steady !== false;
+    if (isSteady) this.#unsteady.delete(key);
+    else this.#unsteady.add(key);
+    const since = isDifferent ? undefined : this.#unproven.get(key);
+    const isProven = isSteady && since !== undefined && now - since >= COARSEST_TIMESTAMP_MS;
+    if (isDifferent || isProven) this.#unproven.delete(key);
+    if (file && !isProven && this.#isRead(file, this.#limited) && !this.#unproven.has(key))
+      this.#unproven.set(key, now);
+  }
+
+  #isRead({ size }: TreeFile, { kept }: Limited): boolean {
+    return kept !== 'identities' && size <= this.#reading.maxContentBytes;
+  }
+
+  *#make(key: string, file: TreeFile, limited: Limited): Effects<SeenFile> {
+    return this.#isRead(file, limited)
+      ? yield* this.#read(key, file, limited.kept === 'digests')
       : this.#unread(key, file);
   }
 
@@ -108,7 +176,7 @@ export class TreeFiles {
    * out of descriptors says nothing about the file.
    */
   *#read(key: string, file: TreeFile, digestOnly: boolean): Effects<SeenFile> {
-    const { maxContentBytes } = this.#reading;
+    const { maxContentBytes, isWhole = false } = this.#reading;
     const { path: realPath, links } = file;
     try {
       const place = { path: `${this.#path}/${key}`, realPath, revision: undefined, links };
@@ -117,7 +185,10 @@ export class TreeFiles {
     } catch (error) {
       if (errnoOf(error) === undefined || isExhausted(error)) throw error;
       const known = this.#seen.get(key);
-      if (!hasMoved(error)) return known?.signature === file.signature ? known : this.#unread(key, file);
+      if (!hasMoved(error)) {
+        if (isWhole) throw error;
+        return known?.signature === file.signature ? known : this.#unread(key, file);
+      }
     }
     return { ...this.#unread(key, file), steady: false };
   }

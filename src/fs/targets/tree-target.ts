@@ -1,32 +1,46 @@
 /**
  * A directory with all that is below it.
  *
- * | what led to the check                      | what is checked                                           |
- * |-------------------------------------------|-----------------------------------------------------------|
- * | hints that say where                      | these places, and what they led to at the check before     |
- * | anything else, or another directory there | everything                                                |
+ * | what led to the check                     | what is checked                                                        |
+ * |-------------------------------------------|------------------------------------------------------------------------|
+ * | hints that say where                      | these places with all below, and what links lead to                    |
+ * | hints that do not, more than 1 000 places, | everything                                                             |
+ * | another directory at the root             |                                                                        |
+ * | a resync                                  | the root, the next `VERIFIED_AT_ONCE` directories and files in turn,   |
+ * |                                           | what links lead to, and what could not be read                         |
+ * | a directory that a resync finds other than | its entries; directories in it only if they differ, too                |
+ * | it was listed                             |                                                                        |
+ * | a file that a resync finds other than it  | the file                                                               |
+ * | was                                       |                                                                        |
+ *
+ * So when every hint is lost, what is added, removed or replaced among the first `VERIFIED_AT_ONCE` directories, and what
+ * is written into as many files, is found at the next resync. Of a larger tree each directory and file is verified once
+ * in so many resyncs as it has times `VERIFIED_AT_ONCE` of them, however often it changes meanwhile.
  */
 import { basename, dirname } from 'node:path';
 
 import { within } from '../absolute-path.js';
 import { errnoOf } from '../../core/errno.js';
 import { TargetError } from '../../core/errors.js';
-import { identityOf } from '../file-identity.js';
-import { mergeDirectories, readingError, resolveChain, type LinkChain } from '../link-chain.js';
+import { identityOf, signatureAt } from '../file-identity.js';
+import { linksStand, mergeDirectories, readingError, resolveChain, type LinkChain } from '../link-chain.js';
 import { globsIn, PathGlobs, type IgnorePattern } from '../path-globs.js';
 import type { WatchedDirectory } from '../../core/watch-backend.js';
-import type { AllowedMounts, Found, Observation, Target } from '../observation.js';
+import {
+  VERIFIED_AT_ONCE,
+  type AllowedMounts,
+  type Found,
+  type Observation,
+  type Target,
+} from '../observation.js';
+import { Rotation } from '../rotation.js';
 import { SetSnapshot } from '../snapshot.js';
 import type { Effects } from '../effects.js';
-import {
-  keyBelow,
-  rewalkTree,
-  walkDirectories,
-  walkTree,
-  type TreeObservation,
-  type TreeWalk,
-} from '../tree-walk.js';
+import { keyBelow } from '../tree-key.js';
+import type { TreeFile, TreeObservation, TreeWalk } from '../tree-part.js';
+import { rewalkTree, walkDirectories, walkTree } from '../tree-walk.js';
 import { isRevisionName } from '../volume-layout.js';
+import { Touched, type Places } from './touched.js';
 import { TreeFiles, type TreeReading } from './tree-files.js';
 
 /** How a tree is read. */
@@ -38,18 +52,16 @@ export interface TreeOptions extends TreeReading {
 /** How often a tree whose root moves during a walk is walked again. */
 const MAX_WALKS = 20;
 
-/** With more paths than this a complete walk is faster than checking each. */
-const MAX_PLACES = 1_000;
-
-/** Everything, or only these paths. */
-type Touched = Set<string> | 'all';
-
 /** A tree. It remembers the last walk, so that a hint with a path does not cause a complete walk. */
 export class TreeTarget implements Target {
   readonly path: string;
   readonly #options: TreeOptions;
   readonly #globs: PathGlobs;
-  #touched: Touched = 'all';
+  readonly #touched = new Touched();
+  /** The keys of the directories that are no longer as they were listed. */
+  #relisted = new Set<string>();
+  readonly #directoryTurns = new Rotation<string>();
+  readonly #fileTurns = new Rotation<TreeFile>();
   #walk: TreeWalk | undefined;
   #last: Found | undefined;
   /** Identifies the root and the links by which it was reached. */
@@ -67,14 +79,11 @@ export class TreeTarget implements Target {
     this.#files = new TreeFiles(path, options);
   }
 
-  /** Notes that something may have happened at this path, or anywhere. */
   touch(path?: string): void {
-    if (path === undefined || this.#touched === 'all' || this.#touched.size >= MAX_PLACES)
-      this.#touched = 'all';
-    else this.#touched.add(path);
+    this.#touched.add(path);
   }
 
-  *observe(known?: Found, allowedMounts?: AllowedMounts): Effects<Observation> {
+  *observe(_known?: Found, allowedMounts?: AllowedMounts, now = 0): Effects<Observation> {
     let chain = yield* resolveChain(this.path, allowedMounts);
     for (let walks = 0; walks < MAX_WALKS; walks += 1) {
       const { end } = chain;
@@ -83,9 +92,9 @@ export class TreeTarget implements Target {
       const touched = this.#take(`${chain.links} ${end.path} ${identityOf(end.stat)}`);
       const seen = yield* this.#walkAt(end.path, touched, allowedMounts);
       if (seen.kind === 'disallowed') return this.#lost({ kind: 'disallowed', chain });
-      if (seen.kind === 'tree') return yield* this.#foundOrUnreadable(chain, seen, touched, known);
+      if (seen.kind === 'tree') return yield* this.#foundOrUnreadable(chain, seen, touched, now);
       if (seen.kind !== 'missing') return this.#lost({ kind: 'unreadable', chain, error: errorOf(seen) });
-      this.#touched = 'all';
+      this.touch();
       chain = yield* resolveChain(this.path, allowedMounts);
     }
     return this.#lost({ kind: 'unstable', chain });
@@ -95,29 +104,51 @@ export class TreeTarget implements Target {
     // A swap of a volume in the tree is one of many things that may have happened.
   }
 
-  *isUnchanged(): Effects<boolean> {
-    // That would take a complete walk, which is a check.
-    return false;
+  /** See the table above. Where links have to be followed, that is left to `observe`. */
+  *isUnchanged({ chain }: Found): Effects<boolean> {
+    const walk = this.#walk;
+    if (!walk) return false;
+    for (const key of walk.unreadable.keys()) this.touch(within(walk.root, key));
+    try {
+      if (!(yield* linksStand(chain))) this.touch();
+    } catch {
+      this.touch();
+    }
+    yield* this.#verify(walk);
+    const isNothingNoted = this.#touched.isEmpty && this.#relisted.size === 0;
+    return isNothingNoted && this.#files.isProven && walk.own.links.size === 0;
+  }
+
+  *#verify({ root, own }: TreeWalk): Effects<void> {
+    const directories = new Map(this.#directoryTurns.next(own.listed, VERIFIED_AT_ONCE));
+    const signature = own.listed.get('');
+    if (signature !== undefined) directories.set('', signature);
+    for (const [key, before] of directories) {
+      if ((yield* signatureAt(key === '' ? root : within(root, key))) !== before) this.#relisted.add(key);
+    }
+    for (const [, { path, signature: before }] of this.#fileTurns.next(own.files, VERIFIED_AT_ONCE)) {
+      if ((yield* signatureAt(path)) !== before) this.touch(path);
+    }
   }
 
   /** The chain of the root with the directories of the tree, without its files. */
   *resolve(allowedMounts?: AllowedMounts): Effects<LinkChain> {
     const chain = yield* resolveChain(this.path, allowedMounts);
-    this.#touched = 'all';
+    this.touch();
     if (chain.end.kind !== 'found' || !chain.end.stat.isDirectory()) return chain;
     const seen = yield* walkDirectories(chain.end.path, this.#walkOptions(allowedMounts));
     return seen.kind === 'tree' ? this.#chainOf(chain, seen) : chain;
   }
 
-  #take(place: string): Touched {
-    const touched = this.#walk && place === this.#place ? this.#touched : 'all';
+  #take(place: string): Places {
+    const places = this.#touched.take();
+    const isKnown = this.#walk !== undefined && place === this.#place;
     this.#place = place;
-    this.#touched = new Set();
-    return touched;
+    return isKnown ? places : 'all';
   }
 
   #lost(observation: Observation): Observation {
-    this.#touched = 'all';
+    this.touch();
     this.#walk = undefined;
     this.#last = undefined;
     return observation;
@@ -128,9 +159,11 @@ export class TreeTarget implements Target {
     return { ignore: this.#globs, followLinks, allowedMounts };
   }
 
-  *#walkAt(root: string, touched: Touched, allowedMounts: AllowedMounts): Effects<TreeObservation> {
+  *#walkAt(root: string, touched: Places, allowedMounts: AllowedMounts): Effects<TreeObservation> {
     const options = this.#walkOptions(allowedMounts);
-    if (touched !== 'all' && this.#walk) return yield* rewalkTree(this.#walk, touched, options);
+    const relisted = this.#relisted;
+    this.#relisted = new Set();
+    if (touched !== 'all' && this.#walk) return yield* rewalkTree(this.#walk, touched, options, relisted);
     // Compared with the walk before, so that what is equal remains the same object.
     const before = this.#walk?.root === root ? this.#walk : undefined;
     return before ? yield* rewalkTree(before, [root], options) : yield* walkTree(root, options);
@@ -139,11 +172,11 @@ export class TreeTarget implements Target {
   *#foundOrUnreadable(
     chain: LinkChain,
     walk: TreeWalk,
-    touched: Touched,
-    known: Found | undefined,
+    touched: Places,
+    now: number,
   ): Effects<Observation> {
     try {
-      return yield* this.#found(chain, walk, touched, known);
+      return yield* this.#found(chain, walk, touched, now);
     } catch (error) {
       if (errnoOf(error) === undefined) throw error;
       const path = (error as NodeJS.ErrnoException).path ?? walk.root;
@@ -151,21 +184,15 @@ export class TreeTarget implements Target {
     }
   }
 
-  *#found(
-    chain: LinkChain,
-    walk: TreeWalk,
-    touched: Touched,
-    known: Found | undefined,
-  ): Effects<Observation> {
+  *#found(chain: LinkChain, walk: TreeWalk, touched: Places, now: number): Effects<Observation> {
+    const restless = yield* this.#files.take(walk.files, keysAt(touched, walk), now);
     this.#walk = walk;
-    const restless = yield* this.#files.take(walk.files, keysAt(touched, walk, known));
     // They are checked again when they are due to be reported.
     for (const { path } of restless) this.touch(path);
     const { seen: files, states, version, limited } = this.#files;
     const placed = this.#chainOf(chain, walk);
-    const partial = touched !== 'all';
     const unreadable = unreadablePart(walk);
-    if (this.#last?.files === files) return { ...this.#last, chain: placed, partial, unreadable };
+    if (this.#last?.files === files) return { ...this.#last, chain: placed, unreadable };
     this.#last = {
       kind: 'found',
       chain: placed,
@@ -179,7 +206,7 @@ export class TreeTarget implements Target {
       files,
       directories: new Map(),
       signature: String(version),
-      partial,
+      remembered: true,
       unreadable,
       limited,
     };
@@ -230,12 +257,8 @@ function onlyRoot(directory: WatchedDirectory, root: string, { hops }: LinkChain
 }
 
 /** The keys of the touched files. */
-function keysAt(
-  touched: Touched,
-  { root, files, linked }: TreeWalk,
-  known: Found | undefined,
-): Iterable<string> {
-  if (touched === 'all') return known ? [] : files.keys();
+function keysAt(touched: Places, { root, files, linked }: TreeWalk): Iterable<string> | 'all' {
+  if (touched === 'all') return 'all';
   const own = [...touched].map((path) => keyBelow(root, path) ?? '').filter((key) => files.has(key));
   const behindLinks = [...linked.files].filter(([, { path }]) => touched.has(path)).map(([key]) => key);
   return [...own, ...behindLinks];

@@ -333,7 +333,7 @@ export const fileScenarios: Scenarios = {
     unlinkSync(path);
     mkdirSync(path);
     await scene.reports('');
-    expect(scene.watcher.current).toMatchObject({ kind: 'directory', files: new Map() });
+    expect(scene.watcher.current?.kind).toBe('directory');
     rmSync(path, { recursive: true });
     symlinkSync('app.yaml', path);
     await scene.quiet();

@@ -1,14 +1,12 @@
 /**
- * Observes a directory: a revision of a volume with everything below it, or the files of a plain directory.
+ * Observes a revision of a volume with everything below it.
  *
- * | | in a revision | in a plain directory |
- * |---|---|---|
- * | directories below | entered | not entered |
- * | an entry that vanishes meanwhile | start over | is not there |
- * | a link to a file | followed | followed, and what it leads through is watched |
- * | a link to `..data/…` | – | nothing is published: the directory is missing |
- * | names that begin with two dots | – (kubelet refuses them) | are not keys |
- * | afterwards | the links and the directory must be as before, else start over | – |
+ * | what is there                 | then                                                                                   |
+ * |-------------------------------|----------------------------------------------------------------------------------------|
+ * | a directory                   | entered                                                                                |
+ * | a link to a file              | followed, and what it leads through is watched                                         |
+ * | an entry that vanishes        | start over                                                                             |
+ * | afterwards                    | the links and the directory must be as before, else start over                         |
  *
  * A revision with kubelet's name takes the fewest calls, since it is not written into once it is published: its listing
  * says which entries are files, and a file's size and timestamps are read once, when it is open. If it is written into
@@ -17,7 +15,6 @@
 import { hash } from 'node:crypto';
 import type { BigIntStats, Dirent } from 'node:fs';
 
-import { hasMoved } from '../../core/errno.js';
 import { fileAgain, readSeenFile } from '../file-reading.js';
 import type { WatchedDirectory } from '../../core/watch-backend.js';
 import { identityIn, signatureOf } from '../file-identity.js';
@@ -25,7 +22,8 @@ import { linksStand, mergeChains, resolveChain, type LinkChain } from '../link-c
 import type { AllowedMounts, Found, ReadLimits, SeenFile, Observation } from '../observation.js';
 import { FileSnapshot, SetSnapshot } from '../snapshot.js';
 import { call, freshly, PAUSE, type Effects } from '../effects.js';
-import { DATA_LINK, isRevisionName, isUserVisible, KUBELET_PENDING_LINK } from '../volume-layout.js';
+import { isRevisionName, isUserVisible } from '../volume-layout.js';
+import { listDirectory } from '../list-directory.js';
 import { limitReading, type Limited } from './read-limits.js';
 
 /** A directory, and how it was found. */
@@ -53,28 +51,27 @@ interface Entry {
 }
 
 /**
- * All files of the directory; undefined when they moved meanwhile or are too many. Throws what the calls throw.
+ * All files of the revision; undefined when they moved meanwhile or are too many. Throws what the calls throw.
  * @param known the result of an earlier check: files with the same signature are not read again.
  */
-export function* observeDirectory(
+export function* observeRevision(
   place: DirectoryPlace,
   known?: Found,
   allowedMounts?: AllowedMounts,
 ): Effects<Observation | undefined> {
   const { path, realPath } = place;
   const { revision } = place.chain;
-  const isVolume = revision !== undefined;
-  const isPublished = isVolume && isRevisionName(revision) && !place.isWritten;
+  const isOfKubelet = revision !== undefined && isRevisionName(revision);
+  const isPublished = isOfKubelet && !place.isWritten;
   const listing = new Listing(place, isPublished, allowedMounts);
   yield* listing.read('');
   if (listing.isTooLong) return undefined;
   const { entries, signatures: directories } = listing;
   const chain = mergeChains(
     place.chain,
-    isVolume && !isRevisionName(revision) ? [...listing.chains, listing] : listing.chains,
+    isOfKubelet ? listing.chains : [...listing.chains, listing],
   );
   if (listing.chains.some(({ end }) => end.kind === 'disallowed')) return { kind: 'disallowed', chain };
-  if (listing.isUnlinkedVolume) return { kind: 'missing', chain };
   let limited: string | undefined;
   const before = known?.snapshot.realPath === realPath ? known : undefined;
   let files = isPublished && !before ? yield* readAtOnce(entries, place) : undefined;
@@ -84,7 +81,7 @@ export function* observeDirectory(
     ({ files, limited } = seen);
   }
   // Unchanged, so it was neither replaced nor removed while it was read.
-  if (isVolume && !(yield* freshly(stands(chain, realPath, directories)))) return undefined;
+  if (!(yield* freshly(stands(chain, realPath, directories)))) return undefined;
   const snapshots = new Map<string, FileSnapshot>();
   for (const [key, file] of files) snapshots.set(key, file.snapshot);
   const immutable = isPublished && listing.chains.length === 0 && isUnwritten(files, before);
@@ -92,7 +89,7 @@ export function* observeDirectory(
     kind: 'found',
     chain,
     snapshot: new SetSnapshot({
-      kind: isVolume ? 'volume' : 'directory',
+      kind: 'volume',
       path,
       realPath,
       revision,
@@ -131,8 +128,8 @@ function* readAtOnce(
 }
 
 /**
- * The files, read where their signatures are unknown and as far as the limits allow. Undefined when those of a
- * volume moved meanwhile, or hold more than `maxBytes`.
+ * The files, read where their signatures are unknown and as far as the limits allow. Undefined when they moved
+ * meanwhile, or hold more than `maxBytes`.
  */
 function* readWithinLimits(
   listed: readonly Entry[],
@@ -147,18 +144,13 @@ function* readWithinLimits(
   const { maxBytes = Infinity } = place;
   if (maxBytes < sizes.reduce((sum, size) => sum + size, 0)) return undefined;
   const { kept, limited } = limitReading(sizes, place.limits);
-  const isVolume = place.chain.revision !== undefined;
   const files = new Map<string, SeenFile>();
   for (const entry of entries) {
-    try {
-      const file = yield* seenFile(entry, place, kept, known?.files.get(entry.key));
-      if (file) files.set(entry.key, file);
-      else if (isVolume) return undefined;
-      // Files that are not read make no calls.
-      yield PAUSE;
-    } catch (error) {
-      if (isVolume || !hasMoved(error)) throw error;
-    }
+    const file = yield* seenFile(entry, place, kept, known?.files.get(entry.key));
+    if (!file) return undefined;
+    files.set(entry.key, file);
+    // Files that are not read make no calls.
+    yield PAUSE;
   }
   return { files, limited };
 }
@@ -184,34 +176,20 @@ class Listing {
   readonly entries: Entry[] = [];
   /** The signatures of the directories that were read, by path. */
   readonly signatures = new Map<string, string>();
-  /** Whether some of its links lead to `..data`, which leads nowhere. */
-  #hasDanglingKeys = false;
-  /** Whether it holds a revision, a pending link, or a `..data` that leads nowhere. */
-  #hasRevision = false;
-  /** Whether it holds a `..data` that is not a link: a copy of a volume in which every link was followed. */
-  #isCopy = false;
   /** Where the links among the entries lead. */
   readonly chains: LinkChain[] = [];
   /** A volume is one file system. */
   readonly mounts: ReadonlyMap<string, string> = new Map();
   #listed = 0;
   readonly #place: DirectoryPlace;
-  readonly #isVolume: boolean;
   readonly #isPublished: boolean;
   readonly #allowedMounts: AllowedMounts;
 
   /** @param isPublished nothing in it is replaced any more: every entry stays what the listing says. */
   constructor(place: DirectoryPlace, isPublished: boolean, allowedMounts: AllowedMounts) {
     this.#place = place;
-    this.#isVolume = place.chain.revision !== undefined;
     this.#isPublished = isPublished;
     this.#allowedMounts = allowedMounts;
-  }
-
-  /** Whether it is a volume without its revision: in the gap of a swap, not published yet, or broken. */
-  get isUnlinkedVolume(): boolean {
-    if (this.#isVolume) return false;
-    return this.#hasDanglingKeys || (this.#hasRevision && !this.#isCopy && this.entries.length === 0);
   }
 
   /** The directories that were listed, to be watched. */
@@ -231,58 +209,28 @@ class Listing {
     const stat = yield* call('lstat', directory);
     if (!stat.isDirectory()) throw Object.assign(new Error(`${directory} was replaced`), { code: 'ENOTDIR' });
     this.signatures.set(directory, signatureOf(stat));
-    const listed = yield* call('scandir', directory);
+    const listed = yield* listDirectory(directory, stat);
     this.#listed += listed.length;
     for (const entry of listed.sort(byName)) {
       if (this.isTooLong) return;
       const { name } = entry;
-      if (below === '' && !isUserVisible(name)) {
-        this.#markHidden(entry);
-        continue;
-      }
+      if (below === '' && !isUserVisible(name)) continue;
       const [key, realPath] = [`${below}${name}`, `${directory}/${name}`];
       if (this.#isPublished && entry.isFile()) {
         this.entries.push({ key, realPath, stat: undefined, links: this.#place.chain.links });
         continue;
       }
-      try {
-        yield* this.#add(key, realPath, entry);
-      } catch (error) {
-        if (this.#isVolume || !hasMoved(error)) throw error;
-      }
+      yield* this.#add(key, realPath, entry);
     }
-  }
-
-  #markHidden(entry: Dirent): void {
-    const { name } = entry;
-    if (name === DATA_LINK && !entry.isSymbolicLink()) this.#isCopy = true;
-    else if (name === DATA_LINK || name === KUBELET_PENDING_LINK) this.#hasRevision = true;
-    else if (isRevisionName(name) && entry.isDirectory()) this.#hasRevision = true;
-  }
-
-  /** A file that is mounted into a plain directory by itself: its file system may be one that must not be waited for. */
-  #isMounted(file: BigIntStats | undefined): boolean {
-    const above = this.signatures.get(this.#place.realPath);
-    return file !== undefined && !this.#isVolume && above?.startsWith(`${file.dev}:`) === false;
-  }
-
-  *#isDanglingKey(realPath: string, entry: Pick<Dirent, 'isSymbolicLink'>): Effects<boolean> {
-    if (this.#isVolume || !entry.isSymbolicLink()) return false;
-    return (yield* call('readlink', realPath)).startsWith(`${DATA_LINK}/`);
   }
 
   *#add(key: string, realPath: string, listed: Dirent): Effects<void> {
     const { links } = this.#place.chain;
     const stat = this.#isPublished ? undefined : yield* call('lstat', realPath);
     const entry = stat ?? listed;
-    if (entry.isFile() && !this.#isMounted(stat)) this.entries.push({ key, realPath, stat, links });
-    else if (entry.isDirectory() && this.#isVolume) yield* this.read(`${key}/`);
-    else if (entry.isFile() || entry.isSymbolicLink()) {
-      if (yield* this.#isDanglingKey(realPath, entry)) {
-        // It may lead to a file again by the time it is followed, and the others would be of another instant.
-        this.#hasDanglingKeys = true;
-        return;
-      }
+    if (entry.isFile()) this.entries.push({ key, realPath, stat, links });
+    else if (entry.isDirectory()) yield* this.read(`${key}/`);
+    else if (entry.isSymbolicLink()) {
       const chain = yield* resolveChain(realPath, this.#allowedMounts);
       this.chains.push(chain);
       const { end } = chain;

@@ -1,0 +1,27 @@
+/**
+ * Takes turns with the entries of a map that is replaced now and then, some at a time. Whatever is in the map when a
+ * round begins, and is still there when its turn comes, has a turn in this round; what is added meanwhile has one in
+ * the next.
+ */
+export class Rotation<V> {
+  #round: Iterator<string> | undefined;
+
+  /** The next entries: at most `count`, and none twice. */
+  *next(map: ReadonlyMap<string, V>, count: number): Iterable<[key: string, value: V]> {
+    if (map.size <= count) {
+      this.#round = undefined;
+      yield* map;
+      return;
+    }
+    for (let turns = 0; turns < count; turns += 1) {
+      this.#round ??= map.keys();
+      const { done, value: key } = this.#round.next();
+      if (done === true) {
+        this.#round = undefined;
+        return;
+      }
+      const value = map.get(key);
+      if (value !== undefined) yield [key, value];
+    }
+  }
+}
