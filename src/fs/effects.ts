@@ -82,7 +82,8 @@ export function* begin<K extends keyof FileSystemCalls>(
   ...args: Parameters<FileSystemCalls[K]>
 ): Effects<() => Effects<ReturnType<FileSystemCalls[K]>>> {
   type Answer = ReturnType<FileSystemCalls[K]>;
-  const begun = (yield ['begin', [name, ...args] as unknown as Call]) as Promise<Answer> | (() => Answer);
+  const effect = ['begin', [name, ...args]] as unknown as Begin;
+  const begun = (yield effect) as Promise<Answer> | (() => Answer);
   return function* () {
     return typeof begun === 'function' ? begun() : yield* wait(() => begun);
   };
@@ -197,7 +198,8 @@ class Stretch {
 /** The cost in calls of the usual length. */
 function costOf(name: Call[0], answer: unknown): number {
   if (name === 'read') return 1 + (answer as number) / BYTES_PER_CALL;
-  if (name === 'scandir' || name === 'readEntries') return 1 + (answer as unknown[]).length / ENTRIES_PER_CALL;
+  if (name === 'scandir' || name === 'readEntries')
+    return 1 + (answer as unknown[]).length / ENTRIES_PER_CALL;
   return 1;
 }
 

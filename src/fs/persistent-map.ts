@@ -28,8 +28,8 @@ export class PersistentMap<V> implements ReadonlyMap<string, V> {
   }
 
   has(key: string): boolean {
-    const keys = this.#leafOf(key)?.keys;
-    return keys !== undefined && keys[lowerBound(keys, key)] === key;
+    const { keys } = this.#leafOf(key) ?? { keys: [] };
+    return keys[lowerBound(keys, key)] === key;
   }
 
   /** This map with these entries set, and those removed whose value is undefined; itself if there are none. */
@@ -62,10 +62,10 @@ export class PersistentMap<V> implements ReadonlyMap<string, V> {
     for (;;) {
       while (left.skipSharedWith(right));
       const [a, b] = [left.key, right.key];
-      if (a === undefined && b === undefined) return;
-      const isLeft = b === undefined || (a !== undefined && a <= b);
-      const isRight = a === undefined || (b !== undefined && b <= a);
-      if (!isLeft || !isRight || left.value !== right.value) yield (isLeft ? a : b) as string;
+      const key = a === undefined || (b !== undefined && b < a) ? b : a;
+      if (key === undefined) return;
+      const [isLeft, isRight] = [a === key, b === key];
+      if (!isLeft || !isRight || left.value !== right.value) yield key;
       if (isLeft) left.next();
       if (isRight) right.next();
     }
@@ -133,7 +133,7 @@ class Leaf<V> {
     let from = 0;
     const copyTo = (end: number): void => {
       for (; from < end; from += 1) {
-        keys.push(this.keys[from] as string);
+        keys.push(this.keys[from] ?? '');
         values.push(this.values[from] as V);
       }
     };
@@ -165,9 +165,7 @@ function addLeaf<V>(leaves: Leaf<V>[], leaf: Leaf<V>): void {
   }
   const parts = Math.ceil(length / MAX_LEAF);
   for (let part = 0; part < parts; part += 1) {
-    leaves.push(
-      leaf.slice(Math.floor((part * length) / parts), Math.floor(((part + 1) * length) / parts)),
-    );
+    leaves.push(leaf.slice(Math.floor((part * length) / parts), Math.floor(((part + 1) * length) / parts)));
   }
 }
 
@@ -214,7 +212,7 @@ function lowerBound(keys: readonly string[], key: string): number {
   let to = keys.length;
   while (from < to) {
     const middle = (from + to) >>> 1;
-    if ((keys[middle] as string) < key) from = middle + 1;
+    if ((keys[middle] ?? '') < key) from = middle + 1;
     else to = middle;
   }
   return from;

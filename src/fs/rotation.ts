@@ -4,7 +4,7 @@
  * the next.
  */
 export class Rotation<V> {
-  #round: Iterator<string> | undefined;
+  #round: Iterator<string, undefined> | undefined;
 
   /** The next entries: at most `count`, and none twice. */
   *next(map: ReadonlyMap<string, V>, count: number): Iterable<[key: string, value: V]> {
@@ -15,11 +15,12 @@ export class Rotation<V> {
     }
     for (let turns = 0; turns < count; turns += 1) {
       this.#round ??= map.keys();
-      const { done, value: key } = this.#round.next();
-      if (done === true) {
+      const next = this.#round.next();
+      if (next.done) {
         this.#round = undefined;
         return;
       }
+      const key = next.value;
       const value = map.get(key);
       if (value !== undefined) yield [key, value];
     }

@@ -50,11 +50,7 @@ export class Draft<V> {
    * Removes what was not set, at these paths and below these directories.
    * @param isKept what stays, whether it was found or not.
    */
-  *sweep(
-    paths: Iterable<string>,
-    below: Subtrees,
-    isKept: (path: string) => boolean = never,
-  ): Effects<void> {
+  *sweep(paths: Iterable<string>, below: Subtrees, isKept: (path: string) => boolean = never): Effects<void> {
     for (const path of paths) if (!isKept(path)) this.#sweep(path);
     if (below.isEmpty) return;
     let seen = 0;

@@ -172,7 +172,12 @@ export function* joined<V>(
 }
 
 /** A file with this status, whatever was known at its place: that, if nothing differs. */
-export function treeFileAt(path: string, links: string, stat: BigIntStats, known: TreeFile | undefined): TreeFile {
+export function treeFileAt(
+  path: string,
+  links: string,
+  stat: BigIntStats,
+  known: TreeFile | undefined,
+): TreeFile {
   const signature = signatureOf(stat);
   // The usual case, which makes the rest unnecessary.
   if (known?.signature === signature && known.links === links && known.path === path) return known;
@@ -190,12 +195,7 @@ export function treeFileAt(path: string, links: string, stat: BigIntStats, known
 
 /** Whether nothing differs between two files. */
 export function sameFile(a: TreeFile, b: TreeFile): boolean {
-  return (
-    a.path === b.path &&
-    a.links === b.links &&
-    a.signature === b.signature &&
-    a.mode === b.mode
-  );
+  return a.path === b.path && a.links === b.links && a.signature === b.signature && a.mode === b.mode;
 }
 
 function sameDirectory(a: TreeDirectory, b: TreeDirectory): boolean {

@@ -15,7 +15,8 @@ export class VolumeTarget extends PathTarget {
   override *observe(known?: Found, allowedMounts?: AllowedMounts, now?: number): Effects<Observation> {
     const volume = yield* resolveChain(this.path, allowedMounts);
     const { end } = volume;
-    if (end.kind !== 'found' || !end.stat.isDirectory()) return yield* super.observe(known, allowedMounts, now);
+    if (end.kind !== 'found' || !end.stat.isDirectory())
+      return yield* super.observe(known, allowedMounts, now);
     const link = within(end.path, DATA_LINK);
     // Nothing of a directory that is no volume is read.
     const chain = yield* this.resolve(allowedMounts);

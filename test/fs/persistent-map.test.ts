@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 
 import { keysThatDiffer, PersistentMap } from '../../src/fs/persistent-map.js';
+import { rounds } from '../support/rounds.js';
 
 const key = fc.integer({ max: 3_000, min: 0 }).map((number) => `directory/${number}`);
 const change = fc.tuple(key, fc.option(fc.integer(), { nil: undefined }));
@@ -11,7 +12,10 @@ const range = fc
   .map(([from, length, value]) =>
     Array.from({ length }, (_, index): [string, number | undefined] => [`directory/${from + index}`, value]),
   );
-const changes = fc.oneof({ weight: 3, arbitrary: fc.array(change, { maxLength: 60 }) }, { weight: 1, arbitrary: range });
+const changes = fc.oneof(
+  { weight: 3, arbitrary: fc.array(change, { maxLength: 60 }) },
+  { weight: 1, arbitrary: range },
+);
 
 const sorted = (entries: Iterable<[string, number]>): [string, number][] =>
   [...entries].sort(([a], [b]) => (a < b ? -1 : 1));
@@ -47,6 +51,6 @@ test('after any changes it holds what a map holds, in the order of the keys, eve
       }
       expect(map.with(new Map())).toBe(map);
     }),
-    { numRuns: 40 },
+    { numRuns: rounds(20, 200) },
   );
 });

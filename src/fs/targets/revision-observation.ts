@@ -67,10 +67,7 @@ export function* observeRevision(
   yield* listing.read('');
   if (listing.isTooLong) return undefined;
   const { entries, signatures: directories } = listing;
-  const chain = mergeChains(
-    place.chain,
-    isOfKubelet ? listing.chains : [...listing.chains, listing],
-  );
+  const chain = mergeChains(place.chain, isOfKubelet ? listing.chains : [...listing.chains, listing]);
   if (listing.chains.some(({ end }) => end.kind === 'disallowed')) return { kind: 'disallowed', chain };
   let limited: string | undefined;
   const before = known?.snapshot.realPath === realPath ? known : undefined;

@@ -14,7 +14,8 @@ export class Touched {
 
   /** @param path undefined: anywhere. */
   add(path?: string): void {
-    if (path === undefined || (this.#places !== 'all' && this.#places.size >= MAX_PLACES)) this.#places = 'all';
+    if (path === undefined || (this.#places !== 'all' && this.#places.size >= MAX_PLACES))
+      this.#places = 'all';
     else if (this.#places !== 'all') this.#places.add(path);
   }
 

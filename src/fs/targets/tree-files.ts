@@ -81,7 +81,11 @@ export class TreeFiles {
    * @param now monotonic ms.
    * @returns the files that did not stand still, and those that differ from the walk before.
    */
-  *take(files: PersistentMap<TreeFile>, named: Iterable<string> | 'all', now: number): Effects<readonly TreeFile[]> {
+  *take(
+    files: PersistentMap<TreeFile>,
+    named: Iterable<string> | 'all',
+    now: number,
+  ): Effects<readonly TreeFile[]> {
     const isFirst = !this.#hasTaken;
     const different = new Set(isFirst ? files.keys() : keysThatDiffer(this.#walked, files));
     const totals = this.#totalsWith(files, different);

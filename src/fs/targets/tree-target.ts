@@ -169,12 +169,7 @@ export class TreeTarget implements Target {
     return before ? yield* rewalkTree(before, [root], options) : yield* walkTree(root, options);
   }
 
-  *#foundOrUnreadable(
-    chain: LinkChain,
-    walk: TreeWalk,
-    touched: Places,
-    now: number,
-  ): Effects<Observation> {
+  *#foundOrUnreadable(chain: LinkChain, walk: TreeWalk, touched: Places, now: number): Effects<Observation> {
     try {
       return yield* this.#found(chain, walk, touched, now);
     } catch (error) {
