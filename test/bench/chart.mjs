@@ -1,5 +1,6 @@
 /** Bar charts of the benchmarks, as SVG files in docs. They are written with `--write` only. */
 import { writeFileSync } from 'node:fs';
+import os from 'node:os';
 import { fileURLToPath } from 'node:url';
 
 import { scaleBand, scaleLinear, scaleLog } from 'd3-scale';
@@ -9,6 +10,11 @@ const LABELS = 250;
 const VALUES = 70;
 const BAR = 26;
 const HEAD = 34;
+const FOOT = 24;
+
+/** Where and when it was measured. */
+const circumstances = () =>
+  `${os.cpus().length} × ${os.cpus()[0]?.model}, Node ${process.version}, ${new Date().toISOString().slice(0, 10)}`;
 
 const escaped = (text) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
 const shown = (value) => (value < 10 ? value.toFixed(2) : value.toFixed(0));
@@ -24,10 +30,10 @@ export function barChart({ title, bars, isLog = false }) {
   const x = isLog
     ? scaleLog([Math.min(...values) / 2, Math.max(...values)], range)
     : scaleLinear([0, Math.max(...values)], range);
-  const height = HEAD + BAR * drawn.length + 10;
+  const height = HEAD + BAR * drawn.length + FOOT;
   const y = scaleBand(
     drawn.map(({ label }) => label),
-    [HEAD, height - 10],
+    [HEAD, height - FOOT],
   ).padding(0.2);
   const rows = drawn.map(({ label, value }) => {
     const top = y(label);
@@ -45,6 +51,7 @@ export function barChart({ title, bars, isLog = false }) {
     '<g font-family="system-ui, sans-serif" font-size="12" fill="#1f2933" dominant-baseline="central">',
     `<text x="12" y="18" font-size="14" font-weight="bold">${escaped(title)}${isLog ? ' (logarithmic)' : ''}</text>`,
     ...rows,
+    `<text x="12" y="${height - 11}" font-size="11" fill="#616e7c">${escaped(circumstances())}</text>`,
     '</g>',
     '</svg>',
     '',

@@ -22,11 +22,14 @@ import {
 } from 'resilient-watcher/config';
 import { KubeletVolume } from 'resilient-watcher/testing';
 
+import { barChart, writeChart } from './chart.mjs';
+
 const { values } = parseArgs({
   options: {
     keys: { type: 'string', default: '80000' },
     swaps: { type: 'string', default: '100' },
     interval: { type: 'string', default: '250' },
+    write: { type: 'boolean', default: false },
   },
 });
 const most = Number(values.keys);
@@ -76,17 +79,25 @@ const percentile = (numbers, p) => numbers.toSorted((a, b) => a - b)[Math.ceil(n
 
 async function parsers() {
   const rows = [];
+  const bars = [];
   for (const [name, work] of Object.entries(works)) {
     await work(sizes[0]); // Loads the package, warms the code.
     const cells = [];
+    let perKey = 0;
     for (const count of sizes) {
       const times = [await work(count), await work(count), await work(count)];
-      cells.push(`${median(times).toFixed(1)} ms`, `${((median(times) * 1_000) / count).toFixed(2)} µs`);
+      perKey = (median(times) * 1_000) / count;
+      cells.push(`${median(times).toFixed(1)} ms`, `${perKey.toFixed(2)} µs`);
     }
     rows.push([name, ...cells]);
+    bars.push({ label: name, value: perKey });
   }
+  writeChart('config-keys', barChart({ title: `Loading ${most} keys, µs for each key`, bars }));
   table(['', ...sizes.flatMap((count) => [`${count} keys`, 'per key'])], rows);
 }
+
+/** How long the loader took after the watcher. */
+const waits = [];
 
 /** One swap: when each of those who listen has heard of it, ms after the publishing call returned. */
 async function updates(name, sourcesOf) {
@@ -117,6 +128,7 @@ async function updates(name, sourcesOf) {
   await Promise.all([watcher.close(), loader.close()]);
   rmSync(directory, { recursive: true });
   const cells = [median(behind), percentile(behind, 0.99), median(total), percentile(total, 0.99)];
+  waits.push({ label: name, value: median(behind) });
   return [name, ...cells.map((ms) => `${ms.toFixed(2)} ms`), `${steps}/${values.swaps}`];
 }
 
@@ -131,4 +143,8 @@ table(
       { provider: new FileProvider(volume.path('b.json')) },
     ]),
   ],
+);
+writeChart(
+  'config-updates',
+  barChart({ title: 'A swap: from `change` of the watcher to `change` of the loader, p50, ms', bars: waits }),
 );

@@ -3,7 +3,7 @@
  * durability. Contenders take turns every few writes, so that noise of the machine falls on all of them alike;
  * the ratio is that of their medians.
  *
- *     node test/bench/write.mjs [--writes 1500] [--bytes 1024] [--dir /path/on/a/disk]
+ *     node test/bench/write.mjs [--writes 1500] [--bytes 1024] [--sizes 0,65536,1048576] [--dir /path/on/a/disk]
  */
 import fs from 'node:fs';
 import os from 'node:os';
@@ -13,7 +13,8 @@ import { parseArgs, promisify } from 'node:util';
 import { writeFile as atomically } from 'atomically';
 import { atomicWriteFile, AtomicVolume } from 'resilient-watcher';
 import { Writer } from 'steno';
-import writeFileAtomic from 'write-file-atomic';
+import writeFileAtomic7 from 'write-file-atomic';
+import writeFileAtomic8 from 'write-file-atomic-8';
 
 import { barChart, writeChart } from './chart.mjs';
 
@@ -21,14 +22,15 @@ const { values } = parseArgs({
   options: {
     writes: { type: 'string', default: '1500' },
     bytes: { type: 'string', default: '1024' },
+    sizes: { type: 'string', default: '0,65536,1048576' },
     dir: { type: 'string', default: os.tmpdir() },
     write: { type: 'boolean', default: false },
   },
 });
 const writes = Number(values.writes);
-/** The comparison that is drawn: the durability that most peers offer, too. */
-const DRAWN = 'file: never an empty or partial file after a power cut';
-const data = Buffer.alloc(Number(values.bytes), 'a');
+/** The comparison that is repeated at other sizes: the durability that most peers offer, too. */
+const AT_ALL_SIZES = 'file: never an empty or partial file after a power cut';
+let data = Buffer.alloc(Number(values.bytes), 'a');
 
 /** Few enough for all to meet the same weather, enough for each to be warm. */
 const WRITES_IN_TURN = 5;
@@ -43,7 +45,7 @@ const raw = (durability) => {
   return async (path, directory) => {
     const temporary = `${path}.${(count += 1)}`;
     const fd = await call.open(temporary, 'wx', 0o600);
-    await call.write(fd, data, 0, data.length, null);
+    if (data.length > 0) await call.write(fd, data, 0, data.length, null);
     if (durability !== 'none') await call.fsync(fd);
     await call.close(fd);
     await call.rename(temporary, path);
@@ -54,10 +56,7 @@ const raw = (durability) => {
   };
 };
 
-const ours =
-  (durability, more = {}) =>
-  (path) =>
-    atomicWriteFile(path, data, { durability, ...more });
+const ours = (durability) => (path) => atomicWriteFile(path, data, { durability });
 
 const steno = () => {
   let writer;
@@ -84,17 +83,18 @@ const comparisons = {
   },
   'file: never an empty or partial file after a power cut': {
     'raw calls': raw('file'),
-    'write-file-atomic': (path) => writeFileAtomic(path, data, { fsync: true, mode: 0o600 }),
+    'write-file-atomic 7': (path) => writeFileAtomic7(path, data, { fsync: true, mode: 0o600 }),
+    'write-file-atomic 8': (path) => writeFileAtomic8(path, data, { fsync: true, mode: 0o600 }),
     atomically: (path) => atomically(path, data, { fsync: true, mode: 0o600 }),
     atomicWriteFile: ours('file'),
   },
   'none: atomic for running programs': {
     'raw calls': raw('none'),
-    'write-file-atomic': (path) => writeFileAtomic(path, data, { fsync: false, mode: 0o600 }),
+    'write-file-atomic 7': (path) => writeFileAtomic7(path, data, { fsync: false, mode: 0o600 }),
+    'write-file-atomic 8': (path) => writeFileAtomic8(path, data, { fsync: false, mode: 0o600 }),
     atomically: (path) => atomically(path, data, { fsync: false, mode: 0o600 }),
     steno: steno(),
     atomicWriteFile: ours('none'),
-    'atomicWriteFile, sweep: false': ours('none', { sweep: false }),
   },
   'AtomicVolume, two files': {
     "'none', as kubelet": volume('none'),
@@ -106,10 +106,8 @@ const quantile = (sorted, q) => sorted[Math.min(sorted.length - 1, Math.floor(so
 const ascending = (numbers) => [...numbers].sort((a, b) => a - b);
 const mean = (numbers) => numbers.reduce((sum, number) => sum + number, 0) / numbers.length;
 
-/** Only that on the disk is. */
-let drawn = false;
-
-async function compare(title, contenders, directory) {
+/** @param chart the name of its chart, without where it was measured. */
+async function compare(title, contenders, directory, place, chart) {
   const names = Object.keys(contenders);
   const latencies = Object.fromEntries(names.map((name) => [name, []]));
   const pathOf = (name) => join(directory, name.replace(/\W+/g, '-'));
@@ -147,12 +145,10 @@ async function compare(title, contenders, directory) {
       }),
     ),
   );
-  if (title !== DRAWN || drawn) return;
-  drawn = true;
   writeChart(
-    'write',
+    `write-${place}-${chart}`,
     barChart({
-      title: `Atomic write of ${data.length} bytes with fsync of the file, p50, ms`,
+      title: `${title.split(',', 1)[0]}, ${data.length} bytes, ${place}, p50, ms`,
       bars: names.map((name) => ({ label: name, value: quantile(sorted[name], 0.5) })),
     }),
   );
@@ -169,7 +165,7 @@ const KNOWN = {
 console.log(
   `Node ${process.version}, ${os.cpus().length} × ${os.cpus()[0]?.model}, ${data.length} bytes a file`,
 );
-for (const root of [values.dir, '/dev/shm']) {
+for (const [place, root] of Object.entries({ disk: values.dir, memory: '/dev/shm' })) {
   if (!fs.existsSync(root)) continue;
   const directory = fs.mkdtempSync(join(root, 'bench-write-'));
   try {
@@ -178,8 +174,17 @@ for (const root of [values.dir, '/dev/shm']) {
     for (const [title, contenders] of Object.entries(comparisons)) {
       const own = join(directory, title.replace(/\W+/g, '-'));
       fs.mkdirSync(own);
-      await compare(title, contenders, own);
+      await compare(title, contenders, own, place, title.split(/\W/, 1)[0].toLowerCase());
     }
+    const usual = data;
+    for (const size of values.sizes.split(',').map(Number)) {
+      data = Buffer.alloc(size, 'a');
+      const own = join(directory, `bytes-${size}`);
+      fs.mkdirSync(own);
+      const title = `${AT_ALL_SIZES}, ${size} bytes`;
+      await compare(title, comparisons[AT_ALL_SIZES], own, place, `file-${size}`);
+    }
+    data = usual;
   } finally {
     fs.rmSync(directory, { recursive: true, force: true });
   }
