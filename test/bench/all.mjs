@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 const PARTS = [
   ['watch.mjs', '--quick'],
   ['scale.mjs', '--files', '1,1000'],
-  ['write.mjs', '--writes', '300'],
+  ['write.mjs', '--writes', '1000'],
   ['config.mjs', '--swaps', '40'],
   ['load.mjs'],
 ];
