@@ -1,5 +1,5 @@
 # The program as an image: docker build -t resilient-watcher:0.1.0 .
-# It adds 82 MB to node:24-alpine, 64 MB of them @kubernetes/client-node.
+# It adds 46 MB (6 MB compressed) to node:24-alpine.
 FROM node:24-alpine AS build
 WORKDIR /src
 COPY package.json package-lock.json .npmrc tsconfig.json tsup.config.ts ./
@@ -12,7 +12,9 @@ FROM node:24-alpine AS install
 WORKDIR /app
 COPY --from=build /resilient-watcher-*.tgz /
 RUN npm install --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund \
-      /resilient-watcher-*.tgz yaml@2 prom-client@15 @kubernetes/client-node@2
+      /resilient-watcher-*.tgz yaml@2 prom-client@15 @kubernetes/client-node@2 \
+    # Half of it is declarations and source maps.
+    && find node_modules -type f \( -name '*.ts' -o -name '*.d.cts' -o -name '*.map' -o -name '*.md' \) -delete
 
 FROM node:24-alpine
 COPY --from=install /app /app

@@ -11,7 +11,7 @@ export type SignalTarget =
   | { readonly pid: number }
   /** A file that holds the process ID. */
   | { readonly pidFile: string }
-  /** The name of the program. Of its processes, those are signalled whose parent is not one of them. */
+  /** The name of the program. Of its processes, those are signaled whose parent is not one of them. */
   | { readonly processName: string };
 
 /**
