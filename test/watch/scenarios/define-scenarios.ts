@@ -25,7 +25,10 @@ export function defineScenarios(kind: SceneKind): void {
     await scenario(scene);
     expectOnlyTargetErrors(scene);
   });
+}
 
+/** Defines a test for each requirement on each kind of target with several files. */
+export function defineRequirements(kind: SceneKind): void {
   describe.each(Object.entries(subjects))('%s', (_, makeSubject) => {
     test.each(Object.entries(requirements))('%s', async (_name, requirement) => {
       const scene = openScene(kind);

@@ -1,5 +1,8 @@
 import { describe } from 'vitest';
 
-import { defineScenarios } from './define-scenarios.js';
+import { defineRequirements, defineScenarios } from './define-scenarios.js';
 
-describe.runIf(process.platform === 'linux')('hints from fs', () => defineScenarios('fs'));
+describe.runIf(process.platform === 'linux')('hints from fs', () => {
+  defineScenarios('fs');
+  defineRequirements('fs');
+});

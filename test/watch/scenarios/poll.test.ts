@@ -1,3 +1,4 @@
-import { defineScenarios } from './define-scenarios.js';
+import { defineRequirements, defineScenarios } from './define-scenarios.js';
 
 defineScenarios('poll');
+defineRequirements('poll');

@@ -1,0 +1,6 @@
+/** In a file of its own, since it takes as long as the scenarios. */
+import { describe } from 'vitest';
+
+import { defineRequirements } from './define-scenarios.js';
+
+describe.runIf(process.platform === 'linux')('hints from parcel', () => defineRequirements('parcel'));
