@@ -8,6 +8,7 @@ import { describe, expect, test } from 'vitest';
 
 import { runSliced, runSync } from '../../src/fs/effects.js';
 import type { Found, Observation, Target } from '../../src/fs/observation.js';
+import { FileSnapshot } from '../../src/fs/snapshot.js';
 import { PathTarget } from '../../src/fs/targets/path-target.js';
 import { TreeTarget } from '../../src/fs/targets/tree-target.js';
 import { errno } from '../support/faulty-file-system.js';
@@ -183,6 +184,23 @@ test('a directory of large files is read in slices', async () => {
   const observing = () => runSliced(new PathTarget(directory, limits).observe(), nodeFileSystem.sync);
   const turns = await turnsDuring(observing);
   expect(turns).toBeGreaterThan(1);
+});
+
+test('a key with the same bytes in the next revision shares them, so that large ones are compared once', () => {
+  const volume = new KubeletVolume(join(temporaryDirectory(), 'volume'));
+  const target = new PathTarget(volume.directory, LIMITS);
+  volume.publish({ same: 'text', other: 'old' });
+  const before = observe(target) as Found;
+  volume.publish({ same: 'text', other: 'new' });
+  const after = runSync(target.observe(before), nodeFileSystem.sync) as Found;
+  const bytes = ({ files }: Found, key: string): unknown => {
+    const file = files.get(key);
+    return file && FileSnapshot.bytesOf(file.snapshot);
+  };
+  expect(texts(after)).toEqual({ same: 'text', other: 'new' });
+  expect(after.files.get('same')?.snapshot.revision).toBe(after.chain.revision);
+  expect(bytes(after, 'same')).toBe(bytes(before, 'same'));
+  expect(bytes(after, 'other')).not.toBe(bytes(before, 'other'));
 });
 
 describe('a path below directories that may not be looked at', () => {
