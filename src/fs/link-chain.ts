@@ -11,10 +11,11 @@ import type { BigIntStats } from 'node:fs';
 import { identityOf } from './file-identity.js';
 import { within } from './absolute-path.js';
 import { errnoOf, isDenied } from '../core/errno.js';
-import { TargetError } from '../core/errors.js';
+import type { TargetError } from '../core/errors.js';
 import { MAX_LINKS } from '../core/file-system.js';
 import type { WatchedDirectory } from '../core/watch-backend.js';
 import { call, type Effects } from './effects.js';
+import { readingError, targetError } from './target-error.js';
 import { DATA_LINK, isRevisionName } from './volume-layout.js';
 
 /**
@@ -348,24 +349,6 @@ function isName(name: string): boolean {
   return name !== '' && name !== '.';
 }
 
-const WHAT_IS_WRONG: Partial<Record<TargetError['code'], string>> = {
-  ERR_TARGET_LOOP: 'the chain of links is a loop, or longer than 40 links',
-  ERR_TARGET_ACCESS: 'permission denied; check the mode of the file and of the directories above it',
-  ERR_TARGET_NOT_DIRECTORY: 'a path component is not a directory',
-  ERR_TARGET_LAYOUT: 'the link leads out of the volume, which kubelet never does; nothing behind it is read',
-};
-
 function unreadable(code: TargetError['code'], path: string, cause?: unknown): ChainEnd {
   return { kind: 'unreadable', error: targetError(code, path, cause) };
-}
-
-/** The error for an entry at `path` that exists but cannot be read. */
-export function targetError(code: TargetError['code'], path: string, cause?: unknown): TargetError {
-  const what = WHAT_IS_WRONG[code] ?? (cause instanceof Error ? cause.message : 'it cannot be read');
-  return new TargetError(code, path, `Cannot read "${path}": ${what}`, { cause });
-}
-
-/** The error for a failed call on the entry at `path`. */
-export function readingError(path: string, cause: unknown): TargetError {
-  return targetError(isDenied(cause) ? 'ERR_TARGET_ACCESS' : 'ERR_TARGET_IO', path, cause);
 }

@@ -22,7 +22,7 @@ import pRetry, { AbortError } from 'p-retry';
 import { Backoff } from '../core/backoff.js';
 import type { Clock } from '../core/clock.js';
 import { hasMoved } from '../core/errno.js';
-import { BackendError } from '../core/errors.js';
+import type { BackendError } from '../core/errors.js';
 import type { Degradation, Recovery, Restart } from '../core/events.js';
 import type { Random } from '../core/random.js';
 import type { Scope } from '../core/scope.js';
@@ -35,7 +35,7 @@ import type {
   WatchedDirectory,
   WatchSubscription,
 } from '../core/watch-backend.js';
-import { backendFailure } from './backends/backend-failure.js';
+import { backendFailure, hasNoEvents, isUnsuited } from './backends/backend-failure.js';
 
 /** The owner of a connection. */
 export interface ConnectionOwner {
@@ -350,12 +350,4 @@ export class BackendConnection {
       .catch(() => undefined);
     void this.#scope.track(closing);
   }
-}
-
-function isUnsuited(error: unknown): error is BackendError {
-  return error instanceof BackendError && error.code === 'ERR_BACKEND_UNSUITED';
-}
-
-function hasNoEvents(error: unknown): error is BackendError {
-  return error instanceof BackendError && error.code === 'ERR_BACKEND_NO_EVENTS';
 }

@@ -14,7 +14,9 @@
  *
  * | a hint arrives                               | while                                    | then                           |
  * |----------------------------------------------|------------------------------------------|--------------------------------|
- * | about an entry, the first since a check      | the target stood still at the last check | it is read if it was swapped   |
+ * | about an entry, the first since a check      | the target stood still at the last check | it is read if it was swapped:  |
+ * |                                              |                                          | a key, a small volume, a group |
+ * |                                              |                                          | of keys of one volume          |
  * | that names the link a swap retargets         | a check is requested                     | the same: the swap came later  |
  * | about another revision, or the pending link  | no check is under way                    | the same, and no check: no     |
  * |                                              |                                          | path leads through it          |
@@ -28,10 +30,8 @@
  *
  * How checks follow each other is the table of check-loop.ts, where hints come from that of connection.ts.
  */
-import { Backoff } from '../core/backoff.js';
-import type { Scheduled } from '../core/clock.js';
 import { hasMoved } from '../core/errno.js';
-import { BackendError, TargetError } from '../core/errors.js';
+import { BackendError } from '../core/errors.js';
 import type { Scope } from '../core/scope.js';
 import { operationChannel } from '../core/telemetry.js';
 import { Ticker } from '../core/ticker.js';
@@ -45,6 +45,7 @@ import type { Change, ChangeCause } from './change.js';
 import { changeDelayMs } from './change-delay.js';
 import { CheckLoop } from './check-loop.js';
 import { BackendConnection, type ConnectionOwner } from './connection.js';
+import { Instability } from './instability.js';
 import { MountExamination } from './mount-examination.js';
 import { InPlaceWrites } from './report/in-place-writes.js';
 import { Reporter, type ReportListener } from './report/reporter.js';
@@ -54,12 +55,6 @@ import type { WatcherState, WatcherStatus } from './watcher-status.js';
 
 /** How often one check observes the target again because directories are newly watched. */
 const MAX_ROUNDS = 5;
-
-/** The initial delay before an unstable target is checked again, ms. Doubled each time. */
-const FIRST_RETRY_MS = 5;
-
-/** The maximum of this delay, ms: a change is at most this late because the target was unstable before. */
-const MAX_RETRY_MS = 1_000;
 
 /** Receives what happens; see `ResilientWatcherEvents`. */
 type SessionListener = Omit<ReportListener, 'checkAgain'> &
@@ -87,10 +82,7 @@ export class WatchSession {
   readonly #loop: CheckLoop<ChangeCause>;
   readonly #resync: Ticker;
   readonly #mount: MountExamination;
-  readonly #retryDelays: Backoff;
-  #retry: Scheduled | undefined;
-  /** Since when no check has succeeded, monotonic ms. */
-  #unstableSince: number | undefined;
+  readonly #instability: Instability;
   #running = false;
   #checking: Promise<void> = Promise.resolve();
   #changes = 0;
@@ -103,7 +95,7 @@ export class WatchSession {
   readonly #warnings = new Map<WatcherWarning['code'], WatcherWarning>();
 
   constructor(target: Target, options: ResolvedWatcherOptions, scope: Scope, listener: SessionListener) {
-    const { fs, clock, random, persistent, resyncIntervalMs } = options;
+    const { fs, clock, persistent, resyncIntervalMs } = options;
     const settings = { ...options, path: target.path };
     this.#target = target;
     this.#options = options;
@@ -119,7 +111,7 @@ export class WatchSession {
     this.#resync = new Ticker({ clock, intervalMs: resyncIntervalMs, persistent }, () =>
       this.#hint('resync'),
     );
-    this.#retryDelays = new Backoff({ firstDelayMs: FIRST_RETRY_MS, maxDelayMs: MAX_RETRY_MS, random });
+    this.#instability = new Instability(settings);
     this.#reporter = new Reporter(
       settings,
       {
@@ -217,7 +209,7 @@ export class WatchSession {
   close(): Promise<void> | undefined {
     this.#running = false;
     this.#resync.stop();
-    this.#retry?.cancel();
+    this.#instability.close();
     this.#reporter.close();
     this.#connection.close();
     this.#loop.close();
@@ -245,7 +237,7 @@ export class WatchSession {
    * the link. The rest of the burst can bring nothing else, and the check that follows proves the answer.
    */
   #readSwap(cause: ChangeCause, path: string): void {
-    if (!this.#running || this.#loop.isChecking || this.#unstableSince !== undefined) return;
+    if (!this.#running || this.#loop.isChecking || this.#instability.lasts) return;
     if (!this.#loop.isIdle && !this.#observer.isSwapped(path)) return;
     const swap = this.#observer.readSwap();
     if (swap) this.#reporter.considerSwap(swap, cause);
@@ -261,7 +253,8 @@ export class WatchSession {
       return this.#changes > this.#changesBefore ? 'changed' : 'unchanged';
     };
     try {
-      if (await this.#listener.traced(cause, () => this.#observeAndReport(cause), resultOf)) this.#stable();
+      if (await this.#listener.traced(cause, () => this.#observeAndReport(cause), resultOf))
+        this.#instability.stable();
       else if (!this.#scope.ended) this.#unstable(cause);
     } catch (error) {
       this.#listener.failed(error);
@@ -308,7 +301,7 @@ export class WatchSession {
   /** What this cannot see leads to a hint. Were that lost too, watches would be set late, and nothing else. */
   #isUnchanged(): boolean {
     const isUnchanged = this.#observer.isUnchanged();
-    return isUnchanged && !this.#reporter.hasPending && this.#unstableSince === undefined;
+    return isUnchanged && !this.#reporter.hasPending && !this.#instability.lasts;
   }
 
   #checked(): void {
@@ -358,24 +351,9 @@ export class WatchSession {
     return new BackendError('ERR_BACKEND_NO_EVENTS', name, message);
   }
 
-  #stable(): void {
-    this.#unstableSince = undefined;
-    this.#retryDelays.reset();
-    this.#retry?.cancel();
-  }
-
   #unstable(cause: ChangeCause): void {
-    const { clock, persistent, missingGraceMs } = this.#options;
-    const { path } = this.#target;
-    const now = clock.monotonic();
-    this.#unstableSince ??= now;
-    const unstableMs = Math.round(now - this.#unstableSince);
-    if (unstableMs > 0 && unstableMs >= missingGraceMs) {
-      const message = `Cannot read "${path}": it was replaced during every attempt to read it for ${unstableMs} ms; it is tried again`;
-      this.#reporter.unreadableNow(new TargetError('ERR_TARGET_IO', path, message));
-    }
-    this.#retry?.cancel();
-    this.#retry = clock.schedule(() => this.#hint(cause), this.#retryDelays.next(), { ref: persistent });
+    const error = this.#instability.unstable(() => this.#hint(cause));
+    if (error) this.#reporter.unreadableNow(error);
   }
 
   #found(seen: Found, cause: ChangeCause): void {

@@ -1,6 +1,7 @@
 /** Several files as one target: their contents are those of one instant. */
 import { GroupSwapProbe } from '../group-swap-probe.js';
-import { linksStand, mergeChains, targetError, type LinkChain } from '../link-chain.js';
+import { linksStand, mergeChains, type LinkChain } from '../link-chain.js';
+import { targetError } from '../target-error.js';
 import {
   MAX_FILES_AT_ONCE,
   type AllowedMounts,

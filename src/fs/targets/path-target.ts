@@ -7,15 +7,8 @@ import { within } from '../absolute-path.js';
 import { errnoOf, hasMoved } from '../../core/errno.js';
 import { fileAgain, readSeenFile } from '../file-reading.js';
 import { identityOf, signatureOf } from '../file-identity.js';
-import {
-  followSwap,
-  linksStand,
-  readingError,
-  resolveChain,
-  targetError,
-  unstableChain,
-  type LinkChain,
-} from '../link-chain.js';
+import { followSwap, linksStand, resolveChain, unstableChain, type LinkChain } from '../link-chain.js';
+import { readingError, targetError } from '../target-error.js';
 import {
   MAX_BYTES_AT_ONCE,
   MAX_FILES_AT_ONCE,

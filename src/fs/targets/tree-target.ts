@@ -23,7 +23,8 @@ import { within } from '../absolute-path.js';
 import { errnoOf } from '../../core/errno.js';
 import { TargetError } from '../../core/errors.js';
 import { identityOf, signatureAt } from '../file-identity.js';
-import { linksStand, mergeDirectories, readingError, resolveChain, type LinkChain } from '../link-chain.js';
+import { linksStand, mergeDirectories, resolveChain, type LinkChain } from '../link-chain.js';
+import { readingError } from '../target-error.js';
 import { globsIn, PathGlobs, type IgnorePattern } from '../path-globs.js';
 import type { WatchedDirectory } from '../../core/watch-backend.js';
 import {

@@ -23,3 +23,13 @@ export function backendFailure(backend: string, path: string, cause: unknown): B
   }
   return new BackendError('ERR_BACKEND_DOWN', backend, `${cannot}: ${reason}`, { cause });
 }
+
+/** Whether the backend cannot watch this target, but another may. */
+export function isUnsuited(error: unknown): error is BackendError {
+  return error instanceof BackendError && error.code === 'ERR_BACKEND_UNSUITED';
+}
+
+/** Whether the target is on a file system that reports no events. */
+export function hasNoEvents(error: unknown): error is BackendError {
+  return error instanceof BackendError && error.code === 'ERR_BACKEND_NO_EVENTS';
+}
