@@ -25,6 +25,16 @@ const contestants = {
 
   'chokidar 5 on the directory': (path, directory, look) => chokidar(directory, look),
 
+  'watchpack on the file': async (path, directory, look) => {
+    const { default: Watchpack } = await import('watchpack');
+    const watchpack = new Watchpack({ aggregateTimeout: 0, followSymlinks: true });
+    // Without followSymlinks it sees none of the swaps. `aggregated` would come a timer later.
+    watchpack.on('change', look);
+    watchpack.on('remove', look);
+    watchpack.watch({ files: [path], directories: [], missing: [], startTime: Date.now() });
+    return () => watchpack.close();
+  },
+
   'fs.watchFile, 1 s': (path, directory, look) => {
     watchFile(path, { interval: 1_000 }, look);
     return () => unwatchFile(path);
