@@ -26,7 +26,9 @@ export class ActionRun {
   readonly #limits: RunLimits;
   readonly #controller = new AbortController();
   readonly #unstoppable = new Outcome<never>();
+  /** Why it was asked to stop. */
   #stopped: 'late' | 'interrupted' | undefined;
+  #isOver = false;
   #timer: ReturnType<Clock['schedule']>;
 
   constructor(action: Action, limits: RunLimits) {
@@ -45,17 +47,18 @@ export class ActionRun {
       if (this.#stopped === 'interrupted') return 'interrupted';
       throw this.#stopped === 'late' ? this.#timeout() : this.#failure(cause);
     } finally {
+      this.#isOver = true;
       this.#timer.cancel();
     }
   }
 
-  /** Stops it, since a newer update is there or nothing is to be done anymore. */
+  /** Stops it, since a newer update is there or nothing is to be done anymore. Does nothing when it has ended. */
   interrupt(): void {
     this.#stop('interrupted');
   }
 
   #stop(reason: 'late' | 'interrupted'): void {
-    if (this.#stopped) return;
+    if (this.#stopped || this.#isOver) return;
     this.#stopped = reason;
     this.#timer.cancel();
     const { clock, stopTimeoutMs } = this.#limits;

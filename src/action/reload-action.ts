@@ -207,7 +207,7 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
     void markHandled(this.start());
     this.#pending = merged(this.#pending, update);
     if (this.#phase === 'retrying' || this.#options.onBusy === 'restart') this.#interrupt?.();
-    this.#loop ??= this.scope.track(this.#drain().finally(() => (this.#loop = undefined)));
+    this.#loop ??= this.scope.track(this.#drain());
   }
 
   /** Resolves when no update waits and none is being acted on. A failing action is retried, and counts as acted on. */
@@ -225,11 +225,14 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
       this.#phase = 'waiting';
       const { splayMs, random } = this.#options;
       if (splayMs > 0) await this.#pause(random() * splayMs, 'never');
+      if (this.scope.ended) break;
       const update = merged(this.#missed, this.#pending);
       this.#pending = undefined;
       this.#missed = (await this.#settle(update)) ? undefined : update;
     }
     this.#phase = 'ready';
+    // Not a microtask later: an update that came meanwhile would wait for the next one.
+    this.#loop = undefined;
   }
 
   /** Acts on this update until that succeeds, is rejected, or a newer one is there. False: it was not acted on. */

@@ -162,6 +162,51 @@ test('several actions run one after another, and a retry begins with the one tha
   expect(order).toEqual(['first', 'second', 'second']);
 });
 
+test('an update that comes while a run ends is acted on, at whatever point of it', async () => {
+  for (let jobs = 0; jobs < 30; jobs += 1) {
+    const keys: string[] = [];
+    const action: Action = {
+      name: 'reload',
+      run: (given) => Promise.resolve(void keys.push(...keysIn(given))),
+    };
+    const { reload, settled } = scene({ action });
+    reload.once('succeeded', async () => {
+      for (let job = 0; job < jobs; job += 1) await Promise.resolve();
+      reload.trigger(update('b'));
+    });
+    reload.trigger(update('a'));
+    for (let turn = 0; turn < 5; turn += 1) await settled();
+    expect(keys, `${jobs} microtasks after the event`).toEqual(['a', 'b']);
+    await reload.close();
+  }
+});
+
+test('close() while a run ends leaves no timer behind, at whatever point of it', async () => {
+  for (let jobs = 0; jobs < 30; jobs += 1) {
+    const { reload, runs, clock, settled } = scene();
+    reload.trigger(update('a'));
+    await settled();
+    runs[0]?.outcome.resolve();
+    for (let job = 0; job < jobs; job += 1) await Promise.resolve();
+    await reload.close();
+    expect(clock.pending, `${jobs} microtasks after the end`).toBe(0);
+  }
+});
+
+test('close() during the splay ends the wait, and idle() resolves', async () => {
+  const { reload, runs, clock, settled } = scene({ splayMs: 1_000, random: () => 0.5, maxAttempts: 1 });
+  reload.trigger(update('a'));
+  await clock.advance(500);
+  runs[0]?.outcome.reject(new Error('no'));
+  await settled();
+  // What failed is part of the next update, which waits.
+  reload.trigger(update('b'));
+  await settled();
+  await reload.close();
+  await expect(reload.idle()).resolves.toBeUndefined();
+  expect([runs.length, clock.pending]).toEqual([1, 0]);
+});
+
 test('close() stops the run under way, waits for it, and nothing runs afterwards', async () => {
   const { reload, runs } = scene();
   reload.trigger(update('a'));
