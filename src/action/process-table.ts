@@ -2,6 +2,8 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 
+import { errnoOf } from '../core/errno.js';
+
 interface Process {
   readonly pid: number;
   readonly parent: number;
@@ -23,9 +25,21 @@ export async function processesNamed(name: string): Promise<number[]> {
   return matching.filter(({ parent }) => !matched.has(parent)).map(({ pid }) => pid);
 }
 
-/** When a process was started; undefined when it has ended, or there is no `/proc`. */
+/** No process: see {@link startTimeOf}. */
+export const ENDED = 'ended';
+
+/** When a process was started; `ENDED` when there is none with this PID, undefined when `/proc` does not tell. */
 export async function startTimeOf(pid: number): Promise<string | undefined> {
-  return (await readProcess(pid))?.startTime;
+  const found = await readProcess(pid);
+  return found ? found.startTime : exists(pid) ? undefined : ENDED;
+}
+
+function exists(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return errnoOf(error) !== 'ESRCH';
+  }
 }
 
 /** Undefined for a process that has ended meanwhile. */

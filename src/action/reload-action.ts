@@ -221,7 +221,7 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
   }
 
   async #drain(): Promise<void> {
-    while (this.#pending && !this.scope.ended) {
+    while (this.#pending) {
       this.#phase = 'waiting';
       const { splayMs, random } = this.#options;
       if (splayMs > 0) await this.#pause(random() * splayMs, 'never');

@@ -3,7 +3,7 @@ import { readFile, stat } from 'node:fs/promises';
 import { errnoOf } from '../core/errno.js';
 import { ActionError } from '../core/errors.js';
 import type { Action } from './action.js';
-import { processesNamed, startTimeOf } from './process-table.js';
+import { ENDED, processesNamed, startTimeOf } from './process-table.js';
 
 /** Which process to signal. A PID file and a name are looked up at each run. */
 export type SignalTarget =
@@ -57,7 +57,7 @@ function finderOf(name: string, target: SignalTarget): () => Promise<readonly nu
 }
 
 function refuseReused(name: string, pid: number, before: string | undefined, now: string | undefined): void {
-  if (before === undefined || now === undefined || before === now) return;
+  if (before === undefined || now === undefined || now === ENDED || before === now) return;
   throw failed(name, `the process has ended, and its PID ${pid} now belongs to another one`);
 }
 

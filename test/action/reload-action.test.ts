@@ -170,11 +170,13 @@ test('an update that comes while a run ends is acted on, at whatever point of it
       run: (given) => Promise.resolve(void keys.push(...keysIn(given))),
     };
     const { reload, settled } = scene({ action });
-    reload.once('succeeded', async () => {
-      for (let job = 0; job < jobs; job += 1) await Promise.resolve();
-      reload.trigger(update('b'));
-    });
+    let ended!: () => void;
+    const end = new Promise<void>((resolve) => (ended = resolve));
+    reload.once('succeeded', () => ended());
     reload.trigger(update('a'));
+    await end;
+    for (let job = 0; job < jobs; job += 1) await Promise.resolve();
+    reload.trigger(update('b'));
     for (let turn = 0; turn < 5; turn += 1) await settled();
     expect(keys, `${jobs} microtasks after the event`).toEqual(['a', 'b']);
     await reload.close();

@@ -237,9 +237,10 @@ describe('signals', () => {
   });
 
   describe('a PID that belongs to another process by now is not signalled', () => {
-    /** Starts the program for a process, which then ends, and another process gets its PID. */
+    /** Starts the program for a process, which ends before or after that, and another process gets its PID. */
     const REUSE = `
       sleep 1000 & pid=$!; echo $pid > "$D/pid"
+      [ $ENDS = after ] || { kill -9 $pid; wait $pid; }
       "$@" $TARGET & program=$!
       until [ -e "$D/go" ]; do sleep 0.05; done
       kill -9 $pid; wait $pid; reused=
@@ -254,24 +255,34 @@ describe('signals', () => {
       spawnSync(unshare, [...flags, 'sh', '-c', 'echo 100 > /proc/sys/kernel/ns_last_pid']).status === 0;
 
     test.each([
-      ['by --pid', '--pid $pid'],
-      ['by a --pid-file that is still the same', '--pid-file $D/pid'],
-    ])('%s', async (_, target) => {
+      ['by --pid', '--pid $pid', 'after'],
+      ['by a --pid-file that is still the same', '--pid-file $D/pid', 'after'],
+      ['by a --pid-file that was left behind', '--pid-file $D/pid', 'before'],
+    ])('%s', async (_, target, ends) => {
       if (!canReuse) return;
       const directory = temporaryDirectory();
       const mounted = volume();
-      const script = `D=${directory}; ${REUSE.replace('$TARGET', target)}`;
+      const script = `D=${directory}; ENDS=${ends}; ${REUSE.replace('$TARGET', target)}`;
       const program = new CliProgram(['watch', mounted.directory, '--json', '--signal', 'CONT'], {
         prefix: [...namespace, '/bin/sh', '-c', script, 'sh'],
       });
       await event(program, 'ready');
       mounted.publish({ n: '1' });
-      await succeededWith(program, mounted.revision);
+      if (ends === 'after') await succeededWith(program, mounted.revision);
+      else await event(program, 'failed', ({ message }) => String(message).includes('does not exist'));
       writeFileSync(join(directory, 'go'), '');
       await program.until(/reused/);
       mounted.publish({ n: '2' });
-      const { message } = await event(program, 'failed');
-      expect(message).toContain('now belongs to another one');
+      const verdict = await program.when(
+        () =>
+          linesOf(program).find(
+            ({ event: name, message, revisions }) =>
+              (name === 'failed' && !String(message).includes('does not exist')) ||
+              (name === 'succeeded' && (revisions as string[]).includes(mounted.revision ?? '')),
+          ),
+        'the second update',
+      );
+      expect(verdict['message']).toContain('now belongs to another one');
     });
   });
 });
