@@ -1,22 +1,29 @@
+import { Outcome } from './outcome.js';
+
 /** Runs work for the same key one after another, in the order of the calls. Work for different keys runs concurrently. */
 export class SerialQueue {
-  readonly #last = new Map<string, Promise<unknown>>();
+  readonly #last = new Map<string, Promise<void>>();
 
   /** The number of keys with work that runs or waits. */
   get size(): number {
     return this.#last.size;
   }
 
-  /** Runs `work` after all earlier work for this key has settled, and settles as it does. */
+  /**
+   * Runs `work` after all earlier work for this key has settled, and settles as it does. The first begins at once; what
+   * it adds itself comes after it.
+   */
   async run<T>(key: string, work: () => Promise<T>): Promise<T> {
     const before = this.#last.get(key);
-    const turn = before ? before.then(work, work) : work();
-    this.#last.set(key, turn);
+    const end = new Outcome<void>();
+    this.#last.set(key, end.promise);
     try {
-      return await turn;
+      if (before) await before;
+      return await work();
     } finally {
       // A key without work is removed.
-      if (this.#last.get(key) === turn) this.#last.delete(key);
+      if (this.#last.get(key) === end.promise) this.#last.delete(key);
+      end.resolve();
     }
   }
 }

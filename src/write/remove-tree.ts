@@ -1,11 +1,15 @@
 import { call, type Effects } from '../fs/effects.js';
 import type { HeldDirectory } from './held-directory.js';
-import { ifThere } from './tolerated-failures.js';
+import { ifThere, runAll } from './tolerated-failures.js';
+import { Refusal } from './write-progress.js';
 
 /** As deep as the longest path can be; only a tree that was made relative to a descriptor is deeper. */
 const MAX_DEPTH = 2048;
 
-/** Removes an entry of a directory with everything in it. No link is followed. What is gone already is fine. */
+/**
+ * Removes an entry of a directory with everything in it that can be removed. No link is followed, and nothing that is
+ * mounted there is entered. What is gone already is fine.
+ */
 export function* removeTree(parent: HeldDirectory, name: string, depth = 0): Effects<void> {
   const stat = yield* ifThere(call('lstat', parent.at(name)));
   if (!stat) return;
@@ -17,6 +21,9 @@ export function* removeTree(parent: HeldDirectory, name: string, depth = 0): Eff
   const directory = yield* ifThere(parent.enter(name));
   if (!directory) return;
   try {
+    if (directory.stat.dev !== parent.stat.dev) {
+      throw new Refusal('ERR_WRITE_MOUNTED', `"${directory.path}" is a mount point; unmount it to remove it`);
+    }
     yield* emptyDirectory(directory, depth);
   } finally {
     yield* directory.close();
@@ -24,9 +31,10 @@ export function* removeTree(parent: HeldDirectory, name: string, depth = 0): Eff
   yield* ifThere(call('rmdir', parent.at(name)));
 }
 
-/** Removes everything in a directory, which stays. */
+/** Removes everything in a directory that can be removed. The directory stays. */
 export function* emptyDirectory(directory: HeldDirectory, depth = 0): Effects<void> {
   if (depth === MAX_DEPTH) throw new Error(`directories in "${directory.path}" are nested too deeply`);
   yield* directory.assertInPlace();
-  for (const name of yield* call('readdir', directory.at('.'))) yield* removeTree(directory, name, depth + 1);
+  const names = yield* call('readdir', directory.at('.'));
+  yield* runAll(names.map((name) => () => removeTree(directory, name, depth + 1)));
 }

@@ -55,6 +55,9 @@ export interface Waiting {
   readonly isOvertaken: () => boolean;
 }
 
+/** The disk, the inodes or the quota are used up. */
+const OUT_OF_ROOM: ReadonlySet<string | undefined> = new Set(['ENOSPC', 'EDQUOT']);
+
 /** Tokens and kubeconfigs are for their owner only. */
 const DEFAULT_MODE = 0o600;
 
@@ -108,6 +111,10 @@ class Replacement {
     try {
       const existing = yield* this.#resolve();
       return yield* this.#replace(existing, source);
+    } catch (error) {
+      // What writers that were killed left may take the room.
+      if (OUT_OF_ROOM.has(errnoOf(error))) yield* this.#sweep(undefined);
+      throw error;
     } finally {
       yield* this.#leave();
     }
@@ -195,16 +202,19 @@ class Replacement {
       else yield* this.#copy(source, file);
       const created = yield* file.finish(this.#attributes(existing), this.#settings.durability);
       overtaken = yield* this.#publish(file, created, directory);
-      if (!overtaken && this.#settings.sweep) {
-        const [{ fs }, clock] = [this.#calls, this.#waiting?.clock];
-        yield* sweepFiles(directory, { fs, clock, now: created.ctimeNs });
-      }
+      if (!overtaken) yield* this.#sweep(created.ctimeNs);
     } catch (error) {
       if (!this.progress.published) yield* file.discard();
       throw error;
     }
     if (overtaken) yield* file.discard();
     return { path: this.#path, written: !overtaken, bytes: file.written };
+  }
+
+  /** @param now the time of the file system's own clock, ns, if it is known. */
+  *#sweep(now: bigint | undefined): Effects<void> {
+    if (!this.#directory || !this.#settings.sweep) return;
+    yield* sweepFiles(this.#directory, { fs: this.#calls.fs, clock: this.#waiting?.clock, now });
   }
 
   /**
@@ -234,8 +244,8 @@ class Replacement {
     try {
       return yield* holdsBytes(directory, basename(this.#path), existing, bytes);
     } catch (error) {
-      // Not readable, removed, or replaced by a link: it can be replaced all the same.
-      if (['EACCES', 'ENOENT', 'ELOOP'].includes(errnoOf(error) ?? '')) return false;
+      // Not readable, removed, replaced by a link, or leased by its owner: it can be replaced all the same.
+      if (['EACCES', 'ENOENT', 'ELOOP', 'EAGAIN'].includes(errnoOf(error) ?? '')) return false;
       throw error;
     }
   }

@@ -23,8 +23,8 @@ const sweeps = new WeakMap<FileSystem, Map<string, number>>();
 interface SweepSettings {
   readonly fs: FileSystem;
   readonly clock: Clock | undefined;
-  /** The time of the file system's own clock, ns. */
-  readonly now: bigint;
+  /** The time of the file system's own clock, ns, if it is known. */
+  readonly now: bigint | undefined;
 }
 
 /**

@@ -12,6 +12,7 @@ import { randomUUID } from 'node:crypto';
 import { ProcessTable, type HasEnded, type ProcessIdentity } from './process-identity.js';
 import { call, type Effects } from '../fs/effects.js';
 import type { HeldDirectory } from './held-directory.js';
+import { ifThere } from './tolerated-failures.js';
 
 const FILE_PREFIX = '.rw-';
 const LINK_PREFIX = '..data_tmp-';
@@ -70,7 +71,8 @@ export function surveyOwners(): HasEnded {
 }
 
 /**
- * Whether nobody will finish an entry: its owner has ended, or cannot be looked up and has not touched it for a day.
+ * Whether nobody will finish an entry: its owner has ended, or cannot be looked up and has not touched it for a day;
+ * or it is gone.
  *
  * @param now the time of the file system's own clock, ns; undefined when it is not known: then age does not count.
  */
@@ -84,7 +86,9 @@ export function* isAbandoned(
   const ended = owner && hasEnded(owner);
   if (ended !== undefined) return ended;
   if (now === undefined) return false;
-  const { mtimeNs, ctimeNs } = yield* call('lstat', directory.at(name));
+  const stat = yield* ifThere(call('lstat', directory.at(name)));
+  if (!stat) return true;
+  const { mtimeNs, ctimeNs } = stat;
   // A copy or `touch` can set mtime back; only the file system sets ctime.
   const touched = mtimeNs > ctimeNs ? mtimeNs : ctimeNs;
   return now - touched > BigInt(ABANDONED_AFTER_MS) * 1_000_000n;

@@ -1,4 +1,4 @@
-/** Failures of a call that are no failure of the write. */
+/** Failures of a call that are no failure of the write, or not the end of it. */
 import { errnoOf } from '../core/errno.js';
 import type { Effects } from '../fs/effects.js';
 
@@ -30,4 +30,17 @@ export function* ifThere<T>(steps: Effects<T>): Effects<T | undefined> {
     if (errnoOf(error) === 'ENOENT') return undefined;
     throw error;
   }
+}
+
+/** Runs each of these, also after one has failed; throws the first failure at the end. */
+export function* runAll(works: Iterable<() => Effects<unknown>>): Effects<void> {
+  const failures: unknown[] = [];
+  for (const work of works) {
+    try {
+      yield* work();
+    } catch (error) {
+      failures.push(error);
+    }
+  }
+  if (failures.length > 0) throw failures[0];
 }

@@ -4,7 +4,7 @@ import { call, type Effects } from '../fs/effects.js';
 import { DATA_LINK, isUserVisible, userLinkTarget } from '../fs/volume-layout.js';
 import type { HeldDirectory } from './held-directory.js';
 import { removeIfThere } from './pending-file.js';
-import { ifThere } from './tolerated-failures.js';
+import { ifThere, runAll } from './tolerated-failures.js';
 import { temporaryName } from './temporary-name.js';
 
 /** How often the links are aligned anew because another writer has swapped meanwhile. */
@@ -36,7 +36,10 @@ export function* openRevision(volume: HeldDirectory, revision: string): Effects<
   }
 }
 
-/** Makes the user-visible links match the published revision. Returns whether any had to be changed. */
+/**
+ * Makes the user-visible links match the published revision. Returns whether any had to be changed. One that cannot be
+ * changed is a failure when the others are done.
+ */
 export function* alignLinks(volume: HeldDirectory): Effects<boolean> {
   let changed = false;
   for (let attempt = 1; attempt <= MAX_ALIGNMENTS; attempt += 1) {
@@ -44,8 +47,16 @@ export function* alignLinks(volume: HeldDirectory): Effects<boolean> {
     if (revision === undefined) break; // another writer has cleared the volume
     const names = yield* listRevision(volume, revision);
     if (names) {
-      for (const name of names) if (yield* linkName(volume, name)) changed = true;
-      if (yield* removeLinks(volume, new Set(names))) changed = true;
+      const linking = names.map(
+        (name) =>
+          function* (): Effects<void> {
+            if (yield* linkName(volume, name)) changed = true;
+          },
+      );
+      const removing = function* (): Effects<void> {
+        if (yield* removeLinks(volume, new Set(names))) changed = true;
+      };
+      yield* runAll([...linking, removing]);
     }
     // Another process may have swapped meanwhile, and seen links of ours that are wrong now.
     if ((yield* publishedRevision(volume)) === revision) break;
@@ -91,11 +102,17 @@ function* linkName(volume: HeldDirectory, name: string): Effects<boolean> {
 /** Removes the links of keys that are not wanted, whoever made them, and nothing else. Returns whether there were any. */
 export function* removeLinks(volume: HeldDirectory, wanted: ReadonlySet<string>): Effects<boolean> {
   let removed = false;
-  for (const name of yield* call('readdir', volume.at('.'))) {
-    if (!isUserVisible(name) || wanted.has(name)) continue;
-    if ((yield* readLink(volume, name)) !== userLinkTarget(name)) continue;
-    yield* ifThere(call('unlink', volume.at(name)));
-    removed = true;
-  }
+  const unwanted = (yield* call('readdir', volume.at('.'))).filter(
+    (name) => isUserVisible(name) && !wanted.has(name),
+  );
+  const removing = unwanted.map(
+    (name) =>
+      function* (): Effects<void> {
+        if ((yield* readLink(volume, name)) !== userLinkTarget(name)) return;
+        yield* ifThere(call('unlink', volume.at(name)));
+        removed = true;
+      },
+  );
+  yield* runAll(removing);
   return removed;
 }

@@ -97,8 +97,8 @@ export function* holdsFiles(directory: HeldDirectory, files: VolumeFiles): Effec
   try {
     return (yield* countEqual(directory, '', files)) === files.size;
   } catch (error) {
-    // What was removed, or cannot be read, is not equal.
-    if (['ENOENT', 'ENOTDIR', 'ELOOP', 'EACCES'].includes(errnoOf(error) ?? '')) return false;
+    // What was removed, or cannot be read (EAGAIN: somebody has a lease on it), is not equal.
+    if (['ENOENT', 'ENOTDIR', 'ELOOP', 'EACCES', 'EAGAIN'].includes(errnoOf(error) ?? '')) return false;
     throw error;
   }
 }

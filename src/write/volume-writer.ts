@@ -11,6 +11,7 @@
  * the volume can spoil a write, but not redirect it.
  */
 import { errnoOf } from '../core/errno.js';
+import type { WriteError } from '../core/errors.js';
 import type { Clock } from '../core/clock.js';
 import type { Random } from '../core/random.js';
 import { call, type Effects } from '../fs/effects.js';
@@ -19,7 +20,7 @@ import { DATA_LINK, revisionName, topOf } from '../fs/volume-layout.js';
 import { enterDirectory, makeDirectories, type HeldDirectory } from './held-directory.js';
 import { removeIfThere, type Durability } from './pending-file.js';
 import { emptyDirectory, removeTree } from './remove-tree.js';
-import { ifThere } from './tolerated-failures.js';
+import { ifThere, runAll } from './tolerated-failures.js';
 import { temporaryName } from './temporary-name.js';
 import type { VolumeFiles } from './volume-files.js';
 import { alignLinks, openRevision, publishedRevision, readLink, removeLinks } from './volume-links.js';
@@ -92,17 +93,29 @@ export class VolumeWriter {
       volume = yield* ifThere(enterDirectory(this.#directory, calls));
       if (!volume) return;
       progress.step = 'remove';
-      yield* ifThere(call('unlink', volume.at(DATA_LINK)));
-      progress.published = true;
-      yield* removeLinks(volume, new Set());
-      const failure = yield* this.sweeper.run(volume, undefined, 0);
-      if (failure) throw failure;
+      yield* this.#removeAll(volume, progress);
       yield* this.#sync(volume, progress);
     } catch (cause) {
       throw progress.failure(cause);
     } finally {
       if (volume) yield* volume.close();
     }
+  }
+
+  *#removeAll(volume: HeldDirectory, progress: WriteProgress): Effects<void> {
+    const stat = yield* ifThere(call('lstat', volume.at(DATA_LINK)));
+    const isDirectory = stat?.isDirectory() === true;
+    if (!isDirectory) yield* ifThere(call('unlink', volume.at(DATA_LINK)));
+    progress.published = true;
+    const { sweeper } = this;
+    yield* runAll([
+      () => removeLinks(volume, new Set()),
+      function* (): Effects<void> {
+        const failure = yield* sweeper.run(volume, undefined, 0);
+        if (failure) throw failure;
+      },
+    ]);
+    if (isDirectory) throw new Refusal('ERR_WRITE_NOT_FILE', `its "${DATA_LINK}" is a directory; remove it`);
   }
 
   /** Removes revisions whose grace period is over. Never throws. */
@@ -139,18 +152,33 @@ export class VolumeWriter {
     const current = yield* publishedRevision(volume);
     progress.step = 'compare';
     if (current !== undefined && (yield* this.#holds(volume, current, files))) {
-      progress.step = 'link';
-      if (yield* alignLinks(volume)) yield* this.#sync(volume, progress);
-      yield* this.#sweep(volume);
+      yield* this.#complete(volume, progress, { swapped: false });
       return { changed: false, revision: current };
     }
     const { revision, now } = yield* this.#replace(volume, files, progress);
     if (current !== undefined) this.sweeper.retire(current);
-    progress.step = 'link';
-    yield* alignLinks(volume);
-    yield* this.#sync(volume, progress);
-    yield* this.#sweep(volume, now);
+    yield* this.#complete(volume, progress, { swapped: true, now });
     return { changed: true, revision };
+  }
+
+  /** Links, sync and sweep. A link that cannot be changed does not keep old revisions from being removed. */
+  *#complete(
+    volume: HeldDirectory,
+    progress: WriteProgress,
+    { swapped, now }: { readonly swapped: boolean; readonly now?: bigint },
+  ): Effects<void> {
+    progress.step = 'link';
+    let failure: WriteError | undefined;
+    let changed = swapped;
+    try {
+      if (yield* alignLinks(volume)) changed = true;
+    } catch (error) {
+      failure = progress.failure(error);
+      changed = true;
+    }
+    if (changed) yield* this.#sync(volume, progress);
+    yield* this.#sweep(volume, now);
+    if (failure) throw failure;
   }
 
   /** A file or a wrong link at the name of a key is replaced; a directory may hold what nobody wants to lose. */
@@ -193,6 +221,8 @@ export class VolumeWriter {
       return { revision: name, now: stat.ctimeNs };
     } catch (error) {
       yield* this.#withdraw(volume, name, link, directory);
+      // What writers that were killed left may take the room.
+      yield* this.#sweep(volume);
       throw error;
     } finally {
       yield* directory.close();

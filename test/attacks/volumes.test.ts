@@ -1,6 +1,6 @@
 /** What somebody can do who may write into the directory of an `AtomicVolume`, and what not. */
 import { once } from 'node:events';
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import {
   chmodSync,
   chownSync,
@@ -24,6 +24,7 @@ import { AtomicVolume, WriteError, nodeFileSystem } from 'resilient-watcher';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 
 import { temporaryName } from '../../src/write/temporary-name.js';
+import { ScriptedFileSystem } from '../support/scripted-file-system.js';
 import { STRANGER, StrikingFileSystem, isRoot, runAs } from '../support/attacker.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
@@ -138,6 +139,152 @@ test.skipIf(!isRoot)('a revision that cannot be removed does not keep the others
   expect(status).toMatchObject({ state: 'running', lastError: { code: 'EACCES' } });
   const left = revisionsIn(directory).filter((name) => name.startsWith('..2020'));
   expect(left).toEqual(['..2020_01_01_00_00_00.3']);
+});
+
+/** Runs a command that needs privileges or a capable file system; why it did not run, if so. */
+function obstacleTo(command: string, ...args: string[]): string | undefined {
+  try {
+    execFileSync(command, args, { stdio: 'pipe' });
+    return undefined;
+  } catch (error) {
+    return `${command} cannot be used here: ${String(error)}`;
+  }
+}
+
+describe.skipIf(!isRoot)('what cannot be removed keeps nothing else', () => {
+  /** An immutable file; root cannot remove it either. */
+  const makeImmutable = (path: string): string | undefined => {
+    const obstacle = obstacleTo('chattr', '+i', path);
+    if (obstacle === undefined) onTestFinished(() => void obstacleTo('chattr', '-i', path));
+    return obstacle;
+  };
+
+  test('in a revision: the secrets beside it are removed', async ({ skip }) => {
+    const directory = temporaryDirectory('/var/tmp');
+    const revision = join(directory, PLANTED);
+    mkdirSync(revision);
+    for (const name of ['a', 'tls.key']) writeFileSync(join(revision, name), 'secret');
+    const obstacle = makeImmutable(join(revision, 'a'));
+    skip(obstacle !== undefined, obstacle);
+    const volume = new AtomicVolume(directory);
+    await volume.write({ key: '1' });
+    expect(readdirSync(revision)).toEqual(['a']);
+    expect(volume.status().lastError).toMatchObject({ code: 'EPERM' });
+  });
+
+  test('at the name of a key: other keys are linked, and old revisions are removed', async ({ skip }) => {
+    const directory = temporaryDirectory('/var/tmp');
+    writeFileSync(join(directory, 'a'), 'planted');
+    const obstacle = makeImmutable(join(directory, 'a'));
+    skip(obstacle !== undefined, obstacle);
+    const volume = new AtomicVolume(directory);
+    for (const content of ['1', '2', '3']) {
+      await expect(volume.write({ a: content, b: content })).rejects.toMatchObject({
+        code: 'ERR_WRITE_ACCESS',
+        step: 'link',
+        published: true,
+      });
+    }
+    expect(readFileSync(join(directory, 'b'), 'utf8')).toBe('3');
+    expect(revisionsIn(directory)).toHaveLength(1);
+  });
+
+  test('a link of a stranger in a sticky directory: revisions are removed by write() and clear()', () => {
+    const directory = temporaryDirectory();
+    chmodSync(directory, 0o1777);
+    symlinkSync('..data/a', join(directory, 'a'));
+    const program = `
+      const volume = new AtomicVolume(${JSON.stringify(directory)});
+      const codeOf = (promise) => promise.then(() => 'done', ({ code }) => code);
+      const codes = [];
+      for (const key of ['1', '2']) codes.push(await codeOf(volume.write({ key })));
+      const left = fs.readdirSync(${JSON.stringify(directory)}).filter((name) => name.startsWith('..2')).length;
+      codes.push(left, await codeOf(volume.clear()));
+      process.stdout.write(JSON.stringify(codes));`;
+    expect(JSON.parse(runAs(STRANGER, STRANGER, program))).toEqual([
+      'ERR_WRITE_ACCESS',
+      'ERR_WRITE_ACCESS',
+      1,
+      'ERR_WRITE_ACCESS',
+    ]);
+    expect(readdirSync(directory)).toEqual(['a']);
+  });
+
+  test('what is mounted in a revision is not removed with it', async ({ skip }) => {
+    const directory = temporaryDirectory();
+    const mounted = join(directory, PLANTED, 'a');
+    mkdirSync(mounted, { recursive: true });
+    writeFileSync(join(directory, PLANTED, 'tls.key'), 'secret');
+    const obstacle = obstacleTo('mount', '-t', 'tmpfs', 'none', mounted);
+    skip(obstacle !== undefined, obstacle);
+    onTestFinished(() => void obstacleTo('umount', mounted));
+    writeFileSync(join(mounted, 'precious'), 'precious');
+    const volume = new AtomicVolume(directory);
+    await volume.write({ key: '1' });
+    expect(readdirSync(mounted)).toEqual(['precious']);
+    expect(readdirSync(join(directory, PLANTED))).toEqual(['a']);
+    expect(volume.status().lastError).toMatchObject({ code: 'ERR_WRITE_MOUNTED' });
+  });
+});
+
+test('what a dead writer left is removed although a write fails for want of room', async () => {
+  const directory = temporaryDirectory();
+  mkdirSync(join(directory, PLANTED));
+  writeFileSync(join(directory, PLANTED, 'tls.key'), 'secret');
+  const fs = new ScriptedFileSystem({ always: { write: 'ENOSPC' } }).port;
+  const volume = new AtomicVolume(directory, { fs });
+  await expect(volume.write({ key: '1' })).rejects.toMatchObject({ code: 'ERR_WRITE_NO_SPACE' });
+  expect(readdirSync(directory)).toEqual([]);
+});
+
+test.skipIf(process.platform !== 'linux')(
+  'a lease on a published file does not keep a write from replacing it',
+  async ({ skip }) => {
+    const directory = temporaryDirectory('/var/tmp');
+    const volume = new AtomicVolume(directory);
+    await volume.write({ key: '1' });
+    const lease = `import fcntl, os, signal, sys
+signal.signal(signal.SIGIO, signal.SIG_IGN)
+fcntl.fcntl(os.open(sys.argv[1], os.O_RDWR), fcntl.F_SETLEASE, fcntl.F_WRLCK)
+print(1, flush=True)
+sys.stdin.read()`;
+    const holder = spawn('python3', ['-c', lease, join(directory, 'key')], {
+      stdio: ['pipe', 'pipe', 'ignore'],
+    });
+    onTestFinished(() => void holder.kill('SIGKILL'));
+    const [granted] = (await Promise.race([
+      once(holder.stdout, 'data'),
+      once(holder, 'close'),
+      once(holder, 'error'),
+    ])) as unknown[];
+    skip(!Buffer.isBuffer(granted), 'no lease can be taken here');
+    expect(await volume.write({ key: '1' })).toMatchObject({ changed: true });
+  },
+);
+
+test('a directory named "..data" does not keep the secrets of a volume that is cleared', async () => {
+  const volume = new AtomicVolume(temporaryDirectory());
+  await volume.write({ 'tls.key': 'secret' });
+  rmSync(join(volume.directory, '..data'));
+  mkdirSync(join(volume.directory, '..data/d'), { recursive: true });
+  await expect(volume.clear()).rejects.toMatchObject({ code: 'ERR_WRITE_NOT_FILE', step: 'remove' });
+  expect(readdirSync(volume.directory)).toEqual(['..data']);
+});
+
+test('a pending link that vanishes, at whatever call, does not keep old revisions', async () => {
+  for (let at = 0; ; at += 1) {
+    const directory = temporaryDirectory();
+    mkdirSync(join(directory, PLANTED));
+    const elsewhere = { boot: 'abc', namespace: '1_2', pid: 5, started: '9' };
+    const link = join(directory, temporaryName('link', elsewhere));
+    symlinkSync('..2020_01_01_00_00_00.2', link);
+    const fs = new StrikingFileSystem(at, () => rmSync(link, { force: true }));
+    const volume = new AtomicVolume(directory, { fs: fs.port, durability: 'none' });
+    await volume.write({ key: '1' });
+    expect(volume.status().lastError).toBeNull();
+    expect(revisionsIn(directory)).toHaveLength(1);
+    if (!fs.struck) break;
+  }
 });
 
 /** The revision that is being made, renamed away, with a link to the victim in its place. */

@@ -32,3 +32,17 @@ test('work that fails before it waits does not hold up the queue', async () => {
   await expect(failing).rejects.toThrow('at once');
   expect(await queue.run('a', () => Promise.resolve('next'))).toBe('next');
 });
+
+test('work that is given while other work begins waits for it', async () => {
+  const queue = new SerialQueue();
+  const log: string[] = [];
+  let inner: Promise<unknown> | undefined;
+  await queue.run('a', async () => {
+    inner = queue.run('a', () => Promise.resolve(log.push('inner')));
+    await Promise.resolve();
+    log.push('outer');
+  });
+  await inner;
+  expect(log).toEqual(['outer', 'inner']);
+  expect(queue.size).toBe(0);
+});

@@ -366,6 +366,19 @@ test('with ifChanged, what is right already is not touched, and a mode alone is 
   expect(modeOf(path)).toBe('640');
 });
 
+test.each(['EACCES', 'EAGAIN'])(
+  'with ifChanged, a file that cannot be compared (%s) is replaced',
+  async (code) => {
+    const { path } = existing();
+    const { port } = new ScriptedFileSystem();
+    const refusing = (name: string): Partial<FileSystem> => ({
+      open: (at, ...how) => (at.endsWith(name) ? Promise.reject(errno(code, 'open')) : port.open(at, ...how)),
+    });
+    const fs = { ...port, sync: undefined, ...refusing('/file') } as unknown as FileSystem;
+    expect((await atomicWriteFile(path, 'old', { ifChanged: true, fs })).written).toBe(true);
+  },
+);
+
 test('what is lost is what docs/atomic-writes.md says: another name of the old file keeps the old content', async () => {
   const { path } = existing();
   linkSync(path, `${path}.hard`);
@@ -381,6 +394,19 @@ test('calls to one path run one after another, the last one wins, and nothing is
   expect(results.every(({ written }) => written)).toBe(true);
   expect(readFileSync(path, 'utf8')).toBe('49');
   expect(debris(directory, 'file')).toEqual([]);
+  expect(processWrites.size).toBe(0);
+});
+
+test('a write that the data of another one to the same path begins comes after it', async () => {
+  const { path } = existing();
+  let later: Promise<unknown> | undefined;
+  const data = function* (): Generator<string> {
+    later = atomicWriteFile(path, 'later');
+    yield 'earlier';
+  };
+  await atomicWriteFile(path, data());
+  await later;
+  expect(readFileSync(path, 'utf8')).toBe('later');
   expect(processWrites.size).toBe(0);
 });
 
@@ -519,6 +545,22 @@ test('what a dead process left is swept by the next write, what may be alive is 
   atomicWriteFileSync(path, 'newest', { fs: { ...nodeFileSystem } });
   expect(readdirSync(directory)).not.toContain(dead);
 });
+
+test.each(['ENOSPC', 'EDQUOT'])(
+  'what a dead process left is swept although a write fails with %s: it may take the room',
+  async (code) => {
+    const { path, directory } = existing();
+    const fs = new ScriptedFileSystem({ always: { write: code } }).port;
+    for (const write of [atomicWriteFile, atomicWriteFileSync]) {
+      writeFileSync(join(directory, nameOfTheDead('file')), 'half');
+      await expect((async () => write(path, 'new', { fs: { ...fs } }))()).rejects.toMatchObject({
+        code: 'ERR_WRITE_NO_SPACE',
+        step: 'write',
+      });
+      expect(debris(directory, 'file')).toEqual([]);
+    }
+  },
+);
 
 test('what another container left counts as abandoned when it was not touched for a day, by the clock of the file system', async () => {
   const { path, directory } = existing();
