@@ -191,3 +191,14 @@ test('a large directory is listed in portions, whatever its names are', () => {
   expect(portions).toEqual([11, 0]);
   expect([...(seen as Found).files.keys()]).toContain('f\udcff');
 });
+
+test('a directory of few files shows together what was written together, whichever hint arrives first', () => {
+  const kind = kinds['a directory'];
+  const subject = new Subject(kind, 2);
+  // Afterwards a file is read again only when it is found different.
+  subject.observe();
+  for (const number of [0, 1]) subject.write(kind.key(number), 'something longer');
+  subject.hint(kind.key(0));
+  subject.observe();
+  expect([0, 1].map((number) => subject.size(kind.key(number)))).toEqual([16, 16]);
+});

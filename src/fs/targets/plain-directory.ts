@@ -4,7 +4,8 @@
  *
  * | what led to the check                        | what is checked                                                     |
  * |----------------------------------------------|---------------------------------------------------------------------|
- * | hints that name entries                      | these entries, and what links lead to                               |
+ * | hints that name entries                      | all entries if they are no more than `VERIFIED_AT_ONCE`, else       |
+ * |                                              | these, and what links lead to                                       |
  * | hints that name none, or names with two dots, | everything                                                          |
  * | many hints, another directory, a failure     |                                                                     |
  * | a resync                                     | the directory, the next `VERIFIED_AT_ONCE` files in turn, and what  |
@@ -139,7 +140,7 @@ export class PlainDirectory {
     const reading = new DirectoryReading(at, chain.links, before);
     const isToList = this.#isToList;
     this.#isToList = false;
-    if (names === 'all') yield* reading.list(false);
+    if (names === 'all' || isSmall(before)) yield* reading.list(false);
     else {
       yield* reading.visit(names);
       if (isToList) yield* reading.list(true);
@@ -187,6 +188,11 @@ export class PlainDirectory {
     }
     return this.#last;
   }
+}
+
+/** Whether all of it is checked at once: what was written together is found together, however its hints arrive. */
+function isSmall(listing: Listing | undefined): boolean {
+  return listing !== undefined && listing.own.size + listing.ways.size <= VERIFIED_AT_ONCE;
 }
 
 /** The entries in which these paths are; everything if that is unknown, or if they are not for users. */

@@ -88,7 +88,7 @@ export class TreeFiles {
   ): Effects<readonly TreeFile[]> {
     const isFirst = !this.#hasTaken;
     const different = new Set(isFirst ? files.keys() : keysThatDiffer(this.#walked, files));
-    const totals = this.#totalsWith(files, different);
+    const totals = yield* this.#totalsWith(files, different);
     const limited = this.#reading.content ? totals.limited : this.#limited;
     const seen = new Map<string, SeenFile | undefined>();
     const states = new Map<string, FileState | undefined>();
@@ -112,15 +112,17 @@ export class TreeFiles {
       const file = files.get(key);
       this.#note(key, file, made, different.has(key), now);
       if (file && (made?.steady === false || (different.has(key) && !isFirst))) restless.push(file);
+      yield PAUSE;
     }
     return restless;
   }
 
-  #totalsWith(files: PersistentMap<TreeFile>, different: Iterable<string>): ReadTotals {
+  *#totalsWith(files: PersistentMap<TreeFile>, different: Iterable<string>): Effects<ReadTotals> {
     const totals = new ReadTotals(this.#reading, this.#totals);
     for (const key of different) {
       totals.remove(this.#walked.get(key)?.size);
       totals.add(files.get(key)?.size);
+      yield PAUSE;
     }
     return totals;
   }

@@ -48,6 +48,8 @@ export class LastReport {
 
   /** What differs from it in these files; undefined: nothing is there. */
   difference(files: Found['files'] = NOTHING): KeyDifference {
+    // The first report may be of many files.
+    if (this.#files.size === 0) return { added: [...files.keys()], changed: [], removed: [] };
     return differenceOf(this.#files, files, keysThatDiffer(this.#files, files), haveSameContent);
   }
 

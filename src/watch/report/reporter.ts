@@ -112,7 +112,9 @@ export class Reporter {
       this.#confirm(seen, cause);
       return;
     }
-    const parts = this.#isLoose(seen) ? partForEachFile(difference) : asOnePart(difference);
+    const parts = this.#isLoose(seen, difference, cause)
+      ? partForEachFile(difference)
+      : asOnePart(difference);
     const { due, next, cause: first = cause } = this.#wait(seen, parts, cause);
     if (next) this.#checkAgain(next.inMs, next.cause);
     else this.#forgetDifferences();
@@ -187,13 +189,17 @@ export class Reporter {
     return quietPeriodFor(seen, part, this.#last, this.#writes, options);
   }
 
-  /** Whether each file is reported separately: in a directory that is the same as before, or new. */
-  #isLoose(seen: StableObservation): boolean {
+  /**
+   * Whether each file is reported separately: in a directory that is the same as before, or new. Not at the start if
+   * all of them are due: there may be many.
+   */
+  #isLoose(seen: StableObservation, difference: KeyDifference, cause: ChangeCause): boolean {
     if (seen.kind !== 'found') return false;
     const { kind, realPath } = seen.snapshot;
     if (kind !== 'tree' && kind !== 'directory') return false;
     const before = this.#last.snapshot;
-    return before.kind === 'missing' || (before.kind === kind && before.realPath === realPath);
+    const isSame = before.kind === 'missing' || (before.kind === kind && before.realPath === realPath);
+    return isSame && (cause !== 'start' || this.#quietPeriod(seen, difference, cause) !== NO_QUIET_PERIOD);
   }
 
   #isKnown(seen: StableObservation, difference: KeyDifference): boolean {
