@@ -225,11 +225,13 @@ export class WatchSession {
   }
 
   #hint(cause: ChangeCause, { path, written = false }: Hint = {}): void {
-    if (path !== undefined && written) this.#writes.reported(path);
     if (path !== undefined) this.#readSwap(cause, path);
     if (cause === 'resync') this.#observer.resync();
     else this.#observer.touch(path);
-    if (path === undefined || this.#loop.isChecking || this.#observer.isConcerned(path)) this.#request(cause);
+    if (path !== undefined && !this.#loop.isChecking && !this.#observer.isConcerned(path)) return;
+    // Only what a check follows: the check forgets it.
+    if (path !== undefined && written) this.#writes.reported(path);
+    this.#request(cause);
   }
 
   /**

@@ -4,8 +4,9 @@ import { join } from 'node:path';
 
 import { nodeFileSystem, ResilientWatcher, type FileSystem, type Snapshot } from 'resilient-watcher';
 import { FakeClock, KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 
+import { InPlaceWrites } from '../../src/watch/report/in-place-writes.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 /** What is watched, by name. */
@@ -100,6 +101,17 @@ describe.each(kinds)('%s', (kind) => {
       await watcher.idle();
       expect(watcher.status().checks).toBeGreaterThan(before);
     }
+  });
+
+  test('a write that leads to no check is not remembered, since only a check forgets it', async () => {
+    const remembered = vi.spyOn(InPlaceWrites.prototype, 'reported');
+    onTestFinished(() => remembered.mockRestore());
+    const { volume, backend, watcher } = await stage(kind);
+    for (let other = 0; other < 3; other += 1) backend.written(volume.path(`..other.${other}`));
+    await watcher.idle();
+    backend.written(volume.path('key'));
+    await watcher.idle();
+    expect(remembered.mock.calls).toEqual([[volume.path('key')]]);
   });
 
   test('a swap back before the check is reported by the check', async () => {
