@@ -214,7 +214,7 @@ class Replacement {
   /** @param now the time of the file system's own clock, ns, if it is known. */
   *#sweep(now: bigint | undefined): Effects<void> {
     if (!this.#directory || !this.#settings.sweep) return;
-    yield* sweepFiles(this.#directory, { fs: this.#calls.fs, clock: this.#waiting?.clock, now });
+    yield* sweepFiles(this.#directory, { fs: this.#calls.fs, now });
   }
 
   /**

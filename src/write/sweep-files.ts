@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto';
 
-import { systemClock, type Clock } from '../core/clock.js';
+import { systemClock } from '../core/clock.js';
 import type { FileSystem } from '../core/file-system.js';
 import { call, type Effects } from '../fs/effects.js';
 import { identityOf } from '../fs/file-identity.js';
@@ -22,7 +22,6 @@ const sweeps = new WeakMap<FileSystem, Map<string, number>>();
 /** What a sweep has to know besides the directory. */
 interface SweepSettings {
   readonly fs: FileSystem;
-  readonly clock: Clock | undefined;
   /** The time of the file system's own clock, ns, if it is known. */
   readonly now: bigint | undefined;
 }
@@ -31,11 +30,9 @@ interface SweepSettings {
  * Removes what killed writers left in a directory, as far as that is possible; nothing if it was done a short while ago.
  * A writer that is started again and again leaves no more than one file: each process begins with a sweep.
  */
-export function* sweepFiles(
-  directory: HeldDirectory,
-  { fs, clock = systemClock, now }: SweepSettings,
-): Effects<void> {
-  if (!isDue(identityOf(directory.stat), fs, clock.monotonic())) return;
+export function* sweepFiles(directory: HeldDirectory, { fs, now }: SweepSettings): Effects<void> {
+  // All writers of the process have this clock in common, whatever theirs are.
+  if (!isDue(identityOf(directory.stat), fs, systemClock.monotonic())) return;
   let entries: readonly string[];
   try {
     entries = yield* call('readdir', directory.at('.'));
