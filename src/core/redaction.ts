@@ -22,8 +22,10 @@ const CREDENTIALS: readonly RegExp[] = [
     String.raw`()(?:e|%(?:25)*65)(?:y|%(?:25)*79)(?:J|%(?:25)*4[aA])${BASE64URL}{10,}(?:(?:\.|%(?:25)*2[eE])${BASE64URL}*)*`,
     'g',
   ),
-  // The same encoded in base64 again, as in the data of a Secret.
-  /()ZXlK[\w+/-]{10,}=*/g,
+  // The same encoded in base64 again, as in the data of a Secret, perhaps after other text.
+  /()(?:ZXlK|[GWm2]V5S|leU[opqr])[\w+/-]{10,}=*/g,
+  // The password in a URL.
+  /(:\/\/[^\s/@:"'<>]{0,256}:)[^\s/@"'<>]{1,1024}(?=@)/g,
   /()-----BEGIN [A-Z ]*PRIVATE KEY-----[^]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/g,
   new RegExp(String.raw`(\b(?:Bearer|Basic)(?:\s|\+|%20)+)${OPAQUE}`, 'gi'),
   new RegExp(String.raw`(token\\*["']?\s*[:=]\s*\\*["']?)${OPAQUE}`, 'gi'),
@@ -38,7 +40,7 @@ const FRAGMENT = new RegExp(`[\\w-]{${SHORTEST_FRAGMENT},}`, 'g');
 
 /**
  * `text` without JWTs, without other credentials that look like credentials, and without `secrets`: whole or in
- * long pieces, plain or percent-encoded. Cut to 1 000 characters.
+ * long pieces, plain or percent-encoded, or whole in base64. Cut to 1 000 characters.
  */
 export function redact(text: string, secrets: readonly string[] = []): string {
   return redactor(secrets)(text);
@@ -47,12 +49,13 @@ export function redact(text: string, secrets: readonly string[] = []): string {
 /** `redact` for many texts and the same secrets. */
 export function redactor(secrets: readonly string[]): (text: string) => string {
   const known = secrets.filter((secret) => secret.length >= SHORTEST_SECRET);
+  const inBase64 = known.flatMap(base64FormsOf);
   let encoded: readonly RegExp[] | undefined;
   return (text) => {
     let redacted = text;
     // Before the known secrets: the rest of a token without its beginning would not be recognized.
     for (const pattern of CREDENTIALS) redacted = redacted.replace(pattern, `$1${REDACTED}`);
-    for (const secret of known) redacted = redacted.replaceAll(secret, REDACTED);
+    for (const secret of [...known, ...inBase64]) redacted = redacted.replaceAll(secret, REDACTED);
     if (redacted.includes('%')) {
       encoded ??= known.map(encodingsOf);
       for (const pattern of encoded) redacted = redacted.replace(pattern, REDACTED);
@@ -64,6 +67,19 @@ export function redactor(secrets: readonly string[]): (text: string) => string {
     }
     return cut(redacted, LONGEST_TEXT);
   };
+}
+
+/** Shorter text in base64 is part of too many other values. */
+const SHORTEST_BASE64 = 8;
+
+/** What a text is in base64, whatever is before and after it: without the characters that depend on that. */
+function base64FormsOf(secret: string): string[] {
+  return [0, 1, 2].flatMap((offset) => {
+    const bytes = Buffer.concat([Buffer.alloc(offset), Buffer.from(secret)]);
+    const [start, end] = [Math.ceil((offset * 4) / 3), Math.floor((bytes.length * 4) / 3)];
+    const forms = [bytes.toString('base64').slice(start, end), bytes.toString('base64url').slice(start, end)];
+    return forms.filter((form) => form.length >= SHORTEST_BASE64);
+  });
 }
 
 /** A longer secret is recognized by this many of its first characters. */

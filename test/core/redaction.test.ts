@@ -15,6 +15,28 @@ const encodeAll = (text: string): string =>
   [...Buffer.from(text)].map((byte) => `%${byte.toString(16).padStart(2, '0')}`).join('');
 
 describe('redact', () => {
+  test.each([0, 1, 2, 3, 4, 5])(
+    'strikes out what is in base64 together with other text, %i bytes into it',
+    (bytes) => {
+      const before = 'users'.slice(0, bytes);
+      for (const encoding of ['base64', 'base64url'] as const) {
+        const shown = Buffer.from(`${before}${jwt}\n`).toString(encoding);
+        expect(redact(`invalid data "${shown}"`)).toMatch(/^invalid data "\w{0,8}\[redacted\]"$/);
+        const known = Buffer.from(`${before}${opaque}\n`).toString(encoding);
+        expect(redact(`invalid data "${known}"`, [opaque])).toMatch(
+          /^invalid data "\w{0,8}\[redacted\][\w=]{0,5}"$/,
+        );
+      }
+    },
+  );
+
+  test('strikes out the password in a URL and nothing else of it', () => {
+    expect(redact('connect ECONNREFUSED http://user:hunter2@proxy:8080/a:b@c')).toBe(
+      'connect ECONNREFUSED http://user:[redacted]@proxy:8080/a:b@c',
+    );
+    expect(redact('GET https://host:8080/@scope: 404')).toBe('GET https://host:8080/@scope: 404');
+  });
+
   test.each([
     ['as it is', jwt],
     ['cut off', jwt.slice(0, 60)],
