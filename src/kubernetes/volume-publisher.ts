@@ -194,7 +194,7 @@ export class VolumePublisher extends Component<VolumePublisherEvents, VolumePubl
     produce: VolumeProducer,
     options: { readonly tokens?: ServiceAccountTokens | (() => ServiceAccountTokens) | undefined } = {},
   ): Promise<PublishedVolume> {
-    const targetPath = withoutTrailingSlash(target);
+    const targetPath = withoutTrailingSlashes(target);
     const wanted = this.#wanted.get(targetPath) ?? new AbortController();
     this.#wanted.set(targetPath, wanted);
     const publish = async (): Promise<PublishedVolume> => {
@@ -228,7 +228,7 @@ export class VolumePublisher extends Component<VolumePublisherEvents, VolumePubl
    * @throws {WriteError} when it cannot be done.
    */
   unpublish(volumeId: string, target: string): Promise<void> {
-    const targetPath = withoutTrailingSlash(target);
+    const targetPath = withoutTrailingSlashes(target);
     this.#wanted.get(targetPath)?.abort(new ClosedError(`The volume "${volumeId}" was unpublished`));
     this.#wanted.delete(targetPath);
     return this.#inTurn(targetPath, async () => {
@@ -372,7 +372,10 @@ function secretsOf(tokens: ServiceAccountTokens): string[] {
   return tokens.audiences.map((audience) => tokens.get(audience).value);
 }
 
-/** A directory has one path, with or without a trailing slash. */
-function withoutTrailingSlash(path: string): string {
-  return typeof path === 'string' && path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path;
+/** A directory has one path, with or without slashes at its end; with one, a link would be followed. */
+function withoutTrailingSlashes(path: string): string {
+  if (typeof path !== 'string') return path;
+  let end = path.length;
+  while (end > 1 && path[end - 1] === '/') end -= 1;
+  return path.slice(0, end);
 }

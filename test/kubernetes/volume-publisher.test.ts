@@ -221,7 +221,7 @@ test('a producer may give its files as a Map', async () => {
   expect(readFileSync(join(target, 'a'), 'utf8')).toBe('one');
 });
 
-test('a target path with a slash at its end is the same target', async () => {
+test.each(['/', '//'])('a target path with %j at its end is the same target', async (slashes) => {
   const { publisher, target } = publisherStage();
   const { promise, resolve } = withResolvers();
   const log: string[] = [];
@@ -231,16 +231,21 @@ test('a target path with a slash at its end is the same target', async () => {
     log.push('first ends');
     return { files: { a: '1' } };
   });
-  const second = publisher.publish('v', `${target}/`, () => (log.push('second'), { files: { a: '2' } }), {
-    tokens: tokensOf('b'),
-  });
+  const second = publisher.publish(
+    'v',
+    `${target}${slashes}`,
+    () => (log.push('second'), { files: { a: '2' } }),
+    {
+      tokens: tokensOf('b'),
+    },
+  );
   await expect.poll(() => log).toContain('first begins');
   resolve();
   await Promise.all([first, second]);
   expect(log).toEqual(['first begins', 'first ends', 'second']);
-  const stranger = publisher.publish('w', `${target}/`, () => expect.unreachable());
+  const stranger = publisher.publish('w', `${target}${slashes}`, () => expect.unreachable());
   await expect(stranger).rejects.toThrow('is in use by the volume "v"');
-  await publisher.unpublish('v', `${target}/`);
+  await publisher.unpublish('v', `${target}${slashes}`);
   expect(readdirSync(target)).toEqual([]);
 });
 
