@@ -18,11 +18,11 @@ const peers = Object.keys(peerDependencies);
 
 /** KiB. */
 const BUDGETS: Readonly<Record<string, number>> = {
-  'resilient-watcher': 70,
-  'resilient-watcher/action': 10,
-  'resilient-watcher/config': 55,
+  'resilient-watcher': 74,
+  'resilient-watcher/action': 12,
+  'resilient-watcher/config': 59,
   'resilient-watcher/doctor': 55,
-  'resilient-watcher/kubernetes': 70,
+  'resilient-watcher/kubernetes': 74,
   'resilient-watcher/otel': 8,
   'resilient-watcher/prometheus': 8,
   'resilient-watcher/testing': 20,
