@@ -89,6 +89,7 @@ export function* followSwap(
   const hops = new Map<string, string>();
   let { revision } = chain;
   let here = '';
+  let followed = 0;
   for (let name = names.pop(); name !== undefined; name = names.pop()) {
     if (name === '' || name === '.') continue;
     // After a link, `..` does not mean the directory before it; only a complete resolution knows.
@@ -99,6 +100,8 @@ export function* followSwap(
       here = place;
       continue;
     }
+    // A link that was retargeted to itself: the complete resolution says so.
+    if ((followed += 1) > MAX_LINKS) return undefined;
     const target = yield* call('readlink', place);
     if (target !== known && target.includes('/')) return undefined;
     hops.set(place, target);
