@@ -63,7 +63,9 @@ interface Root {
 }
 
 interface OpenWatch extends ParcelWatch {
-  /** Reports that the subscription has ended, and closes it. */
+  /** Reports that the subscription has ended, and closes it in its turn. */
+  drop(): void;
+  /** The same within the present turn. */
   evict(): Promise<void>;
   readonly depth: string;
 }
@@ -187,12 +189,7 @@ export async function openParcelWatch(
         listener.died(death(life, path, error));
         return;
       }
-      if (events.some((event) => event.type === 'delete' && event.path === path)) {
-        // Immediately: while any handle of this path is open, parcel relies on its old listing, and reports nothing
-        // of the directory that replaces it.
-        watch.gone = true;
-        void watch.close();
-      }
+      for (const { path: about, type } of events) if (about !== path || type === 'delete') dropAll(about);
       // An empty batch counts: a file that is replaced and then deleted causes one.
       if (error || watch.gone || events.length === 0) listener.changed();
       else for (const { path, type } of events) listener.changed(path, type === 'create');
@@ -206,9 +203,14 @@ export async function openParcelWatch(
       listing: native.tried,
       depth,
       close: () => (closed ??= inTurn(finish)),
-      evict: () => {
+      drop: () => {
+        if (watch.gone) return;
         watch.gone = true;
         if (!closed) listener.changed();
+        void watch.close();
+      },
+      evict: () => {
+        watch.drop();
         return finish();
       },
     };
@@ -234,6 +236,16 @@ function remember(path: string, watch: OpenWatch): () => void {
     root.watches.delete(watch);
     if (root.watches.size === 0 && native.roots.get(path) === root) native.roots.delete(path);
   };
+}
+
+/**
+ * Drops every subscription of a path that was deleted or moved away, or may have been: on Linux the module then
+ * forgets all of them, also those that were opened since, for the directory that replaces it, and those of a
+ * directory that was moved back. It tells only the subscriptions of the directory that was there, or of the one
+ * above it. While any of them is open, it relies on its old listing.
+ */
+function dropAll(path: string): void {
+  for (const watch of native.roots.get(path)?.watches ?? []) watch.drop();
 }
 
 /**

@@ -372,6 +372,44 @@ describe('what every backend owes', () => {
   conformsForTrees(() => ({ backend: new ParcelBackend(), native: true }));
 });
 
+test('a directory that is watched beside the one above it is watched anew after it was moved away and back', async () => {
+  const path = join(base, 'volume');
+  mkdirSync(path);
+  const aimed = [directory(path), directory(base, 'volume')];
+  const { hints, subscription } = await watch(...aimed);
+  const moved = hints.next();
+  renameSync(path, `${path}.old`);
+  renameSync(`${path}.old`, path);
+  await moved;
+  await flush();
+  await subscription.setDirectories(aimed);
+  const written = hints.next();
+  writeFileSync(join(path, 'file'), '');
+  await written;
+});
+
+test('a tree that is opened while another subscription of it ends is never deaf', async () => {
+  const top = join(base, 'top');
+  const former: WatchSubscription[] = [];
+  for (let round = 0; round < rounds(10, 200); round += 1) {
+    mkdirSync(join(top, 'a'), { recursive: true });
+    const { subscription, hinted } = await subscribeFor({ backend: new ParcelBackend(), native: true });
+    const setDirectories = async (): Promise<void> => {
+      while ((await subscription.setDirectories(treeAt(top))).length > 0);
+    };
+    await setDirectories();
+    const gone = hinted();
+    renameSync(top, `${top}.${round}`);
+    mkdirSync(join(top, 'a'), { recursive: true });
+    await gone;
+    await setDirectories();
+    // Not closed: the next subscription is opened while the end of this one has not been processed.
+    former.push(subscription);
+    rmSync(top, { recursive: true });
+  }
+  for (const subscription of former) await subscription.close();
+});
+
 describe('a tree', () => {
   const candidate = () => ({ backend: new ParcelBackend(), native: true });
 
