@@ -1,8 +1,8 @@
-/** Processes as `/proc` shows them (`proc_pid_stat(5)`). */
+/** Processes as `/proc` shows them. */
 import { readdir, readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 
-import { errnoOf } from '../core/errno.js';
+import { parseProcessStat, processExists } from '../core/process.js';
 
 interface Process {
   readonly pid: number;
@@ -31,15 +31,7 @@ export const ENDED = 'ended';
 /** When a process was started; `ENDED` when there is none with this PID, undefined when `/proc` does not tell. */
 export async function startTimeOf(pid: number): Promise<string | undefined> {
   const found = await readProcess(pid);
-  return found ? found.startTime : exists(pid) ? undefined : ENDED;
-}
-
-function exists(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch (error) {
-    return errnoOf(error) !== 'ESRCH';
-  }
+  return found ? found.startTime : processExists(pid) ? undefined : ENDED;
 }
 
 /** Undefined for a process that has ended meanwhile. */
@@ -49,19 +41,11 @@ async function readProcess(pid: number): Promise<Process | undefined> {
       readFile(`/proc/${pid}/stat`, 'utf8'),
       readFile(`/proc/${pid}/cmdline`, 'utf8'),
     ]);
-    // The command is in parentheses and may contain some; the third field follows the last one.
-    const end = stat.lastIndexOf(')');
-    const fields = stat.slice(end + 2).split(' ');
-    const [state, parent] = fields;
-    if (state === 'Z' || state === 'X') return undefined;
-    const command = stat.slice(stat.indexOf('(') + 1, end);
+    const found = parseProcessStat(stat);
+    if (!found || found.hasEnded) return undefined;
+    const { parent, startTime, command } = found;
     const [program = ''] = commandLine.split('\0');
-    return {
-      pid,
-      parent: Number(parent),
-      startTime: fields[22 - 3] ?? '',
-      names: [command, basename(program)],
-    };
+    return { pid, parent, startTime, names: [command, basename(program)] };
   } catch {
     return undefined;
   }

@@ -9,7 +9,7 @@ import {
   type ReloadActionOptions,
   type SignalTarget,
 } from '../action.js';
-import { errnoOf } from '../core/errno.js';
+import { processExists } from '../core/process.js';
 import { TokenFile } from '../index.js';
 import {
   delay,
@@ -159,19 +159,10 @@ function signalTargetOf({ pid, pidFile, process: processName }: ActionFlags): Si
   if (!target || targets.length > 1) {
     throw new ExitError(EXIT.usage, '--signal needs exactly one of --pid, --pid-file and --process');
   }
-  if (pid !== undefined && !exists(pid)) {
+  if (pid !== undefined && !processExists(pid)) {
     throw new ExitError(EXIT.usage, `--pid ${pid}: there is no such process`);
   }
   return target;
-}
-
-function exists(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return errnoOf(error) !== 'ESRCH';
-  }
 }
 
 function webhooksOf(flags: ActionFlags, session: Session): Action[] {

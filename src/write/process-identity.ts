@@ -3,8 +3,8 @@
  * process is identified by the boot of its kernel, its PID and time namespaces, its PID there, and its start time.
  * A process in the same namespaces can find out whether it has ended; for any other the answer is `undefined`.
  */
-import { errnoOf } from '../core/errno.js';
 import { nodeFileSystem, type FileSystemCalls } from '../core/file-system.js';
+import { parseProcessStat, processExists } from '../core/process.js';
 
 /** Identifies one process of one boot of one kernel. */
 export interface ProcessIdentity {
@@ -49,16 +49,10 @@ export class ProcessTable {
 type Lookup = { readonly started: string } | 'ended' | 'hidden';
 
 function lookUp(pid: number): Lookup {
-  try {
-    // Not /proc: the mount option `hidepid` hides processes of other users there.
-    process.kill(pid, 0);
-  } catch (error) {
-    if (errnoOf(error) === 'ESRCH') return 'ended';
-  }
+  if (!processExists(pid)) return 'ended';
   const stat = readStat(String(pid));
   if (!stat) return 'hidden';
-  // A zombie has ended; in a container without an init process it is never reaped.
-  return stat.state === 'Z' || stat.state === 'X' ? 'ended' : stat;
+  return stat.hasEnded ? 'ended' : { started: startedAt(stat) };
 }
 
 function identify(): ProcessIdentity | undefined {
@@ -67,7 +61,7 @@ function identify(): ProcessIdentity | undefined {
   const stat = readStat('self');
   // A /proc that was mounted from another PID namespace describes other processes.
   if (!boot || namespace.startsWith('_') || stat?.pid !== process.pid) return undefined;
-  return { boot, namespace, pid: stat.pid, started: stat.started };
+  return { boot, namespace, pid: stat.pid, started: startedAt(stat) };
 }
 
 /** In base 36; empty when the kernel does not have that kind of namespace. */
@@ -80,14 +74,14 @@ function namespaceInode(kind: string): string {
   }
 }
 
-function readStat(process: string): { pid: number; state: string; started: string } | undefined {
+function readStat(process: string): ReturnType<typeof parseProcessStat> {
   const text = readText(`/proc/${process}/stat`);
-  if (text === undefined) return undefined;
-  // "pid (name) state …": the name may contain spaces and parentheses, so fields are counted from its end.
-  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
-  const [state, started] = [fields[0], fields[19]];
-  if (state === undefined || started === undefined) return undefined;
-  return { pid: Number.parseInt(text, 10), state, started: Number(started).toString(36) };
+  return text === undefined ? undefined : parseProcessStat(text);
+}
+
+/** In base 36, as in names. */
+function startedAt({ startTime }: { readonly startTime: string }): string {
+  return Number(startTime).toString(36);
 }
 
 /** The kernel answers from memory, whatever file system the caller works on. */

@@ -1,0 +1,41 @@
+/** Other processes, as the kernel shows them. */
+import { errnoOf } from './errno.js';
+
+/** Whether there is a process with this PID; a zombie is one. */
+export function processExists(pid: number): boolean {
+  try {
+    // Not /proc: the mount option `hidepid` hides processes of other users there.
+    return process.kill(pid, 0);
+  } catch (error) {
+    return errnoOf(error) !== 'ESRCH';
+  }
+}
+
+/** A line of `/proc/<pid>/stat` (`proc_pid_stat(5)`), as far as it is used. */
+interface ProcessStat {
+  readonly pid: number;
+  readonly command: string;
+  readonly parent: number;
+  /** In clock ticks since boot; with the PID it identifies a process, since PIDs are reused. */
+  readonly startTime: string;
+  /** A zombie has ended; in a container without an init process it is never reaped. */
+  readonly hasEnded: boolean;
+}
+
+/** Undefined for a text that is no such line. */
+export function parseProcessStat(text: string): ProcessStat | undefined {
+  // "pid (command) state parent …": the command may contain spaces and parentheses, so fields are counted from its end.
+  const end = text.lastIndexOf(')');
+  const fields = text.slice(end + 2).split(' ');
+  const [state, parent] = fields;
+  // The fields are numbered from 1, and the state is the third.
+  const startTime = fields[22 - 3];
+  if (state === undefined || parent === undefined || startTime === undefined) return undefined;
+  return {
+    pid: Number.parseInt(text, 10),
+    command: text.slice(text.indexOf('(') + 1, end),
+    parent: Number(parent),
+    startTime,
+    hasEnded: state === 'Z' || state === 'X',
+  };
+}
