@@ -161,9 +161,9 @@ export class TreeFiles {
     else this.#unsteady.add(key);
     const since = isDifferent ? undefined : this.#unproven.get(key);
     const isProven = isSteady && since !== undefined && now - since >= COARSEST_TIMESTAMP_MS;
-    if (isDifferent || isProven) this.#unproven.delete(key);
-    if (file && !isProven && this.#isRead(file, this.#limited) && !this.#unproven.has(key))
-      this.#unproven.set(key, now);
+    const isRead = file !== undefined && this.#isRead(file, this.#limited);
+    if (isDifferent || isProven || !isRead) this.#unproven.delete(key);
+    if (isRead && !isProven && !this.#unproven.has(key)) this.#unproven.set(key, now);
   }
 
   #isRead({ size }: TreeFile, { kept }: Limited): boolean {

@@ -112,9 +112,13 @@ export class Reporter {
       this.#confirm(seen, cause);
       return;
     }
-    const parts = this.#isLoose(seen, difference, cause)
-      ? partForEachFile(difference)
-      : asOnePart(difference);
+    // There may be many files, and none of them waits.
+    if (cause === 'start' && this.#quietPeriod(seen, difference, cause) === NO_QUIET_PERIOD) {
+      this.#forgetDifferences();
+      this.#report(seen, difference, cause);
+      return;
+    }
+    const parts = this.#isLoose(seen) ? partForEachFile(difference) : asOnePart(difference);
     const { due, next, cause: first = cause } = this.#wait(seen, parts, cause);
     if (next) this.#checkAgain(next.inMs, next.cause);
     else this.#forgetDifferences();
@@ -189,17 +193,13 @@ export class Reporter {
     return quietPeriodFor(seen, part, this.#last, this.#writes, options);
   }
 
-  /**
-   * Whether each file is reported separately: in a directory that is the same as before, or new. Not at the start if
-   * all of them are due: there may be many.
-   */
-  #isLoose(seen: StableObservation, difference: KeyDifference, cause: ChangeCause): boolean {
+  /** Whether each file is reported separately: in a directory that is the same as before, or new. */
+  #isLoose(seen: StableObservation): boolean {
     if (seen.kind !== 'found') return false;
     const { kind, realPath } = seen.snapshot;
     if (kind !== 'tree' && kind !== 'directory') return false;
     const before = this.#last.snapshot;
-    const isSame = before.kind === 'missing' || (before.kind === kind && before.realPath === realPath);
-    return isSame && (cause !== 'start' || this.#quietPeriod(seen, difference, cause) !== NO_QUIET_PERIOD);
+    return before.kind === 'missing' || (before.kind === kind && before.realPath === realPath);
   }
 
   #isKnown(seen: StableObservation, difference: KeyDifference): boolean {
