@@ -21,6 +21,19 @@ const versions: [version: string, client: typeof clientNode2][] = [
   ['1', clientNode1 as unknown as typeof clientNode2],
 ];
 
+/** Watches all pods until the test ends; their names as they come. */
+async function watchPods(
+  client: typeof clientNode2,
+  kubeConfig: clientNode2.KubeConfig,
+): Promise<readonly string[]> {
+  const names: string[] = [];
+  const onPod = (_type: string, pod: { metadata: { name: string } }): void =>
+    void names.push(pod.metadata.name);
+  const controller = await new client.Watch(kubeConfig).watch('/api/v1/pods', {}, onPod, () => {});
+  onTestFinished(() => controller.abort());
+  return names;
+}
+
 test.each(versions)(
   'client-node %s: a hundred lists share their connections, and a new CA gets new ones',
   async (_version, client) => {
@@ -60,12 +73,7 @@ test.each(versions)(
     // A request that comes in the very turn in which the last one ends may open a second one.
     expect(connections).toBeLessThanOrEqual(3);
 
-    const names: string[] = [];
-    const watching = new client.Watch(kubeConfig);
-    const onPod = (_type: string, pod: { metadata: { name: string } }): void =>
-      void names.push(pod.metadata.name);
-    const controller = await watching.watch('/api/v1/pods', {}, onPod, () => {});
-    onTestFinished(() => controller.abort());
+    const names = await watchPods(client, kubeConfig);
     await expect.poll(() => streams.length).toBe(1);
     const before = connections;
 
@@ -115,12 +123,7 @@ test.each(versions)(
     const auth = withTokenFile(kubeConfig);
     const api = kubeConfig.makeApiClient(client.CoreV1Api);
     await api.listNamespacedPod({ namespace: 'default' });
-    const names: string[] = [];
-    const watching = new client.Watch(kubeConfig);
-    const onPod = (_type: string, pod: { metadata: { name: string } }): void =>
-      void names.push(pod.metadata.name);
-    const controller = await watching.watch('/api/v1/pods', {}, onPod, () => {});
-    onTestFinished(() => controller.abort());
+    const names = await watchPods(client, kubeConfig);
     await expect.poll(() => streams.length).toBe(1);
 
     // client-node reads certificate and key one after the other, and so may get them of two revisions.

@@ -90,6 +90,22 @@ describe('on real files', () => {
     expect(errors).toHaveLength(1);
   });
 
+  test('a link that led somewhere is retargeted to itself', async () => {
+    const { path, watcher, errors, look } = stage();
+    const link = join(dirname(path), 'current');
+    mkdirSync(join(dirname(path), 'v1'));
+    writeFileSync(join(dirname(path), 'v1', 'app.yaml'), 'good');
+    symlinkSync('v1', link);
+    symlinkSync('current/app.yaml', path);
+    await watcher.start();
+    rmSync(link);
+    symlinkSync('current', link);
+    await look();
+    await look();
+    expect(errors).toMatchObject([{ code: 'ERR_TARGET_LOOP' }]);
+    expect(String(watcher.current?.content)).toBe('good');
+  });
+
   test('41 links in a row are too many, 40 are not', async () => {
     const { path, watcher, errors, look } = stage();
     writeFileSync(join(dirname(path), 'link-0'), 'reached');
