@@ -13,7 +13,7 @@ interface RunLimits {
 }
 
 /**
- * One run of an action, which is stopped when it takes too long or is interrupted.
+ * One run of an action. It is stopped when it takes too long or is interrupted.
  *
  * | state                  | it fulfills   | it rejects            | its time is up | `interrupt()`   | it does not stop in time |
  * |------------------------|---------------|-----------------------|----------------|-----------------|--------------------------|
@@ -52,7 +52,7 @@ export class ActionRun {
     }
   }
 
-  /** Stops it, since a newer update is there or nothing is to be done anymore. Does nothing when it has ended. */
+  /** Stops the run, because of a newer update or `close()`. Has no effect once the run has ended. */
   interrupt(): void {
     this.#stop('interrupted');
   }

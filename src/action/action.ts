@@ -4,11 +4,11 @@ import type { ActionUpdate } from './update.js';
 export interface Action {
   /** For messages and status, as in `"nginx -s reload"`. */
   readonly name: string;
-  /** For telemetry: `exec`, `signal`, `webhook`, or a word of your own. Default `custom`. */
+  /** The kind in telemetry: `exec`, `signal`, `webhook`, or a word of your own. Default `custom`. */
   readonly kind?: string;
   /**
-   * Runs the action. A rejection means failure, and the action is retried. When `signal` aborts it should stop, and
-   * settle when nothing of it is left running: reject, or fulfill if its work is done nevertheless.
+   * Runs the action. If it rejects, the action has failed and is retried. When `signal` aborts, it should stop, and settle
+   * once nothing is left running: reject, or fulfill if its work was completed nevertheless.
    */
   run(update: ActionUpdate, options: { readonly signal: AbortSignal }): Promise<void>;
 }

@@ -1,7 +1,19 @@
+import { constants } from 'node:os';
+
 import { onAbort } from '../core/abort.js';
-import { systemClock, type Clock } from '../core/clock.js';
+import type { Clock } from '../core/clock.js';
 import { errnoOf } from '../core/errno.js';
 import { ActionError } from '../core/errors.js';
+import {
+  flag,
+  isPlainObject,
+  matching,
+  milliseconds,
+  oneOf,
+  PORT_OPTIONS,
+  resolveOptions,
+  type Option,
+} from '../core/options.js';
 import { redact } from '../core/redaction.js';
 import type { Action } from './action.js';
 import { ProcessGroup, type ProcessExit } from './process-group.js';
@@ -11,27 +23,60 @@ import { environmentOf, type ActionUpdate } from './update.js';
 export interface CommandActionOptions {
   /** The program, or with `shell` a whole command line. */
   readonly command: string;
+  /** The arguments of the program; not with `shell`. Default none. */
   readonly args?: readonly string[] | undefined;
   /** Runs `command` with `/bin/sh -c`. Default false. */
   readonly shell?: boolean | undefined;
+  /** The working directory; default that of this process. */
   readonly cwd?: string | undefined;
   /** Added to the environment of this process. */
   readonly env?: Readonly<Record<string, string>> | undefined;
   /** Where its output goes. `stderr`: both streams to the stderr of this process. Default `inherit`. */
   readonly output?: 'inherit' | 'stderr' | 'ignore' | undefined;
-  /** The signal that asks it to stop. Default `SIGTERM`. */
+  /** The signal that stops the command. Default `SIGTERM`. */
   readonly stopSignal?: NodeJS.Signals | undefined;
   /** How long its process group may take to stop before it is killed, ms. Default 10 000, as `docker stop`. */
   readonly stopTimeoutMs?: number | undefined;
   readonly clock?: Clock | undefined;
 }
 
+const text = matching<string>('', 'a non-empty string', (value) => typeof value === 'string' && value !== '');
+
+const OPTIONS = {
+  command: text,
+  args: matching<readonly string[]>(
+    [],
+    'an array of strings',
+    (value) => Array.isArray(value) && value.every((entry) => typeof entry === 'string'),
+  ),
+  shell: flag(false),
+  cwd: { ...text, fallback: undefined } as Option<string | undefined>,
+  env: matching<Readonly<Record<string, string>>>({}, 'an object of strings', isPlainObject),
+  output: oneOf<'inherit' | 'stderr' | 'ignore'>('inherit', ['inherit', 'stderr', 'ignore']),
+  stopSignal: matching<NodeJS.Signals>('SIGTERM', 'the name of a signal', (value) =>
+    Object.hasOwn(constants.signals, String(value)),
+  ),
+  stopTimeoutMs: milliseconds(10_000),
+  clock: PORT_OPTIONS.clock,
+};
+
+type ResolvedCommandOptions = ReturnType<typeof resolveOptions<typeof OPTIONS>>;
+
 /**
  * Runs a command; exit code 0 is success. The update is in its environment, as `RW_PATH`, `RW_KEYS`, `RW_REVISION` and
  * `RW_CAUSE`, and on its stdin as a JSON document. It runs in a process group of its own, which is stopped as a whole.
+ * @throws {TypeError} for an unknown, missing or wrong option, or both `args` and `shell`.
+ * @throws {RangeError} for a number out of range.
  */
 export function commandAction(options: CommandActionOptions): Action {
-  const { command, args = [], stopSignal = 'SIGTERM', stopTimeoutMs = 10_000 } = options;
+  const resolved = resolveOptions('commandAction', options, OPTIONS);
+  const { command, args, shell, stopSignal, stopTimeoutMs } = resolved;
+  if (command === '') {
+    throw new TypeError('commandAction: option "command" must be a non-empty string, got undefined');
+  }
+  if (shell && args.length > 0) {
+    throw new TypeError('commandAction: "args" has no effect with "shell"; put the arguments into "command"');
+  }
   const name = redact(JSON.stringify([command, ...args].join(' ')));
   return {
     name,
@@ -41,7 +86,7 @@ export function commandAction(options: CommandActionOptions): Action {
       let stopped: Promise<void> | undefined;
       let forget: (() => void) | undefined;
       try {
-        const group = startGroup(options, update);
+        const group = startGroup(resolved, update);
         forget = onAbort(signal, () => {
           stopped = group.stop(stopSignal, stopTimeoutMs);
         });
@@ -58,20 +103,20 @@ export function commandAction(options: CommandActionOptions): Action {
   };
 }
 
-function startGroup(options: CommandActionOptions, update: ActionUpdate): ProcessGroup {
-  const { command, args = [], shell = false, output = 'inherit', cwd, env, clock = systemClock } = options;
+function startGroup(options: ResolvedCommandOptions, update: ActionUpdate): ProcessGroup {
+  const { command, args, shell, output, cwd, env, clock } = options;
   const group = new ProcessGroup(
     shell ? '/bin/sh' : command,
     shell ? ['-c', command] : args,
     {
       cwd,
       env: { ...process.env, ...env, ...environmentOf(update) },
-      // The command writes to the descriptors of this process: however much it prints, nothing is buffered here.
+      // The command writes directly to the descriptors of this process, so its output is not buffered here.
       stdio: output === 'stderr' ? ['pipe', 2, 2] : ['pipe', output, output],
     },
     clock,
   );
-  // A command that does not read its stdin closes it.
+  // Fails when the command exits without reading its stdin.
   group.child.stdin?.on('error', () => undefined);
   group.child.stdin?.end(`${JSON.stringify(update)}\n`);
   return group;

@@ -1,5 +1,5 @@
 /**
- * A command in a process group of its own, so that it can be stopped with everything that it has started.
+ * A command in a process group of its own, so that it can be stopped together with the processes it has started.
  *
  * | state      | the command exits | `stop()`                                   | the group is empty | its time is up          |
  * |------------|-------------------|--------------------------------------------|--------------------|-------------------------|
@@ -19,10 +19,10 @@ export interface ProcessExit {
   readonly signal: NodeJS.Signals | null;
 }
 
-/** The kernel announces the end of children, but not of groups, so this is polled, ms. */
+/** The kernel reports the end of a child process but not of a group, so the group is polled, ms. */
 const POLL_MS = 10;
 
-/** A running command and what it has started, except for what has left the group (`setsid(2)`). */
+/** A running command and the processes it has started, except those that have left the group (`setsid(2)`). */
 export class ProcessGroup {
   readonly child: ChildProcess;
   /** Rejects when the command could not be started. */
@@ -31,7 +31,7 @@ export class ProcessGroup {
   #isOver = false;
   #stopping: Promise<void> | undefined;
 
-  /** @throws {Error} for what `spawn` refuses at once, such as E2BIG. */
+  /** @throws {Error} when `spawn` fails synchronously, for example with E2BIG. */
   constructor(command: string, args: readonly string[], options: SpawnOptions, clock: Clock) {
     this.#clock = clock;
     this.child = spawn(command, args, { ...options, detached: true });
@@ -42,12 +42,12 @@ export class ProcessGroup {
     this.exited.catch(() => (this.#isOver = true));
   }
 
-  /** Signals the command alone; nothing happens when it has ended. */
+  /** Signals only the command itself. Has no effect if it has ended. */
   signalLeader(signal: NodeJS.Signals): void {
     this.child.kill(signal);
   }
 
-  /** Signals the group, and kills what is left of it after `timeoutMs`. Resolves when nothing is left. */
+  /** Signals the group, and kills the processes that are left after `timeoutMs`. Resolves when none is left. */
   stop(signal: NodeJS.Signals, timeoutMs: number): Promise<void> {
     this.#stopping ??= this.#stop(signal, timeoutMs);
     return this.#stopping;

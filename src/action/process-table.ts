@@ -1,4 +1,4 @@
-/** Processes as `/proc` shows them. */
+/** The processes in `/proc` (`proc_pid_stat(5)`). */
 import { readdir, readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 
@@ -13,8 +13,8 @@ interface Process {
 }
 
 /**
- * The processes of a program by its name: those whose parent is not one of them, such as the master process of nginx.
- * This process is never among them.
+ * The processes of a program by its name, without those whose parent is also one, so that only the master process of nginx
+ * is found. The current process is never included.
  */
 export async function processesNamed(name: string): Promise<number[]> {
   const entries = await readdir('/proc').catch(() => []);

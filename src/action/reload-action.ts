@@ -1,5 +1,5 @@
 /**
- * Acts on the newest update until that has succeeded.
+ * Runs the actions for the newest update until they have succeeded.
  *
  * | state      | `trigger()`                                   | its time has come | succeeds            | fails                         |
  * |------------|-----------------------------------------------|-------------------|---------------------|-------------------------------|
@@ -10,8 +10,8 @@
  * | `retrying` | merged; tried at once                         | → `running`       | –                   | –                             |
  * | `closed`   | throws                                        | –                 | –                   | –                             |
  *
- * The check runs before each attempt that begins with the first action. When it fails the update is rejected: nothing is
- * done until the next `trigger()`. No update is lost: what was not acted on successfully is merged into the next one.
+ * The check runs before each attempt that begins with the first action. When it fails, the update is rejected: nothing is
+ * done until the next `trigger()`. No update is lost: one that was not handled successfully is merged into the next one.
  */
 import { Backoff } from '../core/backoff.js';
 import type { Clock } from '../core/clock.js';
@@ -35,30 +35,30 @@ import { mergeUpdates, type ActionUpdate } from './update.js';
 
 /** Options of `ReloadAction`; all but `action` may be left out. */
 export interface ReloadActionOptions {
-  /** What to do: one action, or several that run one after another. A retry begins with the one that failed. */
+  /** One action, or several that run one after another. A retry begins with the one that failed. */
   readonly action: Action | readonly Action[];
-  /** Must succeed before anything is done, as in `nginx -t`. */
+  /** A check that must succeed before the actions run, such as `nginx -t`. Default none. */
   readonly check?: Action | undefined;
   /**
-   * What an update does to a run that is under way. `queue` (default): it waits, and only the newest is kept.
-   * `restart`: the run is stopped and begun again.
+   * The handling of an update during a run. `queue` (default): the update waits, and is merged with later ones.
+   * `restart`: the run is stopped and started again.
    */
   readonly onBusy?: 'queue' | 'restart' | undefined;
-  /** A run that takes longer is stopped, and counts as failed unless it still fulfills, ms. Default 30 000. */
+  /** The timeout of a run, ms. The run is then stopped, and has failed unless it still fulfills. Default 30 000. */
   readonly timeoutMs?: number | undefined;
-  /** How long a run that was asked to stop is waited for, ms. Default 15 000. */
+  /** How long to wait for a run that is being stopped, ms. Default 15 000. */
   readonly stopTimeoutMs?: number | undefined;
-  /** Each update waits for a random part of this, so that many pods do not reload at once, ms. Default 0. */
+  /** The maximum random delay of an update, ms, so that many pods do not reload at once. Default 0. */
   readonly splayMs?: number | undefined;
   /** Initial delay before a retry, doubled on each failure, with up to 50 % jitter, ms. Default 1 000. */
   readonly retryDelayMs?: number | undefined;
-  /** No delay between retries is longer, ms. Default 60 000. */
+  /** The maximum delay before a retry, ms. Default 60 000. */
   readonly maxRetryDelayMs?: number | undefined;
-  /** How many attempts an update gets. Default `Infinity`. */
+  /** The maximum number of attempts for an update. Default `Infinity`. */
   readonly maxAttempts?: number | undefined;
-  /** For status and telemetry. Default: the name of the first action. */
+  /** The name in status and telemetry. Default: the name of the first action. */
   readonly name?: string | undefined;
-  /** Closes it when it aborts. */
+  /** Closes the reload action when it aborts. */
   readonly signal?: AbortSignal | undefined;
   /** Default: the system clock. */
   readonly clock?: Clock | undefined;
@@ -66,15 +66,15 @@ export interface ReloadActionOptions {
   readonly random?: Random | undefined;
 }
 
-/** The events of a `ReloadAction`. None carries contents. */
+/** The events of a `ReloadAction`. No event contains file contents. */
 export interface ReloadActionEvents extends ComponentEvents {
   /** An attempt begins. */
   started: [event: { readonly update: ActionUpdate; readonly attempt: number }];
-  /** The update was acted on. */
+  /** All actions have succeeded for the update. */
   succeeded: [
     event: { readonly update: ActionUpdate; readonly attempt: number; readonly durationMs: number },
   ];
-  /** An attempt failed; `retryDelayMs` is null when there will be no other. */
+  /** An attempt failed. `retryDelayMs` is null if it was the last one. */
   failed: [
     event: {
       readonly update: ActionUpdate;
@@ -87,7 +87,7 @@ export interface ReloadActionEvents extends ComponentEvents {
   rejected: [event: { readonly update: ActionUpdate; readonly error: ActionError }];
 }
 
-/** The status of a `ReloadAction`. Moments are epoch ms. */
+/** The status of a `ReloadAction`. Times are epoch ms. */
 export interface ReloadActionStatus extends ComponentStatus {
   /** `idle`: not started. `ready`: nothing to do. */
   readonly state: 'idle' | 'ready' | 'waiting' | 'running' | 'retrying' | 'closed';
@@ -95,7 +95,7 @@ export interface ReloadActionStatus extends ComponentStatus {
   readonly successes: number;
   readonly failures: number;
   readonly rejections: number;
-  /** Whether the newest update was acted on; null before the first one. */
+  /** Whether the last update was handled successfully; null before the first one. */
   readonly lastSuccessful: boolean | null;
   readonly lastSuccessAt: number | null;
 }
@@ -146,9 +146,9 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
   readonly #backoff: Backoff;
   #phase: 'ready' | 'waiting' | 'running' | 'retrying' = 'ready';
   #pending: ActionUpdate | undefined;
-  /** What was not acted on successfully; part of the next update. */
+  /** The update that was not handled successfully; merged into the next one. */
   #missed: ActionUpdate | undefined;
-  /** Ends the wait or, with `restart`, the run under way. */
+  /** Ends the current wait or, with `restart`, the current run. */
   #interrupt: (() => void) | undefined;
   #loop: Promise<void> | undefined;
   #attempts = 0;
@@ -199,7 +199,7 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
   }
 
   /**
-   * Acts on an update, as soon as may be. Returns at once.
+   * Runs the actions for an update as soon as possible. Returns immediately; the first call starts the component.
    * @throws {ClosedError} once closed.
    */
   trigger(update: ActionUpdate): void {
@@ -210,7 +210,7 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
     this.#loop ??= this.scope.track(this.#drain());
   }
 
-  /** Resolves when no update waits and none is being acted on. A failing action is retried, and counts as acted on. */
+  /** Resolves when no update is waiting or being handled. While an action is retried, its update is being handled. */
   async idle(): Promise<void> {
     while (this.#loop) await this.#loop;
   }
@@ -235,7 +235,7 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
     this.#loop = undefined;
   }
 
-  /** Acts on this update until that succeeds, is rejected, or a newer one is there. False: it was not acted on. */
+  /** Handles the update until it succeeds, is rejected, or a newer one arrives. Returns whether it succeeded. */
   async #settle(update: ActionUpdate): Promise<boolean> {
     const remaining = [...this.#actions];
     this.#backoff.reset();
@@ -291,7 +291,7 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
     this.dispatch('rejected', { update, error });
   }
 
-  /** Runs the actions one after another, and takes those that succeeded off the list. */
+  /** Runs the actions one after another, and removes those that succeeded from the list. */
   async #runAll(remaining: Action[], update: ActionUpdate): Promise<RunResult> {
     for (let action = remaining[0]; action; action = remaining[0]) {
       const result = await this.#run(action, update);
@@ -316,7 +316,7 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
     }
   }
 
-  /** Waits; `newer`: no longer than until a newer update comes. */
+  /** Waits; with `newer`, only until a newer update arrives. */
   async #pause(delayMs: number, until: 'newer' | 'never'): Promise<void> {
     if (this.scope.ended) return;
     const controller = new AbortController();

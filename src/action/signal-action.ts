@@ -5,18 +5,18 @@ import { ActionError } from '../core/errors.js';
 import type { Action } from './action.js';
 import { ENDED, processesNamed, startTimeOf } from './process-table.js';
 
-/** Which process to signal. A PID file and a name are looked up at each run. */
+/** The process to signal. A PID file or a name is looked up at each run. */
 export type SignalTarget =
-  /** A process that is running when the action is made. */
+  /** A process that is running when the action is created. */
   | { readonly pid: number }
   /** A file that holds the process ID. */
   | { readonly pidFile: string }
-  /** The name of the program. Of its processes, those are signaled whose parent is not one of them. */
+  /** The name of the program. Its processes are signaled, except those whose parent is also one of them. */
   | { readonly processName: string };
 
 /**
- * Signals a process, as `kill -HUP` does. When the process has ended and its PID belongs to another one, the run fails:
- * for a PID file, if the file is still the one that was last read.
+ * Signals a process, as `kill -HUP` does. If the process has ended and its PID now belongs to another process, the run
+ * fails; with a PID file, this is detected as long as the file has not been replaced.
  */
 export function signalAction(signal: NodeJS.Signals, target: SignalTarget): Action {
   const name = `${signal} to ${describeTarget(target)}`;
@@ -35,7 +35,7 @@ function describeTarget(target: SignalTarget): string {
   return 'pidFile' in target ? `the process in ${target.pidFile}` : `the process "${target.processName}"`;
 }
 
-/** What looks up the processes to signal. */
+/** Returns the function that looks up the processes to signal. */
 function finderOf(name: string, target: SignalTarget): () => Promise<readonly number[]> {
   if ('processName' in target) return () => pidsNamed(name, target.processName);
   if ('pid' in target) {
@@ -67,7 +67,7 @@ async function pidsNamed(name: string, processName: string): Promise<readonly nu
   throw failed(name, 'there is no such process; a sidecar needs shareProcessNamespace: true in its pod');
 }
 
-/** The PID, and what tells this file from one that replaces it. */
+/** The PID, and an identifier of the file that changes when the file is replaced. */
 async function readPidFile(
   name: string,
   path: string,

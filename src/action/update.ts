@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer';
 
 import type { Change } from '../watch/change.js';
 
-/** What changed at one path: names only, never contents. */
+/** The changes at one path: names only, never contents. */
 export interface PathUpdate {
   /** The watched path, absolute. */
   readonly path: string;
@@ -16,17 +16,17 @@ export interface PathUpdate {
 /** The input of an action: everything that changed since it last succeeded. */
 export interface ActionUpdate {
   readonly paths: readonly PathUpdate[];
-  /** What led to the newest change, see `Change.cause`. */
+  /** What triggered the newest change; see `Change.cause`. */
   readonly cause: string;
 }
 
-/** A change as an action sees it. */
+/** Converts a change into the input of an action. */
 export function updateOf(change: Change, path: string): ActionUpdate {
   const { added, changed, removed, current, cause } = change;
   return { paths: [{ path, added, changed, removed, revision: current.revision ?? null }], cause };
 }
 
-/** Merges two updates of which the first has not been handled. */
+/** Merges an update that has not been handled with a later one. */
 export function mergeUpdates(earlier: ActionUpdate, later: ActionUpdate): ActionUpdate {
   const paths = new Map(earlier.paths.map((update) => [update.path, update]));
   for (const update of later.paths) {
@@ -47,7 +47,7 @@ function mergePaths(earlier: PathUpdate, later: PathUpdate): PathUpdate {
   for (const key of later.added) move(key, removed.has(key) ? changed : added);
   for (const key of later.changed) move(key, added.has(key) ? added : changed);
   for (const key of later.removed) {
-    // Added and removed again: for the action it never existed.
+    // The key was added and removed again: for the action it never existed.
     if (added.delete(key)) continue;
     move(key, removed);
   }
@@ -55,12 +55,12 @@ function mergePaths(earlier: PathUpdate, later: PathUpdate): PathUpdate {
   return { path, revision, added: [...added], changed: [...changed], removed: [...removed] };
 }
 
-/** A string of the environment can have 128 KiB on Linux (`execve(2)`); longer ones keep a command from starting. */
+/** Linux limits a string of the environment to 128 KiB (`execve(2)`); with a longer one the command would not start. */
 const MAX_VARIABLE_BYTES = 65_536;
 
 /**
- * The update as environment variables: `RW_PATH`, `RW_KEYS`, `RW_REVISION` and `RW_CAUSE`; several values one a line,
- * as many whole lines as 64 KiB can hold.
+ * The update as environment variables: `RW_PATH`, `RW_KEYS`, `RW_REVISION` and `RW_CAUSE`. Several values are written
+ * one per line, truncated to whole lines within 64 KiB.
  */
 export function environmentOf({ paths, cause }: ActionUpdate): Readonly<Record<string, string>> {
   const keys = paths.flatMap(({ added, changed, removed }) => [...added, ...changed, ...removed]);

@@ -1,31 +1,48 @@
 import { Buffer } from 'node:buffer';
 
 import { ActionError } from '../core/errors.js';
+import { hasMethods, isPlainObject, matching, resolveOptions } from '../core/options.js';
 import { redactError } from '../core/resilient-error.js';
 import type { ValueSource } from '../core/value-source.js';
 import type { Action } from './action.js';
 
 /** Options of `webhookAction`. */
 export interface WebhookActionOptions {
-  /** A user and password in it are sent as basic authentication. */
+  /** An `http:` or `https:` URL. A user and password in it are sent as basic authentication. */
   readonly url: string | URL;
   /** Default `POST`. */
   readonly method?: string | undefined;
-  /** The status codes that mean success, from and to. Default 200 to 299. */
+  /** The range of status codes that mean success, inclusive. Default 200 to 299. */
   readonly status?: readonly [from: number, to: number] | undefined;
+  /** Sent with each request; default none. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** Sent as a bearer token; asked for at each call. */
+  /**
+   * Sent as a bearer token; its `get()` is called for each request. Not with another `Authorization`, in `headers` or
+   * in the URL.
+   */
   readonly token?: Pick<ValueSource<{ readonly value: string } | string>, 'get'> | undefined;
 }
 
 /**
- * Calls a URL with the update as its JSON body. No redirect is followed: headers and update go nowhere else. How long it
- * may take is the `timeoutMs` of the `ReloadAction`.
- * @throws {TypeError} for an invalid URL.
+ * Calls a URL with the update as its JSON body. Redirects are not followed, so that headers and update go nowhere else.
+ * The `timeoutMs` of the `ReloadAction` limits how long a request may take.
+ * @throws {TypeError} for an unknown or wrong option, an invalid URL, or two sources of `Authorization`.
  */
 export function webhookAction(options: WebhookActionOptions): Action {
-  const { method = 'POST', status: [from, to] = [200, 299], headers = {}, token } = options;
-  const { url, authorization } = withoutCredentials(options.url);
+  const resolved = resolveOptions('webhookAction', options, OPTIONS);
+  const { method, headers, token } = resolved;
+  const [from, to] = resolved.status;
+  const { url, authorization } = withoutCredentials(resolved.url);
+  const sources = [
+    authorization['authorization'],
+    token,
+    Object.keys(headers).find((name) => name.toLowerCase() === 'authorization'),
+  ].filter((source) => source !== undefined);
+  if (sources.length > 1) {
+    throw new TypeError(
+      'webhookAction: give one of "token", an Authorization header, and a user and password in "url"',
+    );
+  }
   // Not the query, which may hold a secret.
   const name = `${method} ${url.origin}${url.pathname}`;
   const failed = (reason: string): ActionError =>
@@ -57,12 +74,12 @@ export function webhookAction(options: WebhookActionOptions): Action {
           ...(hasBody && { body: JSON.stringify(update) }),
         });
       } catch (thrown) {
-        // `fetch failed` has its reason in the cause. A header that is not valid is quoted.
+        // The reason for `fetch failed` is in the cause. The message about an invalid header quotes it.
         const failure = redactError(thrown, secrets);
         const { message, name: kind } = failure.cause instanceof Error ? failure.cause : failure;
         throw failed(message || kind);
       }
-      // Its body is of no interest, and may never end.
+      // The body is not needed, and may never end.
       await response.body?.cancel();
       if (response.status < from || response.status > to) {
         throw failed(
@@ -73,7 +90,31 @@ export function webhookAction(options: WebhookActionOptions): Action {
   };
 }
 
-/** `fetch` refuses a URL with credentials, and quotes it when it does. */
+const isStatus = (value: unknown): boolean => Number.isInteger(value);
+
+const OPTIONS = {
+  url: matching<string | URL>(
+    '',
+    'an http(s) URL',
+    (value) => (typeof value === 'string' && value !== '') || value instanceof URL,
+  ),
+  method: matching<string>(
+    'POST',
+    'a non-empty string',
+    (value) => typeof value === 'string' && value !== '',
+  ),
+  status: matching<readonly [from: number, to: number]>(
+    [200, 299],
+    'an array of two status codes',
+    (value) => Array.isArray(value) && value.length === 2 && value.every(isStatus),
+  ),
+  headers: matching<Readonly<Record<string, string>>>({}, 'an object of strings', isPlainObject),
+  token: matching<WebhookActionOptions['token']>(undefined, 'an object with get', (value) =>
+    hasMethods(value, ['get']),
+  ),
+};
+
+/** Separates the credentials from the URL: `fetch` refuses such a URL with a message that quotes it. */
 function withoutCredentials(given: string | URL): { url: URL; authorization: Record<string, string> } {
   const url = new URL(given);
   const { username, password } = url;

@@ -106,8 +106,9 @@ async function refresh(flags: TokenFlags, sink: TokenSink, session: Session): Pr
   session.endOnSignals();
   await listen(flags, session);
   refresher.on('delivered', ({ sink: to, token }) => {
-    const expiresAt = isoTime(token.expiresAt);
-    output.log('info', 'delivered', `${to}: written, valid until ${expiresAt}`, { sink: to, expiresAt });
+    const expiresAt = Number.isFinite(token.expiresAt) ? isoTime(token.expiresAt) : null;
+    const validity = expiresAt === null ? 'never expires' : `valid until ${expiresAt}`;
+    output.log('info', 'delivered', `${to}: written, ${validity}`, { sink: to, expiresAt });
     if (once) session.end(EXIT.ok);
   });
   refresher.on('retry', ({ error, delayMs }) => {

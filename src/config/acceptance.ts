@@ -22,7 +22,7 @@ interface Acceptance<T> {
  * | 2    | what has just changed, together                    | accepted, 3   | 3                                   |
  * | 3    | what is still pending, one by one, until none pass | accepted      | stays pending until the next change |
  *
- * So a bad source does not hold up the others, and sources that are valid only together are accepted together.
+ * A bad source therefore does not block the others, and sources that are valid only together are accepted together.
  * @param fresh the sources that have just changed
  */
 export async function acceptPending<T>(

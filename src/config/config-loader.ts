@@ -4,29 +4,29 @@
  * | state      | `start()`, `load()`       | a source changed                  | `close()`  |
  * |------------|---------------------------|-----------------------------------|------------|
  * | `idle`     | → `starting`              | –                                 | → `closed` |
- * | `starting` | same promise              | noted, a step follows the load    | → `closed` |
- * | `running`  | same promise              | a step, when the table below says | → `closed` |
+ * | `starting` | same promise              | an update follows the load        | → `closed` |
+ * | `running`  | same promise              | an update, see the next table     | → `closed` |
  * | `closed`   | rejects                   | –                                 | –          |
  *
- * `starting` watches every source, reads all of them and validates the result. If anything is wrong it rejects and
- * returns to `idle`; otherwise `running` follows.
+ * `starting` watches and reads every source and validates the result. If anything is wrong, `start()` rejects and the
+ * state is `idle` again; otherwise it is `running`.
  *
- * | when a source changes                               | the step is taken                                     |
+ * | when a source changes                               | the update begins                                     |
  * |-----------------------------------------------------|-------------------------------------------------------|
- * | every watched source has changed (so with only one) | immediately: there is nothing to wait for             |
- * | others have not                                     | `settleMs` after the first, or when all have          |
- * | a step is under way                                 | `settleMs` after its end                              |
+ * | every watched source has changed, or it is the only | immediately: there is nothing to wait for             |
+ * | other sources have not changed yet                  | `settleMs` after the first, or when all have changed  |
+ * | an update is in progress                            | `settleMs` after its end                              |
  *
- * | what a step finds in a changed source | then                                                                |
+ * | a changed source                      | then                                                                |
  * |---------------------------------------|---------------------------------------------------------------------|
  * | it cannot be read                     | `unreadable`, once; its last good values stay                       |
  * | it cannot be parsed                   | `rejected`, once for each such state; its last good values stay     |
- * | the values it had                     | nothing                                                             |
- * | other values                          | they are pending: acceptance.ts decides which are accepted          |
+ * | has the same values                   | nothing                                                             |
+ * | has other values                      | they are pending: acceptance.ts decides which are accepted          |
  *
- * What was accepted becomes `current`, and `change` is emitted if it differs. What has just changed and was not
- * accepted is `rejected`, and tried again with every later change. A validator or parser that throws or takes too
- * long has refused; what it returns later is ignored.
+ * Accepted values become `current`, and `change` is emitted if they differ. Values that have just changed and are not
+ * accepted are `rejected`, and tried again with every later change. A validator or parser that throws or takes too long
+ * counts as a refusal; a late result is ignored.
  */
 import type { Scheduled } from '../core/clock.js';
 import { Component } from '../core/component.js';
@@ -47,12 +47,12 @@ import { acceptPending, type Verdict } from './acceptance.js';
 import { Source } from './source.js';
 import { validateLayers, type ConfigValidator } from './validation.js';
 
-/** What a load or a step came to, for telemetry. */
+/** The result of a load or an update, for telemetry. */
 type ReloadResult = 'accepted' | 'unchanged' | 'rejected';
 
 /** Options of `ConfigLoader.select()`. */
 export interface SelectOptions {
-  /** Whether the listener is also called with what is selected now, if the configuration is loaded. Default false. */
+  /** Whether the listener is also called at once with the current selection, if there is one. Default false. */
   readonly immediate?: boolean | undefined;
 }
 
@@ -128,8 +128,8 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
   }
 
   /**
-   * Reads all sources again and tries again what was refused. Resolves when that is done. For sources that cannot be
-   * watched, and for a validator whose answer may have changed.
+   * Reads all sources again, and validates again what was refused. Resolves when that is done. Use it for sources that
+   * cannot be watched, or when the result of the validator may have changed.
    * @throws {ClosedError} (rejects) when the loader is not running.
    */
   async check(): Promise<void> {
@@ -140,14 +140,14 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     await this.#step(true);
   }
 
-  /** Resolves when no step is under way. A step that waits for `settleMs` has not begun. */
+  /** Resolves when no update is in progress. An update that waits for `settleMs` has not begun. */
   async idle(): Promise<void> {
     while (this.#stepping) await this.#stepping;
   }
 
   /**
-   * Calls `listener` after each change of what `selector` returns, compared deeply. What either throws later is
-   * emitted as `error`; what they throw in an immediate call is thrown here. Returns a function that ends it.
+   * Calls `listener` after each change of the selection, compared deeply. Returns a function that removes the listener.
+   * If the selector or the listener throws, the error is emitted as `error`; in an immediate call it is thrown here.
    */
   select<S>(selector: (config: T) => S, listener: (selected: S, previous: S) => unknown): () => void;
   select<S>(
@@ -230,7 +230,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
   /** A provider has called back. */
   #hint(source: Source, error: Error | undefined): void {
     if (this.lifecycleState === 'closed') return;
-    // A read error shows when the source is read; that it is polled is reported as `degraded`.
+    // A read error is found again when the source is read; polling is reported as `degraded`.
     if (error && !(error instanceof TargetError) && !(error instanceof BackendError)) this.fail(error);
     this.#changed.add(source);
     this.#plan();
@@ -247,13 +247,13 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     this.#settling ??= this.#options.clock.schedule(() => void this.#step(false), this.#options.settleMs);
   }
 
-  /** @param retry whether pending values are tried again even if no source has changed */
+  /** @param retry whether pending values are validated again even if no source has changed */
   #step(retry: boolean): Promise<void> {
     this.#settling?.cancel();
     this.#settling = undefined;
     const sources = [...this.#changed];
     this.#changed.clear();
-    // Not before `#stepping` is set: a provider may call back while it is read.
+    // Begins only after `#stepping` is set: a provider may call back while it is read.
     const step = Promise.resolve()
       .then(() => this.#traced(() => this.#update(sources, retry)))
       .then(() => undefined)
@@ -262,7 +262,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
       });
     this.#stepping = this.scope.track(step).finally(() => {
       this.#stepping = undefined;
-      // Waits even for a single source: one that changes all the time must not take all the time.
+      // Waits even with a single source: one that changes all the time must not keep the process busy.
       if (this.#changed.size > 0 && !this.scope.ended) this.#settle();
     });
     return this.#stepping;
@@ -315,7 +315,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     return validateLayers(layers, { validate: validate as ConfigValidator<T>, timeoutMs, clock, signal });
   }
 
-  /** Makes it the current configuration, if it is another one. */
+  /** Makes it the current configuration. Returns false if it is the same. */
   #accept(config: T): boolean {
     const { config: previous } = this.#loaded();
     const paths = differingPaths(previous, config);
@@ -329,9 +329,10 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
   #reject(refused: ReadonlySet<Source>, problems: readonly ConfigProblem[]): void {
     this.#rejections += 1;
     this.#lastRejectedAt = this.#options.clock.now();
-    this.recordError(invalid(problems));
+    const error = invalid(problems);
+    this.recordError(error);
     const sources = [...refused].map(({ name, digest }) => ({ name, digest }));
-    this.dispatch('rejected', { sources, problems });
+    this.dispatch('rejected', { error, sources, problems });
   }
 
   #loaded(): { readonly config: T; readonly at: number } {

@@ -3,30 +3,30 @@ import type { Degradation, Recovery } from '../core/events.js';
 
 /** Reads configuration from somewhere, and may watch it. A `ConfigLoader` accepts any implementation. */
 export interface ConfigProvider {
-  /** Names the source in problems and events: a path, for instance. */
+  /** The name of the source in problems and events, for example a path. */
   readonly name: string;
-  /** `sha256:…` of what was last read, where it is known. */
+  /** The digest of the bytes last read, `sha256:…`, if known. */
   readonly digest?: string | undefined;
-  /** Returns the values, a map; undefined when there are none and none are required. */
+  /** Resolves to the values, a map; to undefined if there are none and the source is optional. */
   read(): Promise<unknown>;
-  /** Returns the bytes, for a parser; undefined when there are none and none are required. */
+  /** Resolves to the bytes, for a parser; to undefined if there are none and the source is optional. */
   readBytes?(): Promise<Uint8Array | undefined>;
   /**
    * Calls back after each change and on each error until `unwatch()`. Rejects when watching cannot begin, and when
    * the provider is already being watched.
    */
   watch?(callback: ProviderCallback, health?: ProviderHealth): Promise<void>;
-  /** Stops watching. Does nothing when it is not being watched. */
+  /** Stops watching. Has no effect if the provider is not watched. */
   unwatch?(): Promise<void>;
 }
 
-/** Called with an event after a change, or with an error. An error is information: watching continues. */
+/** Called with an event after a change, or with an error. After an error, watching continues. */
 export type ProviderCallback<Event = unknown> = (
   event: Event | undefined,
   error: Error | undefined,
 ) => unknown;
 
-/** Receives the state of native watching. Optional for providers that do not know it. */
+/** Receives the state of native watching. A provider that does not know it need not call it. */
 export interface ProviderHealth {
   readonly degraded: (degradation: Degradation) => void;
   readonly recovered: (recovery: Recovery) => void;

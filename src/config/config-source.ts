@@ -1,4 +1,4 @@
-/** What a configuration is made of, and how each kind of source is read. */
+/** The sources of a configuration, and how each kind is read. */
 import { hash } from 'node:crypto';
 
 import { ConfigError } from '../core/errors.js';
@@ -10,11 +10,11 @@ import { PASS_A_PARSER } from './parser-by-extension.js';
 import { isParser, parseBytes, type ConfigParser } from './parser.js';
 import { configError } from './problems.js';
 
-/** What every source may have. */
+/** Options of every source. */
 interface CommonSource {
   /**
-   * The key under which its values are mounted: `db`, `db.primary`, or an array of keys, where one contains a dot.
-   * Default: the top.
+   * The key under which the values are mounted: `db`, `db.primary`, or an array of keys if a key contains a dot.
+   * Default: the top level.
    */
   readonly at?: string | readonly string[] | undefined;
 }
@@ -34,21 +34,21 @@ export interface EnvironmentSource extends CommonSource {
 /** Given values, such as defaults. Copied when the loader is constructed. */
 export interface ValuesSource extends CommonSource {
   readonly values: Readonly<Record<string, unknown>>;
-  /** Names the source in problems. Default `values`. */
+  /** The name of the source in problems. Default `values`. */
   readonly name?: string | undefined;
 }
 
 /** One layer of a configuration. */
 export type ConfigSource = ProviderSource | EnvironmentSource | ValuesSource;
 
-/** How a source is read, whatever its kind. */
+/** Reads a source of any kind. */
 export interface SourceReader {
   readonly name: string;
   readonly provider: ConfigProvider | undefined;
   /** Whether its keys match those of lower layers regardless of case. */
   readonly ignoresCase: boolean;
   /**
-   * Reads it now. Rejects when it cannot be read or parsed.
+   * Reads the source. Rejects when it cannot be read or parsed.
    * @param noteDigest called with the digest of the bytes, before they are parsed
    */
   readonly read: (noteDigest: (digest: string) => void) => Promise<ConfigMap>;
@@ -116,7 +116,7 @@ function valuesReader({ values, name = 'values' }: ValuesSource): SourceReader {
 function valuesOf(value: unknown, source: string): ConfigMap {
   if (value === undefined) return {};
   if (value instanceof Uint8Array) {
-    throw configError('ERR_CONFIG_PARSE', source, `its read() returns bytes; ${PASS_A_PARSER}`);
+    throw configError('ERR_CONFIG_PARSE', source, `its read() returned bytes; ${PASS_A_PARSER}`);
   }
   try {
     return configMapOf(value);

@@ -1,20 +1,20 @@
-/** The values of a configuration: what JSON can express, and nothing that could reach the prototype of objects. */
+/** The values of a configuration: JSON values, and no keys that reach the prototype of objects. */
 import { isDate } from 'node:util/types';
 
 import { ConfigError } from '../core/errors.js';
 
-/** What a source provides: keys and values. */
+/** The keys and values of a source. */
 export interface ConfigMap {
   readonly [key: string]: ConfigValue;
 }
 
-/** A value of a configuration. Dates of text formats that have them become strings. */
+/** A value of a configuration. Dates, which YAML and TOML have, become strings. */
 export type ConfigValue = string | number | bigint | boolean | null | readonly ConfigValue[] | ConfigMap;
 
 /** Assignments to these keys reach the prototype that all objects share. */
 const POLLUTING_KEYS = ['__proto__', 'constructor', 'prototype'];
 
-/** No configuration is nested this deeply. A cycle of YAML aliases is, and so is an attack on the stack. */
+/** Deeper than any real configuration. A cycle of YAML aliases, or an attack on the stack, exceeds it. */
 const MAX_DEPTH = 200;
 
 /** Whether a value is a map: an object that is neither an array nor an instance of a class. */
@@ -25,17 +25,17 @@ export function isMap(value: unknown): value is Readonly<Record<string, unknown>
 }
 
 /**
- * Copies what a parser or provider returned. The copy consists of maps, arrays and plain values only: undefined
- * members are left out, dates become strings.
- * @throws {ConfigError} `ERR_CONFIG_REFUSED` when the top is not a map, for a polluting key, for a value that no text
+ * Copies the result of a parser or provider into maps, arrays and plain values: undefined members are left out, dates
+ * become strings.
+ * @throws {ConfigError} `ERR_CONFIG_REFUSED` when the top level is not a map, for a polluting key, for a value that no text
  * format has (a function, an instance of a class), and when it is nested more than 200 levels deep.
  */
 export function configMapOf(value: unknown): ConfigMap {
-  if (!isMap(value)) throw refused([], `the top must be a map, got ${kindOf(value)}`);
+  if (!isMap(value)) throw refused([], `the top level must be a map, got ${kindOf(value)}`);
   return copyMap(value, []);
 }
 
-/** What is wrong with the keys that lead to a value, in words; undefined when nothing is. */
+/** Describes what is wrong with the path of a value; undefined if nothing is. */
 export function keyProblem(path: readonly string[]): string | undefined {
   if (path.length > MAX_DEPTH) return `nested more than ${MAX_DEPTH} levels deep`;
   const bad = path.find((key) => POLLUTING_KEYS.includes(key));
@@ -68,7 +68,7 @@ function refused(path: readonly string[], message: string): ConfigError {
   return new ConfigError(code, message, { problems: [{ code, source: '', path, message }] });
 }
 
-/** The kind of a value; never the value itself. */
+/** The kind of a value, for messages that must not quote the value. */
 function kindOf(value: unknown): string {
   if (value === null || value === undefined) return String(value);
   if (Array.isArray(value)) return 'an array';

@@ -1,10 +1,10 @@
 import { unavailable } from './optional-package.js';
 import { lineAt, ParseFailure, type ConfigParser } from './parser.js';
 
-/** A blank line or a comment, or what follows a value on its line. */
+/** A blank line or a comment, or the rest of a line after a value. */
 const NOTHING = /[^\S\n]*(?:#[^\n]*)?(?:\n|$)/y;
 
-/** An assignment up to its value, as the package reads it. */
+/** An assignment up to its value, by the rules of the package. */
 const ASSIGNMENT = /[^\S\n]*(?:export[^\S\n]+)?([\w.-]+)(?:[^\S\n]*=|:[^\S\n]+)[^\S\n]*/y;
 
 /** A quoted value may span lines. */
@@ -14,8 +14,8 @@ const REST_OF_LINE = /[^\n]*(?:\n|$)/y;
 
 /**
  * Parses `KEY=value` lines with the optional package `dotenv`, which is loaded on first use. The map is flat, every
- * value is a string, and the process environment is left alone. The package skips lines that it does not understand
- * and takes the last of two equal keys; this parser refuses both.
+ * value is a string, and the process environment is not changed. The package skips lines that it does not understand and
+ * takes the last of two equal keys; this parser refuses both.
  */
 export const dotenvParser: ConfigParser = {
   name: 'dotenv',
@@ -31,7 +31,7 @@ export const dotenvParser: ConfigParser = {
   },
 };
 
-/** The keys of a text of which every line is understood. */
+/** The keys of the text. Throws if it does not understand a line. */
 function keysOf(text: string): ReadonlySet<string> {
   const keys = new Set<string>();
   let at = 0;

@@ -3,16 +3,16 @@ import { configMapOf, keyProblem, type ConfigMap } from './config-value.js';
 import { configError } from './problems.js';
 import { putValue } from './put-value.js';
 
-/** Which environment variables are configuration, and which keys they set. */
+/** Selects environment variables and the keys that they set. */
 export interface EnvironmentOptions {
-  /** Only variables with this prefix are used; it is removed: `APP_`. Empty: all variables. */
+  /** Only variables with this prefix, such as `APP_`, are used, and the prefix is removed. Empty: all variables. */
   readonly prefix: string;
   /** Splits a name into the keys of nested maps. Default `__`: `APP_LOG__LEVEL` sets `log.level`. */
   readonly delimiter?: string | undefined;
   /**
-   * Returns the key (still to be split at the delimiter) and the value of a variable, or undefined to ignore it.
-   * Default: the name without the prefix in lower case, and the text. Keys of the default match the keys of lower
-   * layers regardless of case (`APP_MAXCONN` sets `maxConn`); keys returned by a function are used as they are.
+   * Returns the key (before it is split at the delimiter) and the value of a variable, or undefined to ignore it.
+   * Default: the name without the prefix in lower case, and the text. Such keys match the keys of lower layers
+   * regardless of case (`APP_MAXCONN` sets `maxConn`); keys returned by a function of your own are used as they are.
    */
   readonly transform?:
     | ((name: string, value: string) => { readonly key: string; readonly value: unknown } | undefined)
@@ -23,8 +23,8 @@ export interface EnvironmentOptions {
 
 /**
  * The variables as nested maps.
- * @throws {ConfigError} `ERR_CONFIG_REFUSED` when two variables set the same key, when one needs a map where another
- * sets a value, and for a forbidden key.
+ * @throws {ConfigError} `ERR_CONFIG_REFUSED` when two variables set the same key, when a variable sets a key below the
+ * value of another one, and for a forbidden key.
  */
 export function environmentValues(options: EnvironmentOptions, source: string): ConfigMap {
   const { prefix, delimiter = '__', env = process.env, transform = toLowerCase } = options;
@@ -42,7 +42,7 @@ export function environmentValues(options: EnvironmentOptions, source: string): 
   return values;
 }
 
-/** Sets a value; returns what is wrong with it, in words. */
+/** Sets a value. Returns a description of the problem, if there is one. */
 function put(values: Record<string, unknown>, path: readonly string[], value: unknown): string | undefined {
   try {
     const copy = configMapOf({ value })['value'];

@@ -5,7 +5,7 @@ import { isParser, parseBytes, type ConfigParser } from './parser.js';
 import { configError } from './problems.js';
 import { WatchedProvider, type WatchedProviderOptions } from './watched-provider.js';
 
-/** Options of `FileProvider`, and those of `ResilientWatcher`. All are optional. */
+/** Options of `FileProvider`, including those of `ResilientWatcher`. All are optional. */
 export interface FileProviderOptions extends WatchedProviderOptions {
   /** Default: by the extension of the path: `.json`, `.yaml`, `.yml`, `.toml` or `.env`. */
   readonly parser?: ConfigParser | undefined;
@@ -17,7 +17,7 @@ const OWN_OPTIONS = {
 
 /**
  * Provides the values in a file: a key of a ConfigMap or Secret, the target of a link, a plain file, or a file that
- * does not exist yet. Shaped like the file provider of koanf.
+ * does not exist yet. Modelled on the file provider of koanf.
  *
  * ```ts
  * const provider = new FileProvider('/etc/app/app.yaml');
@@ -44,8 +44,8 @@ export class FileProvider extends WatchedProvider {
   }
 
   /**
-   * Returns the file's bytes; undefined when it is missing and optional. While the file is watched these are the
-   * bytes last reported, so that reading after a callback never returns a partial write.
+   * Resolves to the bytes of the file; to undefined if it is missing and optional. While the file is watched, these are
+   * the bytes last reported, so that reading after a callback never returns a partial write.
    * @throws {ConfigError} (rejects) `ERR_CONFIG_MISSING`, `ERR_CONFIG_UNREADABLE`, `ERR_CONFIG_TOO_LARGE`.
    */
   async readBytes(): Promise<Buffer | undefined> {
@@ -56,8 +56,8 @@ export class FileProvider extends WatchedProvider {
   }
 
   /**
-   * Returns the values in the file; undefined when it is missing and optional.
-   * @throws {ConfigError} (rejects) what `readBytes()` throws, `ERR_CONFIG_PARSE` (also when no parser is known for
+   * Resolves to the values in the file; to undefined if it is missing and optional.
+   * @throws {ConfigError} (rejects) the errors of `readBytes()`, `ERR_CONFIG_PARSE` (also when no parser is known for
    * the extension), `ERR_CONFIG_REFUSED`, `ERR_CONFIG_PACKAGE`.
    */
   async read(): Promise<ConfigMap | undefined> {

@@ -3,18 +3,18 @@ import { isMap, type ConfigMap } from './config-value.js';
 import type { Layer } from './merge.js';
 import { ValueRedaction } from '../core/redaction.js';
 
-/** More issues than anybody reads; redacting each takes time. */
+/** Nobody reads more issues than this, and redacting each takes time. */
 const MAX_PROBLEMS = 100;
 
-/** Names what does not come from one source. */
+/** The source of problems that do not come from a single one. */
 const NO_SOURCE = 'validate';
 
 /**
- * Converts what a validator refused into problems, without values. The issues may have any shape, since what a
- * validator throws is not checked.
- * @param issues as in Standard Schema: `{ message, path }` each.
- * @param values what was validated.
- * @param layers what the values were merged from.
+ * Converts the issues of a validator into problems without values. The issues may have any shape, since a validator may
+ * throw anything.
+ * @param issues `{ message, path }` each, as in Standard Schema.
+ * @param values the values that were validated.
+ * @param layers the layers they were merged from.
  */
 export function problemsOf(
   issues: readonly unknown[],
@@ -47,7 +47,7 @@ export function validatorProblem(code: ConfigProblem['code'], message: string): 
   return { code, source: NO_SOURCE, message };
 }
 
-/** The issues in what a validator threw: those that schema libraries attach to their errors, or the error itself. */
+/** The issues of a thrown value: those that schema libraries attach to their errors, or else the error itself. */
 export function thrownIssues(thrown: unknown): readonly unknown[] {
   const issues = member(thrown, 'issues');
   return Array.isArray(issues) && issues.length > 0 ? issues : [thrown];
@@ -67,7 +67,7 @@ function pathOf(issue: unknown): string[] {
   });
 }
 
-/** A member of anything; undefined where it has none, or a getter that throws. */
+/** A member of any value; undefined if it is missing, or a getter that throws. */
 function member(of: unknown, name: string): unknown {
   try {
     return (Object(of) as Readonly<Record<string, unknown>>)[name];
@@ -76,7 +76,7 @@ function member(of: unknown, name: string): unknown {
   }
 }
 
-/** How many keys of a path lead to something. */
+/** The number of keys of a path that exist. */
 function depthOf(value: unknown, path: readonly string[]): number {
   let below = value;
   for (const [depth, key] of path.entries()) {

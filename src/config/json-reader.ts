@@ -2,15 +2,15 @@ import { lineAt, ParseFailure } from './parser.js';
 
 const SPACE = /[ \t\n\r]*/y;
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
-/** What ends a run of ordinary characters in a string. A pattern for whole strings would exhaust the stack. */
+/** Ends a run of ordinary characters in a string. A pattern for whole strings would exhaust the stack. */
 const STRING_STOP = /["\\\u0000-\u001f]/g;
 const WORD = /true|false|null/y;
 
-/** Deeper than any configuration, and far from exhausting the stack. */
+/** Deeper than any configuration, but far from exhausting the stack. */
 const MAX_DEPTH = 500;
 
 /**
- * Parses JSON and reports line and column of errors. `JSON.parse` silently takes the last of two equal keys, and its
+ * Parses JSON and reports the line and column of errors. `JSON.parse` silently takes the last of two equal keys, and its
  * messages quote the text.
  */
 export class JsonReader {

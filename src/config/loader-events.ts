@@ -1,5 +1,5 @@
 import type { ComponentEvents } from '../core/component.js';
-import type { ConfigProblem } from '../core/errors.js';
+import type { ConfigError, ConfigProblem } from '../core/errors.js';
 import type { Degradation, Readable, Recovery, Unreadable } from '../core/events.js';
 
 /** Two configurations that differ. */
@@ -12,7 +12,9 @@ export interface ConfigChange<T> {
 
 /** An update that is not used. Contains no values. */
 export interface ConfigRejection {
-  /** The sources of which the newest state is refused, with the digest of its bytes (`sha256:…`) if there are any. */
+  /** The reason as one error: `ERR_CONFIG_INVALID` with the same problems. */
+  readonly error: ConfigError;
+  /** The sources whose newest state is refused, with the digest of its bytes (`sha256:…`) if there are any. */
   readonly sources: readonly { readonly name: string; readonly digest: string | undefined }[];
   readonly problems: readonly ConfigProblem[];
 }

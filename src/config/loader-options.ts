@@ -9,19 +9,19 @@ interface LoaderOptions<T> {
   /** The layers, from the lowest to the highest: later ones take precedence. */
   readonly sources: readonly ConfigSource[];
   /**
-   * Turns merged values into the configuration, or refuses them. Default: the merged values are the configuration,
-   * which then has the type `ConfigMap`.
+   * Converts the merged values into the configuration, or refuses them. By default the merged values are the
+   * configuration, of the type `ConfigMap`.
    */
   readonly validate?: ConfigValidator<T> | undefined;
-  /** Names the loader in its status and telemetry. Default `config`. */
+  /** The name of the loader in its status and telemetry. Default `config`. */
   readonly name?: string | undefined;
   /** How long reading and parsing a source may take, ms. Default 5 000. Synchronous work cannot be interrupted. */
   readonly parseTimeoutMs?: number | undefined;
   /** How long `validate` may take, ms. Default 5 000. Synchronous work cannot be interrupted. */
   readonly validateTimeoutMs?: number | undefined;
   /**
-   * How long to wait, after a source has changed, for the others to change too, ms: all of them are one `change`.
-   * There is no wait when no watched source is left to wait for, in particular with a single one. Default 50.
+   * How long to wait after a source has changed for the others to change too, so that they become one `change`, ms.
+   * If all watched sources have changed, in particular with a single one, there is no wait. Default 50.
    */
   readonly settleMs?: number | undefined;
   /** Closes the loader when it aborts. */
@@ -31,8 +31,8 @@ interface LoaderOptions<T> {
 }
 
 /**
- * Options of `ConfigLoader`. `sources` is required. So is `validate`, unless the configuration is a `ConfigMap`: only
- * a validator can make another type of what was read.
+ * Options of `ConfigLoader`. `sources` is required. So is `validate`, unless the configuration is a `ConfigMap`: any other
+ * type can only come from a validator.
  */
 export type ConfigLoaderOptions<T = ConfigMap> = LoaderOptions<T> &
   (ConfigMap extends T ? unknown : { readonly validate: ConfigValidator<T> });

@@ -15,7 +15,7 @@ export interface Layer {
  */
 export function mergeLayers(layers: readonly Layer[]): {
   readonly values: ConfigMap;
-  /** The layers as merged: with the spelling of lower layers where case is ignored. */
+  /** The layers as they were merged; where case is ignored, with the spelling of lower layers. */
   readonly layers: readonly Layer[];
 } {
   const values: Record<string, ConfigValue> = {};
@@ -43,7 +43,7 @@ function mergeInto(target: Record<string, ConfigValue>, layer: ConfigMap): void 
   }
 }
 
-/** `map` with the keys that differ from those of `known` in case only spelled as there, unless that is ambiguous. */
+/** `map` with keys that differ from a key of `known` only in case spelled like that key, unless that is ambiguous. */
 function spelledAs(known: ConfigMap, map: ConfigMap): ConfigMap {
   const spellings = new Map<string, string | undefined>();
   for (const key of Object.keys(known)) {

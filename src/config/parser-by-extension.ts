@@ -14,12 +14,12 @@ const PARSERS: Readonly<Record<string, ConfigParser>> = {
   '.env': dotenvParser,
 };
 
-/** What to do when `parserByExtension` finds none. */
+/** The advice when `parserByExtension` finds no parser. */
 export const PASS_A_PARSER =
   'pass a parser: jsonParser, yamlParser, tomlParser, dotenvParser or your own; ' +
-  'only .json, .yaml, .yml, .toml and .env are recognized by themselves';
+  'only .json, .yaml, .yml, .toml and .env are recognized by extension';
 
-/** The parser for the extension of a file name. `.env` and `.env.local` are dotenv files, too. */
+/** The parser for the extension of a file name. Files such as `.env` and `.env.local` are dotenv files as well. */
 export function parserByExtension(path: string): ConfigParser | undefined {
   const name = basename(path).toLowerCase();
   const extension = name === '.env' || name.startsWith('.env.') ? '.env' : extname(name);

@@ -1,16 +1,16 @@
-/** How bytes become values. */
+/** Parses bytes into values. */
 import { ConfigError } from '../core/errors.js';
 import { hasMethods } from '../core/options.js';
 import { configMapOf, type ConfigMap } from './config-value.js';
 import { configError } from './problems.js';
 
-/** Parses one format. Encoding, size limit and forbidden keys are checked for all formats elsewhere. */
+/** A parser for one format. Encoding, size and forbidden keys are checked for all formats elsewhere. */
 export interface ConfigParser {
-  /** The format, as problems name it: `JSON`. */
+  /** The name of the format in problems, such as `JSON`. */
   readonly name: string;
   /**
-   * Returns the values, a map at the top, or a promise of them. When it throws, the numbers `line` and `column` of
-   * what it throws are reported; the message is not, since it may quote a secret.
+   * Returns the values, a map, or a promise of them. If it throws, the numeric `line` and `column` of the error are
+   * reported; the message is not, since it may quote a secret.
    */
   parse(text: string): unknown;
 }
@@ -72,7 +72,7 @@ export function textOf(bytes: Uint8Array, source: string): string {
   }
 }
 
-/** Has no `cause`: what a parser throws may quote the text. */
+/** Has no `cause`: an error of a parser may quote the text. */
 function parseError(error: unknown, parser: ConfigParser, source: string): ConfigError {
   if (error instanceof ConfigError) {
     const [problem] = error.problems;

@@ -1,4 +1,4 @@
-/** What is wrong with a configuration, and how it is said. */
+/** The problems of a configuration, as errors and as text. */
 import { errnoOf } from '../core/errno.js';
 import { ConfigError, ResilientError, type ConfigErrorCode, type ConfigProblem } from '../core/errors.js';
 
@@ -9,7 +9,9 @@ export function configError(
   message: string,
   where: Pick<ConfigProblem, 'path' | 'line' | 'column'> = {},
 ): ConfigError {
-  const problem: ConfigProblem = { code, source, message, ...where };
+  // Left out rather than undefined: problems are part of the status, which is JSON-safe.
+  const known = Object.fromEntries(Object.entries(where).filter(([, value]) => value !== undefined));
+  const problem: ConfigProblem = { code, source, message, ...known };
   return new ConfigError(code, problemText(problem), { problems: [problem] });
 }
 
@@ -19,15 +21,14 @@ function problemText({ source, path, line, column, message }: ConfigProblem): st
   return `${place}: ${path?.length ? `${path.join('.')}: ` : ''}${message}`;
 }
 
-/** The error for a configuration that cannot be used: all of its problems. */
+/** The error for a configuration that cannot be used, with all of its problems. */
 export function invalid(problems: readonly ConfigProblem[]): ConfigError {
   const list = problems.map((problem) => `\n  ${problemText(problem)}`).join('');
   return new ConfigError('ERR_CONFIG_INVALID', `The configuration cannot be used:${list}`, { problems });
 }
 
 /**
- * Why a source cannot be used, with the name of the source. The message of an error that is not the library's own
- * is left out: it may quote a secret.
+ * The reasons why a source cannot be used. The message of an error of other code is left out: it may quote a secret.
  */
 export function sourceProblems(error: unknown, source: string): readonly ConfigProblem[] {
   if (error instanceof ConfigError) {

@@ -1,8 +1,8 @@
 import { isMap } from './config-value.js';
 
 /**
- * Sets a value in nested maps and creates the maps that are missing. Returns false, and sets nothing, when the key
- * is already set or a value stands in the way.
+ * Sets a value in nested maps, creating missing maps. Returns false without setting it when the key, or one above it, is
+ * already set to a value.
  * @param path at least one key, each of them allowed
  */
 export function putValue(map: Record<string, unknown>, path: readonly string[], value: unknown): boolean {

@@ -10,7 +10,7 @@ import type { ConfigSourceStatus } from './loader-status.js';
 import type { Layer } from './merge.js';
 import { invalid, sourceProblems } from './problems.js';
 
-/** What reading and watching a source needs. */
+/** The ports for reading and watching a source. */
 interface SourcePorts {
   readonly clock: Clock;
   readonly timeoutMs: number;
@@ -19,21 +19,21 @@ interface SourcePorts {
 }
 
 /**
- * What reading a source anew came to.
+ * The result of reading a source again.
  *
  * | outcome      | the source                                              | its values                         |
  * |--------------|---------------------------------------------------------|------------------------------------|
- * | `same`       | is as it was, good or bad                               | stay                               |
- * | `fresh`      | holds other values                                      | are pending until they are accepted |
- * | `bad`        | cannot be used, and not as before                      | stay                               |
- * | `unreadable` | cannot be read, and not as before                       | stay                               |
+ * | `same`       | is unchanged, good or bad                               | stay                               |
+ * | `fresh`      | has other values                                        | are pending until they are accepted |
+ * | `bad`        | cannot be used, for a new reason                        | stay                               |
+ * | `unreadable` | cannot be read, for a new reason                        | stay                               |
  */
 type ReadOutcome = 'same' | 'fresh' | 'bad' | 'unreadable';
 
-/** Nothing was there to parse. */
+/** The codes of a source without anything to parse. */
 const UNREADABLE: readonly string[] = ['ERR_CONFIG_MISSING', 'ERR_CONFIG_UNREADABLE'];
 
-/** One layer of a loader: how it is read, what it last provided, and what of that is in the configuration. */
+/** One layer of a loader: its reader, its newest values, and the values accepted into the configuration. */
 export class Source {
   readonly name: string;
   readonly #reader: SourceReader;
@@ -44,7 +44,7 @@ export class Source {
   #problems: readonly ConfigProblem[] = [];
   #unreadableSince: number | undefined;
   #isDegraded = false;
-  /** Whether the watch was granted; undefined when none was asked for. */
+  /** Whether watching has begun; undefined if the source is not watched. */
   #watching: Promise<boolean> | undefined;
 
   constructor(reader: SourceReader, ports: SourcePorts) {
@@ -90,8 +90,8 @@ export class Source {
   }
 
   /**
-   * Begins to watch it, if it can be watched, and reads it after that, so that no change is missed. Never rejects:
-   * `problems` has what failed.
+   * Begins to watch the source, if possible, and then reads it, so that no change is missed. Never rejects: failures are
+   * in `problems`.
    */
   async open(callback: ProviderCallback, health: ProviderHealth): Promise<void> {
     try {
@@ -122,13 +122,13 @@ export class Source {
     }
   }
 
-  /** Its layer of the configuration. @param newest with the pending values, if there are any */
+  /** The layer of the configuration. @param newest whether to use the pending values, if there are any */
   layer(newest: boolean): Layer {
     const values = (newest ? this.#pending : undefined) ?? this.#accepted;
     return { source: this.name, values, ignoresCase: this.#reader.ignoresCase };
   }
 
-  /** Its pending values are in the configuration now. */
+  /** Marks the pending values as accepted into the configuration. */
   accept(): void {
     this.#accepted = this.#pending ?? this.#accepted;
     this.#pending = undefined;
@@ -139,13 +139,13 @@ export class Source {
     const watching = this.#watching;
     this.#watching = undefined;
     this.#isDegraded = false;
-    // A refused watch means that somebody else is watching the provider: leave theirs alone. The turn is for a
-    // refusal on its way; a watch that is still being set up has to be ended, too.
+    // If watching was refused, other code is watching the provider, and its watch must not be ended. The turn lets a
+    // pending refusal arrive; a watch that is still being set up has to be ended as well.
     if (!(await Promise.race([watching, nextTurn().then(() => watching !== undefined)]))) return;
     try {
       await this.#reader.provider?.unwatch?.();
     } catch {
-      // A provider of the user: there is nothing left to do.
+      // A custom provider failed to stop; there is nothing else to do.
     }
   }
 
@@ -169,7 +169,7 @@ export class Source {
     return begun;
   }
 
-  /** Takes in its newest values. False when they are those taken in last. */
+  /** Stores the newest values. Returns false if they are the same as before. */
   #take(values: ConfigMap): boolean {
     if (isSame(values, this.#pending ?? this.#accepted)) return false;
     this.#pending = isSame(values, this.#accepted) ? undefined : values;
@@ -178,7 +178,7 @@ export class Source {
 
   #fail(error: unknown): void {
     this.#problems = sourceProblems(error, this.name);
-    // A foreign error says nothing about why: a provider that parses may throw for a bad text.
+    // An error of other code does not say why: a provider that parses may throw because of bad text.
     const isUnreadable =
       error instanceof ResilientError && this.#problems.every(({ code }) => UNREADABLE.includes(code));
     if (isUnreadable) this.#unreadableSince ??= this.#ports.clock.now();

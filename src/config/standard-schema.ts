@@ -11,7 +11,7 @@ export interface StandardSchema<Output> {
   };
 }
 
-/** The result of a schema: the value to use, or what is wrong. */
+/** The result of a schema: the value to use, or the issues. */
 export type SchemaResult<Output> =
   { readonly value: Output; readonly issues?: undefined } | { readonly issues: readonly SchemaIssue[] };
 
@@ -21,7 +21,7 @@ export interface SchemaIssue {
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
-/** Whether something is a Standard Schema. Those of arktype are functions. */
+/** Whether a value is a Standard Schema. The schemas of arktype are functions. */
 export function isStandardSchema(value: unknown): value is StandardSchema<unknown> {
   if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return false;
   const standard = (value as { readonly '~standard'?: { readonly validate?: unknown } })['~standard'];

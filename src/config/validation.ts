@@ -1,4 +1,4 @@
-/** How merged values become a configuration. */
+/** Turns merged values into a configuration. */
 import type { Clock } from '../core/clock.js';
 import { withDeadline } from '../core/deadline.js';
 import { ConfigError } from '../core/errors.js';
@@ -15,7 +15,7 @@ import { isStandardSchema, type StandardSchema } from './standard-schema.js';
  */
 export type ConfigValidator<T> = StandardSchema<T> | ((values: unknown) => T | Promise<T>);
 
-/** What validating needs. */
+/** The validator and its ports. */
 interface ValidationOptions<T> {
   readonly validate: ConfigValidator<T>;
   readonly timeoutMs: number;
@@ -24,8 +24,7 @@ interface ValidationOptions<T> {
 }
 
 /**
- * Merges the layers and validates the result. Whatever the validator does, this resolves; it rejects only when the
- * signal aborts.
+ * Merges the layers and validates the result. Resolves whatever the validator does; rejects only when the signal aborts.
  */
 export async function validateLayers<T>(
   layers: readonly Layer[],

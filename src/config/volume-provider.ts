@@ -7,18 +7,18 @@ import { configError } from './problems.js';
 import { putValue } from './put-value.js';
 import { WatchedProvider, type WatchedProviderOptions } from './watched-provider.js';
 
-/** Options of `VolumeProvider`, and those of `ResilientWatcher`. All are optional. */
+/** Options of `VolumeProvider`, including those of `ResilientWatcher`. All are optional. */
 export interface VolumeProviderOptions extends WatchedProviderOptions {
   /**
-   * Parsers by extension, with or without the dot: `{ yaml: yamlParser }`. Such a key is parsed and loses its
-   * extension: `limits.yaml` sets `limits`. All other keys are text. Default: none.
+   * Parsers by extension, with or without the dot: `{ yaml: yamlParser }`. A key with such an extension is parsed and
+   * loses the extension: `limits.yaml` sets `limits`. All other keys are text. Default: none.
    */
   readonly parsers?: Readonly<Record<string, ConfigParser>> | undefined;
-  /** Splits a key into the keys of nested maps, as `.` does. Default: keys are not split. */
+  /** Splits a key into the keys of nested maps: with `.`, `log.level` sets `level` in `log`. Default: keys are not split. */
   readonly delimiter?: string | undefined;
   /**
-   * Whether white space at both ends of a text is removed; many Secrets end with a line feed that is not part of
-   * the password. Default false.
+   * Whether white space at both ends of a text is removed: many Secrets end with a line feed that is not part of the
+   * password. Default false.
    */
   readonly trim?: boolean | undefined;
 }
@@ -38,8 +38,8 @@ const OWN_OPTIONS = {
 };
 
 /**
- * Provides the keys of a mounted ConfigMap or Secret, all of one revision. Also reads other directories of that
- * layout (`AtomicVolume`), and plain directories, where each file is whole by itself.
+ * Provides the keys of a mounted ConfigMap or Secret, all of one revision. Also reads other directories with that layout
+ * (`AtomicVolume`), and plain directories, where only each single file is consistent.
  *
  * ```ts
  * const provider = new VolumeProvider('/etc/db', { trim: true }); // keys host, password
@@ -67,7 +67,7 @@ export class VolumeProvider extends WatchedProvider {
   }
 
   /**
-   * Returns the contents by key, all of one revision; undefined when the directory is missing and optional.
+   * Resolves to the contents by key, all of one revision; to undefined if the directory is missing and optional.
    * @throws {ConfigError} (rejects) `ERR_CONFIG_MISSING`, `ERR_CONFIG_UNREADABLE`, `ERR_CONFIG_TOO_LARGE`.
    */
   async readFiles(): Promise<ReadonlyMap<string, Buffer> | undefined> {
@@ -81,8 +81,8 @@ export class VolumeProvider extends WatchedProvider {
   }
 
   /**
-   * Returns each key's text, or what its parser returns. Undefined when the directory is missing and optional.
-   * @throws {ConfigError} (rejects) what `readFiles()` throws, `ERR_CONFIG_PARSE`, `ERR_CONFIG_REFUSED`,
+   * Resolves to the text or the parsed values of each key; to undefined if the directory is missing and optional.
+   * @throws {ConfigError} (rejects) the errors of `readFiles()`, `ERR_CONFIG_PARSE`, `ERR_CONFIG_REFUSED`,
    * `ERR_CONFIG_PACKAGE`.
    */
   async read(): Promise<ConfigMap | undefined> {

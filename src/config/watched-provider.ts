@@ -16,11 +16,11 @@ import type { WatcherStatus } from '../watch/watcher-status.js';
 import type { ConfigProvider, ProviderCallback, ProviderHealth } from './config-provider.js';
 import { configError } from './problems.js';
 
-/** Options of all providers that read from disk, and those of `ResilientWatcher`. */
+/** Options of all providers that read from disk, including those of `ResilientWatcher`. */
 export interface WatchedProviderOptions extends Omit<ResilientWatcherOptions, 'maxContentBytes'> {
-  /** Whether the path may be missing; it then provides no values. Default false: reading it fails. */
+  /** Whether the path may be missing; it then provides no values. Default false: reading a missing path fails. */
   readonly optional?: boolean | undefined;
-  /** Files above this size are refused, bytes. Default 1 MiB, the size limit of a ConfigMap or Secret. */
+  /** The size above which a file is refused, bytes. Default 1 MiB, the size limit of a ConfigMap or Secret. */
   readonly maxBytes?: number | undefined;
 }
 
@@ -30,19 +30,19 @@ const OWN_OPTIONS = {
 };
 
 /**
- * A path on disk as a source of configuration. Watching can be ended and begun again.
+ * A path on disk as a source of configuration. Watching can be stopped and started again.
  *
  * | state    | `watch()`                 | a change, an error | `unwatch()` |
  * |----------|---------------------------|--------------------|-------------|
  * | idle     | → watching                | –                  | –           |
  * | watching | rejects, keeps watching   | the callback       | → idle      |
  *
- * | the watcher                              | what is read                                                     |
+ * | the watcher                              | `read()` uses                                                    |
  * |------------------------------------------|------------------------------------------------------------------|
  * | has reported a state, files or missing   | that state                                                       |
- * | runs, but has reported nothing yet       | the disk: the target may be missing because a swap is under way  |
- * | cannot read the target                   | the disk, which says why                                         |
- * | does not run                             | the disk                                                         |
+ * | is running, but has reported nothing yet | the disk: the target may be missing because of a swap in progress |
+ * | cannot read the target                   | the disk, which yields the reason                                |
+ * | is not running                           | the disk                                                         |
  */
 export abstract class WatchedProvider implements ConfigProvider {
   /** The path, absolute. */
@@ -52,7 +52,7 @@ export abstract class WatchedProvider implements ConfigProvider {
   readonly #optional: boolean;
   readonly #target: PathTarget;
   readonly #watcherOptions: ResilientWatcherOptions;
-  /** For reading without a watcher. */
+  /** Used to read without a watcher. */
   readonly #options: ResolvedWatcherOptions;
   #watcher: ResilientWatcher | undefined;
   #digest: string | undefined;
@@ -75,7 +75,7 @@ export abstract class WatchedProvider implements ConfigProvider {
     this.#target = new PathTarget(this.name, this.#options);
   }
 
-  /** Of what was last read or reported: `sha256:…` of a file, `set:…` of a volume, `missing`; undefined before. */
+  /** The digest of the state last read or reported: `sha256:…` of a file, `set:…` of a volume, or `missing`. */
   get digest(): string | undefined {
     return this.#digest;
   }
@@ -83,9 +83,9 @@ export abstract class WatchedProvider implements ConfigProvider {
   abstract read(): Promise<unknown>;
 
   /**
-   * Calls back after each change, creation and deletion included, and on each error; of a volume, after each
-   * revision whose files differ. Once it resolves, no change is missed; a change since the last read is reported
-   * immediately. Watching never ends by itself. What the callback throws is passed to it as a `ListenerError`.
+   * Calls back after each change, including creation and deletion, and on each error; for a volume, after each revision
+   * whose files differ. Once the promise has resolved, no change is missed; a change since the last read is reported
+   * immediately. Watching never ends by itself. If the callback throws, it is called with a `ListenerError`.
    * @throws {TypeError} (rejects) when the callback is not a function.
    * @throws {ConfigError} (rejects) `ERR_CONFIG_WATCHED` when it is already being watched.
    * @throws {ClosedError} (rejects) when `unwatch()` is called meanwhile; the signal's reason when that has aborted.
@@ -110,7 +110,7 @@ export abstract class WatchedProvider implements ConfigProvider {
     watcher.on('unreadable', ({ error }) => callback(undefined, error));
     watcher.on('error', (error) => callback(undefined, error));
     watcher.on('warning', ({ code, message }) => {
-      // Contents above a limit are for whoever reads them to refuse.
+      // Contents above a limit are refused when they are read.
       if (code === 'subPath') return callback(undefined, new ConfigError('ERR_CONFIG_FROZEN', message));
     });
     watcher.on('degraded', (degradation) => health?.degraded(degradation));
@@ -126,8 +126,8 @@ export abstract class WatchedProvider implements ConfigProvider {
   }
 
   /**
-   * Stops watching: the callback is not called again, not even when this is called from within it. `watch()` may be
-   * called again. Never rejects.
+   * Stops watching. The callback is not called again, even if this is called from within it. `watch()` may be called
+   * again. Never rejects.
    */
   async unwatch(): Promise<void> {
     const watcher = this.#watcher;
@@ -135,15 +135,15 @@ export abstract class WatchedProvider implements ConfigProvider {
     await watcher?.close();
   }
 
-  /** The status of the watcher; undefined while nothing is watched. */
+  /** The status of the watcher; undefined while the provider is not watched. */
   status(): WatcherStatus | undefined {
     return this.#running?.status();
   }
 
   /**
-   * What is at the path; the table above says where that comes from. Undefined when nothing is there and that is
-   * allowed.
-   * @param wanted what should be there, for messages
+   * The state of the path, from the watcher or the disk (see the table above); undefined if the path is missing and
+   * optional.
+   * @param wanted the kind of target expected, for messages
    * @throws {ConfigError} (rejects) `ERR_CONFIG_MISSING`, `ERR_CONFIG_UNREADABLE`.
    */
   protected async snapshot(wanted: string): Promise<Exclude<Snapshot, MissingSnapshot> | undefined> {
@@ -155,7 +155,7 @@ export abstract class WatchedProvider implements ConfigProvider {
 
   /**
    * A copy of the bytes of a file.
-   * @throws {ConfigError} `ERR_CONFIG_TOO_LARGE` when they were not read.
+   * @throws {ConfigError} `ERR_CONFIG_TOO_LARGE` when the file exceeds a limit.
    */
   protected bytesOf({ content, size }: FileState, source: string): Buffer {
     if (content) return Buffer.from(content);
@@ -184,7 +184,7 @@ export abstract class WatchedProvider implements ConfigProvider {
     }
   }
 
-  /** What the watcher has reported and still stands by. */
+  /** The state last reported by the watcher, unless it is outdated. */
   get #reported(): Snapshot | undefined {
     const watcher = this.#running;
     if (!watcher) return undefined;

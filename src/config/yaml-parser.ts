@@ -3,7 +3,7 @@ import type * as Yaml from 'yaml';
 import { unavailable } from './optional-package.js';
 import { ParseFailure, type ConfigParser } from './parser.js';
 
-/** The package resolves each alias by walking all aliases and anchors; this bounds that to a fraction of a second. */
+/** The package walks all aliases and anchors to resolve each alias; the limit keeps that below a second. */
 const MAX_ALIASES = 1_000;
 
 /**
@@ -20,7 +20,7 @@ export const yamlParser: ConfigParser = {
       lineCounter: lines,
       prettyErrors: false,
       stringKeys: true,
-      // The package compares each key with all others of its map; `firstFault` uses a set.
+      // The package compares each key with all others of the map; `firstFault` uses a set instead.
       uniqueKeys: false,
     });
     const fault = firstFault(yaml, document);
@@ -44,12 +44,12 @@ async function loadYaml(): Promise<typeof Yaml> {
   return refusesKeys ? yaml : cannotUse();
 }
 
-/** What is wrong with a document that was parsed, in words, and where. */
+/** The first fault of a parsed document: a description and its offset. */
 function firstFault(
   { isScalar, visit }: typeof Yaml,
   document: Yaml.Document.Parsed,
 ): { readonly message: string; readonly offset: number } | undefined {
-  // A warning means that the text says something else than its author thought, as with an unknown tag.
+  // A warning means that the text does not mean what its author intended, as with an unknown tag.
   const [first] = [...document.errors, ...document.warnings];
   if (first) return { message: first.code.toLowerCase().replaceAll('_', ' '), offset: first.pos[0] };
   let fault: { readonly message: string; readonly offset: number } | undefined;

@@ -1,6 +1,6 @@
 /**
- * Callbacks on an `AbortSignal`, through one listener for each signal: with one for each callback, Node warns of a
- * leak when an application shares its signal with eleven components.
+ * Callbacks on an `AbortSignal` through a single listener: with a listener for each callback, Node.js warns of a leak
+ * when an application shares its signal with eleven components.
  */
 const callbacks = new WeakMap<AbortSignal, Set<() => void>>();
 

@@ -17,7 +17,7 @@ export interface Clock {
   schedule(callback: () => void, delayMs: number, options?: { readonly ref?: boolean }): Scheduled;
 }
 
-// The real functions, taken when the library is loaded: fake timers that a test installs later must not reach it.
+// The real functions, captured when the library is loaded, so that fake timers installed later have no effect on it.
 const { setTimeout, clearTimeout, Date, performance } = globalThis;
 
 /** With a longer delay `setTimeout` would fire immediately. */
@@ -51,7 +51,7 @@ export function parseTimestamp(value: unknown): number {
   return isTimestamp ? Date.parse(value) : Number.NaN;
 }
 
-/** Epoch ms of a date as `X509Certificate` gives it (`Sep  3 21:40:37 2296 GMT`); NaN for anything else. */
+/** Epoch ms of a date in the format of `X509Certificate` (`Sep  3 21:40:37 2296 GMT`); NaN for anything else. */
 export const parseCertificateDate = (text: string): number =>
   text.endsWith(' GMT') ? Date.parse(text) : NaN;
 

@@ -1,5 +1,5 @@
 /**
- * The base of every long-lived object: start, close, state, status, events and telemetry work alike in all of them.
+ * The base of every long-lived class: start, close, state, status, events and telemetry work the same way in all of them.
  */
 import { inspect } from 'node:util';
 
@@ -36,7 +36,7 @@ export function lastErrorOf(error: Error, at: number): LastError {
   return { name, code: errorCodeOf(error), message, at };
 }
 
-/** What the status of every component has. Plain data, safe to serialize: no contents, tokens or secrets. */
+/** The fields that every status has. Plain data, safe to serialize: no contents, tokens or secrets. */
 export interface ComponentStatus {
   /** The `name` option, or a default that describes the component. */
   readonly name: string;
@@ -57,7 +57,7 @@ export interface ComponentEvents {
 interface ComponentOptions {
   /** The name in its status and in telemetry. */
   readonly name: string;
-  /** The name of its class for telemetry and health checks, which minifiers do not change. */
+  /** The name of the class for telemetry and health checks; unlike `constructor.name` it survives minifiers. */
   readonly kind: string;
   /** Completes "Cannot … : …" for calls after `close()`, as in "watch "/etc/policy"". */
   readonly purpose: string;
@@ -78,7 +78,7 @@ export abstract class Component<
   readonly name: string;
   readonly #clock: Clock;
   readonly #lifecycle: Lifecycle;
-  /** What telemetry knows of it: nothing but its name and status can be reached through this. */
+  /** The view that telemetry gets: it gives access to nothing but name and status. */
   readonly #handle: ComponentHandle;
   #lastError: LastError | null = null;
 
@@ -111,13 +111,13 @@ export abstract class Component<
   /** The current status. Plain data without contents, tokens or secrets. */
   abstract status(): Status;
 
-  /** The `state` of its status. */
+  /** The same as `status().state`. */
   get state(): Status['state'] {
     return this.#lifecycle.state;
   }
 
   /**
-   * Starts it. A second call returns the same promise; after a failure it can be called again.
+   * Starts the component. A second call returns the same promise; after a failure it can be called again.
    * @throws {ClosedError} (rejects) after or during `close()`; the signal's reason when that has aborted.
    */
   start(): Promise<void> {
@@ -125,8 +125,8 @@ export abstract class Component<
   }
 
   /**
-   * Ends it. When it resolves, no timer, handle or listener is left and no more events are emitted. May be called
-   * more than once, before `start()` and from within a listener. Never rejects.
+   * Closes the component. When the promise resolves, no timer, handle or listener is left, and no more events are
+   * emitted. May be called more than once, before `start()` and from within a listener. Never rejects.
    */
   close(): Promise<void> {
     return this.#lifecycle.close();
@@ -136,7 +136,7 @@ export abstract class Component<
     return this.close();
   }
 
-  /** Its status, so that `JSON.stringify` and structured loggers can take it. */
+  /** The status, for `JSON.stringify` and structured loggers. */
   toJSON(): Status {
     return this.status();
   }
@@ -157,12 +157,12 @@ export abstract class Component<
     return super.emit(event, ...args);
   }
 
-  /** Acquires what it needs; see `Lifecycle`. */
+  /** Acquires resources; see `open` of `Lifecycle`. */
   protected onStart(): Promise<unknown> {
     return Promise.resolve();
   }
 
-  /** Begins its work; `start()` waits for it. */
+  /** Begins the work; `start()` waits for it. */
   protected onRunning(): void | Promise<void> {}
 
   /** Releases everything; must not reject. */
@@ -170,7 +170,7 @@ export abstract class Component<
     return undefined;
   }
 
-  /** Ends when it is closed. */
+  /** Ends when the component is closed. */
   protected get scope(): Scope {
     return this.#lifecycle.scope;
   }
@@ -195,12 +195,12 @@ export abstract class Component<
     (this.emit as (event: E, ...args: unknown[]) => boolean).call(this, event, ...args);
   }
 
-  /** What the telemetry message for this event is made of: by default its payload. */
+  /** The object from which the telemetry message of an event is built; by default the payload. */
   protected telemetryOf(_event: string, payload: object | undefined): object | undefined {
     return payload;
   }
 
-  /** Does the work as a traced operation of this component; see `trace`. */
+  /** Runs the work as a traced operation of this component; see `trace`. */
   protected trace<N extends OperationName, T>(
     name: N,
     details: Omit<OperationMessages[N], 'component'>,

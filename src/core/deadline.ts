@@ -2,8 +2,8 @@ import { onAbort } from './abort.js';
 import type { Clock } from './clock.js';
 
 /**
- * Does `work`, and gives up after `timeoutMs` or when `signal` aborts: then the signal passed to the work aborts
- * and this rejects immediately, whether or not the work reacts. Leaves no timer and no listener.
+ * Runs `work`, and gives up after `timeoutMs` or when `signal` aborts. The signal passed to the work then aborts, and
+ * the promise rejects immediately, whether or not the work reacts. Leaves no timer and no listener.
  * @param late creates the error for a timeout.
  */
 export function withDeadline<T>(

@@ -7,14 +7,14 @@ type Names<Events extends object> = EventEmitter.EventNames<Events>;
 type ListenerFor<Events extends object, E extends Names<Events>> = EventEmitter.EventListener<Events, E>;
 
 /**
- * An emitter whose listeners cannot affect it or each other. What a listener throws or rejects with is emitted as a
- * `ListenerError` on `error`; an `error` without a listener becomes a process warning.
+ * An emitter whose listeners cannot affect it or each other. When a listener throws or rejects, a `ListenerError` is
+ * emitted on `error`; an `error` without a listener becomes a process warning.
  */
 export class Emitter<Events extends object> extends EventEmitter<Events> {
   /** The registered form of each listener, by listener and event. */
   readonly #isolated = new WeakMap<Listener, Map<PropertyKey, Listener>>();
 
-  /** What must not be shown in the error of a listener that failed. */
+  /** Removed from the error of a listener that failed. */
   protected get secrets(): readonly string[] {
     return [];
   }
@@ -54,7 +54,9 @@ export class Emitter<Events extends object> extends EventEmitter<Events> {
     return this.removeListener(event, fn, context, once);
   }
 
-  /** The methods below make an emitter acceptable to `once()` and `on()` of `node:events`. */
+  // `once()` and `on()` of `node:events` require the methods below.
+
+  /** Adds the listener before all others of the event. */
   prependListener<E extends Names<Events>>(event: E, fn: ListenerFor<Events, E>): this {
     return this.on(event, fn).#moveLastToFront(event);
   }
@@ -84,7 +86,7 @@ export class Emitter<Events extends object> extends EventEmitter<Events> {
   }
 
   #moveLastToFront(event: PropertyKey): this {
-    // Where eventemitter3 keeps the listeners of an event: one, or an array of them.
+    // eventemitter3 keeps the listeners of an event here: one, or an array of them.
     const { _events } = this as unknown as { readonly _events: Record<PropertyKey, unknown> };
     const listeners = _events[event];
     if (Array.isArray(listeners)) listeners.unshift(listeners.pop());
@@ -113,7 +115,7 @@ export class Emitter<Events extends object> extends EventEmitter<Events> {
 
   #report(event: string, thrown: unknown): void {
     const error = new ListenerError(event, thrown, this.secrets);
-    // A failing listener of `error` must not receive its own failure, endlessly.
+    // A failing listener of `error` must not receive its own failure: that would never end.
     if (event === 'error') process.emitWarning(error);
     else (this as unknown as Emitter<{ error: [error: Error] }>).emit('error', error);
   }

@@ -1,4 +1,4 @@
-/** What the `code` of a failed system call means. */
+/** The meaning of the `code` of a failed system call. */
 
 /** The `code` of Node's permission model (`node --permission`). */
 const ACCESS_DENIED = 'ERR_ACCESS_DENIED';
@@ -16,12 +16,12 @@ export function isDenied(error: unknown): boolean {
   return ['EACCES', 'EPERM', ACCESS_DENIED].includes(errnoOf(error) ?? '');
 }
 
-/** Whether the process or the system ran out of descriptors or memory: this says nothing about the path. */
+/** Whether the process or the system ran out of descriptors or memory, which says nothing about the path. */
 export function isExhausted(error: unknown): boolean {
   return ['EMFILE', 'ENFILE', 'ENOMEM'].includes(errnoOf(error) ?? '');
 }
 
-/** Whether a call failed because the path no longer leads there: it has to be resolved again. */
+/** Whether a call failed because the path has changed and must be resolved again. */
 export function hasMoved(error: unknown): boolean {
   return ['ENOENT', 'ENOTDIR', 'ESTALE', 'ELOOP'].includes(errnoOf(error) ?? '');
 }

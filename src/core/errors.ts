@@ -9,7 +9,7 @@ export { ResilientError };
 
 /** Why a target cannot be read although something exists at its path. */
 export type TargetErrorCode =
-  /** Nothing is there; used only where that is a failure, not a state, as in `readVolume`. */
+  /** The path does not exist. Only where that is a failure and not a state, as in `readVolume`. */
   | 'ERR_TARGET_MISSING'
   | 'ERR_TARGET_LOOP'
   | 'ERR_TARGET_ACCESS'
@@ -20,7 +20,7 @@ export type TargetErrorCode =
   /** It exceeds `maxFiles`, `maxContentBytes` or `maxTotalBytes` (`AtomicVolume.read()`). */
   | 'ERR_TARGET_TOO_LARGE'
   | 'ERR_TARGET_IO'
-  /** It did not become what was wanted in time; see `waitFor`. */
+  /** The condition of `waitFor` was not met in time. */
   | 'ERR_TARGET_TIMEOUT';
 
 /** The target is there but cannot be read. It may heal by itself; watching goes on. */
@@ -46,7 +46,7 @@ export type BackendErrorCode =
   | 'ERR_BACKEND_NO_EVENTS'
   | 'ERR_BACKEND_DOWN'
   /**
-   * The backend could watch the target, but another one does it better. Not a failure while there is another one.
+   * The backend could watch the target, but another one is better suited. Not a failure while there is another one.
    */
   | 'ERR_BACKEND_UNSUITED';
 
@@ -92,13 +92,13 @@ export type TokenErrorCode =
   | 'ERR_TOKEN_TIMEOUT'
   /** The API server has no TokenRequest API. Thrown by a `TokenClient`; the projected file is used instead. */
   | 'ERR_TOKEN_UNSUPPORTED'
-  /** What was received is not a token, or its dates make no sense. */
+  /** The answer or the file is not a token, or its dates make no sense. */
   | 'ERR_TOKEN_MALFORMED'
-  /** The token has expired; `cause` is why there is no newer one. */
+  /** The token has expired; `cause` says why there is no newer one. */
   | 'ERR_TOKEN_EXPIRED'
-  /** There has been no token yet; `cause` is why. */
+  /** There has been no token yet; `cause` says why. */
   | 'ERR_TOKEN_UNAVAILABLE'
-  /** The client cannot work at all: a package that it needs is missing. Not retried. */
+  /** The client cannot work: a package that it needs is missing. Not retried. */
   | 'ERR_TOKEN_CLIENT'
   /** The token file cannot be read. */
   | 'ERR_TOKEN_FILE'
@@ -123,7 +123,7 @@ export class TokenError extends ResilientError {
   }
 }
 
-/** Why something that the cluster, kubelet or a kubeconfig provided cannot be used. */
+/** Why something from the cluster, kubelet or a kubeconfig cannot be used. */
 export type KubernetesErrorCode =
   /** A kubeconfig cannot be read, or lacks something that is needed to reach a cluster. */
   | 'ERR_KUBECONFIG'
@@ -135,12 +135,12 @@ export type KubernetesErrorCode =
   | 'ERR_CSI_TOKENS'
   /** kubelet sent no token for this audience: the CSIDriver has to be changed. */
   | 'ERR_CSI_AUDIENCE'
-  /** The target path is not a directory that can be published in. */
+  /** The target path is not a directory to which a volume can be published. */
   | 'ERR_CSI_TARGET'
   /** The contents of a volume could not be produced; `cause` is what was thrown. */
   | 'ERR_CSI_PRODUCE';
 
-/** What the cluster, kubelet or a kubeconfig provided cannot be used. What was good before is kept. */
+/** Something that the cluster, kubelet or a kubeconfig provided cannot be used. The last good state is kept. */
 export class KubernetesError extends ResilientError {
   override readonly name = 'KubernetesError';
   readonly code: KubernetesErrorCode;
@@ -163,7 +163,7 @@ export type WriteErrorCode =
   | 'ERR_WRITE_SYMLINK'
   /** Another user planted a link or a file in a sticky directory that others can write to. */
   | 'ERR_WRITE_UNTRUSTED'
-  /** What was being written was moved or replaced by another process before it was published. */
+  /** Another process moved or replaced the temporary file or revision before it was published. */
   | 'ERR_WRITE_CONFLICT'
   | 'ERR_WRITE_SOURCE'
   | 'ERR_WRITE_IO';
@@ -187,7 +187,7 @@ export type WriteStep =
   | 'link'
   | 'remove';
 
-/** A file or a volume could not be written. Unless `published` is true, readers see what was there before. */
+/** A file or a volume could not be written. Unless `published` is true, readers see the previous content. */
 export class WriteError extends ResilientError {
   override readonly name = 'WriteError';
   readonly code: WriteErrorCode;
@@ -223,9 +223,9 @@ export type ConfigErrorCode =
   | 'ERR_CONFIG_TOO_LARGE'
   /** The text is not in the format of the parser. */
   | 'ERR_CONFIG_PARSE'
-  /** The values are refused: a key that would change a prototype, or no map at the top. */
+  /** The values are refused: a key that would change a prototype, or the top level is not a map. */
   | 'ERR_CONFIG_REFUSED'
-  /** `validate` rejected the merged values. */
+  /** `validate` rejects the merged values. */
   | 'ERR_CONFIG_SCHEMA'
   /** A parser or `validate` did not answer in time. */
   | 'ERR_CONFIG_TIMEOUT'
@@ -236,7 +236,7 @@ export type ConfigErrorCode =
   /** The file is mounted in a way that never shows an update (`subPath`). */
   | 'ERR_CONFIG_FROZEN';
 
-/** One thing that is wrong with a configuration. Contains no value of it, only names and places. */
+/** One thing that is wrong with a configuration: names and places, never a value. */
 export interface ConfigProblem {
   readonly code: ConfigErrorCode;
   /**
@@ -277,11 +277,11 @@ export type SecretErrorCode =
   /** The file, or a key of the directory, does not exist. */
   | 'ERR_SECRET_MISSING'
   | 'ERR_SECRET_EMPTY'
-  /** The file is larger than `maxBytes`. */
+  /** The file is larger than 1 MiB. */
   | 'ERR_SECRET_TOO_LARGE'
-  /** The bytes are not valid in the option `encoding`. */
+  /** The bytes are not UTF-8, the default of the option `encoding`. */
   | 'ERR_SECRET_ENCODING'
-  /** There is no value yet; `cause` is why. */
+  /** There is no value yet; `cause` says why. */
   | 'ERR_SECRET_UNAVAILABLE';
 
 /** A secret on disk cannot be used. The last good value is kept; watching goes on. */
@@ -301,15 +301,15 @@ export type TlsErrorCode =
   | 'ERR_TLS_MISSING'
   /** A file is larger than 1 MiB. */
   | 'ERR_TLS_TOO_LARGE'
-  /** The file of the certificate is not PEM, or holds no certificate. */
+  /** The certificate file is not PEM, or holds no certificate. */
   | 'ERR_TLS_CERTIFICATE'
-  /** The file of the key holds no private key in PEM. */
+  /** The key file holds no private key in PEM. */
   | 'ERR_TLS_KEY'
   /** The private key is protected by a passphrase. */
   | 'ERR_TLS_KEY_ENCRYPTED'
   /** The private key does not belong to the certificate. */
   | 'ERR_TLS_MISMATCH'
-  /** A certificate of the chain is not followed by its issuer. */
+  /** In the chain, a certificate is not followed by its issuer. */
   | 'ERR_TLS_CHAIN'
   | 'ERR_TLS_EXPIRED'
   | 'ERR_TLS_NOT_YET_VALID'
@@ -317,7 +317,7 @@ export type TlsErrorCode =
   | 'ERR_TLS_CA'
   /** OpenSSL rejects the set, for example because the key is too short. */
   | 'ERR_TLS_REFUSED'
-  /** There is no usable pair yet; `cause` is why. */
+  /** There is no usable pair yet; `cause` says why. */
   | 'ERR_TLS_UNAVAILABLE'
   /** An optional package is required and not installed. */
   | 'ERR_TLS_PACKAGE';
@@ -361,14 +361,14 @@ export class ClosedError extends ResilientError {
   readonly code = 'ERR_CLOSED';
 }
 
-/** A listener threw or rejected; `cause` is a copy of what it threw, without secrets. */
+/** A listener threw or rejected; `cause` is a copy of the thrown value, without secrets. */
 export class ListenerError extends ResilientError {
   override readonly name = 'ListenerError';
   readonly code = 'ERR_LISTENER';
   /** The event it listened to. */
   readonly event: string;
 
-  /** @param secrets struck out wherever they occur in what was thrown. */
+  /** @param secrets removed wherever they occur in the thrown value. */
   constructor(event: string, thrown: unknown, secrets: readonly string[] = []) {
     const cause = redactError(thrown, secrets);
     super(`A listener of "${event}" failed: ${cause.message}`, { cause });

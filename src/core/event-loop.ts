@@ -1,12 +1,11 @@
 /**
- * Turns of the event loop. The real functions are taken when the library is loaded, so that fake timers that a test
- * installs later do not stop work that waits for nothing.
+ * Turns of the event loop. The real functions are captured when the library is loaded, so that fake timers installed
+ * later do not stop work that is ready to run.
  */
 const { setImmediate: schedule, clearImmediate: cancel } = globalThis;
 
 /**
- * Runs `callback` in the next turn, after the events that the kernel reports in this one. Returns a function that
- * cancels it.
+ * Runs `callback` in the next turn, after the kernel events of this turn. Returns a function that cancels the callback.
  */
 export function onNextTurn(callback: () => void): () => void {
   const immediate = schedule(callback);

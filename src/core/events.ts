@@ -15,7 +15,7 @@ export interface Readable {
   readonly unreadableMs: number;
 }
 
-/** Native watching is unavailable; the target is polled. Once, until `recovered`. */
+/** Native watching is unavailable; the target is polled. Emitted once, until `recovered`. */
 export interface Degradation {
   /** Why. For the two inotify limits it carries the `sysctl` to raise. */
   readonly error: BackendError;
@@ -25,7 +25,7 @@ export interface Degradation {
 
 /** Native watching is back. */
 export interface Recovery {
-  /** The backend that serves now. */
+  /** The name of the backend in use now. */
   readonly backend: string;
   /** How long the target was polled, ms. */
   readonly degradedMs: number;

@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 
 import { mayHaveLostBytes, pathForCall, pathFromBytes } from './path-bytes.js';
 
-/** A directory that is being listed; only the file system that opened it knows what it is. */
+/** An open directory; opaque to everything but the file system that opened it. */
 export type OpenDirectory = object;
 
 /**
@@ -19,7 +19,7 @@ export interface FileSystemCalls {
   readdir(path: string): string[];
   /** The entries with their types; links are not followed. */
   scandir(path: string): Dirent[];
-  /** Opens a directory to be listed in portions. */
+  /** Opens a directory for listing in portions. */
   opendir(path: string): OpenDirectory;
   /** The next entries of the directory, at most a thousand; none at its end. */
   readEntries(directory: OpenDirectory): Dirent[];
@@ -43,7 +43,7 @@ export interface FileSystemCalls {
   chmod(path: string, mode: number): void;
 }
 
-/** The same calls as promises; `sync` is there if they can also be made synchronously. */
+/** The same calls as promises. `sync` is present if they can also be made synchronously. */
 export type FileSystem = {
   readonly [K in keyof FileSystemCalls]: (
     ...args: Parameters<FileSystemCalls[K]>
@@ -53,7 +53,7 @@ export type FileSystem = {
 /** How many links the kernel follows in one path (`path_resolution(7)`). */
 export const MAX_LINKS = 40;
 
-/** Reading these takes about a millisecond. */
+/** Listing this many entries takes about a millisecond. */
 const ENTRIES_AT_ONCE = 1_000;
 
 const syncCalls: FileSystemCalls = {
@@ -128,7 +128,7 @@ const fchown = promisify(fs.fchown);
 const fsync = promisify(fs.fsync);
 const close = promisify(fs.close);
 
-/** The file system of the system. */
+/** The real file system. */
 export const nodeFileSystem: FileSystem & { readonly sync: FileSystemCalls } = {
   sync: syncCalls,
   lstat: (path) => fs.promises.lstat(pathForCall(path), { bigint: true }),

@@ -8,8 +8,8 @@
  * | `running`  | same promise         | –                     | the same, of `run()` | → `closed`, ends             |
  * | `closed`   | rejects              | –                     | –                    | same promise                 |
  *
- * Whoever waits for `start()` is rejected when the component is closed, without waiting for `open()` or `run()`. The
- * signal is listened to only between start and end; before the start its state is merely read.
+ * When the component is closed, a pending `start()` rejects without waiting for `open()` or `run()`. A listener is added
+ * to the signal only between start and end; before the start only its state is read.
  */
 import { onAbort } from './abort.js';
 import { Scope } from './scope.js';
@@ -22,22 +22,22 @@ interface LifecycleOptions<T> {
   /** Closes the component when it aborts; listened to only between start and end. */
   readonly signal: AbortSignal | undefined;
   /**
-   * Acquires what the component needs. When this rejects, nothing may be left of it. When it succeeds after the
-   * end, it has to release itself what it acquired.
+   * Acquires resources. If it rejects, it must have released them. If it succeeds after the end, it must release them
+   * itself.
    */
   readonly open: () => Promise<unknown>;
   /**
-   * Begins the work, now that the component is running. `start()` resolves to its result. When this rejects, nothing may
-   * be left of it or of what `open()` acquired: another start opens again.
+   * Begins the work once the component is running. `start()` resolves to its result. If it rejects, it must have released
+   * everything, including what `open()` acquired: another start opens again.
    */
   readonly run: () => T | Promise<T>;
-  /** Releases everything. Called once, synchronously, when the scope has just ended; must not reject. */
+  /** Releases everything. Called once, synchronously, right after the scope has ended; must not reject. */
   readonly end: () => unknown;
   /** Creates the error for calls after the end. */
   readonly over: () => Error;
 }
 
-/** The table at the head of this file. */
+/** The state machine in the table at the top of this file. */
 export class Lifecycle<T = void> {
   /** Ends when the component is closed, before `end()`. */
   readonly scope = new Scope();
@@ -55,23 +55,23 @@ export class Lifecycle<T = void> {
     return this.#options.signal?.aborted ? 'closed' : this.#state;
   }
 
-  /** Resolves when the component runs; the same promise for all who ask, until that fails. */
+  /** Resolves when the component is running. Returns the same promise to all callers until it rejects. */
   start(): Promise<T> {
     if (this.#options.signal?.aborted) void this.close();
     if (this.state === 'closed') return Promise.reject(this.#options.over());
     if (this.#started) return this.#started;
     let follow!: (start: Promise<T>) => void;
-    // Set before `open()`, which may call `start()`, too.
+    // Set before `open()` runs, since it may call `start()` itself.
     const started = (this.#started = new Promise((resolve) => (follow = resolve)));
     follow(this.#start());
     return started;
   }
 
-  /** Ends it. Resolves when nothing is left, and never rejects; the same promise for all who ask. */
+  /** Resolves when everything is released; never rejects. Returns the same promise to all callers. */
   close(): Promise<void> {
     if (!this.#closed) {
       let follow!: (end: Promise<void>) => void;
-      // Set before anybody learns of the end, since they may call `close()`, too.
+      // Set before the end is announced, since listeners may call `close()` themselves.
       this.#closed = new Promise((resolve) => (follow = resolve));
       follow(this.#end());
     }

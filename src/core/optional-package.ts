@@ -3,15 +3,15 @@ import { inspect } from 'node:util';
 import { errnoOf } from './errno.js';
 
 /**
- * What to do without an optional package: throw the error of the entry point that needs it, which says in one sentence
- * what is wrong and what to install.
+ * Handles a missing optional package: throws the error of the entry point that needs it. The message says in one
+ * sentence what is wrong and what to install.
  *
  *     const yaml = await import('yaml').catch(unavailable('yaml', '2.6 or later'));
  *
- * `catch` is right at the `import()`: there, and only there, bundlers accept that the package is missing. Without a cause,
- * the package was loaded but has another version.
+ * Keep `catch` directly at the `import()`: bundlers accept a missing package only there. No cause means that the package
+ * was loaded but its version is not supported.
  *
- * @param failure makes the error of a message.
+ * @param failure creates the error for a message.
  */
 export function whenUnavailable(
   failure: (message: string, options?: ErrorOptions) => Error,
@@ -29,5 +29,5 @@ function explain(name: string, versions: string, cause: unknown): string {
     return `the package "${name}" (${versions}) is needed and not installed; run: npm install ${name}`;
   }
   const reason = cause instanceof Error ? cause.message : inspect(cause);
-  return `the package "${name}" (${versions}) is needed and cannot be loaded (${reason}); to install it anew, run: npm install ${name}`;
+  return `the package "${name}" (${versions}) is needed and cannot be loaded (${reason}); to reinstall it, run: npm install ${name}`;
 }

@@ -88,7 +88,7 @@ export function flag(fallback: boolean): Option<boolean> {
   return matching(fallback, 'a boolean', (value) => typeof value === 'boolean');
 }
 
-/** What a component is called in its status and telemetry. */
+/** The name of a component in its status and telemetry. */
 export function componentName<T extends string | undefined>(fallback: T): Option<string | T> {
   return matching<string | T>(fallback, 'a string', (value) => typeof value === 'string');
 }
@@ -100,7 +100,7 @@ export function oneOf<T extends string>(fallback: T, words: readonly T[]): Optio
   );
 }
 
-/** An object with these methods, which is how a port is recognized. */
+/** A port, recognized by its methods. */
 export function port<T extends object>(fallback: T, ...methods: readonly (keyof T & string)[]): Option<T> {
   return matching(fallback, `an object with ${methods.join(', ')}`, (value) => hasMethods(value, methods));
 }
@@ -119,12 +119,12 @@ function abortSignal(): Option<AbortSignal | undefined> {
   );
 }
 
-/** A file system of which these calls are used. Default: `nodeFileSystem`. */
+/** A file system with these calls. Default: `nodeFileSystem`. */
 export function fileSystem(...calls: readonly (keyof FileSystem)[]): Option<FileSystem> {
   return port(nodeFileSystem, ...calls);
 }
 
-/** The ports of a feature that waits. Default: those of the system, and no signal. */
+/** The ports of a feature that waits. Default: the system's clock and random numbers, no signal. */
 export const PORT_OPTIONS = {
   signal: abortSignal(),
   clock: port<Clock>(systemClock, 'now', 'monotonic', 'schedule'),

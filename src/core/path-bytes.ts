@@ -15,7 +15,7 @@ const SEQUENCE_LENGTHS = [1, 2, 3, 4];
 /** The path with these bytes. */
 export function pathFromBytes(bytes: Buffer): string {
   const text = bytes.toString();
-  // Asking `isUtf8` first would take longer than decoding a name.
+  // Checked first because `isUtf8` takes longer than decoding a name.
   if (!mayHaveLostBytes(text) || isUtf8(bytes)) return text;
   let path = '';
   for (let at = 0; at < bytes.length;) {
@@ -39,7 +39,7 @@ export function pathForCall(path: string): string | Buffer {
   return Buffer.concat([...parts, Buffer.from(path.slice(from))]);
 }
 
-/** Whether a name that Node decoded may have lost bytes: Node puts U+FFFD in their place. */
+/** Whether a name decoded by Node.js may have lost bytes, which it replaces with U+FFFD. */
 export function mayHaveLostBytes(name: string): boolean {
   return name.includes('\ufffd');
 }

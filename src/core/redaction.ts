@@ -1,28 +1,28 @@
 /**
- * Text without secrets: `redact` for credentials, which look like credentials or are known; {@link ValueRedaction} for
- * the values of a configuration, any of which may be secret. Text is always redacted before it is cut, or half a secret
- * could stay.
+ * Removes secrets from text: `redact` removes credentials, known ones and those recognized by their form;
+ * {@link ValueRedaction} removes the values of a configuration, any of which may be secret. Text is always redacted
+ * before it is shortened: otherwise half a secret could remain.
  */
 
 const REDACTED = '[redacted]';
 
-/** Longer messages are cut. */
+/** Longer messages are shortened. */
 const LONGEST_TEXT = 1_000;
 
 /** One character of base64url, plain or percent-encoded (any number of times). */
 const BASE64URL = String.raw`(?:[\w-]|%(?:25)*(?:3\d|[46][1-9a-fA-F]|[57][\daA]|2[dD]|5[fF]))`;
 
-/** What follows `Bearer` or `token=` and is not a word of a sentence, as in "invalid bearer token". */
+/** A value after `Bearer` or `token=`, as opposed to a word of a sentence such as "invalid bearer token". */
 const OPAQUE = String.raw`(?=[^\s"'\\&,;<>]*\d|[^\s"'\\&,;<>]{20})[^\s"'\\&,;<>]{8,}`;
 
-/** Credentials that can be recognized without knowing them; what a pattern captures is kept. */
+/** Credentials that are recognized by their form. The capture group of a pattern is kept. */
 const CREDENTIALS: readonly RegExp[] = [
-  // A JWT begins with `{"` in base64url. A JWT that was cut off counts as well.
+  // A JWT begins with `{"` in base64url. A truncated one is removed as well.
   new RegExp(
     String.raw`()(?:e|%(?:25)*65)(?:y|%(?:25)*79)(?:J|%(?:25)*4[aA])${BASE64URL}{10,}(?:(?:\.|%(?:25)*2[eE])${BASE64URL}*)*`,
     'g',
   ),
-  // The same encoded in base64 again, as in the data of a Secret, perhaps after other text.
+  // A JWT encoded in base64 once more, as in the data of a Secret, perhaps after other text.
   /()(?:ZXlK|[GWm2]V5S|leU[opqr])[\w+/-]{10,}=*/g,
   // The password in a URL.
   /(:\/\/[^\s/@:"'<>]{0,256}:)[^\s/@"'<>]{1,1024}(?=@)/g,
@@ -39,8 +39,8 @@ const SHORTEST_FRAGMENT = 12;
 const FRAGMENT = new RegExp(`[\\w-]{${SHORTEST_FRAGMENT},}`, 'g');
 
 /**
- * `text` without JWTs, without other credentials that look like credentials, and without `secrets`: whole or in
- * long pieces, plain or percent-encoded, or whole in base64. Cut to 1 000 characters.
+ * `text` without JWTs, other recognizable credentials and `secrets`: whole or in long pieces, plain or
+ * percent-encoded, or whole in base64. Shortened to 1 000 characters.
  */
 export function redact(text: string, secrets: readonly string[] = []): string {
   return redactor(secrets)(text);
@@ -53,7 +53,7 @@ export function redactor(secrets: readonly string[]): (text: string) => string {
   let encoded: readonly RegExp[] | undefined;
   return (text) => {
     let redacted = text;
-    // Before the known secrets: the rest of a token without its beginning would not be recognized.
+    // Before the known secrets are removed: a token without its beginning would not be recognized.
     for (const pattern of CREDENTIALS) redacted = redacted.replace(pattern, `$1${REDACTED}`);
     for (const secret of [...known, ...inBase64]) redacted = redacted.replaceAll(secret, REDACTED);
     if (redacted.includes('%')) {
@@ -106,21 +106,21 @@ function cut(text: string, length: number): string {
 
 const WORD = /[\p{L}\p{N}]+/gu;
 
-/** Shorter words are hidden only where they are a whole word of a value: every long secret contains most pairs of letters. */
+/** Shorter words are hidden only if they are a whole word of a value: a long secret contains most pairs of letters. */
 const MIN_PART_LENGTH = 3;
 
-/** Longer words are always hidden: the text of a validator has none. */
+/** Longer words are always hidden: a validator's own text has none. */
 const MAX_WORD_LENGTH = 64;
 
 const MAX_MESSAGE_LENGTH = 300;
 
-/** A key this long that is part of a value is more likely that value than a name. */
+/** A key of this length that is part of a value is more likely the value than a name. */
 const MIN_SUSPICIOUS_KEY_LENGTH = 6;
 
 /**
- * Hides the values of a configuration in what a validator says about them. Libraries quote what they refuse
- * (`Expected number but received "s3cret"`), whole, in part or escaped, and words are all that a quotation consists
- * of: every word that is a value, contains one or is part of one becomes `…`. A message may lose a word too many.
+ * Hides the values of a configuration in the messages of a validator. Libraries quote the values they refuse
+ * (`Expected number but received "s3cret"`), whole, in part or escaped. Every word that is a value, contains one or is
+ * part of one becomes `…`. A message may therefore lose more words than necessary.
  */
 export class ValueRedaction {
   /** All values, plain and escaped as in JSON, lower case. A line feed separates them: no word has one. */
@@ -144,7 +144,7 @@ export class ValueRedaction {
     this.#text = forms.join('\n');
   }
 
-  /** The message without values and other credentials, at most 300 characters. It is redacted before it is cut. */
+  /** The message without values and other credentials, shortened to 300 characters after the redaction. */
   message(message: string): string {
     const text = percentDecoded(message);
     let shown = '';
@@ -159,8 +159,8 @@ export class ValueRedaction {
   }
 
   /**
-   * A key of a path at which the configuration has nothing. Keys are names, and a missing one must be named; so
-   * it is hidden only when it looks like a value and not merely like a part of one.
+   * A key that the configuration does not have. A message about a missing key must name it, so the key is hidden only if
+   * it looks like a whole value and not merely like a part of one.
    */
   key(key: string): string {
     const text = percentDecoded(key).toLowerCase();
@@ -193,7 +193,7 @@ export class ValueRedaction {
   }
 }
 
-/** Credentials in a URL, for instance, are quoted percent-encoded. */
+/** Messages quote credentials in a URL, for example, percent-encoded. */
 function percentDecoded(text: string): string {
   return text.replace(/(?:%[\da-f]{2})+/gi, (encoded) => {
     try {

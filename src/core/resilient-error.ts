@@ -1,13 +1,13 @@
 /**
- * Errors without secrets. What was thrown elsewhere (by a client, a sink, a listener, a source of data) may hold a token
- * or a password anywhere in itself, so it is never carried: only a copy of the few fields that are known to be safe is.
+ * Errors without secrets. An error of other code (a client, a sink, a listener, a source of data) may contain a token or
+ * a password anywhere, so it is never passed on: it is replaced by a copy of the few fields that are known to be safe.
  */
 import { describe } from './options.js';
 import { redactor } from './redaction.js';
 
 /**
- * What every error of the library has. An error of other code that is given as `cause` is carried as a copy with its
- * name, redacted message, code and stack.
+ * The base of every error of the library. A `cause` from other code is replaced by a copy with its name, redacted
+ * message, code and stack.
  */
 export abstract class ResilientError extends Error {
   abstract override readonly name: string;
@@ -39,13 +39,13 @@ const SAFE_FIELDS = [
   'event',
 ] as const;
 
-/** A chain of causes is followed for so long. */
+/** Causes below this depth are dropped. */
 const DEEPEST_CAUSE = 5;
 
 /**
- * What was thrown, as an error that may be shown: a copy with the name, the redacted message, the frames of the stack,
- * the fields that say what failed, and the cause, copied likewise. An error of this library stays one of its class.
- * @param secrets struck out wherever they occur; see `redact`.
+ * A copy of a thrown value that is safe to show: the name, the redacted message, the frames of the stack, the fields that
+ * say what failed, and the cause, copied in the same way. An error of this library keeps its class.
+ * @param secrets removed wherever they occur; see `redact`.
  */
 export function redactError(thrown: unknown, secrets: readonly string[] = []): Error {
   return copyOf(thrown, redactor(secrets), 0);
@@ -54,7 +54,7 @@ export function redactError(thrown: unknown, secrets: readonly string[] = []): E
 function copyOf(thrown: unknown, redacted: (text: string) => string, depth: number): Error {
   const clean = (value: unknown): string => redacted(String(value));
   if (!(thrown instanceof Error)) {
-    // Of an object nothing is shown: its own text may hold anything, and may throw.
+    // Nothing of an object is shown: its `toString()` may return anything, and may throw.
     return new Error(describe(typeof thrown === 'string' ? clean(thrown) : thrown));
   }
   const name = clean(field(thrown, 'name') ?? 'Error');
@@ -85,7 +85,7 @@ function copyOf(thrown: unknown, redacted: (text: string) => string, depth: numb
   return copy;
 }
 
-/** A field of an error that may be a getter, and may throw. */
+/** A field of an error; undefined if it is a getter that throws. */
 function field(error: Error, key: string): unknown {
   try {
     return (error as unknown as Readonly<Record<string, unknown>>)[key];
@@ -94,7 +94,7 @@ function field(error: Error, key: string): unknown {
   }
 }
 
-/** Not enumerable, as of an ordinary error. */
+/** Defines a field that is not enumerable, as in an ordinary error. */
 function define(error: Error, key: 'name' | 'stack', value: string): void {
   Object.defineProperty(error, key, { value, configurable: true, writable: true });
 }

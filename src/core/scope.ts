@@ -1,10 +1,10 @@
 import { onAbort } from './abort.js';
 
-/** The time between the start and the end of a component: one signal, and the work in flight. */
+/** The lifetime of a component: one signal that aborts at its end, and the work in flight. */
 export class Scope {
   readonly #controller = new AbortController();
   readonly #work = new Set<Promise<unknown>>();
-  /** The same as `signal.aborted`, which takes as long as a system call. */
+  /** The same as `signal.aborted`, which is as slow as a system call. */
   #ended = false;
 
   /** Aborts when the scope ends. */
@@ -24,7 +24,7 @@ export class Scope {
     return work;
   }
 
-  /** The result of the work; rejects as soon as the scope ends, since the work may hang. */
+  /** Settles with the work, or rejects as soon as the scope ends, since the work may hang. */
   untilEnd<T>(work: T | Promise<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       const forget = onAbort(this.signal, () => reject(this.signal.reason as Error));
@@ -32,7 +32,7 @@ export class Scope {
     });
   }
 
-  /** Ends the scope and resolves when no tracked work is left, including work that the end itself begins. Never rejects. */
+  /** Ends the scope. Resolves when no tracked work is left, including work that begins meanwhile. Never rejects. */
   async end(reason: unknown): Promise<void> {
     this.#ended = true;
     this.#controller.abort(reason);

@@ -4,7 +4,7 @@ import { Outcome } from './outcome.js';
 export class SerialQueue {
   readonly #last = new Map<string, Promise<void>>();
 
-  /** The number of keys with work that runs or waits. */
+  /** The number of keys with work in progress or waiting. */
   get size(): number {
     return this.#last.size;
   }

@@ -1,7 +1,7 @@
 /**
- * What the library publishes on `node:diagnostics_channel`. Names and message types are API. Without subscribers no
- * message is built. Messages are plain data, names and counts: an event is projected onto the fields listed here,
- * so contents, tokens and secrets never reach a channel.
+ * The channels of the library on `node:diagnostics_channel`. Names and message types are API. Without subscribers no
+ * message is built. Messages are plain data: only the fields of an event that are listed here are published, so
+ * contents, tokens and secrets never reach a channel.
  */
 import { channel, tracingChannel, type Channel, type TracingChannel } from 'node:diagnostics_channel';
 
@@ -26,24 +26,24 @@ export interface ErrorSummary {
   readonly message: string;
 }
 
-/** What every message has. */
+/** The fields of every message. */
 export interface ComponentMessage {
   readonly component: ComponentHandle;
 }
 
 /** The content differs from what was last reported. */
 export interface ChangeMessage extends ComponentMessage {
-  /** Of a watcher: what led to the check that first saw the difference. */
+  /** Watcher only: what triggered the check that first saw the difference. */
   readonly cause?: string;
-  /** Of a watcher: the keys that differ. */
+  /** Watcher only: the keys that differ. */
   readonly added?: readonly string[];
   readonly changed?: readonly string[];
   readonly removed?: readonly string[];
-  /** Of a configuration: the paths of the values that differ. */
+  /** Configuration only: the paths of the values that differ. */
   readonly paths?: readonly (readonly string[])[];
   /**
-   * Of a watcher: the time since the change was made, by the file system's own timestamp, ms. Absent at the start, for
-   * sets of files that are no volume, and on remote file systems.
+   * Watcher only: the time since the change was made, by the file system's own timestamp, ms. Absent at the start, for
+   * sets of files other than volumes, and on remote file systems.
    */
   readonly delayMs?: number;
 }
@@ -67,25 +67,25 @@ export interface RecoveredMessage extends ComponentMessage {
   readonly degradedMs?: number;
 }
 
-/** Something that watching cannot overcome, such as a `subPath` mount. */
+/** A problem that watching cannot solve, such as a `subPath` mount. */
 export interface WarningMessage extends ComponentMessage {
   readonly code: string;
   readonly message: string;
 }
 
-/** It cannot be read at present, or a failure that does not heal by itself. */
+/** The target cannot be read at present (`unreadable`), or a failure that does not heal by itself (`error`). */
 export interface ErrorMessage extends ComponentMessage {
   readonly error: ErrorSummary;
 }
 
-/** It can be read again. */
+/** The target can be read again. */
 export interface ReadableMessage extends ComponentMessage {
   readonly unreadableMs?: number;
 }
 
-/** An update is rejected; what was good before stays in use. */
+/** An update is rejected; the last good contents stay in use. */
 export interface RejectedMessage extends ComponentMessage {
-  /** Of a configuration: everything that is wrong, without values. */
+  /** Configuration only: everything that is wrong, without values. */
   readonly problems?: readonly ConfigProblem[];
   readonly error?: ErrorSummary;
 }
@@ -96,9 +96,9 @@ export interface UnhealthyMessage extends ComponentMessage {
   readonly consecutiveFailures?: number;
 }
 
-/** The point channels, by the part of their names after `resilient-watcher:`. */
+/** The point channels. The names are prefixed with `resilient-watcher:`. */
 export interface PointMessages {
-  /** The component runs. */
+  /** The component is running. */
   start: ComponentMessage;
   /** The component was closed. */
   close: ComponentMessage;
@@ -115,20 +115,20 @@ export interface PointMessages {
   error: ErrorMessage;
 }
 
-/** Common to the messages of every operation: one object from `start` to `asyncEnd`, completed on the way. */
+/** The fields of every operation: one object from `start` to `asyncEnd`, to which the result is added. */
 export interface OperationMessage {
   /** Absent for plain functions such as `atomicWriteFile`. */
   readonly component?: ComponentHandle;
-  /** The result in one word; set when it succeeded. */
+  /** The result in one word; set on success. */
   result?: string;
-  /** The failure; set when it failed. */
+  /** Set on failure. */
   error?: ErrorSummary;
 }
 
 /** One check of a target. `result`: `unchanged`, `changed`, or `unstable` when another check has to follow. */
 export interface CheckMessage extends OperationMessage {
   readonly component: ComponentHandle;
-  /** What led to the check: a backend's name, `poll`, `resync`, `restart`, `check` or `start`. */
+  /** What triggered the check: a backend's name, `poll`, `resync`, `restart`, `check` or `start`. */
   readonly cause: string;
 }
 
@@ -173,7 +173,7 @@ export interface ActionMessage extends OperationMessage {
   readonly action: string;
 }
 
-/** The tracing channels, by the part of their names after `resilient-watcher.`. */
+/** The tracing channels. The names are prefixed with `resilient-watcher.`. */
 export interface OperationMessages {
   check: CheckMessage;
   'token.request': TokenRequestMessage;
@@ -188,7 +188,7 @@ export type PointName = keyof PointMessages;
 export type OperationName = keyof OperationMessages;
 
 /**
- * The fields of an event's payload that its message has, by the name of the event. Other events have no channel.
+ * The fields of an event's payload that are published, by the name of the event. Other events have no channel.
  */
 const POINT_FIELDS: Readonly<Record<PointName, readonly string[]>> = {
   start: [],
@@ -235,7 +235,7 @@ export function isObserved(event: string): boolean {
   return points.get(event)?.hasSubscribers === true;
 }
 
-/** Publishes the event, if it has a channel and the channel a subscriber. */
+/** Publishes the event if its channel exists and has a subscriber. */
 export function publishPoint(component: ComponentHandle, event: string, payload?: object): void {
   const point = points.get(event);
   if (!point?.hasSubscribers) return;
@@ -249,8 +249,8 @@ export function publishPoint(component: ComponentHandle, event: string, payload?
 }
 
 /**
- * Does the work and publishes its progress on the tracing channel: `start`, `end`, then `asyncStart` and
- * `asyncEnd`, preceded by `error` on failure. The value is not published, only `resultOf` it.
+ * Runs the work and publishes its progress on the tracing channel: `start`, `end`, then `asyncStart` and `asyncEnd`,
+ * preceded by `error` on failure. The value itself is not published, only what `resultOf` returns for it.
  */
 export function trace<N extends OperationName, T>(
   name: N,
@@ -307,7 +307,7 @@ export function traceSync<N extends OperationName, T>(
   });
 }
 
-/** An error without its cause. Of errors that user code threw only name and code are shown. */
+/** An error without its cause. For errors of user code only name and code are shown. */
 function summaryOf(error: unknown): ErrorSummary {
   if (!(error instanceof Error)) return { name: 'Error', code: null, message: '' };
   const { name, message } = error;

@@ -23,7 +23,7 @@ export class Ticker {
     this.#onTick = onTick;
   }
 
-  /** Does nothing while it runs. */
+  /** Has no effect while it is running. */
   start(): void {
     if (this.#shared || this.#options.intervalMs === 0) return;
     this.#shared = SharedTimer.of(this.#options);
@@ -36,7 +36,7 @@ export class Ticker {
   }
 }
 
-/** The timers of each clock, by interval and persistence. A timer is there as long as somebody uses it. */
+/** The timers of each clock, by interval and persistence. A timer exists as long as a ticker uses it. */
 const timers = new WeakMap<Clock, Map<string, SharedTimer>>();
 
 class SharedTimer {
@@ -82,7 +82,7 @@ class SharedTimer {
 
   #tick(): void {
     this.#schedule();
-    // One of them may stop another, or start one, which waits for the next tick.
+    // A callback may stop another ticker, or start one, which waits for the next tick.
     for (const callback of [...this.#callbacks]) if (this.#callbacks.has(callback)) callback();
   }
 }

@@ -6,11 +6,11 @@ export interface TokenCredentialFields {
   readonly value: string;
   /** The file it was read from. */
   readonly path: string;
-  /** When the file was first seen to hold it, epoch ms. */
+  /** When the token was first seen in the file, epoch ms. */
   readonly seenAt: number;
 }
 
-/** A token that was just read from a file and can authenticate a request. Its printed forms omit the token. */
+/** A token read from a file, for authenticating a request. Its printed forms omit the token. */
 export class TokenCredential {
   readonly path: string;
   readonly seenAt: number;
@@ -48,8 +48,8 @@ export interface TokenRequest {
   /** The server may grant a shorter or, for its own audiences, a longer lifetime. */
   readonly expirationSeconds: number;
   /**
-   * The newest projected token that the caller knows. After a rotation of the signing key it may be accepted while
-   * the client's own credentials are not yet. A client with other credentials may ignore it.
+   * The newest projected token known to the caller. After a rotation of the signing key it may be accepted before the
+   * client's own credentials are. A client with other credentials may ignore it.
    */
   readonly credential?: TokenCredential | undefined;
 }
@@ -66,8 +66,8 @@ export interface TokenAnswer {
  */
 export interface TokenClient {
   /**
-   * Rejects with anything if there is no token. A finite `retryAfterMs` of the rejection is honoured. Two codes of
-   * a `TokenError` are special: `ERR_TOKEN_UNSUPPORTED` means that the server has no TokenRequest API,
+   * Rejects with any error if there is no token. If the error has a finite `retryAfterMs`, the next attempt waits that
+   * long. Two codes of a `TokenError` are special: `ERR_TOKEN_UNSUPPORTED` means that the server has no TokenRequest API,
    * `ERR_TOKEN_CLIENT` that this client cannot work and must not be retried.
    */
   requestToken(request: TokenRequest, options: { readonly signal: AbortSignal }): Promise<TokenAnswer>;

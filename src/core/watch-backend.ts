@@ -1,4 +1,4 @@
-/** A directory that was consulted while the path of a target was resolved. */
+/** A directory that took part in resolving the path of a target. */
 export interface WatchedDirectory {
   /** Absolute, with every link resolved. */
   readonly path: string;
@@ -6,19 +6,19 @@ export interface WatchedDirectory {
   readonly identity: string;
   /** In an ancestor: the entries that matter. Undefined: all of them. */
   readonly entries?: ReadonlySet<string>;
-  /** The tree that it belongs to; undefined if nothing below the directory matters. */
+  /** The tree to which it belongs; undefined if nothing below the directory matters. */
   readonly tree?: WatchedTree;
 }
 
-/** A directory that is watched recursively. Each directory below it is listed as well. */
+/** A directory that is watched recursively. Each directory below it has a `WatchedDirectory` as well. */
 export interface WatchedTree {
   /** Its top: absolute, with every link resolved. */
   readonly root: string;
-  /** Globs relative to the root. What they match is ignored with everything below it. */
+  /** Globs relative to the root. Matching entries are ignored with everything below them. */
   readonly ignore: readonly string[];
 }
 
-/** What a backend knows about an event. All of it is optional. */
+/** The details of an event, as far as a backend knows them. */
 export type Hint =
   | {
       /** The absolute path of the entry concerned. If that is a directory, anything below it may have changed too. */
@@ -28,11 +28,11 @@ export type Hint =
     }
   | { readonly path?: undefined; readonly written?: undefined };
 
-/** Receives what a backend reports. */
+/** Receives the reports of a backend. */
 export interface HintSink {
-  /** Something may have changed: the target is checked. A needless hint costs one check. */
+  /** Reports that something may have changed: the target is checked. A needless hint costs one check. */
   hint(hint?: Hint): void;
-  /** The subscription no longer works. It is closed, and a new one is opened. */
+  /** Reports that the subscription no longer works. It is closed, and a new one is opened. */
   down(error: unknown): void;
 }
 
@@ -42,27 +42,27 @@ export interface WatchSubscription {
    * Sets the directories to watch from now on. Called after every check, usually with the directories that are
    * watched already, and must be cheap then.
    *
-   * Returns the paths of the directories that were not watched before (of a tree that is opened as a whole, its
-   * root): these are checked again, because something may have changed before they were watched. May throw the errno
-   * error of a directory that cannot be watched; `ENOENT` and `ENOTDIR` mean that it has moved.
+   * Returns the paths of the directories that were not watched before (for a tree that is opened as a whole, its root).
+   * They are checked again, because something may have changed before they were watched. If a directory cannot be
+   * watched, it may throw the errno error; `ENOENT` and `ENOTDIR` mean that the directory has moved.
    */
   setDirectories(directories: readonly WatchedDirectory[]): readonly string[] | Promise<readonly string[]>;
   /** Ends the subscription: no more hints. Must not throw. */
   close(): void | Promise<void>;
 }
 
-/** A source of hints. Hints need not be right about what happened, only early. */
+/** A source of hints. A hint has to be early; it need not be accurate. */
 export interface WatchBackend {
-  /** Shown as `backend` in `status()`, and as the `cause` of changes that its hints led to. */
+  /** Shown as `backend` in `status()`, and as the `cause` of the changes found by its hints. */
   readonly name: string;
   /**
-   * Every write in place is reported with `written`. A new file for which none was reported is then known to have
-   * been renamed into place, and is reported at once; otherwise it has to settle first. Default false.
+   * Whether every write in place is reported with `written`. A new file without such a report is then known to have been
+   * renamed into place, and is reported at once; otherwise it has to settle first. Default false.
    */
   readonly reportsWrites?: boolean;
   /**
-   * Its hints are events of the local kernel, which network and FUSE file systems do not give. There the target is
-   * polled instead. Default false.
+   * Whether its hints are events of the local kernel, which network and FUSE file systems do not provide. On these the
+   * target is polled instead. Default false.
    */
   readonly needsKernelEvents?: boolean;
   /**

@@ -36,14 +36,14 @@ export function statusOf(error: unknown): number | undefined {
   return apiFailureOf(error)?.status;
 }
 
-/** Converts what was thrown into the reason why there is no token. */
+/** Converts an error into the `TokenError` that says why there is no token. */
 export function tokenFailure(thrown: unknown, { account, refused, secrets }: FailureContext): TokenError {
   if (thrown instanceof TokenError) return thrown;
   const cause = redactError(thrown, secrets);
   const failure = apiFailureOf(thrown);
   if (!failure) {
     const { code, reason } = otherFailure(thrown);
-    return new TokenError(code, redact(`Cannot ask for a token of ${account}: ${reason}`, secrets), {
+    return new TokenError(code, redact(`Cannot request a token for ${account}: ${reason}`, secrets), {
       cause,
     });
   }
@@ -63,7 +63,7 @@ function refusal(refused: readonly string[]): string {
     : `it refused ${refused.join(' and ')}`;
 }
 
-/** By `requestApi`, or the `ApiException` of all versions of client-node. */
+/** The failure thrown by `requestApi`, or the `ApiException` of any version of client-node. */
 function apiFailureOf(error: unknown): ApiFailure | undefined {
   if (error instanceof ApiFailure) return error;
   if (!(error instanceof Error && 'body' in error && 'code' in error)) return undefined;
@@ -73,7 +73,7 @@ function apiFailureOf(error: unknown): ApiFailure | undefined {
   try {
     if (typeof body === 'string') body = JSON.parse(body);
   } catch {
-    // A proxy's page.
+    // For example the HTML page of a proxy.
   }
   const { message } = Object(body) as { message?: unknown };
   return new ApiFailure(code, typeof message === 'string' ? message : '', { headers: { ...headers }, body });
@@ -87,7 +87,7 @@ function retryAfterOf({ headers, body }: ApiFailure): number | undefined {
   return Number.isFinite(seconds) && seconds >= 0 ? seconds * 1000 : undefined;
 }
 
-/** Codes of Node that are not about the network. */
+/** Codes of Node.js that do not concern the network. */
 const LOCAL_CODE = /^ERR_(?!TLS|SSL|HTTP|STREAM)/;
 
 function otherFailure(error: unknown): { readonly code: TokenErrorCode; readonly reason: string } {

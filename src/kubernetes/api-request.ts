@@ -42,10 +42,10 @@ export class ApiFailure extends Error {
 }
 
 /**
- * The answer to one request, authenticated by the kubeconfig. Redirects are not followed, since the credentials would
- * go along, and no more than 4 MiB are read: client-node 1.x does otherwise.
+ * Resolves to the answer to one request, authenticated by the kubeconfig. Unlike client-node 1.x, it does not follow
+ * redirects, which would send the credentials along, and reads at most 4 MiB.
  * @throws {ApiFailure} for any status but 2xx.
- * @throws what Node throws when the server cannot be reached or is not trusted.
+ * @throws the error of Node.js when the server cannot be reached or is not trusted.
  */
 export async function requestApi(
   kubeConfig: KubeConfig,
@@ -73,7 +73,7 @@ export async function requestApi(
     });
     return await answerOf(response);
   } finally {
-    // It was opened for this request; the rest of the answer is not read.
+    // The connection was opened for this request only; the rest of the answer is not read.
     if (typeof options.agent === 'object') options.agent.destroy();
   }
 }
@@ -92,7 +92,7 @@ async function answerOf(response: IncomingMessage): Promise<unknown> {
   try {
     body = JSON.parse(text);
   } catch {
-    // A proxy's page.
+    // For example the HTML page of a proxy.
     if (isSuccess) throw new ApiFailure(status, 'the answer is not JSON');
   }
   if (!isSuccess) throw new ApiFailure(status, messageOf(body), { headers, body });

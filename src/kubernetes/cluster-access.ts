@@ -15,7 +15,7 @@ import { checkCertificates } from './kubeconfig.js';
 /** The Kubernetes client, loaded when it is needed. */
 export type ClientNode = typeof clientNode;
 
-/** What authenticates the requests of a `KubeConfig`; client-node does not export its name. */
+/** Authenticates the requests of a `KubeConfig`; client-node does not export this type. */
 export type Authenticator = Parameters<KubeConfig['addAuthenticator']>[0];
 
 /**
@@ -34,12 +34,12 @@ const unavailable = whenUnavailable(
   (message, options) => new KubernetesError('ERR_KUBERNETES_CLIENT', message, options),
 );
 
-/** The path of a kubeconfig, a loaded one, or undefined for that of the pod. */
+/** The path of a kubeconfig, a loaded one, or undefined for the pod's own. */
 type KubeConfigSource = KubeConfig | string | undefined;
 
 /**
- * A `KubeConfig` without a cache: files are read now, plugins run now. client-node's own caches what it reads for a
- * minute, or longer after the clock was set back. A token file of its user is not read yet.
+ * A `KubeConfig` without caches: files are read and plugins run now. client-node caches what it has read for a minute, or
+ * longer if the clock is set back. A token file of the user is not read yet.
  *
  * @throws {KubernetesError} `ERR_KUBECONFIG`, `ERR_KUBECONFIG_CA`.
  */
@@ -82,11 +82,12 @@ export async function readCertificates(path: string, ports: ReadingPorts): Promi
 }
 
 /**
- * Checks the key before a connection uses it, which would fail as if the network were at fault.
- * @throws {KubernetesError} `ERR_KUBECONFIG`, which quotes neither.
+ * Checks the client certificate and its key before a connection uses them, since its error would look like a network
+ * failure.
+ * @throws {KubernetesError} `ERR_KUBECONFIG`; the message quotes neither.
  */
 async function checkClientCertificate(user: User, name: string, ports: ReadingPorts): Promise<void> {
-  // The file before the data, as client-node has it.
+  // As in client-node, the file has precedence over the data.
   const bytesOf = async (file: string | undefined, data: string | undefined): Promise<Buffer | undefined> => {
     if (!file) return data ? Buffer.from(data, 'base64') : undefined;
     return readWhole(file, ports, (why, cause) =>
@@ -109,10 +110,10 @@ async function checkClientCertificate(user: User, name: string, ports: ReadingPo
 /** Kubeconfigs, bundles and keys have some KiB. */
 const LARGEST_BYTES = 4 * 1024 * 1024;
 
-/** Of a directory in place of the file nothing is read. */
+/** If the path is a directory, nothing in it is read. */
 const LIMITS = { maxContentBytes: LARGEST_BYTES, maxTotalBytes: LARGEST_BYTES, maxFiles: 0 };
 
-/** A file as a whole, however often it is replaced meanwhile. What `failed` makes of the reason is thrown. */
+/** Reads a whole file, even if it is replaced meanwhile. Throws the error that `failed` creates. */
 async function readWhole(
   path: string,
   ports: ReadingPorts,
@@ -156,7 +157,7 @@ async function loadFromFile(fresh: KubeConfig, path: string, ports: ReadingPorts
     fresh.loadFromString(bytes.toString('utf8'));
     fresh.makePathsAbsolute(dirname(path));
   } catch (cause) {
-    // The parser quotes what it rejects, which may be a secret.
+    // The parser's message quotes the text, which may be a secret.
     throw unusable(
       path,
       errnoOf(cause) === undefined ? 'it is not the YAML of one' : 'a file of it cannot be read',
@@ -164,7 +165,7 @@ async function loadFromFile(fresh: KubeConfig, path: string, ports: ReadingPorts
   }
 }
 
-/** Its public parts and the authenticators that were added to it; the built-in ones keep what they read. */
+/** Copies the public parts and the added authenticators; the built-in ones cache what they have read. */
 function copy(source: KubeConfig, fresh: KubeConfig): void {
   const { clusters, users, contexts, currentContext } = source;
   fresh.loadFromOptions({ clusters, users, contexts, currentContext });

@@ -6,16 +6,16 @@ import type { KubeConfig } from '@kubernetes/client-node';
 
 import { guardedAgent } from './guarded-agent.js';
 
-/** What client-node sends requests through: a dispatcher of undici in version 2, an `https.Agent` in version 1. */
+/** The transport of client-node: a dispatcher of undici in version 2, an `https.Agent` in version 1. */
 interface Pool {
-  /** Of a dispatcher: resolves when the requests in flight have finished. */
+  /** Dispatcher only: resolves when the requests in flight have finished. */
   close?(): Promise<unknown>;
-  /** Of an agent: its idle connections. */
+  /** Agent only: the idle connections. */
   readonly freeSockets?: Readonly<Record<string, readonly { destroy(): unknown }[] | undefined>>;
   keepAlive?: boolean;
 }
 
-/** What of the options says who the client is. */
+/** The options that identify the client. */
 interface ClientIdentity {
   readonly cert?: Buffer;
   readonly key?: Buffer;
@@ -25,13 +25,13 @@ interface ClientIdentity {
 type MakePool = (cluster: unknown, options: object) => Pool | undefined;
 
 /**
- * Makes the requests of a `KubeConfig` share their connections: client-node makes a pool, and with it a connection,
- * for each request. The pool is made anew when the certificates, which client-node reads for each request, differ;
- * requests in flight, watches among them, finish in the old one. A client certificate and a key that do not belong
- * together, read in the middle of a rotation, leave the pool as it is. No redirect takes their credentials elsewhere: a
- * dispatcher does not send them to another origin, an agent does not follow one at all.
+ * Makes the requests of a `KubeConfig` share their connections: client-node creates a pool, and with it a connection,
+ * for each request. client-node also reads the certificates for each request; when they differ, a new pool is created,
+ * and requests in flight, including watches, finish in the old one. A client certificate and a key that do not belong
+ * together, read in the middle of a rotation, do not replace the pool. Redirects do not leak credentials: a dispatcher does
+ * not send them to another origin, and an agent does not follow redirects at all.
  *
- * @returns what closes the pool when requests in flight have finished. Later requests are sent as without it.
+ * @returns a function that closes the pool when requests in flight have finished. Later requests do not use it.
  */
 export function poolConnections(kubeConfig: KubeConfig): () => Promise<void> {
   const owner = kubeConfig as unknown as Record<string, MakePool | undefined>;
@@ -55,7 +55,7 @@ export function poolConnections(kubeConfig: KubeConfig): () => Promise<void> {
   };
 }
 
-/** Whether there is a certificate and a key, and no handshake can succeed with them. */
+/** Whether there are a certificate and a key that do not belong together, so that no handshake can succeed. */
 function isMismatched({ cert, key, passphrase }: ClientIdentity): boolean {
   if (!cert || !key) return false;
   try {
@@ -67,9 +67,9 @@ function isMismatched({ cert, key, passphrase }: ClientIdentity): boolean {
 
 async function retire(pool: Pool | undefined): Promise<void> {
   if (!pool) return;
-  // An agent closes connections that become idle from now on.
+  // From now on, the agent closes connections as soon as they are idle.
   if ('keepAlive' in pool) pool.keepAlive = false;
   for (const idle of Object.values(pool.freeSockets ?? {})) idle?.forEach((socket) => socket.destroy());
-  // A dispatcher that was destroyed meanwhile has nothing left to close.
+  // Rejects if the dispatcher was destroyed meanwhile: nothing is left to close.
   await pool.close?.().catch(() => {});
 }

@@ -5,12 +5,12 @@ import { redactError } from '../core/resilient-error.js';
 import type { ServiceAccountToken } from '../token/token.js';
 import { tokenFromAnswer, tokenFromText } from '../token/token.js';
 
-/** Where kubelet puts the tokens that `CSIDriver.spec.tokenRequests` asks for. */
+/** The key under which kubelet passes the tokens requested by `CSIDriver.spec.tokenRequests`. */
 const TOKENS_KEY = 'csi.storage.k8s.io/serviceAccount.tokens';
 
 type StringMap = Readonly<Record<string, string>>;
 
-/** The parts of a NodePublishVolumeRequest that hold tokens, in either spelling of gRPC libraries. */
+/** The fields of a NodePublishVolumeRequest that may contain tokens, in the spellings of gRPC libraries. */
 export interface TokenCarrier {
   readonly secrets?: StringMap | null | undefined;
   readonly volumeContext?: StringMap | null | undefined;
@@ -25,12 +25,12 @@ export class ServiceAccountTokens {
     this.#tokens = tokens;
   }
 
-  /** The audiences there is a token for; `""` is the API server. */
+  /** The audiences that have a token; `""` is the API server. */
   get audiences(): string[] {
     return [...this.#tokens.keys()];
   }
 
-  /** When the first of them expires, epoch ms; `Infinity` when there is none. */
+  /** The earliest expiry of the tokens, epoch ms; `Infinity` if there is none. */
   get expiresAt(): number {
     return Math.min(...[...this.#tokens.values()].map((token) => token.expiresAt));
   }
@@ -81,7 +81,7 @@ export class ServiceAccountTokens {
  * `tokenRequests` kubelet sends none, and the result has no audiences.
  *
  * A token expires at its `expirationTimestamp` (or `expiry`, as KEP-1855 has it), else when the token itself says.
- * @throws {KubernetesError} `ERR_CSI_TOKENS`, which says what is wrong without quoting it.
+ * @throws {KubernetesError} `ERR_CSI_TOKENS`; the message never quotes a token.
  */
 export function parseServiceAccountTokens(request: TokenCarrier): ServiceAccountTokens {
   const { secrets, volumeContext, volume_context: rawContext } = request;
@@ -108,8 +108,9 @@ function parse(text: unknown): unknown {
 function tokenOf(entry: Readonly<Record<string, unknown>>, where: string): ServiceAccountToken {
   const { token, expirationTimestamp = entry['expiry'] } = entry;
   if (typeof token !== 'string') throw malformed(`${where} has no text in "token"`);
-  // A number might count seconds or milliseconds; kubelet sends none.
-  if (typeof expirationTimestamp === 'number') throw malformed(`the end of ${where} is a number, not a date`);
+  // The unit of a number would be unknown; kubelet sends none.
+  if (typeof expirationTimestamp === 'number')
+    throw malformed(`the expiry of ${where} is a number, not a date`);
   try {
     return expirationTimestamp === undefined
       ? tokenFromText(token)

@@ -1,20 +1,19 @@
 import type { Agent, ClientRequest, IncomingMessage } from 'node:http';
 
-/** What Node calls on an agent to send a request; it is not part of its types. */
+/** The method by which Node.js sends a request through an agent; it is missing in the types. */
 interface RequestingAgent {
   addRequest(request: ClientRequest, ...rest: unknown[]): void;
 }
 
-/** What is wanted of the answers. */
+/** Limits for answers. */
 interface AnswerLimits {
-  /** A longer answer is given up. Default: none, as for a watch. */
+  /** A longer answer is aborted, bytes. Default: no limit, as needed for a watch. */
   readonly maxBytes?: number | undefined;
 }
 
 /**
- * The same agent, for requests with credentials: the answers lead nowhere else. client-node 1.x follows redirects, with the
- * bearer token to any port of the host, and it has no option for that; without a `Location` a redirect is an answer like
- * any other that is not a success.
+ * The same agent, without redirects. client-node 1.x follows them, sends the bearer token to any port of the host, and has
+ * no option to prevent that. Without its `Location` header a redirect is handled like any other failure.
  */
 export function guardedAgent(agent: Agent, { maxBytes = Infinity }: AnswerLimits = {}): Agent {
   const usual = agent as unknown as RequestingAgent;

@@ -8,7 +8,7 @@ import { readCertificates } from './cluster-access.js';
 import { checkCertificates, KUBECONFIG_OPTIONS, renderKubeconfig, requireServer } from './kubeconfig.js';
 import type { KubeconfigOptions } from './kubeconfig.js';
 
-/** Options of `kubeconfigSink`: those of `renderKubeconfig` and of `atomicWriteFile`, and the paths. */
+/** Options of `kubeconfigSink`: those of `renderKubeconfig` and `atomicWriteFile`, and the paths. */
 export interface KubeconfigSinkOptions
   extends Omit<KubeconfigOptions, 'token'>, Omit<AtomicWriteFileOptions, 'signal' | 'coalesce'> {
   /** The file to write. */
@@ -18,9 +18,9 @@ export interface KubeconfigSinkOptions
 }
 
 /**
- * A sink that writes each token into a kubeconfig, such as that of a CNI plugin. Readers find the old file or the
- * new one, never a part. Its mode is 0600 by default. When the CA cannot be read or is not valid, nothing is
- * written and the delivery is retried.
+ * A sink that writes each token into a kubeconfig, for example for a CNI plugin. Readers see the old file or the new one,
+ * never a partial one. The mode is 0600 by default. If the CA cannot be read or is not valid, nothing is written and the
+ * delivery is retried.
  *
  * @throws {TypeError} for an unknown, missing or wrong option.
  * @throws {KubernetesError} `ERR_KUBECONFIG_CA` when `caData` does not consist of certificates.
@@ -61,6 +61,6 @@ export function kubeconfigSink(options: KubeconfigSinkOptions): TokenSink {
     const text = renderKubeconfig({ ...names, caData: current, token: token.value });
     await atomicWriteFile(path, text, { mode: 0o600, ...write, signal });
   };
-  // Its name in `status()` and events.
+  // Shown in `status()` and events.
   return Object.defineProperty(sink, 'name', { value: path });
 }

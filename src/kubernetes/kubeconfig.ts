@@ -9,9 +9,9 @@ export interface KubeconfigOptions {
   readonly server: string;
   /** The bearer token. */
   readonly token: string;
-  /** Certificates of the cluster's authority, PEM. Default: those that the system trusts. */
+  /** The certificates of the cluster's authority, PEM. Default: those trusted by the system. */
   readonly caData?: string | Uint8Array | undefined;
-  /** The name in the server's certificate, when it is not the host's. */
+  /** The name in the server's certificate, if it differs from the host name. */
   readonly tlsServerName?: string | undefined;
   /** The name of the cluster in the file; default `local`. */
   readonly clusterName?: string | undefined;
@@ -19,7 +19,7 @@ export interface KubeconfigOptions {
   readonly user?: string | undefined;
   /** The name of the context; default `<user>@<clusterName>`. */
   readonly contextName?: string | undefined;
-  /** The namespace of requests without one; default none. */
+  /** The namespace of requests that name none; default none. */
   readonly namespace?: string | undefined;
 }
 
@@ -45,8 +45,8 @@ export const KUBECONFIG_OPTIONS = {
 };
 
 /**
- * A kubeconfig with one cluster, user and context, as `kubectl` and the Kubernetes clients read it: YAML with every value
- * quoted. It contains the token: write it with mode 0600.
+ * Renders a kubeconfig with one cluster, user and context, as YAML with every value quoted. It contains the token: write it
+ * with mode 0600.
  *
  * @throws {TypeError} for an unknown, missing or wrong option; the token is not shown.
  * @throws {KubernetesError} `ERR_KUBECONFIG_CA` when `caData` is not made of certificates.
@@ -94,8 +94,8 @@ export function requireServer(owner: string, server: string): void {
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
 /**
- * The text of a bundle of certificates. An incomplete file is refused: a client with half of the authorities would
- * be locked out.
+ * The text of a bundle of certificates. An incomplete bundle is refused: a client that trusts only half of the authorities
+ * may be locked out.
  * @throws {KubernetesError} `ERR_KUBECONFIG_CA`.
  */
 export function checkCertificates(pem: string | Uint8Array, where: string): string {

@@ -14,13 +14,13 @@ export type CredentialUse = 'auto' | 'always' | 'never';
 interface RequestCredentials {
   /** The kubeconfig for the request. */
   readonly kubeConfig: KubeConfig;
-  /** A description for the error when it is refused; undefined if only client-node knows it. */
+  /** A description for the error if they are refused; undefined if only client-node knows them. */
   readonly description: string | undefined;
-  /** Values that must not be shown. */
+  /** The token, which must not be shown. */
   readonly secret: string | undefined;
 }
 
-/** What there is to choose from. */
+/** The credentials to choose from. */
 interface CredentialContext {
   readonly kubeConfig: KubeConfig;
   /** The newest projected token that is known. */
@@ -31,7 +31,7 @@ interface CredentialContext {
 }
 
 /**
- * The credentials to ask with, one after the other for as long as the server answers 401.
+ * The credentials to try in turn for as long as the server answers 401.
  *
  * | the kubeconfig's user                        | first           | then            |
  * |----------------------------------------------|-----------------|-----------------|
@@ -39,7 +39,7 @@ interface CredentialContext {
  * | has a token of the same issuer               | its token       | projected token |
  * | anything else: it may be of another cluster  | its credentials | nothing         |
  *
- * Of a projected token that is in the kubeconfig's own file, nothing is read twice.
+ * If the projected token and the kubeconfig's own token are the same, it is tried only once.
  * @throws {TokenError} `ERR_TOKEN_FILE`, `ERR_TOKEN_MALFORMED` when the user's token file cannot be read.
  */
 export async function* credentialsOf(context: CredentialContext): AsyncGenerator<RequestCredentials, void> {
@@ -77,7 +77,7 @@ async function ownCredentials(
     return { kubeConfig, description: undefined, secret: user?.token };
   }
   const { value } = await readToken(tokenFile, ports, 'opaque');
-  // What else it has, such as a client certificate or whom it impersonates, stays.
+  // Its other fields, such as a client certificate or the impersonated user, are kept.
   replaceUser(kubeConfig, { ...user, authProvider: undefined, exec: undefined, token: value });
   return { kubeConfig, secret: value, description: describeToken(tokenFile, value, ports.clock, undefined) };
 }

@@ -8,9 +8,9 @@ import { TokenFile, type TokenFileOptions } from '../token/token-file.js';
 import { replaceUser, tokenFileOf, type Authenticator } from './cluster-access.js';
 
 /**
- * Authenticates requests of `@kubernetes/client-node` with the current token of a file, in place of its own `FileAuth`: the
- * file is watched and read without blocking, the token is trimmed, the last good one is kept, and the wall clock does not
- * matter. After a reported 401 the file is read again.
+ * Authenticates requests of `@kubernetes/client-node` with the current token of a file, instead of its own `FileAuth`: the
+ * file is watched and read without blocking, the token is trimmed, the last good one is kept, and a jump of the wall clock
+ * has no effect. After a reported 401 the file is read again.
  */
 export class TokenFileAuth implements Authenticator {
   /** The source of the tokens. */
@@ -19,8 +19,8 @@ export class TokenFileAuth implements Authenticator {
   readonly #closePool: () => Promise<void>;
 
   /**
-   * @param userName the user of the kubeconfig whose requests these are.
-   * @param closePool closes the connections of these requests.
+   * @param userName the user of the kubeconfig whose requests are authenticated.
+   * @param closePool closes their connections.
    */
   constructor(userName: string, file: TokenFile, closePool = (): Promise<void> => Promise.resolve()) {
     this.#userName = userName;
@@ -57,19 +57,20 @@ export class TokenFileAuth implements Authenticator {
   }
 }
 
-/** Options of `withTokenFile`: those of `TokenFile`, and which file. */
+/** Options of `withTokenFile`: those of `TokenFile`, and the path. */
 export interface WithTokenFileOptions extends TokenFileOptions {
   /** Default: the token file of the kubeconfig's user, as `loadFromCluster()` sets it. */
   readonly path?: string | URL | undefined;
 }
 
-/** Other ways for a user to authenticate, which client-node would try first. */
+/** Other credentials of a user, which client-node would try first. */
 const OTHER_WAYS = ['authProvider', 'exec', 'token', 'username', 'password'];
 
 /**
- * Makes the current user of a `KubeConfig` authenticate by `TokenFileAuth`, from now on and for all clients made
- * of it. Requests share their connections, which are opened anew when the CA or a client certificate changes. Clients made by `makeApiClient()` after this report a 401 by themselves; for `Watch`, `Exec` and others, call
- * `reportUnauthorized()`. Close what is returned when the `KubeConfig` is no longer used.
+ * Makes the current user of a `KubeConfig` authenticate by `TokenFileAuth`, in all clients created from it. Requests share
+ * their connections, which are replaced when the CA or a client certificate changes. Clients created by `makeApiClient()`
+ * afterwards report a 401 by themselves; for `Watch`, `Exec` and others, call `reportUnauthorized()`. Close the returned
+ * object when the `KubeConfig` is no longer used.
  *
  * @throws {KubernetesError} `ERR_KUBECONFIG` when there is no current user, or no file.
  * @throws {TypeError | RangeError} for a wrong option.

@@ -44,22 +44,22 @@ export interface TokenRequestClientOptions {
   readonly namespace: string;
   readonly serviceAccount: string;
   /**
-   * How to reach the API server, and as whom: the path of a kubeconfig, or one that is loaded. Its files are read
-   * anew for each request. Default: the pod's own.
+   * The API server and the credentials: the path of a kubeconfig, or a loaded one. Its files are read again for each
+   * request. Default: the pod's own.
    */
   readonly kubeConfig?: KubeConfig | string | URL | undefined;
   /**
-   * Instead of `kubeConfig`: asks with this client. How long it keeps its credentials is then up to it. A redirect takes
-   * them nowhere else, and no more than 4 MiB of an answer are read.
+   * Instead of `kubeConfig`: the client to use. It decides how long it caches its credentials. Redirects to other hosts do
+   * not receive them, and at most 4 MiB of an answer are read.
    */
   readonly api?: TokenApi | undefined;
   /**
    * When to authenticate with the projected token that the refresher last saw (its `tokenFile`) instead of the
-   * kubeconfig's own credentials. `auto` (default): first of all for a pod's own kubeconfig, and after a 401 for one whose
-   * token has the same issuer. `always`: first of all. `never`: not at all.
+   * kubeconfig's own credentials. `auto` (default): first for a pod's own kubeconfig, and after a 401 for one whose token has
+   * the same issuer. `always`: first. `never`: not at all. Not with `api`.
    */
   readonly credential?: CredentialUse | undefined;
-  /** The token is valid only while this object exists; default: while the ServiceAccount does. */
+  /** The token is valid only while this object exists; default: while the ServiceAccount exists. */
   readonly boundObjectRef?: BoundObjectReference | undefined;
   readonly clock?: Clock | undefined;
   readonly fs?: FileSystem | undefined;
@@ -92,22 +92,21 @@ const OPTIONS = {
 };
 
 /**
- * Asks the TokenRequest API for tokens of one ServiceAccount. The kubeconfig is read by `@kubernetes/client-node`; the
- * request itself follows no redirect and reads no more than 4 MiB. What it rejects with is a `TokenError` whose `code`
- * says what to do:
+ * Requests tokens of one ServiceAccount from the TokenRequest API. `@kubernetes/client-node` reads the kubeconfig; the
+ * request itself follows no redirect and reads at most 4 MiB. It rejects with a `TokenError` whose `code` says what to do:
  *
- * | code                     | the API server                                    | what helps                   |
+ * | code                     | the API server                                    | what to do                   |
  * |--------------------------|---------------------------------------------------|------------------------------|
- * | `ERR_TOKEN_UNAUTHORIZED` | refuses our credentials: the message names them   | newer ones; comes by itself  |
- * | `ERR_TOKEN_FORBIDDEN`    | does not let us                                   | RBAC                         |
- * | `ERR_TOKEN_NOT_FOUND`    | knows no such ServiceAccount, or bound object     | create it                    |
- * | `ERR_TOKEN_UNSUPPORTED`  | has no TokenRequest API: 404, and discovery too   | the projected file           |
- * | `ERR_TOKEN_INVALID`      | does not accept the request                       | other options                |
- * | `ERR_TOKEN_THROTTLED`    | asks to wait: `retryAfterMs`                      | waiting                      |
- * | `ERR_TOKEN_TIMEOUT`      | or something before it, took too long             | waiting                      |
- * | `ERR_TOKEN_NETWORK`      | was not reached, or is not trusted                | the network, the CA          |
- * | `ERR_TOKEN_CLIENT`       | was not asked: `@kubernetes/client-node` is missing | installing it              |
- * | `ERR_TOKEN_REQUEST`      | failed otherwise (5xx); or `cause` tells          |                              |
+ * | `ERR_TOKEN_UNAUTHORIZED` | refuses the credentials named in the message      | wait for newer ones          |
+ * | `ERR_TOKEN_FORBIDDEN`    | does not permit the request                       | grant it by RBAC             |
+ * | `ERR_TOKEN_NOT_FOUND`    | has no such ServiceAccount, or bound object       | create it                    |
+ * | `ERR_TOKEN_UNSUPPORTED`  | has no TokenRequest API (404, confirmed by discovery) | use the projected file   |
+ * | `ERR_TOKEN_INVALID`      | does not accept the request                       | change the options           |
+ * | `ERR_TOKEN_THROTTLED`    | asks to wait: `retryAfterMs`                      | wait                         |
+ * | `ERR_TOKEN_TIMEOUT`      | or something before it, took too long             | wait                         |
+ * | `ERR_TOKEN_NETWORK`      | was not reached, or is not trusted                | check the network and the CA |
+ * | `ERR_TOKEN_CLIENT`       | was not called: `@kubernetes/client-node` is missing | install it                |
+ * | `ERR_TOKEN_REQUEST`      | failed in another way (5xx)                       | see `cause`                  |
  *
  * @throws {TypeError} for a wrong option.
  */
@@ -120,6 +119,9 @@ export function tokenRequestClient(options: TokenRequestClientOptions): TokenCli
   }
   if (resolved.kubeConfig !== undefined && api) {
     throw new TypeError(`${owner}: give "kubeConfig" or "api", not both`);
+  }
+  if (options.credential !== undefined && api) {
+    throw new TypeError(`${owner}: "credential" has no effect with "api", which has credentials of its own`);
   }
   const kubeConfig = isPath(resolved.kubeConfig)
     ? checkPath(owner, 'option "kubeConfig"', resolved.kubeConfig)
@@ -165,9 +167,9 @@ interface Account {
   readonly name: string;
 }
 
-/** What is asked of a server. */
+/** The requests made to a server. */
 interface TokenServer {
-  /** A TokenRequest as it is answered. */
+  /** Resolves to the TokenRequest with its `status`. */
   create(body: TokenRequestBody): Promise<unknown>;
   /** The names of the resources of the core API. */
   resources(): Promise<readonly { readonly name: string }[]>;
@@ -191,7 +193,7 @@ async function mint(server: TokenServer, body: TokenRequestBody): Promise<TokenA
   return Object(status) as TokenAnswer;
 }
 
-/** Whether the server has the API at all; assumed if the server does not say. */
+/** Whether the server has the API. Assumed if discovery fails. */
 async function hasTokenRequest(server: TokenServer): Promise<boolean> {
   const resources = await server.resources().catch(() => undefined);
   return !resources || resources.some((resource) => resource.name === 'serviceaccounts/token');
@@ -253,7 +255,7 @@ function guardAgent(request: RequestContext): void {
   sent.setAgent(guardedAgent(sent.getAgent() ?? usual, { maxBytes: MAX_BODY_BYTES }));
 }
 
-/** Version 2 hands out the body as a stream, and sends no credentials to another origin. */
+/** Version 2 provides the body as a stream, and does not send credentials to another origin. */
 function limitBody(response: ResponseContext): void {
   const body = response.body as unknown as {
     stream?(): AsyncIterable<Uint8Array> | null;

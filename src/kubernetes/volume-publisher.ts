@@ -28,9 +28,9 @@ import { SerialQueue } from '../core/serial-queue.js';
 
 /** The contents of a volume. */
 export interface ProducedVolume {
-  /** By key, as `AtomicVolume.write` takes them: an object or a `Map`. */
+  /** The files by key, an object or a `Map` as for `AtomicVolume.write`. */
   readonly files: Readonly<Record<string, VolumeEntry>> | ReadonlyMap<string, VolumeEntry>;
-  /** When it has to be produced again, epoch ms; default: when the tokens or `freshForMs` require it. */
+  /** When the contents have to be produced again, epoch ms; default: when the tokens or `freshForMs` require it. */
   readonly expiresAt?: number | undefined;
 }
 
@@ -43,17 +43,19 @@ export type VolumeProducer = (context: {
 /** The result of `publish()`. */
 export interface PublishedVolume {
   /**
-   * `published`: new contents. `unchanged`: produced again, the same as before. `skipped`: there was nothing to do.
-   * `kept`: it failed (see `error`), and the last good contents are still there.
+   * `published`: new contents. `unchanged`: produced again, with the same result. `skipped`: nothing had to be done.
+   * `kept`: publishing failed (see `error`), and the last good contents are still there.
    */
   readonly outcome: 'published' | 'unchanged' | 'skipped' | 'kept';
   /** What `..data` points to. */
   readonly revision: string;
+  /** Why publishing failed; undefined unless `kept`. */
   readonly error: ResilientError | undefined;
 }
 
 /** Events of `VolumePublisher`. No event contains a token. */
 export interface VolumePublisherEvents extends ComponentEvents {
+  /** New contents are published. */
   published: [event: { readonly volumeId: string; readonly targetPath: string; readonly revision: string }];
   /** Producing or writing failed; `kept` says whether older contents remain. */
   failed: [
@@ -70,7 +72,7 @@ export interface VolumePublisherEvents extends ComponentEvents {
 export interface PublishedVolumeStatus {
   readonly volumeId: string;
   readonly targetPath: string;
-  /** What this process last published or found unchanged; null after a failure. */
+  /** The revision last published, or found unchanged, by this process; null after a failure. */
   readonly revision: string | null;
 }
 
@@ -84,7 +86,7 @@ export interface VolumePublisherStatus extends ComponentStatus {
 export interface VolumePublisherOptions {
   /** The name in its status and telemetry; default `VolumePublisher`. */
   readonly name?: string | undefined;
-  /** Mode, owner, durability and grace of the volumes' files. On tmpfs `durability: 'none'` is enough. */
+  /** Options of the volumes. On tmpfs `durability: 'none'` is enough. */
   readonly volume?: Pick<AtomicVolumeOptions, 'mode' | 'owner' | 'durability' | 'graceMs'> | undefined;
   /**
    * How long contents count as fresh, ms, while the tokens stay the same and `expiresAt` is not reached. Default 120 000,
@@ -94,13 +96,13 @@ export interface VolumePublisherOptions {
   /** A producer fails after this long, ms; default 90 000, since kubelet waits 120 s for the driver. */
   readonly produceTimeoutMs?: number | undefined;
   /**
-   * Creates the directory and mounts what has to be mounted on it. Called by each `publish()` after the path
-   * was checked, so it must leave existing mounts alone. Default: the directory has to exist.
+   * Creates the directory and any mount on it. Called by each `publish()` after the path was checked, so it must not
+   * mount again what is mounted already. Default: the directory has to exist.
    */
   readonly prepareTarget?: ((targetPath: string) => void | Promise<void>) | undefined;
-  /** Undoes that after the contents were removed; not called for a directory that is gone. Default: nothing. */
+  /** Undoes `prepareTarget` after the contents were removed; not called if the directory is gone. Default: nothing. */
   readonly removeTarget?: ((targetPath: string) => void | Promise<void>) | undefined;
-  /** Closes it when it aborts. */
+  /** Closes the publisher when it aborts. */
   readonly signal?: AbortSignal | undefined;
   readonly clock?: Clock | undefined;
   readonly fs?: FileSystem | undefined;
@@ -126,37 +128,36 @@ const OPTIONS = {
 interface Publication {
   readonly volumeId: string;
   readonly volume: AtomicVolume;
-  /** The last good contents, if this process produced them. */
+  /** The last good contents, if they were produced by this process. */
   produced?: {
     readonly revision: string;
     readonly tokens: ServiceAccountTokens;
-    /** Monotonic ms, and epoch ms; whichever is reached first. */
+    /** Monotonic ms. The contents are fresh until this or `expiresAt` (epoch ms) is reached. */
     readonly freshUntil: number;
     readonly expiresAt: number;
   };
 }
 
 /**
- * What a CSI driver with `requiresRepublish` does in NodePublishVolume, which kubelet calls about once a minute for
- * as long as the pod lives, and in NodeUnpublishVolume. Calls for the same target path run one after another.
+ * Implements NodePublishVolume and NodeUnpublishVolume for a CSI driver with `requiresRepublish`, where kubelet calls
+ * NodePublishVolume about once a minute for as long as the pod lives. Calls for the same target path run one after another.
  *
- * | when                                               | what `publish` does                             |
+ * | when                                               | `publish()`                                     |
  * |----------------------------------------------------|-------------------------------------------------|
  * | same tokens, still fresh, and still there          | nothing: `skipped`                              |
  * | anything else                                      | produces; `published`, or `unchanged`           |
  * | producing or writing fails, there are old contents | `kept`: resolves, and emits `failed`            |
  * | the same, and there are none                       | rejects, so that kubelet does not start the pod |
  *
- * A failed republish is deliberately no error for kubelet, which would take the volume for unmounted and remove the
- * directory from under the running pod (kubernetes/kubernetes#121271). The directory itself, and what is mounted on it,
- * is never replaced. The first call of `publish` or `unpublish` starts it; `start()` may be called before.
+ * A failed republish is deliberately not reported to kubelet, which would consider the volume unmounted and remove the
+ * directory of the running pod (kubernetes/kubernetes#121271). The directory itself, and a mount on it, are never replaced.
+ * The first `publish()` or `unpublish()` starts the publisher; `start()` may be called before.
  */
 export class VolumePublisher extends Component<VolumePublisherEvents, VolumePublisherStatus> {
   readonly #options: ReturnType<typeof resolveOptions<typeof OPTIONS>>;
   readonly #publications = new Map<string, Publication>();
   /**
-   * For the calls of `publish()` since the last `unpublish()`, by target path: aborts when they are not
-   * wanted any more.
+   * Aborts the calls of `publish()` since the last `unpublish()`, by target path.
    */
   readonly #wanted = new Map<string, AbortController>();
   readonly #queue = new SerialQueue();
@@ -179,13 +180,13 @@ export class VolumePublisher extends Component<VolumePublisherEvents, VolumePubl
   }
 
   /**
-   * Brings the volume up to date. Idempotent; to be called for each NodePublishVolume.
+   * Brings the volume up to date. Idempotent. Call it for each NodePublishVolume.
    *
    * @param target absolute path of the directory; `/m` and `/m/` are the same one.
-   * @param options.tokens what `parseServiceAccountTokens` returns; when they differ from before, it is produced again. If
-   * this is a function and throws, it is a failure like those of the producer, and the old contents are kept.
+   * @param options.tokens the result of `parseServiceAccountTokens`, or a function that returns it. When the tokens differ,
+   * the contents are produced again. If the function throws, that counts as a failure of the producer.
    * @throws {KubernetesError} `ERR_CSI_TARGET` for a path that is not a directory to publish in, else `ERR_CSI_PRODUCE`.
-   * @throws {WriteError} when it cannot be written and there are no older contents.
+   * @throws {WriteError} when the volume cannot be written and there are no older contents.
    * @throws {ClosedError} after `close()`, or when it was unpublished meanwhile.
    */
   publish(
@@ -221,11 +222,10 @@ export class VolumePublisher extends Component<VolumePublisherEvents, VolumePubl
   }
 
   /**
-   * Aborts a running producer and removes the contents, then the directory (`removeTarget`). Idempotent; a directory that
-   * is gone is fine.
+   * Aborts a running producer, removes the contents, and calls `removeTarget`. Idempotent; the directory may be missing.
    *
    * @throws {KubernetesError} `ERR_CSI_TARGET`.
-   * @throws {WriteError} when it cannot be done.
+   * @throws {WriteError} when the contents cannot be removed.
    */
   unpublish(volumeId: string, target: string): Promise<void> {
     const targetPath = withoutTrailingSlashes(target);
@@ -241,7 +241,7 @@ export class VolumePublisher extends Component<VolumePublisherEvents, VolumePubl
     });
   }
 
-  /** Aborts producers and awaits them. What is published stays. Never rejects. */
+  /** Aborts producers and awaits them. Published contents stay. Never rejects. */
   override close(): Promise<void> {
     return super.close();
   }
@@ -269,7 +269,7 @@ export class VolumePublisher extends Component<VolumePublisherEvents, VolumePubl
     return publication;
   }
 
-  /** What is published, if it is still what it should be. */
+  /** The published revision, if it is still fresh and in place. */
   async #freshRevision(
     { volume, produced }: Publication,
     tokens: ServiceAccountTokens,
@@ -282,7 +282,7 @@ export class VolumePublisher extends Component<VolumePublisherEvents, VolumePubl
     return revision === produced.revision ? revision : undefined;
   }
 
-  /** What readers see; undefined when there is nothing to read. */
+  /** The revision that readers see; undefined if there is none. */
   async #publishedRevision({ directory }: AtomicVolume): Promise<string | undefined> {
     const { fs } = this.#options;
     try {
@@ -332,14 +332,14 @@ export class VolumePublisher extends Component<VolumePublisherEvents, VolumePubl
     return { outcome: 'kept', revision, error };
   }
 
-  /** Whether there is a directory to publish in; false if nothing is there. */
+  /** Whether the target directory exists. Throws if the path is unsuitable. */
   async #isDirectory(targetPath: unknown): Promise<boolean> {
     if (typeof targetPath !== 'string' || !isAbsolute(targetPath) || targetPath.includes('\0')) {
       throw badTarget(targetPath, 'is not an absolute path');
     }
     if (normalize(targetPath) !== targetPath) throw badTarget(targetPath, 'is not a clean path');
     try {
-      // Whoever made a link would choose where secrets are written.
+      // A symbolic link would let its creator choose where secrets are written.
       const stat = await this.#options.fs.lstat(targetPath);
       if (stat.isSymbolicLink()) throw badTarget(targetPath, 'is a symbolic link');
       if (!stat.isDirectory()) throw badTarget(targetPath, 'is not a directory');
@@ -358,8 +358,8 @@ function badTarget(targetPath: unknown, why: string, cause?: unknown): Kubernete
 }
 
 /**
- * What the library threw, without secrets; what a producer threw, or returned and cannot be written, with its
- * volume.
+ * An error of the library without secrets. Other errors, such as those of a producer, become `ERR_CSI_PRODUCE` with the
+ * name of the volume.
  */
 function asResilient(volumeId: string, thrown: unknown, secrets: readonly string[]): ResilientError {
   const cause = redactError(thrown, secrets);

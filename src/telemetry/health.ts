@@ -43,7 +43,7 @@ const RULES: readonly ((component: ComponentHandle) => Verdict | undefined)[] = 
 const NEED_NO_START: ReadonlySet<string> = new Set(['ReloadAction', 'AtomicVolume', 'VolumePublisher']);
 
 /**
- * Whether the components do their work.
+ * Whether the components are working.
  *
  * | component          | live                                                       | ready                                       |
  * |--------------------|------------------------------------------------------------|---------------------------------------------|
@@ -54,8 +54,9 @@ const NEED_NO_START: ReadonlySet<string> = new Set(['ReloadAction', 'AtomicVolum
  * | `ReloadAction`     | always                                                     | the last action succeeded, if there was one |
  * | others             | always                                                     | running                                     |
  *
- * A blocked event loop answers no probe. A watcher that polls, or whose file is mounted with `subPath`, is live. A component that is closed is not ready.
- * Intervals are measured by the monotonic clock: a jump of the wall clock makes nothing dead.
+ * A blocked event loop answers no probe. A watcher that polls, or whose file is mounted with `subPath`, is live. A
+ * component that is closed is not ready. Intervals are measured by the monotonic clock, so a jump of the wall clock
+ * makes no component dead.
  */
 export function healthOf(...components: readonly ComponentHandle[]): Health {
   const checks = components.map(checkOf);
@@ -110,16 +111,21 @@ function configVerdict(component: ComponentHandle): Verdict | undefined {
 function refresherVerdict(component: ComponentHandle): Verdict | undefined {
   const status = statusOf(component, 'TokenRefresher');
   if (!status) return undefined;
-  const { expiresAt, healthy, lastError } = status;
-  if (expiresAt === null) return { unready: 'there is no token yet' };
+  const { healthy, lastError, lastMintAt } = status;
+  if (lastMintAt === null) return { unready: 'there is no token yet' };
   return { unready: healthy ? undefined : `unhealthy: ${lastError?.code ?? 'the token has expired'}` };
 }
 
 function expiryVerdict(component: ComponentHandle): Verdict | undefined {
-  const status = statusOf(component, 'TokenFile') ?? statusOf(component, 'TlsFiles');
-  if (!status) return undefined;
-  if (typeof status.expiresAt !== 'number') return { unready: 'nothing good was read yet' };
-  return { unready: status.expiresAt <= systemClock.now() ? 'it has expired' : undefined };
+  const token = statusOf(component, 'TokenFile');
+  const tls = statusOf(component, 'TlsFiles');
+  const expiresAt = (token ?? tls)?.expiresAt;
+  if (expiresAt === undefined) return undefined;
+  const isAvailable = token ? token.lastReadAt !== null : tls?.available === true;
+  if (!isAvailable) return { unready: 'no valid contents were read yet' };
+  // Null: it never expires.
+  const isExpired = expiresAt !== null && expiresAt <= systemClock.now();
+  return { unready: isExpired ? 'it has expired' : undefined };
 }
 
 function actionVerdict(component: ComponentHandle): Verdict | undefined {

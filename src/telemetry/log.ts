@@ -99,8 +99,8 @@ function lineOf({ name, message }: Point): Line {
     case 'unreadable':
       return warning(`${who}: unreadable: ${said(message.error)}`);
     case 'rejected': {
-      const { problems = [], error } = message;
-      const why = error ? said(error) : problems.map((problem) => problem.message).join('; ');
+      const { problems, error } = message;
+      const why = problems?.map((problem) => problem.message).join('; ') ?? (error && said(error)) ?? '';
       return warning(`${who}: update rejected: ${why}`);
     }
     case 'unhealthy':
@@ -129,8 +129,6 @@ function lineOfOperation({ name, message }: Operation): Line | undefined {
       return undefined;
     case 'kept':
       return warning(`${who}: publication failed, the last good contents stay`);
-    case 'failed':
-      return warning(`${who}: ${what[name]} failed`);
     default:
       return routine(`${who}: ${what[name]} ${result}`);
   }

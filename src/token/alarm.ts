@@ -1,15 +1,15 @@
 import type { Clock, Scheduled } from '../core/clock.js';
 
-/** How long it may take to notice that a clock jumped or the system was suspended, ms. */
+/** The maximum time until a jump of the clock or a suspended system is noticed, ms. */
 const LONGEST_SLICE_MS = 60_000;
 
 /** Certificates and tokens are dated in whole seconds; a smaller jump does not matter. */
 const SMALLEST_JUMP_MS = 1_000;
 
 /**
- * Waits for a moment, however distant, in slices: no long delay reaches a timer, and after each slice the wall
- * clock is compared with the monotonic one. It goes off when either of them has reached the moment, so neither a
- * jump nor a suspended system makes it late by more than a slice.
+ * Waits for a point in time, however distant, in slices: no long delay reaches a timer, and after each slice the wall
+ * clock is compared with the monotonic one. The alarm goes off as soon as either clock has reached that time, so a jump
+ * or a suspended system delays it by at most one slice.
  */
 export class Alarm {
   readonly #clock: Clock;

@@ -1,16 +1,16 @@
 import { inspect } from 'node:util';
 import { join } from 'node:path';
 
-import { checkPath, describe, resolveOptions } from '../core/options.js';
+import { checkPath, describe } from '../core/options.js';
 import { SecretError } from '../core/errors.js';
 import type { Snapshot } from '../fs/snapshot.js';
 import {
   MAX_SECRET_BYTES,
   noSecret,
-  SECRET_FORMAT,
+  resolveSecretFormat,
   secretText,
+  type ResolvedSecretFormat,
   type SecretFileOptions,
-  type SecretFormat,
 } from './secret-file.js';
 import { WatchedValue, type WatchedValueStatus } from './watched-value.js';
 
@@ -23,8 +23,8 @@ export interface CredentialKeys {
 }
 
 /**
- * A username and its password, both of one revision. Printed forms show the username only; the properties are
- * getters of the class, so a spread does not copy the password either.
+ * A username and its password, both of one revision. Printed forms show only the username. The properties are getters
+ * of the class, so object spread does not copy the password either.
  */
 export class Credentials {
   readonly #username: string;
@@ -64,10 +64,10 @@ export class Credentials {
   }
 }
 
-/** The credentials in a mounted Secret, always current; made by `credentials()`. */
+/** The credentials in a mounted Secret, always current; created by `credentials()`. */
 export class CredentialFiles extends WatchedValue<Credentials> {
   readonly #keys: { readonly username: string; readonly password: string };
-  readonly #format: Required<{ [K in keyof SecretFormat]: NonNullable<SecretFormat[K]> }>;
+  readonly #format: ResolvedSecretFormat;
 
   /**
    * Does no I/O.
@@ -83,7 +83,7 @@ export class CredentialFiles extends WatchedValue<Credentials> {
     });
     const { username = 'username', password = 'password' } = keys;
     this.#keys = { username: checkKey('username', username), password: checkKey('password', password) };
-    this.#format = resolveOptions('credentials', { trim, encoding }, SECRET_FORMAT);
+    this.#format = resolveSecretFormat('credentials', { trim, encoding });
   }
 
   status(): WatchedValueStatus {

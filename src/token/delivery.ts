@@ -8,9 +8,9 @@ import { sleep } from '../core/sleep.js';
 import type { ServiceAccountToken } from './token.js';
 
 /**
- * A place that tokens are delivered to. When it throws or rejects, it is called again with the newest token. It is
- * never called while a call of it is still running, so that an older token cannot overwrite a newer one; it must not
- * await the refresher's `close()`. Its function name is shown in `status()`.
+ * A function that tokens are delivered to. If it throws or rejects, it is called again with the newest token. Its calls
+ * never overlap, so that an older token cannot overwrite a newer one. It must not await the refresher's `close()`. The
+ * name of the function is shown in `status()`.
  */
 export type TokenSink = (
   token: ServiceAccountToken,
@@ -43,7 +43,7 @@ interface TokenDeliveryOptions {
 }
 
 /**
- * Brings the newest token to one sink, for as long as it takes.
+ * Delivers the newest token to one sink, and retries until that succeeds.
  *
  * | state      | what happens             | next                                                     |
  * |------------|--------------------------|----------------------------------------------------------|
@@ -76,7 +76,7 @@ export class TokenDelivery {
     this.#options = options;
   }
 
-  /** Delivers the token now, or after the call that is running. */
+  /** Delivers the token now, or after the call in progress. */
   deliver(token: ServiceAccountToken): void {
     if (this.#controller.signal.aborted) return;
     this.#wanted = token;
@@ -84,12 +84,12 @@ export class TokenDelivery {
     this.#work ??= this.#deliverAll();
   }
 
-  /** Resolves when no call is running that may still be in time. */
+  /** Resolves when no call is in progress, except one that is overdue. */
   async idle(): Promise<void> {
     while (this.#attempt) await this.#attempt;
   }
 
-  /** Resolves when the call that is running has ended, or after 5 s. */
+  /** Resolves when the call in progress has ended, or after 5 s. */
   async close(): Promise<void> {
     this.#wanted = undefined;
     this.#controller.abort(new ClosedError('The token refresher was closed'));
@@ -138,7 +138,7 @@ export class TokenDelivery {
     const isDone = await this.#attempt;
     this.#attempt = undefined;
     if (isDone) return;
-    // It may still be running although it is late; a second call beside it could be overtaken by it.
+    // The call timed out but may still be running. A second call at the same time could be overwritten by it.
     this.#state = 'overdue';
     await call.then(
       () => void this.#delivered(token),

@@ -3,8 +3,8 @@ import type { ValueSource } from '../core/value-source.js';
 import type { ServiceAccountToken } from './token.js';
 
 /**
- * Provides the current token, such as a `TokenFile` or a `TokenRefresher`. Its `reportUnauthorized()` is called
- * with a token that was refused, and resolves to the one to use instead.
+ * A source of the current token, such as a `TokenFile` or a `TokenRefresher`. `reportUnauthorized()` is called with a
+ * token that was refused, and resolves to the one to use instead.
  */
 export interface TokenSource extends ValueSource<ServiceAccountToken> {
   reportUnauthorized?(token: ServiceAccountToken): Promise<ServiceAccountToken>;
@@ -13,15 +13,15 @@ export interface TokenSource extends ValueSource<ServiceAccountToken> {
 /** Options of `fetchWithToken`. */
 export interface FetchWithTokenOptions {
   /**
-   * The function that sends the requests; default the global `fetch`. Pass a `dispatcher` for the cluster's CA in
-   * this way.
+   * The function that sends the requests; default the global `fetch`. Use it, for example, to pass a `dispatcher` that
+   * trusts the cluster's CA.
    */
   readonly fetch?: typeof fetch | undefined;
 }
 
 /**
- * A `fetch` that sends the current token as `Authorization: Bearer`. On 401 it reports the token, and if the source
- * then has another one the request is repeated once with it. A request whose body can be sent only once (a stream,
+ * A `fetch` that sends the current token as `Authorization: Bearer`. On 401 it reports the token; if the source then has
+ * another one, the request is repeated once with that. A request whose body can be sent only once (a stream,
  * or a `Request` with a body) is not repeated: its 401 is returned.
  *
  * Rejects as `fetch` does, and with the source's error if there is no valid token.
@@ -41,7 +41,7 @@ export function fetchWithToken(source: TokenSource, options: FetchWithTokenOptio
     const response = await send(input, authorized(input, init, token));
     if (response.status !== 401) return response;
     const report = source.reportUnauthorized?.(token) ?? source.get();
-    // Without a better token the 401 is the answer.
+    // Without a better token, the 401 is returned.
     const better = report.catch(() => token);
     if (!isRepeatable(input, init)) return response;
     const next = await better;

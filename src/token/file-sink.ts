@@ -3,15 +3,15 @@ import { atomicWriteFile, type AtomicWriteFileOptions } from '../write/atomic-wr
 import type { ServiceAccountToken } from './token.js';
 import type { TokenSink } from './delivery.js';
 
-/** Options of `fileSink`: those of `atomicWriteFile`, and what to write. */
+/** Options of `fileSink`: those of `atomicWriteFile`, and `render`. */
 export interface FileSinkOptions extends Omit<AtomicWriteFileOptions, 'signal' | 'coalesce'> {
   /** The contents of the file, such as a kubeconfig; default the token alone, as kubelet projects it. */
   readonly render?: ((token: ServiceAccountToken) => string | Uint8Array) | undefined;
 }
 
 /**
- * A sink that writes each token to a file. Readers see the old file or the new one, never a part. Its mode is 0600 by
- * default.
+ * A sink that writes each token to a file. Readers see the old file or the new one, never a partial one. The mode is 0600
+ * by default.
  * @throws {TypeError} for a wrong path, or a `render` that is not a function; a wrong option of `atomicWriteFile` fails the
  * delivery.
  */
@@ -24,6 +24,6 @@ export function fileSink(path: string | URL, { render, ...options }: FileSinkOpt
     const text = render ? render(token) : token.value;
     await atomicWriteFile(file, text, { mode: 0o600, ...options, signal });
   };
-  // Its name in `status()` and events.
+  // Shown in `status()` and events.
   return Object.defineProperty(sink, 'name', { value: file });
 }

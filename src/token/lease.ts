@@ -13,7 +13,7 @@ export class TokenLease {
   constructor(token: ServiceAccountToken, clock: Clock) {
     this.token = token;
     this.#clock = clock;
-    // A token dated ahead was minted just now by a clock that is ahead of ours: its life begins at its own date.
+    // A token dated in the future was issued just now by a clock ahead of ours: its lifetime begins at its own date.
     const start = clock.now() + token.aheadMs(clock.now());
     this.#monotonicEnd = clock.monotonic() + (token.expiresAt - start);
   }

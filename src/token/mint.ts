@@ -21,7 +21,7 @@ interface TokenMintOptions {
   readonly random: Random;
 }
 
-/** What is known when a token is requested. */
+/** The state at the time of a request. */
 interface MintContext {
   readonly current: TokenLease | undefined;
   /** The newest token seen in the token file. */
@@ -38,8 +38,8 @@ export class TokenMint {
   }
 
   /**
-   * A valid token; the current lease itself if the same token was returned.
-   * @throws {TokenError} for anything else; the reason of `signal` when that aborts.
+   * Resolves to a valid token; to the current lease itself if the server returned the same token.
+   * @throws {TokenError} if there is none; the reason of `signal` when that aborts.
    */
   async mint(context: MintContext): Promise<TokenLease> {
     const { clock } = this.#options;
@@ -77,7 +77,7 @@ export class TokenMint {
   }
 }
 
-/** What a client rejected with, as a `TokenError` that shows no token. */
+/** Converts the rejection of a client into a `TokenError` that shows no token. */
 function requestFailed(error: unknown, secrets: readonly (string | undefined)[]): TokenError {
   const cause = redactError(
     error,

@@ -3,8 +3,8 @@ import { Alarm } from './alarm.js';
 import type { TokenWakeReason } from './refresher-status.js';
 
 /**
- * When the next attempt begins, and why. A hint brings it forward, but never before `notBefore`, which is measured by the
- * monotonic clock.
+ * Plans when the next attempt begins, and why. A hint brings it forward, but never before the time set by `notBefore()`,
+ * which is measured by the monotonic clock.
  */
 export class NextAttempt {
   readonly #clock: Clock;
@@ -21,7 +21,7 @@ export class NextAttempt {
     this.#alarm = new Alarm(clock, persistent, () => this.#onDue(), onJump);
   }
 
-  /** Why the next attempt, or the one under way, is made. */
+  /** The reason for the next attempt, or for the one in progress. */
   get reason(): TokenWakeReason {
     return this.#reason;
   }
@@ -36,18 +36,18 @@ export class NextAttempt {
     return this.#alarm.remainingMs;
   }
 
-  /** Begins no sooner than in `delayMs`. */
+  /** Prevents attempts from beginning for the next `delayMs`. */
   notBefore(delayMs: number): void {
     this.#earliest = Math.max(this.#earliest, this.#clock.monotonic() + delayMs);
   }
 
-  /** Begins in `delayMs`, or as soon as allowed. */
+  /** Plans the attempt in `delayMs`, or as soon as allowed. */
   plan(reason: TokenWakeReason, delayMs: number): void {
     this.#reason = reason;
     this.#alarm.set(this.#bounded(delayMs));
   }
 
-  /** Brings it forward to `delayMs` from now, unless it comes sooner anyway. */
+  /** Brings the attempt forward to `delayMs` from now, unless it is planned sooner anyway. */
   hasten(reason: TokenWakeReason, delayMs: number): void {
     if (this.#alarm.hasten(this.#bounded(delayMs))) this.#reason = reason;
   }

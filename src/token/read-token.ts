@@ -4,14 +4,14 @@ import { stableRead, type ReadingPorts } from '../fs/stable-read.js';
 import { PathTarget } from '../fs/targets/path-target.js';
 import { tokenFromText, type ServiceAccountToken, type TokenFormat } from './token.js';
 
-/** Real tokens have one or two KiB; a server takes headers of at most 8 or 16. */
+/** Real tokens have one or two KiB; servers accept headers of at most 8 or 16 KiB. */
 const LARGEST_BYTES = 64 * 1024;
 
-/** A directory in place of the file is not read. */
+/** If the path is a directory, nothing in it is read. */
 const LIMITS = { maxContentBytes: LARGEST_BYTES, maxTotalBytes: LARGEST_BYTES, maxFiles: 0 };
 
 /**
- * The token in a file, however often the file is replaced meanwhile.
+ * The token in a file, even if the file is replaced while it is read.
  * @throws {TokenError} `ERR_TOKEN_FILE` when it cannot be read, `ERR_TOKEN_MALFORMED` when it holds no token.
  */
 export async function readToken(
@@ -22,7 +22,7 @@ export async function readToken(
   return tokenInFile(path, await readText(path, ports), format);
 }
 
-/** The same for a text that was read already. */
+/** The same for text that was already read. */
 export function tokenInFile(path: string, text: string, format: TokenFormat = 'jwt'): ServiceAccountToken {
   try {
     return tokenFromText(text, format);
@@ -41,7 +41,7 @@ async function readText(path: string, { fs, clock, random }: ReadingPorts): Prom
   if (snapshot.kind === 'missing') throw unreadable(path, 'it does not exist');
   if (snapshot.kind !== 'file') throw unreadable(path, 'it is a directory');
   if (!snapshot.content) {
-    throw unreadable(path, `it holds ${snapshot.size} bytes, more than a token has (${LARGEST_BYTES})`);
+    throw unreadable(path, `it has ${snapshot.size} bytes, more than the limit of ${LARGEST_BYTES}`);
   }
   return snapshot.content.toString('utf8');
 }

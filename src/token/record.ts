@@ -7,7 +7,7 @@ type Recorded = Pick<
   'consecutiveFailures' | 'lastWakeReason' | 'lastAttemptAt' | 'lastMintAt' | 'lastDeliveryAt' | 'skewMs'
 >;
 
-/** The refresher's record of its attempts, which decides what is reported: each `true` is returned once. */
+/** The refresher's record of its attempts. It decides which events are emitted: each `true` is returned once. */
 export class RefresherRecord {
   readonly #unhealthyAfter: number;
   #healthy = true;
@@ -35,7 +35,7 @@ export class RefresherRecord {
     return this.#error;
   }
 
-  /** For the status. */
+  /** The part of the status that is recorded here. */
   get recorded(): Recorded {
     return this.#recorded;
   }
@@ -48,7 +48,7 @@ export class RefresherRecord {
     this.#recorded = { ...this.#recorded, lastDeliveryAt: now };
   }
 
-  /** @param aheadMs how far the token is dated ahead of `now`. */
+  /** @param aheadMs how far in the future the token is dated, ms. */
   succeeded(now: number, aheadMs: number): { readonly recovered: boolean; readonly skewed: boolean } {
     const recovered = !this.#healthy;
     const skewMs = aheadMs > DATE_LEEWAY_MS ? aheadMs : 0;
@@ -60,8 +60,8 @@ export class RefresherRecord {
   }
 
   /**
-   * Returns whether it has become unhealthy.
-   * @param isFatal no further attempt follows.
+   * Returns whether the refresher has become unhealthy.
+   * @param isFatal whether no further attempt follows.
    */
   failed(error: TokenError, isFatal: boolean): boolean {
     this.#error = error;
@@ -77,7 +77,7 @@ export class RefresherRecord {
     return { first, unhealthy: this.#markUnhealthy() };
   }
 
-  /** Returns whether it was healthy. */
+  /** Returns whether the refresher was healthy before. */
   #markUnhealthy(): boolean {
     const was = this.#healthy;
     this.#healthy = false;

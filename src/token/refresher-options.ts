@@ -28,16 +28,16 @@ export interface TokenRefresherOptions {
   /** Requests tokens from the API server. */
   readonly client: TokenClient;
   /**
-   * The projected token. When its content changes a new token is requested, since kubelet may have replaced it
-   * after a rotation of the signing key, and the client receives it as `credential`. It is also the token itself if
-   * the API server has no TokenRequest API. `false`: none of this. Default
+   * The path of the projected token. When its content changes, which may be due to a rotation of the signing key, a new
+   * token is requested, and the client receives the projected one as `credential`. If the API server has no TokenRequest
+   * API, the projected token itself is used. `false`: none of this. Default
    * `/var/run/secrets/kubernetes.io/serviceaccount/token`.
    */
   readonly tokenFile?: string | URL | false | undefined;
   /** The audiences of the token; default `[]`, the API server's own audience. */
   readonly audiences?: readonly string[] | undefined;
   /**
-   * The requested lifetime, s: 600 to 4 294 967 296, the API server's bounds; it may grant less. Default 86 400,
+   * The requested lifetime, s: 600 to 4 294 967 296, the bounds of the API server, which may grant less. Default 86 400,
    * one day.
    */
   readonly expirationSeconds?: number | undefined;
@@ -47,13 +47,13 @@ export interface TokenRefresherOptions {
   readonly schedule?: TokenScheduleName | TokenSchedule | undefined;
   /** Instead of `schedule`: the maximum time between two tokens, ms, with up to 50 % jitter. At least 5 000. */
   readonly refreshIntervalMs?: number | undefined;
-  /** How long before it expires a token is replaced at the latest, ms; default 10 000, as in client-go. */
+  /** A token is replaced at the latest this long before it expires, ms; default 10 000, as in client-go. */
   readonly leewayMs?: number | undefined;
-  /** The minimum time between the beginnings of two attempts, ms; default 1 000. */
+  /** The minimum time between the starts of two attempts, ms; default 1 000. */
   readonly minIntervalMs?: number | undefined;
   /**
-   * The maximum random delay after a change of the file or a 401, ms, so that a fleet that learns of a new signing
-   * key at the same time does not send its requests at the same time. Default 5 000.
+   * The maximum random delay after a change of the file or a 401, ms. It spreads the requests of a fleet that learns of a
+   * new signing key all at once. Default 5 000.
    */
   readonly wakeJitterMs?: number | undefined;
   /** The initial backoff, ms, doubled on each failure, with up to 50 % jitter. Default 10 000. */
@@ -63,27 +63,27 @@ export interface TokenRefresherOptions {
   /** The timeout of an attempt, ms; default 10 000: an answer usually takes milliseconds. */
   readonly attemptTimeoutMs?: number | undefined;
   /**
-   * The timeout of a sink, after which its signal aborts, ms; default 30 000: it may write to a slow disk or over a
+   * The timeout of a sink, after which its signal aborts, ms; default 30 000: a sink may write to a slow disk or over the
    * network.
    */
   readonly sinkTimeoutMs?: number | undefined;
-  /** The number of failed attempts in a row that make it unhealthy; default 3, after some 20 to 70 s. */
+  /** The number of consecutive failures that make the refresher unhealthy; default 3, after some 20 to 70 s. */
   readonly unhealthyAfter?: number | undefined;
   /** Whether waiting keeps the process alive; default true. */
   readonly persistent?: boolean | undefined;
   /** Closes the refresher when it aborts. */
   readonly signal?: AbortSignal | undefined;
-  /** Makes the watcher of `tokenFile`; default a `ResilientWatcher`. */
+  /** Creates the watcher of `tokenFile`; default a `ResilientWatcher`. */
   readonly watcherFactory?: TokenWatcherFactory | undefined;
   readonly clock?: Clock | undefined;
   readonly fs?: FileSystem | undefined;
   readonly random?: Random | undefined;
 }
 
-/** Where kubelet puts a pod's own token. */
+/** The path of a pod's own token. */
 const POD_TOKEN_FILE = '/var/run/secrets/kubernetes.io/serviceaccount/token';
 
-/** Represents a client that was not given; never called. */
+/** Stands for a missing client; never called. */
 const NO_CLIENT: TokenClient = { requestToken: () => Promise.reject(new Error('no client')) };
 
 const OPTIONS = {
@@ -149,7 +149,7 @@ export function resolveRefresherOptions(given: TokenRefresherOptions) {
   };
 }
 
-/** The schedule that the options ask for. */
+/** The schedule that the options specify. */
 export function scheduleOf({ schedule, refreshIntervalMs }: ResolvedRefresherOptions): TokenSchedule {
   if (refreshIntervalMs !== undefined) return everyInterval(refreshIntervalMs);
   return typeof schedule === 'function' ? schedule : tokenSchedules[schedule];

@@ -27,28 +27,28 @@ export interface TokenRefresherEvents extends ComponentEvents {
   token: [event: { readonly token: ServiceAccountToken; readonly reason: TokenWakeReason }];
   /** A sink has received the token. */
   delivered: [event: { readonly sink: string; readonly token: ServiceAccountToken }];
-  /** A sink failed; it alone is retried. */
+  /** A sink failed; only this sink is retried. */
   undelivered: [event: { readonly sink: string; readonly error: TokenError }];
   /** An attempt failed; the current token is kept while it is valid. */
   retry: [
     event: { readonly error: TokenError; readonly consecutiveFailures: number; readonly delayMs: number },
   ];
-  /** The current token has expired and there is no other; once for each token. */
+  /** The current token has expired and there is no newer one; once for each token. */
   expired: [event: { readonly token: ServiceAccountToken; readonly error: TokenError }];
-  /** A new token is dated more than a minute ahead of the system's clock; once, until one is not. */
+  /** A new token is dated more than a minute ahead of the system's clock; once, until a token is not. */
   skew: [event: { readonly aheadMs: number; readonly token: ServiceAccountToken }];
   /** `unhealthyAfter` attempts failed in a row, or the token expired. */
   unhealthy: [event: { readonly error: TokenError; readonly consecutiveFailures: number }];
   /** A token was received after `unhealthy`. */
   healthy: [];
-  /** The token file cannot be read; tokens are asked for by the schedule alone. Once until `readable`. */
+  /** The token file cannot be read; tokens are requested by the schedule alone. Once until `readable`. */
   unreadable: [event: Unreadable];
   /** The token file can be read again. */
   readable: [event: Readable];
-  /** The token file cannot be watched, or only by polling: changes of it may be seen late. */
+  /** The token file cannot be watched, or only by polling: its changes may be noticed late. */
   degraded: [event: Degradation];
   recovered: [event: Recovery];
-  /** A listener or a schedule of yours failed, or the client cannot work at all (`ERR_TOKEN_CLIENT`). */
+  /** A listener or a custom schedule failed, or the client cannot work (`ERR_TOKEN_CLIENT`). */
   error: [error: Error];
 }
 
@@ -59,6 +59,7 @@ export interface TokenRefresherStatus extends ComponentStatus {
   /** For a liveness probe: false after `unhealthyAfter` failures in a row, and when the token has expired. */
   readonly healthy: boolean;
   readonly issuedAt: number | null;
+  /** Null without a token, and for one that never expires. */
   readonly expiresAt: number | null;
   readonly nextRefreshAt: number | null;
   readonly consecutiveFailures: number;
@@ -68,7 +69,7 @@ export interface TokenRefresherStatus extends ComponentStatus {
   readonly lastMintAt: number | null;
   /** When a sink last accepted a token. */
   readonly lastDeliveryAt: number | null;
-  /** How far the current token was dated ahead of the system's clock when it was received, ms. */
+  /** How far the current token was dated ahead of the system's clock when it was received, ms; up to a minute counts as 0. */
   readonly skewMs: number;
   /** Whether changes of the token file are noticed immediately. */
   readonly watching: boolean;

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { inspect } from 'node:util';
 
 import { SecretError } from '../core/errors.js';
-import { flag, matching, resolveOptions } from '../core/options.js';
+import { matching, resolveOptions } from '../core/options.js';
 import type { FileState, Snapshot } from '../fs/snapshot.js';
 import { WatchedValue, type WatchedValueOptions, type WatchedValueStatus } from './watched-value.js';
 
@@ -12,11 +12,15 @@ export type SecretEncoding = 'utf8' | 'latin1' | 'base64' | 'hex';
 /** Options for reading a secret, besides those for watching it. */
 export interface SecretFormat {
   /**
-   * Removes white space at both ends. Default true: `echo` and editors end a file with a newline, and
-   * `kubectl create secret --from-file` keeps it.
+   * Removes white space at both ends. Default true for `utf8` and `latin1`: `echo` and editors end a file with a
+   * newline, and `kubectl create secret --from-file` keeps it. Not with `base64` and `hex`, where white space may be part
+   * of the key.
    */
   readonly trim?: boolean | undefined;
-  /** How the bytes become text. `base64` and `hex` encode them: for keys that are no text. Default `utf8`. */
+  /**
+   * How the bytes become text. `base64` and `hex` encode them, for keys that are binary. Default `utf8`, which rejects
+   * other bytes.
+   */
   readonly encoding?: SecretEncoding | undefined;
 }
 
@@ -25,18 +29,36 @@ export interface SecretFileOptions extends WatchedValueOptions, SecretFormat {}
 
 const ENCODINGS: readonly unknown[] = ['utf8', 'latin1', 'base64', 'hex'];
 
-/** How a secret is read, as options. */
-export const SECRET_FORMAT = {
-  trim: flag(true),
+const SECRET_FORMAT = {
+  trim: matching<boolean | undefined>(undefined, 'a boolean', (value) => typeof value === 'boolean'),
   encoding: matching<SecretEncoding>('utf8', 'one of "utf8", "latin1", "base64", "hex"', (value) =>
     ENCODINGS.includes(value),
   ),
 };
 
-/** No password is longer, and the API server accepts no larger Secret: 1 MiB. */
+/** How a secret is read; complete. */
+export interface ResolvedSecretFormat {
+  readonly trim: boolean;
+  readonly encoding: SecretEncoding;
+}
+
+/**
+ * Fills in the defaults.
+ * @throws {TypeError} for a wrong option, or `trim` with an encoding of binary keys.
+ */
+export function resolveSecretFormat(owner: string, format: SecretFormat): ResolvedSecretFormat {
+  const { trim, encoding } = resolveOptions(owner, format, SECRET_FORMAT);
+  const isText = encoding === 'utf8' || encoding === 'latin1';
+  if (trim === true && !isText) {
+    throw new TypeError(`${owner}: "trim" has no effect with the encoding "${encoding}"`);
+  }
+  return { trim: trim ?? isText, encoding };
+}
+
+/** 1 MiB: the API server accepts no larger Secret. */
 export const MAX_SECRET_BYTES = 1_048_576;
 
-/** A secret that is not printed by accident: `value` must be asked for. Logs, errors and JSON show `[redacted]`. */
+/** A secret that is not printed by accident: only `value` returns it. Logs, errors and JSON show `[redacted]`. */
 export class Secret {
   readonly #value: string;
 
@@ -68,8 +90,8 @@ export class Secret {
 }
 
 /**
- * A secret in one file, always current: a password, an API key, a webhook secret. Nothing is expected of what it
- * holds; for a JWT, `TokenFile` knows its dates.
+ * A secret in one file, always current: a password, an API key, a webhook secret. The contents may have any form; for a
+ * JWT use `TokenFile`, which knows its dates.
  *
  * ```ts
  * const password = new SecretFile('/etc/db/password');
@@ -77,7 +99,7 @@ export class Secret {
  * ```
  */
 export class SecretFile extends WatchedValue<Secret> {
-  readonly #format: Required<{ [K in keyof SecretFormat]: NonNullable<SecretFormat[K]> }>;
+  readonly #format: ResolvedSecretFormat;
 
   /**
    * Does no I/O.
@@ -85,7 +107,7 @@ export class SecretFile extends WatchedValue<Secret> {
    */
   constructor(path: string, { trim, encoding, ...options }: SecretFileOptions = {}) {
     super({ kind: 'SecretFile', path, maxBytes: MAX_SECRET_BYTES, options });
-    this.#format = resolveOptions('SecretFile', { trim, encoding }, SECRET_FORMAT);
+    this.#format = resolveSecretFormat('SecretFile', { trim, encoding });
   }
 
   status(): WatchedValueStatus {
@@ -113,7 +135,7 @@ export class SecretFile extends WatchedValue<Secret> {
   }
 }
 
-/** The error while there is no value. */
+/** The error of `get()` while there is no value. */
 export function noSecret(path: string, cause: Error | undefined): SecretError {
   const reason = cause ? `: ${cause.message}` : '';
   return new SecretError('ERR_SECRET_UNAVAILABLE', `There is no secret yet in "${path}"${reason}`, { cause });
@@ -126,7 +148,7 @@ export function noSecret(path: string, cause: Error | undefined): SecretError {
 export function secretText(
   path: string,
   file: Pick<FileState, 'content' | 'size'> | undefined,
-  { trim, encoding }: { readonly trim: boolean; readonly encoding: SecretEncoding },
+  { trim, encoding }: ResolvedSecretFormat,
 ): string {
   if (!file) throw new SecretError('ERR_SECRET_MISSING', `"${path}" does not exist`);
   if (!file.content) {
@@ -137,10 +159,8 @@ export function secretText(
     const message = `"${path}" is not valid UTF-8; set the option "encoding" for a secret that is not text`;
     throw new SecretError('ERR_SECRET_ENCODING', message);
   }
-  const isText = encoding === 'utf8' || encoding === 'latin1';
   const text = file.content.toString(encoding);
-  // White space around bytes that are no text may be part of them.
-  const value = trim && isText ? text.trim() : text;
+  const value = trim ? text.trim() : text;
   if (value === '') {
     const what = file.size === 0 ? 'is empty' : 'holds only white space';
     throw new SecretError('ERR_SECRET_EMPTY', `"${path}" ${what}`);

@@ -30,20 +30,20 @@ export interface TokenFileOptions {
   /** The name in its status and telemetry; default the base name of the path. */
   readonly name?: string | undefined;
   /**
-   * `jwt` (default) knows dates and rejects an incomplete token; `opaque` is anything that fits a header and never
-   * expires.
+   * `jwt` (default): the token has dates, and an incomplete one is rejected. `opaque`: any text that fits a header; it
+   * never expires.
    */
   readonly format?: TokenFormat | undefined;
   /**
-   * The longest time for which a token is handed out without checking the file, ms, whatever the watcher says. At most
-   * and by default 60 000, Kubernetes' rule for its clients.
+   * The longest time for which a token is returned without checking the file, ms, even if the watcher reports nothing. At
+   * most and by default 60 000, the rule of Kubernetes for its clients.
    */
   readonly maxAgeMs?: number | undefined;
   /** Whether watching keeps the process alive; default false. */
   readonly persistent?: boolean | undefined;
-  /** Closes it when it aborts. */
+  /** Closes the token file when it aborts. */
   readonly signal?: AbortSignal | undefined;
-  /** Makes the watcher; default a `ResilientWatcher`. */
+  /** Creates the watcher; default a `ResilientWatcher`. */
   readonly watcherFactory?: TokenWatcherFactory | undefined;
   readonly clock?: Clock | undefined;
   readonly fs?: FileSystem | undefined;
@@ -84,7 +84,7 @@ export interface TokenFileStatus extends ComponentStatus {
   readonly watching: boolean;
 }
 
-/** Without a valid token every `get()` would read the file; at most one in this time does, ms. */
+/** Without a valid token, `get()` reads the file at most once in this time, ms. */
 const MIN_READ_INTERVAL_MS = 1_000;
 
 const OPTIONS = {
@@ -108,8 +108,8 @@ const OPTIONS = {
  * |         | `reportUnauthorized()`                    | good token is kept until the server refuses it     |
  * | any     | `close()`                                 | closed                                             |
  *
- * It sets no timer: `get()` reads the file when it has to. `maxAgeMs` is measured by the monotonic clock, so a jump of
- * the wall clock cannot stop it from reading.
+ * No timer is set: `get()` reads the file when necessary. `maxAgeMs` is measured by the monotonic clock, so a jump of the
+ * wall clock cannot delay a read.
  */
 export class TokenFile
   extends Component<TokenFileEvents, TokenFileStatus>
@@ -119,7 +119,7 @@ export class TokenFile
   readonly #options: ReturnType<typeof resolveOptions<typeof OPTIONS>>;
   readonly #watch: TokenWatch;
   #reading: Promise<void> | undefined;
-  /** Counts what the watcher has shown: a read that began before that is older. */
+  /** The number of contents the watcher has shown; a read that began before the last of them is outdated. */
   #shown = 0;
   #token: ServiceAccountToken | undefined;
   #failure: { readonly error: TokenError; readonly at: number; readonly monotonic: number } | undefined;
@@ -158,13 +158,13 @@ export class TokenFile
     return this.#token ? [this.#token.value] : [];
   }
 
-  /** The last good token, which may have expired; undefined before there was one. */
+  /** The last good token, which may have expired; undefined before the first one. */
   get current(): ServiceAccountToken | undefined {
     return this.#token;
   }
 
   /**
-   * Watches the file and reads it; `get()` does so by itself. Resolves whether there is a token or not.
+   * Watches the file and reads it; `get()` does the same if necessary. Resolves even if there is no token.
    * @throws {ClosedError} (rejects) after `close()`.
    */
   override start(): Promise<void> {
@@ -172,9 +172,10 @@ export class TokenFile
   }
 
   /**
-   * The current token. Reads the file only if it was not checked for `maxAgeMs`, or if there is no valid token.
-   * @throws {TokenError} `ERR_TOKEN_EXPIRED` when the server no longer accepts it, `ERR_TOKEN_UNAVAILABLE` when
-   * there never was one; `cause` is why there is no better one.
+   * Resolves to the current token. Reads the file only if it was not checked for `maxAgeMs`, or if there is no valid
+   * token.
+   * @throws {TokenError} `ERR_TOKEN_EXPIRED` when the server no longer accepts the token, `ERR_TOKEN_UNAVAILABLE` when
+   * there has been none yet; `cause` says why there is no newer one.
    * @throws {ClosedError} after `close()`.
    */
   async get(): Promise<ServiceAccountToken> {
@@ -197,8 +198,8 @@ export class TokenFile
   }
 
   /**
-   * Reports that a server refused this token (401), or the current one. Reads the file again unless that token has been
-   * replaced already, and resolves to the one to use. The promise may be ignored.
+   * Reports that a server refused a token (401), by default the current one. Reads the file again unless that token has
+   * already been replaced, and resolves to the token to use. The promise may be ignored.
    */
   reportUnauthorized(token?: ServiceAccountToken): Promise<ServiceAccountToken> {
     if (!token || token.equals(this.#token)) this.#checkedAt = -Infinity;

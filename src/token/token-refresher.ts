@@ -28,17 +28,17 @@ import { DATE_LEEWAY_MS, type ServiceAccountToken } from './token.js';
 const LONGEST_RETRY_AFTER_MS = 5 * 60_000;
 
 /**
- * Keeps a ServiceAccount token good and delivers it to where it is used. Timer, projected token, clock, 401 and
- * `refresh()` are all hints that end in the same question: ask for a token now, or when?
+ * Keeps a ServiceAccount token valid and delivers it to where it is used. The timer, a changed token file, a clock jump, a
+ * reported 401 and `refresh()` are all hints that lead to the same decision: when to request the next token.
  *
  * | state              | what happens                       | next                                              |
  * |--------------------|------------------------------------|---------------------------------------------------|
  * | idle               | `start()`                          | starting: watch the token file, then refreshing   |
- * | refreshing         | a good token                       | waiting, by the schedule; deliver it              |
- * |                    | none, a bad one, none in time      | retrying, with backoff; keep the current one      |
+ * | refreshing         | a valid token                      | waiting, by the schedule; deliver it              |
+ * |                    | an error, an invalid token, a timeout | retrying, with backoff; keep the current one   |
  * |                    | the client cannot work             | failed; keep the current one                      |
  * |                    | the file changes                   | as above, and then refreshing again               |
- * |                    | `refresh()`, a 401 is reported     | the attempt under way answers it                  |
+ * |                    | `refresh()`, a 401 is reported     | the attempt in progress answers it                 |
  * | waiting, retrying  | its time has come                  | refreshing                                        |
  * |                    | file, 401, `refresh()`, clock jump | the same, but sooner                              |
  * | any                | `close()`                          | closed                                            |
@@ -51,7 +51,7 @@ export class TokenRefresher
 {
   readonly #options: ResolvedRefresherOptions;
   readonly #retries: Backoff;
-  /** For tokens that are refused as soon as they are minted: requesting more often does not help. */
+  /** For tokens that are refused as soon as they are issued: requesting more often does not help. */
   readonly #refusals: Backoff;
   readonly #mint: TokenMint;
   readonly #record: RefresherRecord;
@@ -61,12 +61,12 @@ export class TokenRefresher
   /** Set while attempts fail, to report when the current token expires. */
   readonly #expiry: Alarm;
 
-  /** While it is running. */
+  /** The state while the component is running. */
   #phase: 'refreshing' | 'waiting' | 'retrying' | 'failed' = 'refreshing';
   #lease: TokenLease | undefined;
-  /** The token file changed during an attempt, which may have begun too early to use it. */
+  /** Whether the token file changed during an attempt, which may have begun too early to use the change. */
   #fileChanged = false;
-  /** Settles with the attempt under way, or the next one. */
+  /** Settles with the attempt in progress, or the next one. */
   #outcome: Outcome<ServiceAccountToken> | undefined;
   #attempting: Promise<void> | undefined;
   #refused: ServiceAccountToken | undefined;
@@ -106,14 +106,14 @@ export class TokenRefresher
     return this.#lease ? [this.#lease.token.value] : [];
   }
 
-  /** The last good token, which may have expired; undefined before there was one. */
+  /** The last good token, which may have expired; undefined before the first one. */
   get current(): ServiceAccountToken | undefined {
     return this.#lease?.token;
   }
 
   /**
-   * Watches the token file, makes the first attempt, and resolves when that and the first call of each sink have
-   * ended, whether they succeeded or not; use `get()` to find out. A second call returns the same promise.
+   * Watches the token file and makes the first attempt. Resolves when the attempt and the first call of each sink have
+   * ended, even if they failed; `get()` tells whether there is a token. A second call returns the same promise.
    * @throws {ClosedError} (rejects) after `close()`.
    */
   override start(): Promise<void> {
@@ -121,8 +121,8 @@ export class TokenRefresher
   }
 
   /**
-   * The current token, immediately. Waits only for the attempt in progress, if there is no valid token without it.
-   * @throws {TokenError} `ERR_TOKEN_EXPIRED`, or `ERR_TOKEN_UNAVAILABLE` if there never was one; `cause` is why.
+   * Resolves to the current token, immediately if it is valid. Otherwise waits for the attempt in progress.
+   * @throws {TokenError} `ERR_TOKEN_EXPIRED`, or `ERR_TOKEN_UNAVAILABLE` if there has been none yet; `cause` says why.
    * @throws {ClosedError} after `close()`.
    */
   async get(): Promise<ServiceAccountToken> {
@@ -130,7 +130,7 @@ export class TokenRefresher
     if (this.#lease && this.#lease.remainingMs() > 0) return this.#lease.token;
     if (this.lifecycleState === 'idle') throw notStarted();
     if (this.#phase === 'retrying' || this.#phase === 'failed') throw this.#noToken(this.#record.error);
-    // It expired while the system was suspended, which was not noticed yet.
+    // The token expired while the system was suspended, and the timer has not noticed it yet.
     this.#wake('clock');
     return this.#nextOutcome().catch((error: unknown) => {
       throw error instanceof ClosedError ? error : this.#noToken(error);
@@ -174,7 +174,7 @@ export class TokenRefresher
       lastError: this.lastError,
       healthy: this.#record.healthy && !(this.#lease && this.#lease.remainingMs() <= 0),
       issuedAt: token?.issuedAt ?? null,
-      expiresAt: token?.expiresAt ?? null,
+      expiresAt: token && Number.isFinite(token.expiresAt) ? token.expiresAt : null,
       nextRefreshAt: this.#next.at ?? null,
       ...this.#record.recorded,
       watching: this.#watch?.watching ?? false,
@@ -183,8 +183,8 @@ export class TokenRefresher
   }
 
   /**
-   * Closes it: work in progress is aborted and awaited (a sink that ignores its signal for at most 5 s). Never
-   * rejects; a second call returns the same promise. Must not be awaited in a sink.
+   * Closes the refresher. Work in progress is aborted and awaited; a sink that ignores its signal is awaited for at most
+   * 5 s. Never rejects; a second call returns the same promise. Must not be awaited in a sink.
    */
   override close(): Promise<void> {
     return super.close();
@@ -208,7 +208,7 @@ export class TokenRefresher
 
   // ------------------------------------------------------------------------------------------------- hints
 
-  /** Brings the next attempt forward to `delayMs` from now, unless it comes sooner anyway. */
+  /** Brings the next attempt forward to `delayMs` from now, unless it is planned sooner anyway. */
   #wake(reason: TokenWakeReason, delayMs = 0): void {
     const { state } = this;
     if (state === 'refreshing' && reason === 'file') this.#fileChanged = true;
@@ -220,7 +220,7 @@ export class TokenRefresher
   }
 
   #onJump(): void {
-    // By the new time the token is not valid yet: our clock or the server's was wrong when it was dated.
+    // By the new time, the token is not valid yet: our clock or the server's was wrong when it was issued.
     const ahead = (this.#lease?.token.aheadMs(this.#options.clock.now()) ?? 0) > DATE_LEEWAY_MS;
     if (ahead) this.#wake('clock');
     else this.#next.jumped();
@@ -337,7 +337,7 @@ export class TokenRefresher
       : new TokenError('ERR_TOKEN_UNAVAILABLE', 'There is no token yet', { cause });
   }
 
-  /** Settles with the attempt in progress, or else the next one. May be ignored. */
+  /** Settles with the attempt in progress, or else with the next one. The promise may be ignored. */
   #nextOutcome(): Promise<ServiceAccountToken> {
     try {
       this.throwIfClosed();

@@ -13,15 +13,15 @@ import { sleep } from '../core/sleep.js';
 import { TokenCredential } from '../core/token-client.js';
 import { ResilientWatcher } from '../watch/resilient-watcher.js';
 
-/** The state of a file, as a watcher reports it; `content` is undefined while there is none. */
+/** The state of a file as reported by a watcher; `content` is undefined while the file is missing. */
 export interface TokenFileChange {
   readonly current: { readonly content?: Uint8Array | undefined };
 }
 
-/** The part of `ResilientWatcher` that following a token file needs. */
+/** The part of `ResilientWatcher` that is needed to follow a token file. */
 export interface TokenWatcher {
   on(event: 'change', listener: (change: TokenFileChange) => void): unknown;
-  /** As of `ResilientWatcher`; `close` when it ended by itself. */
+  /** The events of `ResilientWatcher`, and `close` when the watcher ended by itself. */
   on(event: TokenWatcherEvent, listener: (detail?: unknown) => void): unknown;
   start(): Promise<unknown>;
   close(): Promise<unknown>;
@@ -30,10 +30,10 @@ export interface TokenWatcher {
 /** The events of a watcher about its own state. */
 export type TokenWatcherEvent = 'unreadable' | 'readable' | 'degraded' | 'recovered' | 'error' | 'close';
 
-/** Makes the watcher of a token file. Called again when one cannot be started or ended by itself. */
+/** Creates the watcher of a token file. Called again when a watcher cannot be started or ended by itself. */
 export type TokenWatcherFactory = (path: string) => TokenWatcher;
 
-/** The option of that name. */
+/** The option `watcherFactory`. */
 export const tokenWatcherFactory = matching<TokenWatcherFactory | undefined>(
   undefined,
   'a function',
@@ -53,7 +53,7 @@ interface TokenWatchOptions {
   readonly startTimeoutMs: number;
   /** How often the file is read while no watcher can be started, ms. */
   readonly pollIntervalMs: number;
-  /** The file's text, whenever it differs from the last one; `initial` when it was there from the start. */
+  /** Called with the text of the file whenever it differs; `initial` if it was there from the start. */
   readonly onText: (text: string, initial: boolean) => void;
   readonly onUnreadable: (event: Unreadable & { readonly error: TokenError }) => void;
   readonly onReadable: (event: Readable) => void;
@@ -68,8 +68,8 @@ interface Degraded {
 }
 
 /**
- * Keeps a watcher on a token file, whatever happens to the watcher. Its failures are reported and never thrown: whoever
- * follows a token must be able to do without.
+ * Keeps a token file watched, whatever happens to the watcher. Failures are reported and never thrown: tokens must be
+ * refreshed even without a watcher.
  *
  * | state    | what happens                     | next                                          |
  * |----------|----------------------------------|-----------------------------------------------|
@@ -99,7 +99,7 @@ export class TokenWatch {
     return this.#watcher !== undefined && !this.#degraded && this.#unreadableSince === undefined;
   }
 
-  /** What the file held when it was last seen to hold anything. */
+  /** The last contents of the file that were not empty. */
   get credential(): TokenCredential | undefined {
     return this.#credential;
   }
@@ -124,8 +124,7 @@ export class TokenWatch {
     try {
       await pRetry(() => this.#startOnce(), {
         retries: Infinity,
-        // p-retry sleeps by the system's clock and loses its jitter at the maximum, so the delays are computed
-        // here.
+        // p-retry uses the system's clock and has no jitter at the maximum delay, so the delays are computed here.
         minTimeout: 0,
         signal,
         onFailedAttempt: async ({ error }) => {
@@ -236,13 +235,13 @@ export class TokenWatch {
     return new BackendError('ERR_BACKEND_UNAVAILABLE', 'watcher', message, { cause });
   }
 
-  /** A watcher of the caller's may have put the token into its error. */
+  /** Redacted: a custom watcher may have put the token into its error. */
   #shown(reason: Error): Error {
     return redactError(reason, this.#credential ? [this.#credential.value] : []);
   }
 }
 
-/** An error, whether it came as such or in the payload of an event. */
+/** The error in the detail of an event: the detail itself, or one of its fields. */
 function reasonOf(detail: unknown): Error {
   if (detail instanceof Error) return detail;
   const fields: readonly unknown[] = Object.values(Object(detail) as object);
@@ -259,7 +258,7 @@ async function quietly(watcher: TokenWatcher | undefined): Promise<void> {
   try {
     await watcher?.close();
   } catch {
-    // What cannot be closed was not open.
+    // A watcher that cannot be closed was not open.
   }
 }
 

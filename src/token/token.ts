@@ -8,29 +8,29 @@ import { TokenError } from '../core/errors.js';
 import { isoTime, parseTimestamp } from '../core/clock.js';
 import { redactError } from '../core/resilient-error.js';
 
-/** The API server's tolerance (go-jose's default leeway): a token that is dated less far ahead is accepted. */
+/** The tolerance of the API server (go-jose's default leeway) for tokens dated in the future. */
 export const DATE_LEEWAY_MS = 60_000;
 
-/** `jwt`: has dates, and an incomplete one is recognized. `opaque`: anything that fits a header; never expires. */
+/** `jwt`: has dates, and an incomplete one is recognized. `opaque`: any text that fits a header; never expires. */
 export type TokenFormat = 'jwt' | 'opaque';
 
 /** When a token is valid, epoch ms. */
 export interface TokenDates {
   /** When it was issued (`iat`). */
   readonly issuedAt: number | undefined;
-  /** Before this the API server refuses it (`nbf`, else `iat`). */
+  /** The API server refuses the token before this time (`nbf`, or else `iat`). */
   readonly notBefore: number | undefined;
-  /** When it should have been replaced. `Infinity` for a token that does not expire (of a Secret, or opaque). */
+  /** When it should have been replaced. `Infinity` for a token that does not expire (from a Secret, or opaque). */
   readonly expiresAt: number;
   /**
-   * From here on the API server refuses it (`exp`). For a pod's default token this is a year after it was issued: the
-   * server extends it for clients that never read their file again.
+   * The API server refuses the token from this time on (`exp`). For a pod's default token this is a year after it was
+   * issued, which the server grants to clients that never read the file again.
    */
   readonly notAfter: number;
 }
 
 /**
- * A bearer token whose printed forms (template strings, JSON, `util.inspect`) show only its subject and its dates. The secret
+ * A bearer token whose printed forms (template strings, JSON, `util.inspect`) show only its subject and its expiry. The secret
  * is in `value`.
  */
 export class ServiceAccountToken implements TokenDates {
@@ -39,7 +39,7 @@ export class ServiceAccountToken implements TokenDates {
   readonly notBefore: number | undefined;
   readonly expiresAt: number;
   readonly notAfter: number;
-  /** The token's claims, not verified: only the API server can. Empty for an opaque token. */
+  /** The claims of the token. They are not verified, which only the API server can do. Empty for an opaque token. */
   readonly claims: Readonly<JWTPayload>;
 
   constructor(value: string, dates: TokenDates, claims: Readonly<JWTPayload> = {}) {
@@ -66,7 +66,7 @@ export class ServiceAccountToken implements TokenDates {
     return other !== undefined && this.#value === other.#value;
   }
 
-  /** How far it is dated ahead of `now` (epoch ms), ms; 0 when it is not. */
+  /** How far the token is dated ahead of `now` (epoch ms), ms; 0 if it is not. */
   aheadMs(now: number): number {
     return Math.max(0, (this.notBefore ?? now) - now, (this.issuedAt ?? now) - now);
   }
@@ -92,7 +92,7 @@ export class ServiceAccountToken implements TokenDates {
 
 /**
  * The token in the answer to a TokenRequest. It expires at the answer's `expirationTimestamp`.
- * @throws {TokenError} `ERR_TOKEN_MALFORMED`, which says what is wrong without quoting it.
+ * @throws {TokenError} `ERR_TOKEN_MALFORMED`; the message never quotes the token.
  */
 export function tokenFromAnswer(answer: unknown): ServiceAccountToken {
   if (typeof answer !== 'object' || answer === null) throw malformed('the answer is not an object');
@@ -151,7 +151,7 @@ function dateOf(claim: string, seconds: unknown): number | undefined {
   return seconds * 1000;
 }
 
-/** The range of a `Date`, which everything is shown as. */
+/** Whether a time is in the range of `Date`. */
 function isDate(epochMs: number): boolean {
   return Math.abs(epochMs) <= 8.64e15;
 }

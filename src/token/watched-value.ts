@@ -1,13 +1,13 @@
 /**
- * A value made of watched files. Every change of the files leads to one attempt to make a value of them:
+ * A value that is parsed from watched files. Each change of the files leads to one attempt to parse them:
  *
- * | attempt                 | value is as before            | value is new                          |
+ * | attempt                 | the value is the same         | the value is new                      |
  * |-------------------------|-------------------------------|---------------------------------------|
  * | succeeds                | nothing is emitted            | it is `current` from now on; `change` |
  * | throws                  | `current` stays; `rejected`   | –                                     |
  * | files cannot be read    | `current` stays; `unreadable` | –                                     |
  *
- * The attempt works on one snapshot, so a value never mixes two revisions.
+ * An attempt uses one snapshot, so a value never mixes two revisions.
  */
 import { onAbort } from '../core/abort.js';
 import { Component, type ComponentEvents, type ComponentStatus, type LastError } from '../core/component.js';
@@ -20,17 +20,17 @@ import { ResilientWatcher } from '../watch/resilient-watcher.js';
 import type { ResilientWatcherOptions } from '../watch/watcher-options.js';
 import type { Degradation, Readable, Recovery, Unreadable } from '../core/events.js';
 
-/** Options that everything made of watched files has: those of `ResilientWatcher` that apply to a few small files. */
+/** Common options of values from watched files: those of `ResilientWatcher` that apply to a few small files. */
 export interface WatchedValueOptions extends Omit<ResilientWatcherOptions, (typeof NOT_FOR_VALUES)[number]> {
-  /** Whether watching keeps the process alive. Default false: following a secret is not work of its own. */
+  /** Whether watching keeps the process alive. Default false, since a secret is followed for other work. */
   readonly persistent?: boolean | undefined;
 }
 
-/** Events of everything made of watched files. No event's string, JSON or `inspect` form contains a secret. */
+/** Common events of values from watched files. No event's string, JSON or `inspect` form contains a secret. */
 export interface WatchedValueEvents<T> extends ComponentEvents {
-  /** There is a new value; the first one included. */
+  /** There is a new value. Also emitted for the first one. */
   change: [change: { readonly current: T; readonly previous: T | undefined }];
-  /** The files changed, and what they hold cannot be used. The last good value is kept. */
+  /** The files changed, but the new contents cannot be used. The last good value is kept. */
   rejected: [rejection: { readonly error: Error }];
   /** The files cannot be read at present. The last good value is kept. Once, until `readable`. */
   unreadable: [Unreadable];
@@ -38,23 +38,23 @@ export interface WatchedValueEvents<T> extends ComponentEvents {
   /** Native watching is unavailable; the files are polled. Once, until `recovered`. */
   degraded: [Degradation];
   recovered: [Recovery];
-  /** Something that no watcher can cure, such as a mount by `subPath`, which never shows an update. */
+  /** A problem that watching cannot solve, such as a `subPath` mount, which never shows an update. */
   warning: [warning: WatcherWarning];
 }
 
-/** The status of everything made of watched files. Plain data without secrets; times are epoch ms. */
+/** The common status of values from watched files. Plain data without secrets; times are epoch ms. */
 export interface WatchedValueStatus extends ComponentStatus {
   readonly state: 'idle' | 'starting' | 'running' | 'closed';
   readonly path: string;
   /** Whether there is a value. */
   readonly available: boolean;
-  /** Why what is on disk now is not used; null when it is. */
+  /** Why the current contents are not used, or cannot be read; null if they are in use. */
   readonly rejected: LastError | null;
-  /** How many values there were. */
+  /** The number of values so far. */
   readonly changes: number;
   readonly rejections: number;
   readonly lastChangeAt: number | null;
-  /** Where hints come from: the `state` of the watcher. */
+  /** The `state` of the watcher. */
   readonly watcher: ReturnType<ResilientWatcher['status']>['state'];
 }
 
@@ -65,12 +65,18 @@ const NOT_FOR_VALUES = [
   'maxFiles',
 ] as const satisfies readonly (keyof ResilientWatcherOptions)[];
 
-/** What `changed()` waits for. */
+/** Options of `changed()`. */
 export interface ChangedOptions<T> {
-  /** The value that is not wanted any more; default: the current one. */
+  /** The value to be replaced; default the current one. */
   readonly previous?: T | undefined;
-  /** Gives up when it aborts. */
+  /** Stops waiting when it aborts. */
   readonly signal?: AbortSignal | undefined;
+}
+
+/** Why there is no newer value: the error, and as the status shows it. */
+interface Refusal {
+  readonly error: Error;
+  readonly lastError: LastError | null;
 }
 
 /** The constructor's arguments. */
@@ -78,12 +84,12 @@ interface WatchedValueSettings {
   /** The class, for the name. */
   readonly kind: string;
   readonly path: string | readonly string[];
-  /** A larger file is refused, bytes. */
+  /** The size above which a file is refused, bytes. */
   readonly maxBytes: number;
   readonly options: WatchedValueOptions;
 }
 
-/** The table at the head of this file. A subclass says what a value is made of. */
+/** See the table at the top of this file. A subclass defines how a value is parsed. */
 export abstract class WatchedValue<
   T,
   Events extends WatchedValueEvents<T> = WatchedValueEvents<T>,
@@ -92,14 +98,16 @@ export abstract class WatchedValue<
   extends Component<Events, Status>
   implements ValueSource<T>
 {
-  /** The watched path, absolute; of several files all of them. */
+  /** The watched path, absolute; for several files, all paths. */
   readonly path: string;
   protected readonly clock: Clock;
   readonly #watcher: ResilientWatcher;
   readonly #waiting = new Set<Outcome<T>>();
   #current: T | undefined;
-  #rejected: LastError | null = null;
-  #refusal: Error | undefined;
+  /** Why the contents last read are not used. */
+  #refusal: Refusal | undefined;
+  /** Why the files cannot be read at present. */
+  #unreadable: Refusal | undefined;
   #changes = 0;
   #rejections = 0;
   #lastChangeAt: number | null = null;
@@ -122,17 +130,20 @@ export abstract class WatchedValue<
     this.#watcher = watcher;
     watcher.on('change', ({ current }) => this.take(current));
     watcher.on('unreadable', ({ error }) => {
-      this.#refuse(error);
+      this.#unreadable = this.#refusalBy(error);
       this.#emit('unreadable', { error });
     });
-    watcher.on('readable', (readable) => this.#emit('readable', readable));
+    watcher.on('readable', (readable) => {
+      this.#unreadable = undefined;
+      this.#emit('readable', readable);
+    });
     watcher.on('degraded', (degradation) => this.#emit('degraded', degradation));
     watcher.on('recovered', (recovery) => this.#emit('recovered', recovery));
     watcher.on('warning', (warning) => this.#emit('warning', warning));
     watcher.on('error', (error) => this.fail(error));
   }
 
-  /** The last good value; undefined before there was one. Never waits and never throws. */
+  /** The last good value; undefined before the first one. Never waits and never throws. */
   get current(): T | undefined {
     return this.#current;
   }
@@ -145,13 +156,13 @@ export abstract class WatchedValue<
   async get(): Promise<T> {
     await this.start();
     this.throwIfClosed();
-    if (this.#current === undefined) throw this.unavailable(this.#refusal);
+    if (this.#current === undefined) throw this.unavailable((this.#unreadable ?? this.#refusal)?.error);
     return this.#current;
   }
 
   /**
-   * Resolves to the current value as soon as there is one: for files that are written after the process starts.
-   * @param signal gives up when it aborts.
+   * Resolves to the current value as soon as there is one, for files that are written after the process has started.
+   * @param signal stops waiting when it aborts.
    * @throws {ClosedError} (rejects) once closed; the signal's reason when that has aborted.
    */
   ready(signal?: AbortSignal): Promise<T> {
@@ -159,8 +170,8 @@ export abstract class WatchedValue<
   }
 
   /**
-   * Resolves to the first value that is not `previous`; by default, to the next one. With the value that a server
-   * has just refused it waits for the rotation to reach the disk.
+   * Resolves to the first value other than `previous`; by default, to the next one. Pass the value that a server has just
+   * refused to wait until its replacement has reached the disk.
    * @throws {ClosedError} (rejects) once closed; the signal's reason when that has aborted.
    */
   async changed(options: ChangedOptions<T> = {}): Promise<T> {
@@ -179,41 +190,42 @@ export abstract class WatchedValue<
   }
 
   /**
-   * Checks the files now. Resolves when what they hold is `current`, or is rejected; a file that is being written in
-   * place is used once it has settled (`settleMs`), which `changed()` waits for.
+   * Checks the files now. Resolves when the contents have become `current` or were rejected. A file that is being written
+   * in place is used only after it has settled (`settleMs`); to wait for that, use `changed()`.
    */
   async check(): Promise<void> {
     await this.start();
     await this.#watcher.check();
   }
 
-  /** Makes a value of what is on disk, or throws why that cannot be used. */
+  /** Parses the files. Throws an error if they cannot be used. */
   protected abstract parse(snapshot: Snapshot): T;
 
-  /** Whether two values are the same for whoever uses them. */
+  /** Whether two values are equal, so that no `change` is emitted. */
   protected abstract isSame(a: T, b: T): boolean;
 
-  /** The error for whoever asks while there is no value. */
+  /** The error of `get()` while there is no value. */
   protected abstract unavailable(cause: Error | undefined): Error;
 
-  /** What must never be shown of a value. */
+  /** The parts of a value that must never be shown. */
   protected abstract secretsOf(value: T): readonly string[];
 
   protected override get secrets(): readonly string[] {
     return this.#current === undefined ? [] : this.secretsOf(this.#current);
   }
 
-  /** What a subclass does with a new value, before `change` is emitted. */
+  /** Called with a new value, before `change` is emitted. */
   protected onValue(_value: T): void {}
 
-  /** What a subclass does when a value is refused, before `rejected` is emitted. */
+  /** Called when a value is refused, before `rejected` is emitted. */
   protected onRefused(_error: Error, _snapshot: Snapshot): void {}
 
   protected override async onStart(): Promise<void> {
     await this.#watcher.start();
-    // Nothing is there and nothing was reported: that is why there is no value.
+    // A missing file is not reported as a change: parsing it yields the reason why there is no value.
     const { current } = this.#watcher;
-    if (current && !this.#current && !this.#refusal && !this.scope.ended) this.take(current);
+    const isExplained = this.#refusal !== undefined || this.#unreadable !== undefined;
+    if (current && !this.#current && !isExplained && !this.scope.ended) this.take(current);
   }
 
   protected override onClose(): Promise<void> {
@@ -226,7 +238,7 @@ export abstract class WatchedValue<
       state: this.lifecycleState,
       path: this.path,
       available: this.#current !== undefined,
-      rejected: this.#rejected,
+      rejected: (this.#unreadable ?? this.#refusal)?.lastError ?? null,
       changes: this.#changes,
       rejections: this.#rejections,
       lastChangeAt: this.#lastChangeAt,
@@ -235,19 +247,18 @@ export abstract class WatchedValue<
     };
   }
 
-  /** Makes a value of a snapshot; called again for one that was refused for a date that has come meanwhile. */
+  /** Parses a snapshot. Called again for one that was not valid yet, once its date has come. */
   protected take(snapshot: Snapshot): void {
     let value: T;
     try {
       value = this.parse(snapshot);
     } catch (error) {
-      this.#refuse(error as Error);
+      this.#refusal = this.#refusalBy(error as Error);
       this.#rejections += 1;
       this.onRefused(error as Error, snapshot);
       this.#emit('rejected', { error: error as Error });
       return;
     }
-    this.#rejected = null;
     this.#refusal = undefined;
     const previous = this.#current;
     if (previous !== undefined && this.isSame(previous, value)) return;
@@ -259,13 +270,12 @@ export abstract class WatchedValue<
     this.#emit('change', { current: value, previous });
   }
 
-  #refuse(error: Error): void {
+  #refusalBy(error: Error): Refusal {
     this.recordError(error);
-    this.#refusal = error;
-    this.#rejected = this.lastError;
+    return { error, lastError: this.lastError };
   }
 
-  /** The events every subclass has, whatever others it adds. */
+  /** Emits an event that every subclass has. */
   #emit<E extends keyof WatchedValueEvents<T>>(event: E, ...args: WatchedValueEvents<T>[E]): void {
     (this.dispatch as (event: E, ...args: WatchedValueEvents<T>[E]) => void).call(this, event, ...args);
   }

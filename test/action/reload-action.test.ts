@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest';
 
 import {
+  commandAction,
   ReloadAction,
+  webhookAction,
   type Action,
   type ActionUpdate,
   type ReloadActionOptions,
@@ -217,4 +219,34 @@ test('close() stops the run under way, waits for it, and nothing runs afterwards
   await reload.close();
   expect(runs.every(({ signal }) => signal.aborted)).toBe(true);
   expect(() => reload.trigger(update('c'))).toThrow(expect.objectContaining({ code: 'ERR_CLOSED' }));
+});
+
+const get = (): Promise<string> => Promise.resolve('secret');
+
+test.each<[string, () => Action, RegExp]>([
+  ['no command', () => commandAction({} as never), /option "command" must be a non-empty string/],
+  [
+    'an unknown option',
+    () => commandAction({ command: 'a', timeout: 1 } as never),
+    /unknown option "timeout"/,
+  ],
+  ['no such signal', () => commandAction({ command: 'a', stopSignal: 'HUP' as never }), /"stopSignal"/],
+  [
+    'arguments that a shell ignores',
+    () => commandAction({ command: 'a', args: ['b'], shell: true }),
+    /"args"/,
+  ],
+  ['no URL', () => webhookAction({} as never), /Invalid URL/],
+  [
+    'a token and a header',
+    () => webhookAction({ url: 'http://a/', token: { get }, headers: { Authorization: 'Basic eA==' } }),
+    /give one of "token"/,
+  ],
+  [
+    'a token and a password',
+    () => webhookAction({ url: 'http://u:p@a/', token: { get } }),
+    /give one of "token"/,
+  ],
+])('an action with %s is refused', (_what, make, says) => {
+  expect(make).toThrow(says);
 });

@@ -664,6 +664,11 @@ test('its status and its JSON are plain data with the name', async () => {
   expect(JSON.parse(JSON.stringify(loader))).toEqual(loader.status());
   expect(loader.status()).toMatchObject({ name: 'app', state: 'running', lastError: null, changes: 0 });
   expect(`${JSON.stringify(loader)}${inspect(loader)}`).not.toContain(SECRET);
+  stage.write('a', 'not JSON');
+  await stage.pass();
+  expect(loader.status().sources).toMatchObject([{ state: 'rejected', problems: [{ line: 1 }] }]);
+  expect(JSON.parse(JSON.stringify(loader))).toStrictEqual(loader.status());
+  expect(stage.rejections).toMatchObject([{ error: { code: 'ERR_CONFIG_INVALID' } }]);
 });
 
 test('each load and each step is an operation that telemetry can follow', async () => {

@@ -144,7 +144,7 @@ test('a package that is installed and broken is not called missing', async () =>
   await expect(broken.catch(unavailable('yaml', '2.6 or later'))).rejects.toMatchObject({
     code: 'ERR_CONFIG_PACKAGE',
     message:
-      'the package "yaml" (2.6 or later) is needed and cannot be loaded (Unexpected token); to install it anew, run: npm install yaml',
+      'the package "yaml" (2.6 or later) is needed and cannot be loaded (Unexpected token); to reinstall it, run: npm install yaml',
   });
 });
 

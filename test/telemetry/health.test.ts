@@ -72,20 +72,23 @@ test.each([
     false,
   ],
   ['a configuration not loaded yet', 'ConfigLoader', { loadedAt: null, sources: [] }, true, false],
-  ['a good token', 'TokenRefresher', { healthy: true, expiresAt: FUTURE, lastError: null }, true, true],
-  ['no token yet', 'TokenRefresher', { healthy: true, expiresAt: null, lastError: null }, true, false],
+  ['a good token', 'TokenRefresher', { healthy: true, lastMintAt: 1, lastError: null }, true, true],
+  ['no token yet', 'TokenRefresher', { healthy: true, lastMintAt: null, lastError: null }, true, false],
   [
     'an unhealthy refresher',
     'TokenRefresher',
-    { healthy: false, expiresAt: FUTURE, lastError: null },
+    { healthy: false, lastMintAt: 1, lastError: null },
     true,
     false,
   ],
-  ['a good token file', 'TokenFile', { expiresAt: FUTURE }, true, true],
-  ['an expired token file', 'TokenFile', { expiresAt: PAST }, true, false],
-  ['a token file without a token', 'TokenFile', { expiresAt: null }, true, false],
-  ['a good certificate', 'TlsFiles', { expiresAt: FUTURE }, true, true],
-  ['an expired certificate', 'TlsFiles', { expiresAt: PAST }, true, false],
+  ['a good token file', 'TokenFile', { expiresAt: FUTURE, lastReadAt: 1 }, true, true],
+  ['a token that never expires', 'TokenFile', { expiresAt: null, lastReadAt: 1 }, true, true],
+  ['an expired token file', 'TokenFile', { expiresAt: PAST, lastReadAt: 1 }, true, false],
+  ['a token file without a token', 'TokenFile', { expiresAt: null, lastReadAt: null }, true, false],
+  ['a good certificate', 'TlsFiles', { expiresAt: FUTURE, available: true }, true, true],
+  ['a CA bundle alone', 'TlsFiles', { expiresAt: null, available: true }, true, true],
+  ['no certificate yet', 'TlsFiles', { expiresAt: null, available: false }, true, false],
+  ['an expired certificate', 'TlsFiles', { expiresAt: PAST, available: true }, true, false],
   ['another component that runs', 'VolumePublisher', {}, true, true],
   ['a component that needs no start', 'VolumePublisher', { state: 'idle' }, true, true],
   ['a component that was not started', 'TokenFile', { state: 'idle', expiresAt: FUTURE }, true, false],
@@ -100,7 +103,7 @@ test.each([
 
 test('all components have to be live, and live and ready', async () => {
   const good = await running('ResilientWatcher', WATCHING);
-  const unready = await running('TokenFile', { expiresAt: null });
+  const unready = await running('TokenFile', { expiresAt: null, lastReadAt: null });
   const dead = await running('ResilientWatcher', { ...WATCHING, sinceLastCheckMs: 60_000 });
   expect(healthOf(good)).toMatchObject({ live: true, ready: true });
   expect(healthOf(good, unready)).toMatchObject({ live: true, ready: false });
@@ -117,13 +120,13 @@ test('all components have to be live, and live and ready', async () => {
 });
 
 test.each(['node:http', 'Fastify'])('the handler answers probes in %s', async (framework) => {
-  const component = await running('TokenFile', { expiresAt: FUTURE });
+  const component = await running('TokenFile', { expiresAt: FUTURE, lastReadAt: 1 });
   const url = await serve(framework, component);
   const statusOf = async (path: string): Promise<number> => (await fetch(`${url}${path}`)).status;
   expect(await statusOf('/readyz')).toBe(200);
   expect(await statusOf('/livez?verbose')).toBe(200);
 
-  component.details = { state: 'running', expiresAt: PAST };
+  component.details = { state: 'running', expiresAt: PAST, lastReadAt: 1 };
   expect(await statusOf('/readyz')).toBe(503);
   expect(await statusOf('/livez')).toBe(200);
   const response = await fetch(`${url}/readyz`);

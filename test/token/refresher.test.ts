@@ -500,6 +500,17 @@ describe('without a TokenRequest API', () => {
     expect(events('retry', 'expired')).toEqual([]);
   });
 
+  test('a token that never expires has no expiry in the status, which stays plain data', async () => {
+    const file = join(temporaryDirectory(), 'token');
+    writeFileSync(file, mintTestToken({ iat: 1_700_000_000 }));
+    const { refresher, client } = refresherStage({ tokenFile: file });
+    client.otherwise = { error: FakeTokenClient.unsupported() };
+    await refresher.start();
+    expect(refresher.current?.expiresAt).toBe(Infinity);
+    expect(refresher.status()).toMatchObject({ healthy: true, expiresAt: null });
+    expect(JSON.parse(JSON.stringify(refresher))).toEqual(refresher.status());
+  });
+
   test('and without a file, that is the failure', async () => {
     const { refresher, client, events } = refresherStage({ tokenFile: false });
     client.otherwise = { error: FakeTokenClient.unsupported() };

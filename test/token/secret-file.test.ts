@@ -1,4 +1,7 @@
 /** `SecretFile` and `credentials()`: what they hand out, refuse, and never print. */
+import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
+import { symlinkSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 
@@ -90,6 +93,31 @@ describe('what cannot be a secret is rejected, and the last good one stays:', ()
       message: expect.stringContaining('is a directory') as string,
     });
   });
+});
+
+test('why the file cannot be read is in the status only until it can be read again', async () => {
+  const { volume, secret } = openSecret();
+  volume.publish({ password: 'good' });
+  await secret.start();
+  const path = volume.path('password');
+  unlinkSync(path);
+  execFileSync('mkfifo', [path]);
+  const unreadable = once(secret, 'unreadable');
+  await secret.check();
+  await unreadable;
+  expect(secret.status()).toMatchObject({ available: true, rejected: { code: 'ERR_TARGET_NOT_FILE' } });
+  unlinkSync(path);
+  symlinkSync('..data/password', path);
+  const readable = once(secret, 'readable');
+  await secret.check();
+  await readable;
+  expect(secret.status().rejected).toBeNull();
+});
+
+test('trim is refused where it has no effect', () => {
+  const options = { trim: true, encoding: 'hex' } as const;
+  expect(() => new SecretFile('/etc/key', options)).toThrow(/"trim" has no effect with the encoding "hex"/);
+  expect(() => credentials('/etc/db', {}, options)).toThrow(/"trim" has no effect with the encoding "hex"/);
 });
 
 test('username and password are always of one revision', async () => {
