@@ -1,10 +1,10 @@
 /**
- * Writes to a file and to a volume until it is killed: `writing-process.mjs FILE VOLUME`. What it writes says
- * itself whether it is whole. Says "writing" when it begins.
+ * Writes to a file and to a volume until it is killed, or a number of times: `writing-process.mjs FILE VOLUME [TIMES]`.
+ * What it writes says itself whether it is whole. Says "writing" when it begins.
  */
 import { AtomicVolume, atomicWriteFile } from 'resilient-watcher';
 
-const [file, directory] = process.argv.slice(2);
+const [file, directory, times = Infinity] = process.argv.slice(2);
 const volume = new AtomicVolume(directory, { durability: 'none' });
 
 /** First its size and its letter, then the letter as often as the size says. */
@@ -15,7 +15,7 @@ function whole(count) {
 }
 
 process.stdout.write('writing\n');
-for (let count = process.pid; ; count += 1) {
+for (let count = process.pid; count < process.pid + Number(times); count += 1) {
   const pair = whole(count % 1000);
   await Promise.all([
     atomicWriteFile(file, whole(count), { durability: 'none' }),
