@@ -57,7 +57,7 @@ export { readVolume, type ReadVolumeOptions } from './fs/read-volume.js';
 export { ResilientWatcher, watch } from './watch/resilient-watcher.js';
 export type { TargetPath } from './fs/targets/target.js';
 export type { ComponentStatus, LastError } from './core/component.js';
-export type { Degradation, Readable, Recovery, Restart, Unreadable } from './core/events.js';
+export type { Degradation, Expiry, Readable, Recovery, Restart, Unreadable } from './core/events.js';
 export type { Change, ChangeCause, Digests, KeyDifference } from './watch/change.js';
 export { waitFor, type WaitForOptions } from './watch/wait-for.js';
 export type { IgnorePattern } from './fs/path-globs.js';

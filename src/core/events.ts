@@ -31,6 +31,14 @@ export interface Recovery {
   readonly degradedMs: number;
 }
 
+/** The last good value has expired, and there is no newer one. Emitted once for each value. */
+export interface Expiry<T> {
+  /** The value that has expired. */
+  readonly current: T;
+  /** Why there is no newer one. */
+  readonly error: Error;
+}
+
 /** The backend was lost; an attempt to subscribe again begins. */
 export interface Restart {
   /** 1 for the first attempt since the backend was lost. */

@@ -1,4 +1,5 @@
 import { TlsError } from '../core/errors.js';
+import type { Expiry } from '../core/events.js';
 import { matching, resolveOptions } from '../core/options.js';
 import type { FileState, Snapshot } from '../fs/snapshot.js';
 import { Alarm } from '../token/alarm.js';
@@ -33,8 +34,8 @@ export interface TlsFilesOptions extends WatchedValueOptions {
 export interface TlsFilesEvents extends WatchedValueEvents<TlsCredentials> {
   /** The certificate expires soon and has not been replaced. Once for each certificate. */
   expiring: [expiry: { readonly current: TlsCredentials; readonly remainingMs: number }];
-  /** The certificate has expired and has not been replaced. `get()` rejects from now on. Once for each certificate. */
-  expired: [expiry: { readonly current: TlsCredentials }];
+  /** The certificate has expired and has not been replaced; `get()` rejects. Once for each certificate. */
+  expired: [expiry: Expiry<TlsCredentials> & { readonly error: TlsError }];
 }
 
 /** The status of `TlsFiles`. Plain data without keys; times are epoch ms. */
@@ -107,7 +108,7 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
   override async get(): Promise<TlsCredentials> {
     const current = await super.get();
     if (current.expiresAt > this.clock.now()) return current;
-    throw expired(this.#layout.pathOf('cert'), current);
+    throw this.#expired(current);
   }
 
   status(): TlsFilesStatus {
@@ -228,8 +229,13 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
   #checkDates(credentials: TlsCredentials): void {
     const now = this.clock.now();
     const { notBefore, expiresAt } = credentials;
-    if (expiresAt <= now) throw expired(this.#layout.pathOf('cert'), credentials);
+    if (expiresAt <= now) throw this.#expired(credentials);
     if (notBefore > now) throw new NotYetValid(this.#layout.pathOf('cert'), notBefore);
+  }
+
+  #expired({ expiresAt }: Validity): TlsError {
+    const message = `The certificate in "${this.#layout.pathOf('cert')}" expired at ${isoTime(expiresAt)}`;
+    return new TlsError('ERR_TLS_EXPIRED', message, { cause: this.refusal });
   }
 
   #retryPending(): void {
@@ -246,7 +252,7 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
     const warningMs = this.#expiryWarningMs ?? (expiresAt - notBefore) / 6;
     if (remainingMs <= 0) {
       this.#reported = 'expired';
-      this.dispatch('expired', { current });
+      this.dispatch('expired', { current, error: this.#expired(current) });
     } else if (remainingMs > warningMs) {
       this.#expiry.set(remainingMs - warningMs);
     } else {
@@ -268,10 +274,6 @@ class NotYetValid extends TlsError {
     super('ERR_TLS_NOT_YET_VALID', `The certificate in "${path}" is not valid before ${isoTime(notBefore)}`);
     this.notBefore = notBefore;
   }
-}
-
-function expired(path: string, { expiresAt }: Validity): TlsError {
-  return new TlsError('ERR_TLS_EXPIRED', `The certificate in "${path}" expired at ${isoTime(expiresAt)}`);
 }
 
 function finite(value: number | undefined): number | null {

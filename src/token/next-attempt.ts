@@ -1,29 +1,66 @@
+import { Backoff } from '../core/backoff.js';
 import type { Clock } from '../core/clock.js';
+import type { Random } from '../core/random.js';
 import { Alarm } from './alarm.js';
 import type { TokenWakeReason } from './refresher-status.js';
 
 /**
- * Plans when the next attempt begins, and why. A hint brings it forward, but never before the time set by `notBefore()`,
- * which is measured by the monotonic clock.
+ * The maximum `Retry-After`, ms: a server that asks for more is overloaded or mistaken, and a token may be needed
+ * sooner.
+ */
+const LONGEST_RETRY_AFTER_MS = 5 * 60_000;
+
+interface NextAttemptOptions {
+  readonly clock: Clock;
+  readonly random: Random;
+  /** Whether waiting keeps the process alive. */
+  readonly persistent: boolean;
+  readonly minIntervalMs: number;
+  readonly wakeJitterMs: number;
+  readonly retryDelayMs: number;
+  readonly maxRetryDelayMs: number;
+  /** Begins the attempt. */
+  readonly begin: () => void;
+  /** Called when the wall clock jumped, before the attempt begins. */
+  readonly onJump: () => void;
+}
+
+/**
+ * When the next attempt begins, and why.
+ *
+ * | what happens      | while an attempt is planned              | during an attempt        |
+ * |-------------------|------------------------------------------|--------------------------|
+ * | it succeeded      | –                                        | planned by the schedule  |
+ * | it failed         | –                                        | planned by the backoff, not before `Retry-After` is over |
+ * | the file changed  | brought forward, within `wakeJitterMs`   | as soon as the next attempt is planned, the same |
+ * | 401               | the same; after a refresh due to a 401, at least by a growing backoff | ignored |
+ * | `refresh()`, jump | brought forward to now                   | ignored                  |
+ *
+ * An attempt is never put off, and never begins within `minIntervalMs` of the previous one. When none is planned or in
+ * progress, hints are ignored.
  */
 export class NextAttempt {
-  readonly #clock: Clock;
+  readonly #options: NextAttemptOptions;
   readonly #alarm: Alarm;
-  readonly #begin: () => void;
+  readonly #retries: Backoff;
+  /** For tokens that are refused as soon as they are issued: requesting more often does not help. */
+  readonly #refusals: Backoff;
   #reason: TokenWakeReason = 'start';
+  /** Why the attempt in progress, or the last one, began. */
+  #begunFor: TokenWakeReason = 'start';
+  /** Whether the token file changed during an attempt, which may have begun too early to use the change. */
+  #fileChanged = false;
   /** Not before this, monotonic ms. */
   #earliest = -Infinity;
 
-  /** @param onJump called when the wall clock jumped, before the attempt begins. */
-  constructor(clock: Clock, persistent: boolean, begin: () => void, onJump: () => void) {
-    this.#clock = clock;
-    this.#begin = begin;
+  constructor(options: NextAttemptOptions) {
+    const { clock, random, persistent, retryDelayMs, maxRetryDelayMs, onJump } = options;
+    const backoff = (): Backoff =>
+      new Backoff({ firstDelayMs: retryDelayMs, maxDelayMs: maxRetryDelayMs, random });
+    this.#options = options;
+    this.#retries = backoff();
+    this.#refusals = backoff();
     this.#alarm = new Alarm(clock, persistent, () => this.#onDue(), onJump);
-  }
-
-  /** The reason for the next attempt, or for the one in progress. */
-  get reason(): TokenWakeReason {
-    return this.#reason;
   }
 
   /** Epoch ms; undefined while none is planned. */
@@ -36,20 +73,34 @@ export class NextAttempt {
     return this.#alarm.remainingMs;
   }
 
-  /** Prevents attempts from beginning for the next `delayMs`. */
-  notBefore(delayMs: number): void {
-    this.#earliest = Math.max(this.#earliest, this.#clock.monotonic() + delayMs);
+  /** An attempt begins. Returns its reason. */
+  begun(): TokenWakeReason {
+    this.#begunFor = this.#reason;
+    this.#fileChanged = false;
+    this.#notBefore(this.#options.minIntervalMs);
+    return this.#reason;
   }
 
-  /** Plans the attempt in `delayMs`, or as soon as allowed. */
-  plan(reason: TokenWakeReason, delayMs: number): void {
-    this.#reason = reason;
-    this.#alarm.set(this.#bounded(delayMs));
+  /** The attempt succeeded; by the schedule, the next one begins in `delayMs`. */
+  succeeded(delayMs: number): void {
+    this.#retries.reset();
+    this.#plan('timer', delayMs);
   }
 
-  /** Brings the attempt forward to `delayMs` from now, unless it is planned sooner anyway. */
-  hasten(reason: TokenWakeReason, delayMs: number): void {
-    if (this.#alarm.hasten(this.#bounded(delayMs))) this.#reason = reason;
+  /** The attempt failed, and is retried. */
+  failed({ retryAfterMs = 0 }: { readonly retryAfterMs?: number | undefined }): void {
+    this.#notBefore(Math.min(retryAfterMs, LONGEST_RETRY_AFTER_MS));
+    this.#plan('retry', this.#retries.next());
+  }
+
+  /** Brings the planned attempt forward. */
+  hint(reason: 'file' | 'unauthorized' | 'refresh' | 'clock'): void {
+    if (this.at === undefined) {
+      if (reason === 'file') this.#fileChanged = true;
+      return;
+    }
+    const isSooner = this.#alarm.hasten(this.#bounded(this.#delayOf(reason)));
+    if (isSooner) this.#reason = reason;
   }
 
   /** The wall clock has jumped, perhaps past the planned time. */
@@ -61,13 +112,32 @@ export class NextAttempt {
     this.#alarm.clear();
   }
 
+  #plan(reason: TokenWakeReason, delayMs: number): void {
+    this.#reason = reason;
+    this.#alarm.set(this.#bounded(delayMs));
+    if (this.#fileChanged) this.hint('file');
+  }
+
+  #delayOf(reason: TokenWakeReason): number {
+    const { random, wakeJitterMs } = this.#options;
+    if (reason === 'file') return random() * wakeJitterMs;
+    if (reason !== 'unauthorized') return 0;
+    const isRepeated = this.#begunFor === 'unauthorized';
+    if (!isRepeated) this.#refusals.reset();
+    return Math.max(random() * wakeJitterMs, isRepeated ? this.#refusals.next() : 0);
+  }
+
   #onDue(): void {
     const earlyMs = this.#bounded(0);
     if (earlyMs > 0) this.#alarm.set(earlyMs);
-    else this.#begin();
+    else this.#options.begin();
+  }
+
+  #notBefore(delayMs: number): void {
+    this.#earliest = Math.max(this.#earliest, this.#options.clock.monotonic() + delayMs);
   }
 
   #bounded(delayMs: number): number {
-    return Math.max(delayMs, this.#earliest - this.#clock.monotonic());
+    return Math.max(delayMs, this.#earliest - this.#options.clock.monotonic());
   }
 }

@@ -73,7 +73,7 @@ export interface TokenRefresherOptions {
   readonly persistent?: boolean | undefined;
   /** Closes the refresher when it aborts. */
   readonly signal?: AbortSignal | undefined;
-  /** Creates the watcher of `tokenFile`; default a `ResilientWatcher`. */
+  /** Creates the watcher of `tokenFile`; default a `ResilientWatcher`. Not with `tokenFile: false`. */
   readonly watcherFactory?: TokenWatcherFactory | undefined;
   readonly clock?: Clock | undefined;
   readonly fs?: FileSystem | undefined;
@@ -129,8 +129,7 @@ export type ResolvedRefresherOptions = ReturnType<typeof resolveRefresherOptions
 
 /**
  * Fills in the defaults.
- * @throws {TypeError} for an unknown option, one of the wrong type, no client, or both `schedule` and
- * `refreshIntervalMs`.
+ * @throws {TypeError} for an unknown option, one of the wrong type, no client, or options that exclude each other.
  * @throws {RangeError} for a number out of range.
  */
 // eslint-disable-next-line @typescript-eslint/explicit-module-boundary-types -- derived from the table above
@@ -143,6 +142,9 @@ export function resolveRefresherOptions(given: TokenRefresherOptions) {
     throw new TypeError('TokenRefresher: give "schedule" or "refreshIntervalMs", not both');
   }
   const { tokenFile } = options;
+  if (tokenFile === false && given.watcherFactory !== undefined) {
+    throw new TypeError('TokenRefresher: option "watcherFactory" has no effect with "tokenFile: false"');
+  }
   return {
     ...options,
     tokenFile: tokenFile === false ? tokenFile : checkPath('TokenRefresher', 'option "tokenFile"', tokenFile),

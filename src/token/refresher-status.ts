@@ -1,6 +1,6 @@
 import type { ComponentEvents, ComponentStatus } from '../core/component.js';
 import type { TokenError } from '../core/errors.js';
-import type { Degradation, Readable, Recovery, Unreadable } from '../core/events.js';
+import type { Degradation, Expiry, Readable, Recovery, Unreadable } from '../core/events.js';
 import type { ServiceAccountToken } from './token.js';
 import type { TokenSinkStatus } from './delivery.js';
 
@@ -33,8 +33,8 @@ export interface TokenRefresherEvents extends ComponentEvents {
   retry: [
     event: { readonly error: TokenError; readonly consecutiveFailures: number; readonly delayMs: number },
   ];
-  /** The current token has expired and there is no newer one; once for each token. */
-  expired: [event: { readonly token: ServiceAccountToken; readonly error: TokenError }];
+  /** The current token has expired and there is no newer one. Once for each token. */
+  expired: [event: Expiry<ServiceAccountToken> & { readonly error: TokenError }];
   /** A new token is dated more than a minute ahead of the system's clock; once, until a token is not. */
   skew: [event: { readonly aheadMs: number; readonly token: ServiceAccountToken }];
   /** `unhealthyAfter` attempts failed in a row, or the token expired. */

@@ -22,26 +22,23 @@ import { TokenWatch } from './token-watch.js';
 import { DATE_LEEWAY_MS, type ServiceAccountToken } from './token.js';
 
 /**
- * The maximum `Retry-After`, ms: a server that asks for more is overloaded or mistaken, and a token may be needed
- * sooner.
- */
-const LONGEST_RETRY_AFTER_MS = 5 * 60_000;
-
-/**
  * Keeps a ServiceAccount token valid and delivers it to where it is used. The timer, a changed token file, a clock jump, a
  * reported 401 and `refresh()` are all hints that lead to the same decision: when to request the next token.
  *
- * | state              | what happens                       | next                                              |
- * |--------------------|------------------------------------|---------------------------------------------------|
- * | idle               | `start()`                          | starting: watch the token file, then refreshing   |
- * | refreshing         | a valid token                      | waiting, by the schedule; deliver it              |
- * |                    | an error, an invalid token, a timeout | retrying, with backoff; keep the current one   |
- * |                    | the client cannot work             | failed; keep the current one                      |
- * |                    | the file changes                   | as above, and then refreshing again               |
- * |                    | `refresh()`, a 401 is reported     | the attempt in progress answers it                 |
- * | waiting, retrying  | its time has come                  | refreshing                                        |
- * |                    | file, 401, `refresh()`, clock jump | the same, but sooner                              |
- * | any                | `close()`                          | closed                                            |
+ * | state              | what happens                          | next                                            |
+ * |--------------------|---------------------------------------|-------------------------------------------------|
+ * | idle               | `start()`                             | starting: watch the token file, then refreshing |
+ * | starting           | the file is watched, or cannot be     | refreshing                                      |
+ * | refreshing         | a valid token                         | waiting, by the schedule; deliver it            |
+ * |                    | an error, an invalid token, a timeout | retrying, with backoff; keep the current one    |
+ * |                    | the client cannot work                | failed; keep the current one                    |
+ * |                    | the file changes                      | as above, and then refreshing again             |
+ * |                    | `refresh()`, a 401 is reported        | the attempt in progress answers it              |
+ * | waiting, retrying  | its time has come                     | refreshing                                      |
+ * |                    | file, 401, `refresh()`, clock jump    | the same, but sooner (next-attempt.ts)          |
+ * | failed             | file, 401, `refresh()`                | failed: `refresh()` rejects                     |
+ * | any                | the token expires while attempts fail | the same; `expired`                             |
+ * |                    | `close()`                             | closed                                          |
  *
  * Two attempts never overlap, and begin at least `minIntervalMs` apart and not before a `Retry-After` is over.
  */
@@ -50,9 +47,6 @@ export class TokenRefresher
   implements ValueSource<ServiceAccountToken>
 {
   readonly #options: ResolvedRefresherOptions;
-  readonly #retries: Backoff;
-  /** For tokens that are refused as soon as they are issued: requesting more often does not help. */
-  readonly #refusals: Backoff;
   readonly #mint: TokenMint;
   readonly #record: RefresherRecord;
   readonly #deliveries: readonly TokenDelivery[];
@@ -64,8 +58,6 @@ export class TokenRefresher
   /** The state while the component is running. */
   #phase: 'refreshing' | 'waiting' | 'retrying' | 'failed' = 'refreshing';
   #lease: TokenLease | undefined;
-  /** Whether the token file changed during an attempt, which may have begun too early to use the change. */
-  #fileChanged = false;
   /** Settles with the attempt in progress, or the next one. */
   #outcome: Outcome<ServiceAccountToken> | undefined;
   #attempting: Promise<void> | undefined;
@@ -77,21 +69,18 @@ export class TokenRefresher
    */
   constructor(options: TokenRefresherOptions) {
     const resolved = resolveRefresherOptions(options);
-    const { name, clock, persistent, retryDelayMs, maxRetryDelayMs, random, signal } = resolved;
+    const { name, clock, retryDelayMs, maxRetryDelayMs, random, signal } = resolved;
     super({ kind: 'TokenRefresher', name, purpose: 'refresh the token', signal, clock });
     this.#options = resolved;
     const backoff = (): Backoff =>
       new Backoff({ firstDelayMs: retryDelayMs, maxDelayMs: maxRetryDelayMs, random });
     this.#mint = new TokenMint(this.#options);
     this.#record = new RefresherRecord(this.#options.unhealthyAfter);
-    this.#retries = backoff();
-    this.#refusals = backoff();
-    this.#next = new NextAttempt(
-      clock,
-      persistent,
-      () => this.#attempt(),
-      () => this.#onJump(),
-    );
+    this.#next = new NextAttempt({
+      ...resolved,
+      begin: () => this.#attempt(),
+      onJump: () => this.#onJump(),
+    });
     this.#expiry = new Alarm(clock, false, () => this.#onExpiry());
     this.#deliveries = this.#options.sinks.map((sink) => this.#deliveryTo(sink, backoff()));
     this.#watch = this.#watchOf(backoff());
@@ -131,7 +120,7 @@ export class TokenRefresher
     if (this.lifecycleState === 'idle') throw notStarted();
     if (this.#phase === 'retrying' || this.#phase === 'failed') throw this.#noToken(this.#record.error);
     // The token expired while the system was suspended, and the timer has not noticed it yet.
-    this.#wake('clock');
+    this.#next.hint('clock');
     return this.#nextOutcome().catch((error: unknown) => {
       throw error instanceof ClosedError ? error : this.#noToken(error);
     });
@@ -142,7 +131,7 @@ export class TokenRefresher
    * automatically, so the promise may be ignored.
    */
   refresh(): Promise<ServiceAccountToken> {
-    this.#wake('refresh');
+    this.#next.hint('refresh');
     return this.#nextOutcome();
   }
 
@@ -155,7 +144,7 @@ export class TokenRefresher
     if (!current?.equals(token)) return markHandled(this.get());
     if (this.#refused !== current) {
       this.#refused = current;
-      this.#wake('unauthorized', this.#delayAfterRefusal());
+      this.#next.hint('unauthorized');
     }
     return this.#nextOutcome();
   }
@@ -206,41 +195,19 @@ export class TokenRefresher
     await Promise.all([this.#watch, ...this.#deliveries].map(async (part) => part?.close()));
   }
 
-  // ------------------------------------------------------------------------------------------------- hints
-
-  /** Brings the next attempt forward to `delayMs` from now, unless it is planned sooner anyway. */
-  #wake(reason: TokenWakeReason, delayMs = 0): void {
-    const { state } = this;
-    if (state === 'refreshing' && reason === 'file') this.#fileChanged = true;
-    if (state === 'waiting' || state === 'retrying') this.#next.hasten(reason, delayMs);
-  }
-
-  #wakeForFile(): void {
-    this.#wake('file', this.#options.random() * this.#options.wakeJitterMs);
-  }
+  // ---------------------------------------------------------------------------------------------- attempts
 
   #onJump(): void {
     // By the new time, the token is not valid yet: our clock or the server's was wrong when it was issued.
     const ahead = (this.#lease?.token.aheadMs(this.#options.clock.now()) ?? 0) > DATE_LEEWAY_MS;
-    if (ahead) this.#wake('clock');
+    if (ahead) this.#next.hint('clock');
     else this.#next.jumped();
   }
 
-  #delayAfterRefusal(): number {
-    const { random, wakeJitterMs } = this.#options;
-    const again = this.#record.recorded.lastWakeReason === 'unauthorized';
-    if (!again) this.#refusals.reset();
-    return Math.max(random() * wakeJitterMs, again ? this.#refusals.next() : 0);
-  }
-
-  // ---------------------------------------------------------------------------------------------- attempts
-
   #attempt(): void {
-    const { clock, minIntervalMs } = this.#options;
     this.#phase = 'refreshing';
-    this.#next.notBefore(minIntervalMs);
-    const { reason } = this.#next;
-    this.#record.attempted(reason, clock.now());
+    const reason = this.#next.begun();
+    this.#record.attempted(reason, this.#options.clock.now());
     const credential = this.#watch?.credential;
     const request = this.trace(
       'token.request',
@@ -249,27 +216,26 @@ export class TokenRefresher
       (lease) => (lease === this.#lease ? 'unchanged' : 'issued'),
     );
     const attempt = request.then(
-      (lease) => this.#succeeded(lease),
+      (lease) => this.#succeeded(lease, reason),
       (error: unknown) => this.#failed(error as TokenError),
     );
     this.#attempting = this.scope.track(attempt);
   }
 
-  #succeeded(lease: TokenLease): void {
+  #succeeded(lease: TokenLease, reason: TokenWakeReason): void {
     this.#attempting = undefined;
     if (this.state === 'closed') return;
     const now = this.#options.clock.now();
     const { token } = lease;
-    const { reason } = this.#next;
     const aheadMs = token.aheadMs(now);
     const isNew = lease !== this.#lease;
 
+    this.#phase = 'waiting';
     this.#lease = lease;
-    this.#retries.reset();
     this.#expiry.clear();
     const { recovered, skewed } = this.#record.succeeded(now, aheadMs);
     if (isNew) for (const delivery of this.#deliveries) delivery.deliver(token);
-    this.#plan('waiting', 'timer', this.#scheduled(lease));
+    this.#next.succeeded(this.#scheduled(lease));
 
     this.#takeOutcome()?.resolve(token);
     if (isNew) this.dispatch('token', { token, reason });
@@ -282,11 +248,8 @@ export class TokenRefresher
     if (this.state === 'closed') return;
     const isFatal = error.code === 'ERR_TOKEN_CLIENT';
     const unhealthy = this.#record.failed(error, isFatal);
-    if (isFatal) this.#phase = 'failed';
-    else {
-      this.#next.notBefore(Math.min(error.retryAfterMs ?? 0, LONGEST_RETRY_AFTER_MS));
-      this.#plan('retrying', 'retry', this.#retries.next());
-    }
+    this.#phase = isFatal ? 'failed' : 'retrying';
+    if (!isFatal) this.#next.failed(error);
     if (this.#lease) this.#expiry.set(Math.max(0, this.#lease.remainingMs()));
 
     this.#takeOutcome()?.reject(error);
@@ -297,13 +260,6 @@ export class TokenRefresher
       this.dispatch('retry', { error, consecutiveFailures, delayMs: this.#next.remainingMs });
     }
     if (unhealthy) this.dispatch('unhealthy', { error, consecutiveFailures });
-  }
-
-  #plan(phase: 'waiting' | 'retrying', reason: TokenWakeReason, delayMs: number): void {
-    this.#phase = phase;
-    this.#next.plan(reason, delayMs);
-    if (this.#fileChanged) this.#wakeForFile();
-    this.#fileChanged = false;
   }
 
   #scheduled(lease: TokenLease): number {
@@ -324,7 +280,7 @@ export class TokenRefresher
     if (!this.#lease || !error) return;
     const { first, unhealthy } = this.#record.expired();
     const { consecutiveFailures } = this.#record.recorded;
-    if (first) this.dispatch('expired', { token: this.#lease.token, error });
+    if (first) this.dispatch('expired', { current: this.#lease.token, error });
     if (unhealthy) this.dispatch('unhealthy', { error, consecutiveFailures });
   }
 
@@ -385,7 +341,7 @@ export class TokenRefresher
       startTimeoutMs: attemptTimeoutMs,
       pollIntervalMs: maxRetryDelayMs,
       onText: (_text, initial) => {
-        if (!initial) this.#wakeForFile();
+        if (!initial) this.#next.hint('file');
       },
       onUnreadable: (event) => this.dispatch('unreadable', event),
       onReadable: (event) => this.dispatch('readable', event),

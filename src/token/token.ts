@@ -76,12 +76,12 @@ export class ServiceAccountToken implements TokenDates {
     return `ServiceAccountToken(${this.subject ?? 'no subject'}, ${end})`;
   }
 
-  toJSON(): Record<string, unknown> {
+  toJSON(): Record<'subject' | 'issuedAt' | 'expiresAt', string | number | null> {
     return {
-      subject: this.subject,
-      issuedAt: this.issuedAt,
+      subject: this.subject ?? null,
+      issuedAt: this.issuedAt ?? null,
       // JSON has no Infinity.
-      expiresAt: Number.isFinite(this.expiresAt) ? this.expiresAt : undefined,
+      expiresAt: Number.isFinite(this.expiresAt) ? this.expiresAt : null,
     };
   }
 

@@ -156,7 +156,7 @@ export abstract class WatchedValue<
   async get(): Promise<T> {
     await this.start();
     this.throwIfClosed();
-    if (this.#current === undefined) throw this.unavailable((this.#unreadable ?? this.#refusal)?.error);
+    if (this.#current === undefined) throw this.unavailable(this.refusal);
     return this.#current;
   }
 
@@ -209,6 +209,11 @@ export abstract class WatchedValue<
 
   /** The parts of a value that must never be shown. */
   protected abstract secretsOf(value: T): readonly string[];
+
+  /** Why there is no newer value; undefined while the contents of the files are in use. */
+  protected get refusal(): Error | undefined {
+    return (this.#unreadable ?? this.#refusal)?.error;
+  }
 
   protected override get secrets(): readonly string[] {
     return this.#current === undefined ? [] : this.secretsOf(this.#current);

@@ -36,7 +36,7 @@ export function refresherStage(options: Partial<TokenRefresherOptions> = {}, now
     clock,
     random: () => 0,
     tokenFile: '/nowhere/token',
-    watcherFactory: watchers.factory,
+    ...(options.tokenFile !== false && { watcherFactory: watchers.factory }),
     ...options,
   });
   onTestFinished(() => refresher.close());

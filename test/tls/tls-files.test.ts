@@ -1,6 +1,7 @@
 /** What `TlsFiles` hands out, and what it refuses. */
 import { execFileSync } from 'node:child_process';
 import { createPrivateKey, generateKeyPairSync, X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
@@ -255,7 +256,7 @@ test('a certificate of tomorrow is used as soon as it is valid', async () => {
   ]);
 });
 
-test('an end that comes near is reported once, and so is the end; then get() rejects', async () => {
+test('a certificate about to expire is reported once, then its expiry with the reason; then get() rejects', async () => {
   const { volume, files, events, clock } = openStage();
   const pair = await createServerPair(root, { notBefore: inDays(-30), notAfter: inDays(30) });
   volume.publish(secretOf(pair));
@@ -265,8 +266,14 @@ test('an end that comes near is reported once, and so is the end; then get() rej
   await clock.advance(2 * DAY_MS);
   expect(events.slice(1)).toEqual(['expiring']);
   await expect(files.get()).resolves.toBe(files.current);
+  volume.publish({ 'tls.crt': pair.cert });
+  await files.check();
+  const expiry = once(files, 'expired');
   await clock.advance(10 * DAY_MS);
-  expect(events.slice(1)).toEqual(['expiring', 'expired']);
+  expect(events.slice(1)).toEqual(['expiring', 'ERR_TLS_MISSING', 'expired']);
+  expect(await expiry).toMatchObject([
+    { current: files.current, error: { code: 'ERR_TLS_EXPIRED', cause: { code: 'ERR_TLS_MISSING' } } },
+  ]);
   await expect(files.get()).rejects.toMatchObject({ code: 'ERR_TLS_EXPIRED' });
   expect(files.status()).toMatchObject({ expired: true, available: true });
   volume.publish(secretOf(good));

@@ -79,7 +79,7 @@ test('whatever happens, no expired token is handed out, mints are single and few
           ],
         });
         const expired: unknown[] = [];
-        refresher.on('expired', ({ token }) => expired.push(token));
+        refresher.on('expired', ({ current }) => expired.push(current));
         void refresher.start();
 
         const look = async (): Promise<void> => {

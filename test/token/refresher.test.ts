@@ -3,12 +3,19 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 
-import { BackendError, ClosedError, TokenError, TokenRefresher } from 'resilient-watcher';
+import {
+  BackendError,
+  ClosedError,
+  TokenError,
+  TokenRefresher,
+  type TokenRefresherOptions,
+} from 'resilient-watcher';
 import { FakeTokenClient, mintTestToken } from 'resilient-watcher/testing';
 import { describe, expect, test } from 'vitest';
 
 import { Outcome } from '../../src/core/outcome.js';
 import { DAY, HOUR, MINUTE, refresherStage, SECOND } from '../support/refresher-stage.js';
+import { ScriptedWatchers } from '../support/scripted-watcher.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 const boom = new Error('ECONNREFUSED 10.0.0.1:443');
@@ -47,12 +54,16 @@ describe('options', () => {
   });
 });
 
-test('options that exclude each other are refused', () => {
-  const client = new FakeTokenClient();
-  const construct = (): unknown =>
-    new TokenRefresher({ client, schedule: 'quarter', refreshIntervalMs: 60_000 });
+test.for<[Partial<TokenRefresherOptions>, string]>([
+  [{ schedule: 'quarter', refreshIntervalMs: 60_000 }, 'give "schedule" or "refreshIntervalMs", not both'],
+  [
+    { tokenFile: false, watcherFactory: new ScriptedWatchers().factory },
+    '"watcherFactory" has no effect with "tokenFile: false"',
+  ],
+])('options that exclude each other are refused: %j', ([options, message]) => {
+  const construct = (): unknown => new TokenRefresher({ client: new FakeTokenClient(), ...options });
   expect(construct).toThrow(TypeError);
-  expect(construct).toThrow('give "schedule" or "refreshIntervalMs", not both');
+  expect(construct).toThrow(message);
 });
 
 describe('the schedule', () => {
@@ -311,7 +322,7 @@ describe('failure', () => {
     expect(events('token')).toEqual([]);
   });
 
-  test('past the end token() rejects with the last failure as its cause, and expired is told once', async () => {
+  test('once the token has expired, get() rejects with the last failure as its cause, and `expired` is emitted once', async () => {
     const { refresher, clock, client, events } = refresherStage();
     await refresher.start();
     const { expiresAt } = await refresher.get();
@@ -320,7 +331,9 @@ describe('failure', () => {
     expect(await refresher.get()).toBeDefined();
     expect(events('expired')).toEqual([]);
     await clock.advance(1);
-    expect(events('expired').map(({ at }) => at)).toEqual([expiresAt]);
+    expect(events('expired')).toMatchObject([
+      { at: expiresAt, detail: { current: refresher.current, error: { code: 'ERR_TOKEN_REQUEST' } } },
+    ]);
     await clock.advance(HOUR);
     await expect(refresher.get()).rejects.toMatchObject({
       code: 'ERR_TOKEN_EXPIRED',

@@ -118,6 +118,14 @@ test('a token shows itself to nobody who does not ask for its value', () => {
   );
 });
 
+test('the JSON form of a token has null for dates that it does not have', () => {
+  expect(JSON.parse(JSON.stringify(tokenFromText('s3cret', 'opaque')))).toEqual({
+    subject: null,
+    issuedAt: null,
+    expiresAt: null,
+  });
+});
+
 function encode(claims: Record<string, unknown>): string {
   return `${header}.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.`;
 }
