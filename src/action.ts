@@ -11,4 +11,5 @@ export {
 export { signalAction, type SignalTarget } from './action/signal-action.js';
 export { mergeUpdates, updateOf, type ActionUpdate, type PathUpdate } from './action/update.js';
 export { webhookAction, type WebhookActionOptions } from './action/webhook-action.js';
-export { ActionError, ClosedError, type ActionErrorCode } from './core/errors.js';
+export { ActionError, type ActionErrorCode } from './action/action-error.js';
+export { ClosedError } from './core/errors.js';

@@ -21,4 +21,5 @@ export type { SchemaIssue, SchemaResult, StandardSchema } from './config/standar
 export { tomlParser } from './config/toml-parser.js';
 export { VolumeProvider, type VolumeProviderOptions } from './config/volume-provider.js';
 export { yamlParser } from './config/yaml-parser.js';
-export { ClosedError, ConfigError, type ConfigErrorCode, type ConfigProblem } from './core/errors.js';
+export { ConfigError, type ConfigErrorCode, type ConfigProblem } from './config/config-error.js';
+export { ClosedError } from './core/errors.js';

@@ -14,24 +14,14 @@ export {
   type AtomicWriteFileSyncOptions,
 } from './write/atomic-write-file.js';
 export type { AtomicWriteResult } from './write/replace-file.js';
-export {
-  BackendError,
-  ClosedError,
-  KubernetesError,
-  ListenerError,
-  ResilientError,
-  SecretError,
-  TargetError,
-  TokenError,
-  WriteError,
-  type BackendErrorCode,
-  type KubernetesErrorCode,
-  type SecretErrorCode,
-  type TargetErrorCode,
-  type TokenErrorCode,
-  type WriteErrorCode,
-  type WriteStep,
-} from './core/errors.js';
+export { BackendError, type BackendErrorCode } from './core/backend-error.js';
+export { ClosedError, ListenerError } from './core/errors.js';
+export { ResilientError } from './core/resilient-error.js';
+export { TokenError, type TokenErrorCode } from './core/token-error.js';
+export { TargetError, type TargetErrorCode } from './fs/target-error.js';
+export { KubernetesError, type KubernetesErrorCode } from './kubernetes/kubernetes-error.js';
+export { SecretError, type SecretErrorCode } from './token/secret-error.js';
+export { WriteError, type WriteErrorCode, type WriteStep } from './write/write-error.js';
 export { fetchWithToken, type FetchWithTokenOptions, type TokenSource } from './token/fetch-with-token.js';
 export { fileSink, type FileSinkOptions } from './token/file-sink.js';
 export { nodeFileSystem, type FileSystem, type FileSystemCalls } from './core/file-system.js';
@@ -137,6 +127,7 @@ export type {
   OperationName,
   PointMessages,
   PointName,
+  ProblemSummary,
   PublishMessage,
   ReadableMessage,
   RecoveredMessage,
@@ -147,4 +138,4 @@ export type {
   UnhealthyMessage,
   WarningMessage,
   WriteMessage,
-} from './core/telemetry.js';
+} from './core/telemetry-messages.js';

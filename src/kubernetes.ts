@@ -1,13 +1,8 @@
 /** The entry point "resilient-watcher/kubernetes". What needs `@kubernetes/client-node` loads it when used. */
-export {
-  ClosedError,
-  KubernetesError,
-  TokenError,
-  WriteError,
-  type KubernetesErrorCode,
-  type TokenErrorCode,
-  type WriteErrorCode,
-} from './core/errors.js';
+export { ClosedError } from './core/errors.js';
+export { TokenError, type TokenErrorCode } from './core/token-error.js';
+export { KubernetesError, type KubernetesErrorCode } from './kubernetes/kubernetes-error.js';
+export { WriteError, type WriteErrorCode } from './write/write-error.js';
 export {
   parseServiceAccountTokens,
   ServiceAccountTokens,

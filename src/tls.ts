@@ -1,5 +1,6 @@
 /** The entry point "resilient-watcher/tls". What needs `@grpc/grpc-js` or `undici` loads it when used. */
-export { ClosedError, TlsError, type TlsErrorCode } from './core/errors.js';
+export { ClosedError } from './core/errors.js';
+export { TlsError, type TlsErrorCode } from './tls/tls-error.js';
 export {
   grpcChannelCredentials,
   grpcServerCredentials,

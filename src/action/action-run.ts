@@ -1,5 +1,5 @@
 import type { Clock } from '../core/clock.js';
-import { ActionError } from '../core/errors.js';
+import { ActionError } from './action-error.js';
 import { Outcome } from '../core/outcome.js';
 import { redactError } from '../core/resilient-error.js';
 import type { Action } from './action.js';

@@ -3,7 +3,7 @@ import { constants } from 'node:os';
 import { onAbort } from '../core/abort.js';
 import type { Clock } from '../core/clock.js';
 import { errnoOf } from '../core/errno.js';
-import { ActionError } from '../core/errors.js';
+import { ActionError } from './action-error.js';
 import {
   flag,
   isPlainObject,

@@ -16,7 +16,7 @@
 import { Backoff } from '../core/backoff.js';
 import type { Clock } from '../core/clock.js';
 import { Component, type ComponentEvents, type ComponentStatus } from '../core/component.js';
-import { ActionError } from '../core/errors.js';
+import { ActionError } from './action-error.js';
 import {
   componentName,
   hasMethods,

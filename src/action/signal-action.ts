@@ -1,7 +1,7 @@
 import { readFile, stat } from 'node:fs/promises';
 
 import { errnoOf } from '../core/errno.js';
-import { ActionError } from '../core/errors.js';
+import { ActionError } from './action-error.js';
 import type { Action } from './action.js';
 import { ENDED, processesNamed, startTimeOf } from './process-table.js';
 

@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer';
 
-import { ActionError } from '../core/errors.js';
+import { ActionError } from './action-error.js';
 import { hasMethods, isPlainObject, matching, resolveOptions } from '../core/options.js';
 import { redactError } from '../core/resilient-error.js';
 import type { ValueSource } from '../core/value-source.js';

@@ -1,4 +1,4 @@
-import type { ConfigProblem } from '../core/errors.js';
+import type { ConfigProblem } from './config-error.js';
 import type { Layer } from './merge.js';
 import type { Source } from './source.js';
 

@@ -30,7 +30,10 @@
  */
 import type { Scheduled } from '../core/clock.js';
 import { Component } from '../core/component.js';
-import { BackendError, ClosedError, TargetError, type ConfigProblem } from '../core/errors.js';
+import type { ConfigProblem } from './config-error.js';
+import { BackendError } from '../core/backend-error.js';
+import { ClosedError } from '../core/errors.js';
+import { TargetError } from '../fs/target-error.js';
 import { readerOf } from './config-source.js';
 import type { ConfigMap } from './config-value.js';
 import { differingPaths, isSame } from './difference.js';

@@ -1,7 +1,7 @@
 /** The sources of a configuration, and how each kind is read. */
 import { hash } from 'node:crypto';
 
-import { ConfigError } from '../core/errors.js';
+import { ConfigError } from './config-error.js';
 import { hasMethods } from '../core/options.js';
 import type { ConfigProvider } from './config-provider.js';
 import { configMapOf, isMap, keyProblem, type ConfigMap } from './config-value.js';

@@ -1,7 +1,7 @@
 /** The values of a configuration: JSON values, and no keys that reach the prototype of objects. */
 import { isDate } from 'node:util/types';
 
-import { ConfigError } from '../core/errors.js';
+import { ConfigError } from './config-error.js';
 
 /** The keys and values of a source. */
 export interface ConfigMap {

@@ -1,4 +1,4 @@
-import { ConfigError } from '../core/errors.js';
+import { ConfigError } from './config-error.js';
 import { configMapOf, keyProblem, type ConfigMap } from './config-value.js';
 import { configError } from './problems.js';
 import { putValue } from './put-value.js';

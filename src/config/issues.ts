@@ -1,4 +1,4 @@
-import type { ConfigProblem } from '../core/errors.js';
+import type { ConfigProblem } from './config-error.js';
 import { isMap, type ConfigMap } from './config-value.js';
 import type { Layer } from './merge.js';
 import { ValueRedaction } from '../core/redaction.js';

@@ -1,5 +1,5 @@
 import type { ComponentEvents } from '../core/component.js';
-import type { ConfigError, ConfigProblem } from '../core/errors.js';
+import type { ConfigError, ConfigProblem } from './config-error.js';
 import type { Degradation, Readable, Recovery, Unreadable } from '../core/events.js';
 
 /** Two configurations that differ. */

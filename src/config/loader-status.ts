@@ -1,5 +1,5 @@
 import type { ComponentStatus } from '../core/component.js';
-import type { ConfigProblem } from '../core/errors.js';
+import type { ConfigProblem } from './config-error.js';
 
 /** The status of a loader. Plain data without values, suitable for a health endpoint. Times are epoch ms. */
 export interface ConfigLoaderStatus extends ComponentStatus {

@@ -1,4 +1,4 @@
-import { ConfigError } from '../core/errors.js';
+import { ConfigError } from './config-error.js';
 import { whenUnavailable } from '../core/optional-package.js';
 
 /** Throws a `ConfigError` with the code `ERR_CONFIG_PACKAGE`. */

@@ -1,5 +1,5 @@
 /** Parses bytes into values. */
-import { ConfigError } from '../core/errors.js';
+import { ConfigError } from './config-error.js';
 import { hasMethods } from '../core/options.js';
 import { configMapOf, type ConfigMap } from './config-value.js';
 import { configError } from './problems.js';

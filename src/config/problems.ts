@@ -1,6 +1,7 @@
 /** The problems of a configuration, as errors and as text. */
 import { errnoOf } from '../core/errno.js';
-import { ConfigError, ResilientError, type ConfigErrorCode, type ConfigProblem } from '../core/errors.js';
+import { ConfigError, type ConfigErrorCode, type ConfigProblem } from './config-error.js';
+import { ResilientError } from '../core/resilient-error.js';
 
 /** A `ConfigError` with one problem. */
 export function configError(

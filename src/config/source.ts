@@ -1,6 +1,7 @@
 import type { Clock } from '../core/clock.js';
 import { withDeadline } from '../core/deadline.js';
-import { ConfigError, ResilientError, type ConfigProblem } from '../core/errors.js';
+import { ConfigError, type ConfigProblem } from './config-error.js';
+import { ResilientError } from '../core/resilient-error.js';
 import { nextTurn } from '../core/event-loop.js';
 import type { ProviderCallback, ProviderHealth } from './config-provider.js';
 import type { SourceReader } from './config-source.js';

@@ -1,7 +1,7 @@
 /** Turns merged values into a configuration. */
 import type { Clock } from '../core/clock.js';
 import { withDeadline } from '../core/deadline.js';
-import { ConfigError } from '../core/errors.js';
+import { ConfigError } from './config-error.js';
 import type { ConfigMap } from './config-value.js';
 import { deepFreeze } from './freeze.js';
 import { problemsOf, thrownIssues, validatorProblem } from './issues.js';

@@ -1,4 +1,6 @@
-import { ClosedError, ConfigError, ResilientError } from '../core/errors.js';
+import { ConfigError } from './config-error.js';
+import { ClosedError } from '../core/errors.js';
+import { ResilientError } from '../core/resilient-error.js';
 import { checkPath, describe, flag, resolveOptions } from '../core/options.js';
 import { absolutePath } from '../fs/absolute-path.js';
 import type { FileState, MissingSnapshot, Snapshot } from '../fs/snapshot.js';

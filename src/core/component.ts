@@ -11,14 +11,8 @@ import { ClosedError, errorCodeOf } from './errors.js';
 import { redactError, ResilientError } from './resilient-error.js';
 import { Lifecycle, type LifecycleState } from './lifecycle.js';
 import type { Scope } from './scope.js';
-import {
-  isObserved,
-  publishPoint,
-  trace,
-  type ComponentHandle,
-  type OperationMessages,
-  type OperationName,
-} from './telemetry.js';
+import type { ComponentHandle, OperationMessages, OperationName } from './telemetry-messages.js';
+import { isObserved, publishPoint, trace } from './telemetry.js';
 
 /** The last failure, as plain data. */
 export interface LastError {

@@ -1,5 +1,5 @@
 /** Payloads that several components share: an event of the same name carries the same payload everywhere. */
-import type { BackendError } from './errors.js';
+import type { BackendError } from './backend-error.js';
 
 /**
  * The file or directory cannot be read at present; it may heal by itself. Emitted once for each reason, until

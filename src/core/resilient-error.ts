@@ -6,11 +6,13 @@ import { describe } from './options.js';
 import { redactor } from './redaction.js';
 
 /**
- * The base of every error of the library. A `cause` from other code is replaced by a copy with its name, redacted
- * message, code and stack.
+ * The base of every error of the library, one class for each way a caller would react. A `cause` from other code is
+ * replaced by a copy with its name, redacted message, code and stack. Wrong arguments throw plain `TypeError`s and
+ * `RangeError`s.
  */
 export abstract class ResilientError extends Error {
   abstract override readonly name: string;
+  /** Stable, and can be switched on; messages may change. */
   abstract readonly code: string;
 
   constructor(message: string, options?: ErrorOptions) {

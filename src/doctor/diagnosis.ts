@@ -5,7 +5,8 @@ import { geteuid } from 'node:process';
 
 import { isoTime, systemClock, type Clock } from '../core/clock.js';
 import { errnoOf } from '../core/errno.js';
-import { errorCodeOf, type TargetError } from '../core/errors.js';
+import { errorCodeOf } from '../core/errors.js';
+import type { TargetError } from '../fs/target-error.js';
 import { nodeFileSystem } from '../core/file-system.js';
 import { checkPath } from '../core/options.js';
 import { absolutePath } from '../fs/absolute-path.js';

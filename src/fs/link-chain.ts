@@ -11,7 +11,7 @@ import type { BigIntStats } from 'node:fs';
 import { identityOf } from './file-identity.js';
 import { within } from './absolute-path.js';
 import { errnoOf, isDenied } from '../core/errno.js';
-import type { TargetError } from '../core/errors.js';
+import type { TargetError } from './target-error.js';
 import { MAX_LINKS } from '../core/file-system.js';
 import type { WatchedDirectory } from '../core/watch-backend.js';
 import { call, type Effects } from './effects.js';

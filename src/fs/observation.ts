@@ -1,6 +1,6 @@
 /** What can be observed, and the result of an observation. */
 import type { FileSystemCalls } from '../core/file-system.js';
-import type { TargetError } from '../core/errors.js';
+import type { TargetError } from './target-error.js';
 import type { LinkChain } from './link-chain.js';
 import type { FileSnapshot, SetSnapshot } from './snapshot.js';
 import type { Ask, Effects } from './effects.js';

@@ -1,5 +1,5 @@
 import { absolutePath } from './absolute-path.js';
-import { TargetError } from '../core/errors.js';
+import { TargetError } from './target-error.js';
 import { checkPath, fileSystem, PORT_OPTIONS, resolveOptions } from '../core/options.js';
 import { systemRandom } from '../core/random.js';
 import type { Clock } from '../core/clock.js';

@@ -1,7 +1,7 @@
 import { basename, dirname } from 'node:path';
 
 import { Backoff } from '../core/backoff.js';
-import { TargetError } from '../core/errors.js';
+import { TargetError } from './target-error.js';
 import { signatureOf } from './file-identity.js';
 import { type LinkChain } from './link-chain.js';
 import type { Clock } from '../core/clock.js';

@@ -1,5 +1,6 @@
 import { errnoOf } from '../core/errno.js';
-import { KubernetesError, TokenError, type TokenErrorCode } from '../core/errors.js';
+import { TokenError, type TokenErrorCode } from '../core/token-error.js';
+import { KubernetesError } from './kubernetes-error.js';
 import { redact } from '../core/redaction.js';
 import { redactError } from '../core/resilient-error.js';
 import { ApiFailure } from './api-request.js';

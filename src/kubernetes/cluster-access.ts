@@ -5,7 +5,7 @@ import type * as clientNode from '@kubernetes/client-node';
 import type { KubeConfig, User } from '@kubernetes/client-node';
 
 import { errnoOf } from '../core/errno.js';
-import { KubernetesError } from '../core/errors.js';
+import { KubernetesError } from './kubernetes-error.js';
 import { whenUnavailable } from '../core/optional-package.js';
 import { absolutePath } from '../fs/absolute-path.js';
 import { stableRead, type ReadingPorts } from '../fs/stable-read.js';

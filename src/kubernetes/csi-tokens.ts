@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 
-import { KubernetesError } from '../core/errors.js';
+import { KubernetesError } from './kubernetes-error.js';
 import { redactError } from '../core/resilient-error.js';
 import type { ServiceAccountToken } from '../token/token.js';
 import { tokenFromAnswer, tokenFromText } from '../token/token.js';

@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 
-import { KubernetesError } from '../core/errors.js';
+import { KubernetesError } from './kubernetes-error.js';
 import { matching, resolveOptions } from '../core/options.js';
 
 /** How to reach a cluster, and with which credentials. */

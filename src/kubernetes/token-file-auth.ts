@@ -2,7 +2,7 @@ import type { RequestOptions } from 'node:https';
 
 import type { KubeConfig, User } from '@kubernetes/client-node';
 
-import { KubernetesError } from '../core/errors.js';
+import { KubernetesError } from './kubernetes-error.js';
 import { poolConnections } from './connection-pool.js';
 import { TokenFile, type TokenFileOptions } from '../token/token-file.js';
 import { replaceUser, tokenFileOf, type Authenticator } from './cluster-access.js';

@@ -4,7 +4,7 @@ import { globalAgent as httpsAgent } from 'node:https';
 import type { CoreV1Api, KubeConfig, RequestContext, ResponseContext } from '@kubernetes/client-node';
 
 import type { Clock } from '../core/clock.js';
-import { TokenError } from '../core/errors.js';
+import { TokenError } from '../core/token-error.js';
 import {
   checkPath,
   fileSystem,

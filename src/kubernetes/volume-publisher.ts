@@ -6,7 +6,9 @@ import type { VolumeEntry } from '../write/volume-files.js';
 import { Component, type ComponentEvents, type ComponentStatus } from '../core/component.js';
 import { withDeadline } from '../core/deadline.js';
 import { errnoOf } from '../core/errno.js';
-import { ClosedError, KubernetesError, ResilientError } from '../core/errors.js';
+import { ClosedError } from '../core/errors.js';
+import { ResilientError } from '../core/resilient-error.js';
+import { KubernetesError } from './kubernetes-error.js';
 import type { LifecycleState } from '../core/lifecycle.js';
 import { markHandled } from '../core/outcome.js';
 import {

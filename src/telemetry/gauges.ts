@@ -1,5 +1,5 @@
 /** The values of the gauges, read from the status of the live components when they are collected. */
-import type { ComponentHandle } from '../core/telemetry.js';
+import type { ComponentHandle } from '../core/telemetry-messages.js';
 import type { WatcherWarning } from '../watch/watcher-events.js';
 import { METRICS, type GaugeName, type Labels, type Sample } from './metrics.js';
 import { statusOf } from './status-of.js';

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 
-import type { ComponentHandle } from '../core/telemetry.js';
+import type { ComponentHandle } from '../core/telemetry-messages.js';
 import { assertComponents, healthOf } from './health.js';
 
 /** The request of `node:http`, Express or Fastify. */

@@ -1,5 +1,5 @@
 import { systemClock } from '../core/clock.js';
-import type { ComponentHandle } from '../core/telemetry.js';
+import type { ComponentHandle } from '../core/telemetry-messages.js';
 import { hasMethods } from '../core/options.js';
 import { statusOf } from './status-of.js';
 

@@ -1,4 +1,4 @@
-import type { ComponentHandle } from '../core/telemetry.js';
+import type { ComponentHandle } from '../core/telemetry-messages.js';
 import type { Operation, Point } from './observe.js';
 import { isShown } from './status-of.js';
 

@@ -2,15 +2,13 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 
 import { systemClock } from '../core/clock.js';
 import { ListenerError } from '../core/errors.js';
-import {
-  operationChannel,
-  operationNames,
-  pointNames,
-  type OperationMessages,
-  type OperationName,
-  type PointMessages,
-  type PointName,
-} from '../core/telemetry.js';
+import type {
+  OperationMessages,
+  OperationName,
+  PointMessages,
+  PointName,
+} from '../core/telemetry-messages.js';
+import { operationChannel, operationNames, pointNames } from '../core/telemetry.js';
 
 /** Something that observes the library until it is closed. */
 export interface Subscription extends Disposable {

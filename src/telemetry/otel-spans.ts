@@ -4,7 +4,8 @@ import type * as api from '@opentelemetry/api';
 import type { Attributes, Context, Span, Tracer } from '@opentelemetry/api';
 
 import { systemClock } from '../core/clock.js';
-import { operationChannel, operationNames, type OperationName } from '../core/telemetry.js';
+import type { OperationName } from '../core/telemetry-messages.js';
+import { operationChannel, operationNames } from '../core/telemetry.js';
 import { attributesOf } from './otel-metrics.js';
 import { observe, type Operation, type Subscription } from './observe.js';
 import { typeOf } from './recorder.js';

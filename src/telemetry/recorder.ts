@@ -1,5 +1,5 @@
 import { systemClock } from '../core/clock.js';
-import type { ComponentHandle, ErrorSummary } from '../core/telemetry.js';
+import type { ComponentHandle, ErrorSummary } from '../core/telemetry-messages.js';
 import { samplesOf } from './gauges.js';
 import { LiveComponents } from './live-components.js';
 import type { CounterName, GaugeName, HistogramName, Labels, Sample } from './metrics.js';

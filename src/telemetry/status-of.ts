@@ -1,4 +1,4 @@
-import type { ComponentHandle } from '../core/telemetry.js';
+import type { ComponentHandle } from '../core/telemetry-messages.js';
 import type { ConfigLoaderStatus } from '../config/loader-status.js';
 import type { ReloadActionStatus } from '../action/reload-action.js';
 import type { TlsFilesStatus } from '../tls/tls-files.js';

@@ -1,4 +1,4 @@
-import { TokenError } from '../core/errors.js';
+import { TokenError } from '../core/token-error.js';
 import { isoTime, systemClock, type Clock } from '../core/clock.js';
 import type { TokenAnswer, TokenClient, TokenRequest } from '../core/token-client.js';
 import { mintTestToken } from './mint-test-token.js';

@@ -1,7 +1,7 @@
 /** Reads and checks certificates and keys. Parsing is OpenSSL's; what is refused here would fail in a handshake. */
 import { createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto';
 
-import { TlsError, type TlsErrorCode } from '../core/errors.js';
+import { TlsError, type TlsErrorCode } from './tls-error.js';
 import { parseCertificateDate } from '../core/clock.js';
 
 /** A private key may share its file with the certificate, as HAProxy wants it. */

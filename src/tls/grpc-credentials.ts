@@ -8,7 +8,7 @@ import { rootCertificates } from 'node:tls';
 import type * as grpc from '@grpc/grpc-js';
 import type { ChannelCredentials, experimental, ServerCredentials, VerifyOptions } from '@grpc/grpc-js';
 
-import { TlsError } from '../core/errors.js';
+import { TlsError } from './tls-error.js';
 import { flag, resolveOptions } from '../core/options.js';
 import type { TlsCredentials } from './tls-credentials.js';
 import type { TlsFiles } from './tls-files.js';

@@ -1,6 +1,6 @@
 import type { SecureContext } from 'node:tls';
 
-import { TlsError } from '../core/errors.js';
+import { TlsError } from './tls-error.js';
 import { describe } from '../core/options.js';
 import type { TlsFiles } from './tls-files.js';
 

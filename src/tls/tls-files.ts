@@ -1,4 +1,4 @@
-import { TlsError } from '../core/errors.js';
+import { TlsError } from './tls-error.js';
 import type { Expiry } from '../core/events.js';
 import { matching, resolveOptions } from '../core/options.js';
 import type { FileState, Snapshot } from '../fs/snapshot.js';

@@ -1,4 +1,4 @@
-import { TlsError } from '../core/errors.js';
+import { TlsError } from './tls-error.js';
 import { whenUnavailable } from '../core/optional-package.js';
 
 /** Throws a `TlsError`, `ERR_TLS_PACKAGE`. */

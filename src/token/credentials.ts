@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import { join } from 'node:path';
 
 import { checkPath, describe } from '../core/options.js';
-import { SecretError } from '../core/errors.js';
+import { SecretError } from './secret-error.js';
 import type { Snapshot } from '../fs/snapshot.js';
 import {
   MAX_SECRET_BYTES,

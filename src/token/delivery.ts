@@ -1,7 +1,8 @@
 import type { Backoff } from '../core/backoff.js';
 import { lastErrorOf, type LastError } from '../core/component.js';
 import { withDeadline } from '../core/deadline.js';
-import { ClosedError, TokenError } from '../core/errors.js';
+import { ClosedError } from '../core/errors.js';
+import { TokenError } from '../core/token-error.js';
 import type { Clock } from '../core/clock.js';
 import { redactError } from '../core/resilient-error.js';
 import { sleep } from '../core/sleep.js';

@@ -1,6 +1,6 @@
 import { withDeadline } from '../core/deadline.js';
 import { errnoOf } from '../core/errno.js';
-import { TokenError } from '../core/errors.js';
+import { TokenError } from '../core/token-error.js';
 import { isoTime, type Clock } from '../core/clock.js';
 import type { FileSystem } from '../core/file-system.js';
 import type { Random } from '../core/random.js';

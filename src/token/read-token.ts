@@ -1,4 +1,4 @@
-import { TokenError } from '../core/errors.js';
+import { TokenError } from '../core/token-error.js';
 import { absolutePath } from '../fs/absolute-path.js';
 import { stableRead, type ReadingPorts } from '../fs/stable-read.js';
 import { PathTarget } from '../fs/targets/path-target.js';

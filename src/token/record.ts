@@ -1,4 +1,4 @@
-import type { TokenError } from '../core/errors.js';
+import type { TokenError } from '../core/token-error.js';
 import { DATE_LEEWAY_MS } from './token.js';
 import type { TokenRefresherStatus, TokenWakeReason } from './refresher-status.js';
 

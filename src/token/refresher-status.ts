@@ -1,5 +1,5 @@
 import type { ComponentEvents, ComponentStatus } from '../core/component.js';
-import type { TokenError } from '../core/errors.js';
+import type { TokenError } from '../core/token-error.js';
 import type { Degradation, Expiry, Readable, Recovery, Unreadable } from '../core/events.js';
 import type { ServiceAccountToken } from './token.js';
 import type { TokenSinkStatus } from './delivery.js';

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { inspect } from 'node:util';
 
-import { SecretError } from '../core/errors.js';
+import { SecretError } from './secret-error.js';
 import { matching, resolveOptions } from '../core/options.js';
 import type { FileState, Snapshot } from '../fs/snapshot.js';
 import { WatchedValue, type WatchedValueOptions, type WatchedValueStatus } from './watched-value.js';

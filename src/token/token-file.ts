@@ -2,7 +2,7 @@ import { basename } from 'node:path';
 
 import { Backoff } from '../core/backoff.js';
 import { Component, type ComponentEvents, type ComponentStatus } from '../core/component.js';
-import { TokenError } from '../core/errors.js';
+import { TokenError } from '../core/token-error.js';
 import type { Degradation, Readable, Recovery, Unreadable } from '../core/events.js';
 import type { LifecycleState } from '../core/lifecycle.js';
 import {

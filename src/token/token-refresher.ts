@@ -1,6 +1,7 @@
 import { Backoff } from '../core/backoff.js';
 import { Component } from '../core/component.js';
-import { ClosedError, TokenError } from '../core/errors.js';
+import { ClosedError } from '../core/errors.js';
+import { TokenError } from '../core/token-error.js';
 import { redactError } from '../core/resilient-error.js';
 import type { ValueSource } from '../core/value-source.js';
 import { Alarm } from './alarm.js';

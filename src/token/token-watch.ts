@@ -2,7 +2,8 @@ import pRetry from 'p-retry';
 
 import type { Backoff } from '../core/backoff.js';
 import { withDeadline } from '../core/deadline.js';
-import { BackendError, TokenError } from '../core/errors.js';
+import { BackendError } from '../core/backend-error.js';
+import { TokenError } from '../core/token-error.js';
 import type { Degradation, Readable, Recovery, Unreadable } from '../core/events.js';
 import { matching } from '../core/options.js';
 import type { Clock } from '../core/clock.js';

@@ -4,7 +4,7 @@ import { inspect } from 'node:util';
 import { decodeJwt } from 'jose/jwt/decode';
 import type { JWTPayload } from 'jose';
 
-import { TokenError } from '../core/errors.js';
+import { TokenError } from '../core/token-error.js';
 import { isoTime, parseTimestamp } from '../core/clock.js';
 import { redactError } from '../core/resilient-error.js';
 

@@ -22,7 +22,7 @@ import pRetry, { AbortError } from 'p-retry';
 import { Backoff } from '../core/backoff.js';
 import type { Clock } from '../core/clock.js';
 import { hasMoved } from '../core/errno.js';
-import type { BackendError } from '../core/errors.js';
+import type { BackendError } from '../core/backend-error.js';
 import type { Degradation, Recovery, Restart } from '../core/events.js';
 import type { Random } from '../core/random.js';
 import type { Scope } from '../core/scope.js';

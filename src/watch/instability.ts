@@ -8,7 +8,7 @@
  */
 import { Backoff } from '../core/backoff.js';
 import type { Clock, Scheduled } from '../core/clock.js';
-import { TargetError } from '../core/errors.js';
+import { TargetError } from '../fs/target-error.js';
 import type { Random } from '../core/random.js';
 
 /** The initial delay before an unstable target is checked again, ms. Doubled each time. */

@@ -1,5 +1,5 @@
 import { withDeadline } from '../core/deadline.js';
-import { TargetError } from '../core/errors.js';
+import { TargetError } from '../fs/target-error.js';
 import { callback, matching, resolveOptions } from '../core/options.js';
 import { systemClock } from '../core/clock.js';
 import type { Snapshot } from '../fs/snapshot.js';

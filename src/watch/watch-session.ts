@@ -31,7 +31,7 @@
  * How checks follow each other is the table of check-loop.ts, where hints come from that of connection.ts.
  */
 import { hasMoved } from '../core/errno.js';
-import { BackendError } from '../core/errors.js';
+import { BackendError } from '../core/backend-error.js';
 import type { Scope } from '../core/scope.js';
 import { operationChannel } from '../core/telemetry.js';
 import { Ticker } from '../core/ticker.js';

@@ -1,5 +1,5 @@
 import type { ComponentStatus } from '../core/component.js';
-import type { BackendErrorCode } from '../core/errors.js';
+import type { BackendErrorCode } from '../core/backend-error.js';
 import type { Snapshot } from '../fs/snapshot.js';
 import type { WatcherWarning } from './watcher-events.js';
 

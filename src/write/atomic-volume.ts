@@ -2,7 +2,7 @@ import { basename, resolve } from 'node:path';
 
 import type { Clock, Scheduled } from '../core/clock.js';
 import { Component, type ComponentEvents, type ComponentStatus } from '../core/component.js';
-import { TargetError } from '../core/errors.js';
+import { TargetError } from '../fs/target-error.js';
 import type { FileSystem } from '../core/file-system.js';
 import {
   componentName,

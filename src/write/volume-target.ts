@@ -1,4 +1,4 @@
-import { TargetError, type TargetErrorCode } from '../core/errors.js';
+import { TargetError, type TargetErrorCode } from '../fs/target-error.js';
 import { within } from '../fs/absolute-path.js';
 import { call, type Effects } from '../fs/effects.js';
 import { resolveChain, type LinkChain } from '../fs/link-chain.js';

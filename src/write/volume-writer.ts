@@ -11,7 +11,7 @@
  * the volume can spoil a write, but not redirect it.
  */
 import { errnoOf } from '../core/errno.js';
-import type { WriteError } from '../core/errors.js';
+import type { WriteError } from './write-error.js';
 import type { Clock } from '../core/clock.js';
 import type { Random } from '../core/random.js';
 import { call, type Effects } from '../fs/effects.js';

@@ -1,6 +1,6 @@
 /** How far a write has got, and the error for a write that gets no further. */
 import { errnoOf } from '../core/errno.js';
-import { WriteError, type WriteErrorCode, type WriteStep } from '../core/errors.js';
+import { WriteError, type WriteErrorCode, type WriteStep } from './write-error.js';
 import { redactError } from '../core/resilient-error.js';
 
 /** A write is refused, or found to be disturbed. `WriteProgress.failure` makes a `WriteError` of it. */

@@ -3,7 +3,8 @@ import { inspect } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 
-import { TokenError, WriteError } from '../../src/core/errors.js';
+import { TokenError } from '../../src/core/token-error.js';
+import { WriteError } from '../../src/write/write-error.js';
 import { redact } from '../../src/core/redaction.js';
 import { redactError } from '../../src/core/resilient-error.js';
 import { mintTestToken } from '../../src/testing.js';

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest';
 
 import { Component, type ComponentEvents, type ComponentStatus } from '../../src/core/component.js';
 import { systemClock } from '../../src/core/clock.js';
-import { TargetError } from '../../src/core/errors.js';
+import { TargetError } from '../../src/fs/target-error.js';
 import { pointNames, traceSync } from '../../src/core/telemetry.js';
 
 interface Events extends ComponentEvents {

@@ -10,7 +10,7 @@ import { setImmediate } from 'node:timers/promises';
 import { isMainThread, Worker } from 'node:worker_threads';
 
 import { ParcelBackend } from '../../src/watch/backends/parcel.js';
-import type { BackendError } from '../../src/core/errors.js';
+import type { BackendError } from '../../src/core/backend-error.js';
 import type { WatchSubscription } from '../../src/core/watch-backend.js';
 
 const directory = { path: mkdtempSync(join(tmpdir(), 'parcel-child-')), identity: '' };

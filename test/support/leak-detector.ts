@@ -5,7 +5,8 @@
 import { subscribe, tracingChannel } from 'node:diagnostics_channel';
 
 import { Emitter } from '../../src/core/emitter.js';
-import { operationNames, pointNames, type ComponentMessage } from '../../src/core/telemetry.js';
+import type { ComponentMessage } from '../../src/core/telemetry-messages.js';
+import { operationNames, pointNames } from '../../src/core/telemetry.js';
 
 /** Shorter ones, such as "one", are in other words too. */
 const SHORTEST = 12;

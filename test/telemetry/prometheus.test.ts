@@ -1,7 +1,7 @@
 import client, { Registry } from 'prom-client';
 import { expect, onTestFinished, test } from 'vitest';
 
-import { TargetError } from '../../src/core/errors.js';
+import { TargetError } from '../../src/fs/target-error.js';
 import { METRICS } from '../../src/telemetry/metrics.js';
 import { collectMetrics } from '../../src/telemetry/prometheus.js';
 import { SampleComponent, WATCHING } from './sample-component.js';

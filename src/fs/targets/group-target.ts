@@ -14,7 +14,7 @@ import {
 } from '../observation.js';
 import { SetSnapshot } from '../snapshot.js';
 import { hasMoved } from '../../core/errno.js';
-import { type TargetError } from '../../core/errors.js';
+import type { TargetError } from '../target-error.js';
 import type { SwapProbe } from '../swap-probe.js';
 import { call, freshly, type Effects } from '../effects.js';
 import { signatureOfSet } from './revision-observation.js';

@@ -21,7 +21,7 @@ import { basename, dirname } from 'node:path';
 
 import { within } from '../absolute-path.js';
 import { errnoOf } from '../../core/errno.js';
-import { TargetError } from '../../core/errors.js';
+import { TargetError } from '../target-error.js';
 import { identityOf, signatureAt } from '../file-identity.js';
 import { linksStand, mergeDirectories, resolveChain, type LinkChain } from '../link-chain.js';
 import { readingError } from '../target-error.js';

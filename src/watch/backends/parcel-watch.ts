@@ -8,7 +8,7 @@ import type ParcelWatcher from '@parcel/watcher';
 
 import { backendFailure } from './backend-failure.js';
 import { errnoOf } from '../../core/errno.js';
-import { BackendError } from '../../core/errors.js';
+import { BackendError } from '../../core/backend-error.js';
 import { probeInotify } from './inotify-probe.js';
 
 /** The name of the backend. */

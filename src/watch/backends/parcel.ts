@@ -3,7 +3,7 @@ import { sep } from 'node:path';
 
 import { backendFailure } from './backend-failure.js';
 import { errnoOf, hasMoved } from '../../core/errno.js';
-import { BackendError } from '../../core/errors.js';
+import { BackendError } from '../../core/backend-error.js';
 import { PathGlobs } from '../../fs/path-globs.js';
 import { nodeFileSystem } from '../../core/file-system.js';
 import { systemClock } from '../../core/clock.js';

@@ -1,4 +1,4 @@
-import { BackendError } from '../../core/errors.js';
+import { BackendError } from '../../core/backend-error.js';
 import type { WatchBackend } from '../../core/watch-backend.js';
 
 /**

@@ -15,7 +15,7 @@
  * In a tree and in a plain directory each file has a quiet period of its own, and then waits `settleMs` for the others:
  * what changes together is one change, and a file that is written all the time delays no other.
  */
-import type { TargetError } from '../../core/errors.js';
+import type { TargetError } from '../../fs/target-error.js';
 import type { Clock, Scheduled } from '../../core/clock.js';
 import type { Readable, Unreadable } from '../../core/events.js';
 import type { Found, Observation, Swap } from '../../fs/observation.js';

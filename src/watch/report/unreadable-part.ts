@@ -9,7 +9,7 @@
  * | everything can be read  | pending             | forgotten                                         |
  */
 import type { Clock, Scheduled } from '../../core/clock.js';
-import type { TargetError } from '../../core/errors.js';
+import type { TargetError } from '../../fs/target-error.js';
 import type { ChangeCause } from '../change.js';
 
 /** Options of an unreadable part. */
