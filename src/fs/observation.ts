@@ -108,6 +108,12 @@ export interface SwapReader {
   stands(calls: FileSystemCalls, ask: Ask, isExamined: (inode: number) => boolean): boolean | undefined;
 }
 
+/** A file of a directory or a tree in whose place another one was found, and read. */
+export interface Replacement {
+  readonly key: string;
+  readonly file: SeenFile;
+}
+
 /** Something that can be observed. */
 export interface Target {
   /** For messages, and the `path` of snapshots. */
@@ -127,6 +133,11 @@ export interface Target {
   observeSwap(last: Found, allowedMounts?: AllowedMounts): Effects<Found | undefined>;
   /** The same in the fewest calls, where that is possible, prepared for the next swap. */
   swapReader?(found: Found): SwapReader | undefined;
+  /**
+   * Of a directory or a tree: reads the file at this path, where another one was found. Undefined if it is still that one,
+   * or in any unusual case. Whether it is complete only the hints that follow can tell.
+   */
+  readReplacement?(path: string, calls: FileSystemCalls): Replacement | undefined;
   /**
    * Whether links and signatures are unchanged. Does not notice a path that leads to the same files in another way.
    * Of many files each call checks only the next few, so that its cost does not grow with their number: of a volume

@@ -8,6 +8,7 @@ import {
   MAX_FILES_AT_ONCE,
   type Found,
   type Observation,
+  type Replacement,
   type Swap,
   type SwapReader,
   type Target,
@@ -105,6 +106,11 @@ export class Observer {
       this.#swapReader = undefined;
     }
     return swap;
+  }
+
+  /** Reads a file of a directory or a tree that was replaced: see `Target.readReplacement`. */
+  readReplacement(path: string): Replacement | undefined {
+    return this.#sync && this.#target.readReplacement?.(path, this.#sync);
   }
 
   /** Whether an event about this path is that of a swap. */

@@ -25,6 +25,9 @@
  * | lost, doubled, late                          | –                                        | what was read is what the disk |
  * |                                              |                                          | held; the check compares again |
  *
+ * A file of a tree that was replaced is read in the callback, and reported at the beginning of the check: whether it is
+ * complete is known when all events of the turn have arrived (report/replaced-files.ts).
+ *
  * Every other hint requests a check as well, whatever was read. What is reported is what the path held at an instant after
  * the hint, and the check finds whatever came later, so a lost or needless answer costs time and nothing else.
  *
@@ -48,6 +51,7 @@ import { BackendConnection, type ConnectionOwner } from './connection.js';
 import { Instability } from './instability.js';
 import { MountExamination } from './mount-examination.js';
 import { InPlaceWrites } from './report/in-place-writes.js';
+import { ReplacedFiles } from './report/replaced-files.js';
 import { Reporter, type ReportListener } from './report/reporter.js';
 import type { WatcherWarning } from './watcher-events.js';
 import type { ResolvedWatcherOptions } from './watcher-options.js';
@@ -77,6 +81,7 @@ export class WatchSession {
   readonly #listener: SessionListener;
   readonly #observer: Observer;
   readonly #writes = new InPlaceWrites();
+  readonly #replaced = new ReplacedFiles((path) => this.#observer.readReplacement(path));
   readonly #reporter: Reporter;
   readonly #connection: BackendConnection;
   readonly #loop: CheckLoop<ChangeCause>;
@@ -225,7 +230,7 @@ export class WatchSession {
   }
 
   #hint(cause: ChangeCause, { path, written = false }: Hint = {}): void {
-    if (path !== undefined) this.#readSwap(cause, path);
+    this.#readAtOnce(cause, path, written);
     if (cause === 'resync') this.#observer.resync();
     else this.#observer.touch(path);
     if (path !== undefined && !this.#loop.isChecking && !this.#observer.isConcerned(path)) return;
@@ -234,12 +239,19 @@ export class WatchSession {
     this.#request(cause);
   }
 
+  /** What a hint says about can be read where the hint arrives, unless a check may have read a part of it. */
+  #readAtOnce(cause: ChangeCause, path: string | undefined, written: boolean): void {
+    if (!this.#running || this.#loop.isChecking || this.#instability.lasts) return;
+    if (path !== undefined) this.#readSwap(cause, path);
+    // Without reports of writes nothing tells whether a new file is complete.
+    if (this.#connection.backend?.reportsWrites) this.#replaced.hinted(path, written);
+  }
+
   /**
    * Answers a hint that may be that of a swap where it arrives: the first one since the last check, and any that names
    * the link. The rest of the burst can bring nothing else, and the check that follows proves the answer.
    */
   #readSwap(cause: ChangeCause, path: string): void {
-    if (!this.#running || this.#loop.isChecking || this.#instability.lasts) return;
     if (!this.#loop.isIdle && !this.#observer.isSwapped(path)) return;
     const swap = this.#observer.readSwap();
     if (swap) this.#reporter.considerSwap(swap, cause);
@@ -268,6 +280,8 @@ export class WatchSession {
   async #observeAndReport(cause: ChangeCause): Promise<boolean> {
     const observer = this.#observer;
     this.#beginObservation();
+    const replaced = this.#replaced.take();
+    if (replaced.length > 0) this.#reporter.considerReplaced(replaced, cause);
     if (cause === 'resync') {
       if (this.#isUnchanged()) return true;
     } else {
@@ -307,6 +321,7 @@ export class WatchSession {
   }
 
   #checked(): void {
+    this.#replaced.checked(this.#reporter.pendingPaths);
     this.#changesBefore = this.#changes;
     const { clock } = this.#options;
     this.#lastCheck = { at: clock.now(), monotonic: clock.monotonic() };

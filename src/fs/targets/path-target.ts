@@ -5,6 +5,7 @@ import { basename, dirname } from 'node:path';
 
 import { within } from '../absolute-path.js';
 import { errnoOf, hasMoved } from '../../core/errno.js';
+import type { FileSystemCalls } from '../../core/file-system.js';
 import { fileAgain, readSeenFile } from '../file-reading.js';
 import { identityOf, signatureOf } from '../file-identity.js';
 import { followSwap, linksStand, resolveChain, unstableChain, type LinkChain } from '../link-chain.js';
@@ -17,6 +18,7 @@ import {
   type ReadLimits,
   type SeenFile,
   type Observation,
+  type Replacement,
   type Target,
 } from '../observation.js';
 import { Rotation } from '../rotation.js';
@@ -128,6 +130,10 @@ export class PathTarget implements Target {
 
   swapReader(found: Found): SwapProbe | undefined {
     return SwapProbe.of(found, this.#limits);
+  }
+
+  readReplacement(path: string, calls: FileSystemCalls): Replacement | undefined {
+    return this.#plain?.readReplacement(path, calls);
   }
 
   /**

@@ -28,6 +28,7 @@
 import type { BigIntStats, Dirent } from 'node:fs';
 
 import { hasMoved } from '../../core/errno.js';
+import type { FileSystemCalls } from '../../core/file-system.js';
 import { within } from '../absolute-path.js';
 import { call, PAUSE, type Effects } from '../effects.js';
 import { identityOf, signatureAt, signatureOf } from '../file-identity.js';
@@ -39,6 +40,7 @@ import {
   type Found,
   type Observation,
   type ReadLimits,
+  type Replacement,
 } from '../observation.js';
 import type { PersistentMap } from '../persistent-map.js';
 import { Rotation } from '../rotation.js';
@@ -95,6 +97,14 @@ export class PlainDirectory {
   /** See `Target.touch`. */
   touch(path?: string): void {
     this.#touched.add(path);
+  }
+
+  /** See `Target.readReplacement`. A few files are checked together, since they may have been written together. */
+  readReplacement(path: string, calls: FileSystemCalls): Replacement | undefined {
+    const name = this.#last && keyBelow(this.#last.snapshot.realPath, path);
+    return name === undefined || isSmall(this.#listing)
+      ? undefined
+      : this.#files.readReplacement(name, path, calls);
   }
 
   /** Throws what the calls throw; then everything is checked the next time. */

@@ -12,9 +12,16 @@
  * | is larger than a limit                                | not; inode and timestamps stand for its content          |
  */
 import { errnoOf, hasMoved, isExhausted } from '../../core/errno.js';
-import { readSeenFile } from '../file-reading.js';
+import type { FileSystemCalls } from '../../core/file-system.js';
+import { readFileNow, readSeenFile } from '../file-reading.js';
 import { keysThatDiffer, PersistentMap } from '../persistent-map.js';
-import { COARSEST_TIMESTAMP_MS, type ReadLimits, type SeenFile } from '../observation.js';
+import {
+  COARSEST_TIMESTAMP_MS,
+  MAX_BYTES_AT_ONCE,
+  type ReadLimits,
+  type Replacement,
+  type SeenFile,
+} from '../observation.js';
 import { FileSnapshot, type FileState } from '../snapshot.js';
 import { PAUSE, type Effects } from '../effects.js';
 import { changedMap } from '../tree-draft.js';
@@ -73,6 +80,25 @@ export class TreeFiles {
   /** Whether a file is read again only when its signature changes. */
   get isProven(): boolean {
     return this.#unsteady.size === 0 && this.#unproven.size === 0;
+  }
+
+  /**
+   * See `Target.readReplacement`. An empty file may be about to be written.
+   * @param path of the file, every link resolved.
+   */
+  readReplacement(key: string, path: string, calls: FileSystemCalls): Replacement | undefined {
+    const known = this.#walked.get(key);
+    if (known?.path !== path || this.#limited.kept !== 'contents') return undefined;
+    const maxContentBytes = Math.min(this.#reading.maxContentBytes, MAX_BYTES_AT_ONCE);
+    const { links } = known;
+    const place = { path: `${this.#path}/${key}`, realPath: path, revision: undefined, links };
+    try {
+      const file = readFileNow({ ...place, maxContentBytes }, calls);
+      const isReplaced = file && file.snapshot.size > 0 && file.inode !== known.inode;
+      return isReplaced ? { key, file } : undefined;
+    } catch {
+      return undefined;
+    }
   }
 
   /**

@@ -13,6 +13,8 @@
  * | a file that a resync finds other than it  | the file                                                               |
  * | was                                       |                                                                        |
  *
+ * A file that was replaced is read before any of that, in the callback of the hint (`readReplacement`): the checks prove it.
+ *
  * So when every hint is lost, what is added, removed or replaced among the first `VERIFIED_AT_ONCE` directories, and what
  * is written into as many files, is found at the next resync. Of a larger tree each directory and file is verified once
  * in so many resyncs as it has times `VERIFIED_AT_ONCE` of them, however often it changes meanwhile.
@@ -21,10 +23,10 @@ import { basename, dirname } from 'node:path';
 
 import { within } from '../absolute-path.js';
 import { errnoOf } from '../../core/errno.js';
-import { TargetError } from '../target-error.js';
+import type { FileSystemCalls } from '../../core/file-system.js';
 import { identityOf, signatureAt } from '../file-identity.js';
 import { linksStand, mergeDirectories, resolveChain, type LinkChain } from '../link-chain.js';
-import { readingError } from '../target-error.js';
+import { readingError, TargetError } from '../target-error.js';
 import { globsIn, PathGlobs, type IgnorePattern } from '../path-globs.js';
 import type { WatchedDirectory } from '../../core/watch-backend.js';
 import {
@@ -32,6 +34,7 @@ import {
   type AllowedMounts,
   type Found,
   type Observation,
+  type Replacement,
   type Target,
 } from '../observation.js';
 import { Rotation } from '../rotation.js';
@@ -99,6 +102,11 @@ export class TreeTarget implements Target {
       chain = yield* resolveChain(this.path, allowedMounts);
     }
     return this.#lost({ kind: 'unstable', chain });
+  }
+
+  readReplacement(path: string, calls: FileSystemCalls): Replacement | undefined {
+    const key = this.#walk && keyBelow(this.#walk.root, path);
+    return key === undefined ? undefined : this.#files.readReplacement(key, path, calls);
   }
 
   *observeSwap(): Effects<undefined> {

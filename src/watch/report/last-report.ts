@@ -1,13 +1,7 @@
 /** What was last reported, and what is compared with it. */
 import { keysThatDiffer, withEntries } from '../../fs/persistent-map.js';
-import type { Found, SeenFile, Swap } from '../../fs/observation.js';
-import {
-  FileSnapshot,
-  MissingSnapshot,
-  SetSnapshot,
-  type SetKind,
-  type Snapshot,
-} from '../../fs/snapshot.js';
+import type { Found, Replacement, SeenFile, Swap } from '../../fs/observation.js';
+import { FileSnapshot, MissingSnapshot, SetSnapshot, type Snapshot } from '../../fs/snapshot.js';
 import { differenceOf, keysOf, type KeyDifference } from '../change.js';
 
 const NOTHING: Found['files'] = new Map();
@@ -71,14 +65,30 @@ export class LastReport {
     return isSame ? undefined : { added, changed, removed };
   }
 
+  /** The keys of those of these files whose contents differ. */
+  changedBy(replaced: readonly Replacement[]): string[] {
+    const isChanged = ({ key, file }: Replacement): boolean => {
+      const before = this.#files.get(key);
+      return before !== undefined && !haveSameContent(before, file);
+    };
+    return replaced.filter(isChanged).map(({ key }) => key);
+  }
+
+  /** Takes these files of a directory or a tree for reported. */
+  replaced(replaced: readonly Replacement[]): void {
+    const keys = replaced.map(({ key }) => key);
+    const files = new Map(replaced.map(({ key, file }) => [key, file]));
+    const states = new Map(replaced.map(({ key, file }) => [key, file.snapshot]));
+    this.#files = withEntries(this.#files, keys, files);
+    this.#snapshot = setLike(this.#snapshot, withEntries(this.#snapshot.files, keys, states));
+  }
+
   /** What was found, but where the difference is, what was reported. */
   without(seen: Found, difference: KeyDifference): Found {
     const keys = keysOf(difference);
-    const { kind, path, realPath, revision } = seen.snapshot;
     const files = withEntries(seen.files, keys, this.#files);
     const states = withEntries(seen.snapshot.files, keys, this.#snapshot.files);
-    const snapshot = new SetSnapshot({ kind: kind as SetKind, path, realPath, revision, files: states });
-    return { ...seen, files, snapshot };
+    return { ...seen, files, snapshot: setLike(seen.snapshot, states) };
   }
 
   /** The file with this key as it was last seen, whether it is there or gone. */
@@ -110,6 +120,12 @@ export class LastReport {
       else if (last) this.#gone.set(key, { links: last.links, inode: last.inode });
     }
   }
+}
+
+/** The same set with other files. */
+function setLike(snapshot: Snapshot, files: SetSnapshot['files']): SetSnapshot {
+  const { kind, path, realPath, revision } = snapshot as SetSnapshot;
+  return new SetSnapshot({ kind, path, realPath, revision, files });
 }
 
 function haveSameContent({ snapshot: one }: SeenFile, { snapshot: other }: SeenFile): boolean {

@@ -18,7 +18,7 @@
 import type { TargetError } from '../../fs/target-error.js';
 import type { Clock, Scheduled } from '../../core/clock.js';
 import type { Readable, Unreadable } from '../../core/events.js';
-import type { Found, Observation, Swap } from '../../fs/observation.js';
+import type { Found, Observation, Replacement, Swap } from '../../fs/observation.js';
 import type { Snapshot } from '../../fs/snapshot.js';
 import { keysOf, type Change, type ChangeCause, type KeyDifference } from '../change.js';
 import type { RevisionChange } from '../watcher-events.js';
@@ -147,6 +147,26 @@ export class Reporter {
     const { added, changed, removed } = difference;
     last.found(snapshot, files, links);
     this.#listener.change({ previous, current: snapshot, cause, added, changed, removed });
+  }
+
+  /**
+   * Takes files of a directory or a tree that replaced others, and were complete when they did. Everything else, and all of
+   * them if that is not known of each, is left to the check.
+   */
+  considerReplaced(replaced: readonly Replacement[], cause: ChangeCause): void {
+    const last = this.#last;
+    const previous = last.snapshot;
+    if (this.#unreadable || !replaced.every((replacement) => this.#isComplete(replacement))) return;
+    const changed = last.changedBy(replaced);
+    if (changed.length === 0) return;
+    last.replaced(replaced);
+    this.#listener.change({ previous, current: last.snapshot, cause, added: [], changed, removed: [] });
+  }
+
+  #isComplete({ key, file }: Replacement): boolean {
+    const { inode } = this.#last.file(key) ?? {};
+    const isNew = inode !== undefined && inode !== file.inode;
+    return isNew && this.#writes.isWritten(file.snapshot.realPath) === false;
   }
 
   /** The target could not be read for so long that it is to be reported now. */

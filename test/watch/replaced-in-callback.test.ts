@@ -1,0 +1,185 @@
+/** A file that was replaced by rename is read in the callback of its hint, and reported before anything else is checked. */
+import { appendFileSync, chmodSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { ResilientWatcher, type Change } from 'resilient-watcher';
+import { FakeClock, ScriptedBackend } from 'resilient-watcher/testing';
+import { describe, expect, onTestFinished, test } from 'vitest';
+
+import { temporaryDirectory } from '../support/temporary-directory.js';
+
+/** In a directory of no more than 500 files all are compared after any hint. */
+const MANY = 520;
+
+const KINDS = {
+  'a tree': { recursive: true, files: 3 },
+  'a large directory': { recursive: false, files: MANY },
+};
+
+function shown({ current, added, changed, removed }: Change): string {
+  const text = (key: string): string => `${key}=${String(current.files.get(key)?.content)}`;
+  return [...[...added, ...changed].map(text), ...removed.map((key) => `-${key}`)].sort().join(' ');
+}
+
+async function stage({ recursive, files }: (typeof KINDS)[keyof typeof KINDS]) {
+  const base = temporaryDirectory();
+  const at = (name: string): string => join(base, 'root', name);
+  mkdirSync(at(''));
+  for (let file = 0; file < files; file += 1) writeFileSync(at(`f${file}`), 'one');
+  const [clock, backend] = [new FakeClock(), new ScriptedBackend('scripted', { reportsWrites: true })];
+  const watcher = new ResilientWatcher(at(''), { clock, backend, recursive });
+  onTestFinished(() => watcher.close());
+  await watcher.start();
+  const changes: Change[] = [];
+  watcher.on('change', (change) => changes.push(change));
+  const replace = (name: string, text: string): void => {
+    writeFileSync(join(base, 'next'), text);
+    renameSync(join(base, 'next'), at(name));
+    backend.hint(at(name));
+  };
+  /** Lets time pass. */
+  const pass = async (ms: number): Promise<void> => {
+    await watcher.idle();
+    await clock.advance(ms);
+    await watcher.idle();
+  };
+  return { at, clock, backend, watcher, changes, replace, pass, told: () => changes.splice(0).map(shown) };
+}
+
+describe.each(Object.entries(KINDS))('in %s', (_, kind) => {
+  test('a file that was replaced is reported in the turn of its hint, whatever is pending besides, and once', async () => {
+    const { at, backend, watcher, changes, replace, pass, told } = await stage(kind);
+    const before = watcher.current;
+    rmSync(at('f2'));
+    backend.hint(at('f2'));
+    await watcher.idle();
+    replace('f1', 'two');
+    await watcher.idle();
+    expect(changes).toMatchObject([{ changed: ['f1'], added: [], removed: [], cause: 'scripted' }]);
+    expect(changes[0]?.previous).toBe(before);
+    expect(changes[0]?.current).toBe(watcher.current);
+    expect(told()).toEqual(['f1=two']);
+    await pass(1_000);
+    expect(told()).toEqual(['-f2']);
+  });
+
+  test('each of many replacements is reported, and those of one turn are one change', async () => {
+    const { watcher, replace, told } = await stage(kind);
+    for (const text of ['two', 'three', 'four']) {
+      replace('f0', text);
+      replace('f1', `not ${text}`);
+      replace('f1', text);
+      await watcher.idle();
+      expect(told()).toEqual([`f0=${text} f1=${text}`]);
+    }
+  });
+
+  test.each([
+    { then: 'chmodded', mode: 0o600 },
+    { then: 'left', mode: undefined },
+  ])('a file that was created again and $then is not reported before it is whole', async ({ mode }) => {
+    const { at, backend, pass, told } = await stage(kind);
+    rmSync(at('f0'));
+    backend.hint(at('f0'));
+    writeFileSync(at('f0'), 'half');
+    if (mode !== undefined) chmodSync(at('f0'), mode);
+    backend.hint(at('f0'));
+    backend.written(at('f0'));
+    await pass(30);
+    appendFileSync(at('f0'), ' and half');
+    backend.written(at('f0'));
+    await pass(30);
+    expect(told()).toEqual([]);
+    await pass(100);
+    expect(told()).toEqual(['f0=half and half']);
+  });
+
+  test('a file that was created again and is yet empty is not reported', async () => {
+    const { at, backend, pass, told } = await stage(kind);
+    rmSync(at('f0'));
+    writeFileSync(at('f0'), '');
+    backend.hint(at('f0'));
+    await pass(30);
+    writeFileSync(at('f0'), 'two');
+    backend.written(at('f0'));
+    await pass(100);
+    expect(told()).toEqual(['f0=two']);
+  });
+
+  test('a file that is written in place meanwhile is part of the same change, one that is put in place is not waited for', async () => {
+    const { at, backend, watcher, replace, pass, told } = await stage(kind);
+    writeFileSync(at('f1'), 'longer');
+    backend.written(at('f1'));
+    replace('f0', 'two');
+    await pass(30);
+    expect(told()).toEqual([]);
+    await pass(100);
+    expect(told()).toEqual(['f0=two f1=longer']);
+
+    writeFileSync(at('f0.next'), 'three');
+    backend.hint(at('f0.next'));
+    backend.written(at('f0.next'));
+    await watcher.idle();
+    renameSync(at('f0.next'), at('f0'));
+    backend.hint(at('f0.next'));
+    backend.hint(at('f0'));
+    await watcher.idle();
+    expect(told()).toEqual(['f0=three']);
+    await pass(1_000);
+    expect(told()).toEqual([]);
+  });
+
+  test('what happens to a file after it was read is found by the check', async () => {
+    const { at, watcher, replace, pass, told } = await stage(kind);
+    replace('f0', 'two');
+    writeFileSync(at('f0'), 'three');
+    await watcher.idle();
+    expect(told()).toEqual(['f0=two']);
+    await pass(100);
+    expect(told()).toEqual(['f0=three']);
+
+    replace('f0', 'four');
+    rmSync(at('f0'));
+    await pass(1_000);
+    expect(told()).toEqual(['f0=four', '-f0']);
+  });
+
+  test('a hint about anything, or about very many files, leaves them to one check', async () => {
+    const { backend, replace, pass, told } = await stage({ ...kind, files: Math.max(kind.files, 40) });
+    replace('f0', 'two');
+    backend.hint();
+    await pass(1);
+    expect(told()).toEqual(['f0=two']);
+    const names = Array.from({ length: 40 }, (_, number) => `f${number}`);
+    for (const name of names) replace(name, 'three');
+    await pass(1);
+    expect(told()).toEqual([
+      names
+        .map((name) => `${name}=three`)
+        .sort()
+        .join(' '),
+    ]);
+  });
+
+  test('a listener that closes the watcher ends it', async () => {
+    const { watcher, replace, told } = await stage(kind);
+    const closed = new Promise<void>((resolve) => {
+      watcher.once('change', () => void watcher.close().then(resolve));
+    });
+    replace('f0', 'two');
+    await closed;
+    expect(told()).toEqual(['f0=two']);
+  });
+});
+
+test('files of a small directory that were replaced one after the other are still one change', async () => {
+  const { replace, at, watcher, backend, pass, told } = await stage({ recursive: false, files: 2 });
+  replace('f0', 'two');
+  await watcher.idle();
+  writeFileSync(at('..next'), 'two');
+  renameSync(at('..next'), at('f1'));
+  backend.hint(at('f1'));
+  await pass(1);
+  await pass(1);
+  expect(told()).toEqual(['f0=two f1=two']);
+});
