@@ -94,6 +94,19 @@ describe.each(Object.entries(KINDS))('in %s', (_, kind) => {
     expect(told()).toEqual(['f0=half and half']);
   });
 
+  test('a file that was created again, and is being written by a call that has not returned, is not reported before it is whole', async () => {
+    const { at, backend, watcher, changes, pass } = await stage(kind);
+    rmSync(at('f0'));
+    writeFileSync(at('f0'), 'x'.repeat(8_192));
+    backend.hint(at('f0'));
+    await watcher.idle();
+    expect(changes).toEqual([]);
+    appendFileSync(at('f0'), 'x'.repeat(8_192));
+    backend.written(at('f0'));
+    await pass(100);
+    expect(changes.map(({ current }) => current.files.get('f0')?.size)).toEqual([16_384]);
+  });
+
   test('a file that was created again and is yet empty is not reported', async () => {
     const { at, backend, pass, told } = await stage(kind);
     rmSync(at('f0'));

@@ -28,6 +28,9 @@ import { changedMap } from '../tree-draft.js';
 import type { TreeFile } from '../tree-part.js';
 import { ReadTotals, type Limited } from './read-limits.js';
 
+/** The smallest page of memory, bytes: the kernel copies less than that in one step. */
+const PAGE_BYTES = 4096;
+
 /** How the files of a tree are read. */
 export interface TreeReading extends ReadLimits {
   /** Whether files are read; if not, they are compared by inode and timestamps. */
@@ -83,7 +86,7 @@ export class TreeFiles {
   }
 
   /**
-   * See `Target.readReplacement`. An empty file may be about to be written.
+   * See `Target.readReplacement`.
    * @param path of the file, every link resolved.
    */
   readReplacement(key: string, path: string, calls: FileSystemCalls): Replacement | undefined {
@@ -94,8 +97,7 @@ export class TreeFiles {
     const place = { path: `${this.#path}/${key}`, realPath: path, revision: undefined, links };
     try {
       const file = readFileNow({ ...place, maxContentBytes }, calls);
-      const isReplaced = file && file.snapshot.size > 0 && file.inode !== known.inode;
-      return isReplaced ? { key, file } : undefined;
+      return file && file.inode !== known.inode && isWhole(file) ? { key, file } : undefined;
     } catch {
       return undefined;
     }
@@ -239,4 +241,12 @@ export class TreeFiles {
     });
     return { snapshot, signature, inode, finished, steady: true, links };
   }
+}
+
+/**
+ * Whether a new file cannot be one that was created here and is being written by a call that has not returned, so that
+ * no event tells of it. An empty file may be about to be written.
+ */
+function isWhole({ finished, snapshot: { size } }: SeenFile): boolean {
+  return size > 0 && (finished || size < PAGE_BYTES);
 }

@@ -14,7 +14,8 @@
  *
  * Why a file is complete: the kernel queues an event for each write before the write returns, and all events that are
  * queued when a callback runs are delivered in the same turn of the event loop. The check begins after them. So if a file
- * was created in place instead, whatever was written before it was read has been reported by then.
+ * was created in place instead, whatever was written before it was read has been reported by then, except by a call that
+ * has not returned yet: a file of more than a page counts only if it was changed after its last write, as a rename does.
  */
 import { MAX_BYTES_AT_ONCE, type Replacement } from '../../fs/observation.js';
 
