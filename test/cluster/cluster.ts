@@ -1,54 +1,22 @@
 import { execFileSync } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import {
   ApiException,
   AppsV1Api,
   CoreV1Api,
-  KubeConfig,
   RbacAuthorizationV1Api,
   StorageV1Api,
 } from '@kubernetes/client-node';
 
 import { csiDaemonSet, csiDriver, csiObserverPod, CSI_OBSERVER, DRIVER } from './csi.js';
+import { ifThere, Namespace } from './namespace.js';
 import { account, configMap, observerPod, role, roleBinding, secret } from './objects.js';
-
-/** What the environment says of the cluster. */
-interface ClusterSettings {
-  readonly kubeConfig: KubeConfig;
-  readonly image: string;
-  readonly hostNetwork: boolean;
-  /** The image of `csi-node-driver-registrar`; undefined: no CSI driver, which needs a privileged pod. */
-  readonly registrar: string | undefined;
-  /** A shell command that restarts the kubelet of the observers' node; undefined: it is not restarted. */
-  readonly restartKubelet: string | undefined;
-}
-
-/** How to reach a cluster, and with which image; undefined, with the reason printed, when that is not said. */
-export function clusterSettings(env: NodeJS.ProcessEnv = process.env): ClusterSettings | undefined {
-  const image = env['E2E_IMAGE'];
-  const path = env['KUBECONFIG'];
-  if (!image || !path) {
-    console.warn(`Skipped: no cluster: ${path ? 'E2E_IMAGE' : 'KUBECONFIG'} is not set`);
-    return undefined;
-  }
-  // An empty variable is as good as none.
-  const setting = (name: string): string | undefined => (env[name] === '' ? undefined : env[name]);
-  const kubeConfig = new KubeConfig();
-  kubeConfig.loadFromFile(path);
-  return {
-    kubeConfig,
-    image,
-    hostNetwork: env['E2E_HOST_NETWORK'] === '1',
-    registrar: setting('E2E_CSI_REGISTRAR'),
-    restartKubelet: setting('E2E_RESTART_KUBELET'),
-  };
-}
+import type { ClusterSettings } from './settings.js';
 
 /** A namespace of its own with the objects of the test. Removed when it is disposed, with all that is in it. */
 export class ClusterStage implements AsyncDisposable {
-  readonly namespace = `resilient-watcher-${randomBytes(4).toString('hex')}`;
+  readonly #namespace: Namespace;
   readonly #settings: ClusterSettings;
   readonly #core: CoreV1Api;
   readonly #rbac: RbacAuthorizationV1Api;
@@ -59,6 +27,7 @@ export class ClusterStage implements AsyncDisposable {
   constructor(settings: ClusterSettings) {
     const { kubeConfig } = settings;
     this.#settings = settings;
+    this.#namespace = new Namespace(kubeConfig);
     this.#core = kubeConfig.makeApiClient(CoreV1Api);
     this.#rbac = kubeConfig.makeApiClient(RbacAuthorizationV1Api);
     this.#apps = kubeConfig.makeApiClient(AppsV1Api);
@@ -67,13 +36,9 @@ export class ClusterStage implements AsyncDisposable {
 
   /** Creates the namespace, the objects and the pods. What fails leaves nothing behind once this is disposed. */
   async create(): Promise<void> {
-    const { namespace } = this;
+    const namespace = this.#namespace.name;
     const { image, registrar, hostNetwork } = this.#settings;
-    // Without this label clusters that enforce Pod Security refuse the driver.
-    const labels = { 'pod-security.kubernetes.io/enforce': 'privileged' };
-    await this.#core.createNamespace({
-      body: { metadata: { name: namespace, ...(registrar && { labels }) } },
-    });
+    await this.#namespace.create(registrar === undefined ? undefined : 'privileged');
     await this.#core.createNamespacedServiceAccount({ namespace, body: account });
     await this.#rbac.createNamespacedRole({ namespace, body: role });
     await this.#rbac.createNamespacedRoleBinding({ namespace, body: roleBinding });
@@ -99,7 +64,7 @@ export class ClusterStage implements AsyncDisposable {
   }
 
   async #replace(update: number, labels: Readonly<Record<string, string>>): Promise<void> {
-    const { namespace } = this;
+    const namespace = this.#namespace.name;
     await this.#core.replaceNamespacedConfigMap({
       namespace,
       name: 'config',
@@ -120,7 +85,7 @@ export class ClusterStage implements AsyncDisposable {
 
   /** What a container has printed so far; empty before it runs, and while kubelet restarts. */
   async log(container: string): Promise<string> {
-    const { namespace } = this;
+    const namespace = this.#namespace.name;
     const name = container === CSI_OBSERVER ? CSI_OBSERVER : 'observers';
     try {
       return await this.#core.readNamespacedPodLog({ namespace, name, container });
@@ -133,45 +98,32 @@ export class ClusterStage implements AsyncDisposable {
 
   /** The containers that have ended. */
   async ended(): Promise<string[]> {
-    const { namespace } = this;
+    const namespace = this.#namespace.name;
     const { status } = await this.#core.readNamespacedPod({ namespace, name: 'observers' });
     const containers = status?.containerStatuses ?? [];
     return containers.filter(({ state }) => state?.terminated !== undefined).map(({ name }) => name);
   }
 
-  /** What kubelet and the scheduler say of the pods, for the message of a test that failed. */
-  async events(): Promise<string> {
-    const { items } = await this.#core.listNamespacedEvent({ namespace: this.namespace });
-    return items
-      .map(({ involvedObject, reason, message }) => `${involvedObject.name}: ${reason}: ${message}`)
-      .join('\n');
+  /** Resolves once something holds. */
+  async until(what: string, holds: () => Promise<boolean>): Promise<void> {
+    await this.#namespace.until(what, holds);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     // The volume is unmounted by its driver, so the pod that has it goes first.
     if (this.#hasDriver) await this.#deletePod(CSI_OBSERVER);
-    await ifThere(() => this.#core.deleteNamespace({ name: this.namespace }));
+    await this.#namespace[Symbol.asyncDispose]();
     if (this.#hasDriver) await ifThere(() => this.#storage.deleteCSIDriver({ name: DRIVER }));
   }
 
   /** Resolves when it is gone, or after a minute. */
   async #deletePod(name: string): Promise<void> {
-    const { namespace } = this;
+    const namespace = this.#namespace.name;
     await ifThere(() => this.#core.deleteNamespacedPod({ namespace, name }));
     for (let second = 0; second < 60; second += 1) {
       const pod = await ifThere(() => this.#core.readNamespacedPod({ namespace, name }));
       if (!pod) return;
       await sleep(1_000);
     }
-  }
-}
-
-/** The answer; undefined when there is no such object. */
-async function ifThere<T>(ask: () => Promise<T>): Promise<T | undefined> {
-  try {
-    return await ask();
-  } catch (error) {
-    if (error instanceof ApiException && error.code === 404) return undefined;
-    throw error;
   }
 }

@@ -141,6 +141,7 @@ export function observerContainer(
 ): V1Container {
   return {
     ...containerOf(name, image),
+    command: ['node', 'observe.mjs'],
     env: [
       { name: 'OBSERVE', value: program },
       { name: 'TARGET', value: target },
@@ -151,17 +152,8 @@ export function observerContainer(
 
 /** The program of the package as a sidecar: prints the names of the keys that changed. */
 function sidecar(image: string): V1Container {
-  const command = [
-    'npx',
-    'resilient-watcher',
-    'watch',
-    '/etc/config',
-    '--',
-    'sh',
-    '-c',
-    'echo "acted on $RW_KEYS"',
-  ];
-  return { ...containerOf('sidecar', image), command };
+  const args = ['watch', '/etc/config', '--', 'sh', '-c', 'echo "acted on $RW_KEYS"'];
+  return { ...containerOf('sidecar', image), args };
 }
 
 function containerOf(name: string, image: string) {

@@ -3,16 +3,19 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 
 import { KubeletVolume, mintTestToken } from 'resilient-watcher/testing';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 
 import { root } from '../docs/markdown.js';
+import { skip } from '../support/namespace.js';
 import { Transcript } from '../support/program.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
-import { clusterSettings } from './cluster.js';
 import { csiDaemonSet, csiDriver, csiObserverPod, DRIVER } from './csi.js';
+import { fitted, kustomized, manifestsIn } from './manifests.js';
 import { configMap, contentsOf, OBSERVERS, observerPod, secret, UPDATES } from './objects.js';
+import { clusterSettings } from './settings.js';
 import { linesOf, tableOf, tally } from './tally.js';
 
 const log = (...lines: object[]): string => lines.map((line) => JSON.stringify(line)).join('\n');
@@ -112,7 +115,7 @@ describe('the objects', () => {
 
   test('the image contains what its programs import, and the programs', () => {
     const read = (path: string): string => readFileSync(join(root, path), 'utf8');
-    const programs = ['test/cluster/program/observe.mjs', 'test/cluster/program/provider.mjs'];
+    const programs = ['observe', 'provider', 'server'].map((name) => `test/cluster/program/${name}.mjs`);
     const program = [...programs, 'examples/csi-driver/main.mjs'].map(read).join('\n');
     const dockerfile = read('test/cluster/Dockerfile');
     for (const path of programs) expect(dockerfile).toContain(path);
@@ -139,6 +142,62 @@ describe('the objects', () => {
     },
   );
 });
+
+describe('the manifests of deploy/ keep all but', () => {
+  const settings = { image: 'e2e:test', hostNetwork: false, hostPath: false };
+  const images = { nginx: undefined, prometheus: 'prometheus:own' };
+
+  /** The paths of the fields that differ in the manifests of a file once they are fitted. */
+  function changed(file: string, allowed = {}): string[] {
+    const paths = manifestsIn(file).flatMap((manifest) =>
+      differences(manifest, fitted(manifest, 'e2e-1', { ...settings, ...images, ...allowed })),
+    );
+    return [...new Set(paths)].map((path) => path.replace('/spec/template/spec/', 'pod/'));
+  }
+
+  test.each([
+    ['nginx-sidecar.yaml', ['pod/initContainers/0/image']],
+    ['webhook-sidecar.yaml', ['pod/initContainers/0/image', 'pod/containers/0/image']],
+    ['run-as-pid-1.yaml', ['pod/initContainers/0/image', 'pod/containers/0/image']],
+    ['service-monitor.yaml', []],
+  ])('namespace and images: %s', (file, paths) => {
+    expect(changed(file).sort()).toEqual(['/metadata/namespace', ...paths].sort());
+  });
+
+  test('what would reach the node of the CNI plugin, unless that is allowed', () => {
+    const own = ['/metadata/namespace', '/subjects/0/namespace', 'pod/containers/0/image'];
+    // The ServiceAccount whose tokens it requests.
+    own.push('pod/containers/0/args/4');
+    const host = ['pod/hostNetwork', 'pod/volumes/0/hostPath', 'pod/volumes/0/emptyDir'];
+    expect(changed('cni-kubeconfig.yaml').sort()).toEqual([...own, ...host].sort());
+    // Never the directory of the real plugins.
+    const volume = ['pod/volumes/0/hostPath/path', 'pod/volumes/0/hostPath/type'];
+    const allowed = { hostNetwork: true, hostPath: true };
+    expect(changed('cni-kubeconfig.yaml', allowed).sort()).toEqual([...own, ...volume].sort());
+  });
+
+  test('an image that the settings do not know is refused', () => {
+    const pod = { containers: [{ name: 'other', image: 'other:1' }] };
+    const manifest = { kind: 'Deployment', metadata: { name: 'x' }, spec: { template: { spec: pod } } };
+    expect(() => fitted(manifest, 'e2e-1', { ...settings, ...images })).toThrow('The image other:1 is not');
+  });
+
+  test('nothing: the Kustomize base, where it can be built', (context) => {
+    const built = kustomized();
+    if (!built) return skip(context, 'neither kubectl nor kustomize is on the PATH');
+    expect(built.map(({ kind }) => kind).sort()).toEqual(['ConfigMap', 'Deployment', 'Service']);
+  });
+});
+
+/** The paths of the fields in which two values differ. */
+function differences(one: unknown, other: unknown, path = ''): string[] {
+  if (isDeepStrictEqual(one, other)) return [];
+  if (typeof one !== 'object' || typeof other !== 'object' || !one || !other) return [path];
+  const [left, right] = [new Map(Object.entries(one)), new Map(Object.entries(other))];
+  return [...new Set([...left.keys(), ...right.keys()])].flatMap((key) =>
+    differences(left.get(key), right.get(key), `${path}/${key}`),
+  );
+}
 
 test('the provider of the CSI driver hands out the file as it is, to whoever shows a token', async () => {
   const file = join(temporaryDirectory(), 'app.yaml');
