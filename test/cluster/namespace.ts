@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiException, CoreV1Api, type KubeConfig } from '@kubernetes/client-node';
 
 /** kubelet's sync of a volume takes a minute or more when the touch of the pod is not enough. */
-const LIMIT_MS = 120_000;
+const LIMIT_MS = 180_000;
 
 /** The Pod Security Standards. */
 export type PodSecurity = 'privileged' | 'baseline' | 'restricted';
