@@ -14,57 +14,18 @@
  * done until the next `trigger()`. No update is lost: one that was not handled successfully is merged into the next one.
  */
 import { Backoff } from '../core/backoff.js';
-import type { Clock } from '../core/clock.js';
 import { Component, type ComponentEvents, type ComponentStatus } from '../core/component.js';
 import { ActionError } from './action-error.js';
-import {
-  componentName,
-  hasMethods,
-  matching,
-  milliseconds,
-  oneOf,
-  PORT_OPTIONS,
-  resolveOptions,
-} from '../core/options.js';
 import { markHandled } from '../core/outcome.js';
-import type { Random } from '../core/random.js';
 import { sleep } from '../core/sleep.js';
 import type { Action } from './action.js';
 import { ActionRun } from './action-run.js';
+import {
+  resolveReloadOptions,
+  type ReloadActionOptions,
+  type ResolvedReloadOptions,
+} from './reload-options.js';
 import { mergeUpdates, type ActionUpdate } from './update.js';
-
-/** Options of `ReloadAction`; all but `action` may be left out. */
-export interface ReloadActionOptions {
-  /** One action, or several that run one after another. A retry begins with the one that failed. */
-  readonly action: Action | readonly Action[];
-  /** A check that must succeed before the actions run, such as `nginx -t`. Default none. */
-  readonly check?: Action | undefined;
-  /**
-   * The handling of an update during a run. `queue` (default): the update waits, and is merged with later ones.
-   * `restart`: the run is stopped and started again.
-   */
-  readonly onBusy?: 'queue' | 'restart' | undefined;
-  /** The timeout of a run, ms. The run is then stopped, and has failed unless it still fulfills. Default 30 000. */
-  readonly timeoutMs?: number | undefined;
-  /** How long to wait for a run that is being stopped, ms. Default 15 000. */
-  readonly stopTimeoutMs?: number | undefined;
-  /** The maximum random delay of an update, ms, so that many pods do not reload at once. Default 0. */
-  readonly splayMs?: number | undefined;
-  /** Initial delay before a retry, doubled on each failure, with up to 50 % jitter, ms. Default 1 000. */
-  readonly retryDelayMs?: number | undefined;
-  /** The maximum delay before a retry, ms. Default 60 000. */
-  readonly maxRetryDelayMs?: number | undefined;
-  /** The maximum number of attempts for an update. Default `Infinity`. */
-  readonly maxAttempts?: number | undefined;
-  /** The name in status and telemetry. Default: the name of the first action. */
-  readonly name?: string | undefined;
-  /** Closes the reload action when it aborts. */
-  readonly signal?: AbortSignal | undefined;
-  /** Default: the system clock. */
-  readonly clock?: Clock | undefined;
-  /** Default: `Math.random`. */
-  readonly random?: Random | undefined;
-}
 
 /** The events of a `ReloadAction`. No event contains file contents. */
 export interface ReloadActionEvents extends ComponentEvents {
@@ -103,32 +64,6 @@ export interface ReloadActionStatus extends ComponentStatus {
 /** How a run ended. `interrupted`: by a newer update, or by `close()`. */
 type RunResult = 'succeeded' | 'interrupted' | ActionError;
 
-const isAction = (value: unknown): boolean => hasMethods(value, ['run']);
-
-const OPTIONS = {
-  action: matching<Action | readonly Action[]>(
-    [],
-    'an object with run, or a non-empty array of them',
-    (value) => isAction(value) || (Array.isArray(value) && value.length > 0 && value.every(isAction)),
-  ),
-  check: matching<Action | undefined>(undefined, 'an object with run', isAction),
-  onBusy: oneOf<'queue' | 'restart'>('queue', ['queue', 'restart']),
-  // As consul-template: a reload that takes longer hangs.
-  timeoutMs: milliseconds(30_000, { min: 1 }),
-  // A command gets 10 s between SIGTERM and SIGKILL.
-  stopTimeoutMs: milliseconds(15_000),
-  splayMs: milliseconds(0),
-  retryDelayMs: milliseconds(1_000, { min: 1 }),
-  maxRetryDelayMs: milliseconds(60_000, { min: 1 }),
-  maxAttempts: matching<number>(
-    Infinity,
-    'a whole number >= 1, or Infinity',
-    (value) => value === Infinity || (Number.isInteger(value) && (value as number) >= 1),
-  ),
-  name: componentName(undefined),
-  ...PORT_OPTIONS,
-};
-
 /**
  * Acts on changes: one run at a time, the newest update wins, failures are retried.
  *
@@ -141,8 +76,7 @@ const OPTIONS = {
  * ```
  */
 export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStatus> {
-  readonly #options: ReturnType<typeof resolveOptions<typeof OPTIONS>>;
-  readonly #actions: readonly Action[];
+  readonly #options: ResolvedReloadOptions;
   readonly #backoff: Backoff;
   #phase: 'ready' | 'waiting' | 'running' | 'retrying' = 'ready';
   #pending: ActionUpdate | undefined;
@@ -160,22 +94,10 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
 
   /** @throws {TypeError | RangeError} for a wrong option. */
   constructor(options: ReloadActionOptions) {
-    const resolved = resolveOptions('ReloadAction', options, OPTIONS);
-    const actions = Array.isArray(resolved.action)
-      ? (resolved.action as readonly Action[])
-      : [resolved.action as Action];
-    const [first] = actions;
-    if (!first) throw new TypeError('ReloadAction: option "action" must be an object with run, got none');
-    super({
-      kind: 'ReloadAction',
-      name: resolved.name ?? first.name,
-      purpose: `run the action "${first.name}"`,
-      signal: resolved.signal,
-      clock: resolved.clock,
-    });
+    const resolved = resolveReloadOptions(options);
+    const { name, first, retryDelayMs, maxRetryDelayMs, random, signal, clock } = resolved;
+    super({ kind: 'ReloadAction', name, purpose: `run the action "${first.name}"`, signal, clock });
     this.#options = resolved;
-    this.#actions = actions;
-    const { retryDelayMs, maxRetryDelayMs, random } = resolved;
     this.#backoff = new Backoff({ firstDelayMs: retryDelayMs, maxDelayMs: maxRetryDelayMs, random });
   }
 
@@ -237,13 +159,13 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
 
   /** Handles the update until it succeeds, is rejected, or a newer one arrives. Returns whether it succeeded. */
   async #settle(update: ActionUpdate): Promise<boolean> {
-    const remaining = [...this.#actions];
+    const { actions, check, maxAttempts } = this.#options;
+    const remaining = [...actions];
     this.#backoff.reset();
     for (let attempt = 1; !this.scope.ended; attempt += 1) {
       this.#phase = 'running';
       const begun = this.#options.clock.monotonic();
-      const { check, maxAttempts } = this.#options;
-      if (check && remaining.length === this.#actions.length) {
+      if (check && remaining.length === actions.length) {
         const verdict = await this.#run(check, update);
         if (verdict instanceof ActionError) this.#reject(update, verdict);
         if (verdict !== 'succeeded') return false;

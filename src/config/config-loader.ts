@@ -5,30 +5,23 @@
  * |------------|---------------------------|-----------------------------------|------------|
  * | `idle`     | → `starting`              | –                                 | → `closed` |
  * | `starting` | same promise              | an update follows the load        | → `closed` |
- * | `running`  | same promise              | an update, see the next table     | → `closed` |
+ * | `running`  | same promise              | an update (update-schedule.ts)    | → `closed` |
  * | `closed`   | rejects                   | –                                 | –          |
  *
  * `starting` watches and reads every source and validates the result. If anything is wrong, `start()` rejects and the
  * state is `idle` again; otherwise it is `running`.
  *
- * | when a source changes                               | the update begins                                     |
- * |-----------------------------------------------------|-------------------------------------------------------|
- * | every watched source has changed, or it is the only | immediately: there is nothing to wait for             |
- * | other sources have not changed yet                  | `settleMs` after the first, or when all have changed  |
- * | an update is in progress                            | `settleMs` after its end                              |
- *
  * | a changed source                      | then                                                                |
  * |---------------------------------------|---------------------------------------------------------------------|
  * | it cannot be read                     | `unreadable`, once; its last good values stay                       |
  * | it cannot be parsed                   | `rejected`, once for each such state; its last good values stay     |
- * | has the same values                   | nothing                                                             |
- * | has other values                      | they are pending: acceptance.ts decides which are accepted          |
+ * | it has the same values                | nothing                                                             |
+ * | it has other values                   | they are pending: acceptance.ts decides which are accepted          |
  *
  * Accepted values become `current`, and `change` is emitted if they differ. Values that have just changed and are not
  * accepted are `rejected`, and tried again with every later change. A validator or parser that throws or takes too long
  * counts as a refusal; a late result is ignored.
  */
-import type { Scheduled } from '../core/clock.js';
 import { Component } from '../core/component.js';
 import type { ConfigProblem } from './config-error.js';
 import { BackendError } from '../core/backend-error.js';
@@ -48,6 +41,7 @@ import type { Layer } from './merge.js';
 import { invalid } from './problems.js';
 import { acceptPending, type Verdict } from './acceptance.js';
 import { Source } from './source.js';
+import { UpdateSchedule } from './update-schedule.js';
 import { validateLayers, type ConfigValidator } from './validation.js';
 
 /** The result of a load or an update, for telemetry. */
@@ -79,10 +73,8 @@ export interface SelectOptions {
 export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>, ConfigLoaderStatus> {
   readonly #options: ResolvedLoaderOptions;
   readonly #sources: readonly Source[];
+  readonly #updates: UpdateSchedule;
   #current: { readonly config: T; readonly at: number } | undefined;
-  readonly #changed = new Set<Source>();
-  #settling: Scheduled | undefined;
-  #stepping: Promise<void> | undefined;
   #changes = 0;
   #rejections = 0;
   #lastRejectedAt: number | null = null;
@@ -95,11 +87,18 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     const resolved = resolveLoaderOptions(options);
     super({ ...resolved, kind: 'ConfigLoader', purpose: 'load the configuration' });
     this.#options = resolved;
-    const { clock, parseTimeoutMs: timeoutMs } = resolved;
+    const { clock, settleMs, parseTimeoutMs: timeoutMs } = resolved;
     const { signal } = this.scope;
-    this.#sources = resolved.sources.map(
+    const sources = resolved.sources.map(
       (source, index) => new Source(readerOf(source, index), { clock, timeoutMs, signal }),
     );
+    this.#sources = sources;
+    this.#updates = new UpdateSchedule({
+      sources,
+      clock,
+      settleMs,
+      update: (changed, retry) => this.#update(changed, retry),
+    });
   }
 
   /** The last good configuration, deeply frozen (instances of classes are not); undefined until it is loaded. */
@@ -136,16 +135,13 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
    * @throws {ClosedError} (rejects) when the loader is not running.
    */
   async check(): Promise<void> {
-    await this.idle();
-    const state = this.lifecycleState;
-    if (state !== 'running') throw new ClosedError(`Cannot check the configuration: the loader is ${state}`);
-    for (const source of this.#sources) this.#changed.add(source);
-    await this.#step(true);
+    if (await this.#updates.updateAll()) return;
+    throw new ClosedError(`Cannot check the configuration: the loader is ${this.lifecycleState}`);
   }
 
   /** Resolves when no update is in progress. An update that waits for `settleMs` has not begun. */
-  async idle(): Promise<void> {
-    while (this.#stepping) await this.#stepping;
+  idle(): Promise<void> {
+    return this.#updates.idle();
   }
 
   /**
@@ -189,16 +185,16 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
   }
 
   protected override onRunning(): void {
-    this.#plan();
+    this.#updates.open();
   }
 
   protected override onClose(): Promise<unknown> {
-    this.#settling?.cancel();
+    this.#updates.close();
     return this.#closeSources();
   }
 
   async #loadAll(): Promise<ReloadResult> {
-    this.#changed.clear();
+    this.#updates.reset();
     await Promise.all(this.#sources.map((source) => this.#open(source)));
     const unread = this.#sources.flatMap(({ problems }) => problems);
     const verdict: Verdict<T> =
@@ -235,43 +231,23 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     if (this.lifecycleState === 'closed') return;
     // A read error is found again when the source is read; polling is reported as `degraded`.
     if (error && !(error instanceof TargetError) && !(error instanceof BackendError)) this.fail(error);
-    this.#changed.add(source);
-    this.#plan();
+    this.#updates.changed(source);
   }
 
-  #plan(): void {
-    if (this.lifecycleState !== 'running' || this.#stepping || this.#changed.size === 0) return;
-    const isComplete = this.#sources.every((source) => !source.isWatchable || this.#changed.has(source));
-    if (isComplete) void this.#step(false);
-    else this.#settle();
-  }
-
-  #settle(): void {
-    this.#settling ??= this.#options.clock.schedule(() => void this.#step(false), this.#options.settleMs);
+  /** Never rejects. */
+  #update(sources: readonly Source[], retry: boolean): Promise<void> {
+    if (this.scope.ended) return Promise.resolve();
+    const update = this.#traced(() => this.#readAndAccept(sources, retry)).then(
+      () => undefined,
+      (error: unknown) => {
+        if (!this.scope.ended) this.fail(error);
+      },
+    );
+    return this.scope.track(update);
   }
 
   /** @param retry whether pending values are validated again even if no source has changed */
-  #step(retry: boolean): Promise<void> {
-    this.#settling?.cancel();
-    this.#settling = undefined;
-    const sources = [...this.#changed];
-    this.#changed.clear();
-    // Begins only after `#stepping` is set: a provider may call back while it is read.
-    const step = Promise.resolve()
-      .then(() => this.#traced(() => this.#update(sources, retry)))
-      .then(() => undefined)
-      .catch((error: unknown) => {
-        if (!this.scope.ended) this.fail(error);
-      });
-    this.#stepping = this.scope.track(step).finally(() => {
-      this.#stepping = undefined;
-      // Waits even with a single source: one that changes all the time must not keep the process busy.
-      if (this.#changed.size > 0 && !this.scope.ended) this.#settle();
-    });
-    return this.#stepping;
-  }
-
-  async #update(sources: readonly Source[], retry: boolean): Promise<ReloadResult> {
+  async #readAndAccept(sources: readonly Source[], retry: boolean): Promise<ReloadResult> {
     const fresh = new Set<Source>();
     const refused = new Set<Source>();
     const problems: ConfigProblem[] = [];

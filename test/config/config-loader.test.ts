@@ -324,6 +324,26 @@ test.each(['close()', 'the signal'])('%s ends a load whose validate never does',
   expect([stage.backend.subscriptions, stage.clock.pending]).toEqual([0, 0]);
 });
 
+test('concurrent calls of check() lead to updates one after another', async () => {
+  const stage = new ConfigStage();
+  let reading = 0;
+  let most = 0;
+  const provider: ConfigProvider = {
+    name: 'remote',
+    read: async () => {
+      reading += 1;
+      most = Math.max(most, reading);
+      await nextTurn();
+      reading -= 1;
+      return {};
+    },
+  };
+  const loader = stage.loader({ sources: [{ provider }] });
+  await stage.load(loader);
+  await Promise.all([loader.check(), loader.check(), loader.check()]);
+  expect(most).toBe(1);
+});
+
 test('check() reads what cannot be watched, and tries again what was refused', async () => {
   const stage = new ConfigStage();
   let value: unknown = { n: 1 };

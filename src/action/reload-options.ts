@@ -1,0 +1,87 @@
+import type { Clock } from '../core/clock.js';
+import {
+  componentName,
+  hasMethods,
+  matching,
+  milliseconds,
+  oneOf,
+  PORT_OPTIONS,
+  resolveOptions,
+} from '../core/options.js';
+import type { Random } from '../core/random.js';
+import type { Action } from './action.js';
+
+/** Options of `ReloadAction`; all but `action` may be left out. */
+export interface ReloadActionOptions {
+  /** One action, or several that run one after another. A retry begins with the one that failed. */
+  readonly action: Action | readonly Action[];
+  /** A check that must succeed before the actions run, such as `nginx -t`. Default none. */
+  readonly check?: Action | undefined;
+  /**
+   * The handling of an update during a run. `queue` (default): the update waits, and is merged with later ones.
+   * `restart`: the run is stopped and started again.
+   */
+  readonly onBusy?: 'queue' | 'restart' | undefined;
+  /** The timeout of a run, ms. The run is then stopped, and has failed unless it still fulfills. Default 30 000. */
+  readonly timeoutMs?: number | undefined;
+  /** How long to wait for a run that is being stopped, ms. Default 15 000. */
+  readonly stopTimeoutMs?: number | undefined;
+  /** The maximum random delay of an update, ms, so that many pods do not reload at once. Default 0. */
+  readonly splayMs?: number | undefined;
+  /** Initial delay before a retry, doubled on each failure, with up to 50 % jitter, ms. Default 1 000. */
+  readonly retryDelayMs?: number | undefined;
+  /** The maximum delay before a retry, ms. Default 60 000. */
+  readonly maxRetryDelayMs?: number | undefined;
+  /** The maximum number of attempts for an update. Default `Infinity`. */
+  readonly maxAttempts?: number | undefined;
+  /** The name in status and telemetry. Default: the name of the first action. */
+  readonly name?: string | undefined;
+  /** Closes the reload action when it aborts. */
+  readonly signal?: AbortSignal | undefined;
+  /** Default: the system clock. */
+  readonly clock?: Clock | undefined;
+  /** Default: `Math.random`. */
+  readonly random?: Random | undefined;
+}
+
+const isAction = (value: unknown): boolean => hasMethods(value, ['run']);
+
+const OPTIONS = {
+  action: matching<Action | readonly Action[]>(
+    [],
+    'an object with run, or a non-empty array of them',
+    (value) => isAction(value) || (Array.isArray(value) && value.length > 0 && value.every(isAction)),
+  ),
+  check: matching<Action | undefined>(undefined, 'an object with run', isAction),
+  onBusy: oneOf<'queue' | 'restart'>('queue', ['queue', 'restart']),
+  // As consul-template: a reload that takes longer hangs.
+  timeoutMs: milliseconds(30_000, { min: 1 }),
+  // A command gets 10 s between SIGTERM and SIGKILL.
+  stopTimeoutMs: milliseconds(15_000),
+  splayMs: milliseconds(0),
+  retryDelayMs: milliseconds(1_000, { min: 1 }),
+  maxRetryDelayMs: milliseconds(60_000, { min: 1 }),
+  maxAttempts: matching<number>(
+    Infinity,
+    'a whole number >= 1, or Infinity',
+    (value) => value === Infinity || (Number.isInteger(value) && (value as number) >= 1),
+  ),
+  name: componentName(undefined),
+  ...PORT_OPTIONS,
+};
+
+/** The options of a reload action, complete and checked. */
+export type ResolvedReloadOptions = ReturnType<typeof resolveReloadOptions>;
+
+/**
+ * Fills in the defaults.
+ * @throws {TypeError | RangeError} for a wrong option.
+ */
+// eslint-disable-next-line @typescript-eslint/explicit-module-boundary-types -- derived from the table above
+export function resolveReloadOptions(given: ReloadActionOptions) {
+  const { action, ...options } = resolveOptions('ReloadAction', given, OPTIONS);
+  const actions = Array.isArray(action) ? (action as readonly Action[]) : [action as Action];
+  const [first] = actions;
+  if (!first) throw new TypeError('ReloadAction: option "action" must be an object with run, got none');
+  return { ...options, actions, first, name: options.name ?? first.name };
+}

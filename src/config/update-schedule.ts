@@ -1,0 +1,100 @@
+import type { Clock, Scheduled } from '../core/clock.js';
+import type { Source } from './source.js';
+
+interface UpdateScheduleOptions {
+  readonly sources: readonly Source[];
+  readonly clock: Clock;
+  readonly settleMs: number;
+  /** Reads these sources and accepts what is valid. `retry`: also validates again what was refused. Never rejects. */
+  readonly update: (sources: readonly Source[], retry: boolean) => Promise<void>;
+}
+
+/**
+ * When updates begin. Two updates never overlap.
+ *
+ * | when a source changes                               | the update begins                                     |
+ * |-----------------------------------------------------|-------------------------------------------------------|
+ * | before `open()`                                     | after `open()`, as in the next two rows               |
+ * | every watched source has changed                    | immediately: there is nothing to wait for             |
+ * | other sources have not changed yet                  | `settleMs` after the first, or when all have changed  |
+ * | an update is in progress                            | `settleMs` after its end                              |
+ * | after `close()`                                     | never                                                 |
+ */
+export class UpdateSchedule {
+  readonly #options: UpdateScheduleOptions;
+  readonly #changed = new Set<Source>();
+  #isOpen = false;
+  #settling: Scheduled | undefined;
+  #updating: Promise<void> | undefined;
+
+  constructor(options: UpdateScheduleOptions) {
+    this.#options = options;
+  }
+
+  /** Forgets what changed so far. */
+  reset(): void {
+    this.#changed.clear();
+  }
+
+  /** Allows updates: the first configuration is loaded. */
+  open(): void {
+    this.#isOpen = true;
+    this.#plan();
+  }
+
+  /** Ends updates. One that is in progress is not awaited. */
+  close(): void {
+    this.#isOpen = false;
+    this.#settling?.cancel();
+  }
+
+  /** A source has changed. */
+  changed(source: Source): void {
+    this.#changed.add(source);
+    this.#plan();
+  }
+
+  /** Reads and validates everything again, after the update in progress. Resolves to false if that is not allowed. */
+  async updateAll(): Promise<boolean> {
+    // Not through `idle()`, which would let all waiting callers through at once.
+    while (this.#updating) await this.#updating;
+    if (!this.#isOpen) return false;
+    for (const source of this.#options.sources) this.#changed.add(source);
+    await this.#update(true);
+    return true;
+  }
+
+  /** Resolves when no update is in progress. */
+  async idle(): Promise<void> {
+    while (this.#updating) await this.#updating;
+  }
+
+  #plan(): void {
+    if (!this.#isOpen || this.#updating || this.#changed.size === 0) return;
+    const isComplete = this.#options.sources.every(
+      (source) => !source.isWatchable || this.#changed.has(source),
+    );
+    if (isComplete) void this.#update(false);
+    else this.#settle();
+  }
+
+  #settle(): void {
+    const { clock, settleMs } = this.#options;
+    this.#settling ??= clock.schedule(() => void this.#update(false), settleMs);
+  }
+
+  #update(retry: boolean): Promise<void> {
+    this.#settling?.cancel();
+    this.#settling = undefined;
+    const sources = [...this.#changed];
+    this.#changed.clear();
+    // Begins only after `#updating` is set: a provider may call back while it is read.
+    const update = Promise.resolve().then(() => this.#options.update(sources, retry));
+    this.#updating = update.finally(() => {
+      this.#updating = undefined;
+      // Waits even with a single source: one that changes all the time must not keep the process busy.
+      if (this.#changed.size > 0 && this.#isOpen) this.#settle();
+    });
+    return this.#updating;
+  }
+}
