@@ -99,7 +99,8 @@ export type {
   TokenWatcherEvent,
   TokenWatcherFactory,
 } from './token/token-watch.js';
-export type { Durability, Owner } from './write/pending-file.js';
+export type { Owner } from './write/file-attributes.js';
+export type { Durability } from './write/pending-file.js';
 export { isTemporaryName } from './write/temporary-name.js';
 export type { SyncWriteData, WriteChunk, WriteData } from './write/write-source.js';
 export { healthHandler, type HealthReply, type HealthRequest } from './telemetry/health-handler.js';

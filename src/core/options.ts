@@ -35,18 +35,31 @@ export function resolveOptions<O extends Options>(owner: string, given: unknown,
       throw new TypeError(`${owner}: unknown option "${name}"; known are ${Object.keys(options).join(', ')}`);
     }
   }
-  // Filled in place: this runs for each atomic write.
-  const resolved: Record<string, unknown> = {};
-  for (const [name, option] of Object.entries(options)) {
+  // This runs for each atomic write, so what does not depend on the values is done once.
+  const resolved: Record<string, unknown> = { ...defaultsOf(options) };
+  for (const name in resolved) {
     const value = values[name];
-    resolved[name] = value === undefined ? option.fallback : value;
-    const refusal = value === undefined ? undefined : option.refuse(value);
+    if (value === undefined) continue;
+    const refusal = options[name]?.refuse(value);
     if (refusal) {
       const message = `${owner}: option "${name}" must be ${refusal.wanted}, got ${describe(value)}`;
       throw refusal.kind === 'type' ? new TypeError(message) : new RangeError(message);
     }
+    resolved[name] = value;
   }
   return Object.freeze(resolved) as Resolved<O>;
+}
+
+/** The defaults of each set of options. */
+const defaults = new WeakMap<Options, Readonly<Record<string, unknown>>>();
+
+function defaultsOf(options: Options): Readonly<Record<string, unknown>> {
+  let known = defaults.get(options);
+  if (!known) {
+    known = Object.fromEntries(Object.entries(options).map(([name, { fallback }]) => [name, fallback]));
+    defaults.set(options, known);
+  }
+  return known;
 }
 
 /** A value as an error message shows it: short, and without the contents of objects. */

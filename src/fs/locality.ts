@@ -103,6 +103,14 @@ export class SynchronousCalls {
     return this.#place === 'disk';
   }
 
+  /**
+   * The time of the file system's own clock, ns. Only that of a local file system is known: it is the kernel's, which
+   * this process has, too.
+   */
+  get now(): bigint | undefined {
+    return this.#place === 'unknown' ? undefined : BigInt(systemClock.now()) * 1_000_000n;
+  }
+
   /** To be run before the directory at this path is opened. */
   *approach(path: string): Effects<void> {
     this.#small = undefined;

@@ -5,7 +5,7 @@ import { errnoOf } from '../core/errno.js';
 import { MAX_LINKS } from '../core/file-system.js';
 import { call, type Effects } from '../fs/effects.js';
 import type { SynchronousCalls } from '../fs/locality.js';
-import { ifSupported, ifThere } from './tolerated-failures.js';
+import { ifSupported, ifExists } from './tolerated-failures.js';
 import { mayFollow } from './trust.js';
 import { Refusal } from './write-progress.js';
 
@@ -104,7 +104,7 @@ export class HeldDirectory {
    */
   *assertInPlace(): Effects<void> {
     if (this.isByDescriptor) return;
-    const stat = yield* ifThere(call('lstat', this.path));
+    const stat = yield* ifExists(call('lstat', this.path));
     if (stat && this.is(stat)) return;
     const what = `another process moved or replaced the directory "${this.path}" meanwhile`;
     throw new Refusal('ERR_WRITE_CONFLICT', what);

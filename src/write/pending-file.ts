@@ -3,39 +3,13 @@ import { constants, type BigIntStats } from 'node:fs';
 import { errnoOf } from '../core/errno.js';
 import { call, type Effects } from '../fs/effects.js';
 import type { HeldDirectory } from './held-directory.js';
-import { ifSupported } from './tolerated-failures.js';
+import { hasOwner, type FileAttributes, type Owner } from './file-attributes.js';
+import { ifSupported, tryUnlink } from './tolerated-failures.js';
 import { withoutGroup } from './trust.js';
 import type { WriteProgress } from './write-progress.js';
 
 /** How much has reached the disk when a write is reported as done. */
 export type Durability = 'full' | 'file' | 'none';
-
-/** User and group IDs. */
-export interface Owner {
-  readonly uid: number;
-  readonly gid: number;
-}
-
-const isId = (value: unknown): boolean => Number.isInteger(value) && (value as number) >= 0;
-
-/** Whether a value is an `Owner`. */
-export function isOwner(value: unknown): value is Owner {
-  if (typeof value !== 'object' || value === null || !('uid' in value) || !('gid' in value)) return false;
-  return isId(value.uid) && isId(value.gid);
-}
-
-/** Whether a value is a set of permission bits, 0 to 0o7777. */
-export function isMode(value: unknown): value is number {
-  return isId(value) && (value as number) <= 0o7777;
-}
-
-/** The attributes of a finished file. */
-export interface FileAttributes {
-  readonly mode: number;
-  readonly owner?: Owner | undefined;
-  /** What the caller asked for must be set; anything else is set as far as possible. */
-  readonly required: { readonly mode: boolean; readonly owner: boolean };
-}
 
 /** No other user can open the file before it is complete. */
 const MODE_WHILE_PENDING = 0o600;
@@ -91,7 +65,7 @@ export class PendingFile {
       } catch (error) {
         if (errnoOf(error) !== 'EEXIST') {
           // A network file system may create it and then fail to say so.
-          yield* removeIfThere(path);
+          yield* tryUnlink(path);
           throw error;
         }
         if (attempt === MAX_NAMES) throw error;
@@ -133,7 +107,7 @@ export class PendingFile {
     }
     // The owner first: changing it clears the set-id bits of the mode.
     let wanted = mode;
-    if (owner && (created.uid !== BigInt(owner.uid) || created.gid !== BigInt(owner.gid))) {
+    if (owner && !hasOwner(owner, created)) {
       progress.step = 'chown';
       this.#isSynced = false;
       const kept = yield* chown(fd, owner, required.owner);
@@ -170,7 +144,7 @@ export class PendingFile {
         // The file is discarded.
       }
     }
-    yield* removeIfThere(this.path);
+    yield* tryUnlink(this.path);
   }
 
   get #open(): number {
@@ -187,12 +161,3 @@ function* chown(fd: number, { uid, gid }: Owner, required: boolean): Effects<'bo
 
 /** `chown(2)`: leave this one as it is. */
 const KEEP_ID = -1;
-
-/** Removes a file or link, as far as that is possible. */
-export function* removeIfThere(path: string): Effects<void> {
-  try {
-    yield* call('unlink', path);
-  } catch {
-    // It is gone, or the next write to this directory removes it.
-  }
-}

@@ -1,6 +1,6 @@
 import { call, type Effects } from '../fs/effects.js';
 import type { HeldDirectory } from './held-directory.js';
-import { ifThere, runAll } from './tolerated-failures.js';
+import { ifExists, runAll } from './tolerated-failures.js';
 import { Refusal } from './write-progress.js';
 
 /** As deep as the longest path can be; only a tree that was made relative to a descriptor is deeper. */
@@ -11,14 +11,14 @@ const MAX_DEPTH = 2048;
  * mounted there is entered. What is gone already is fine.
  */
 export function* removeTree(parent: HeldDirectory, name: string, depth = 0): Effects<void> {
-  const stat = yield* ifThere(call('lstat', parent.at(name)));
+  const stat = yield* ifExists(call('lstat', parent.at(name)));
   if (!stat) return;
   if (!stat.isDirectory()) {
-    yield* ifThere(call('unlink', parent.at(name)));
+    yield* ifExists(call('unlink', parent.at(name)));
     return;
   }
   // If something else has taken its place by now, this fails, and the next sweep finds it.
-  const directory = yield* ifThere(parent.enter(name));
+  const directory = yield* ifExists(parent.enter(name));
   if (!directory) return;
   try {
     if (directory.stat.dev !== parent.stat.dev) {
@@ -28,7 +28,7 @@ export function* removeTree(parent: HeldDirectory, name: string, depth = 0): Eff
   } finally {
     yield* directory.close();
   }
-  yield* ifThere(call('rmdir', parent.at(name)));
+  yield* ifExists(call('rmdir', parent.at(name)));
 }
 
 /** Removes everything in a directory that can be removed. The directory stays. */

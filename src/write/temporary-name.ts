@@ -12,7 +12,7 @@ import { randomUUID } from 'node:crypto';
 import { ProcessTable, type HasEnded, type ProcessIdentity } from './process-identity.js';
 import { call, type Effects } from '../fs/effects.js';
 import type { HeldDirectory } from './held-directory.js';
-import { ifThere } from './tolerated-failures.js';
+import { ifExists } from './tolerated-failures.js';
 
 const FILE_PREFIX = '.rw-';
 const LINK_PREFIX = '..data_tmp-';
@@ -86,7 +86,7 @@ export function* isAbandoned(
   const ended = owner && hasEnded(owner);
   if (ended !== undefined) return ended;
   if (now === undefined) return false;
-  const stat = yield* ifThere(call('lstat', directory.at(name)));
+  const stat = yield* ifExists(call('lstat', directory.at(name)));
   if (!stat) return true;
   const { mtimeNs, ctimeNs } = stat;
   // A copy or `touch` can set mtime back; only the file system sets ctime.

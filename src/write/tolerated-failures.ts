@@ -1,6 +1,6 @@
 /** Failures of a call that are no failure of the write, or not the end of it. */
 import { errnoOf } from '../core/errno.js';
-import type { Effects } from '../fs/effects.js';
+import { call, type Effects } from '../fs/effects.js';
 
 /** Errors of a file system that does not support an operation, rather than failed at it. */
 const UNSUPPORTED: ReadonlySet<string | undefined> = new Set([
@@ -22,13 +22,22 @@ export function* ifSupported(operation: Effects<void>, tolerable: boolean): Effe
   }
 }
 
-/** The result of a call, or undefined when there is nothing to call it on. */
-export function* ifThere<T>(steps: Effects<T>): Effects<T | undefined> {
+/** The result of a call; undefined if what it is called on does not exist. */
+export function* ifExists<T>(steps: Effects<T>): Effects<T | undefined> {
   try {
     return yield* steps;
   } catch (error) {
     if (errnoOf(error) === 'ENOENT') return undefined;
     throw error;
+  }
+}
+
+/** Removes a file or link. Whatever keeps it from being removed is ignored: the next sweep tries again. */
+export function* tryUnlink(path: string): Effects<void> {
+  try {
+    yield* call('unlink', path);
+  } catch {
+    // Mostly it is gone already.
   }
 }
 

@@ -3,7 +3,7 @@ import { types } from 'node:util';
 
 import { isPlainObject } from '../core/options.js';
 import { cleanKeys } from '../fs/volume-layout.js';
-import { isMode, isOwner, type Owner } from './pending-file.js';
+import { isMode, isOwner, type Owner } from './file-attributes.js';
 import { isChunk, toBytes, type WriteChunk } from './write-source.js';
 
 /** A file of a volume: its content, or the content with a mode and owner of its own. */

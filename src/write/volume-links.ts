@@ -3,8 +3,7 @@ import { errnoOf } from '../core/errno.js';
 import { call, type Effects } from '../fs/effects.js';
 import { DATA_LINK, isUserVisible, userLinkTarget } from '../fs/volume-layout.js';
 import type { HeldDirectory } from './held-directory.js';
-import { removeIfThere } from './pending-file.js';
-import { ifThere, runAll } from './tolerated-failures.js';
+import { ifExists, runAll, tryUnlink } from './tolerated-failures.js';
 import { temporaryName } from './temporary-name.js';
 
 /** How often the links are aligned anew because another writer has swapped meanwhile. */
@@ -94,7 +93,7 @@ function* linkName(volume: HeldDirectory, name: string): Effects<boolean> {
     yield* call('rename', pending, path);
     return true;
   } catch (error) {
-    yield* removeIfThere(pending);
+    yield* tryUnlink(pending);
     throw error;
   }
 }
@@ -109,7 +108,7 @@ export function* removeLinks(volume: HeldDirectory, wanted: ReadonlySet<string>)
     (name) =>
       function* (): Effects<void> {
         if ((yield* readLink(volume, name)) !== userLinkTarget(name)) return;
-        yield* ifThere(call('unlink', volume.at(name)));
+        yield* ifExists(call('unlink', volume.at(name)));
         removed = true;
       },
   );

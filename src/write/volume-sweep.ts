@@ -12,9 +12,9 @@ import type { Clock } from '../core/clock.js';
 import { call, type Effects } from '../fs/effects.js';
 import { KUBELET_PENDING_LINK, isRevisionName } from '../fs/volume-layout.js';
 import type { HeldDirectory } from './held-directory.js';
-import { removeIfThere } from './pending-file.js';
 import { removeTree } from './remove-tree.js';
 import { isAbandoned, isPendingLinkName, surveyOwners } from './temporary-name.js';
+import { tryUnlink } from './tolerated-failures.js';
 import { publishedRevision, readLink } from './volume-links.js';
 
 /** Remembers which revisions of a volume wait to be removed. */
@@ -94,7 +94,7 @@ function* pendingRevisions(volume: HeldDirectory, now: bigint | undefined): Effe
     if (!isPending && name !== KUBELET_PENDING_LINK) continue;
     const revision = yield* readLink(volume, name);
     if (isPending && !(yield* isAbandoned(volume, name, now, hasEnded))) revisions.add(revision);
-    else yield* removeIfThere(volume.at(name));
+    else yield* tryUnlink(volume.at(name));
   }
   return revisions;
 }

@@ -6,7 +6,7 @@ import { targetError } from '../fs/target-error.js';
 import type { AllowedMounts, Found, Observation } from '../fs/observation.js';
 import { PathTarget } from '../fs/targets/path-target.js';
 import { DATA_LINK } from '../fs/volume-layout.js';
-import { ifThere } from './tolerated-failures.js';
+import { ifExists } from './tolerated-failures.js';
 
 /**
  * A volume as its writer reads it back: only files of its revision, and all of them. Somebody who can write to the volume
@@ -36,7 +36,7 @@ export class VolumeTarget extends PathTarget {
 
   /** Nothing is published, or `..data` is something else than a link. */
   *#withoutRevision(chain: LinkChain, link: string): Effects<Observation> {
-    const stat = yield* ifThere(call('lstat', link));
+    const stat = yield* ifExists(call('lstat', link));
     if (!stat) return { kind: 'missing', chain };
     if (stat.isSymbolicLink()) return { kind: 'unstable', chain };
     return this.#unreadable(chain, 'ERR_TARGET_NOT_DIRECTORY', `"${DATA_LINK}" is not a symbolic link`);

@@ -18,9 +18,9 @@ import { call, type Effects } from '../fs/effects.js';
 import type { SynchronousCalls } from '../fs/locality.js';
 import { DATA_LINK, revisionName, topOf } from '../fs/volume-layout.js';
 import { enterDirectory, makeDirectories, type HeldDirectory } from './held-directory.js';
-import { removeIfThere, type Durability } from './pending-file.js';
+import type { Durability } from './pending-file.js';
 import { emptyDirectory, removeTree } from './remove-tree.js';
-import { ifThere, runAll } from './tolerated-failures.js';
+import { ifExists, runAll, tryUnlink } from './tolerated-failures.js';
 import { temporaryName } from './temporary-name.js';
 import type { VolumeFiles } from './volume-files.js';
 import { alignLinks, openRevision, publishedRevision, readLink, removeLinks } from './volume-links.js';
@@ -90,7 +90,7 @@ export class VolumeWriter {
     let volume: HeldDirectory | undefined;
     try {
       progress.step = 'open-directory';
-      volume = yield* ifThere(enterDirectory(this.#directory, calls));
+      volume = yield* ifExists(enterDirectory(this.#directory, calls));
       if (!volume) return;
       progress.step = 'remove';
       yield* this.#removeAll(volume, progress);
@@ -103,9 +103,9 @@ export class VolumeWriter {
   }
 
   *#removeAll(volume: HeldDirectory, progress: WriteProgress): Effects<void> {
-    const stat = yield* ifThere(call('lstat', volume.at(DATA_LINK)));
+    const stat = yield* ifExists(call('lstat', volume.at(DATA_LINK)));
     const isDirectory = stat?.isDirectory() === true;
-    if (!isDirectory) yield* ifThere(call('unlink', volume.at(DATA_LINK)));
+    if (!isDirectory) yield* ifExists(call('unlink', volume.at(DATA_LINK)));
     progress.published = true;
     const { sweeper } = this;
     yield* runAll([
@@ -121,7 +121,7 @@ export class VolumeWriter {
   /** Removes revisions whose grace period is over. Never throws. */
   *sweep(calls: SynchronousCalls): Effects<void> {
     try {
-      const volume = yield* ifThere(enterDirectory(this.#directory, calls));
+      const volume = yield* ifExists(enterDirectory(this.#directory, calls));
       if (!volume) return;
       try {
         yield* this.#sweep(volume);
@@ -136,7 +136,7 @@ export class VolumeWriter {
   *#open(progress: WriteProgress, calls: SynchronousCalls): Effects<HeldDirectory> {
     progress.step = 'open-directory';
     const volume = yield* this.#settings.createDirectory
-      ? ifThere(enterDirectory(this.#directory, calls))
+      ? ifExists(enterDirectory(this.#directory, calls))
       : enterDirectory(this.#directory, calls);
     if (volume) return volume;
     progress.step = 'create-directory';
@@ -184,7 +184,7 @@ export class VolumeWriter {
   /** A file or a wrong link at the name of a key is replaced; a directory may hold what nobody wants to lose. */
   *#refuseDirectories(volume: HeldDirectory, files: VolumeFiles, progress: WriteProgress): Effects<void> {
     for (const name of [DATA_LINK, ...new Set([...files.keys()].map(topOf))]) {
-      const stat = yield* ifThere(call('lstat', volume.at(name)));
+      const stat = yield* ifExists(call('lstat', volume.at(name)));
       if (!stat?.isDirectory()) continue;
       progress.path = `${this.#directory}/${name}`;
       throw new Refusal('ERR_WRITE_NOT_FILE', 'it is a directory, where a link has to be; remove it');
@@ -214,7 +214,7 @@ export class VolumeWriter {
       progress.step = 'rename';
       yield* volume.assertInPlace();
       const announced = yield* readLink(volume, link);
-      const stat = yield* ifThere(call('lstat', volume.at(name)));
+      const stat = yield* ifExists(call('lstat', volume.at(name)));
       if (announced !== name || !stat || !directory.is(stat)) throw replaced(name);
       yield* this.#swap(volume, pending);
       progress.published = true;
@@ -241,7 +241,7 @@ export class VolumeWriter {
         return { name, link, directory: yield* makePrivateDirectory(volume, name) };
       } catch (error) {
         const isTaken = errnoOf(error) === 'EEXIST';
-        if (isTaken) yield* removeIfThere(volume.at(link));
+        if (isTaken) yield* tryUnlink(volume.at(link));
         else yield* this.#withdraw(volume, name, link, undefined);
         if (!isTaken || attempt === MAX_NAMES) throw error;
       }

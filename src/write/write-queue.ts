@@ -1,6 +1,5 @@
 /** Serializes writes to the same path, and coalesces those that only need to happen once. */
 import { onAbort } from '../core/abort.js';
-import { SerialQueue } from '../core/serial-queue.js';
 
 /** One write that waits for its turn. */
 interface QueuedWrite<T> {
@@ -35,7 +34,6 @@ interface Lane {
 
 /** A queue for each path. Nothing is kept for a path that nobody writes to. */
 class WriteQueue {
-  readonly #queue = new SerialQueue();
   readonly #lanes = new Map<string, Lane>();
 
   /** How many paths are being written to. */
@@ -71,20 +69,24 @@ class WriteQueue {
   }
 
   #enqueue(path: string, coalesce: boolean, turn: Turn): void {
-    let lane = this.#lanes.get(path);
-    if (!lane) this.#lanes.set(path, (lane = { waiting: [], running: undefined }));
-    const last = lane.waiting.at(-1);
-    if (coalesce && last?.coalesce) {
-      last.turns.push(turn);
+    const lane = this.#lanes.get(path);
+    if (!lane) {
+      void this.#run(path, { coalesce, turns: [turn] });
       return;
     }
-    lane.waiting.push({ coalesce, turns: [turn] });
-    void this.#queue.run(path, () => this.#runNext(path, lane));
+    const last = lane.waiting.at(-1);
+    if (coalesce && last?.coalesce) last.turns.push(turn);
+    else lane.waiting.push({ coalesce, turns: [turn] });
   }
 
-  async #runNext(path: string, lane: Lane): Promise<void> {
-    await runNewest(lane.waiting.shift()?.turns ?? [], lane);
-    if (lane.waiting.length === 0) this.#lanes.delete(path);
+  /** Runs a write at once, and then those that were added meanwhile, perhaps by the write itself. */
+  async #run(path: string, first: Group): Promise<void> {
+    const lane: Lane = { waiting: [first], running: undefined };
+    this.#lanes.set(path, lane);
+    for (let next = lane.waiting.shift(); next; next = lane.waiting.shift()) {
+      await runNewest(next.turns, lane);
+    }
+    this.#lanes.delete(path);
   }
 }
 

@@ -7,7 +7,7 @@ import { FakeClock } from 'resilient-watcher/testing';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 
 import { nodeFileSystem, type FileSystem } from '../../src/core/file-system.js';
-import { renameRetryMs } from '../../src/write/rename-retry.js';
+import { renameRetryMs } from '../../src/write/rename-file.js';
 import { slowFileSystem } from '../support/scripted-file-system.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
