@@ -21,7 +21,7 @@ type Options = Readonly<Record<string, Option<unknown>>>;
 type Resolved<O extends Options> = { readonly [K in keyof O]: O[K] extends Option<infer T> ? T : never };
 
 /**
- * The options of `owner` with defaults filled in, frozen.
+ * The options of `owner` with defaults filled in.
  * @throws {TypeError} for something that is not an object, an unknown name, or a value of the wrong type.
  * @throws {RangeError} for a number out of range.
  */
@@ -30,24 +30,23 @@ export function resolveOptions<O extends Options>(owner: string, given: unknown,
     throw new TypeError(`${owner}: options must be an object, got ${describe(given)}`);
   }
   const values = (given ?? {}) as Readonly<Record<string, unknown>>;
-  for (const name of Object.keys(values)) {
-    if (!Object.hasOwn(options, name)) {
+  // This runs for each atomic write: only the options that are given take time.
+  const resolved: Record<string, unknown> = { ...defaultsOf(options) };
+  for (const name in values) {
+    const option = Object.hasOwn(options, name) ? options[name] : undefined;
+    if (!option) {
       throw new TypeError(`${owner}: unknown option "${name}"; known are ${Object.keys(options).join(', ')}`);
     }
-  }
-  // This runs for each atomic write, so what does not depend on the values is done once.
-  const resolved: Record<string, unknown> = { ...defaultsOf(options) };
-  for (const name in resolved) {
     const value = values[name];
     if (value === undefined) continue;
-    const refusal = options[name]?.refuse(value);
+    const refusal = option.refuse(value);
     if (refusal) {
       const message = `${owner}: option "${name}" must be ${refusal.wanted}, got ${describe(value)}`;
       throw refusal.kind === 'type' ? new TypeError(message) : new RangeError(message);
     }
     resolved[name] = value;
   }
-  return Object.freeze(resolved) as Resolved<O>;
+  return resolved as Resolved<O>;
 }
 
 /** The defaults of each set of options. */

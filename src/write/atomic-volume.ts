@@ -137,7 +137,7 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
     super({ kind: 'AtomicVolume', name, purpose: `use the volume "${path}"`, signal, clock });
     this.directory = path;
     this.#settings = settings;
-    this.#writer = new VolumeWriter(path, settings, (error) => this.recordError(asError(error)));
+    this.#writer = new VolumeWriter(path, settings, (error) => this.recordError(error));
   }
 
   /**

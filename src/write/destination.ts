@@ -30,12 +30,7 @@ export class Destination {
   readonly #calls: SynchronousCalls;
   readonly #progress: WriteProgress;
 
-  constructor(
-    path: string,
-    settings: DestinationSettings,
-    calls: SynchronousCalls,
-    progress: WriteProgress,
-  ) {
+  constructor(path: string, settings: DestinationSettings, calls: SynchronousCalls, progress: WriteProgress) {
     this.path = path;
     this.#settings = settings;
     this.#calls = calls;

@@ -24,9 +24,10 @@ export function* holdsBytes(
     const chunk = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, bytes.byteLength + 1));
     for (let done = 0; ;) {
       const count = yield* call('read', fd, chunk, 0, chunk.length, -1);
-      if (count === 0) return done === bytes.byteLength;
       if (!chunk.subarray(0, count).equals(bytes.subarray(done, done + count))) return false;
       done += count;
+      // Only at the end is less read than was asked for.
+      if (count < chunk.length) return done === bytes.byteLength;
     }
   } finally {
     yield* call('close', fd);

@@ -48,19 +48,20 @@ export class PendingFile {
 
   /**
    * Creates it. `name` is called again when a name is taken.
+   * @param options.mode the permissions it is created with, less the umask.
    * @param options.syncs each write reaches the disk before it returns, which saves the call to sync a single one.
    */
   static *create(
     directory: HeldDirectory,
     name: () => string,
     progress: WriteProgress,
-    { syncs = false } = {},
+    { mode = MODE_WHILE_PENDING, syncs = false } = {},
   ): Effects<PendingFile> {
     progress.step = 'create';
     for (let attempt = 1; ; attempt += 1) {
       const path = directory.at(name());
       try {
-        const fd = yield* call('open', path, syncs ? CREATE | O_SYNC : CREATE, MODE_WHILE_PENDING);
+        const fd = yield* call('open', path, syncs ? CREATE | O_SYNC : CREATE, mode);
         return new PendingFile(path, fd, progress, syncs);
       } catch (error) {
         if (errnoOf(error) !== 'EEXIST') {

@@ -71,7 +71,7 @@ export function* replaceFile(
     const { directory } = destination;
     // What writers that were killed left may take the room.
     if (directory && settings.sweep && OUT_OF_ROOM.has(errnoOf(cause))) {
-      yield* sweepFiles(directory, { fs: calls.fs, now: calls.now });
+      yield* sweepFiles(directory, { fs: calls.fs, now: calls.now, isUrgent: true });
     }
     throw progress.failure(cause);
   } finally {

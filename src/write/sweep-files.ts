@@ -3,7 +3,6 @@ import { randomInt } from 'node:crypto';
 import { systemClock } from '../core/clock.js';
 import type { FileSystem } from '../core/file-system.js';
 import { call, type Effects } from '../fs/effects.js';
-import { identityOf } from '../fs/file-identity.js';
 import type { HeldDirectory } from './held-directory.js';
 import { isAbandoned, isPendingFileName, surveyOwners } from './temporary-name.js';
 
@@ -16,7 +15,7 @@ const SWEEP_INTERVAL_MS = 60_000;
 /** How many unfinished files one sweep examines. Writers leave a few at most; anybody can create any number. */
 const MAX_EXAMINED = 256;
 
-/** When directories were swept, monotonic ms, by file system and by their identity, the latest last. */
+/** When directories were swept, monotonic ms, by file system and by their paths, the latest last. */
 const sweeps = new WeakMap<FileSystem, Map<string, number>>();
 
 /** What a sweep has to know besides the directory. */
@@ -24,15 +23,20 @@ interface SweepSettings {
   readonly fs: FileSystem;
   /** The time of the file system's own clock, ns, if it is known. */
   readonly now: bigint | undefined;
+  /** The room that they take is needed: it does not matter when the directory was swept last. */
+  readonly isUrgent?: boolean;
 }
 
 /**
  * Removes what killed writers left in a directory, as far as that is possible; nothing if it was done a short while ago.
  * A writer that is started again and again leaves no more than one file: each process begins with a sweep.
  */
-export function* sweepFiles(directory: HeldDirectory, { fs, now }: SweepSettings): Effects<void> {
+export function* sweepFiles(
+  directory: HeldDirectory,
+  { fs, now, isUrgent = false }: SweepSettings,
+): Effects<void> {
   // All writers of the process have this clock in common, whatever theirs are.
-  if (!isDue(identityOf(directory.stat), fs, systemClock.monotonic())) return;
+  if (!isDue(directory.path, fs, systemClock.monotonic()) && !isUrgent) return;
   let entries: readonly string[];
   try {
     entries = yield* call('readdir', directory.at('.'));

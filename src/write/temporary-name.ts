@@ -37,17 +37,21 @@ export const RENEWAL_MS = 3600 * 1000;
 /** The processes of this system. The only state is the identity of this process, which never changes. */
 const processes = new ProcessTable();
 
+/** This process, as it stands in names. */
+let ownName: string | undefined;
+
 /** A new name for an unfinished file, or for the next `..data` link of a volume. */
-export function temporaryName(
-  kind: 'file' | 'link',
-  owner: ProcessIdentity | undefined = processes.self,
-): string {
-  const who = owner
-    ? `${owner.boot}.${owner.namespace}.${owner.pid.toString(36)}.${owner.started}`
-    : UNKNOWN_OWNER;
+export function temporaryName(kind: 'file' | 'link', owner?: ProcessIdentity): string {
   const prefix = kind === 'file' ? FILE_PREFIX : LINK_PREFIX;
+  const who = owner ? nameOf(owner) : (ownName ??= nameOf(processes.self));
   // 122 random bits: no two writers choose the same name, and nobody can create it beforehand.
   return `${prefix}${who}.${randomUUID().replaceAll('-', '')}${SUFFIX}`;
+}
+
+function nameOf(owner: ProcessIdentity | undefined): string {
+  return owner
+    ? `${owner.boot}.${owner.namespace}.${owner.pid.toString(36)}.${owner.started}`
+    : UNKNOWN_OWNER;
 }
 
 /** Whether a directory entry is an unfinished file or link of this library. Watchers should ignore it. */

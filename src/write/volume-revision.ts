@@ -80,7 +80,8 @@ function* writeFile(
   progress: WriteProgress,
 ): Effects<void> {
   yield* directory.assertInPlace();
-  const file = yield* PendingFile.create(directory, () => name, progress);
+  // Nobody else can enter the directory, so the file can have its mode from the beginning.
+  const file = yield* PendingFile.create(directory, () => name, progress, { mode: mode & 0o777 });
   try {
     yield* file.write(bytes);
     const created = yield* file.finish({ mode, owner, required: { mode: true, owner: true } }, durability);

@@ -50,9 +50,13 @@ export class VolumeSweep {
    *
    * @param now the time of the file system's own clock, ns, if it is known.
    * @param graceMs default: that of the volume.
-   * @returns the first failure.
+   * @returns the first revision that cannot be removed, and why.
    */
-  *run(volume: HeldDirectory, now?: bigint, graceMs = this.#graceMs): Effects<Error | undefined> {
+  *run(
+    volume: HeldDirectory,
+    now: bigint | undefined,
+    graceMs = this.#graceMs,
+  ): Effects<{ readonly revision: string; readonly error: unknown } | undefined> {
     const revisions = (yield* call('readdir', volume.at('.'))).filter(isRevisionName);
     // In this order: a revision that is listed was announced before, so its pending link is listed now, or has become
     // `..data` since, which is read last.
@@ -62,7 +66,7 @@ export class VolumeSweep {
     for (const retired of this.#retired.keys()) {
       if (needed.has(retired) || !found.has(retired)) this.#retired.delete(retired);
     }
-    let failure: Error | undefined;
+    let failure: { revision: string; error: unknown } | undefined;
     for (const revision of revisions) {
       if (needed.has(revision) || !this.#isDue(revision, graceMs)) continue;
       // Not retried by the timer if it fails: the next write does.
@@ -70,7 +74,7 @@ export class VolumeSweep {
       try {
         yield* removeTree(volume, revision);
       } catch (error) {
-        failure ??= error instanceof Error ? error : new Error(String(error));
+        failure ??= { revision, error };
       }
     }
     return failure;

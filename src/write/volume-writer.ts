@@ -60,10 +60,10 @@ export class VolumeWriter {
   readonly sweeper: VolumeSweep;
   readonly #directory: string;
   readonly #settings: VolumeSettings;
-  readonly #onSweepFailure: (error: unknown) => void;
+  readonly #onSweepFailure: (error: WriteError) => void;
 
   /** @param onSweepFailure receives the error when a sweep fails; what was published stays published. */
-  constructor(directory: string, settings: VolumeSettings, onSweepFailure: (error: unknown) => void) {
+  constructor(directory: string, settings: VolumeSettings, onSweepFailure: (error: WriteError) => void) {
     this.#directory = directory;
     this.#settings = settings;
     this.#onSweepFailure = onSweepFailure;
@@ -76,7 +76,7 @@ export class VolumeWriter {
     let volume: HeldDirectory | undefined;
     try {
       volume = yield* this.#open(progress, calls);
-      return yield* this.#publish(volume, files, progress);
+      return yield* this.#publish(volume, files, progress, calls);
     } catch (cause) {
       throw progress.failure(cause);
     } finally {
@@ -93,7 +93,7 @@ export class VolumeWriter {
       volume = yield* ifExists(enterDirectory(this.#directory, calls));
       if (!volume) return;
       progress.step = 'remove';
-      yield* this.#removeAll(volume, progress);
+      yield* this.#removeAll(volume, progress, calls.now);
       yield* this.#sync(volume, progress);
     } catch (cause) {
       throw progress.failure(cause);
@@ -102,34 +102,33 @@ export class VolumeWriter {
     }
   }
 
-  *#removeAll(volume: HeldDirectory, progress: WriteProgress): Effects<void> {
+  *#removeAll(volume: HeldDirectory, progress: WriteProgress, now: bigint | undefined): Effects<void> {
     const stat = yield* ifExists(call('lstat', volume.at(DATA_LINK)));
     const isDirectory = stat?.isDirectory() === true;
     if (!isDirectory) yield* ifExists(call('unlink', volume.at(DATA_LINK)));
     progress.published = true;
-    const { sweeper } = this;
     yield* runAll([
       () => removeLinks(volume, new Set()),
-      function* (): Effects<void> {
-        const failure = yield* sweeper.run(volume, undefined, 0);
-        if (failure) throw failure;
-      },
+      () => this.#removeRevisions(volume, progress, now, 0),
     ]);
     if (isDirectory) throw new Refusal('ERR_WRITE_NOT_FILE', `its "${DATA_LINK}" is a directory; remove it`);
   }
 
   /** Removes revisions whose grace period is over. Never throws. */
   *sweep(calls: SynchronousCalls): Effects<void> {
+    const progress = new WriteProgress(this.#directory);
+    progress.published = true;
     try {
+      progress.step = 'open-directory';
       const volume = yield* ifExists(enterDirectory(this.#directory, calls));
       if (!volume) return;
       try {
-        yield* this.#sweep(volume);
+        yield* this.#sweep(volume, progress, calls.now);
       } finally {
         yield* volume.close();
       }
     } catch (error) {
-      this.#onSweepFailure(error);
+      this.#onSweepFailure(progress.failure(error));
     }
   }
 
@@ -146,26 +145,38 @@ export class VolumeWriter {
     return created;
   }
 
-  *#publish(volume: HeldDirectory, files: VolumeFiles, progress: WriteProgress): Effects<VolumeWriteResult> {
+  *#publish(
+    volume: HeldDirectory,
+    files: VolumeFiles,
+    progress: WriteProgress,
+    calls: SynchronousCalls,
+  ): Effects<VolumeWriteResult> {
     progress.step = 'resolve';
     yield* this.#refuseDirectories(volume, files, progress);
     const current = yield* publishedRevision(volume);
     progress.step = 'compare';
     if (current !== undefined && (yield* this.#holds(volume, current, files))) {
-      yield* this.#complete(volume, progress, { swapped: false });
+      yield* this.#complete(volume, progress, { swapped: false, now: calls.now });
       return { changed: false, revision: current };
     }
-    const { revision, now } = yield* this.#replace(volume, files, progress);
+    let next: { readonly revision: string; readonly now: bigint };
+    try {
+      next = yield* this.#replace(volume, files, progress);
+    } catch (error) {
+      // What writers that were killed left may take the room.
+      yield* this.#sweep(volume, progress, calls.now);
+      throw error;
+    }
     if (current !== undefined) this.sweeper.retire(current);
-    yield* this.#complete(volume, progress, { swapped: true, now });
-    return { changed: true, revision };
+    yield* this.#complete(volume, progress, { swapped: true, now: next.now });
+    return { changed: true, revision: next.revision };
   }
 
   /** Links, sync and sweep. A link that cannot be changed does not keep old revisions from being removed. */
   *#complete(
     volume: HeldDirectory,
     progress: WriteProgress,
-    { swapped, now }: { readonly swapped: boolean; readonly now?: bigint },
+    { swapped, now }: { readonly swapped: boolean; readonly now: bigint | undefined },
   ): Effects<void> {
     progress.step = 'link';
     let failure: WriteError | undefined;
@@ -177,7 +188,7 @@ export class VolumeWriter {
       changed = true;
     }
     if (changed) yield* this.#sync(volume, progress);
-    yield* this.#sweep(volume, now);
+    yield* this.#sweep(volume, progress, now);
     if (failure) throw failure;
   }
 
@@ -221,8 +232,6 @@ export class VolumeWriter {
       return { revision: name, now: stat.ctimeNs };
     } catch (error) {
       yield* this.#withdraw(volume, name, link, directory);
-      // What writers that were killed left may take the room.
-      yield* this.#sweep(volume);
       throw error;
     } finally {
       yield* directory.close();
@@ -280,12 +289,27 @@ export class VolumeWriter {
   }
 
   /** Removes what nobody needs, as far as that is possible. */
-  *#sweep(volume: HeldDirectory, now?: bigint): Effects<void> {
+  *#sweep(volume: HeldDirectory, { published }: WriteProgress, now: bigint | undefined): Effects<void> {
+    const progress = new WriteProgress(this.#directory);
+    progress.step = 'remove';
+    progress.published = published;
     try {
-      const failure = yield* this.sweeper.run(volume, now);
-      if (failure) this.#onSweepFailure(failure);
+      yield* this.#removeRevisions(volume, progress, now);
     } catch (error) {
-      this.#onSweepFailure(error);
+      this.#onSweepFailure(progress.failure(error));
     }
+  }
+
+  /** @param graceMs default: that of the volume. */
+  *#removeRevisions(
+    volume: HeldDirectory,
+    progress: WriteProgress,
+    now: bigint | undefined,
+    graceMs?: number,
+  ): Effects<void> {
+    const failure = yield* this.sweeper.run(volume, now, graceMs);
+    if (!failure) return;
+    progress.path = `${this.#directory}/${failure.revision}`;
+    throw failure.error;
   }
 }

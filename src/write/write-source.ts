@@ -124,6 +124,7 @@ async function settledSoon<T>(
 /** The bytes of one chunk. */
 export function toBytes(chunk: WriteChunk): Uint8Array {
   if (typeof chunk === 'string') return Buffer.from(chunk);
+  if (chunk instanceof Uint8Array) return chunk;
   // Bytes, not elements: a Uint16Array of length 4 has 8.
   return new Uint8Array(chunk.buffer, chunk.byteOffset, chunk.byteLength);
 }

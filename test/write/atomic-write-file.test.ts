@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
   chownSync,
+  constants,
   existsSync,
   linkSync,
   lstatSync,
@@ -26,12 +27,13 @@ import {
   type FileSystem,
 } from 'resilient-watcher';
 import { FakeClock } from 'resilient-watcher/testing';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 
+import { systemClock } from '../../src/core/clock.js';
 import { processWrites } from '../../src/write/write-queue.js';
 import { debris } from '../support/debris.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
-import { errno } from '../support/faulty-file-system.js';
+import { errno, faultyFileSystem } from '../support/faulty-file-system.js';
 import {
   ScriptedFileSystem,
   nameOfTheDead,
@@ -584,6 +586,31 @@ test('what another container left counts as abandoned when it was not touched fo
   await atomicWriteFile(path, '2', { fs: aged(25n) });
   expect(existsSync(orphan)).toBe(false);
 });
+
+test.each(['write', 'open'] as const)(
+  'what another container left a day ago is removed when %s finds a local disk full, though the time of the disk was not seen',
+  async (name) => {
+    const { path, directory } = existing();
+    const orphan = join(directory, OTHER_CONTAINER);
+    const fs = faultyFileSystem((called, args) => {
+      const isToWrite = called === 'open' && ((args[1] as number) & constants.O_CREAT) !== 0;
+      if (called === name && (name === 'write' || isToWrite)) throw errno('ENOSPC');
+      return undefined;
+    });
+    const DAY_MS = 24 * 3_600_000;
+    for (const write of [atomicWriteFile, atomicWriteFileSync]) {
+      writeFileSync(orphan, 'half');
+      await expect((async () => write(path, 'new', { fs }))()).rejects.toMatchObject({
+        step: name === 'open' ? 'create' : 'write',
+      });
+      expect(existsSync(orphan)).toBe(true);
+      const clock = vi.spyOn(systemClock, 'now').mockReturnValue(Date.now() + DAY_MS + 60_000);
+      await expect((async () => write(path, 'new', { fs }))()).rejects.toThrow();
+      clock.mockRestore();
+      expect(existsSync(orphan)).toBe(false);
+    }
+  },
+);
 
 test('a live writer that waits for its data shows every hour that it is alive', async () => {
   const { path, directory } = existing();
