@@ -14,21 +14,24 @@ const LARGE_BYTES = 32_768n;
 export function* listDirectory(path: string, { size }: BigIntStats): Effects<Dirent[]> {
   if (size < LARGE_BYTES) return yield* call('scandir', path);
   const directory = yield* call('opendir', path);
-  let entries: Dirent[];
+  let entries: Dirent[] | undefined;
   try {
     entries = yield* allEntries(directory);
   } finally {
     yield* call('closedir', directory);
   }
-  // Only a listing in one call tells names apart that are not UTF-8.
-  return entries.some(({ name }) => mayHaveLostBytes(name)) ? yield* call('scandir', path) : entries;
+  return entries ?? (yield* call('scandir', path));
 }
 
-function* allEntries(directory: OpenDirectory): Effects<Dirent[]> {
+/** Undefined when there are names that are not UTF-8: only a listing in one call tells them apart. */
+function* allEntries(directory: OpenDirectory): Effects<Dirent[] | undefined> {
   const entries: Dirent[] = [];
   for (;;) {
     const portion = yield* call('readEntries', directory);
     if (portion.length === 0) return entries;
-    for (const entry of portion) entries.push(entry);
+    for (const entry of portion) {
+      if (mayHaveLostBytes(entry.name)) return undefined;
+      entries.push(entry);
+    }
   }
 }

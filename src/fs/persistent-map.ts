@@ -60,7 +60,7 @@ export class PersistentMap<V> implements ReadonlyMap<string, V> {
   static *differingKeys<V>(one: PersistentMap<V>, other: PersistentMap<V>): Iterable<string> {
     const [left, right] = [new Cursor(one.#leaves), new Cursor(other.#leaves)];
     for (;;) {
-      while (left.skipSharedWith(right));
+      while (left.skipSharedWith(right) || left.skipEqual(right));
       const [a, b] = [left.key, right.key];
       const key = a === undefined || (b !== undefined && b < a) ? b : a;
       if (key === undefined) return;
@@ -128,6 +128,22 @@ class Leaf<V> {
 
   /** @param changed the keys that change, sorted. */
   with(changed: readonly string[], changes: ReadonlyMap<string, V | undefined>): Leaf<V> {
+    return this.#withValues(changed, changes) ?? this.#withKeys(changed, changes);
+  }
+
+  /** If the keys remain the same, both leaves share them. */
+  #withValues(changed: readonly string[], changes: ReadonlyMap<string, V | undefined>): Leaf<V> | undefined {
+    const values = this.values.slice();
+    for (const key of changed) {
+      const place = lowerBound(this.keys, key);
+      const value = changes.get(key);
+      if (this.keys[place] !== key || value === undefined) return undefined;
+      values[place] = value;
+    }
+    return new Leaf(this.keys, values);
+  }
+
+  #withKeys(changed: readonly string[], changes: ReadonlyMap<string, V | undefined>): Leaf<V> {
     const keys: string[] = [];
     const values: V[] = [];
     let from = 0;
@@ -188,10 +204,34 @@ class Cursor<V> {
   }
 
   next(): void {
-    this.#place += 1;
-    if (this.#place < (this.#leaves[this.#leaf]?.keys.length ?? 0)) return;
+    this.#moveTo(this.#place + 1);
+  }
+
+  #moveTo(place: number): void {
+    this.#place = place;
+    if (place < (this.#leaves[this.#leaf]?.keys.length ?? 0)) return;
     this.#leaf += 1;
     this.#place = 0;
+  }
+
+  /** Skips entries that are identical in both. Whether that was the rest of a leaf, so that more may follow. */
+  skipEqual(other: Cursor<V>): boolean {
+    const [one, another] = [this.#leaves[this.#leaf], other.#leaves[other.#leaf]];
+    if (!one || !another) return false;
+    let [place, otherPlace] = [this.#place, other.#place];
+    const [end, otherEnd] = [one.keys.length, another.keys.length];
+    while (
+      place < end &&
+      otherPlace < otherEnd &&
+      one.values[place] === another.values[otherPlace] &&
+      one.keys[place] === another.keys[otherPlace]
+    ) {
+      place += 1;
+      otherPlace += 1;
+    }
+    this.#moveTo(place);
+    other.#moveTo(otherPlace);
+    return place === end || otherPlace === otherEnd;
   }
 
   /** Whether both were at the beginning of the same leaf; then both are behind it. */

@@ -1,5 +1,6 @@
 import { LONG_PAUSE, type Effects } from './effects.js';
 import { PersistentMap } from './persistent-map.js';
+import { sortedKeys } from './sorted-keys.js';
 
 /** So many entries are changed, or looked through, within two or three milliseconds. */
 const PORTION = 2_000;
@@ -11,16 +12,15 @@ export function* changedMap<V>(
   changes: ReadonlyMap<string, V | undefined>,
 ): Effects<PersistentMap<V>> {
   if (changes.size <= PORTION) return map.with(changes);
+  // In order, so that each portion is about a few leaves.
+  const keys = yield* sortedKeys(changes.keys());
   let changed = map;
-  let portion = new Map<string, V | undefined>();
-  for (const [key, value] of changes) {
-    portion.set(key, value);
-    if (portion.size < PORTION) continue;
-    changed = changed.with(portion);
-    portion = new Map();
+  for (let from = 0; from < keys.length; from += PORTION) {
+    const portion = keys.slice(from, from + PORTION);
+    changed = changed.with(new Map(portion.map((key) => [key, changes.get(key)])));
     yield LONG_PAUSE;
   }
-  return changed.with(portion);
+  return changed;
 }
 
 /** A map by path that is derived from an earlier one and records what was set in it. */
@@ -44,6 +44,11 @@ export class Draft<V> {
     this.#set.add(key);
     const known = this.get(key);
     if (known === undefined || !this.#same(known, value)) this.#changes.set(key, value);
+  }
+
+  /** What is known under this key was found again, as it was. */
+  keep(key: string): void {
+    this.#set.add(key);
   }
 
   /**

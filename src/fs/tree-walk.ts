@@ -216,7 +216,7 @@ class Walk {
         const place = within(path, entry.name);
         const known = isByName && entry.isFile() ? part.files.get(inner) : undefined;
         if (known && this.#mounts.get(inner) === undefined) {
-          part.files.set(inner, known);
+          part.files.keep(inner);
           yield PAUSE;
           continue;
         }

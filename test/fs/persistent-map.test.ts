@@ -1,7 +1,11 @@
 import fc from 'fast-check';
+import { nodeFileSystem } from 'resilient-watcher';
 import { expect, test } from 'vitest';
 
+import { runSync } from '../../src/fs/effects.js';
 import { keysThatDiffer, PersistentMap } from '../../src/fs/persistent-map.js';
+import { sortedKeys } from '../../src/fs/sorted-keys.js';
+import { changedMap } from '../../src/fs/tree-draft.js';
 import { rounds } from '../support/rounds.js';
 
 const key = fc.integer({ max: 3_000, min: 0 }).map((number) => `directory/${number}`);
@@ -50,6 +54,24 @@ test('after any changes it holds what a map holds, in the order of the keys, eve
         expect([...keysThatDiffer<number>(before, model)].sort()).toEqual(differing);
       }
       expect(map.with(new Map())).toBe(map);
+    }),
+    { numRuns: rounds(20, 200) },
+  );
+});
+
+test('many changes that are made in portions, whatever their order, make the same map as at once', () => {
+  const counts = fc.constantFrom(0, 1, 1_999, 2_000, 2_001, 4_000, 9_999);
+  fc.assert(
+    fc.property(counts, counts, fc.nat(20_000), (before, count, offset) => {
+      // In another order than that of the keys, as directories list them.
+      const keyAt = (index: number): string => `directory/${(index * 7_919 + offset) % 20_011}`;
+      const entriesOf = (length: number, value: number | undefined): [string, number | undefined][] =>
+        Array.from({ length }, (_, index) => [keyAt(index), index % 5 === 0 ? value : index]);
+      const map = PersistentMap.empty<number>().with(new Map(entriesOf(before, 1)));
+      const changes = new Map(entriesOf(count, undefined));
+      expect(runSync(sortedKeys(changes.keys()), nodeFileSystem.sync)).toEqual([...changes.keys()].sort());
+      const changed = runSync(changedMap(map, changes), nodeFileSystem.sync);
+      expect([...changed]).toEqual([...map.with(changes)]);
     }),
     { numRuns: rounds(20, 200) },
   );

@@ -249,12 +249,11 @@ class DirectoryReading {
     const entries = yield* listDirectory(path, stat);
     const isByName = isQuick && entries.length > VERIFIED_AT_ONCE;
     this.#signature = signatureOf(stat);
-    this.#hasRevision = showsRevision(entries);
+    this.#hasRevision = showsRevision(entries.filter(({ name }) => !isUserVisible(name)));
     for (const entry of entries) {
       const { name } = entry;
       if (!isUserVisible(name) || entry.isDirectory()) continue;
-      const known = isByName && entry.isFile() ? this.#own.get(name) : undefined;
-      if (known) this.#own.set(name, known);
+      if (isByName && entry.isFile() && this.#own.get(name)) this.#own.keep(name);
       else yield* this.#visit(name);
       yield PAUSE;
     }

@@ -23,7 +23,7 @@ import {
   type SeenFile,
 } from '../observation.js';
 import { FileSnapshot, type FileState } from '../snapshot.js';
-import { PAUSE, type Effects } from '../effects.js';
+import { LONG_PAUSE, PAUSE, type Effects } from '../effects.js';
 import { changedMap } from '../tree-draft.js';
 import type { TreeFile } from '../tree-part.js';
 import { ReadTotals, type Limited } from './read-limits.js';
@@ -38,6 +38,9 @@ export interface TreeReading extends ReadLimits {
   /** Whether a file that may not be read makes all of them unreadable; if not, it is compared like one not read. */
   readonly isWhole?: boolean;
 }
+
+/** So many keys are gathered within a millisecond or two. */
+const GATHERED_AT_ONCE = 10_000;
 
 /** What was read of the files of a walk. What fails changes nothing, so that it can be repeated. */
 export class TreeFiles {
@@ -115,12 +118,12 @@ export class TreeFiles {
     now: number,
   ): Effects<readonly TreeFile[]> {
     const isFirst = !this.#hasTaken;
-    const different = new Set(isFirst ? files.keys() : keysThatDiffer(this.#walked, files));
+    const different = yield* setOf(isFirst ? files.keys() : keysThatDiffer(this.#walked, files));
     const totals = yield* this.#totalsWith(files, different);
     const limited = this.#reading.content ? totals.limited : this.#limited;
     const seen = new Map<string, SeenFile | undefined>();
     const states = new Map<string, FileState | undefined>();
-    for (const key of this.#toMake(files, different, limited, named, now)) {
+    for (const key of yield* this.#toMake(files, different, limited, named, now)) {
       const file = files.get(key);
       const made = file && (yield* this.#make(key, file, limited));
       seen.set(key, made);
@@ -155,17 +158,19 @@ export class TreeFiles {
     return totals;
   }
 
-  #toMake(
+  *#toMake(
     files: PersistentMap<TreeFile>,
     different: ReadonlySet<string>,
     { kept }: Limited,
     named: Iterable<string> | 'all',
     now: number,
-  ): Iterable<string> {
+  ): Effects<Iterable<string>> {
+    // At the start they are the same keys.
+    if (kept !== this.#limited.kept && !this.#hasTaken) return different;
     // Removed files are among the different ones.
-    if (kept !== this.#limited.kept) return new Set([...different, ...files.keys()]);
+    if (kept !== this.#limited.kept) return yield* setOf(different, files.keys());
     if (kept === 'identities') return different;
-    return new Set([...different, ...this.#unsteady, ...this.#toProve(named, now)]);
+    return yield* setOf(different, this.#unsteady, this.#toProve(named, now));
   }
 
   *#toProve(named: Iterable<string> | 'all', now: number): Iterable<string> {
@@ -249,4 +254,16 @@ export class TreeFiles {
  */
 function isWhole({ finished, snapshot: { size } }: SeenFile): boolean {
   return size > 0 && (finished || size < PAGE_BYTES);
+}
+
+/** The keys, gathered in portions. */
+function* setOf(...sources: readonly Iterable<string>[]): Effects<Set<string>> {
+  const keys = new Set<string>();
+  for (const source of sources) {
+    for (const key of source) {
+      keys.add(key);
+      if (keys.size % GATHERED_AT_ONCE === 0) yield LONG_PAUSE;
+    }
+  }
+  return keys;
 }

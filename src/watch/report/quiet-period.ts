@@ -83,8 +83,14 @@ export function quietPeriodAtStart(
   { added }: KeyDifference,
   { settleMs, maxSettleMs }: QuietPeriodOptions,
 ): QuietPeriod {
-  const areWhole = added.every((key) => files.get(key)?.steady);
-  return areWhole ? NO_QUIET_PERIOD : { quietMs: settleMs, totalMs: maxSettleMs };
+  return areWhole(files, added) ? NO_QUIET_PERIOD : { quietMs: settleMs, totalMs: maxSettleMs };
+}
+
+function areWhole(files: Found['files'], keys: readonly string[]): boolean {
+  // There may be many, and looking each one up takes longer than passing over all of them.
+  if (keys.length < files.size) return keys.every((key) => files.get(key)?.steady);
+  for (const { steady } of files.values()) if (!steady) return false;
+  return true;
 }
 
 /** For a difference between what was found and what was last reported. */
