@@ -133,6 +133,26 @@ describe.each(kinds)('%s', (kind) => {
     expect(reported).toEqual([]);
   });
 
+  // A group spans volumes, so it has no revision.
+  test.runIf(kind !== 'a group of keys')(
+    'a new revision with the same contents is reported once, in its callback',
+    async () => {
+      const { volume, backend, watcher } = await stage(kind);
+      const revisions: unknown[] = [];
+      watcher.on('revision', (revision) => revisions.push(revision));
+      const previous = volume.revision;
+      volume.publish({ ...both('one'), other: 'x' });
+      volume.publish(both('one'));
+      const expected = [{ previous, current: volume.revision }];
+      expect(expected).not.toEqual([{ previous, current: previous }]);
+      backend.hint(volume.path('..data'));
+      expect(revisions).toEqual(expected);
+      await watcher.idle();
+      expect(revisions).toEqual(expected);
+      expect(watcher.status().revision).toBe(volume.revision);
+    },
+  );
+
   test('a listener that closes the watcher in the callback ends it', async () => {
     const { volume, backend, watcher, reported } = await stage(kind);
     const closed = new Promise<void>((resolve) => {

@@ -5,7 +5,7 @@
  * |----------------------|---------------------------------|-------------------------------------------------------------|
  * | files                | the same keys and contents      | nothing is pending, `readable`; `revision` if it is another |
  * | files                | others, or it was missing       | `change`, after the quiet period of quiet-period.ts         |
- * | files after a swap   | others, and nothing is pending  | `change`                                                    |
+ * | files after a swap   | nothing is pending              | `change` if contents differ, otherwise `revision`           |
  * | nothing              | missing                         | nothing is pending, `readable`                              |
  * | nothing              | files                           | `change` to missing, after `missingGraceMs`                 |
  * | something unreadable | unreadable for the same reason  | nothing is pending                                          |
@@ -133,8 +133,8 @@ export class Reporter {
   }
 
   /**
-   * Takes what was read right after a swap. It was complete before the link was retargeted, so if contents differ from
-   * those that were reported, that is all there is to compare. Everything else is left to the check.
+   * Takes what was read right after a swap. It was complete before the link was retargeted, so its contents are all there
+   * is to compare.
    */
   considerSwap(swap: Swap, cause: ChangeCause): void {
     const { snapshot, files, links } = swap;
@@ -143,10 +143,11 @@ export class Reporter {
     if (previous.kind !== snapshot.kind || last.links === links) return;
     if (this.#unreadable || this.hasPending) return;
     const difference = last.differenceAfter(swap);
-    if (!difference) return;
-    const { added, changed, removed } = difference;
     last.found(snapshot, files, links);
-    this.#listener.change({ previous, current: snapshot, cause, added, changed, removed });
+    if (difference) {
+      const { added, changed, removed } = difference;
+      this.#listener.change({ previous, current: snapshot, cause, added, changed, removed });
+    } else this.#reportRevision(previous.revision, snapshot.revision);
   }
 
   /**
@@ -239,8 +240,12 @@ export class Reporter {
     this.#reportReadability(seen, cause);
     if (seen.kind === 'missing') return;
     const previous = this.#last.snapshot.revision;
-    const current = seen.snapshot.revision;
     this.#remember(seen);
+    this.#reportRevision(previous, seen.snapshot.revision);
+  }
+
+  /** The same contents, of another revision. */
+  #reportRevision(previous: string | undefined, current: string | undefined): void {
     if (current !== undefined && current !== previous) this.#listener.revision({ previous, current });
   }
 
