@@ -42,6 +42,7 @@ export {
   type TokenCredentialFields,
   type TokenRequest,
 } from './core/token-client.js';
+export type { TokenClaims } from './core/token-claims.js';
 export type { ValueSource } from './core/value-source.js';
 export { readVolume, type ReadVolumeOptions } from './fs/read-volume.js';
 export { ResilientWatcher, watch } from './watch/resilient-watcher.js';

@@ -5,15 +5,10 @@ import { createRequire } from 'node:module';
 import { Command, CommanderError, Option } from 'commander';
 
 import { splitCommand } from './arguments.js';
-import { addDoctorCommand, runDoctor } from './doctor-command.js';
 import { EXIT, ExitError } from './exit-code.js';
 import type { Invocation } from './invocation.js';
 import { LOG_LEVELS, Output, type OutputOptions } from './output.js';
-import { addRunCommand, runRun } from './run-command.js';
 import { Session } from './session.js';
-import { addKubeconfigCommand, addTokenCommand, runKubeconfig, runToken } from './token-command.js';
-import { addWaitCommand, runWait } from './wait-command.js';
-import { addWatchCommand, runWatch } from './watch-command.js';
 
 const { version } = createRequire(import.meta.url)('../../package.json') as { readonly version: string };
 
@@ -22,6 +17,41 @@ interface CommonFlags {
   readonly json?: true;
   readonly logLevel: OutputOptions['level'];
 }
+
+/** Adds a command with the common flags. */
+type Add = <Flags>(
+  name: string,
+  describe: (command: Command) => void,
+  run: (invocation: Invocation<Flags>) => Promise<void>,
+) => void;
+
+/** Each loads what it uses, so that an init container waits for nothing else. */
+const COMMANDS: Readonly<Record<string, (add: Add) => Promise<void>>> = {
+  async watch(add) {
+    const { addWatchCommand, runWatch } = await import('./watch-command.js');
+    add('watch', addWatchCommand, runWatch);
+  },
+  async run(add) {
+    const { addRunCommand, runRun } = await import('./run-command.js');
+    add('run', addRunCommand, runRun);
+  },
+  async wait(add) {
+    const { addWaitCommand, runWait } = await import('./wait-command.js');
+    add('wait', addWaitCommand, runWait);
+  },
+  async doctor(add) {
+    const { addDoctorCommand, runDoctor } = await import('./doctor-command.js');
+    add('doctor', addDoctorCommand, runDoctor);
+  },
+  async token(add) {
+    const { addTokenCommand, runToken } = await import('./token-command.js');
+    add('token', addTokenCommand, runToken);
+  },
+  async kubeconfig(add) {
+    const { addKubeconfigCommand, runKubeconfig } = await import('./token-command.js');
+    add('kubeconfig', addKubeconfigCommand, runKubeconfig);
+  },
+};
 
 /** Those that take a command after `--`. */
 const WITH_COMMAND: readonly string[] = ['watch', 'run', 'wait'];
@@ -46,12 +76,11 @@ Exit codes:
   2    the command line is wrong             run, wait: that of the command, 126, 127, or 128 + n for signal n`,
     );
 
-  /** Adds a command with the common flags. */
-  const add = <Flags>(
+  const add: Add = <Flags>(
     name: string,
     describe: (command: Command) => void,
     run: (invocation: Invocation<Flags>) => Promise<void>,
-  ): void => {
+  ) => {
     const command = program.command(name);
     describe(command);
     command
@@ -72,12 +101,10 @@ Exit codes:
         await run({ paths: command.args, flags, command: given ?? [], session });
       });
   };
-  add('watch', addWatchCommand, runWatch);
-  add('run', addRunCommand, runRun);
-  add('wait', addWaitCommand, runWait);
-  add('doctor', addDoctorCommand, runDoctor);
-  add('token', addTokenCommand, runToken);
-  add('kubeconfig', addKubeconfigCommand, runKubeconfig);
+  // Help, and the answer to a name that is none, list all of them.
+  const [name = ''] = own;
+  const named = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+  for (const addTo of named ? [named] : Object.values(COMMANDS)) await addTo(add);
 
   let exitCode: number | undefined;
   try {

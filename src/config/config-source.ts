@@ -1,6 +1,6 @@
 /** The sources of a configuration, and how each kind is read. */
-import { hash } from 'node:crypto';
 
+import { sha256 } from '../core/digest.js';
 import { ConfigError } from './config-error.js';
 import { hasMethods } from '../core/options.js';
 import type { ConfigProvider } from './config-provider.js';
@@ -95,7 +95,7 @@ function providerReader({ provider, parser }: ProviderSource): SourceReader {
     if (!parser) return valuesOf(await provider.read(), name);
     const bytes = await provider.readBytes?.();
     if (!bytes) return {};
-    noteDigest(`sha256:${hash('sha256', bytes, 'hex')}`);
+    noteDigest(`sha256:${sha256(bytes)}`);
     return parseBytes(bytes, parser, name);
   };
   return { name, provider, ignoresCase: false, read };

@@ -1,7 +1,8 @@
 /** What a target is at one instant. */
-import { hash } from 'node:crypto';
 import { basename } from 'node:path';
 import { inspect } from 'node:util';
+
+import { sha256 } from '../core/digest.js';
 
 /** One file in a snapshot. */
 export interface FileState {
@@ -20,7 +21,7 @@ export interface FileState {
 
 /** The digest of a file's bytes. */
 export function digestOf(content: Uint8Array): string {
-  return `sha256:${hash('sha256', content, 'hex')}`;
+  return `sha256:${sha256(content)}`;
 }
 
 interface FileSnapshotFields {
@@ -183,7 +184,7 @@ export class SetSnapshot {
 
   /** Equal digests mean the same keys with equal contents. */
   get digest(): string {
-    this.#digest ??= `set:${hash('sha256', JSON.stringify([...this.files].map(([key, { digest }]) => [key, digest]).sort()), 'hex')}`;
+    this.#digest ??= `set:${sha256(JSON.stringify([...this.files].map(([key, { digest }]) => [key, digest]).sort()))}`;
     return this.#digest;
   }
 

@@ -1,5 +1,3 @@
-import { Console } from 'node:console';
-
 import { hasMethods, oneOf, resolveOptions } from '../core/options.js';
 import { observe, type Operation, type Point, type Subscription } from './observe.js';
 
@@ -72,7 +70,7 @@ function writerTo(logger: StructuredLogger | Console): (level: Level, fields: ob
 
 /** A console prints its arguments in their order. */
 function isConsole(logger: StructuredLogger | Console): logger is Console {
-  return logger === globalThis.console || logger instanceof Console;
+  return logger === globalThis.console || logger instanceof globalThis.console.Console;
 }
 
 function lineOf({ name, message }: Point): Line {

@@ -1,4 +1,6 @@
-import { UnsecuredJWT, type JWTPayload } from 'jose';
+import { UnsecuredJWT } from 'jose';
+
+import type { TokenClaims } from '../core/token-claims.js';
 
 /**
  * A token with these claims (`iat`, `nbf`, `exp` in seconds), as an API server would date it. It is not signed,
@@ -8,7 +10,7 @@ import { UnsecuredJWT, type JWTPayload } from 'jose';
  * mintTestToken({ iat: 1711900695, exp: 1743436695, 'kubernetes.io': { warnafter: 1711904302 } });
  * ```
  */
-export function mintTestToken(claims: JWTPayload = {}): string {
+export function mintTestToken(claims: TokenClaims = {}): string {
   const who = {
     iss: 'https://kubernetes.default.svc.cluster.local',
     sub: 'system:serviceaccount:default:default',

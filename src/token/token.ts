@@ -2,8 +2,8 @@ import { inspect } from 'node:util';
 
 // Not the whole package: loading it takes longer than loading all of this library.
 import { decodeJwt } from 'jose/jwt/decode';
-import type { JWTPayload } from 'jose';
 
+import type { TokenClaims } from '../core/token-claims.js';
 import { TokenError } from '../core/token-error.js';
 import { isoTime, parseTimestamp } from '../core/clock.js';
 import { redactError } from '../core/resilient-error.js';
@@ -40,9 +40,9 @@ export class ServiceAccountToken implements TokenDates {
   readonly expiresAt: number;
   readonly notAfter: number;
   /** The claims of the token. They are not verified, which only the API server can do. Empty for an opaque token. */
-  readonly claims: Readonly<JWTPayload>;
+  readonly claims: TokenClaims;
 
-  constructor(value: string, dates: TokenDates, claims: Readonly<JWTPayload> = {}) {
+  constructor(value: string, dates: TokenDates, claims: TokenClaims = {}) {
     this.#value = value;
     this.issuedAt = dates.issuedAt;
     this.notBefore = dates.notBefore;
@@ -126,7 +126,7 @@ export function tokenFromText(text: string, format: TokenFormat = 'jwt'): Servic
   return new ServiceAccountToken(value, { ...start, expiresAt: warnAfter ?? exp, notAfter: exp }, claims);
 }
 
-function decode(value: string): JWTPayload {
+function decode(value: string): TokenClaims {
   if (value === '') throw malformed('it is empty');
   if (!/^[\w-]+\.[\w-]+\.[\w-]*$/.test(value)) throw malformed('it is not a JWT');
   try {
@@ -136,7 +136,7 @@ function decode(value: string): JWTPayload {
   }
 }
 
-function datesOf(claims: JWTPayload): Pick<TokenDates, 'issuedAt' | 'notBefore'> & { exp?: number } {
+function datesOf(claims: TokenClaims): Pick<TokenDates, 'issuedAt' | 'notBefore'> & { exp?: number } {
   const issuedAt = dateOf('iat', claims.iat);
   const notBefore = dateOf('nbf', claims.nbf) ?? issuedAt;
   const exp = dateOf('exp', claims.exp);

@@ -1,5 +1,3 @@
-import { randomInt } from 'node:crypto';
-
 import { systemClock } from '../core/clock.js';
 import type { FileSystem } from '../core/file-system.js';
 import { call, type Effects } from '../fs/effects.js';
@@ -74,6 +72,6 @@ function isDue(directory: string, fs: FileSystem, nowMs: number): boolean {
 /** At most `MAX_EXAMINED` of them, others each time: planted names cannot keep the rest from being examined for ever. */
 function someOf(names: readonly string[]): readonly string[] {
   if (names.length <= MAX_EXAMINED) return names;
-  const first = randomInt(names.length);
+  const first = process.getBuiltinModule('node:crypto').randomInt(names.length);
   return [...names.slice(first), ...names.slice(0, first)].slice(0, MAX_EXAMINED);
 }

@@ -7,7 +7,6 @@
  *
  * The length does not depend on the name of the target, which may itself be as long as a name can be.
  */
-import { randomUUID } from 'node:crypto';
 
 import { ProcessTable, type HasEnded, type ProcessIdentity } from './process-identity.js';
 import { call, type Effects } from '../fs/effects.js';
@@ -45,7 +44,7 @@ export function temporaryName(kind: 'file' | 'link', owner?: ProcessIdentity): s
   const prefix = kind === 'file' ? FILE_PREFIX : LINK_PREFIX;
   const who = owner ? nameOf(owner) : (ownName ??= nameOf(processes.self));
   // 122 random bits: no two writers choose the same name, and nobody can create it beforehand.
-  return `${prefix}${who}.${randomUUID().replaceAll('-', '')}${SUFFIX}`;
+  return `${prefix}${who}.${crypto.randomUUID().replaceAll('-', '')}${SUFFIX}`;
 }
 
 function nameOf(owner: ProcessIdentity | undefined): string {

@@ -14,8 +14,16 @@ describe('in an empty folder, without optional packages', () => {
     expect(stdout).toBe(`ok node ${process.versions.node}\n`);
   });
 
-  test('no native module and no optional peer is there', () => {
+  test('nothing else is there', () => {
     const packages = readdirSync(application.path('node_modules')).filter((name) => !name.startsWith('.'));
+    expect(packages).toEqual(['resilient-watcher']);
+  });
+
+  test('the licences of the packages that are part of it are', () => {
+    const path = application.path('node_modules/resilient-watcher/dist/THIRD-PARTY-LICENSES.txt');
+    const packages = [...readFileSync(path, 'utf8').matchAll(/^(\S+) \d+\.\d+\.\d+$/gm)].map(
+      ([, name]) => name,
+    );
     expect(packages).toEqual([
       'commander',
       'eventemitter3',
@@ -23,7 +31,6 @@ describe('in an empty folder, without optional packages', () => {
       'jose',
       'p-retry',
       'picomatch',
-      'resilient-watcher',
     ]);
   });
 

@@ -12,9 +12,9 @@
  * says which entries are files, and a file's size and timestamps are read once, when it is open. If it is written into
  * after all, the next check of its files shows that, and from then on it is checked like any other revision.
  */
-import { hash } from 'node:crypto';
 import type { BigIntStats, Dirent } from 'node:fs';
 
+import { sha256 } from '../../core/digest.js';
 import { fileAgain, readSeenFile } from '../file-reading.js';
 import type { WatchedDirectory } from '../../core/watch-backend.js';
 import { identityIn, signatureOf } from '../file-identity.js';
@@ -168,7 +168,7 @@ function isUnwritten(files: ReadonlyMap<string, SeenFile>, before: Found | undef
 /** One signature that represents all of them. */
 export function signatureOfSet(files: ReadonlyMap<string, SeenFile>): string {
   const lines = [...files].map(([key, { signature }]) => `${key}\0${signature}`);
-  return hash('sha256', lines.join('\n'), 'hex');
+  return sha256(lines.join('\n'));
 }
 
 type StatedEntry = Entry & { readonly stat: BigIntStats };

@@ -1,9 +1,10 @@
 /** The one list of backends. A new backend is a file of its own and an entry here. */
 import type { Clock } from '../../core/clock.js';
+import { BackendError } from '../../core/backend-error.js';
 import type { FileSystem } from '../../core/file-system.js';
 import type { WatchBackend } from '../../core/watch-backend.js';
 import { nodeFsBackend } from './node-fs.js';
-import { ParcelBackend } from './parcel.js';
+import type { ParcelBackend } from './parcel.js';
 import { pollingBackend } from './polling.js';
 import { forSmallTrees } from './small-trees.js';
 
@@ -16,9 +17,26 @@ interface BackendPorts {
 
 const BACKENDS = {
   fs: () => nodeFsBackend,
-  parcel: ({ fs, clock }: BackendPorts) => new ParcelBackend(fs, clock),
+  parcel: (ports: BackendPorts) => parcelBackend(ports),
   poll: ({ clock, pollIntervalMs }: BackendPorts) => pollingBackend(clock, pollIntervalMs),
 } satisfies Readonly<Record<string, (ports: BackendPorts) => WatchBackend>>;
+
+/** It is loaded when it is subscribed to, as the native module is: few programs need either. */
+function parcelBackend({ fs, clock }: BackendPorts): WatchBackend {
+  const name: ParcelBackend['name'] = 'parcel';
+  return {
+    name,
+    needsKernelEvents: true,
+    async subscribe(sink) {
+      const { ParcelBackend } = await import('./parcel.js').catch((cause: unknown) => {
+        throw new BackendError('ERR_BACKEND_UNAVAILABLE', name, 'The backend "parcel" cannot be loaded.', {
+          cause,
+        });
+      });
+      return new ParcelBackend(fs, clock).subscribe(sink);
+    },
+  };
+}
 
 /** The backends by name. */
 export type BackendName = 'auto' | keyof typeof BACKENDS;

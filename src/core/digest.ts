@@ -1,0 +1,7 @@
+/**
+ * The SHA-256 digest of the data, in hexadecimal. `node:crypto` is loaded by the first call, since loading it takes
+ * longer than loading any of the packages used here.
+ */
+export function sha256(data: string | Uint8Array): string {
+  return process.getBuiltinModule('node:crypto').hash('sha256', data, 'hex');
+}
