@@ -21,7 +21,7 @@ const BUDGETS: Readonly<Record<string, number>> = {
   'resilient-watcher': 74,
   'resilient-watcher/action': 12,
   'resilient-watcher/config': 59,
-  'resilient-watcher/doctor': 55,
+  'resilient-watcher/doctor': 24,
   'resilient-watcher/kubernetes': 74,
   'resilient-watcher/otel': 8,
   'resilient-watcher/prometheus': 8,
@@ -30,8 +30,8 @@ const BUDGETS: Readonly<Record<string, number>> = {
 };
 /** For an entry point that is not listed yet. */
 const OTHERS = 60;
-/** With the pages and examples that README links to. */
-const TARBALL = 450;
+/** With the pages and examples that README links to, and the packages that are part of it. */
+const TARBALL = 480;
 
 test.each(entryPoints)('%s stays within its budget', async (name) => {
   const { outputFiles } = await build({
