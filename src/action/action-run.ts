@@ -13,7 +13,7 @@ interface RunLimits {
 }
 
 /**
- * One run of an action. It is stopped when it takes too long or is interrupted.
+ * One run of an action, which is stopped when it takes too long or is interrupted.
  *
  * | state                  | it fulfills   | it rejects            | its time is up | `interrupt()`   | it does not stop in time |
  * |------------------------|---------------|-----------------------|----------------|-----------------|--------------------------|

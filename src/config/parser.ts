@@ -43,7 +43,7 @@ export function isParser(value: unknown): value is ConfigParser {
 
 /**
  * Parses bytes: UTF-8, with or without a byte order mark, not empty.
- * @param source names the bytes in problems.
+ * @param source the name of the source in problems.
  * @throws {ConfigError} (rejects) `ERR_CONFIG_PARSE`, `ERR_CONFIG_REFUSED` or `ERR_CONFIG_PACKAGE`.
  */
 export async function parseBytes(

@@ -54,7 +54,7 @@ export class Source {
     this.#ports = ports;
   }
 
-  /** Whether it reports changes by itself. */
+  /** Whether it can be watched. */
   get isWatchable(): boolean {
     return typeof this.#reader.provider?.watch === 'function';
   }

@@ -1,4 +1,4 @@
-/** Why a path will never show an update, or how soon it will. */
+/** Finds out why a path will never show an update, or how soon it will. */
 import { access, constants, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { geteuid } from 'node:process';
@@ -23,22 +23,22 @@ import { tokenFindings } from './token-findings.js';
 export interface Diagnosis {
   /** Absolute. */
   readonly path: string;
-  /** Where it leads; null when the chain of links ends nowhere. */
+  /** The path with all links resolved; null when the chain of links is broken. */
   readonly realPath: string | null;
-  /** The links on the way, in order. */
+  /** The links of the chain, in order. */
   readonly links: readonly { readonly path: string; readonly target: string }[];
-  /** The file systems on the way. */
+  /** The file systems along the chain. */
   readonly mounts: readonly { readonly path: string; readonly type: string }[];
   /** What `..data` points to; null outside a volume. */
   readonly revision: string | null;
   /** When that was published, epoch ms, by the timestamp of its directory or file. */
   readonly revisionAt: number | null;
   readonly inotify: InotifyUsage | null;
-  /** The worst first. */
+  /** The most severe first. */
   readonly findings: readonly Finding[];
 }
 
-/** Nothing larger is a token, or is read. */
+/** Larger files are not tokens, and are not read. */
 const MAX_TOKEN_BYTES = 65_536;
 
 const LIMITS = { maxContentBytes: MAX_TOKEN_BYTES, maxTotalBytes: MAX_TOKEN_BYTES, maxFiles: 1 };
@@ -112,7 +112,7 @@ function endFindings({ end, hops, path }: LinkChain): Finding[] {
   }
 }
 
-/** A file, or the directory and what is directly in it; to resolve the path no permission to read is needed. */
+/** The file, or the directory and its entries. Resolving the path needs no read permission. */
 async function accessFindings(realPath: string): Promise<Finding[]> {
   const entries = await readdir(realPath).catch(() => []);
   for (const path of [realPath, ...entries.map((entry) => join(realPath, entry))]) {

@@ -4,17 +4,17 @@ import { readdir, readFile, readlink, stat } from 'node:fs/promises';
 
 import { errnoOf } from '../core/errno.js';
 
-/** What is used, and how much there may be; null where the kernel does not tell. */
+/** The current use and the limit; null where the kernel does not report it. */
 export interface Usage {
   readonly used: number;
   readonly limit: number | null;
 }
 
-/** The two limits that count for each user. Processes of other containers count, too, but cannot be seen from here. */
+/** The two limits, both per user. Processes in other containers count as well, but are not visible from here. */
 export interface InotifyUsage {
   readonly instances: Usage;
   readonly watches: Usage;
-  /** Which of them kept this process from watching a directory just now; null when it could. */
+  /** The limit that prevented this process from watching a directory just now; null if none did. */
   readonly exhausted: 'instances' | 'watches' | null;
 }
 
@@ -32,7 +32,7 @@ export async function inotifyUsage(): Promise<InotifyUsage | null> {
   };
 }
 
-/** Tries it: `inotify_init(2)` fails with EMFILE, `inotify_add_watch(2)` with ENOSPC. */
+/** Tries to watch a directory: `inotify_init(2)` fails with EMFILE, `inotify_add_watch(2)` with ENOSPC. */
 function exhaustedLimit(): InotifyUsage['exhausted'] {
   try {
     watch('/proc/self', { persistent: false })
@@ -46,7 +46,7 @@ function exhaustedLimit(): InotifyUsage['exhausted'] {
   }
 }
 
-/** Each user namespace has a limit of its own beside that of the kernel; the lower one counts. */
+/** Each user namespace has its own limit in addition to the kernel's; the lower one applies. */
 async function limitOf(what: 'instances' | 'watches'): Promise<number | null> {
   const files = [`/proc/sys/fs/inotify/max_user_${what}`, `/proc/sys/user/max_inotify_${what}`];
   const limits = await Promise.all(

@@ -12,7 +12,7 @@ export function findingsInManifests(documents: readonly unknown[]): Finding[] {
   });
 }
 
-/** A List is the objects in it. */
+/** Expands a List into its objects. */
 function objectsIn(document: unknown): Fields[] {
   const object = fields(document);
   if (Array.isArray(object['items']) && text(object['kind']).endsWith('List')) {

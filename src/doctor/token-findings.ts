@@ -10,7 +10,7 @@ const LEEWAY_MS = 60_000;
 /** kubelet replaces any token after this long, ms. */
 const LONGEST_PROJECTION_MS = 24 * 3_600_000;
 
-/** What is wrong with the token in a file; nothing for a file that does not contain one. */
+/** The problems of the token in a file; none if the file does not contain a token. */
 export async function tokenFindings(path: string, now: number): Promise<Finding[]> {
   const token = await tokenIn(path);
   if (!token) return [];

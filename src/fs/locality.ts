@@ -1,7 +1,7 @@
 /**
  * May I call synchronously here? A call on a cached local file takes a few microseconds, and 50–100 through the thread
- * pool; a synchronous call on a dead NFS or FUSE server blocks the event loop for ever. So only file systems that are
- * known to be local are called synchronously:
+ * pool; a synchronous call on a dead NFS or FUSE server blocks the event loop indefinitely. So only file systems that
+ * are known to be local are called synchronously:
  *
  * | file system                      | checks of watchers ({@link Locality}) | writes ({@link SynchronousCalls})      |
  * |----------------------------------|---------------------------------------|----------------------------------------|

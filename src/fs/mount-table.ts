@@ -1,6 +1,6 @@
 /**
- * The mounts of this process. kubelet mounts a `subPath` by binding a file or directory of one revision, so the
- * mount shows that revision for ever and no watcher can see an update.
+ * The mounts of this process. kubelet mounts a `subPath` by binding a file or directory of one revision, so the mount
+ * always shows that revision, and no watcher can see an update.
  */
 import { constants } from 'node:fs';
 

@@ -41,11 +41,11 @@ export interface Found {
   readonly immutable?: boolean;
   /** Whether the target itself remembers what has to be read again, so that this need not be given to it as known. */
   readonly remembered?: boolean;
-  /** Of a tree: why part of it cannot be read. The files of that part are those that were last seen there. */
+  /** Trees only: why part of the tree cannot be read. The files of that part are as last seen. */
   readonly unreadable?: TargetError | undefined;
   /** The limit that left contents out, in words. */
   readonly limited?: string | undefined;
-  /** Of a group: what was found at each of its paths. */
+  /** Groups only: what was found at each path. */
   readonly members?: readonly Observation[];
 }
 
@@ -134,15 +134,15 @@ export interface Target {
   /** The same in the fewest calls, where that is possible, prepared for the next swap. */
   swapReader?(found: Found): SwapReader | undefined;
   /**
-   * Of a directory or a tree: reads the file at this path, where another one was found. Undefined if it is still that one,
-   * or in any unusual case. Whether it is complete only the hints that follow can tell.
+   * Directories and trees only: reads the file at this path if it has replaced another one. Undefined if it has not, or
+   * in any unusual case. Only the hints that follow show whether the file is complete.
    */
   readReplacement?(path: string, calls: FileSystemCalls): Replacement | undefined;
   /**
    * Whether links and signatures are unchanged. Does not notice a path that leads to the same files in another way.
-   * Of many files each call checks only the next few, so that its cost does not grow with their number: of a volume
-   * `MAX_FILES_AT_ONCE`, of a directory or a tree `VERIFIED_AT_ONCE`. What differs is noted as by `touch`: until it
-   * is observed, the target has changed.
+   * With many files, each call checks only the next few, so that its cost does not grow with their number:
+   * `MAX_FILES_AT_ONCE` of a volume, `VERIFIED_AT_ONCE` of a directory or a tree. A difference is noted as by `touch`:
+   * the target has changed until it is observed.
    */
   isUnchanged(last: Found): Effects<boolean>;
   /**

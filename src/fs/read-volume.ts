@@ -30,15 +30,15 @@ export interface ReadVolumeOptions {
 }
 
 /**
- * All keys of one revision of a volume, however often it is swapped meanwhile; of a plain directory its files, each
- * whole. For those who do not watch.
+ * Reads a volume once, without watching it: all keys of one revision, even if it is swapped meanwhile. Of a plain
+ * directory it reads the files, each of them whole.
  *
  * ```ts
  * const { files } = await readVolume('/etc/tls');
  * server.setSecureContext({ cert: files.get('tls.crt')?.content, key: files.get('tls.key')?.content });
  * ```
  * @throws {TargetError} (rejects) when there is none (`ERR_TARGET_MISSING`), it is a file
- * (`ERR_TARGET_NOT_DIRECTORY`), it cannot be read, or it never stands still (`ERR_TARGET_IO`).
+ * (`ERR_TARGET_NOT_DIRECTORY`), it cannot be read, or it keeps changing (`ERR_TARGET_IO`).
  * @throws {TypeError | RangeError} (rejects) for a wrong argument.
  */
 export async function readVolume(directory: string, options?: ReadVolumeOptions): Promise<SetSnapshot> {

@@ -1,7 +1,7 @@
 /**
- * Takes turns with the entries of a map that is replaced now and then, some at a time. Whatever is in the map when a
- * round begins, and is still there when its turn comes, has a turn in this round; what is added meanwhile has one in
- * the next.
+ * Visits the entries of a map that is replaced now and then, a few at a time, round after round. An entry that is in
+ * the map when a round begins, and still is when its turn comes, is visited in this round; one that is added meanwhile,
+ * in the next.
  */
 export class Rotation<V> {
   #round: Iterator<string, undefined> | undefined;

@@ -24,7 +24,7 @@ const IS_LIVENESS = /\/(live|livez|healthz)\/?$/;
 /**
  * Answers probes, as a listener of `node:http`, or a handler of Express or Fastify: 200, or 503 when a component is not
  * live or not ready, with `healthOf(...)` as JSON. Paths that end in `live`, `livez` or `healthz` ask for `live`, all
- * others for `ready`. That it answers at all shows that the event loop turns.
+ * others for `ready`. Any answer shows that the event loop is not blocked.
  *
  * ```ts
  * app.get('/livez', healthHandler(watcher, refresher));

@@ -13,7 +13,7 @@ export interface HealthCheck {
   readonly reason: string | null;
 }
 
-/** The answer to a probe. Plain data without contents. */
+/** The result of a probe. Plain data without contents. */
 export interface Health {
   /** All are live. */
   readonly live: boolean;
@@ -22,7 +22,7 @@ export interface Health {
   readonly checks: readonly HealthCheck[];
 }
 
-/** The health that a component's status means; undefined: nothing is wrong. */
+/** Why a component is not live or not ready; undefined if it is. */
 interface Verdict {
   readonly dead?: string | undefined;
   readonly unready?: string | undefined;
@@ -39,7 +39,7 @@ const RULES: readonly ((component: ComponentHandle) => Verdict | undefined)[] = 
   actionVerdict,
 ];
 
-/** These work without a start, or are idle between two pieces of work. */
+/** These work without `start()`, or are idle between tasks. */
 const NEED_NO_START: ReadonlySet<string> = new Set(['ReloadAction', 'AtomicVolume', 'VolumePublisher']);
 
 /**
@@ -56,7 +56,7 @@ const NEED_NO_START: ReadonlySet<string> = new Set(['ReloadAction', 'AtomicVolum
  *
  * A blocked event loop answers no probe. A watcher that polls, or whose file is mounted with `subPath`, is live. A
  * component that is closed is not ready. Intervals are measured by the monotonic clock, so a jump of the wall clock
- * makes no component dead.
+ * does not affect liveness.
  */
 export function healthOf(...components: readonly ComponentHandle[]): Health {
   const checks = components.map(checkOf);

@@ -25,7 +25,7 @@ export class LiveComponents {
   #add(component: ComponentHandle): void {
     if (this.#components.has(component)) return;
     const { state } = component.status();
-    // A volume has nothing to show, and there may be many.
+    // Volumes have no gauges, and there may be many of them.
     if (isShown(component) && state !== 'idle' && state !== 'closed') this.#components.add(component);
   }
 }

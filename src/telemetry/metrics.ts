@@ -3,7 +3,7 @@
 /** A metric. Histograms are of durations in seconds; gauges are read when they are collected. */
 interface Metric {
   readonly kind: 'counter' | 'histogram' | 'gauge';
-  /** The name for OpenTelemetry. Its own translation to Prometheus gives the name it has here. */
+  /** The name for OpenTelemetry. Its translation to Prometheus yields the name in this table. */
   readonly otel: string;
   /** UCUM unit, for OpenTelemetry; Prometheus has it in the name. */
   readonly unit: string;

@@ -7,12 +7,12 @@ interface Timer {
 }
 
 /**
- * A clock that stands still until a test advances it. Give it to whatever takes a `clock` option.
+ * A clock that moves only when a test advances it. Pass it as the `clock` option.
  *
  * ```ts
  * const clock = new FakeClock();
  * const watcher = new ResilientWatcher(path, { clock, backend });
- * await clock.advance(500); // what was due in these 500 ms has happened
+ * await clock.advance(500); // everything due within 500 ms has run
  * ```
  */
 export class FakeClock implements Clock {
@@ -52,8 +52,8 @@ export class FakeClock implements Clock {
   }
 
   /**
-   * Lets `ms` pass: fires the timers that are due in order of time (then of scheduling), including those set
-   * meanwhile, and lets promises settle after each and at the end.
+   * Advances both clocks by `ms`. Fires the timers that become due, in order of their time and then of scheduling,
+   * including timers set meanwhile, and lets promises settle after each one and at the end.
    */
   async advance(ms: number): Promise<void> {
     const end = this.#monotonic + ms;
@@ -68,8 +68,7 @@ export class FakeClock implements Clock {
   }
 
   /**
-   * Moves the wall clock only, in either direction, as an NTP step or the resumption of a system does. Fires
-   * nothing.
+   * Moves only the wall clock, in either direction, as an NTP step or a resume from suspend does. Fires no timers.
    */
   jump(ms: number): void {
     this.#wallOffset += ms;
@@ -82,7 +81,7 @@ export class FakeClock implements Clock {
   }
 }
 
-/** Two turns of the event loop: what was queued, and what that queued in turn. */
+/** Waits two turns of the event loop: one for the queued work, one for the work that it queues. */
 async function settle(): Promise<void> {
   for (let turn = 0; turn < 2; turn += 1) await nextTurn();
 }

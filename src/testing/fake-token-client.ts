@@ -5,22 +5,22 @@ import { mintTestToken } from './mint-test-token.js';
 
 /** The reaction of a `FakeTokenClient` to one request. */
 export interface TokenStep {
-  /** How long it takes, ms; `Infinity`: for ever, or until the request is aborted. Default 0. */
+  /** How long it takes, ms; `Infinity`: until the request is aborted. Default 0. */
   readonly delayMs?: number;
   /** The error that it rejects with. */
   readonly error?: unknown;
-  /** The answer, however wrong; default a valid token. */
+  /** The answer, which need not be valid; default a valid token. */
   readonly answer?: unknown;
 }
 
 /**
- * The TokenRequest API of an API server, as a test wants it: it answers with good tokens unless scripted otherwise.
+ * A fake TokenRequest API. It answers with valid tokens unless scripted otherwise.
  *
  * ```ts
  * const client = new FakeTokenClient({ clock });
  * client.script({ error: new Error('ECONNREFUSED') }, { delayMs: Infinity }, { answer: { token: '' } });
  * client.otherwise = { error: FakeTokenClient.tooManyRequests(30_000) }; // until it is set to {} again
- * client.rotateSigningKey(); // no token minted before is accepted any more
+ * client.rotateSigningKey(); // tokens minted before are no longer accepted
  * ```
  */
 export class FakeTokenClient implements TokenClient {
@@ -70,7 +70,7 @@ export class FakeTokenClient implements TokenClient {
     this.#valid = new Set();
   }
 
-  /** Whether the server accepts this token: it was minted by it since the last rotation. */
+  /** Whether the server accepts this token, that is, whether it minted it after the last rotation. */
   accepts(token: string): boolean {
     return this.#valid.has(token);
   }

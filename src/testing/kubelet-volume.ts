@@ -29,20 +29,20 @@ export interface PublishResult {
 /** Options of {@link KubeletVolume}. */
 export interface KubeletVolumeOptions {
   /**
-   * How `..data` moves to a new revision. `rename` (default): one rename over it, as kubelet on Linux.
-   * `remove`: removed, then linked anew, with nothing there in between, as kubelet on Windows and `ln -sfn` of
-   * small systems.
+   * How `..data` moves to a new revision. `rename` (default): replaced by one rename, as kubelet does on Linux.
+   * `remove`: removed, then linked again, so that the link is missing in between, as kubelet does on Windows and
+   * `ln -sfn` on small systems.
    */
   readonly swap?: 'rename' | 'remove' | undefined;
   /**
-   * When the links of new keys appear. `after` (default) the swap, as newer kubelets: a new key is missing for
-   * a moment. `before` it, as older ones (1.20 and others): a new key is a dangling link for a moment, and an
+   * When the links of new keys are created. `after` the swap (default), as in newer kubelets: a new key is missing for
+   * a moment. `before` the swap, as in older ones (1.20 and others): a new key is a dangling link for a moment, and an
    * update that changes nothing does not repair links.
    */
   readonly links?: 'after' | 'before' | undefined;
   /**
-   * The `fsGroup` of the pod: before each swap everything in the volume, and the volume's directory itself, is given to
-   * this group. Takes the rights to do so. Default: none, and no such calls.
+   * The `fsGroup` of the pod: before each swap, the group of the volume and of everything in it is set to this.
+   * Requires the permission to do so. Default: none, and no such calls.
    */
   readonly fsGroup?: number | undefined;
   /** Leaves old revisions where they are, as some publishers do. Default `false`: removed after the swap. */
@@ -60,9 +60,8 @@ const NEXT_DATA = '..data_tmp';
 const NAME_ATTEMPTS = 10_000;
 
 /**
- * A real directory that changes as a mounted ConfigMap, Secret or projected token does: same layout, same order
- * of system calls, same habits and faults as kubelet's AtomicWriter (`pkg/volume/util/atomic_writer.go`), as traced on
- * kubelet 1.36.
+ * A real directory that is updated like a mounted ConfigMap, Secret or projected token: the same layout, order of
+ * system calls and faults as kubelet's AtomicWriter (`pkg/volume/util/atomic_writer.go`), as traced on kubelet 1.36.
  *
  * ```ts
  * const volume = new KubeletVolume(join(tmpdir(), 'policy'));
@@ -70,7 +69,7 @@ const NAME_ATTEMPTS = 10_000;
  * readFileSync(volume.path('policy.yaml'), 'utf8'); // 'allow: all'
  *
  * for (const step of volume.steps({ 'policy.yaml': 'allow: none' })) {
- *   // look, send a hint, or `break`: kubelet has died here
+ *   // read, send a hint, or `break` to crash kubelet here
  * }
  * ```
  *
@@ -79,7 +78,7 @@ const NAME_ATTEMPTS = 10_000;
  * 1. The keys are checked.
  * 2. `..data` is read to find the current revision.
  * 3. Names that are in it, but not in the new files, are noted.
- * 4. Contents are compared (contents only, a new mode alone changes nothing). All equal: on to 10.
+ * 4. Contents are compared; modes are not. If all are equal, 10 is next.
  * 5. A directory `..YYYY_MM_DD_hh_mm_ss.<random digits>` is made, mode 0700, then 0755.
  * 6. Each file is written in it and given its mode, parents first.
  * 7. With `fsGroup`: the group and the mode of the new revision's files and of its directory are changed, then the group
@@ -87,20 +86,20 @@ const NAME_ATTEMPTS = 10_000;
  *    mode of the volume's directory itself.
  * 8. `..data_tmp` is linked to it.
  * 9. The swap: `..data_tmp` becomes `..data`.
- * 10. Missing links `name -> ..data/name` are made, for the first element of each key. What else bears such a
- *     name is left alone. With `links: 'before'` this comes before 8.
- * 11. Links of vanished names are removed.
+ * 10. Missing links `name -> ..data/name` are made, for the first element of each key. Anything else with such a name
+ *     is left alone. With `links: 'before'` this comes before 8.
+ * 11. Links of removed keys are removed.
  * 12. The old revision is removed.
  *
- * Kept faults: after a crash between 8 and 9 a stale `..data_tmp` makes every further update fail with EEXIST,
- * until someone does `unlinkSync(volume.path('..data_tmp'))`; a crash leaves behind, for good, what 11 and 12
- * had still to remove. Changed: files come in the order they are given in, where kubelet's order is random; a
- * key that turns from a file into a directory, or back, is an ordinary change, where kubelet may fail; a
- * vanished link that is gone already is passed over, where kubelet reports it and skips 12; a volume whose
- * directory is missing gets one, parents included.
+ * Faults of kubelet that are kept: after a crash between 8 and 9 a stale `..data_tmp` makes every further update fail
+ * with EEXIST, until someone does `unlinkSync(volume.path('..data_tmp'))`; after a crash, what 11 and 12 had yet to
+ * remove stays for good. Differences: files come in the order in which they are given, where kubelet's order is random;
+ * a key that turns from a file into a directory, or back, is an ordinary change, where kubelet may fail; a link to
+ * remove that does not exist is ignored, where kubelet reports it and skips 12; a volume whose directory is missing
+ * gets one, parents included.
  *
- * One update at a time. Nothing is kept in memory: another `KubeletVolume` on the same directory goes on where
- * this one stopped, as a restarted kubelet does.
+ * One update at a time. Nothing is kept in memory: another `KubeletVolume` on the same directory continues where this
+ * one stopped, like a restarted kubelet.
  */
 export class KubeletVolume {
   /** Absolute path of the volume. */
@@ -172,11 +171,11 @@ export class KubeletVolume {
   }
 
   /**
-   * The same, one system call at a time: each `next()` makes exactly one call that changes the disk and tells
-   * of it; reading in between is free. Calls that nobody can see (closing a file) go along with the next one.
-   * To crash, stop with `break` or `return()`.
+   * The same, one system call at a time: each `next()` makes exactly one call that changes the disk, and yields a
+   * description of it. Calls without a visible effect, such as closing a file, are made together with the next one. To
+   * simulate a crash, stop with `break` or `return()`.
    *
-   * @throws {TypeError} at once, for a key kubelet would refuse or a value that is no file.
+   * @throws {TypeError} immediately, for a key that kubelet would refuse or a value that is not a file.
    * @throws the errno error of a failed system call, from `next()`, after what kubelet cleans up is cleaned up
    *   (as steps of their own): EEXIST at a stale `..data_tmp`, EINVAL when `..data` is not a link.
    */
@@ -284,7 +283,7 @@ function mustBeOneOf(option: string, value: string, wanted: readonly string[]): 
 
 // -------------------------------------------------------------------------------------------------- reading
 
-/** What is in the revision but neither one of the files nor an ancestor of one. */
+/** The entries of the revision that are neither one of the files nor an ancestor of one. */
 function vanishedPaths(revision: string, entries: readonly CheckedFile[]): string[] {
   const wanted = new Set<string>();
   for (const { key } of entries) for (let path = key; path !== '.'; path = dirname(path)) wanted.add(path);

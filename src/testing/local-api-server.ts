@@ -18,13 +18,13 @@ import {
 
 /** Options of `LocalApiServer`. */
 export interface LocalApiServerOptions {
-  /** The clock that dates and judges tokens; default the system's. */
+  /** The clock by which tokens are dated and verified; default the system's. */
   readonly clock?: Clock | undefined;
   /** The TCP port; default 0, a free one. */
   readonly port?: number | undefined;
 }
 
-/** What the server does with a request instead of answering it. */
+/** A fault: what the server does with a request instead of answering it normally. */
 export type ApiFault =
   /** 429 with `Retry-After`. */
   | { readonly kind: 'throttled'; readonly retryAfterSeconds: number }
@@ -63,10 +63,10 @@ const MAX_BODY_BYTES = 1024 * 1024;
 const PUBLIC_PATHS = ['/version', '/healthz', '/livez', '/readyz'];
 
 /**
- * The part of a Kubernetes API server that deals with ServiceAccount tokens, on a real HTTPS socket of the
- * loopback interface: TokenRequest, TokenReview, SelfSubjectReview, ServiceAccounts and discovery, enough for
- * `@kubernetes/client-node` and `kubectl`. It accepts the bearer tokens it minted and no others. Everyone may do
- * everything except what `forbid()` takes away. Needs the package `selfsigned`.
+ * The part of a Kubernetes API server that deals with ServiceAccount tokens, on a real HTTPS socket of the loopback
+ * interface: TokenRequest, TokenReview, SelfSubjectReview, ServiceAccounts and discovery, enough for
+ * `@kubernetes/client-node` and `kubectl`. It accepts the bearer tokens it minted and no others. Every user may do
+ * everything except what `forbid()` forbids. Needs the package `selfsigned`.
  *
  * ```ts
  * const server = await LocalApiServer.start();
@@ -96,7 +96,7 @@ export class LocalApiServer {
     this.#certificates = certificates;
     const { certificate: cert, key } = certificates;
     this.#server = createServer({ cert, key }, (request, response) => {
-      // A client may be gone at any time.
+      // A client may disconnect at any time.
       for (const stream of [request, response]) stream.on('error', () => {});
       void this.#serve(request, response);
     });
@@ -130,7 +130,7 @@ export class LocalApiServer {
     return this.#requests;
   }
 
-  /** How far the server's clock is ahead of ours, ms; it dates and judges tokens by it. */
+  /** How far the server's clock, by which tokens are dated and verified, is ahead of ours, ms. */
   get skewMs(): number {
     return this.#authority.skewMs;
   }

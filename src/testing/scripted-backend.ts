@@ -1,7 +1,7 @@
 import type { HintSink, WatchBackend, WatchedDirectory, WatchSubscription } from '../core/watch-backend.js';
 
 /**
- * A backend whose hints come from a test, and which remembers what it was asked to watch.
+ * A backend whose hints are sent by a test. It records the directories that it was asked to watch.
  *
  * ```ts
  * const backend = new ScriptedBackend();

@@ -38,7 +38,7 @@ export function checkedFiles(files: VolumeFiles): CheckedFile[] {
 
 /**
  * Kubelet's `validatePath` and `filepath.Clean`, then the contents as bytes, copied.
- * @throws {TypeError} for a key kubelet would refuse or a value that is no file.
+ * @throws {TypeError} for a key that kubelet would refuse or a value that is not a file.
  */
 function checkedFile(key: string, file: VolumeFile): CheckedFile {
   const wrong = (why: string): TypeError => new TypeError(`KubeletVolume: key '${key}' ${why}`);

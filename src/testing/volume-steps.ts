@@ -61,7 +61,7 @@ export function* writeFiles(revision: string, entries: readonly CheckedFile[]): 
   }
 }
 
-/** Go's `os.RemoveAll`: what is inside first. Somebody else may have put names there that are not UTF-8. */
+/** Go's `os.RemoveAll`: contents first. Other programs may have created names that are not UTF-8. */
 export function* removeAll(path: string): Generator<VolumeStep, void> {
   const calls = nodeFileSystem.sync;
   if (isMissing(path)) return;
@@ -82,7 +82,7 @@ export function* removeAll(path: string): Generator<VolumeStep, void> {
 const FILE_MASK = 0o440;
 const DIRECTORY_MASK = 0o2550;
 
-/** Gives everything below `path`, and then `path` itself, to the group, as `fsGroup` asks for. */
+/** Sets the group of everything below `path`, then of `path` itself, as `fsGroup` does. */
 export function* giveToGroup(path: string, gid: number): Generator<VolumeStep, void> {
   const stat = fs.lstatSync(pathForCall(path));
   if (stat.isDirectory()) {
@@ -91,7 +91,7 @@ export function* giveToGroup(path: string, gid: number): Generator<VolumeStep, v
   yield* changeGroup(path, gid);
 }
 
-/** Of a link only the owner is changed. */
+/** Only the owner of a link is changed. */
 export function* changeGroup(path: string, gid: number): Generator<VolumeStep, void> {
   const stat = fs.lstatSync(pathForCall(path));
   fs.lchownSync(pathForCall(path), -1, gid);

@@ -22,7 +22,7 @@ export interface TokenFileChange {
 /** The part of `ResilientWatcher` that is needed to follow a token file. */
 export interface TokenWatcher {
   on(event: 'change', listener: (change: TokenFileChange) => void): unknown;
-  /** The events of `ResilientWatcher`, and `close` when the watcher ended by itself. */
+  /** The events of `ResilientWatcher`, and `close` when the watcher ended without being closed. */
   on(event: TokenWatcherEvent, listener: (detail?: unknown) => void): unknown;
   start(): Promise<unknown>;
   close(): Promise<unknown>;
@@ -31,7 +31,7 @@ export interface TokenWatcher {
 /** The events of a watcher about its own state. */
 export type TokenWatcherEvent = 'unreadable' | 'readable' | 'degraded' | 'recovered' | 'error' | 'close';
 
-/** Creates the watcher of a token file. Called again when a watcher cannot be started or ended by itself. */
+/** Creates the watcher of a token file. Called again when a watcher cannot be started, or ends without being closed. */
 export type TokenWatcherFactory = (path: string) => TokenWatcher;
 
 /** The option `watcherFactory`. */

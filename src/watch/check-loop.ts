@@ -69,7 +69,7 @@ export class CheckLoop<Cause extends string> {
     return this.#until(() => this.isIdle);
   }
 
-  /** Ends it, once the scope has ended: nobody waits any longer. */
+  /** Ends the loop, once the scope has ended, and resolves every `check()` and `idle()` that waits. */
   close(): void {
     this.#cancelTurn?.();
     this.#cause = undefined;

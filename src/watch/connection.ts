@@ -9,10 +9,10 @@
  * | `degraded`   | –       | –                      | → `suspended`           | –            | → `up`           | another later  |
  * | `suspended`  | –       | –                      | –                       | → `degraded` | –                | –              |
  *
- * In every state but `closed` and `up` the target is polled. In `recovering` and `degraded` the backends are tried again
- * with growing delays. In `suspended` they are not: the target is on a file system without events, and nothing can be
- * cured until the path leads elsewhere. `degraded` is emitted on the way into `degraded` or `suspended`, `recovered` on
- * the way from there to `up`.
+ * In every state but `closed` and `up` the target is polled. In `recovering` and `degraded` the backends are tried
+ * again with growing delays. In `suspended` they are not: the target is on a file system without events, and retrying
+ * is useless until the path leads elsewhere. `degraded` is emitted on the way into `degraded` or `suspended`,
+ * `recovered` on the way from there to `up`.
  *
  * A backend that is not suited for the target has not failed: the others are tried at once, which is no restart, and
  * only their failure counts.
@@ -344,7 +344,7 @@ export class BackendConnection {
   }
 
   #release(subscription: WatchSubscription): void {
-    // It must not throw; a user's backend may, and is not needed any more.
+    // It must not throw, but a user's backend may; the subscription is no longer needed.
     const closing = Promise.resolve()
       .then(() => subscription.close())
       .catch(() => undefined);

@@ -49,8 +49,8 @@ export class ResilientWatcher
   /**
    * @param path the file or directory, as a path or a `file:` URL, or several files. A relative path is resolved
    * against the working directory now. Globs are not expanded.
-   * @throws {TypeError} for something that is no path, no path at all, the same path twice, an unknown option, one of
-   * the wrong type, or one that has no effect beside the others.
+   * @throws {TypeError} for a value that is not a path, an empty array, the same path twice, an unknown option, one of
+   * the wrong type, or one that has no effect in this combination.
    * @throws {RangeError} for a number out of range.
    */
   constructor(path: TargetPath, options?: ResilientWatcherOptions) {
@@ -168,7 +168,7 @@ export class ResilientWatcher
 
   /**
    * What the target is now, all of it at one instant, whatever was reported. Does not need `start()`.
-   * @throws {TargetError} (rejects) when it cannot be read, or never stands still (`ERR_TARGET_IO`).
+   * @throws {TargetError} (rejects) when it cannot be read, or keeps changing (`ERR_TARGET_IO`).
    */
   snapshot(): Promise<Snapshot> {
     const target =

@@ -9,7 +9,7 @@ import type { ResilientWatcherOptions } from './watcher-options.js';
 
 /** Options of `waitFor`, and those of `ResilientWatcher`. All may be left out. */
 export interface WaitForOptions extends ResilientWatcherOptions {
-  /** How long to wait, ms. Default: for ever. */
+  /** How long to wait, ms. Default: no limit. */
   readonly timeoutMs?: number | undefined;
 }
 
@@ -30,7 +30,7 @@ const OPTIONS = {
  * await waitFor('/var/run/secrets/token', undefined, { timeoutMs: 60_000 });
  * const pair = await waitFor('/etc/tls', ({ files }) => files.has('tls.crt') && files.has('tls.key'));
  * ```
- * @param predicate what is waited for. What it throws is what this rejects with.
+ * @param predicate the condition to wait for. If it throws, the promise rejects with that error.
  * @throws {TargetError} (rejects) `ERR_TARGET_TIMEOUT` after `timeoutMs`; the signal's reason when that aborts.
  * @throws {TypeError | RangeError} (rejects) for a wrong argument.
  */
@@ -64,6 +64,6 @@ async function firstMatch(
   // A target that is missing from the start is not reported as a change.
   if (watcher.current && predicate(watcher.current)) return watcher.current;
   for await (const { current } of watcher) if (predicate(current)) return current;
-  // Whoever waits was rejected when the watcher was closed.
+  // The promise was rejected when the watcher was closed.
   return new Promise(() => {});
 }

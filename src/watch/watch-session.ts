@@ -10,7 +10,8 @@
  * | directories that were not watched before     | check has succeeded for `missingGraceMs`                         |
  * | on a file system that gives no events        | the connection is suspended: the target is polled                |
  *
- * A swap is reported before the check, in the callback of the event, where few calls tell it (fs/swap-probe.ts):
+ * A swap is reported before the check, in the callback of the event, where a few calls suffice to read it
+ * (fs/swap-probe.ts):
  *
  * | a hint arrives                               | while                                    | then                           |
  * |----------------------------------------------|------------------------------------------|--------------------------------|
@@ -31,7 +32,7 @@
  * Every other hint requests a check as well, whatever was read. What is reported is what the path held at an instant after
  * the hint, and the check finds whatever came later, so a lost or needless answer costs time and nothing else.
  *
- * How checks follow each other is the table of check-loop.ts, where hints come from that of connection.ts.
+ * The table of check-loop.ts says when checks begin, that of connection.ts where hints come from.
  */
 import { hasMoved } from '../core/errno.js';
 import { BackendError } from '../core/backend-error.js';
@@ -234,22 +235,25 @@ export class WatchSession {
     if (cause === 'resync') this.#observer.resync();
     else this.#observer.touch(path);
     if (path !== undefined && !this.#loop.isChecking && !this.#observer.isConcerned(path)) return;
-    // Only what a check follows: the check forgets it.
+    // Only if a check follows, which clears the record.
     if (path !== undefined && written) this.#writes.reported(path);
     this.#request(cause);
   }
 
-  /** What a hint says about can be read where the hint arrives, unless a check may have read a part of it. */
+  /**
+   * The entry that a hint names is read in the callback of the hint, unless a check in progress may have read part of
+   * it.
+   */
   #readAtOnce(cause: ChangeCause, path: string | undefined, written: boolean): void {
     if (!this.#running || this.#loop.isChecking || this.#instability.lasts) return;
     if (path !== undefined) this.#readSwap(cause, path);
-    // Without reports of writes nothing tells whether a new file is complete.
+    // Without reports of writes it is unknown whether a new file is complete.
     if (this.#connection.backend?.reportsWrites) this.#replaced.hinted(path, written);
   }
 
   /**
-   * Answers a hint that may be that of a swap where it arrives: the first one since the last check, and any that names
-   * the link. The rest of the burst can bring nothing else, and the check that follows proves the answer.
+   * Reads a possible swap in the callback of the hint: for the first hint since the last check, and for any that names
+   * the link. The other hints of the burst add nothing, and the check that follows verifies what was read.
    */
   #readSwap(cause: ChangeCause, path: string): void {
     if (!this.#loop.isIdle && !this.#observer.isSwapped(path)) return;
@@ -303,8 +307,8 @@ export class WatchSession {
   }
 
   /**
-   * A resync that finds everything as it was, which nearly all do: without a promise, since a thousand watchers have
-   * theirs in the same turn. As an operation that somebody follows it takes the usual way.
+   * Handles the usual case of a resync, in which nothing has changed, without a promise, since a thousand watchers
+   * resync in the same turn. If the operation has subscribers, the ordinary check is made instead.
    */
   #resyncAtOnce(cause: ChangeCause): boolean {
     if (cause !== 'resync' || operationChannel('check').hasSubscribers) return false;
@@ -314,7 +318,10 @@ export class WatchSession {
     return true;
   }
 
-  /** What this cannot see leads to a hint. Were that lost too, watches would be set late, and nothing else. */
+  /**
+   * Changes that this cannot see cause a hint. If the hint is lost as well, the only effect is that watches are set
+   * late.
+   */
   #isUnchanged(): boolean {
     const isUnchanged = this.#observer.isUnchanged();
     return isUnchanged && !this.#reporter.hasPending && !this.#instability.lasts;

@@ -8,10 +8,10 @@ export interface RevisionChange {
   readonly current: string;
 }
 
-/** Something that no watcher can overcome. */
+/** A problem that watching cannot solve. */
 export interface WatcherWarning {
   /**
-   * `subPath`: the file is mounted by itself, or is one revision of a volume; it never shows an update.
+   * `subPath`: a single file or one revision of a volume is mounted; it never shows an update.
    * `limit`: there is more to read than the options allow, so that some contents are left out.
    */
   readonly code: 'subPath' | 'limit';
@@ -35,7 +35,7 @@ export interface ResilientWatcherEvents extends ComponentEvents {
   degraded: [degradation: Degradation];
   /** Native watching is back. */
   recovered: [recovery: Recovery];
-  /** Something that no watcher can overcome. Once for each message. */
+  /** A problem that watching cannot solve. Once for each message. */
   warning: [warning: WatcherWarning];
   /**
    * A listener failed (`ListenerError`), or no attempt to restart the backend is left and the target is polled from now

@@ -32,7 +32,7 @@ export interface TreeWatchOptions {
 
 /** Options of `ResilientWatcher`; all may be left out, and `undefined` means the default. */
 export interface ResilientWatcherOptions {
-  /** What the watcher is called in its status and telemetry. Default: the base name of the path. */
+  /** The name of the watcher in its status and telemetry. Default: the base name of the path. */
   readonly name?: string | undefined;
   /**
    * Where hints come from. `auto` (default) takes `fs`, then `parcel`, and polls while neither is available; for a tree
@@ -47,16 +47,16 @@ export interface ResilientWatcherOptions {
   /** A file that is never quiet is reported at least this often, as it is then, ms. Default 10 000. */
   readonly maxSettleMs?: number | undefined;
   /**
-   * How often the target is checked without any hint, ms. Default 5 000; 0: never. Of many files each of these checks
-   * verifies a part: of a directory or a tree 500 directories and 500 files, of a volume 100 files. So all of `n` files
-   * in a directory are verified within `n / 500` intervals.
+   * How often the target is checked without any hint, ms. Default 5 000; 0: never. Each of these checks verifies only a
+   * part of a large set: 500 directories and 500 files of a directory or a tree, 100 files of a volume. So all of the
+   * `n` files in a directory are verified within `n / 500` intervals.
    */
   readonly resyncIntervalMs?: number | undefined;
   /** How often the target is checked while native watching is unavailable, ms. Default 1 000. */
   readonly pollIntervalMs?: number | undefined;
   /**
    * The initial delay before a lost backend is subscribed again, ms. Doubled on each failure, with up to 50 % jitter.
-   * Default 50. Has no effect with the backend `poll`, and is refused there; the next two likewise.
+   * Default 50. This and the next two options are refused with the backend `poll`, where they have no effect.
    */
   readonly restartDelayMs?: number | undefined;
   /** The longest delay between two attempts, ms. Default 5 000. */
@@ -114,7 +114,7 @@ const OPTIONS = {
   missingGraceMs: milliseconds(500),
   // Two writes of one program are rarely further apart, and 50 ms are no delay for a configuration file.
   settleMs: milliseconds(50),
-  // A log file should not be silent for ever; a configuration file is never written for that long.
+  // A log file should not stay silent; a configuration file is never written for that long.
   maxSettleMs: milliseconds(10_000),
   // kubelet projects the volumes of a pod in rounds 100 ms apart: two of them.
   groupSettleMs: milliseconds(200),
@@ -153,7 +153,7 @@ export type ResolvedWatcherOptions = ReturnType<typeof resolveWatcherOptions>;
 
 /**
  * Fills in the defaults. `tree` is how a directory is watched with everything below it, if it is.
- * @throws {TypeError} for an unknown option, one of the wrong type, or one that has no effect beside the others.
+ * @throws {TypeError} for an unknown option, one of the wrong type, or one that has no effect in this combination.
  * @throws {RangeError} for a number out of range.
  */
 // eslint-disable-next-line @typescript-eslint/explicit-module-boundary-types -- derived from the tables above

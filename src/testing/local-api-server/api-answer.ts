@@ -5,7 +5,7 @@ export interface ApiAnswer {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** The words of `metav1.Status` for what goes wrong. */
+/** The `reason` of a `metav1.Status`, by status code. */
 const REASONS: Readonly<Record<number, string>> = {
   400: 'BadRequest',
   401: 'Unauthorized',
@@ -22,7 +22,7 @@ const REASONS: Readonly<Record<number, string>> = {
   504: 'Timeout',
 };
 
-/** What went wrong, as a `metav1.Status`. */
+/** A failure as a `metav1.Status`. */
 export function failure(status: number, message: string, retryAfterSeconds?: number): ApiAnswer {
   const body = {
     kind: 'Status',
@@ -46,7 +46,7 @@ const authenticationGroup = {
   preferredVersion: authenticationVersion,
 };
 
-/** What the server can do, by path; `tokenRequest` is left out where the server has no such API. */
+/** The discovery documents by path; without a TokenRequest API they do not list it. */
 export function discovery(path: string, hasTokenRequest: boolean): unknown {
   switch (path) {
     case '/version':

@@ -35,7 +35,7 @@ const MESSAGES: Readonly<Record<string, Message>> = {
   },
 };
 
-/** The body as an object; undefined when there is none. Throws when it is not what it should be. */
+/** The body as an object; undefined when there is none. Throws when it cannot be parsed. */
 export function parseBody(bytes: Buffer): unknown {
   if (bytes.length === 0) return undefined;
   if (bytes.subarray(0, 4).toString('latin1') !== 'k8s\0') return JSON.parse(bytes.toString('utf8'));

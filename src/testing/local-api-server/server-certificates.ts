@@ -1,8 +1,8 @@
 import { whenUnavailable } from '../../core/optional-package.js';
 
-/** What the server shows to prove who it is, PEM. */
+/** The certificate and key of the server, PEM. */
 export interface ServerCertificates {
-  /** The certificate authority that clients are to trust. */
+  /** The certificate authority that clients must trust. */
   readonly ca: string;
   readonly certificate: string;
   readonly key: string;
@@ -23,7 +23,7 @@ export async function createServerCertificates(): Promise<ServerCertificates> {
       { name: 'keyUsage', keyCertSign: true, cRLSign: true, critical: true },
     ],
   });
-  // Versions before 5 are synchronous, and know no elliptic curves.
+  // Versions before 5 are synchronous and do not support elliptic curves.
   if (!((made as unknown) instanceof Promise)) cannotUse();
   const authority = await made;
   const server = await generate([{ name: 'commonName', value: 'local-api-server' }], {

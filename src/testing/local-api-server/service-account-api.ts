@@ -20,9 +20,9 @@ const ACCOUNT_PATH = /^\/api\/v1\/namespaces\/([^/]+)\/serviceaccounts(?:\/([^/]
 
 /** ServiceAccounts, their tokens, and the reviews of tokens. */
 export class ServiceAccountApi {
-  /** Whether there is a TokenRequest API; without, it is a 404 and not in the discovery document. */
+  /** Whether there is a TokenRequest API; if not, it answers 404 and the discovery document does not list it. */
   hasTokenRequest = true;
-  /** Subjects that may not ask for tokens. */
+  /** Subjects that may not request tokens. */
   readonly forbidden = new Set<string>();
   readonly #accounts = new Map<string, Account>();
   readonly #authority: TokenAuthority;
@@ -111,7 +111,7 @@ export class ServiceAccountApi {
       (error: unknown) => ({ authenticated: false, error: (error as Error).message }),
     );
     const review = { kind: 'TokenReview', apiVersion: 'authentication.k8s.io/v1', metadata: {} };
-    // As the real one, which never sends a token back.
+    // Like the real API server, which never returns the token.
     return { status: 201, body: { ...review, spec: { audiences: spec.audiences }, status } };
   }
 }

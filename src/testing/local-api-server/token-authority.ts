@@ -19,7 +19,7 @@ export interface Account {
   readonly uid: string;
 }
 
-/** The object that a token lives and dies with. */
+/** The object that a token is bound to. */
 export interface BoundObject {
   readonly kind: string;
   readonly name: string;
@@ -47,19 +47,19 @@ interface SigningKey extends GenerateKeyPairResult {
 
 export const ISSUER = 'https://kubernetes.default.svc.cluster.local';
 
-/** go-jose's default leeway, which the API server takes. */
+/** go-jose's default leeway, which the API server uses. */
 const LEEWAY_SECONDS = 60;
 
 /** `WarnOnlyBoundTokenExpirationSeconds` and `ExpirationExtensionSeconds` (pkg/serviceaccount/claims.go). */
 const DEFAULT_POD_TOKEN_SECONDS = 3_607;
 const EXTENSION_SECONDS = 365 * 24 * 60 * 60;
 
-/** Makes tokens and knows its own: ES256, whose keys are made in a moment, with one signing key at a time. */
+/** Issues and verifies tokens, with one signing key at a time. ES256, since its keys are generated quickly. */
 export class TokenAuthority {
   /** How far its clock is ahead of the system's, ms. */
   skewMs = 0;
   /**
-   * Default tokens of pods (bound, for the API server, asked for 3607 s) are good for a year and carry
+   * Default tokens of pods (bound, for the API server, requested for 3607 s) are valid for a year and carry
    * `kubernetes.io.warnafter`; `--service-account-extend-token-expiration`.
    */
   extendsPodTokens = true;
@@ -75,7 +75,7 @@ export class TokenAuthority {
     return new TokenAuthority(clock, await createKey());
   }
 
-  /** Rotates the key: only tokens that are minted from now on are known. */
+  /** Rotates the key: only tokens that are minted from now on are accepted. */
   async rotate(): Promise<void> {
     this.#key = await createKey();
   }
