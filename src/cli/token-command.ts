@@ -42,7 +42,11 @@ function addTokenFlags(command: Command): void {
       'how long a token is to be valid, at least 10m (default: 24h)',
       lifetime,
     )
-    .option('--kubeconfig <file>', 'reach the API server by this kubeconfig (default: as a pod does)', text)
+    .option(
+      '--kubeconfig <file>',
+      'reach the API server by this kubeconfig, with @kubernetes/client-node (default: as a pod does)',
+      text,
+    )
     .option('--once', 'exit when the file has been written, or with 1 when that fails');
   addListenFlag(command);
 }

@@ -6,10 +6,16 @@ import {
 } from 'node:http';
 import { request as requestHttps, type RequestOptions } from 'node:https';
 
-import type { KubeConfig } from '@kubernetes/client-node';
-
 /** Discovery documents have some 100 KiB, tokens two. */
 export const MAX_BODY_BYTES = 4 * 1024 * 1024;
+
+/** An API server, and the credentials of its requests. */
+export interface ApiAccess {
+  /** Its URL. */
+  readonly server: string;
+  /** Adds the TLS settings, the credentials, and an agent for this request only. */
+  authenticate(options: RequestOptions): Promise<void>;
+}
 
 /** One request to an API server. */
 interface ApiRequest {
@@ -42,17 +48,17 @@ export class ApiFailure extends Error {
 }
 
 /**
- * Resolves to the answer to one request, authenticated by the kubeconfig. Unlike client-node 1.x, it does not follow
- * redirects, which would send the credentials along, and reads at most 4 MiB.
+ * Resolves to the answer to one request, authenticated. It does not follow redirects, which would send the credentials
+ * along, and reads at most 4 MiB.
  * @throws {ApiFailure} for any status but 2xx.
  * @throws the error of Node.js when the server cannot be reached or is not trusted.
  */
 export async function requestApi(
-  kubeConfig: KubeConfig,
+  access: ApiAccess,
   { method, path, body, signal }: ApiRequest,
 ): Promise<unknown> {
   const options: RequestOptions = {};
-  await kubeConfig.applyToHTTPSOptions(options);
+  await access.authenticate(options);
   const text = body === undefined ? undefined : JSON.stringify(body);
   const headers = {
     ...(options.headers as OutgoingHttpHeaders | undefined),
@@ -62,8 +68,7 @@ export async function requestApi(
       'content-length': Buffer.byteLength(text),
     }),
   };
-  const server = kubeConfig.getCurrentCluster()?.server ?? '';
-  const url = new URL(server.replace(/\/+$/, '') + path);
+  const url = new URL(access.server.replace(/\/+$/, '') + path);
   const send = url.protocol === 'http:' ? requestHttp : requestHttps;
   try {
     const response = await new Promise<IncomingMessage>((resolve, reject) => {

@@ -2,7 +2,7 @@ import { dirname } from 'node:path';
 import { createSecureContext } from 'node:tls';
 
 import type * as clientNode from '@kubernetes/client-node';
-import type { KubeConfig, User } from '@kubernetes/client-node';
+import type { Cluster, KubeConfig, User } from '@kubernetes/client-node';
 
 import { errnoOf } from '../core/errno.js';
 import { KubernetesError } from './kubernetes-error.js';
@@ -10,6 +10,7 @@ import { whenUnavailable } from '../core/optional-package.js';
 import { absolutePath } from '../fs/absolute-path.js';
 import { stableRead, type ReadingPorts } from '../fs/stable-read.js';
 import { PathTarget } from '../fs/targets/path-target.js';
+import type { ApiAccess } from './api-request.js';
 import { checkCertificates } from './kubeconfig.js';
 
 /** The Kubernetes client, loaded when it is needed. */
@@ -34,24 +35,70 @@ const unavailable = whenUnavailable(
   (message, options) => new KubernetesError('ERR_KUBERNETES_CLIENT', message, options),
 );
 
-/** The path of a kubeconfig, a loaded one, or undefined for the pod's own. */
-type KubeConfigSource = KubeConfig | string | undefined;
+/** A cluster, and the credentials that come with it. */
+export interface ClusterAccess {
+  /** The file with its own token; undefined if its credentials are of another kind. */
+  readonly tokenFile: string | undefined;
+  /** Its own token, if it is known without reading a file. */
+  readonly token: string | undefined;
+  /** Requests with its own credentials; `token` is what its token file contains. */
+  own(token?: string): ApiAccess;
+  /** Requests with nothing but this token as credentials. */
+  bearer(token: string): ApiAccess;
+}
+
+/** The path of a kubeconfig, or a loaded one. */
+type KubeConfigSource = KubeConfig | string;
+
+/**
+ * The cluster and user of a kubeconfig, as they are now. A token file of the user is not read yet.
+ * @throws {KubernetesError} `ERR_KUBECONFIG`, `ERR_KUBECONFIG_CA`.
+ */
+export async function kubeConfigAccess(
+  source: KubeConfigSource,
+  client: ClientNode,
+  ports: ReadingPorts,
+): Promise<ClusterAccess> {
+  const { kubeConfig, cluster, user } = await freshKubeConfig(source, client, ports);
+  const through = (config: KubeConfig): ApiAccess => ({
+    server: cluster.server,
+    authenticate: (options) => config.applyToHTTPSOptions(options),
+  });
+  return {
+    tokenFile: tokenFileOf(user),
+    token: user.token,
+    own(token) {
+      // The other fields of the user, such as a client certificate or whom it impersonates, are kept.
+      if (token !== undefined)
+        replaceUser(kubeConfig, { ...user, authProvider: undefined, exec: undefined, token });
+      return through(kubeConfig);
+    },
+    bearer(token) {
+      const bare = new client.KubeConfig();
+      bare.loadFromClusterAndUser(cluster, { name: 'projected-token', token });
+      return through(bare);
+    },
+  };
+}
+
+interface FreshKubeConfig {
+  readonly kubeConfig: KubeConfig;
+  readonly cluster: Cluster;
+  readonly user: User;
+}
 
 /**
  * A `KubeConfig` without caches: files are read and plugins run now. client-node caches what it has read for a minute, or
- * longer if the clock is set back. A token file of the user is not read yet.
- *
- * @throws {KubernetesError} `ERR_KUBECONFIG`, `ERR_KUBECONFIG_CA`.
+ * longer if the clock is set back.
  */
-export async function freshKubeConfig(
+async function freshKubeConfig(
   source: KubeConfigSource,
   { KubeConfig }: ClientNode,
   ports: ReadingPorts,
-): Promise<KubeConfig> {
+): Promise<FreshKubeConfig> {
   const fresh = new KubeConfig();
   const name = typeof source === 'string' ? source : 'the kubeconfig';
-  if (source === undefined) loadFromPod(fresh);
-  else if (typeof source === 'string') await loadFromFile(fresh, source, ports);
+  if (typeof source === 'string') await loadFromFile(fresh, source, ports);
   else copy(source, fresh);
   const cluster = fresh.getCurrentCluster();
   const user = fresh.getCurrentUser();
@@ -64,7 +111,7 @@ export async function freshKubeConfig(
     checkCertificates(Buffer.from(cluster.caData, 'base64'), `certificate-authority-data of ${name}`);
   }
   await checkClientCertificate(user, name, ports);
-  return fresh;
+  return { kubeConfig: fresh, cluster, user };
 }
 
 /**
@@ -139,16 +186,6 @@ export function tokenFileOf(user: User): string | undefined {
 /** Replaces the user of that name. */
 export function replaceUser(kubeConfig: KubeConfig, user: User): void {
   kubeConfig.users = kubeConfig.users.map((other) => (other.name === user.name ? user : other));
-}
-
-function loadFromPod(fresh: KubeConfig): void {
-  if (!process.env['KUBERNETES_SERVICE_HOST']) {
-    throw new KubernetesError(
-      'ERR_KUBECONFIG',
-      'There is no KUBERNETES_SERVICE_HOST, so this is not a pod: give a kubeConfig',
-    );
-  }
-  fresh.loadFromCluster();
 }
 
 async function loadFromFile(fresh: KubeConfig, path: string, ports: ReadingPorts): Promise<void> {

@@ -1,19 +1,17 @@
-import type { KubeConfig, User } from '@kubernetes/client-node';
-
 import { isoTime, type Clock } from '../core/clock.js';
 import type { TokenCredential } from '../core/token-client.js';
 import type { ReadingPorts } from '../fs/stable-read.js';
 import { readToken } from '../token/read-token.js';
 import { tokenFromText } from '../token/token.js';
-import { replaceUser, tokenFileOf, type ClientNode } from './cluster-access.js';
+import type { ApiAccess } from './api-request.js';
+import type { ClusterAccess } from './cluster-access.js';
 
 /** When a projected token authenticates requests in place of a kubeconfig's own credentials. */
 export type CredentialUse = 'auto' | 'always' | 'never';
 
 /** One way to authenticate a request. */
 interface RequestCredentials {
-  /** The kubeconfig for the request. */
-  readonly kubeConfig: KubeConfig;
+  readonly access: ApiAccess;
   /** A description for the error if they are refused; undefined if only client-node knows them. */
   readonly description: string | undefined;
   /** The token, which must not be shown. */
@@ -22,11 +20,10 @@ interface RequestCredentials {
 
 /** The credentials to choose from. */
 interface CredentialContext {
-  readonly kubeConfig: KubeConfig;
+  readonly cluster: ClusterAccess;
   /** The newest projected token that is known. */
   readonly projected: TokenCredential | undefined;
   readonly use: CredentialUse;
-  readonly clientNode: ClientNode;
   readonly ports: ReadingPorts;
 }
 
@@ -43,43 +40,32 @@ interface CredentialContext {
  * @throws {TokenError} `ERR_TOKEN_FILE`, `ERR_TOKEN_MALFORMED` when the user's token file cannot be read.
  */
 export async function* credentialsOf(context: CredentialContext): AsyncGenerator<RequestCredentials, void> {
-  const { kubeConfig, projected, use } = context;
-  const user = kubeConfig.getCurrentUser();
-  const tokenFile = user ? tokenFileOf(user) : undefined;
-  if (!user || !projected || use === 'never') {
-    yield await ownCredentials(context, user);
+  const { cluster, projected, use } = context;
+  if (!projected || use === 'never') {
+    yield await ownCredentials(context);
     return;
   }
-  const isFirst = use === 'always' || tokenFile !== undefined;
+  const isFirst = use === 'always' || cluster.tokenFile !== undefined;
   if (isFirst) yield projectedCredentials(context, projected);
-  const own = await ownCredentials(context, user);
+  const own = await ownCredentials(context);
   if (own.secret !== projected.value) yield own;
   if (!isFirst && isSameIssuer(own.secret, projected.value)) yield projectedCredentials(context, projected);
 }
 
-/** The cluster of the kubeconfig with nothing but the token as credentials. */
 function projectedCredentials(
-  { kubeConfig, clientNode, ports }: CredentialContext,
+  { cluster, ports }: CredentialContext,
   { path, value, seenAt }: TokenCredential,
 ): RequestCredentials {
-  const fresh = new clientNode.KubeConfig();
-  const cluster = kubeConfig.getCurrentCluster();
-  if (cluster) fresh.loadFromClusterAndUser(cluster, { name: 'projected-token', token: value });
-  return { kubeConfig: fresh, secret: value, description: describeToken(path, value, ports.clock, seenAt) };
+  const description = describeToken(path, value, ports.clock, seenAt);
+  return { access: cluster.bearer(value), secret: value, description };
 }
 
-async function ownCredentials(
-  { kubeConfig, ports }: CredentialContext,
-  user: User | null | undefined,
-): Promise<RequestCredentials> {
-  const tokenFile = user ? tokenFileOf(user) : undefined;
-  if (!user || tokenFile === undefined) {
-    return { kubeConfig, description: undefined, secret: user?.token };
-  }
+async function ownCredentials({ cluster, ports }: CredentialContext): Promise<RequestCredentials> {
+  const { tokenFile, token } = cluster;
+  if (tokenFile === undefined) return { access: cluster.own(), description: undefined, secret: token };
   const { value } = await readToken(tokenFile, ports, 'opaque');
-  // Its other fields, such as a client certificate or the impersonated user, are kept.
-  replaceUser(kubeConfig, { ...user, authProvider: undefined, exec: undefined, token: value });
-  return { kubeConfig, secret: value, description: describeToken(tokenFile, value, ports.clock, undefined) };
+  const description = describeToken(tokenFile, value, ports.clock, undefined);
+  return { access: cluster.own(value), secret: value, description };
 }
 
 function isSameIssuer(own: string | undefined, projected: string): boolean {

@@ -21,9 +21,10 @@ import { systemRandom } from '../core/random.js';
 import type { TokenAnswer, TokenClient } from '../core/token-client.js';
 import { READ_CALLS } from '../fs/targets/read-limits.js';
 import { statusOf, tokenFailure } from './api-failure.js';
-import { MAX_BODY_BYTES, readText, requestApi } from './api-request.js';
-import { freshKubeConfig, loadClientNode, type ClientNode } from './cluster-access.js';
+import { MAX_BODY_BYTES, readText, requestApi, type ApiAccess } from './api-request.js';
+import { kubeConfigAccess, loadClientNode, type ClientNode } from './cluster-access.js';
 import { guardedAgent } from './guarded-agent.js';
+import { PodAccess } from './pod-access.js';
 import { credentialsOf, type CredentialUse } from './request-credentials.js';
 
 /** The object that a token is bound to: it is valid only while the object exists. */
@@ -45,7 +46,7 @@ export interface TokenRequestClientOptions {
   readonly serviceAccount: string;
   /**
    * The API server and the credentials: the path of a kubeconfig, or a loaded one. Its files are read again for each
-   * request. Default: the pod's own.
+   * request. Default: those of the pod, which need no `@kubernetes/client-node`.
    */
   readonly kubeConfig?: KubeConfig | string | URL | undefined;
   /**
@@ -92,8 +93,8 @@ const OPTIONS = {
 };
 
 /**
- * Requests tokens of one ServiceAccount from the TokenRequest API. `@kubernetes/client-node` reads the kubeconfig; the
- * request itself follows no redirect and reads at most 4 MiB. It rejects with a `TokenError` whose `code` says what to do:
+ * Requests tokens of one ServiceAccount from the TokenRequest API. A pod needs nothing for it; a kubeconfig is read by
+ * `@kubernetes/client-node`. The request follows no redirect, and at most 4 MiB of the answer are read. It rejects with a `TokenError` whose `code` says what to do:
  *
  * | code                     | the API server                                    | what to do                   |
  * |--------------------------|---------------------------------------------------|------------------------------|
@@ -137,20 +138,27 @@ export function tokenRequestClient(options: TokenRequestClientOptions): TokenCli
         spec: { audiences: [...audiences], expirationSeconds, ...(boundObjectRef && { boundObjectRef }) },
       };
       try {
-        const clientNode = await loadClientNode();
         const account = { namespace, name: serviceAccount };
-        if (api) return await mint(givenApi(api, account, clientNode, signal), body);
-        const cluster = await freshKubeConfig(kubeConfig, clientNode, ports);
+        if (api) return await mint(givenApi(api, account, await loadClientNode(), signal), body);
+        const cluster =
+          kubeConfig === undefined
+            ? await PodAccess.read(ports)
+            : await kubeConfigAccess(kubeConfig, await loadClientNode(), ports);
         const use = resolved.credential;
         let refusal: unknown;
-        for await (const own of credentialsOf({ kubeConfig: cluster, projected, use, clientNode, ports })) {
-          if (own.secret !== undefined) secrets.push(own.secret);
+        for await (const { access, secret, description } of credentialsOf({
+          cluster,
+          projected,
+          use,
+          ports,
+        })) {
+          if (secret !== undefined) secrets.push(secret);
           try {
-            return await mint(tokenApi(own.kubeConfig, account, signal), body);
+            return await mint(tokenApi(access, account, signal), body);
           } catch (error) {
             if (statusOf(error) !== 401) throw error;
             refusal = error;
-            if (own.description !== undefined) refused.push(own.description);
+            if (description !== undefined) refused.push(description);
           }
         }
         throw refusal;
@@ -199,13 +207,13 @@ async function hasTokenRequest(server: TokenServer): Promise<boolean> {
   return !resources || resources.some((resource) => resource.name === 'serviceaccounts/token');
 }
 
-function tokenApi(kubeConfig: KubeConfig, { namespace, name }: Account, signal: AbortSignal): TokenServer {
+function tokenApi(access: ApiAccess, { namespace, name }: Account, signal: AbortSignal): TokenServer {
   const [inNamespace, ofAccount] = [namespace, name].map(encodeURIComponent);
   const path = `/api/v1/namespaces/${inNamespace}/serviceaccounts/${ofAccount}/token`;
   return {
-    create: (body) => requestApi(kubeConfig, { method: 'POST', path, body, signal }),
+    create: (body) => requestApi(access, { method: 'POST', path, body, signal }),
     async resources() {
-      const list = await requestApi(kubeConfig, { method: 'GET', path: '/api/v1', signal });
+      const list = await requestApi(access, { method: 'GET', path: '/api/v1', signal });
       const { resources } = Object(list) as { resources?: unknown };
       if (!Array.isArray(resources)) throw new Error('the discovery document names no resources');
       return resources as { name: string }[];

@@ -10,6 +10,13 @@ import { CliProgram, runCli } from '../support/cli-program.js';
 import { clusterStage, type ClusterStage } from '../support/cluster-stage.js';
 import { skip } from '../support/namespace.js';
 
+/** The environment of a process in which the Kubernetes client is not installed. */
+const WITHOUT_CLIENT = (() => {
+  const hook = `import { register } from 'node:module'; register('data:text/javascript,' + encodeURIComponent(
+    'export function resolve(name, context, next) { if (name === "@kubernetes/client-node") throw Object.assign(new Error("gone"), { code: "ERR_MODULE_NOT_FOUND" }); return next(name, context); }'));`;
+  return { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(hook)}` };
+})();
+
 /** The flags that make `token` ask the server of the stage for a token of `ci/builder`, and where it writes it. */
 async function account(stage: ClusterStage): Promise<{ out: string; flags: readonly string[] }> {
   const { token } = await stage.server.mint('ci', 'builder', { expirationSeconds: 24 * 3_600 });
@@ -128,7 +135,7 @@ test('a token that expires while the server fails is reported', async () => {
   await program.until(/ERROR the token has expired: .*\(503\)/);
 });
 
-describe('in a pod', () => {
+describe('in a pod, without the Kubernetes client', () => {
   /** Runs the program with the volume of the stage where kubelet mounts it. */
   function inPod({ directory, server }: ClusterStage, args: readonly string[]): CliProgram {
     const at = '/run/secrets/kubernetes.io/serviceaccount';
@@ -136,7 +143,7 @@ describe('in a pod', () => {
     const { hostname, port } = new URL(server.url);
     return new CliProgram(args, {
       prefix: ['unshare', '-Urm', '/bin/sh', '-c', `${mount} && exec "$0" "$@"`],
-      env: { KUBERNETES_SERVICE_HOST: hostname, KUBERNETES_SERVICE_PORT: port },
+      env: { ...WITHOUT_CLIENT, KUBERNETES_SERVICE_HOST: hostname, KUBERNETES_SERVICE_PORT: port },
     });
   }
 
@@ -197,12 +204,9 @@ test('kubeconfig waits for its CA file, and nothing is written before that is go
   expect(readable(out)).toContain(stage.server.url);
 });
 
-test('without the Kubernetes client it says what to install, and ends with 1', async () => {
+test('a kubeconfig without the Kubernetes client ends with 1, and says what to install', async () => {
   const stage = await clusterStage();
   const { flags } = await account(stage);
-  const hook = `import { register } from 'node:module'; register('data:text/javascript,' + encodeURIComponent(
-    'export function resolve(name, context, next) { if (name === "@kubernetes/client-node") throw Object.assign(new Error("gone"), { code: "ERR_MODULE_NOT_FOUND" }); return next(name, context); }'));`;
-  const env = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(hook)}` };
-  const { code, stderr } = await runCli(['token', ...flags], { env });
+  const { code, stderr } = await runCli(['token', ...flags], { env: WITHOUT_CLIENT });
   expect([code, stderr]).toEqual([1, expect.stringContaining('npm install @kubernetes/client-node')]);
 });

@@ -256,6 +256,19 @@ describe('the observers', () => {
     },
   );
 
+  test('the two volumes of a group may change one after the other: each is news', async () => {
+    const [config, secret] = [volumeOf(0), volumeOf(0)];
+    const paths = [config, secret].map((volume) => volume.path('app.yaml'));
+    const transcript = observe('group', paths.join(','));
+    await transcript.until({ ready: true });
+    for (const volume of [config, secret]) {
+      const before = transcript.told.length;
+      volume.publish(contentsOf(1));
+      await expect.poll(() => transcript.told.length).toBeGreaterThan(before);
+    }
+    expect(transcript.told.filter((line) => line['false'])).toEqual([]);
+  });
+
   test('the loader prints that it rejects a bad configuration, and no number', async () => {
     const volume = volumeOf(9);
     const transcript = observe('loader', volume.path('app.yaml'));

@@ -19,10 +19,11 @@ const { OBSERVE: who, TARGET: target } = process.env;
 
 let last;
 
-function report(text) {
-  const sequence = /update: ?(\d+)/.exec(String(text ?? ''))?.[1];
-  const isFalse = sequence === undefined || sequence === last;
-  last = sequence ?? last;
+function report(content) {
+  const text = String(content ?? '');
+  const sequence = /update: ?(\d+)/.exec(text)?.[1];
+  const isFalse = sequence === undefined || text === last;
+  if (sequence !== undefined) last = text;
   print({ sequence: sequence === undefined ? null : Number(sequence), false: isFalse });
 }
 

@@ -14,7 +14,7 @@ async function tell(name, work) {
 
 delete process.env.KUBERNETES_SERVICE_HOST;
 const signal = new AbortController().signal;
-const client = tokenRequestClient({ namespace: 'ns', serviceAccount: 'account' });
+const client = tokenRequestClient({ namespace: 'ns', serviceAccount: 'account', kubeConfig: 'kubeconfig' });
 
 await tell('parcel', async () => {
   const watcher = new ResilientWatcher('package.json', { backend: 'parcel' });

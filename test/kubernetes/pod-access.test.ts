@@ -1,0 +1,115 @@
+/** Tokens for a pod, which needs no Kubernetes client for them. */
+import { rmSync, writeFileSync } from 'node:fs';
+import { inspect } from 'node:util';
+
+import { TokenCredential } from 'resilient-watcher';
+import { tokenRequestClient } from 'resilient-watcher/kubernetes';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+
+import { nodeFileSystem, type FileSystem } from '../../src/core/file-system.js';
+import { clusterStage, type ClusterStage } from '../support/cluster-stage.js';
+
+const ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
+const never = new AbortController().signal;
+
+beforeEach(() => {
+  vi.doMock('@kubernetes/client-node', () => {
+    throw new Error('it was loaded');
+  });
+});
+afterEach(() => {
+  vi.doUnmock('@kubernetes/client-node');
+  vi.unstubAllEnvs();
+});
+
+/** The file system of a pod, where the volume of the stage is mounted. */
+function podFileSystem(mount: string): FileSystem {
+  const at = (value: unknown): unknown => {
+    if (typeof value !== 'string') return value;
+    if (value.startsWith(ACCOUNT)) return mount + value.slice(ACCOUNT.length);
+    // /var/run, which is a link on many systems, has to be a directory.
+    return ACCOUNT.startsWith(value) ? mount : value;
+  };
+  const calls = Object.entries(nodeFileSystem).flatMap(([name, call]) =>
+    typeof call === 'function'
+      ? [[name, (...args: unknown[]) => (call as (...args: unknown[]) => unknown)(...args.map(at))]]
+      : [],
+  );
+  return Object.fromEntries(calls) as FileSystem;
+}
+
+function requester({ server, directory }: ClusterStage, environment: Record<string, string> = {}) {
+  const { hostname, port } = new URL(server.url);
+  const env = { KUBERNETES_SERVICE_HOST: hostname, KUBERNETES_SERVICE_PORT: port, ...environment };
+  for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value);
+  const fs = podFileSystem(`${directory}/projected`);
+  const client = tokenRequestClient({ namespace: 'ci', serviceAccount: 'builder', fs });
+  return (credential?: TokenCredential) =>
+    client.requestToken(
+      { audiences: ['vault'], expirationSeconds: 600, ...(credential && { credential }) },
+      { signal: never },
+    );
+}
+
+test('the token and the authority of the pod are read for each request, and both may be rotated', async () => {
+  const stage = await clusterStage();
+  const request = requester(stage);
+  expect((await request()).token).toMatch(/^eyJ/);
+  expect(stage.server.requests).toMatchObject([{ subject: 'system:serviceaccount:ci:builder', status: 201 }]);
+  await stage.server.rotateSigningKey();
+  await expect(request()).rejects.toMatchObject({
+    code: 'ERR_TOKEN_UNAUTHORIZED',
+    message: expect.stringContaining(`the token in ${ACCOUNT}/token`) as string,
+  });
+  await stage.project();
+  await request();
+  await stage.server.rotateCertificates();
+  await expect(request()).rejects.toMatchObject({ code: 'ERR_TOKEN_NETWORK' });
+  await stage.project();
+  await request();
+});
+
+test('a newer projected token is tried before that of the pod', async () => {
+  const stage = await clusterStage();
+  await stage.server.rotateSigningKey();
+  const { token } = await stage.server.mint('ci', 'builder');
+  const request = requester(stage);
+  await request(new TokenCredential({ value: token, path: '/short/token', seenAt: 0 }));
+  expect(stage.server.requests.map(({ status }) => status)).toEqual([201]);
+});
+
+test.each([
+  ['without a host', { KUBERNETES_SERVICE_HOST: '' }, /no KUBERNETES_SERVICE_HOST, so this is not a pod/],
+  ['without a port', { KUBERNETES_SERVICE_PORT: '' }, /no KUBERNETES_SERVICE_PORT, so this is not a pod/],
+  ['with a port that is none', { KUBERNETES_SERVICE_PORT: 'tcp://10.0.0.1:443' }, /make no URL/],
+])('%s the message says what is missing', async (_, environment, message) => {
+  const stage = await clusterStage();
+  await expect(requester(stage, environment)()).rejects.toMatchObject({
+    message: expect.stringMatching(message) as string,
+  });
+  expect(stage.server.requests).toEqual([]);
+});
+
+test('the address may be IPv6', async () => {
+  const stage = await clusterStage();
+  // Nobody answers there, but it is an address.
+  const request = requester(stage, { KUBERNETES_SERVICE_HOST: '::1', KUBERNETES_SERVICE_PORT: '1' });
+  await expect(request()).rejects.toMatchObject({ code: 'ERR_TOKEN_NETWORK' });
+});
+
+test.each([
+  ['the authority is missing', 'ca.crt', undefined, 'ERR_KUBECONFIG_CA'],
+  ['the authority is not PEM', 'ca.crt', 'junk', 'ERR_KUBECONFIG_CA'],
+  ['the token is missing', 'token', undefined, 'ERR_TOKEN_FILE'],
+  ['the token is empty', 'token', '', 'ERR_TOKEN_MALFORMED'],
+])('%s: nothing is sent, and the file is named', async (_, key, contents, code) => {
+  const stage = await clusterStage();
+  const file = `${stage.directory}/projected/${key}`;
+  rmSync(file);
+  if (contents !== undefined) writeFileSync(file, contents);
+  const error: unknown = await requester(stage)().catch((thrown: unknown) => thrown);
+  expect(inspect(error)).toContain(code);
+  expect((error as Error).message).toContain(`${ACCOUNT}/${key}`);
+  expect(inspect(error, { depth: Infinity })).not.toContain('eyJ');
+  expect(stage.server.requests).toEqual([]);
+});
