@@ -108,7 +108,7 @@ describe.each(Object.entries(kinds))('%s with many files', (_, kind) => {
     expect(costs[1]).toEqual(costs[0]);
   });
 
-  test('shows at the next resync what was added and removed while every hint was lost', () => {
+  test('shows at the next resync what was added and removed when every hint was lost', () => {
     const subject = new Subject(kind);
     const [added, removed, moved] = [`${key(1)}-added`, key(2), key(3)];
     subject.write(added, 'text');
@@ -159,7 +159,7 @@ describe.each(Object.entries(kinds))('%s with many files', (_, kind) => {
   });
 });
 
-test('what is below a directory that has not changed is not listed again when one above it has', () => {
+test('the contents of an unchanged directory are not listed again when a directory above it has changed', () => {
   const subject = new Subject(kinds['a tree of many directories']);
   mkdirSync(join(subject.root, 'new/deeper'), { recursive: true });
   writeFileSync(join(subject.root, 'new/deeper/file'), 'text');
@@ -192,7 +192,7 @@ test('a large directory is listed in portions, whatever its names are', () => {
   expect([...(seen as Found).files.keys()]).toContain('f\udcff');
 });
 
-test('a directory of few files shows together what was written together, whichever hint arrives first', () => {
+test('changes made together in a small directory are reported together, whichever hint arrives first', () => {
   const kind = kinds['a directory'];
   const subject = new Subject(kind, 2);
   // Afterwards a file is read again only when it is found different.

@@ -24,7 +24,7 @@ const changes = fc.oneof(
 const sorted = (entries: Iterable<[string, number]>): [string, number][] =>
   [...entries].sort(([a], [b]) => (a < b ? -1 : 1));
 
-test('after any changes it holds what a map holds, in the order of the keys, every earlier one is as it was, and it knows what differs', () => {
+test('after any changes it equals a Map in key order, earlier versions are unchanged, and it finds the differences', () => {
   fc.assert(
     fc.property(fc.array(changes, { maxLength: 12 }), (batches) => {
       const model = new Map<string, number>();

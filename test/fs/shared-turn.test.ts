@@ -83,7 +83,7 @@ afterEach(async () => {
 
 // Only on Linux is it known which file systems may be asked synchronously.
 describe.skipIf(process.platform !== 'linux')('checks taken in the same turn', () => {
-  test('ask for what they have in common once, and anew in the next turn', async () => {
+  test('make the calls they have in common once, and again in the next turn', async () => {
     for (const content of ['first', 'second', 'second']) {
       publish(content);
       const asked: unknown[] = [];

@@ -62,7 +62,7 @@ function volumeIn(directory: string): { volume: KubeletVolume; unlink: () => voi
 }
 
 test.each(['the volume', 'a key', 'a group of keys'])(
-  'what is linked 2 ms of 22 is read, not missing: %s',
+  'a volume whose link exists for 2 of every 22 ms is read, not missing: %s',
   async (what) => {
     const { volume, unlink, link } = volumeIn(temporaryDirectory());
     unlink();
@@ -88,7 +88,7 @@ test('a volume in a gap of 200 ms is read when it is back', async () => {
   expect(texts(snapshot)).toEqual({ a: 'content', b: 'content' });
 });
 
-test('a volume that lost its revision and does not change any more is missing', async () => {
+test('a volume that lost its revision and no longer changes is missing', async () => {
   const { volume, unlink } = volumeIn(temporaryDirectory());
   unlink();
   let waited = 0;
@@ -97,7 +97,7 @@ test('a volume that lost its revision and does not change any more is missing', 
   expect(waited).toBeGreaterThan(100);
 });
 
-test('a volume without keys is missing while its link is away, not an empty directory', async () => {
+test('a volume without keys is missing while its link is, not an empty directory', async () => {
   const volume = new KubeletVolume(join(temporaryDirectory(), 'volume'));
   volume.publish({});
   const revision = String(volume.revision);
@@ -109,7 +109,7 @@ test('a volume without keys is missing while its link is away, not an empty dire
   expect(snapshot).toMatchObject({ kind: 'volume', revision });
 });
 
-test('what is replaced during every attempt is an error after a while', async () => {
+test('a target that is replaced during every attempt is an error after a while', async () => {
   const { volume, unlink } = volumeIn(temporaryDirectory());
   const revisions = [String(volume.revision), '..other'];
   cpSync(volume.path('..data/'), volume.path('..other'), { recursive: true });
@@ -154,7 +154,7 @@ test.each(['/victim', '../victim', '..', '..revision'])(
   },
 );
 
-test('names that are not UTF-8 are keys, each another one, and their files are read', async () => {
+test('names that are not UTF-8 are distinct keys, and their files are read', async () => {
   const { volume } = volumeIn(temporaryDirectory());
   const bytes = (name: string): Buffer =>
     Buffer.concat([Buffer.from(`${volume.path('..data')}/`), Buffer.from(name, 'latin1')]);

@@ -49,7 +49,7 @@ function texts(seen: Observation): unknown {
 const watched = ({ chain }: Observation): string[] => chain.directories.map(({ path }) => path);
 
 describe('a tree', () => {
-  test('keeps the files of a directory that became unreadable, says so, and goes on when it is readable', () => {
+  test('keeps the files of a directory that became unreadable, reports it, and continues when it is readable', () => {
     const root = temporaryDirectory();
     for (const directory of ['open', 'closed', 'closed/deep']) {
       mkdirSync(join(root, directory));
@@ -85,7 +85,7 @@ describe('a tree', () => {
     expect(texts(observe(target, denied))).toEqual({ 'open/file': 'new' });
   });
 
-  test('leaves out what never could be read, and calls nothing unreadable for it', () => {
+  test('omits what could never be read, without being unreadable', () => {
     const root = temporaryDirectory();
     mkdirSync(join(root, 'lost+found'));
     writeFileSync(join(root, 'file'), 'text');
@@ -95,7 +95,7 @@ describe('a tree', () => {
   });
 
   test.each(['..2026_01_01_00_00_00.1', '..hand-made'])(
-    'never shows the inside of a volume, also while its ..data is away (%s)',
+    'never shows the inside of a volume, even while its ..data is missing (%s)',
     (revision) => {
       const root = temporaryDirectory();
       const volume = join(root, 'volume');
@@ -124,7 +124,7 @@ describe('a tree', () => {
     expect(texts(observe(tree(root)))).toEqual({});
   });
 
-  test('has the directories watched in which the files stand that its links lead to', () => {
+  test('watches the directories of the files that its links lead to', () => {
     const root = temporaryDirectory();
     const elsewhere = temporaryDirectory();
     writeFileSync(join(elsewhere, 'file'), 'text');
@@ -140,7 +140,7 @@ describe('a tree', () => {
 });
 
 describe('a volume', () => {
-  test('with a revision that kubelet did not name has it watched, with the directories in it', () => {
+  test('with a revision not named by kubelet watches the revision and the directories in it', () => {
     const volume = join(temporaryDirectory(), 'volume');
     mkdirSync(join(volume, '..hand-made', 'conf.d'), { recursive: true });
     writeFileSync(join(volume, '..hand-made', 'conf.d', 'key'), 'text');
@@ -154,7 +154,7 @@ describe('a volume', () => {
     );
   });
 
-  test('of kubelet has no revision watched, which would be another watch with every swap', () => {
+  test('published by kubelet does not watch revisions, which would take another watch with every swap', () => {
     const volume = new KubeletVolume(join(temporaryDirectory(), 'volume'));
     volume.publish({ 'conf.d/key': 'text' });
     const paths = watched(observe(new PathTarget(volume.directory, LIMITS)));
@@ -203,7 +203,7 @@ test('a key with the same bytes in the next revision shares them, so that large 
   expect(bytes(after, 'other')).not.toBe(bytes(before, 'other'));
 });
 
-describe('a path below directories that may not be looked at', () => {
+describe('a path below directories without search permission', () => {
   /** The file system of a process that may read this directory and what is in it, and nothing else. */
   function allowing(directory: string, refuse: (path: string) => Error): FileSystemCalls {
     const { sync } = nodeFileSystem;
@@ -220,7 +220,7 @@ describe('a path below directories that may not be looked at', () => {
   };
 
   test.each(Object.entries(refusals))(
-    'is found, and what may be watched is watched (denied by %s)',
+    'is found, and the accessible directories are watched (denied by %s)',
     (_, refuse) => {
       const volume = new KubeletVolume(join(temporaryDirectory(), 'volume'));
       volume.publish({ key: 'text' });
@@ -235,7 +235,7 @@ describe('a path below directories that may not be looked at', () => {
   );
 
   test.each(Object.entries(refusals))(
-    'is unreadable when it may not be looked at either (%s)',
+    'is unreadable when access to it is denied as well (%s)',
     (_, refuse) => {
       const root = temporaryDirectory();
       const calls = allowing(join(root, 'elsewhere'), refuse);

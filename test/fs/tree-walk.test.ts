@@ -154,7 +154,7 @@ test.each<
   });
 });
 
-test('it says where a directory behind a link really is, so that it can be watched', () => {
+test('it has the real path of a directory behind a link, so that it can be watched', () => {
   const root = plant('store/x/file', 'tree/b -> ../store/x');
   const { directories } = walk(join(root, 'tree'), { followLinks: true });
   expect(directories.get('b')).toMatchObject({ path: join(root, 'store/x'), linked: true });
@@ -170,7 +170,7 @@ test.each<[string, (root: string) => string, unknown]>([
   expect(now(walkTree(root, options()))).toMatchObject({ root, ...(expected as object) });
 });
 
-test('directories that cannot be listed come out as that, the root too', () => {
+test('directories that cannot be listed are marked as such, including the root', () => {
   const denied = {
     ...nodeFileSystem.sync,
     scandir: (path: string) => {
@@ -232,7 +232,7 @@ test('a file system in a directory is remembered until that directory is found w
   expect([...after.mounts.values()]).toEqual([]);
 });
 
-test('a rewalk that finds nothing new is the earlier walk itself, and looks at no more than is named', () => {
+test('a repeated walk that finds nothing new returns the earlier result, and visits only what was named', () => {
   const root = plant('a/b', 'a/c', 'd/e', 'link -> a/b');
   const before = walk(root);
   expect(now(rewalkTree(before, [join(root, 'a'), join(root, 'd/e'), root, '/elsewhere'], options()))).toBe(
@@ -248,7 +248,7 @@ test('a rewalk that finds nothing new is the earlier walk itself, and looks at n
   expect(before.files.get('d/e')?.size).toBe(3);
 });
 
-test('a rewalk of many directories goes through what was known once, not once for each of them', () => {
+test('a repeated walk of many directories traverses the known entries once, not once per directory', () => {
   const old = Array.from({ length: 40 }, (_, number) => `d${number}/file`);
   const root = plant(...old, 'd1.x', 'd1/deeper/file');
   const before = walk(root);
@@ -335,7 +335,7 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
 const script = fc.array(fc.array(operation, { minLength: 1, maxLength: 6 }), { minLength: 1, maxLength: 8 });
 
 test.each([{ followLinks: false }, { followLinks: true }])(
-  'after anything that happens, a rewalk of what was touched equals a whole walk, $followLinks for links',
+  'after any changes, a walk of the touched paths equals a complete walk, $followLinks for links',
   async ({ followLinks }) => {
     const given = { followLinks, ignore: ['**/b/a', 'c/c'] };
     const base = temporaryDirectory();

@@ -28,7 +28,7 @@ function stage(options: ResilientWatcherOptions = {}) {
   return { path, clock, backend, settings, watcher };
 }
 
-test('the listener given to watch() is called for what is there at the start', async () => {
+test('the listener passed to watch() receives the first state', async () => {
   const { path, settings, backend } = stage();
   const seen: string[] = [];
   const watcher = await watch(path, ({ current }) => seen.push(String(current.content)), settings);
@@ -39,7 +39,7 @@ test('the listener given to watch() is called for what is there at the start', a
   expect(seen).toEqual(['one', 'two']);
 });
 
-test('watch() takes options without a listener, and the current state is there when it resolves', async () => {
+test('watch() accepts options without a listener, and `current` is set when it resolves', async () => {
   const { path, settings } = stage();
   for (const watcher of [await watch(path, settings), await watch(path, undefined, settings)]) {
     onTestFinished(() => watcher.close());
@@ -59,7 +59,7 @@ test('current is undefined before the first check, and missing when that found n
   expect([watcher.current?.kind, nowhere.current?.kind]).toEqual(['file', 'missing']);
 });
 
-test('check() before start() says so, and while it starts waits for it', async () => {
+test('check() before start() rejects, and during the start waits for it', async () => {
   const { watcher, path } = stage();
   await expect(watcher.check()).rejects.toThrow(
     `Cannot check "${path}": the watcher has not been started; call start() first`,
@@ -80,7 +80,7 @@ test('JSON.stringify(), status() and the name are plain data', async () => {
   expectTypeOf(watcher.toJSON()).toEqualTypeOf<WatcherStatus>();
 });
 
-test('once() and on() of node:events take a watcher', async () => {
+test('once() and on() of node:events accept a watcher', async () => {
   const { watcher, path, backend } = stage();
   const first = once(watcher, 'change') as Promise<[Change]>;
   await watcher.start();
@@ -111,7 +111,7 @@ test('a listener that is prepended is called first, once or each time', async ()
   expect(watcher.listenerCount('change')).toBe(2);
 });
 
-test('a listener is called with the context it was given, and removed with it', async () => {
+test('a listener is called with its context, and removed by it', async () => {
   const { watcher } = stage();
   const context = { contents: [] as string[] };
   const listener = function (this: typeof context, { current }: Change): void {
@@ -125,7 +125,7 @@ test('a listener is called with the context it was given, and removed with it', 
   expect(watcher.listenerCount('change')).toBe(0);
 });
 
-test('many watchers and iterators share one signal without a warning, and leave no listener on it', async () => {
+test('many watchers and iterators share one signal without a leak warning, and leave no listener on it', async () => {
   const warnings: Error[] = [];
   const warn = (warning: Error): number => warnings.push(warning);
   process.on('warning', warn);
@@ -183,7 +183,7 @@ describe('contents', () => {
     expect(String([...(watcher.current?.files.values() ?? [])][0]?.content)).toMatch(/^[ab][12]$/);
   });
 
-  test('of a directory and of a tree are carried by the same rule, and left out of a tree on request', async () => {
+  test('of a directory and of a tree are included by the same rule, and omitted from a tree on request', async () => {
     const root = temporaryDirectory();
     writeFileSync(join(root, 'a'), 'text');
     const contentOf = async (options: ResilientWatcherOptions): Promise<string | undefined> => {

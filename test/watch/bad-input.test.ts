@@ -103,7 +103,7 @@ test('an array of paths is refused with `recursive`, which is for one directory'
   );
 });
 
-test('a file: URL is a path, also where the name of the file contains a star', () => {
+test('a file: URL is a path, even if the name of the file contains a star', () => {
   expect(new ResilientWatcher(new URL('file:///etc/app.yaml')).path).toBe('/etc/app.yaml');
   expect(new ResilientWatcher(pathToFileURL('/etc/*.yaml')).path).toBe('/etc/*.yaml');
 });

@@ -33,7 +33,7 @@ const change = (
   keys: Partial<Pick<Change, 'added' | 'changed' | 'removed'>>,
 ): Change => ({ previous, current, cause: 'fs', added: [], changed: [], removed: [], ...keys });
 
-test('two changes are one in what differs from the first to the last, and no other file is asked for its digest', () => {
+test('two changes merge into the differences between the first and the last state, without computing other digests', () => {
   const files = new Files();
   const one = files.tree({ a: '1', b: '1', c: '1', d: '1' });
   const two = files.tree({ a: '2', b: '2', c: '1', e: '1', f: '1' });
@@ -47,7 +47,7 @@ test('two changes are one in what differs from the first to the last, and no oth
   expect([merged?.previous === one, merged?.current === three]).toEqual([true, true]);
 });
 
-test('two changes that lead back to where the first began are none, but another kind is a change', () => {
+test('two changes that cancel out are no change, but a different kind is one', () => {
   const files = new Files();
   const before = files.tree({ a: '1', b: '1' });
   const between = files.tree({ a: '2', b: '1' });

@@ -43,7 +43,7 @@ describe('a group', () => {
     ]);
   });
 
-  test('within one volume waits for nothing, and is never torn', async () => {
+  test('within one volume is reported without delay, never mixed', async () => {
     const scene = new ScriptedScene();
     const { tls } = twoVolumes(scene);
     const paths = [tls.path('crt'), tls.path('key')];
@@ -60,7 +60,7 @@ describe('a group', () => {
     ]);
   });
 
-  test('of a volume and a file never shows a set that was not there: the file was replaced before the swap', async () => {
+  test('of a volume and a file never shows a set that did not exist: the file was replaced before the swap', async () => {
     const scene = new ScriptedScene();
     const { tls } = twoVolumes(scene);
     const file = join(scene.root, 'app.yaml');
@@ -83,7 +83,7 @@ describe('a group', () => {
     ]);
   });
 
-  test('reports members that are missing, come and go; all gone is missing', async () => {
+  test('reports members that are missing, created and removed; without any it is missing', async () => {
     const scene = new ScriptedScene();
     const [one, two] = [join(scene.root, 'one'), join(scene.root, 'two')];
     await scene.watch([one, two]);
@@ -101,7 +101,7 @@ describe('a group', () => {
     ).toEqual(['group +one ~ -', 'group +two ~ -', 'group + ~ -one', 'missing + ~ -two']);
   });
 
-  test('with a directory in it is unreadable until that is a file', async () => {
+  test('with a directory among its members is unreadable until that is a file', async () => {
     const scene = new ScriptedScene();
     const [one, two] = [join(scene.root, 'one'), join(scene.root, 'two')];
     mkdirSync(one);

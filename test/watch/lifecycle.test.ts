@@ -36,7 +36,7 @@ function stage(options: ResilientWatcherOptions = {}) {
   return { volume, clock, backend, watcher, publish };
 }
 
-test('start() reports what is there, and a second call returns the same promise', async () => {
+test('start() reports the current contents, and a second call returns the same promise', async () => {
   const { watcher } = stage();
   const changes: Change[] = [];
   watcher.on('change', (change) => changes.push(change));
@@ -53,7 +53,7 @@ test('start() reports what is there, and a second call returns the same promise'
   });
 });
 
-test('the constructor touches nothing', () => {
+test('the constructor does no I/O', () => {
   const { backend, clock } = stage();
   expect(backend.subscribed).toBe(0);
   expect(clock.pending).toBe(0);
@@ -70,7 +70,7 @@ test('start() and check() after close() reject with ERR_CLOSED, and close() may 
   expect(watcher.state).toBe('closed');
 });
 
-test('close() within a listener of the very report does not deadlock', async () => {
+test('close() within a listener of `change` does not deadlock', async () => {
   const { watcher, publish } = stage();
   const seen: string[] = [];
   watcher.on('change', ({ current }) => {
@@ -109,7 +109,7 @@ test('a signal that has aborted makes start() reject with its reason', async () 
   expect(backend.subscribed).toBe(0);
 });
 
-test('a listener that throws or rejects hurts neither the watcher nor other listeners', async () => {
+test('a listener that throws or rejects affects neither the watcher nor other listeners', async () => {
   const { watcher, publish } = stage();
   const errors: Error[] = [];
   const heard: string[] = [];
@@ -137,7 +137,7 @@ test('a listener that throws or rejects hurts neither the watcher nor other list
   expect(warned).toHaveBeenCalledTimes(3);
 });
 
-test('an error that nobody hears becomes a process warning', async () => {
+test('an error without a listener becomes a process warning', async () => {
   const { watcher } = stage();
   watcher.on('change', () => {
     throw new Error('oops');
@@ -148,7 +148,7 @@ test('an error that nobody hears becomes a process warning', async () => {
   expect(warned).toHaveBeenCalledExactlyOnceWith(expect.objectContaining({ code: 'ERR_LISTENER' }));
 });
 
-test('for await: the newest state wins over a backlog, and close() ends it', async () => {
+test('for await yields the newest state instead of a backlog, and close() ends it', async () => {
   const { watcher, publish } = stage();
   await watcher.start();
   const seen: string[] = [];
@@ -165,7 +165,7 @@ test('for await: the newest state wins over a backlog, and close() ends it', asy
   expect(seen).toEqual(['undefined>v1', 'v1>v4']);
 });
 
-test('for await before start(): a signal that aborts ends it, and no listener is left', async () => {
+test('for await before start() ends when the signal aborts, and leaves no listener', async () => {
   const controller = new AbortController();
   const { watcher } = stage({ signal: controller.signal });
   const [waiting, left] = [watcher[Symbol.asyncIterator](), watcher[Symbol.asyncIterator]()];
@@ -177,7 +177,7 @@ test('for await before start(): a signal that aborts ends it, and no listener is
   expect(getEventListeners(controller.signal, 'abort')).toEqual([]);
 });
 
-test('for await: what went there and back while the consumer was busy is no change to it', async () => {
+test('for await skips a change that was reverted while the consumer was busy', async () => {
   const { watcher, publish } = stage();
   await watcher.start();
   const stream = watcher[Symbol.asyncIterator]();
@@ -206,7 +206,7 @@ test('watch() starts, and `await using` closes', async () => {
   expect([clock.pending, backend.subscriptions]).toEqual([0, 0]);
 });
 
-test('contents above the limit are told apart by identity, and not carried', async () => {
+test('contents above the limit are compared by identity and not included', async () => {
   const { watcher, volume, publish } = stage({ maxContentBytes: 4 });
   await watcher.start();
   expect(watcher.current).toMatchObject({
@@ -228,7 +228,7 @@ test('contents above the limit are told apart by identity, and not carried', asy
   expect(String(watcher.current?.content)).toBe('fits');
 });
 
-test('what a listener does to the content it was given concerns nobody else', async () => {
+test('modifying the content in a listener does not affect other listeners', async () => {
   const { watcher, publish } = stage();
   const seen: string[] = [];
   watcher.on('change', ({ current }) => {
@@ -241,7 +241,7 @@ test('what a listener does to the content it was given concerns nobody else', as
   expect(seen).toEqual(['v1']);
 });
 
-test('content is never part of what is printed', async () => {
+test('printed forms never contain contents', async () => {
   const { watcher, publish } = stage();
   let change: Change | undefined;
   watcher.on('change', (next) => (change = next));
@@ -260,7 +260,7 @@ test('content is never part of what is printed', async () => {
   }
 });
 
-test('close() while start() is arming has released the subscription when it resolves, and its directories are not set again', async () => {
+test('close() during the subscription of start() releases it before it resolves, and sets no directories again', async () => {
   let ask = (): void => undefined;
   let answer = (): void => undefined;
   const asked = new Promise<void>((resolve) => (ask = resolve));
@@ -283,7 +283,7 @@ test('close() while start() is arming has released the subscription when it reso
   expect([backend.subscribed, backend.directories]).toEqual([1, []]);
 });
 
-test('close() waits for a backend that is being subscribed, and gives back what it grants', async () => {
+test('close() waits for a backend that is being subscribed, and closes the subscription', async () => {
   let grant = (): void => undefined;
   const granted = new Promise<void>((resolve) => (grant = resolve));
   const backend = new ScriptedBackend();
@@ -300,7 +300,7 @@ test('close() waits for a backend that is being subscribed, and gives back what 
   await refused;
 });
 
-test('close() at any moment leaves no timer, no handle, no listener, and no event after it', async () => {
+test('close() at any moment leaves no timer, handle or listener, and no event follows', async () => {
   const moves = fc.constantFrom(
     'publish',
     'remove',

@@ -8,7 +8,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { errno, faultyFileSystem } from '../support/faulty-file-system.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
-test('a directory in a tree that becomes unreadable keeps its files, is reported, and so is its recovery', async () => {
+test('a directory in a tree that becomes unreadable keeps its files; that and its recovery are reported', async () => {
   const root = temporaryDirectory();
   mkdirSync(join(root, 'closed'));
   writeFileSync(join(root, 'closed', 'file'), 'kept');

@@ -75,7 +75,7 @@ function stage({ sync = true } = {}): Stage {
 }
 
 test.each([true, false])(
-  'a revision swapped away in the middle of a walk is not missing (synchronous: %s)',
+  'a revision swapped away during resolution is not missing (synchronous: %s)',
   async (sync) => {
     const { volume, backend, reported, before, watch } = stage({ sync });
     volume.publish({ key: 'v1' });
@@ -118,7 +118,7 @@ function afterTick(root: string, file: string): void {
   while (statSync(probe, { bigint: true }).mtimeNs <= written);
 }
 
-test('a file unlinked half written, between opening and reading it, is not taken for a finished one', async () => {
+test('a partly written file that is unlinked between open and read is not considered complete', async () => {
   const { root, file, clock, backend, reported, before, watch } = stage();
   writeFileSync(file, 'one');
   const watcher = watch(file);
@@ -145,7 +145,7 @@ test('a file unlinked half written, between opening and reading it, is not taken
 });
 
 test.each(['before the check', 'after the check'])(
-  'a new file, chmodded half written, settles when the backend reports the write: %s',
+  'a new file that is chmodded when partly written settles if the backend reports the write: %s',
   async (moment) => {
     const { root, file, clock, reported, watch } = stage();
     let sink: HintSink | undefined;
@@ -179,7 +179,7 @@ test.each(['before the check', 'after the check'])(
   },
 );
 
-test('a target that goes after it was written for long has the whole grace to come back', async () => {
+test('a target that disappears after long writing still gets the whole grace period', async () => {
   const { file, clock, backend, reported, watch } = stage();
   writeFileSync(file, 'one');
   const watcher = watch(file, { settleMs: 50, missingGraceMs: 500 });
@@ -201,7 +201,7 @@ test('a target that goes after it was written for long has the whole grace to co
   expect(reported).toEqual(['one', '(missing)']);
 });
 
-test('what changes while the watches are directoriesSet is found by the check after that', async () => {
+test('changes while the directories are set are found by the check that follows', async () => {
   const { volume, reported, watch } = stage();
   volume.publish({ key: 'v1' });
   let hint = (): void => undefined;
@@ -232,7 +232,7 @@ test('what changes while the watches are directoriesSet is found by the check af
   expect(reported).toEqual(['v1', 'v2', 'v3', 'v4']);
 });
 
-test('hints before a check make one check, and hints during it make one more', async () => {
+test('hints before a check lead to one check, and hints during it to one more', async () => {
   const { volume, backend, before, watch } = stage({ sync: false });
   volume.publish({ key: 'v1' });
   const watcher = watch(volume.path('key'));
@@ -289,7 +289,7 @@ test('a file that grows while it is read, at the start too, is reported when it 
   expect(reported).toEqual(['one, the rest']);
 });
 
-test('a truncated file is given the time of a missing one', async () => {
+test('a truncated file gets the grace period of a missing one', async () => {
   const { file, clock, backend, reported, watch } = stage();
   writeFileSync(file, 'one');
   const watcher = watch(file, { settleMs: 50, missingGraceMs: 500 });
@@ -314,7 +314,7 @@ test('a truncated file is given the time of a missing one', async () => {
   expect(reported).toEqual(['one', 'two', '']);
 });
 
-test('a mode set in the middle of a write in place does not make it whole', async () => {
+test('chmod during a write in place does not make the file complete', async () => {
   const { file, clock, backend, reported, watch } = stage();
   writeFileSync(file, 'one');
   const watcher = watch(file);
@@ -339,7 +339,7 @@ test('a mode set in the middle of a write in place does not make it whole', asyn
   expect(reported).toEqual(['one', 'two, the rest']);
 });
 
-test('a file that never goes quiet is reported at the limit, as it then stands', async () => {
+test('a file that is never quiet is reported at the limit, as it is then', async () => {
   const { file, clock, backend, reported, watch } = stage();
   writeFileSync(file, '');
   const watcher = watch(file, { settleMs: 50, maxSettleMs: 200 });
@@ -356,7 +356,7 @@ test('a file that never goes quiet is reported at the limit, as it then stands',
 
 // Where a remote file system is mounted, no call is synchronous.
 test.each([true, false])(
-  'two writes within one tick of the file system clock are told apart, and a quiet file is not read again, synchronous: %s',
+  'two writes within one tick of the file system clock are both seen, and a quiet file is not read again, synchronous: %s',
   async (sync) => {
     const { file, root } = stage();
     const clock = new FakeClock();

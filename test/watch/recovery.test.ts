@@ -52,7 +52,7 @@ function stageAt(path: string, options: ResilientWatcherOptions = {}): Omit<Stag
   return { clock, backend, watcher, events };
 }
 
-test('a backend that goes down is subscribed again after the first delay, and the watcher looks at once', async () => {
+test('a backend that goes down is subscribed again after the first delay, and the watcher checks at once', async () => {
   const { volume, clock, backend, watcher, events } = stage();
   await watcher.start();
   backend.fail(new Error('gone'));
@@ -74,7 +74,7 @@ test('a backend that goes down is subscribed again after the first delay, and th
   expect(backend.subscriptions).toBe(1);
 });
 
-test('while the backend is away the target is polled, and degraded is said once', async () => {
+test('while the backend is unavailable the target is polled, and `degraded` is emitted once', async () => {
   const { volume, clock, backend, watcher, events } = stage({ pollIntervalMs: 1_000 });
   await watcher.start();
   backend.refuse(...Array.from({ length: 100 }, () => errno('EMFILE')));
@@ -113,7 +113,7 @@ test('while the backend is away the target is polled, and degraded is said once'
   expect(events.at(-1)).toBe('change v3 by scripted');
 });
 
-test('delays double to the limit, and chance takes up to half off there too', async () => {
+test('delays double up to the maximum, with up to 50 % jitter, at the maximum as well', async () => {
   const delays: number[] = [];
   const { clock, backend, watcher } = stage({ random: () => 0.5 });
   watcher.on('restart', ({ delayMs }) => delays.push(delayMs));
@@ -125,7 +125,7 @@ test('delays double to the limit, and chance takes up to half off there too', as
   expect(delays).toHaveLength(13);
 });
 
-test('a backend that dies at once each time is not restarted in a loop', async () => {
+test('a backend that fails immediately each time is not restarted in a loop', async () => {
   const { clock, backend, watcher, events } = stage();
   await watcher.start();
   for (let death = 0; death < 5; death += 1) {
@@ -147,7 +147,7 @@ test.each([
   ['a TypeError', new TypeError('not a function'), 'degraded: ERR_BACKEND_DOWN'],
   ['something that is no error', 'oops', 'degraded: ERR_BACKEND_DOWN'],
 ])(
-  'a backend that cannot be had at the start (%s) degrades, and the start succeeds',
+  'a backend that is unavailable at the start (%s) leads to polling, and the start succeeds',
   async (_, failure, degraded) => {
     const { clock, backend, watcher, events } = stage();
     backend.refuse(failure, failure);
@@ -178,7 +178,7 @@ test.each<[string, number, boolean, string[]]>([
   ['cannot be had: that is the failure', 1, false, ['gaveUp: Cannot watch "/etc" with "strong": no']],
   ['serves from the start', 2, true, []],
   [
-    'cannot be had at the start: that is the failure',
+    'is unavailable at the start: its failure is reported',
     2,
     false,
     ['degraded: Cannot watch "/etc" with "strong": no', 'gaveUp: Cannot watch "/etc" with "strong": no'],
@@ -234,7 +234,7 @@ test.each<[string, number, boolean, string[]]>([
   expect(await connection.setDirectories(directories)).toEqual([]);
 });
 
-test('when the allowed attempts are used up, that is an error, and polling goes on', async () => {
+test('when no attempts are left, an error is emitted and polling continues', async () => {
   const { volume, clock, backend, watcher, events } = stage({ maxRestarts: 2 });
   await watcher.start();
   backend.refuse(...Array.from({ length: 10 }, () => new Error('no')));
@@ -248,7 +248,7 @@ test('when the allowed attempts are used up, that is an error, and polling goes 
   expect(events.at(-1)).toBe('change v2 by poll');
 });
 
-test('what only the resync found is counted', async () => {
+test('changes found only by the resync are counted', async () => {
   const { volume, clock, backend, watcher } = stage({ resyncIntervalMs: 5_000 });
   await watcher.start();
   volume.publish({ key: 'v2' });
@@ -289,7 +289,7 @@ test('watches follow the chain of the target', async () => {
   expect([...(last?.entries ?? [])]).toEqual(['volume']);
 });
 
-test('a directory that takes the place of another is another one, even with its inode number', async () => {
+test('a directory that replaces another one is a different one, even with the same inode number', async () => {
   const directory = join(temporaryDirectory(), 'etc');
   mkdirSync(directory);
   const { backend, watcher } = stageAt(join(directory, 'app.yaml'));
@@ -304,7 +304,7 @@ test('a directory that takes the place of another is another one, even with its 
   expect(identities.size).toBe(5);
 });
 
-test('status is plain data and survives JSON', async () => {
+test('the status is plain data and survives JSON', async () => {
   const { watcher, backend } = stage();
   await watcher.start();
   backend.fail(errno('EMFILE'));

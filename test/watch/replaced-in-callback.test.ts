@@ -47,7 +47,7 @@ async function stage({ recursive, files }: (typeof KINDS)[keyof typeof KINDS]) {
 }
 
 describe.each(Object.entries(KINDS))('in %s', (_, kind) => {
-  test('a file that was replaced is reported in the turn of its hint, whatever is pending besides, and once', async () => {
+  test('a replaced file is reported once, in the turn of its hint, whatever else is pending', async () => {
     const { at, backend, watcher, changes, replace, pass, told } = await stage(kind);
     const before = watcher.current;
     rmSync(at('f2'));
@@ -63,7 +63,7 @@ describe.each(Object.entries(KINDS))('in %s', (_, kind) => {
     expect(told()).toEqual(['-f2']);
   });
 
-  test('each of many replacements is reported, and those of one turn are one change', async () => {
+  test('each of many replacements is reported, and those of one turn as one change', async () => {
     const { watcher, replace, told } = await stage(kind);
     for (const text of ['two', 'three', 'four']) {
       replace('f0', text);
@@ -94,7 +94,7 @@ describe.each(Object.entries(KINDS))('in %s', (_, kind) => {
     expect(told()).toEqual(['f0=half and half']);
   });
 
-  test('a file that was created again, and is being written by a call that has not returned, is not reported before it is whole', async () => {
+  test('a file that was created again and is still being written is not reported before it is complete', async () => {
     const { at, backend, watcher, changes, pass } = await stage(kind);
     rmSync(at('f0'));
     writeFileSync(at('f0'), 'x'.repeat(8_192));
@@ -107,7 +107,7 @@ describe.each(Object.entries(KINDS))('in %s', (_, kind) => {
     expect(changes.map(({ current }) => current.files.get('f0')?.size)).toEqual([16_384]);
   });
 
-  test('a file that was created again and is yet empty is not reported', async () => {
+  test('a file that was created again and is still empty is not reported', async () => {
     const { at, backend, pass, told } = await stage(kind);
     rmSync(at('f0'));
     writeFileSync(at('f0'), '');
@@ -119,7 +119,7 @@ describe.each(Object.entries(KINDS))('in %s', (_, kind) => {
     expect(told()).toEqual(['f0=two']);
   });
 
-  test('a file that is written in place meanwhile is part of the same change, one that is put in place is not waited for', async () => {
+  test('a file written in place meanwhile is part of the same change; one that is renamed into place is not waited for', async () => {
     const { at, backend, watcher, replace, pass, told } = await stage(kind);
     writeFileSync(at('f1'), 'longer');
     backend.written(at('f1'));
@@ -142,7 +142,7 @@ describe.each(Object.entries(KINDS))('in %s', (_, kind) => {
     expect(told()).toEqual([]);
   });
 
-  test('what happens to a file after it was read is found by the check', async () => {
+  test('changes to a file after it was read are found by the check', async () => {
     const { at, watcher, replace, pass, told } = await stage(kind);
     replace('f0', 'two');
     writeFileSync(at('f0'), 'three');
@@ -157,7 +157,7 @@ describe.each(Object.entries(KINDS))('in %s', (_, kind) => {
     expect(told()).toEqual(['f0=four', '-f0']);
   });
 
-  test('a hint about anything, or about very many files, leaves them to one check', async () => {
+  test('hints without a path, or about very many files, lead to one check', async () => {
     const { backend, replace, pass, told } = await stage({ ...kind, files: Math.max(kind.files, 40) });
     replace('f0', 'two');
     backend.hint();

@@ -9,7 +9,7 @@ import { describe, expect, test } from 'vitest';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 describe('snapshot() and readVolume()', () => {
-  test('tell what is there now, of any kind, started or not', async () => {
+  test('return the current state of any kind of target, started or not', async () => {
     const root = temporaryDirectory();
     const volume = new KubeletVolume(join(root, 'tls'));
     volume.publish({ crt: 'c1', key: 'k1' });
@@ -27,7 +27,7 @@ describe('snapshot() and readVolume()', () => {
     expect((await readVolume(root)).files.size).toBe(0);
   });
 
-  test('printed forms hold no content', async () => {
+  test('printed forms contain no contents', async () => {
     const volume = new KubeletVolume(join(temporaryDirectory(), 'tls'));
     volume.publish({ key: 'SECRET' });
     const { inspect } = await import('node:util');

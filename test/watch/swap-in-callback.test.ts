@@ -51,7 +51,7 @@ function fileSystemWith(intervene: (path: string) => void): FileSystem {
 }
 
 describe.each(kinds)('%s', (kind) => {
-  test('the first event after a swap reports it, whatever entry of the volume it names, and the check adds nothing', async () => {
+  test('the first event after a swap reports it, whichever entry it names, and the check adds nothing', async () => {
     for (const name of ['..data', '..data_tmp', 'key', 'other', '.']) {
       const { volume, backend, watcher, reported } = await stage(kind);
       volume.publish(both('two'));
@@ -103,7 +103,7 @@ describe.each(kinds)('%s', (kind) => {
     }
   });
 
-  test('a write that leads to no check is not remembered, since only a check forgets it', async () => {
+  test('a write that leads to no check is not recorded, since only a check clears the record', async () => {
     const remembered = vi.spyOn(InPlaceWrites.prototype, 'reported');
     onTestFinished(() => remembered.mockRestore());
     const { volume, backend, watcher } = await stage(kind);
@@ -234,7 +234,7 @@ test('a group whose keys are in two volumes is reported as one change by the che
   expect(reported).toEqual(['b']);
 });
 
-test('a key that no longer leads through the swapped link is left to the check', async () => {
+test('a key whose path no longer includes the swapped link is left to the check', async () => {
   const { volume, backend, watcher, reported } = await stage();
   unlinkSync(volume.path('key'));
   mkdirSync(volume.path('..other'));

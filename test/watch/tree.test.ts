@@ -49,7 +49,7 @@ async function shows(scene: Scene, keys: readonly string[], ...paths: string[]):
 }
 
 describe.each<SceneKind>(['scripted', 'poll', 'fs', 'parcel'])('a tree, with hints from %s', (kind) => {
-  test('what is created, changed and removed at any depth is reported', async () => {
+  test('files created, changed and removed at any depth are reported', async () => {
     const scene = open(openScene(kind));
     write(scene, 'a');
     write(scene, 'b/c/d');
@@ -75,7 +75,7 @@ describe.each<SceneKind>(['scripted', 'poll', 'fs', 'parcel'])('a tree, with hin
     expect(scene.errors).toEqual([]);
   });
 
-  test('a root that is deleted and made again is followed', async () => {
+  test('a root that is deleted and created again is followed', async () => {
     const scene = open(openScene(kind));
     write(scene, 'a/b');
     await watchTree(scene);
@@ -107,7 +107,7 @@ describe.each<SceneKind>(['scripted', 'poll', 'fs', 'parcel'])('a tree, with hin
     expect(scene.changes.flatMap(({ added }) => added).filter((key) => key.includes('..'))).toEqual([]);
   });
 
-  test('contents come when they are asked for, what is ignored does not, links are followed when asked', async () => {
+  test('contents are read on request, ignored files are not, and links are followed on request', async () => {
     const scene = open(openScene(kind));
     write(scene, 'a');
     write(scene, 'node_modules/x');
@@ -128,7 +128,7 @@ describe.each<SceneKind>(['scripted', 'poll', 'fs', 'parcel'])('a tree, with hin
   });
 });
 
-test('a hint that says where makes it look there only, one that does not makes it look everywhere', async () => {
+test('a hint with a path leads to a check of that path only, one without leads to a check of everything', async () => {
   const scene = open(new ScriptedScene());
   await watchTree(scene);
   write(scene, 'a');
@@ -147,7 +147,7 @@ test('a hint that says where makes it look there only, one that does not makes i
 });
 
 test.each([true, false])(
-  'a file that is written all the time holds up no other, recursive: %s',
+  'a file that is written all the time does not delay the others, recursive: %s',
   async (recursive) => {
     const scene = open(new ScriptedScene());
     write(scene, 'log', 'x');
@@ -181,26 +181,29 @@ test.each([true, false])(
 );
 
 // Where a remote file system is mounted, no call is synchronous.
-test.each([true, false])('a new directory leads to a check at it alone, synchronous: %s', async (sync) => {
-  const scanned: string[] = [];
-  const fs = faultyFileSystem(
-    (name, [path]) => {
-      if (name === 'scandir') scanned.push(String(path));
-    },
-    { sync },
-  );
-  const scene = open(new ScriptedScene());
-  write(scene, 'a/b');
-  await watchTree(scene, { fs });
-  expect(scanned).toContain(join(treeOf(scene), 'a'));
-  scanned.length = 0;
-  write(scene, 'c/d/e');
-  await shows(scene, ['a/b', 'c/d/e'], 'c');
-  expect([...new Set(scanned)].sort()).toEqual([join(treeOf(scene), 'c'), join(treeOf(scene), 'c/d')]);
-});
+test.each([true, false])(
+  'a new directory leads to a check of that directory alone, synchronous: %s',
+  async (sync) => {
+    const scanned: string[] = [];
+    const fs = faultyFileSystem(
+      (name, [path]) => {
+        if (name === 'scandir') scanned.push(String(path));
+      },
+      { sync },
+    );
+    const scene = open(new ScriptedScene());
+    write(scene, 'a/b');
+    await watchTree(scene, { fs });
+    expect(scanned).toContain(join(treeOf(scene), 'a'));
+    scanned.length = 0;
+    write(scene, 'c/d/e');
+    await shows(scene, ['a/b', 'c/d/e'], 'c');
+    expect([...new Set(scanned)].sort()).toEqual([join(treeOf(scene), 'c'), join(treeOf(scene), 'c/d')]);
+  },
+);
 
 test.runIf(process.platform === 'linux')(
-  'a tree that outgrows what `fs` does well goes over to `parcel`, and is reported on',
+  'a tree that outgrows `fs` switches to `parcel`, and is still reported',
   async () => {
     const scene = open(openScene('fs'));
     const directories = (from: number, to: number): void => {
@@ -221,7 +224,7 @@ test.runIf(process.platform === 'linux')(
   },
 );
 
-test('a file that cannot be read just now keeps its content, and is an error until it can', async () => {
+test('a file that cannot be read at present keeps its content, and is `unreadable` until it can', async () => {
   const scene = open(new ScriptedScene());
   write(scene, 'x', 'one');
   write(scene, 'y', 'one');
@@ -242,7 +245,7 @@ test('a file that cannot be read just now keeps its content, and is an error unt
   expect([text('x'), text('y'), scene.errors.length]).toEqual(['two', 'one', 1]);
 });
 
-test('a file that may not be read is told apart by its identity, and its content comes when it may', async () => {
+test('a file without read permission is compared by identity, and its content is reported when it can be read', async () => {
   const scene = open(new ScriptedScene());
   const secret = join(treeOf(scene), 'secret');
   write(scene, 'secret');
@@ -272,7 +275,7 @@ test('a file that may not be read is told apart by its identity, and its content
   expect([contents, scene.errors]).toEqual([[undefined, 'secret', 'secret'], []]);
 });
 
-test('a directory that cannot be listed for want of descriptors keeps its files, and is an error until it can', async () => {
+test('a directory that cannot be listed because no descriptors are left keeps its files, and is `unreadable` until it can', async () => {
   const scene = open(new ScriptedScene());
   write(scene, 'a/x');
   let isExhausted = false;
@@ -289,7 +292,7 @@ test('a directory that cannot be listed for want of descriptors keeps its files,
   expect(scene.errors).toHaveLength(1);
 });
 
-test('at the start one file that is being written, and one that may not be read, hold up nothing', async () => {
+test('a file that is being written and one that may not be read do not delay the start', async () => {
   const scene = open(new ScriptedScene());
   for (const file of ['busy', 'secret', 'whole']) write(scene, file);
   const fs = faultyFileSystem((name, [path]) => {
@@ -308,7 +311,7 @@ test('at the start one file that is being written, and one that may not be read,
   expect(scene.errors).toEqual([]);
 });
 
-test('a write that no stamp and no hint shows is found by the resync, though hints told of other files', async () => {
+test('a write without a hint and with unchanged timestamps is found by the resync, although other files had hints', async () => {
   const scene = open(new ScriptedScene());
   write(scene, 'x', 'one');
   write(scene, 'y', 'one');
@@ -340,7 +343,7 @@ test('a write that no stamp and no hint shows is found by the resync, though hin
   expect(String(scene.watcher.current?.files.get('x')?.content)).toBe('five');
 });
 
-test('after its backend has died everything is looked at again', async () => {
+test('after the backend was lost everything is checked again', async () => {
   const scene = open(new ScriptedScene());
   await watchTree(scene);
   write(scene, 'a/b');
@@ -349,7 +352,7 @@ test('after its backend has died everything is looked at again', async () => {
   expect(scene.watcher.state).toBe('watching');
 });
 
-test('a file where the tree was is an error, and healed when the tree is back', async () => {
+test('a file in place of the tree is `unreadable`, and `readable` when the tree is back', async () => {
   const scene = open(new ScriptedScene());
   write(scene, 'a');
   await watchTree(scene);
@@ -363,7 +366,7 @@ test('a file where the tree was is an error, and healed when the tree is back', 
   expect((await scene.watcher.snapshot()).files.size).toBe(1);
 });
 
-test('over a limit keeps digests or identities of all its files, and says so once', async () => {
+test('above a limit keeps digests or identities of all its files, and warns once', async () => {
   const scene = open(new ScriptedScene());
   const warnings: string[] = [];
   const write = (name: string, text: string): void => writeFileSync(join(treeOf(scene), name), text);

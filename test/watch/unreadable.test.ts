@@ -152,7 +152,7 @@ describe('with a file system that fails', () => {
     expect(watcher.status().target).toBe('file');
   });
 
-  test('an unreadable target that heals unchanged is readable again, and is reported again when it fails again', async () => {
+  test('an unreadable target that recovers unchanged is `readable` again, and reported again when it fails again', async () => {
     const { fs, set } = switchable();
     const { path, watcher, errors, look } = stage({ fs });
     writeFileSync(path, 'good');
@@ -183,7 +183,7 @@ describe('with a file system that fails', () => {
   });
 
   test.each(['ENOENT', 'ESTALE'])(
-    'a file that is gone between finding and opening it (%s) is looked for again',
+    'a file that disappears between lookup and open (%s) is looked up again',
     async (code) => {
       const { fs, set } = switchable();
       const { path, watcher, errors } = stage({ fs });
@@ -196,7 +196,7 @@ describe('with a file system that fails', () => {
     },
   );
 
-  test('an error that is none of the file system is told and does not end watching', async () => {
+  test('an error that does not come from the file system is reported and does not end watching', async () => {
     const { fs, set } = switchable();
     const { path, watcher, errors, look } = stage({ fs });
     writeFileSync(path, 'good');
@@ -217,7 +217,7 @@ describe('where the event loop could hang', () => {
   const NFS = { type: 0x6969 };
   const EXT4 = { type: 0xef53 };
 
-  test('nothing is asked synchronously of a file system that is not known to be local', async () => {
+  test('no synchronous call is made on a file system that is not known to be local', async () => {
     const asked = { sync: 0 };
     const sync = faultyFileSystem((name) => {
       asked.sync += 1;
@@ -233,7 +233,7 @@ describe('where the event loop could hang', () => {
     expect(asked.sync).toBe(0);
   });
 
-  test('a local file system is asked synchronously once it is known', async () => {
+  test('synchronous calls are made on a local file system once it is known', async () => {
     let reads = 0;
     const fs = faultyFileSystem((name) => {
       if (name === 'read') reads += 1;
@@ -253,7 +253,7 @@ describe('where the event loop could hang', () => {
   });
 
   test.runIf(process.platform === 'linux')(
-    'a swap to a revision that leads to another file system asks nothing behind that synchronously',
+    'a swap to a revision on another file system makes no synchronous calls there',
     async () => {
       const asked: string[] = [];
       const fs = faultyFileSystem((name, [path]) => {
@@ -288,7 +288,7 @@ describe('where the event loop could hang', () => {
     },
   );
 
-  test('a file system that tells of no changes is polled, and that is said', async () => {
+  test('a file system without events is polled, and reported as degraded', async () => {
     const path = join(temporaryDirectory(), 'app.yaml');
     writeFileSync(path, 'one');
     const clock = new FakeClock();

@@ -39,7 +39,7 @@ function stageAt(path: string, options: ResilientWatcherOptions) {
   return { path, clock, backend, watcher, events };
 }
 
-test('a target that never stands still is checked ever more rarely, is unreadable after the grace, and heals', async () => {
+test('a target that keeps changing is checked with growing delays, is unreadable after the grace period, and recovers', async () => {
   let fault: Fault | undefined;
   const fs = faultyFileSystem((...call) => fault?.(...call));
   const { path, clock, watcher, events } = stage({ fs, resyncIntervalMs: 0 });
@@ -74,7 +74,7 @@ test('a target that never stands still is checked ever more rarely, is unreadabl
   expect(clock.pending).toBe(0);
 });
 
-test('beside a target that never stands still another one is reported as ever', async () => {
+test('a target that keeps changing does not delay another watcher', async () => {
   const fs = faultyFileSystem((name) => {
     if (name === 'open') throw errno('ENOENT', '');
   });
@@ -88,7 +88,7 @@ test('beside a target that never stands still another one is reported as ever', 
   expect(healthy.events).toEqual(['change good', 'change better']);
 });
 
-test('on a file system without events the target is polled, and nothing is tried again', async () => {
+test('on a file system without events the target is polled, and the backend is not retried', async () => {
   const fs = { ...nodeFileSystem, statfs: () => Promise.resolve(NFS as never) };
   const backend = Object.assign(new ScriptedBackend(), { needsKernelEvents: true });
   const { path, clock, watcher, events } = stage({ fs, backend });
@@ -127,7 +127,7 @@ test.runIf(process.platform === 'linux')(
   },
 );
 
-test('close() resolves while a check, an arming or a recovery hangs on a dead server, and nothing comes after it', async () => {
+test('close() resolves while a check, a subscription or a recovery hangs on a dead server, and nothing follows', async () => {
   for (const moment of ['start', 'check', 'recovery'] as const) {
     let isDead = false;
     const answer: FileSystem['lstat'] = (path) =>
@@ -186,7 +186,7 @@ test('close() resolves when the local path of a running check turns out to lead 
   await check;
 });
 
-test('on a dead mount one call is outstanding in the whole process, and a healthy one beside it is not hurt', async () => {
+test('on a dead mount at most one call of the process is outstanding, and a healthy mount is not affected', async () => {
   const root = temporaryDirectory();
   const dead = join(root, 'dead');
   const healthy = join(root, 'healthy');
@@ -223,7 +223,7 @@ test('on a dead mount one call is outstanding in the whole process, and a health
 
 // A FUSE or NFS volume is a mount point itself, and a subPath mount is a single file: neither holds the last component.
 test.runIf(process.platform === 'linux')(
-  'what is mounted at the target, or is a file mounted into it, is asked synchronously only if it is local',
+  'a mount at the target, or of a file in it, is accessed synchronously only if it is local',
   async () => {
     const directory = temporaryDirectory();
     const inside = join(directory, 'key');

@@ -10,7 +10,7 @@ import { ScriptedFileSystem } from '../support/scripted-file-system.js';
 import { ScriptedScene } from '../support/scripted-scene.js';
 
 describe('a volume', () => {
-  test.each(['rename', 'remove'] as const)('swapped by %s is one change a revision', async (swap) => {
+  test.each(['rename', 'remove'] as const)('swapped by %s is one change per revision', async (swap) => {
     const scene = new ScriptedScene();
     const volume = new KubeletVolume(join(scene.root, 'tls'), { swap });
     volume.publish({ 'tls.crt': 'c1', 'tls.key': 'k1', 'conf.d/app.yaml': 'a1' });
@@ -52,7 +52,7 @@ describe('a volume', () => {
     }
   });
 
-  test('that is missing, comes, becomes a plain directory, a file, and a volume again is followed', async () => {
+  test('that is missing, is created, becomes a plain directory, a file, and a volume again is followed', async () => {
     const scene = new ScriptedScene();
     const path = join(scene.root, 'etc', 'tls');
     await scene.watch(path);
@@ -82,7 +82,7 @@ describe('a volume', () => {
     expect(scene.errors).toEqual([]);
   });
 
-  test('written in place by somebody is found by the resync', async () => {
+  test('that is written in place is found by the resync', async () => {
     const scene = new ScriptedScene();
     const volume = new KubeletVolume(join(scene.root, 'tls'));
     volume.publish({ a: 'one', b: 'two' });
@@ -98,7 +98,7 @@ describe('a volume', () => {
     ]);
   });
 
-  test('of many files is checked in slices, so that the process goes on meanwhile', async () => {
+  test('of many files is checked in slices, so that the event loop is not blocked', async () => {
     const scene = new ScriptedScene();
     const files = Object.fromEntries(Array.from({ length: 2_000 }, (_, number) => [`f${number}`, 'v1']));
     new KubeletVolume(scene.root).publish(files);
@@ -116,7 +116,7 @@ describe('a volume', () => {
     expect(turns).toBeGreaterThanOrEqual(4);
   });
 
-  test('that has many more files after a swap is checked in slices, too', async () => {
+  test('that has many more files after a swap is checked in slices as well', async () => {
     const scene = new ScriptedScene();
     const volume = new KubeletVolume(scene.root);
     let reads = 0;
@@ -139,7 +139,7 @@ describe('a volume', () => {
     expect(mostReads).toBeLessThanOrEqual(reads / 4);
   });
 
-  test('is read once a swap, in four calls a file, and its files are not checked for what happens beside them', async () => {
+  test('is read once per swap, in four calls per file, and other events do not lead to checks of its files', async () => {
     const scene = new ScriptedScene();
     const volume = new KubeletVolume(join(scene.root, 'tls'));
     const files = new ScriptedFileSystem();
@@ -170,7 +170,7 @@ describe('a volume', () => {
     ]);
   });
 
-  test('into which somebody writes is checked file by file until the writer is done', async () => {
+  test('that is being written into is checked file by file until the writer is done', async () => {
     const scene = new ScriptedScene();
     const volume = new KubeletVolume(join(scene.root, 'tls'));
     volume.publish({ a: 'one' });
@@ -186,7 +186,7 @@ describe('a volume', () => {
     expect(scene.takeChanges().map((change) => change.files)).toEqual([{ a: 'one' }, { a: 'half and half' }]);
   });
 
-  test('into which somebody was seen writing is checked file by file for good, the next revision is not', async () => {
+  test('that was written into is checked file by file from then on, the next revision is not', async () => {
     const scene = new ScriptedScene();
     const volume = new KubeletVolume(join(scene.root, 'tls'));
     const beside = async (): Promise<void> => {
@@ -214,7 +214,7 @@ describe('a volume', () => {
     expect(scene.takeChanges().map(({ files }) => files)).toEqual(texts.map((a) => ({ a })));
   });
 
-  test('over a limit carries digests or identities, and says so once', async () => {
+  test('above a limit has digests or identities, and warns once', async () => {
     const scene = new ScriptedScene();
     const volume = new KubeletVolume(join(scene.root, 'tls'));
     const limits = { maxFiles: 3, maxContentBytes: 100, maxTotalBytes: 150 };

@@ -36,7 +36,7 @@ async function start(
 }
 
 describe('waitFor', () => {
-  test('resolves at once to what is there, and later to what comes', async () => {
+  test('resolves immediately if the condition is met, and otherwise when it is', async () => {
     const volume = new KubeletVolume(join(temporaryDirectory(), 'tls'));
     const there = waitFor(volume.directory);
     const both = waitFor(volume.directory, ({ files }) => files.has('tls.crt') && files.has('tls.key'));
@@ -51,7 +51,7 @@ describe('waitFor', () => {
     expect((await waitFor(volume.directory, ({ kind }) => kind === 'missing')).kind).toBe('missing');
   });
 
-  test('gives up in time, or when its signal aborts, and leaves nothing behind', async () => {
+  test('rejects at the timeout or when its signal aborts, and leaves nothing behind', async () => {
     const path = join(temporaryDirectory(), 'never');
     const [clock, backend] = [new FakeClock(), new ScriptedBackend()];
     const waiting = waitFor(path, undefined, { clock, backend, timeoutMs: 60_000 });
@@ -72,7 +72,7 @@ describe('waitFor', () => {
     expect([clock.pending, backend.subscriptions]).toEqual([0, 0]);
   });
 
-  test('rejects with what the predicate throws, and for wrong arguments', async () => {
+  test('rejects with the error of the predicate, and for wrong arguments', async () => {
     const path = write(join(temporaryDirectory(), 'file'), '{');
     await expect(waitFor(path, ({ content }) => JSON.parse(String(content)) as boolean)).rejects.toThrow(
       SyntaxError,
@@ -83,7 +83,7 @@ describe('waitFor', () => {
 });
 
 describe('a group that changes while it is watched', () => {
-  test('reports what is added and what is removed, and follows from then on exactly its members', async () => {
+  test('reports added and removed members, and then follows exactly its members', async () => {
     const root = temporaryDirectory();
     const [a, b, c] = ['a', 'b', 'c'].map((name) => write(join(root, name), `${name}1`)) as [
       string,
@@ -110,7 +110,7 @@ describe('a group that changes while it is watched', () => {
     expect(changes).toHaveLength(5);
   });
 
-  test('whatever is added, removed, written and checked in whatever order, the disk is what is reported', async () => {
+  test('after additions, removals, writes and checks in any order, the last report equals the disk', async () => {
     const root = temporaryDirectory();
     const names = ['a', 'b', 'c', 'd'];
     const pathOf = (name: string): string => join(root, name);
@@ -158,7 +158,7 @@ describe('a group that changes while it is watched', () => {
     );
   });
 
-  test('what cannot be added or removed is refused', async () => {
+  test('invalid additions and removals are refused', async () => {
     const root = temporaryDirectory();
     const [a, b] = [write(join(root, 'a'), 'a'), join(root, 'b')];
     const { watcher } = await start([a]);
@@ -173,7 +173,7 @@ describe('a group that changes while it is watched', () => {
   });
 });
 
-test('globs, regular expressions and functions leave out what they match, with what is below it', async () => {
+test('globs, regular expressions and functions exclude what they match, with everything below it', async () => {
   const root = temporaryDirectory();
   for (const path of ['keep/a', 'keep/b.tmp', 'cache/x/y', 'node_modules/m', 'keep/Z9', 'keep/Z10']) {
     write(join(root, path), path);
@@ -189,7 +189,7 @@ test('globs, regular expressions and functions leave out what they match, with w
   }
 });
 
-test('after a restart the saved digests tell what changed meanwhile, and nothing else', async () => {
+test('after a restart the saved digests show exactly what changed meanwhile', async () => {
   const root = temporaryDirectory();
   for (const name of ['same', 'changed', 'removed']) write(join(root, name), name);
   const { watcher: first } = await start(root);

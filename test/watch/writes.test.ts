@@ -41,7 +41,7 @@ test.each<[string, string, SceneOptions]>([
   expect(told(scene)).toEqual([expect.stringMatching(/file=half and half$/)]);
 });
 
-test('a file of the same name that is reported in another directory meanwhile makes no difference', async () => {
+test('a file of the same name reported in another directory meanwhile has no effect', async () => {
   const scene = openScene();
   for (const directory of ['a', 'b']) mkdirSync(scene.at(directory));
   await watch(scene, '.', { recursive: true });
@@ -63,7 +63,7 @@ test('a file of the same name that is reported in another directory meanwhile ma
   expect(told(scene)).toEqual(['b/x=half......']);
 });
 
-test('a file that is begun during a check, where that has looked already', async () => {
+test('a file that is created during a check, in a directory that was already listed', async () => {
   const scene = openScene();
   for (let number = 0; number < 2_000; number += 1) writeFileSync(scene.at(`f${number}`), '');
   await watch(scene, '.', { recursive: true });
@@ -80,7 +80,7 @@ test('a file that is begun during a check, where that has looked already', async
   expect(told(scene)).toEqual(['new=half and half']);
 });
 
-test('a file in a tree that a link leads to', async () => {
+test('a file in a tree, reached through a link', async () => {
   const scene = openScene();
   mkdirSync(scene.at('real'));
   symlinkSync('real', scene.at('current'));
@@ -115,7 +115,7 @@ test.each([true, false])(
   },
 );
 
-test('a new file that was renamed into place, where it is told who writes, is reported at once', async () => {
+test('a new file that was renamed into place is reported at once if the backend reports writes', async () => {
   const scene = openScene();
   mkdirSync(scene.at('a'));
   await watch(scene, '.', { recursive: true });

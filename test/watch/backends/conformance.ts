@@ -109,7 +109,7 @@ export function conformsForTrees(candidate: () => Candidate): void {
     return { ...subscribed, setDirectories, tells };
   }
 
-  test('what happens anywhere in a tree leads to a hint that says where', async () => {
+  test('a change anywhere in a tree causes a hint with its path', async () => {
     const root = temporaryDirectory();
     const deep = join(root, 'a/b');
     mkdirSync(deep, { recursive: true });
@@ -126,7 +126,7 @@ export function conformsForTrees(candidate: () => Candidate): void {
     expect(paths.filter((path) => path === root || path === deep)).toEqual([]);
   });
 
-  test('a directory that comes into a tree full is heard of, and all in it after the next setDirectories', async () => {
+  test('a directory moved into a tree with its contents causes a hint, and so do changes in it after the next setDirectories()', async () => {
     const home = temporaryDirectory();
     const root = join(home, 'root');
     mkdirSync(root);
@@ -145,7 +145,7 @@ export function conformsForTrees(candidate: () => Candidate): void {
     await tells(join(root, 'x/y/z/file'), () => writeFileSync(join(root, 'x/y/z/file'), ''));
   });
 
-  test('a tree that is deleted and made again is heard of, and watched anew by the next setDirectories', async () => {
+  test('a tree that is deleted and created again causes a hint, and is watched again after the next setDirectories()', async () => {
     const root = join(temporaryDirectory(), 'root');
     for (const away of [() => rmSync(root, { recursive: true }), () => renameSync(root, `${root}.old`)]) {
       mkdirSync(join(root, 'a/b'), { recursive: true });
@@ -160,7 +160,7 @@ export function conformsForTrees(candidate: () => Candidate): void {
     }
   });
 
-  test('aiming at the same tree again opens nothing, as the same list or as another', async () => {
+  test('setting the same tree again opens nothing, whether as the same list or as another', async () => {
     const root = temporaryDirectory();
     mkdirSync(join(root, 'a/b'), { recursive: true });
     const { subscription } = await subscribe(candidate());
@@ -170,7 +170,7 @@ export function conformsForTrees(candidate: () => Candidate): void {
     expect(subscription.setDirectories(treeAt(root))).toEqual([]);
   });
 
-  test('a tree and one of its directories, each for itself, are heard in whatever order they are opened', async () => {
+  test('a tree and one of its directories, watched separately, both cause hints in whichever order they are opened', async () => {
     const root = temporaryDirectory();
     const inner = join(root, 'inner');
     mkdirSync(join(inner, 'deep'), { recursive: true });
@@ -193,7 +193,7 @@ export function conformsForTrees(candidate: () => Candidate): void {
 
 /** Runs the suite. */
 export function conforms(candidate: () => Candidate): void {
-  test('what happens in a directory leads to a hint: created, written, replaced, removed', async () => {
+  test('files that are created, written, replaced or removed in a directory cause a hint', async () => {
     const directory = temporaryDirectory();
     const file = join(directory, 'app.yaml');
     const { subscription, hinted } = await subscribe(candidate());
@@ -211,7 +211,7 @@ export function conforms(candidate: () => Candidate): void {
     }
   });
 
-  test('aiming says whether a directory is newly watched', async () => {
+  test('setDirectories() returns which directories are newly watched', async () => {
     const { native, ...rest } = candidate();
     const directory = temporaryDirectory();
     const { subscription } = await subscribe({ native, ...rest });
@@ -221,7 +221,7 @@ export function conforms(candidate: () => Candidate): void {
     expect((await subscription.setDirectories([directoryAt(directory)])).length > 0).toBe(native);
   });
 
-  test('a directory that is replaced leads to a hint, and is watched anew by the next setDirectories', async () => {
+  test('a directory that is replaced causes a hint, and is watched again after the next setDirectories()', async () => {
     const { native, ...rest } = candidate();
     const directory = join(temporaryDirectory(), 'etc');
     for (const replace of [
@@ -247,7 +247,7 @@ export function conforms(candidate: () => Candidate): void {
     }
   });
 
-  test('of an ancestor, the entries named lead to a hint, and where hints say what they are about, the others do not', async () => {
+  test('the named entries of an ancestor cause hints; if hints have paths, the other entries cause none', async () => {
     const { native, ...rest } = candidate();
     const directory = temporaryDirectory();
     const { subscription, hinted, paths } = await subscribe({ native, ...rest });
@@ -267,7 +267,7 @@ export function conforms(candidate: () => Candidate): void {
     expect(paths.filter((path) => path !== etc)).toEqual([]);
   });
 
-  test('a directory that is not there is an errno error, or nothing', async () => {
+  test('a directory that does not exist leads to an errno error, or to nothing', async () => {
     const { native, ...rest } = candidate();
     const root = temporaryDirectory();
     writeFileSync(join(root, 'file'), '');

@@ -38,7 +38,7 @@ function inotifyWatches(): number {
   return watches;
 }
 
-test('a watch that may be dead is opened anew although the directory is the same', async () => {
+test('a watch that may be dead is opened again although the directory is the same', async () => {
   const directory = temporaryDirectory();
   const { subscription, hinted } = await subscribe(candidate());
   const setDirectories = [directoryAt(directory)];
@@ -70,7 +70,7 @@ test('chmod and chown of the directory, as kubelet does before a swap, are a hin
   await written;
 });
 
-test('a watch is opened anew when another directory is meant, and the others who share it are told', async () => {
+test('a watch is opened again when another directory is at its path, and its other subscribers are notified', async () => {
   const directory = temporaryDirectory();
   const first = await subscribe(candidate());
   const second = await subscribe(candidate());
@@ -83,7 +83,7 @@ test('a watch is opened anew when another directory is meant, and the others who
   await told;
 });
 
-test('a watch that ended is new to each who shared it, whoever opened it anew', async () => {
+test('a watch that ended is new to each of its subscribers, whichever of them opens it again', async () => {
   const directory = temporaryDirectory();
   const shared = [await subscribe(candidate()), await subscribe(candidate())];
   const setDirectories = [directoryAt(directory)];
@@ -98,7 +98,7 @@ test('a watch that ended is new to each who shared it, whoever opened it anew', 
     expect(await subscription.setDirectories(setDirectories)).toEqual([]);
 });
 
-test('joining a watch that is open already counts as new: its earlier events were not for us', async () => {
+test('joining an open watch counts as new, since its earlier events went to others', async () => {
   const directory = temporaryDirectory();
   const first = await subscribe(candidate());
   const second = await subscribe(candidate());
@@ -123,23 +123,26 @@ test.runIf(process.platform === 'linux')(
   },
 );
 
-test.runIf(process.platform === 'linux')('a write in place is told by name, a rename is not', async () => {
-  const directory = temporaryDirectory();
-  const { subscription, hinted, written } = await subscribe(candidate());
-  writeFileSync(join(directory, 'app.yaml'), 'one');
-  writeFileSync(join(directory, 'next'), 'two');
-  await subscription.setDirectories([directoryAt(directory)]);
-  const hint = hinted();
-  renameSync(join(directory, 'next'), join(directory, 'app.yaml'));
-  await hint;
-  expect([...written]).toEqual([]);
-  writeFileSync(join(directory, 'app.yaml'), 'three');
-  // The rename is two events, so the next hint may still be one of them.
-  while (written.size === 0) await hinted();
-  expect([...written]).toEqual(['app.yaml']);
-});
+test.runIf(process.platform === 'linux')(
+  'a write in place is reported as `written`, a rename is not',
+  async () => {
+    const directory = temporaryDirectory();
+    const { subscription, hinted, written } = await subscribe(candidate());
+    writeFileSync(join(directory, 'app.yaml'), 'one');
+    writeFileSync(join(directory, 'next'), 'two');
+    await subscription.setDirectories([directoryAt(directory)]);
+    const hint = hinted();
+    renameSync(join(directory, 'next'), join(directory, 'app.yaml'));
+    await hint;
+    expect([...written]).toEqual([]);
+    writeFileSync(join(directory, 'app.yaml'), 'three');
+    // The rename is two events, so the next hint may still be one of them.
+    while (written.size === 0) await hinted();
+    expect([...written]).toEqual(['app.yaml']);
+  },
+);
 
-test('of an ancestor, other entries lead to no hint', async () => {
+test('other entries of an ancestor cause no hint', async () => {
   const directory = temporaryDirectory();
   const ancestor = await subscribe(candidate());
   const holder = await subscribe(candidate());
@@ -152,7 +155,7 @@ test('of an ancestor, other entries lead to no hint', async () => {
 });
 
 test.runIf(process.platform === 'linux')(
-  'names that are not UTF-8 are watched, and hinted at as what they are',
+  'names that are not UTF-8 are watched, and hints have their exact names',
   async () => {
     const root = temporaryDirectory();
     const odd = join(root, '\udcff');

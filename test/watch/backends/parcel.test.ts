@@ -140,7 +140,7 @@ describe('a watched directory gives a hint when', () => {
   });
 });
 
-test('in an ancestor exactly the entries that matter give hints, whatever characters they are made of', async () => {
+test('in an ancestor exactly the relevant entries cause hints, whatever characters their names contain', async () => {
   const entry = fc
     .oneof(
       fc.stringMatching(/^[.*+?()[\]{}|^$\\# \n'\"a-]{1,6}$/),
@@ -167,7 +167,7 @@ test('in an ancestor exactly the entries that matter give hints, whatever charac
   );
 });
 
-test('what happens below a subdirectory gives no hint', async () => {
+test('changes below a subdirectory cause no hint', async () => {
   mkdirSync(join(base, 'old'));
   const { hints } = await watch(directory(base));
   mkdirSync(join(base, 'new'));
@@ -182,7 +182,7 @@ test('what happens below a subdirectory gives no hint', async () => {
 });
 
 test.runIf(process.platform === 'linux')(
-  'a directory costs one inotify watch, however much stands in it',
+  'a directory takes one inotify watch, however many entries it has',
   async () => {
     const watched = join(base, 'watched');
     for (const name of ['x', 'y', 'z']) mkdirSync(join(watched, name, 'deep/deeper'), { recursive: true });
@@ -199,14 +199,14 @@ test.runIf(process.platform === 'linux')(
   },
 );
 
-test('setting directories that are watched already answers at once and opens nothing', async () => {
+test('setting directories that are already watched returns at once and opens nothing', async () => {
   const { subscription } = await watch(directory(base), directory(root, 'x', 'y'));
   expect(subscription.setDirectories([directory(root, 'y', 'x'), directory(base)])).toEqual([]);
 });
 
 test.each<[string, (path: string) => void]>([
   [
-    'deleted and made again at once',
+    'deleted and created again immediately',
     (path) => {
       rmSync(path, { recursive: true });
       mkdirSync(path);
@@ -252,7 +252,7 @@ test.each<[string, (path: string) => void]>([
   },
 );
 
-test('a directory that is gone is opened anew even when its identity is the same', async () => {
+test('a directory that was removed is opened again even if its identity is the same', async () => {
   const path = join(base, 'watched');
   mkdirSync(path);
   const target = directory(path);
@@ -287,7 +287,7 @@ test.each<[string, string, () => void]>([
   await hinted;
 });
 
-test('a directory whose identity changed without an event (a mount over it) is opened anew', async () => {
+test('a directory whose identity changed without an event (a mount over it) is opened again', async () => {
   const { subscription } = await watch(directory(base));
   expect(await subscription.setDirectories([{ path: base, identity: 'another' }])).not.toEqual([]);
 });
@@ -313,7 +313,7 @@ async function during(loop: string, work: (nextRound: () => string) => Promise<v
   }
 }
 
-test('subdirectories that come and go while their parent is opened do no harm', async () => {
+test('subdirectories created and removed while their parent is opened have no effect', async () => {
   for (let round = 0; round <= 200; round += 1)
     mkdirSync(join(base, 'watched', String(round)), { recursive: true });
   const subscription = await subscribe(new Hints());
@@ -327,7 +327,7 @@ test('subdirectories that come and go while their parent is opened do no harm', 
   });
 });
 
-test('a directory that comes and goes while it is opened is either watched or missing', async () => {
+test('a directory that is created and removed while it is opened is either watched or missing', async () => {
   mkdirSync(join(base, 'watched'));
   const path = join(base, 'watched/0');
   const subscription = await subscribe(new Hints());
@@ -340,7 +340,7 @@ test('a directory that comes and goes while it is opened is either watched or mi
   });
 });
 
-test('closing at any moment ends every hint and leaves no watch behind', async () => {
+test('closing at any moment ends all hints and leaves no watch behind', async () => {
   const hints = new Hints();
   const subscription = await subscribe(hints);
   const directoriesSet = subscription.setDirectories([directory(base), directory(root, 'x')]);
@@ -367,12 +367,12 @@ function inotifyWatches(): number {
     .filter((line) => line.startsWith('inotify')).length;
 }
 
-describe('what every backend owes', () => {
+describe('every backend', () => {
   conforms(() => ({ backend: new ParcelBackend(), native: true }));
   conformsForTrees(() => ({ backend: new ParcelBackend(), native: true }));
 });
 
-test('a directory that is watched beside the one above it is watched anew after it was moved away and back', async () => {
+test('a directory watched together with its parent is watched again after it was moved away and back', async () => {
   const path = join(base, 'volume');
   mkdirSync(path);
   const aimed = [directory(path), directory(base, 'volume')];
@@ -388,7 +388,7 @@ test('a directory that is watched beside the one above it is watched anew after 
   await written;
 });
 
-test('a tree that is opened while another subscription of it ends is never deaf', async () => {
+test('a tree that is opened while another subscription to it ends receives all hints', async () => {
   const top = join(base, 'top');
   const former: WatchSubscription[] = [];
   for (let round = 0; round < rounds(10, 200); round += 1) {
@@ -413,7 +413,7 @@ test('a tree that is opened while another subscription of it ends is never deaf'
 describe('a tree', () => {
   const candidate = () => ({ backend: new ParcelBackend(), native: true });
 
-  test('gives no hint for what is to be ignored, and does not watch it', async () => {
+  test('causes no hints for ignored entries, and does not watch them', async () => {
     const ignore = ['**/node_modules', '**/*.tmp', 'dist', 'a/[xy]?'];
     for (const path of ['node_modules/x', 'a/node_modules/y', 'dist/d', 'a/x1', 'a/dist'])
       mkdirSync(join(base, path), { recursive: true });
@@ -436,7 +436,7 @@ describe('a tree', () => {
   });
 
   test.runIf(process.platform === 'linux')(
-    'costs one native subscription, which its end gives back',
+    'takes one native subscription, which is released at its end',
     async () => {
       for (const name of ['x', 'y', 'z']) mkdirSync(join(base, name, 'deep/deeper'), { recursive: true });
       const { subscription } = await subscribeFor(candidate());
@@ -449,7 +449,7 @@ describe('a tree', () => {
     },
   );
 
-  test('that two watch is heard by both after both have opened it anew', async () => {
+  test('with two subscribers sends hints to both after both have opened it again', async () => {
     const watchers = [await subscribeFor(candidate()), await subscribeFor(candidate())];
     for (const { subscription } of watchers) await subscription.setDirectories(treeAt(base));
     // On Linux parcel does not see what stands in a new directory; a listing shared with another is as blind.
@@ -469,7 +469,7 @@ describe('a tree', () => {
     }
   });
 
-  test('is refused while it is watched with other globs, and can be had afterwards', async () => {
+  test('is refused while it is watched with other globs, and accepted afterwards', async () => {
     mkdirSync(join(base, 'a'));
     const first = await subscribeFor(candidate());
     const second = await subscribeFor(candidate());

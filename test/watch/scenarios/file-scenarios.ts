@@ -167,7 +167,7 @@ export const fileScenarios: Scenarios = {
     await scene.reports('v2');
   },
 
-  async 'a volume deleted and made again at once'(scene) {
+  async 'a volume deleted and created again immediately'(scene) {
     const volume = new KubeletVolume(join(scene.root, 'volume'));
     volume.publish({ 'app.yaml': 'v1' });
     await scene.watch(volume.path('app.yaml'));

@@ -113,7 +113,7 @@ export const requirements: Record<string, (scene: Scene, subject: WatchedSubject
     }
   },
 
-  async 'is deleted and made again at once'(_, target) {
+  async 'is deleted and created again immediately'(_, target) {
     target.put('0');
     await target.watch();
     await target.reports('0');
