@@ -202,3 +202,18 @@ test('changes made together in a small directory are reported together, whicheve
   subject.observe();
   expect([0, 1].map((number) => subject.size(kind.key(number)))).toEqual([16, 16]);
 });
+
+test('files that have to be read once more are, each of them once, and some at each check', () => {
+  const { key } = kinds['a tree of one directory'];
+  const reads = { ...TREE, maxFiles: FILES };
+  const subject = new Subject({ target: (root) => new TreeTarget(root, reads), key });
+  const whole = subject.observe().calls;
+  let checks = 1;
+  for (; !subject.verify().isUnchanged; checks += 1) {
+    expect(subject.observe().calls).toBeLessThanOrEqual(whole);
+    expect(checks).toBeLessThan(FILES);
+  }
+  // Three calls for each file would be fewer than reading it takes.
+  expect(whole).toBeLessThan(3 * (FILES / 2));
+  expect(checks).toBeGreaterThan(2);
+});

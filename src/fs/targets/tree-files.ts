@@ -5,9 +5,10 @@
  * |-------------------------------------------------------|----------------------------------------------------------|
  * | has another signature than at the walk before         | now                                                      |
  * | has the same, and changed while it was read           | now                                                      |
- * | has the same, read within `COARSEST_TIMESTAMP_MS`      | now if a hint names it; once more when that time is over: |
- * | after the signature was first seen                    | two writes within one tick of the file system's clock    |
- * |                                                       | leave a signature unchanged                              |
+ * | has the same, read within `COARSEST_TIMESTAMP_MS`      | now if a hint names it; once more when that time is over, |
+ * | after the signature was first seen                    | `PROVEN_AT_ONCE` of them at each check: two writes within |
+ * |                                                       | one tick of the file system's clock leave a signature    |
+ * |                                                       | unchanged                                                |
  * | has the same, read later                              | not                                                      |
  * | is larger than a limit                                | not; inode and timestamps stand for its content          |
  */
@@ -38,6 +39,9 @@ export interface TreeReading extends ReadLimits {
   /** Whether a file that may not be read makes all of them unreadable; if not, it is compared like one not read. */
   readonly isWhole?: boolean;
 }
+
+/** So many files are read once more at each check, within some milliseconds: a hint that comes meanwhile waits. */
+const PROVEN_AT_ONCE = 200;
 
 /** So many keys are gathered within a millisecond or two. */
 const GATHERED_AT_ONCE = 10_000;
@@ -176,8 +180,10 @@ export class TreeFiles {
   *#toProve(named: Iterable<string> | 'all', now: number): Iterable<string> {
     if (this.#unproven.size === 0) return;
     for (const key of named === 'all' ? this.#unproven.keys() : named) if (this.#unproven.has(key)) yield key;
+    let proven = 0;
     for (const [key, since] of this.#unproven) {
-      if (now - since < COARSEST_TIMESTAMP_MS) return;
+      if (now - since < COARSEST_TIMESTAMP_MS || proven === PROVEN_AT_ONCE) return;
+      proven += 1;
       yield key;
     }
   }
