@@ -1,19 +1,30 @@
-import { onAbort } from './abort.js';
-
 /** The lifetime of a component: one signal that aborts at its end, and the work in flight. */
 export class Scope {
-  readonly #controller = new AbortController();
+  /** Made when somebody asks for the signal: it takes as much memory as the rest of a lifecycle. */
+  #controller: AbortController | undefined;
   readonly #work = new Set<Promise<unknown>>();
-  /** The same as `signal.aborted`, which is as slow as a system call. */
+  /** Called at the end. */
+  #leaving: readonly (() => void)[] = [];
   #ended = false;
+  /** Set at the end. */
+  #reason!: Error;
 
   /** Aborts when the scope ends. */
   get signal(): AbortSignal {
+    if (!this.#controller) {
+      this.#controller = new AbortController();
+      if (this.#ended) this.#controller.abort(this.#reason);
+    }
     return this.#controller.signal;
   }
 
   get ended(): boolean {
     return this.#ended;
+  }
+
+  /** @throws the reason of the end, if the scope has ended. */
+  throwIfEnded(): void {
+    if (this.#ended) throw this.#reason;
   }
 
   /** Tracks work that the end has to wait for. The caller handles its rejection. */
@@ -27,15 +38,21 @@ export class Scope {
   /** Settles with the work, or rejects as soon as the scope ends, since the work may hang. */
   untilEnd<T>(work: T | Promise<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      const forget = onAbort(this.signal, () => reject(this.signal.reason as Error));
-      void Promise.resolve(work).then(resolve, reject).finally(forget);
+      const leave = (): void => reject(this.#reason);
+      if (this.#ended) leave();
+      else this.#leaving = [...this.#leaving, leave];
+      void Promise.resolve(work)
+        .then(resolve, reject)
+        .finally(() => (this.#leaving = this.#leaving.filter((each) => each !== leave)));
     });
   }
 
   /** Ends the scope. Resolves when no tracked work is left, including work that begins meanwhile. Never rejects. */
-  async end(reason: unknown): Promise<void> {
+  async end(reason: Error): Promise<void> {
+    if (!this.#ended) this.#reason = reason;
     this.#ended = true;
-    this.#controller.abort(reason);
+    this.#controller?.abort(reason);
+    for (const leave of this.#leaving) leave();
     do await Promise.allSettled(this.#work);
     while (this.#work.size > 0);
   }

@@ -5,7 +5,8 @@ import { call, type Effects } from './effects.js';
 
 /** Identifies a file or directory: inode numbers alone are reused immediately. */
 export function identityOf({ dev, ino, birthtimeNs }: BigIntStats): string {
-  return `${dev}:${ino}:${birthtimeNs}`;
+  // Flat, as a signature.
+  return [dev, ino, birthtimeNs].join(':');
 }
 
 /** The `identityOf` the file with this signature: part of the same string. */

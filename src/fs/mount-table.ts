@@ -37,7 +37,16 @@ interface StaleMount {
  * @param kind what is there: a directory that is a mount point shows its changes.
  */
 export function* staleMountAt(realPath: string, kind: 'file' | 'directory'): Effects<StaleMount | undefined> {
-  const mount = mountOf(realPath, yield* readMounts());
+  return staleMountIn(yield* readMounts(), realPath, kind);
+}
+
+/** The same, of mounts that were read already. */
+export function staleMountIn(
+  mounts: readonly Mount[],
+  realPath: string,
+  kind: 'file' | 'directory',
+): StaleMount | undefined {
+  const mount = mountOf(realPath, mounts);
   if (!mount) return undefined;
   if (mount.root.split('/').some(isRevisionName)) {
     const message = `"${mount.point}" is a subPath mount of one revision; it never changes. Mount the whole volume instead`;

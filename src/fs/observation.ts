@@ -49,6 +49,9 @@ export interface Found {
   readonly members?: readonly Observation[];
 }
 
+/** The `directories` of a single file. */
+export const NO_DIRECTORIES: Found['directories'] = new Map();
+
 /** The result of one check. */
 export type Observation =
   | Found

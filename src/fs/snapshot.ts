@@ -123,6 +123,8 @@ export class FileSnapshot implements FileState {
   }
 }
 
+const NO_FILES: ReadonlyMap<string, FileState> = new Map();
+
 /** Nothing exists at the path. */
 export class MissingSnapshot {
   readonly kind = 'missing';
@@ -131,7 +133,7 @@ export class MissingSnapshot {
   readonly content = undefined;
   readonly revision = undefined;
   readonly digest = 'missing';
-  readonly files: ReadonlyMap<string, FileState> = new Map();
+  readonly files: ReadonlyMap<string, FileState> = NO_FILES;
 
   constructor(path: string) {
     this.path = path;

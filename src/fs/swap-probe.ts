@@ -28,6 +28,7 @@ import { readFileNow } from './file-reading.js';
 import type { LinkChain } from './link-chain.js';
 import {
   MAX_BYTES_AT_ONCE,
+  NO_DIRECTORIES,
   type Found,
   type ReadLimits,
   type SeenFile,
@@ -163,7 +164,7 @@ export class SwapProbe implements SwapReader {
       chain: this.#chainTo(revision, links),
       snapshot,
       files,
-      directories: new Map(),
+      directories: NO_DIRECTORIES,
       signature: file.signature,
     });
     return { snapshot, files, links, observation };

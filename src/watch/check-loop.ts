@@ -15,7 +15,7 @@ export class CheckLoop<Cause extends string> {
   readonly #check: (cause: Cause) => Promise<void>;
   readonly #checkAtOnce: (cause: Cause) => boolean;
   readonly #scope: Scope;
-  readonly #waiters = new Set<{ readonly isReady: () => boolean; readonly resolve: () => void }>();
+  #waiters: readonly { readonly isReady: () => boolean; readonly resolve: () => void }[] = [];
   #cause: Cause | undefined;
   readonly #onTurn = (): void => this.#next();
   #cancelTurn: (() => void) | undefined;
@@ -105,15 +105,14 @@ export class CheckLoop<Cause extends string> {
 
   #until(isReady: () => boolean): Promise<void> {
     if (isReady() || this.#scope.ended) return Promise.resolve();
-    return new Promise((resolve) => this.#waiters.add({ isReady, resolve }));
+    return new Promise((resolve) => (this.#waiters = [...this.#waiters, { isReady, resolve }]));
   }
 
   #release(): void {
-    if (this.#waiters.size === 0) return;
-    for (const waiter of [...this.#waiters]) {
-      if (!this.#scope.ended && !waiter.isReady()) continue;
-      this.#waiters.delete(waiter);
-      waiter.resolve();
-    }
+    if (this.#waiters.length === 0) return;
+    const isOver = this.#scope.ended;
+    const ready = this.#waiters.filter(({ isReady }) => isOver || isReady());
+    this.#waiters = this.#waiters.filter((waiter) => !ready.includes(waiter));
+    for (const { resolve } of ready) resolve();
   }
 }

@@ -261,10 +261,10 @@ export class BackendConnection {
     // Tracked: otherwise nobody could release the result.
     const subscription = await this.#scope.track(this.#granted(backend, sink));
     try {
-      this.#scope.signal.throwIfAborted();
+      this.#scope.throwIfEnded();
       // Not tracked: on a dead server it never ends.
       await this.#scope.untilEnd(this.#owner.arm(subscription, backend));
-      this.#scope.signal.throwIfAborted();
+      this.#scope.throwIfEnded();
       if (early) throw early.error;
     } catch (error) {
       this.#disarm();

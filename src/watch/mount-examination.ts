@@ -1,4 +1,4 @@
-import { staleMountAt } from '../fs/mount-table.js';
+import { readMounts, staleMountIn, type Mount } from '../fs/mount-table.js';
 import type { FileSystem } from '../core/file-system.js';
 import type { Found } from '../fs/observation.js';
 import { runAsync } from '../fs/effects.js';
@@ -27,6 +27,36 @@ export class MountExamination {
     if (place === this.#examined) return undefined;
     this.#examined = place;
     const kind = snapshot.kind === 'file' ? 'file' : 'directory';
-    return runAsync(staleMountAt(snapshot.realPath, kind), this.#fs).then((mount) => mount?.message);
+    return mountsFrom(this.#fs).then((mounts) => staleMountIn(mounts, snapshot.realPath, kind)?.message);
   }
+}
+
+type Reading = Promise<readonly Mount[]>;
+
+/** The reading of the mount table that is under way, and the one that follows it. */
+interface Readings {
+  readonly current: Reading;
+  next: Reading | undefined;
+}
+
+const readings = new WeakMap<FileSystem, Readings>();
+
+/**
+ * The mounts, read after this call. Whoever asks while they are read for others waits for the next reading, which is one for
+ * all of these.
+ */
+function mountsFrom(fs: FileSystem): Reading {
+  const under = readings.get(fs);
+  if (under) return (under.next ??= under.current.then(() => readNow(fs)));
+  return readNow(fs);
+}
+
+function readNow(fs: FileSystem): Reading {
+  const reading: Readings = { current: runAsync(readMounts(), fs), next: undefined };
+  readings.set(fs, reading);
+  const end = (): void => {
+    if (!reading.next) readings.delete(fs);
+  };
+  reading.current.then(end, end);
+  return reading.current;
 }

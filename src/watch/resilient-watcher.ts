@@ -43,7 +43,7 @@ export class ResilientWatcher
   readonly #target: Target;
   readonly #options: ResolvedWatcherOptions;
   readonly #session: WatchSession;
-  readonly #streams = new Set<ChangeStream>();
+  #streams: readonly ChangeStream[] = [];
   #lastChange: Change | undefined;
 
   /**
@@ -189,11 +189,11 @@ export class ResilientWatcher
   /** The changes as they come, the last one first. A slow consumer gets the newest state instead of a backlog. */
   [Symbol.asyncIterator](): AsyncIterableIterator<Change> {
     const stream = new ChangeStream(() => {
-      this.#streams.delete(stream);
+      this.#streams = this.#streams.filter((each) => each !== stream);
       unlisten();
     });
     if (this.#lastChange) stream.push(this.#lastChange);
-    this.#streams.add(stream);
+    this.#streams = [...this.#streams, stream];
     // Before the start nothing else listens to the signal.
     const unlisten = onAbort(this.#options.signal, () => stream.end());
     if (this.lifecycleState === 'closed') stream.end();
@@ -209,7 +209,7 @@ export class ResilientWatcher
   }
 
   protected override onClose(): Promise<void> | undefined {
-    for (const stream of [...this.#streams]) stream.end();
+    for (const stream of this.#streams) stream.end();
     return this.#session.close();
   }
 

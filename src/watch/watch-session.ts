@@ -98,7 +98,7 @@ export class WatchSession {
   #lastChangeAt: number | null = null;
   #lastCheck: { readonly at: number; readonly monotonic: number } | undefined;
   #directories: readonly WatchedDirectory[] = [];
-  readonly #warnings = new Map<WatcherWarning['code'], WatcherWarning>();
+  #warnings: readonly WatcherWarning[] = [];
 
   constructor(target: Target, options: ResolvedWatcherOptions, scope: Scope, listener: SessionListener) {
     const { fs, clock, persistent, resyncIntervalMs } = options;
@@ -177,7 +177,7 @@ export class WatchSession {
       sinceLastCheckMs: this.#lastCheck ? this.#options.clock.monotonic() - this.#lastCheck.monotonic : null,
       checkIntervalMs: this.#checkIntervalMs,
       watchedDirectories: this.#directories.map(({ path }) => path),
-      warnings: [...this.#warnings.values()],
+      warnings: [...this.#warnings],
     };
   }
 
@@ -388,11 +388,11 @@ export class WatchSession {
 
   /** @param message undefined: there is nothing to warn about any more. */
   #warn(code: WatcherWarning['code'], message: string | undefined): void {
-    const before = this.#warnings.get(code)?.message;
+    const before = this.#warnings.find((warning) => warning.code === code)?.message;
     if (message === before) return;
-    this.#warnings.delete(code);
+    this.#warnings = this.#warnings.filter((warning) => warning.code !== code);
     if (message === undefined) return;
-    this.#warnings.set(code, { code, message });
+    this.#warnings = [...this.#warnings, { code, message }];
     this.#listener.warning({ code, message });
   }
 

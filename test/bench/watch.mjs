@@ -32,8 +32,8 @@ const ROUNDS = [
 const IDLE_WATCHERS = 1_000;
 /** Whole multiples of the 5 s of `resyncIntervalMs`, so that every window has its share of resync looks. */
 const IDLE_MS = quick ? 10_000 : 20_000;
-/** The first resync look still reads every file: only then is its signature trusted. */
-const SETTLED_MS = 6_500;
+/** The first resync still reads every file: only then is its signature trusted. The second compiles what the others run. */
+const SETTLED_MS = 11_500;
 
 /** What is not reported by then never will be: the slowest, `fs.watchFile`, looks once a second. */
 const GRACE_MS = 1_500;

@@ -219,7 +219,7 @@ test.each<[string, number, boolean, string[]]>([
   );
   onTestFinished(async () => {
     connection.close();
-    await scope.end(undefined);
+    await scope.end(new Error('over'));
     expect([modest.subscriptions, strong.subscriptions]).toEqual([0, 0]);
   });
   show(atFirst);

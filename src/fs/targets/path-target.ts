@@ -13,6 +13,7 @@ import { readingError, targetError } from '../target-error.js';
 import {
   MAX_BYTES_AT_ONCE,
   MAX_FILES_AT_ONCE,
+  NO_DIRECTORIES,
   type AllowedMounts,
   type Found,
   type ReadLimits,
@@ -247,5 +248,5 @@ function* areAsBefore(directories: Found['directories']): Effects<boolean> {
 function foundFile(chain: LinkChain, file: SeenFile): Found {
   const { snapshot, signature } = file;
   const files = new Map([[basename(snapshot.path), file]]);
-  return { kind: 'found', chain, snapshot, files, directories: new Map(), signature };
+  return { kind: 'found', chain, snapshot, files, directories: NO_DIRECTORIES, signature };
 }

@@ -31,19 +31,21 @@ const NAME = 'fs';
 /** There, an event of type `change` is a write (IN_MODIFY) or new attributes (IN_ATTRIB) of an entry. */
 const IS_INOTIFY = process.platform === 'linux';
 
-/** A subscriber to hints about a directory, or about some of its entries. */
+/** A subscriber to hints about directories. */
 interface Subscriber {
   readonly sink: HintSink;
   readonly persistent: boolean;
-  readonly entries: ReadonlySet<string> | undefined;
-  /** The native watch has ended; the next `setDirectories` opens another one. */
-  readonly ended: () => void;
+  /** A native watch has ended; the next `setDirectories` opens another one. */
+  ended(): void;
 }
+
+/** The entries that hints are wanted about; undefined: all. */
+type Entries = ReadonlySet<string> | undefined;
 
 /** One native watch. */
 class DirectoryWatch {
   readonly #path: string;
-  readonly #subscribers = new Map<object, Subscriber>();
+  readonly #subscribers = new Map<Subscriber, Entries>();
   /** The number of subscribers that keep the process alive. */
   #persistent = 0;
   #native: FSWatcher | undefined;
@@ -88,14 +90,13 @@ class DirectoryWatch {
     if (this.#persistent > 0) native.ref();
   }
 
-  subscribe(key: object, subscriber: Subscriber): void {
-    if (!this.#subscribers.has(key)) this.#count(subscriber, 1);
-    this.#subscribers.set(key, subscriber);
+  subscribe(subscriber: Subscriber, entries: Entries): void {
+    if (!this.#subscribers.has(subscriber)) this.#count(subscriber, 1);
+    this.#subscribers.set(subscriber, entries);
   }
 
-  unsubscribe(key: object): void {
-    this.#count(this.#subscribers.get(key), -1);
-    this.#subscribers.delete(key);
+  unsubscribe(subscriber: Subscriber): void {
+    if (this.#subscribers.delete(subscriber)) this.#count(subscriber, -1);
     if (this.idle) this.close();
   }
 
@@ -114,9 +115,9 @@ class DirectoryWatch {
       if (!this.idle && !this.#survives()) this.#endAll();
       return;
     }
-    for (const { sink, entries } of this.#subscribers.values()) {
-      if (entries && !entries.has(entry)) continue;
-      sink.hint({ path: within(this.#path, entry), written: IS_INOTIFY && type === 'change' });
+    const hint = { path: within(this.#path, entry), written: IS_INOTIFY && type === 'change' };
+    for (const [{ sink }, entries] of this.#subscribers) {
+      if (!entries || entries.has(entry)) sink.hint(hint);
     }
   }
 
@@ -142,21 +143,21 @@ class DirectoryWatch {
 
   #hintAll(hasEnded: boolean): void {
     if (hasEnded) this.#endAll();
-    for (const { sink } of [...this.#subscribers.values()]) sink.hint({ path: this.#path });
+    for (const { sink } of [...this.#subscribers.keys()]) sink.hint({ path: this.#path });
   }
 
   #endAll(): void {
-    for (const { ended } of this.#subscribers.values()) ended();
+    for (const subscriber of this.#subscribers.keys()) subscriber.ended();
   }
 
   #down(error: unknown): void {
     this.close();
     const failure = backendFailure(NAME, this.#path, error);
-    for (const { sink } of [...this.#subscribers.values()]) sink.down(failure);
+    for (const { sink } of [...this.#subscribers.keys()]) sink.down(failure);
   }
 
-  #count(subscriber: Subscriber | undefined, by: 1 | -1): void {
-    if (!subscriber?.persistent) return;
+  #count({ persistent }: Subscriber, by: 1 | -1): void {
+    if (!persistent) return;
     this.#persistent += by;
     if (this.#persistent > 0) this.#native?.ref();
     else this.#native?.unref();
@@ -169,17 +170,21 @@ class DirectoryWatch {
  */
 const table = new Map<string, DirectoryWatch>();
 
-class Subscription implements WatchSubscription {
-  readonly #sink: HintSink;
-  readonly #persistent: boolean;
+class Subscription implements WatchSubscription, Subscriber {
+  readonly sink: HintSink;
+  readonly persistent: boolean;
   /** The generation of each directory's watch at the last call: a later generation may have missed something. */
   readonly #watches = new Map<string, number>();
   /** The directories of the last call, while all of them are watched. */
   #intact: readonly WatchedDirectory[] | undefined;
 
   constructor(sink: HintSink, persistent: boolean) {
-    this.#sink = sink;
-    this.#persistent = persistent;
+    this.sink = sink;
+    this.persistent = persistent;
+  }
+
+  ended(): void {
+    this.#intact = undefined;
   }
 
   setDirectories(directories: readonly WatchedDirectory[]): readonly string[] {
@@ -210,7 +215,7 @@ class Subscription implements WatchSubscription {
     const shared = table.get(path) ?? new DirectoryWatch(path);
     let generation: number;
     try {
-      generation = shared.arm(identity, this.#persistent);
+      generation = shared.arm(identity, this.persistent);
     } catch (error) {
       const code = errnoOf(error);
       if (code === 'ENOENT' || code === 'ENOTDIR') throw error;
@@ -219,12 +224,7 @@ class Subscription implements WatchSubscription {
       throw backendFailure(NAME, path, error);
     }
     table.set(path, shared);
-    shared.subscribe(this, {
-      sink: this.#sink,
-      persistent: this.#persistent,
-      entries,
-      ended: () => (this.#intact = undefined),
-    });
+    shared.subscribe(this, entries);
     const isNew = this.#watches.get(path) !== generation;
     this.#watches.set(path, generation);
     return isNew;
