@@ -43,7 +43,7 @@ function scene(options: Partial<ReloadActionOptions> = {}) {
   return { reload, runs, events, clock, settled };
 }
 
-test('of the updates that come while an action runs only the newest is acted on, with the keys of all', async () => {
+test('updates that arrive during a run are handled as one, with the keys of all', async () => {
   const { reload, runs, events, settled } = scene();
   reload.trigger(update('a'));
   await settled();
@@ -58,7 +58,7 @@ test('of the updates that come while an action runs only the newest is acted on,
   expect(events).toEqual(['succeeded a', 'succeeded b,c,d']);
 });
 
-test('with onBusy "restart" a newer update stops the run, and what that was for is not lost', async () => {
+test('with onBusy "restart" a newer update stops the run and includes its keys', async () => {
   const { reload, runs, events, settled } = scene({ onBusy: 'restart' });
   reload.trigger(update('a'));
   await settled();
@@ -90,7 +90,7 @@ test('a failure is retried with a growing delay until it succeeds, and a newer u
   expect(events.at(-1)).toBe('succeeded a,b');
 });
 
-test('a check that fails keeps everything as it is until the next update, which brings the keys of both', async () => {
+test('after a failed check nothing runs until the next update, which has the keys of both', async () => {
   let isGood = false;
   const check: Action = {
     name: 'check',
@@ -117,7 +117,7 @@ test('a run that takes too long is stopped and counts as failed', async () => {
   expect([runs[0]?.signal.aborted, events]).toEqual([true, ['ERR_ACTION_TIMEOUT null']]);
 });
 
-test('a run that does its work although it was asked to stop counts as done, and is not repeated', async () => {
+test('a run that succeeds although it was asked to stop is not repeated', async () => {
   const outcome = new Outcome<void>();
   const action: Action = { name: 'stubborn', run: () => outcome.promise };
   const { reload, events, clock, settled } = scene({ action, timeoutMs: 1_000, stopTimeoutMs: 5_000 });
@@ -129,7 +129,7 @@ test('a run that does its work although it was asked to stop counts as done, and
   expect([events, reload.status()]).toEqual([['succeeded a'], expect.objectContaining({ attempts: 1 })]);
 });
 
-test('a run that neither stops nor ends is given up after stopTimeoutMs', async () => {
+test('a run that does not stop is abandoned after stopTimeoutMs', async () => {
   const action: Action = { name: 'dead', run: () => new Promise(() => undefined) };
   const { reload, events, clock, settled } = scene({
     action,
@@ -164,7 +164,7 @@ test('several actions run one after another, and a retry begins with the one tha
   expect(order).toEqual(['first', 'second', 'second']);
 });
 
-test('an update that comes while a run ends is acted on, at whatever point of it', async () => {
+test('an update that arrives while a run ends is handled, at whatever point', async () => {
   for (let jobs = 0; jobs < 30; jobs += 1) {
     const keys: string[] = [];
     const action: Action = {
@@ -185,7 +185,7 @@ test('an update that comes while a run ends is acted on, at whatever point of it
   }
 });
 
-test('close() while a run ends leaves no timer behind, at whatever point of it', async () => {
+test('close() while a run ends leaves no timer behind, at whatever point', async () => {
   for (let jobs = 0; jobs < 30; jobs += 1) {
     const { reload, runs, clock, settled } = scene();
     reload.trigger(update('a'));

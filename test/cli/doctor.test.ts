@@ -38,7 +38,7 @@ function volume(directory = join(temporaryDirectory(), 'volume')): KubeletVolume
 inMountNamespace(import.meta.url, () => {
   linuxOnly();
 
-  test('a volume that works has no finding, exit code 0, and shows its links, revision and age', async () => {
+  test('a working volume has no findings, exit code 0, and shows its links, revision and age', async () => {
     const mounted = volume();
     const { code, ids, page } = await doctor(mounted.path('n'));
     expect([code, ids]).toEqual([0, []]);
@@ -52,7 +52,7 @@ inMountNamespace(import.meta.url, () => {
     );
   });
 
-  test('a file that is bind-mounted from a volume, as subPath does it, can never change', async () => {
+  test('a file that is bind-mounted from a volume, like a subPath, can never change', async () => {
     const mounted = volume();
     const mountPoint = join(temporaryDirectory(), 'app.yaml');
     writeFileSync(mountPoint, '');
@@ -65,7 +65,7 @@ inMountNamespace(import.meta.url, () => {
     }
   });
 
-  test('any other file that is mounted by itself can never be replaced', async () => {
+  test('any other file that is mounted on its own can never be replaced', async () => {
     const directory = temporaryDirectory();
     for (const name of ['source', 'target']) writeFileSync(join(directory, name), '');
     execFileSync('mount', ['--bind', join(directory, 'source'), join(directory, 'target')]);
@@ -194,7 +194,7 @@ inMountNamespace(import.meta.url, () => {
     });
   });
 
-  test('--live waits for a real update and times it, or gives up with 124', async () => {
+  test('--live waits for a real update and measures it, or ends with 124', async () => {
     const mounted = volume();
     const program = new CliProgram(['doctor', mounted.directory, '--live', '30s']);
     await program.until(/waiting up to 30 s/);

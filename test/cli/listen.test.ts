@@ -70,7 +70,7 @@ describe('--listen', () => {
 describe('--config', () => {
   const rules = (...given: object[]): string => JSON.stringify({ rules: given });
 
-  test('takes rules from a volume, exchanges them when it changes, and keeps the last good ones', async () => {
+  test('takes rules from a volume, replaces them when it changes, and keeps the last good ones', async () => {
     const [a, b] = [volume(), volume()];
     const config = new KubeletVolume(join(temporaryDirectory(), 'config'));
     const first = { paths: [a.directory], exec: ['echo "a got $RW_KEYS"'] };
@@ -100,7 +100,7 @@ describe('--config', () => {
     expect(await program.exit).toBe(0);
   });
 
-  test('what a rule has failed to do is done by the rule that replaces it', async () => {
+  test('a failed action of a rule is repeated by the rule that replaces it', async () => {
     const mounted = volume();
     const file = join(temporaryDirectory(), 'rules.yaml');
     writeFileSync(file, rules({ paths: [mounted.directory], exec: ['exit 1'] }));
@@ -112,7 +112,7 @@ describe('--config', () => {
     await program.until(/now kept/);
   });
 
-  test('a rule that replaces another acts on what that one has not seen yet', async () => {
+  test('a rule that replaces another handles changes that the old one has not seen', async () => {
     const mounted = volume();
     const file = join(temporaryDirectory(), 'rules.yaml');
     // It checks once an hour, and so does not see the update.
@@ -129,7 +129,7 @@ describe('--config', () => {
     expect(program.stderr).not.toMatch(/^first/m);
   });
 
-  test('a thousand rules are in use, exchanged and stopped without a warning', async () => {
+  test('a thousand rules are used, replaced and stopped without a warning', async () => {
     const mounted = volume();
     const directory = temporaryDirectory();
     const file = join(directory, 'rules.yaml');
@@ -148,7 +148,7 @@ describe('--config', () => {
     expect([await program.exit, program.stderr]).toEqual([0, expect.not.stringContaining('Warning')]);
   });
 
-  test('rules stay as they are while the file is gone', async () => {
+  test('rules stay as they are while the file is missing', async () => {
     const mounted = volume();
     const file = join(temporaryDirectory(), 'rules.yaml');
     writeFileSync(file, rules({ paths: [mounted.directory], exec: ['cat $RW_PATH/n; echo'] }));

@@ -50,7 +50,7 @@ test.each(['HUP', 'USR1', 'USR2', 'QUIT', 'INT', 'WINCH'] as const)(
   },
 );
 
-test('a command that a signal kills ends the program with 128 + n', async () => {
+test('a command killed by signal n ends the program with 128 + n', async () => {
   const { code } = await runCli(['run', volume().directory, '--', '/bin/sh', '-c', 'kill -KILL $$']);
   expect(code).toBe(128 + 9);
 });
@@ -63,7 +63,7 @@ test('a command that does not exist ends it with 127, one that is not executable
   expect(denied.code).toBe(126);
 });
 
-test('restart replaces a command that ignores SIGTERM, with its children; other paths may ask for something else', async () => {
+test('restart replaces a command that ignores SIGTERM, with its children; other paths may have other actions', async () => {
   const [restarted, signalled] = [volume(), volume()];
   const stubborn = `trap '' TERM; trap 'echo got HUP' HUP; sleep 1000 & echo "up $$ $!"; while :; do sleep 0.05; done`;
   const program = new CliProgram([
@@ -110,7 +110,7 @@ test('a restart that takes longer than --timeout is not repeated', async () => {
   expect(program.stderr).not.toContain('failed');
 });
 
-test('--on-change none keeps the command as it is, and a restart waits for its check', async () => {
+test('--on-change none leaves the command alone, and a restart waits for its check', async () => {
   const [ignored, checked] = [volume(), volume()];
   const program = new CliProgram([
     ...['run', ignored.directory, checked.directory, '--on-change', 'none', '--log-level', 'debug'],
@@ -132,7 +132,7 @@ test('--on-change none keeps the command as it is, and a restart waits for its c
   await program.until(/up[^]*up/);
 });
 
-test('what the command leaves in its process group ends with it', async () => {
+test('processes left in the group of the command are stopped with it', async () => {
   const program = new CliProgram([
     'run',
     volume().directory,
@@ -164,7 +164,7 @@ describe('as PID 1 of a PID namespace', () => {
     while ps -eo comm= | grep -c sleep | grep -qv '^0$'; do :; done
     echo reaped; while :; do sleep 0.05; done`;
 
-  test('it reaps orphans, hands on stdin and signals, and exits as the command does', async (context) => {
+  test('it reaps orphans, forwards stdin and signals, and exits like the command', async (context) => {
     if (!canUnshare) skip(context, '`unshare -Ur --pid` is not possible here');
     if (newer === undefined) skip(context, 'it needs Node.js 22.15 or later, here or in TEST_NODE');
     const program = new CliProgram(['run', volume().directory, '--', '/bin/sh', '-c', ORPHANING], {

@@ -62,7 +62,7 @@ test('--once writes a token of the account and exits with 0; the token is printe
   expect(stdout).not.toContain(readable(out).split('.')[2]);
 });
 
-describe('what fails with --once ends with 1 and says what to do', () => {
+describe('a failure with --once ends with 1 and says what to do', () => {
   const cases: Record<string, { breaks: (stage: ClusterStage) => unknown; says: RegExp }> = {
     'a server that does not work': {
       breaks: ({ server }) => (server.otherwise = { kind: 'unavailable' }),
@@ -112,7 +112,7 @@ describe('what fails with --once ends with 1 and says what to do', () => {
   });
 });
 
-test('a server that fails is asked again until it answers, and SIGTERM ends the program with 0', async () => {
+test('a failing server is retried until it answers, and SIGTERM ends the program with 0', async () => {
   const stage = await clusterStage();
   const { out, flags } = await account(stage);
   stage.server.script({ kind: 'throttled', retryAfterSeconds: 1 });
@@ -187,7 +187,7 @@ describe('in a pod, without the Kubernetes client', () => {
   });
 });
 
-test('kubeconfig waits for its CA file, and nothing is written before that is good', async () => {
+test('kubeconfig waits for its CA file, and writes nothing before it is valid', async () => {
   const stage = await clusterStage();
   const { flags } = await account(stage);
   const ca = join(stage.directory, 'ca.crt');

@@ -102,7 +102,7 @@ test('--help teaches each command by examples, --version is that of the package'
   expect([version.code, version.stdout]).toEqual([0, expect.stringMatching(/^\d+\.\d+\.\d+/)]);
 });
 
-test('an address that is in use is a failure that says so', async () => {
+test('an address in use is reported as such', async () => {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => void server.close());

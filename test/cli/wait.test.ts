@@ -19,7 +19,7 @@ function volume(): KubeletVolume {
 const digest = (text: string): string =>
   spawnSync('sha256sum', { input: text, encoding: 'utf8' }).stdout.slice(0, 64);
 
-test('ends at once for what is there already, and later for what is not', async () => {
+test('ends immediately if the path exists, and otherwise when it does', async () => {
   const directory = temporaryDirectory();
   const path = join(directory, 'deep', 'file');
   const program = new CliProgram(['wait', path, '--log-level', 'debug']);
@@ -51,7 +51,7 @@ test('--changed-since waits for other contents, and the command after -- runs wh
   expect((await program.finished()).stdout).toContain('ran');
 });
 
-test('gives up with 124, and names what is missing; the command is not limited by that', async () => {
+test('ends with 124 at the timeout, and names the missing paths; the command has no timeout', async () => {
   const directory = temporaryDirectory();
   const missing = await runCli(['wait', directory, join(directory, 'never'), '--timeout', '50ms']);
   expect([missing.code, missing.stderr]).toEqual([

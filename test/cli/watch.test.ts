@@ -57,7 +57,7 @@ async function serve(
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/reload`, requests };
 }
 
-test('a command is told by environment and stdin what changed, but no contents', async () => {
+test('a command receives the changed keys, but no contents, in its environment and on stdin', async () => {
   const mounted = volume();
   const script = 'echo "env $RW_PATH $RW_KEYS $RW_REVISION $RW_CAUSE"; cat; echo over';
   const program = watch([mounted.directory], '--', '/bin/sh', '-c', script);
@@ -72,7 +72,7 @@ test('a command is told by environment and stdin what changed, but no contents',
   expect(program.stderr + program.stdout).not.toContain('topsecret');
 });
 
-test('a path that does not exist is warned of, and acted on when it is created', async () => {
+test('a path that does not exist causes a warning, and an action when it is created', async () => {
   const mounted = new KubeletVolume(join(temporaryDirectory(), 'volume'));
   const program = watch([mounted.path('n')], '--', 'true');
   expect(await event(program, 'missing')).toMatchObject({ level: 'warn', path: mounted.path('n') });
@@ -80,7 +80,7 @@ test('a path that does not exist is warned of, and acted on when it is created',
   await succeededWith(program, revision);
 });
 
-describe('of 50 revisions that arrive meanwhile the newest is acted on last', () => {
+describe('the newest of 50 revisions that arrive meanwhile is handled last', () => {
   const cases: Record<string, { hook: string; flags: readonly string[] }> = {
     'while the hook is slow': { hook: 'until [ -e "$D/open" ]; do sleep 0.05; done', flags: [] },
     'while the hook fails': { hook: '[ -e "$D/open" ] || exit 1', flags: [] },
@@ -130,7 +130,7 @@ test('a failing check keeps the action from running, is reported, and heals with
   expect(program.stderr.match(/acted/g)).toHaveLength(1);
 });
 
-test('SIGQUIT, which images of nginx are stopped with, leaves nothing of an action running either', async () => {
+test('SIGQUIT, the stop signal of nginx images, leaves no process of an action running either', async () => {
   const mounted = volume();
   const program = watch([mounted.directory], '--exec', 'echo "pid $$"; exec sleep 1000');
   await event(program, 'ready');
@@ -140,7 +140,7 @@ test('SIGQUIT, which images of nginx are stopped with, leaves nothing of an acti
   expect([await program.exit, isRunning(Number(pid))]).toEqual([0, false]);
 });
 
-test('SIGTERM, even twice, during an action that ignores it leaves nothing of it running', async () => {
+test('SIGTERM, even twice, during an action that ignores it leaves none of its processes running', async () => {
   const mounted = volume();
   const script = `trap '' TERM; (sleep 1000 & echo "pids $$ $!"; wait); sleep 1000`;
   const program = watch([mounted.directory], '--stop-timeout', '300ms', '--exec', script);
@@ -193,7 +193,7 @@ test('an update with more keys than an environment can hold still reaches the co
 });
 
 describe('signals', () => {
-  test('a process is found by its pid-file, also when that is not there or empty at first', async () => {
+  test('a process is found by its PID file, even if that is missing or empty at first', async () => {
     const directory = temporaryDirectory();
     const file = join(directory, 'pid');
     const mounted = volume();
@@ -221,7 +221,7 @@ describe('signals', () => {
     await heard;
   });
 
-  test('a process that has ended is a clear failure, with exit code 1 under --exit-on-error', async () => {
+  test('a process that has ended is a failure, with exit code 1 under --exit-on-error', async () => {
     const target = spawn('sleep', ['1000']);
     const ended = new Promise((resolve) => target.once('exit', resolve));
     onTestFinished(() => void target.kill('SIGKILL'));
@@ -236,7 +236,7 @@ describe('signals', () => {
     expect((await event(program, 'failed'))['message']).toContain(`process ${target.pid} does not exist`);
   });
 
-  describe('a PID that belongs to another process by now is not signalled', () => {
+  describe('a PID that now belongs to another process is not signalled', () => {
     /** Starts the program for a process, which ends before or after that, and another process gets its PID. */
     const REUSE = `
       sleep 1000 & pid=$!; echo $pid > "$D/pid"
@@ -288,7 +288,7 @@ describe('signals', () => {
 });
 
 describe('webhooks', () => {
-  test('one that never answers is given up after --timeout and called again, with the newest revision', async () => {
+  test('one that never answers is aborted after --timeout and called again with the newest revision', async () => {
     let isHanging = true;
     const bodies: string[] = [];
     const { url } = await serve((request, response) => {
@@ -343,7 +343,7 @@ describe('webhooks', () => {
     expect(requests.at(-1)?.headers.authorization).toBe('Bearer opaque-token');
   });
 
-  test('a redirect is not followed: it is a status like any other', async () => {
+  test('a redirect is not followed but treated like any other status', async () => {
     const { url, requests } = await serve((_, response) => {
       response.writeHead(307, { location: '/elsewhere' });
       response.end();
@@ -358,13 +358,13 @@ describe('webhooks', () => {
   });
 });
 
-test('--initial acts on what is there, --once ends after it', async () => {
+test('--initial runs the action for the first state, --once ends after it', async () => {
   const program = watch([volume().directory], '--initial', '--once', '--exec', 'echo acted on "$RW_CAUSE"');
   expect(await program.exit).toBe(0);
   expect((await program.finished()).stderr).toContain('acted on start');
 });
 
-test('several paths in a --group that change together are acted on once', async () => {
+test('several paths in a --group that change together lead to one action', async () => {
   const directory = temporaryDirectory();
   const [a, b] = [join(directory, 'a'), join(directory, 'b')];
   for (const path of [a, b]) writeFileSync(path, '0');
@@ -373,7 +373,7 @@ test('several paths in a --group that change together are acted on once', async 
   expect((await program.finished()).stderr.match(/acted/g)).toHaveLength(1);
 });
 
-test('when the reader of its output has gone it still acts', async () => {
+test('it continues to act when the reader of its output has closed the pipe', async () => {
   const mounted = volume();
   const directory = temporaryDirectory();
   const program = watch(

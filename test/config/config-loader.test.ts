@@ -117,7 +117,7 @@ test('a message that quotes values, whole or in part, is shown without them', as
   expect(error.message).toContain('is not a valid thing');
 });
 
-test('a bad update is rejected once, what was good stays, and the next good one is swapped whole', async () => {
+test('a bad update is rejected once, the good values stay, and the next good update is accepted as a whole', async () => {
   const stage = new ConfigStage();
   stage.write('a.json', { log: { level: 'info' }, n: 1 });
   const loader = stage.loader({
@@ -167,7 +167,7 @@ test('a bad update is rejected once, what was good stays, and the next good one 
   expect(stage.errors).toEqual([]);
 });
 
-test('sources that change together make one step, and may be right only together', async () => {
+test('sources that change together lead to one update, and may be valid only together', async () => {
   const stage = new ConfigStage();
   const files = ['a', 'b', 'c'];
   for (const file of files) stage.write(file, { [file]: 1 });
@@ -204,7 +204,7 @@ test('sources that change together make one step, and may be right only together
   expect(loader.current).toEqual({ a: 3, b: 3, c: 2 });
 });
 
-test('a validate that never ends, and one that ends too late, stop nothing', async () => {
+test('a validator that never settles, or settles too late, does not block updates', async () => {
   const stage = new ConfigStage();
   stage.write('a', { n: 1 });
   const late: (() => void)[] = [];
@@ -231,7 +231,7 @@ test('a validate that never ends, and one that ends too late, stop nothing', asy
   expect(stage.clock.pending).toBe(0);
 });
 
-test('a parser that throws or never ends stops nothing', async () => {
+test('a parser that throws or never settles does not block updates', async () => {
   const stage = new ConfigStage();
   stage.write('a', 'good');
   const parser = {
@@ -259,7 +259,7 @@ test('a parser that throws or never ends stops nothing', async () => {
   expect(JSON.stringify(stage.rejections)).not.toContain(SECRET);
 });
 
-test('an optional file comes and goes, and its values with it', async () => {
+test('the values of an optional file are added and removed with it', async () => {
   const stage = new ConfigStage();
   const loader = stage.loader({
     sources: [{ values: { n: 1 } }, { provider: stage.file('a', { optional: true }) }],
@@ -274,7 +274,7 @@ test('an optional file comes and goes, and its values with it', async () => {
   expect(stage.rejections).toEqual([]);
 });
 
-test('listeners and selectors that throw hurt nobody, and close() within one ends everything', async () => {
+test('listeners and selectors that throw do not affect others, and close() within one ends everything', async () => {
   const stage = new ConfigStage();
   stage.write('a', { n: 1 });
   const loader = stage.loader<ConfigMap>({ sources: [{ provider: stage.file('a') }] });
@@ -344,7 +344,7 @@ test('concurrent calls of check() lead to updates one after another', async () =
   expect(most).toBe(1);
 });
 
-test('check() reads what cannot be watched, and tries again what was refused', async () => {
+test('check() reads sources that cannot be watched, and validates refused values again', async () => {
   const stage = new ConfigStage();
   let value: unknown = { n: 1 };
   let refuse = false;
@@ -436,7 +436,7 @@ test('a schema that returns neither a value nor issues has refused the update', 
   await expect(stage.load(loader)).rejects.toThrow('neither a value nor issues');
 });
 
-test('of thousands of issues a hundred are reported', { timeout: 20_000 }, async () => {
+test('a hundred of thousands of issues are reported', { timeout: 20_000 }, async () => {
   const stage = new ConfigStage();
   const list = Array.from({ length: 20_000 }, (_, n) => `value${n}`);
   const loader = stage.loader<unknown>({
@@ -525,7 +525,7 @@ test('a source is mounted under a key', async () => {
   }
 });
 
-test('select() calls its listener with what is there when asked to', async () => {
+test('select() with `immediate` calls its listener with the current selection', async () => {
   const stage = new ConfigStage();
   stage.write('a', { n: 1, m: 1 });
   const loader = stage.loader<ConfigMap>({ sources: [{ provider: stage.file('a') }] });
@@ -547,7 +547,7 @@ test('select() calls its listener with what is there when asked to', async () =>
   ]);
 });
 
-test('with one watched source a change waits for nothing', async () => {
+test('with one watched source a change is not delayed', async () => {
   const stage = new ConfigStage();
   const volume = new KubeletVolume(stage.path('volume'));
   volume.publish({ a: '{"n":1}' });
@@ -586,7 +586,7 @@ test('several sources are waited for until all have changed, or for settleMs', a
   expect(stage.changes).toEqual([['a', 'b'], ['a']]);
 });
 
-test('a provider that calls back whenever it is read takes one step for each settleMs', async () => {
+test('a provider that calls back whenever it is read leads to one update per settleMs', async () => {
   const stage = new ConfigStage();
   let callback: ProviderCallback = () => undefined;
   let reads = 0;
@@ -611,7 +611,7 @@ test('a provider that calls back whenever it is read takes one step for each set
   expect(loader.current).toEqual({ reads });
 });
 
-test('that a source is polled, and that it no longer is, is reported with its name', async () => {
+test('`degraded` and `recovered` of a source are emitted with its name', async () => {
   const stage = new ConfigStage();
   stage.write('a', {});
   const loader = stage.loader<ConfigMap>({ sources: [{ provider: stage.file('a') }] });
@@ -636,7 +636,7 @@ test('that a source is polled, and that it no longer is, is reported with its na
   expect(stage.errors).toEqual([]);
 });
 
-test('many sources make no warning of a leak', async () => {
+test('many sources cause no leak warning', async () => {
   const stage = new ConfigStage();
   const warnings: Error[] = [];
   const onWarning = (warning: Error): void => void warnings.push(warning);
@@ -691,7 +691,7 @@ test('its status and its JSON are plain data with the name', async () => {
   expect(stage.rejections).toMatchObject([{ error: { code: 'ERR_CONFIG_INVALID' } }]);
 });
 
-test('each load and each step is an operation that telemetry can follow', async () => {
+test('each load and each update is a traced operation', async () => {
   const stage = new ConfigStage();
   stage.write('a', { n: 1 });
   const loader = stage.loader<ConfigMap>({ name: 'traced', sources: [{ provider: stage.file('a') }] });

@@ -15,7 +15,7 @@ import { expect, test } from 'vitest';
 
 import { ConfigStage } from './config-stage.js';
 
-test('a second watch() is refused; after unwatch() one may watch again', async () => {
+test('a second watch() is refused; after unwatch() it is allowed again', async () => {
   const stage = new ConfigStage();
   stage.write('a', '1');
   const provider = stage.file('a');
@@ -71,7 +71,7 @@ test('unwatch() and a new watch() inside the callback', async () => {
   await provider.unwatch();
 });
 
-test('errors are information: a callback that throws, a lost backend and a vanished file end nothing', async () => {
+test('a callback that throws, a lost backend and a removed file do not end watching', async () => {
   const stage = new ConfigStage();
   stage.write('a', '1');
   const provider = stage.file('a', { parser: undefined });
@@ -97,7 +97,7 @@ test('errors are information: a callback that throws, a lost backend and a vanis
   await provider.unwatch();
 });
 
-test('setup errors reach the one who watches: a signal that has aborted', async () => {
+test('setup errors reject watch(): a signal that has aborted', async () => {
   const stage = new ConfigStage();
   const provider = stage.file('a', { signal: AbortSignal.abort(new Error('enough')) });
   await expect(provider.watch(() => undefined)).rejects.toThrow('enough');
@@ -105,7 +105,7 @@ test('setup errors reach the one who watches: a signal that has aborted', async 
   expect(() => new FileProvider('a', { settleMs: -1 })).toThrow(RangeError);
 });
 
-test('a volume is read as keys, one revision at a time, and followed swap by swap', async () => {
+test('a volume is read as keys, all of one revision, and every swap is followed', async () => {
   const stage = new ConfigStage();
   const volume = new KubeletVolume(stage.path('volume'));
   const { clock, backend } = stage;
@@ -146,7 +146,7 @@ test('a volume is read as keys, one revision at a time, and followed swap by swa
   expect(loader.current).toEqual({ db: { host: 'b', port: '2' } });
 });
 
-test.each(['file', 'volume'])('a %s whose link is away for 200 ms is not missing', async (kind) => {
+test.each(['file', 'volume'])('a %s whose link is missing for 200 ms is not missing', async (kind) => {
   const stage = new ConfigStage();
   const volume = new KubeletVolume(stage.path('volume'));
   volume.publish({ 'app.json': '{"n":1}' });
@@ -168,7 +168,7 @@ test.each(['file', 'volume'])('a %s whose link is away for 200 ms is not missing
   expect(loader.current).toEqual(kind === 'file' ? { n: 1 } : { app: { n: 1 } });
 });
 
-test('extensions of a volume are given with or without the dot, and white space is trimmed on request', async () => {
+test('extensions of a volume may have the dot or not, and white space is trimmed on request', async () => {
   const stage = new ConfigStage();
   const volume = new KubeletVolume(stage.path('volume'));
   volume.publish({ 'a.YAML': 'n: 1', 'b.json': '{"n":2}', password: ' s3cret\n' });
@@ -182,7 +182,7 @@ test('extensions of a volume are given with or without the dot, and white space 
   expect(await read({ trim: true })).toEqual({ 'a.YAML': 'n: 1', 'b.json': '{"n":2}', password: 's3cret' });
 });
 
-test('a provider is watched by one loader: a second one is refused, and the first goes on', async () => {
+test('a provider is watched by one loader: a second one is refused, and the first is not affected', async () => {
   const stage = new ConfigStage();
   stage.write('a', { n: 1 });
   const provider = stage.file('a');

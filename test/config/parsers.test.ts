@@ -118,7 +118,7 @@ test.each(named)(
   },
 );
 
-test('what a parser of one’s own throws is not quoted, its line and column are', async () => {
+test('the message of a custom parser is not quoted, its line and column are', async () => {
   const parser: ConfigParser = {
     name: 'mine',
     parse: (text) => {
@@ -130,7 +130,7 @@ test('what a parser of one’s own throws is not quoted, its line and column are
   });
 });
 
-test('a package that is not installed is named, with what to do and why', async () => {
+test('an error about a missing package names it, with the reason and the command to run', async () => {
   const name = ['a-package', 'that-nobody-has'].join('-');
   await expect(import(name).catch(unavailable('yaml', '2.6 or later'))).rejects.toMatchObject({
     code: 'ERR_CONFIG_PACKAGE',
@@ -168,7 +168,7 @@ test.each<[string, ConfigParser, string]>([
   expect(Object.keys(values).length).toBeGreaterThan(80_000);
 });
 
-test('a YAML document with more aliases than anybody writes is refused: each costs a walk', async () => {
+test('a YAML document with too many aliases is refused', async () => {
   const many = `a:\n${lines(MIB / 2, (n) => `- &a${n} x\n- *a${n}\n`).replace(/\n[^\n]*\n[^\n]*$/, '\n')}`;
   await expect(parse(yamlParser, many)).rejects.toThrow('more than 1000 aliases');
 });

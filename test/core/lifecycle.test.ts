@@ -28,7 +28,7 @@ function stage(signal?: AbortSignal) {
   };
 }
 
-test('start() opens, then runs, once for all who ask', async () => {
+test('start() opens, then runs, once for all callers', async () => {
   const { lifecycle, told, opened } = stage();
   const started = lifecycle.start();
   expect([lifecycle.start() === started, lifecycle.state, told]).toEqual([true, 'starting', ['open']]);
@@ -37,7 +37,7 @@ test('start() opens, then runs, once for all who ask', async () => {
   expect([lifecycle.start() === started, lifecycle.state, told]).toEqual([true, 'running', ['open', 'run']]);
 });
 
-test('start() within open() is the same start, and an open() that throws at once may be tried again', async () => {
+test('start() within open() is the same start, and after an open() that throws it can be called again', async () => {
   let opened = 0;
   const within: Promise<void>[] = [];
   const lifecycle = new Lifecycle({
@@ -60,7 +60,7 @@ test('start() within open() is the same start, and an open() that throws at once
   expect([opened, within[0] === first, within[1] === second]).toEqual([2, true, true]);
 });
 
-test('a start that fails may be tried again, and leaves no listener meanwhile', async () => {
+test('start() can be called again after a failure, and leaves no listener meanwhile', async () => {
   const { signal } = new AbortController();
   const { lifecycle, told, opened, refused } = stage(signal);
   const first = lifecycle.start();
@@ -101,7 +101,7 @@ test.each<[string, (controller: AbortController, close: () => void) => void, str
   }
 });
 
-test('the end does not wait for a run that hangs, nor hears of what comes of it later', async () => {
+test('close() does not wait for a run that hangs, and ignores its later result', async () => {
   const began = new Outcome<void>();
   const work = new Outcome<never>();
   const lifecycle = new Lifecycle({
@@ -122,7 +122,7 @@ test('the end does not wait for a run that hangs, nor hears of what comes of it 
   await new Promise(setImmediate);
 });
 
-test('the end waits for the work under way and for what the end itself makes, whoever asks for it', async () => {
+test('close() waits for the work in progress and for the work of its own end, for every caller', async () => {
   const work = new Outcome<void>();
   const shutdown = new Outcome<void>();
   const told: string[] = [];

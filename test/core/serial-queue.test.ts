@@ -24,7 +24,7 @@ test('work for one key runs one after another, also after a failure; work for an
   expect(queue.size).toBe(0);
 });
 
-test('work that fails before it waits does not hold up the queue', async () => {
+test('work that fails synchronously does not block the queue', async () => {
   const queue = new SerialQueue();
   const failing = queue.run('a', () => {
     throw new TypeError('at once');
@@ -33,7 +33,7 @@ test('work that fails before it waits does not hold up the queue', async () => {
   expect(await queue.run('a', () => Promise.resolve('next'))).toBe('next');
 });
 
-test('work that is given while other work begins waits for it', async () => {
+test('work that is added while other work begins waits for it', async () => {
   const queue = new SerialQueue();
   const log: string[] = [];
   let inner: Promise<unknown> | undefined;

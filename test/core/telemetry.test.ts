@@ -66,7 +66,7 @@ test('a component publishes its start, its end and what it emits, and of an even
   ]);
 });
 
-test('what a listener throws is published without its words', async () => {
+test('the error of a listener is published without its message', async () => {
   const messages = messagesAbout('listener');
   const component = new Sample('listener');
   component.on('error', () => {});
@@ -115,7 +115,7 @@ test('an operation is one message on its tracing channel, from start to end, wit
   ]);
 });
 
-test('synchronous work has an end that knows its result, and a failure is thrown as it is', () => {
+test('synchronous work publishes its end with the result, and a failure is thrown unchanged', () => {
   const seen: unknown[] = [];
   const channel = 'tracing:resilient-watcher.write:end';
   const end = (message: unknown): void => void seen.push({ ...(message as object) });

@@ -59,7 +59,7 @@ test('one that is stopped, also by another in the same tick, is not called, and 
   expect(clock.pending).toBe(0);
 });
 
-test('other intervals have timers of their own, and none ticks at 0', async () => {
+test('each interval has its own timer, and an interval of 0 never ticks', async () => {
   const { clock, ticks, ticker } = stage();
   const all = [ticker('fast', undefined, 400), ticker('slow'), ticker('never', undefined, 0)];
   for (const one of all) one.start();

@@ -22,12 +22,12 @@ test('redacts before it cuts', () => {
   );
 });
 
-test('ends soon for a long message about many values', () => {
+test('takes little time for a long message about many values', () => {
   const many = Array.from({ length: 20_000 }, (_, index) => `value-${index}`);
   expect(new ValueRedaction(many).message('word '.repeat(200_000)).length).toBeLessThan(310);
 });
 
-test('hides credentials that are no values', () => {
+test('hides credentials that are not values', () => {
   const jwt = `eyJ${'a'.repeat(20)}.eyJ${'b'.repeat(20)}.${'c'.repeat(20)}`;
   expect(new ValueRedaction({}).message(`got ${jwt}`)).not.toContain('aaa');
 });

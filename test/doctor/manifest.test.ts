@@ -110,7 +110,7 @@ test.each(cases)('%s', (_, manifest, ids) => {
   expect(findingsInManifests(documents).map(({ id }) => id)).toEqual(ids);
 });
 
-test('a finding names the object, the container and the mount, and what to do', () => {
+test('a finding names the object, the container, the mount and the fix', () => {
   const [found] = findingsInManifests([
     {
       kind: 'Deployment',

@@ -35,7 +35,7 @@ async function watchPods(
 }
 
 test.each(versions)(
-  'client-node %s: a hundred lists share their connections, and a new CA gets new ones',
+  'client-node %s: a hundred lists share their connections, and a new CA leads to new ones',
   async (_version, client) => {
     const [authority, next] = [await createAuthority('first'), await createAuthority('second')];
     const [pair, nextPair] = [await createServerPair(authority), await createServerPair(next)];

@@ -40,7 +40,7 @@ function shortToken({ server, directory }: ClusterStage) {
   };
 }
 
-test('after a rotation of the signing key the first projected token that is replaced is enough', async () => {
+test('after a rotation of the signing key the first replaced projected token suffices', async () => {
   const stage = await clusterStage();
   const short = shortToken(stage);
   await short.project();
@@ -117,7 +117,7 @@ test.each<[string, number[], (stage: ClusterStage, dead: string) => Partial<Toke
   expect(await statusesOf(stage, options(stage, dead), projected)).toEqual(statuses);
 });
 
-test('a projected token for another audience is no obstacle: the own one follows', async () => {
+test('after a projected token for another audience the client uses its own', async () => {
   const stage = await clusterStage();
   const { token } = await stage.server.mint('ci', 'builder', { audiences: ['vault'] });
   expect(await statusesOf(stage, { kubeConfig: stage.inPod() }, token)).toEqual([401, 201]);
@@ -148,7 +148,7 @@ async function hostileServer(answer: (response: ServerResponse) => void) {
 }
 
 test.each([['@kubernetes/client-node'], ['client-node-1']])(
-  'with %s the token follows no redirect',
+  'with %s the token is not sent to the target of a redirect',
   async (module) => {
     vi.doMock('@kubernetes/client-node', () => import(module));
     const other = await hostileServer((response) => void response.end('{}'));
@@ -169,7 +169,7 @@ test.each([['@kubernetes/client-node'], ['client-node-1']])(
 );
 
 test.each([['@kubernetes/client-node'], ['client-node-1']])(
-  'with %s no client sends the token where a redirect leads, whoever made it',
+  'with %s no client sends the token to the target of a redirect, whoever created the client',
   async (module) => {
     vi.doMock('@kubernetes/client-node', () => import(module));
     const client = (await import(module)) as typeof clientNode;
@@ -201,7 +201,7 @@ test.each([['@kubernetes/client-node'], ['client-node-1']])(
 );
 
 test.each([['@kubernetes/client-node'], ['client-node-1']])(
-  'with %s an endless answer to a client that was given is given up',
+  'with %s an endless answer to a given client is aborted',
   async (module) => {
     vi.doMock('@kubernetes/client-node', () => import(module));
     const client = (await import(module)) as typeof clientNode;
@@ -231,7 +231,7 @@ function endless(response: ServerResponse): void {
 }
 
 test.each([['@kubernetes/client-node'], ['client-node-1']])(
-  'with %s an endless answer is given up',
+  'with %s an endless answer is aborted',
   async (module) => {
     vi.doMock('@kubernetes/client-node', () => import(module));
     let isClosed = false;
@@ -247,7 +247,7 @@ test.each([['@kubernetes/client-node'], ['client-node-1']])(
   },
 );
 
-test('a message of the server that quotes a token keeps its advice and loses the token only', async () => {
+test('a message of the server that quotes a token is shown without the token', async () => {
   const quoted = mintTestToken({ jti: 'quoted' });
   const { kubeConfig } = await hostileServer((response) => {
     const message = `token "${quoted}" (s3cret-token, s3cret%2Dtoken) is bound to a deleted pod: mint another`;
@@ -267,7 +267,7 @@ test('a message of the server that quotes a token keeps its advice and loses the
   expect(inspect(error, { depth: Infinity, showHidden: true })).not.toMatch(/eyJ|s3cret/);
 });
 
-test('a missing or unusable client-node is reported as that, once, and not as a network that is down', async () => {
+test('a missing or unusable client-node is reported as such, once, and not as a network failure', async () => {
   const missing = Object.assign(new Error("Cannot find package '@kubernetes/client-node'"), {
     code: 'ERR_MODULE_NOT_FOUND',
   });

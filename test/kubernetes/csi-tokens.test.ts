@@ -78,7 +78,7 @@ test.each<[string, string, string]>([
   }
 });
 
-test('the tokens show themselves to nobody', () => {
+test('printed forms never contain the tokens', () => {
   const tokens = parseServiceAccountTokens(carried({ '': { token }, vault: { token: other } }));
   const shown = [
     inspect({ tokens }, { depth: Infinity, showHidden: true }),

@@ -41,7 +41,7 @@ test('client-node loads every value as it was given', () => {
   expect(kubeConfig.getContextObject('null')).toMatchObject({ namespace: 'ci' });
 });
 
-test('names of any letters survive', () => {
+test('names with any characters are preserved', () => {
   fc.assert(
     fc.property(fc.string({ minLength: 1, unit: 'binary' }), (name) => {
       const kubeConfig = new KubeConfig();

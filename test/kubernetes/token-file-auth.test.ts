@@ -44,7 +44,7 @@ test('a token with a line break is sent without, and one that cannot be read any
   expect(await outcomeOf(whoAmI(), clock)).toBe(BUILDER);
 });
 
-test('after a 401 the file is read again, so that only one request is lost', async () => {
+test('after a 401 the file is read again, so that only one request fails', async () => {
   const { server, project, whoAmI } = await authStage();
   expect(await whoAmI()).toBe(BUILDER);
   await server.rotateSigningKey();

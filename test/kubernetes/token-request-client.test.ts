@@ -42,7 +42,7 @@ describe.each([['@kubernetes/client-node'], ['client-node-1']])('with %s', (modu
     });
   });
 
-  test('asks for the token that is wanted, as whom the pod is', async () => {
+  test('requests the token with the identity of the pod', async () => {
     const { server, inPod } = await clusterStage();
     server.addServiceAccount('ci', 'deployer');
     const boundObjectRef = { kind: 'Pod', apiVersion: 'v1', name: 'p', uid: 'u' };
@@ -66,7 +66,7 @@ describe.each([['@kubernetes/client-node'], ['client-node-1']])('with %s', (modu
     expect(server.requests).toMatchObject([{ subject: 'system:serviceaccount:ci:builder', status: 201 }]);
   });
 
-  test('reads the token and the CA of the pod anew for each request', async () => {
+  test('reads the token and the CA of the pod for each request', async () => {
     const { server, inPod, project } = await clusterStage();
     const client = tokenRequestClient({ ...builder, kubeConfig: inPod() });
     const again = (): Promise<TokenAnswer> =>
@@ -82,7 +82,7 @@ describe.each([['@kubernetes/client-node'], ['client-node-1']])('with %s', (modu
     await again();
   });
 
-  test('reads a kubeconfig file anew for each request, even one that its own tokens are written to', async () => {
+  test('reads a kubeconfig file for each request, even one that its own tokens are written to', async () => {
     const { server, kubeconfigFile } = await clusterStage();
     const { token } = await server.mint('ci', 'builder');
     const client = tokenRequestClient({ ...builder, kubeConfig: kubeconfigFile(token) });
@@ -148,7 +148,7 @@ describe.each([['@kubernetes/client-node'], ['client-node-1']])('with %s', (modu
     expect(await failure(ask({ kubeConfig: stage.inPod() }))).toMatchObject(expected);
   });
 
-  test('a request that is stuck ends with its signal, and with its reason', async () => {
+  test('a request that hangs rejects with the reason of its signal', async () => {
     const { server, inPod } = await clusterStage();
     server.script({ kind: 'stuck' });
     const controller = new AbortController();
@@ -160,7 +160,7 @@ describe.each([['@kubernetes/client-node'], ['client-node-1']])('with %s', (modu
   });
 });
 
-test('asks through a client that is given', async () => {
+test('uses a given client', async () => {
   const { server, inPod } = await clusterStage();
   await ask({ api: inPod().makeApiClient(CoreV1Api) });
   server.script({ kind: 'throttled', retryAfterSeconds: 1 });
@@ -318,7 +318,7 @@ test('beside the token of a file, the rest of the user is not forgotten', async 
   expect(seen).toEqual([['one', 'somebody', 'Bearer eyJ']]);
 });
 
-test('a token file that is gone is a token error, and nothing is asked for without credentials', async () => {
+test('a missing token file is a token error, and no request is made without credentials', async () => {
   const { server, inPod, tokenFile } = await clusterStage();
   rmSync(tokenFile);
   expect(await failure(ask({ kubeConfig: inPod() }))).toMatchObject({ code: 'ERR_TOKEN_FILE' });

@@ -68,7 +68,7 @@ function publisherStage(options: VolumePublisherOptions = {}) {
   return stage;
 }
 
-test('contents change behind ..data only: the directory is never replaced', async () => {
+test('contents change through ..data only: the directory is never replaced', async () => {
   const stage = publisherStage();
   const { ino } = statSync(stage.target);
   expect(await stage.publish(tokensOf('a'))).toMatchObject({ outcome: 'published', error: undefined });
@@ -102,7 +102,7 @@ test.each<[string, (stage: ReturnType<typeof publisherStage>) => unknown, 'skipp
   expect(stage.produced).toBe(outcome === 'skipped' ? 1 : 2);
 });
 
-test('other tokens, and contents that somebody took away, are produced anew', async () => {
+test('contents are produced again for other tokens, and when they were removed', async () => {
   const stage = publisherStage();
   await stage.publish(tokensOf('a'));
   expect((await stage.publish(tokensOf('b'))).outcome).toBe('unchanged');
@@ -174,7 +174,7 @@ test.each<[string, () => ServiceAccountTokens, string]>([
   expect(readFileSync(join(target, 'for'), 'utf8')).toBe('a');
 });
 
-test('a driver that was restarted keeps what the one before it published', async () => {
+test('a restarted driver keeps what its predecessor published', async () => {
   const stage = publisherStage();
   await stage.publish(tokensOf('a'));
   await stage.publisher.close();
@@ -263,7 +263,7 @@ test('its status is plain data: what is published, and the last failure', async 
   });
 });
 
-test('a producer that hangs is given up, told so, and does not hold up the next call', async () => {
+test('a producer that hangs is aborted, and does not delay the next call', async () => {
   const { publisher, target, clock } = publisherStage();
   let told: AbortSignal | undefined;
   const hanging = publisher.publish('v', target, ({ signal }) => {
@@ -279,7 +279,7 @@ test('a producer that hangs is given up, told so, and does not hold up the next 
   expect((await next).outcome).toBe('published');
 });
 
-test('calls for one target run one after another, those for two do not wait', async () => {
+test('calls for one target run one after another, those for different targets concurrently', async () => {
   const { publisher, target } = publisherStage();
   const other = join(temporaryDirectory(), 'mount');
   mkdirSync(other);
@@ -315,7 +315,7 @@ test.each([['before it begins'], ['while it runs']])('unpublish stops a producer
   expect(readdirSync(target)).toEqual([]);
 });
 
-test('unpublish takes the contents away, and may be called again and again', async () => {
+test('unpublish removes the contents, and may be called repeatedly', async () => {
   const stage = publisherStage();
   await stage.publish();
   await stage.publisher.unpublish('volume-1', stage.target);
@@ -352,7 +352,7 @@ test.each<[string, (directory: string) => string, string]>([
   expect(readdirSync(elsewhere)).toEqual(['secret']);
 });
 
-test('a target that was replaced by a link is refused, and what was published stays', async () => {
+test('a target that was replaced by a link is refused, and the published contents stay', async () => {
   const stage = publisherStage();
   await stage.publish(tokensOf('a'));
   const moved = `${stage.target}-moved`;
@@ -391,7 +391,7 @@ test('a target of another volume is refused', async () => {
   await expect(publishing).rejects.toThrow('is in use by the volume "volume-1"');
 });
 
-test('after its end nothing is published, and what was stays', async () => {
+test('after close() nothing is published, and published contents stay', async () => {
   const stage = publisherStage();
   await stage.publish();
   await stage.publisher.close();

@@ -6,7 +6,7 @@ import { TokenRefresher } from 'resilient-watcher';
 import { pointNames } from '../../src/core/telemetry.js';
 import { observe } from '../../src/telemetry/observe.js';
 
-test('no token is in what a token refresher publishes, whatever it fails with', async () => {
+test('a token refresher never publishes a token, whatever the failure', async () => {
   const shown: string[] = [];
   using _subscription = observe({
     point: ({ message }) => void shown.push(JSON.stringify([message, message.component.status()])),

@@ -134,7 +134,7 @@ test.each(['node:http', 'Fastify'])('the handler answers probes in %s', async (f
   expect(await response.json()).toEqual(healthOf(component));
 });
 
-test('the handler refuses what is no component', () => {
+test('the handler refuses objects that are not components', () => {
   expect(() => healthHandler({} as never)).toThrow(/every argument must be a component/);
 });
 

@@ -72,7 +72,7 @@ test('each event is one line whose level says whether it needs attention', async
   });
 });
 
-test('the level option is that of routine lines only', () => {
+test('the level option applies to routine lines only', () => {
   const component = new SampleComponent('ConfigLoader', 'quiet');
   const entries = logOf(component, { level: 'debug' });
   component.tell('change', { paths: [['log', 'level']] });
@@ -80,7 +80,7 @@ test('the level option is that of routine lines only', () => {
   expect(entries.map(([level]) => level)).toEqual(['debug', 'warn']);
 });
 
-test('tokens are logged when they were requested and delivered, or could not be', async () => {
+test('requests and deliveries of tokens are logged, and their failures', async () => {
   const component = new SampleComponent('TokenRefresher', 'tokens');
   const entries = logOf(component);
   await component.work(

@@ -116,7 +116,7 @@ test('an operation is a span with its result or its error, and one within anothe
   expect(request?.attributes['error.type']).toBe('ERR_TOKEN_FORBIDDEN');
 });
 
-test('of checks only those that found something have a span', async () => {
+test('only checks that found a change have a span', async () => {
   const { spans } = instrumented();
   const watcher = new SampleComponent('ResilientWatcher', 'policy', WATCHING);
   const check = (result: string) =>
@@ -133,7 +133,7 @@ test('of checks only those that found something have a span', async () => {
   ]);
 });
 
-test('without the API, or with something else in its place, the message says what to install', () => {
+test('without the API, or with another object in its place, the message says what to install', () => {
   expect(() => instrument({} as never)).toThrow(
     /"api" must be the module @opentelemetry\/api \(npm install @opentelemetry\/api/,
   );

@@ -24,7 +24,7 @@ async function samplesOf(registry: Registry, name: string): Promise<string[]> {
     .map((line) => line.replace('resilient_watcher_', ''));
 }
 
-test('the series of a component are there from its start, and its gauges until its end', async () => {
+test('the series of a component exist from its start, and its gauges until its end', async () => {
   const registry = collecting();
   const component = new SampleComponent('ResilientWatcher', 'policy', WATCHING);
   expect(await samplesOf(registry, 'status')).toEqual([]);
@@ -48,7 +48,7 @@ test('the series of a component are there from its start, and its gauges until i
   ]);
 });
 
-test('one that was started before shows itself with its next operation', async () => {
+test('a component that was started before appears with its next operation', async () => {
   const component = new SampleComponent('ResilientWatcher', 'early', WATCHING);
   await component.start();
   const registry = collecting();
@@ -66,7 +66,7 @@ test('one that was started before shows itself with its next operation', async (
   ]);
 });
 
-test('components of the same name share their series, which show the one to worry about', async () => {
+test('components of the same name share their series, which show the worse value', async () => {
   const registry = collecting();
   const good = new SampleComponent('ResilientWatcher', 'twin', WATCHING);
   const bad = new SampleComponent('ResilientWatcher', 'twin', {
@@ -118,7 +118,7 @@ test('closing removes the metrics, and then the registry can be used again', () 
   collectMetrics({ client, registry }).close();
 });
 
-test('without prom-client, or with something else in its place, the message says what to install', () => {
+test('without prom-client, or with another object in its place, the message says what to install', () => {
   expect(() => collectMetrics({} as never)).toThrow(
     /"client" must be the prom-client module \(npm install prom-client/,
   );

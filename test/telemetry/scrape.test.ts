@@ -68,7 +68,7 @@ async function metricsEndpoint(): Promise<Scraper> {
   return new Scraper(`http://127.0.0.1:${(server.address() as AddressInfo).port}/metrics`);
 }
 
-test('a volume that is swapped shows as changes, checks and a delay', async () => {
+test('swaps of a volume are visible as changes, checks and a delay', async () => {
   const scraper = await metricsEndpoint();
   const volume = new KubeletVolume(join(temporaryDirectory(), 'policy'));
   volume.publish({ 'policy.yaml': 'one' });
@@ -99,7 +99,7 @@ test('a volume that is swapped shows as changes, checks and a delay', async () =
   }
 });
 
-test('a backend that is forced down shows as a restart and as degraded, until it is back', async () => {
+test('a backend that is down is visible as a restart and as degraded, until it is back', async () => {
   const scraper = await metricsEndpoint();
   const file = join(temporaryDirectory(), 'a.yaml');
   writeFileSync(file, 'one');
@@ -121,7 +121,7 @@ test('a backend that is forced down shows as a restart and as degraded, until it
   expect(await scraper.value('status{target="forced",state="watching"}')).toBe(1);
 });
 
-test('a broken configuration shows as unsuccessful, and the old contents make it successful again', async () => {
+test('a broken configuration is visible as unsuccessful, until the old contents are restored', async () => {
   const scraper = await metricsEndpoint();
   const file = join(temporaryDirectory(), 'app.json');
   writeFileSync(file, '{"port":1}');

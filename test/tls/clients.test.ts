@@ -69,7 +69,7 @@ async function startMutualServer(pair = serverPair): Promise<MutualServer> {
   };
 }
 
-test('an https.Agent shows the current certificate, keeps its connections in between, and resumes no old session', async () => {
+test('an https.Agent presents the current certificate, keeps its connections meanwhile, and resumes no old session', async () => {
   const { volume, files } = openFiles(secretOf(clientAt(0), ca));
   const { port, connections } = await startMutualServer();
   const agent = httpsAgent(files, { keepAlive: true });
@@ -85,7 +85,7 @@ test('an https.Agent shows the current certificate, keeps its connections in bet
   expect(files.listenerCount('change')).toBe(0);
 });
 
-test('requests of an https.Agent fail clearly while there is no usable set, and work as soon as there is one', async () => {
+test('requests of an https.Agent fail with the reason while there is no usable set, and succeed as soon as there is one', async () => {
   const { volume, files } = openFiles({ 'tls.crt': serverPair.cert });
   const { port } = await startMutualServer();
   const agent = httpsAgent(files);
@@ -96,7 +96,7 @@ test('requests of an https.Agent fail clearly while there is no usable set, and 
   expect((await askHttps({ port, ca }, agent)).text).toBe('client-1');
 });
 
-test('an undici dispatcher has one pool, changes it with the set, and lets requests in flight finish', async () => {
+test('an undici dispatcher has one pool, replaces it with the set, and lets requests in flight finish', async () => {
   const { volume, files } = openFiles(secretOf(clientAt(0), ca));
   const { port, connections, slow, answerSlow } = await startMutualServer();
   const dispatcher = await undiciDispatcher(files, { connections: 1, connect: { servername: 'localhost' } });
@@ -166,7 +166,7 @@ test('gRPC with certificates on both sides follows the files on both sides', asy
   expect(await old.echo('still')).toBe('still');
 });
 
-test('what cannot work is said at once', async () => {
+test('invalid arguments are refused immediately', async () => {
   const withoutCa = openFiles(secretOf(serverPair)).files;
   await expect(grpcServerCredentials(withoutCa, { requireClientCertificate: true })).rejects.toMatchObject({
     code: 'ERR_TLS_CA',

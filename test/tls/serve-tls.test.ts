@@ -44,7 +44,7 @@ async function answerTo(socket: TLSSocket): Promise<string> {
   return answer;
 }
 
-test('what createServer() was given stays: the versions of TLS, and who may show a client certificate', async () => {
+test('options of createServer() are kept: TLS versions and the rules for client certificates', async () => {
   const { volume, files } = openFiles();
   const server = createServer(
     { minVersion: 'TLSv1.3', ca, requestCert: true, rejectUnauthorized: true },
@@ -62,7 +62,7 @@ test('what createServer() was given stays: the versions of TLS, and who may show
   expect(await answerTo(await handshake(port, { ...second }))).toContain('hello');
 });
 
-test('the CA bundle of the files says whose client certificates are good where the server has none', async () => {
+test('the CA bundle of the files verifies client certificates if the server has none', async () => {
   const { volume, files } = openFiles();
   volume.publish(secretOf(first, stranger.cert));
   const server = createTlsServer({ requestCert: true, rejectUnauthorized: false });
@@ -83,7 +83,7 @@ test('the CA bundle of the files says whose client certificates are good where t
   expect(authorized).toEqual([true, false]);
 });
 
-test('without a usable certificate serveTls() rejects, and a server keeps what it has', async () => {
+test('without a usable certificate serveTls() rejects, and the server keeps its own', async () => {
   const { volume, files } = openFiles();
   volume.publish(secretOf({ cert: first.cert, key: second.key }));
   const server = createServer({ ...second });
@@ -98,7 +98,7 @@ test('without a usable certificate serveTls() rejects, and a server keeps what i
   expect(socket.getPeerX509Certificate()?.fingerprint256).toBe(fingerprintOf(second));
 });
 
-test('a closed server, or ServedTls, follows its files no longer', async () => {
+test('a closed server or ServedTls no longer follows its files', async () => {
   const { files } = openFiles();
   const server = createServer();
   const served = await serveTls(server, files);
@@ -111,7 +111,7 @@ test('a closed server, or ServedTls, follows its files no longer', async () => {
   expect(JSON.stringify(served)).toContain(fingerprintOf(first));
 });
 
-test('each name gets the certificate of its files, and other names that of the server', async () => {
+test('each server name gets the certificate of its files, and other names that of the server', async () => {
   const directory = temporaryDirectory();
   const openPair = (name: string): { files: TlsFiles; publish: () => Promise<string> } => {
     const volume = new KubeletVolume(join(directory, name.replace('*', 'any')));
@@ -154,7 +154,7 @@ test('each name gets the certificate of its files, and other names that of the s
   expect(await shown('later.example.org')).toBe(published);
 });
 
-test('draining ends old connections after their request in flight, and leaves new ones alone', async () => {
+test('draining ends old connections after their request in flight, and does not affect new ones', async () => {
   const { volume, files } = openFiles();
   const clock = new FakeClock();
   const answer: (() => void)[] = [];
@@ -180,7 +180,7 @@ test('draining ends old connections after their request in flight, and leaves ne
   expect((await askHttps(address, kept)).socket).toBe(next.socket);
 });
 
-test('draining sends GOAWAY to old HTTP/2 sessions, and their open streams are finished', async () => {
+test('draining sends GOAWAY to old HTTP/2 sessions, and their open streams finish', async () => {
   const { volume, files } = openFiles();
   const answers: (() => void)[] = [];
   const server = createSecureServer({}, (request, response) => {

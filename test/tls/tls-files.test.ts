@@ -124,7 +124,7 @@ describe('a bad set is rejected and the last good one stays:', () => {
       /has no line breaks/,
     ],
     [
-      'a key that OpenSSL finds too weak',
+      'a key that is too weak for OpenSSL',
       secretOf(weak),
       'ERR_TLS_REFUSED',
       /OpenSSL refuses .+ key too small/,
@@ -240,7 +240,7 @@ test('a chain in order is accepted, with its root or without, and with a certifi
   expect(events.join()).not.toContain('ERR');
 });
 
-test('a certificate of tomorrow is used as soon as it is valid', async () => {
+test('a certificate that is not valid yet is used as soon as it is', async () => {
   const { volume, files, events, clock } = openStage();
   volume.publish(secretOf(good));
   await files.start();
@@ -281,7 +281,7 @@ test('a certificate about to expire is reported once, then its expiry with the r
   await expect(files.get()).resolves.toBe(files.current);
 });
 
-test('what does not concern the certificate is no change, and coming back to it is none', async () => {
+test('unrelated keys cause no change, nor does a return to the same certificate', async () => {
   const { volume, files, events } = openStage();
   volume.publish(secretOf(good));
   await files.start();
@@ -337,7 +337,7 @@ test('messages name the file by its whole path, also where a relative one was gi
   await expect(ca.get()).rejects.toThrow(`There is no file "${join(process.cwd(), 'nowhere', 'ca.crt')}"`);
 });
 
-test('who waits with ready() gets the first good set, or is told of the end', async () => {
+test('ready() resolves to the first good set, or rejects at the end', async () => {
   const { volume, files } = openStage();
   const ready = files.ready();
   const gone = new AbortController();

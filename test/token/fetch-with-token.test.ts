@@ -66,7 +66,7 @@ test.each<[string, (url: string) => Parameters<typeof fetch>]>([
   ['a stream', (url) => [url, { method: 'POST', body: new Blob(['once']).stream(), duplex: 'half' }]],
   ['a Request with a body', (url) => [new Request(url, { method: 'POST', body: 'once' })]],
 ])(
-  'a request with %s is not repeated: its 401 is the answer, and the next one is right',
+  'a request with %s is not repeated: its 401 is returned, and the next request succeeds',
   async (_, request) => {
     const { file, second, rotate } = rotatingFile();
     const { url, requests } = await server((token) => token === second);
@@ -79,7 +79,7 @@ test.each<[string, (url: string) => Parameters<typeof fetch>]>([
   },
 );
 
-test('without another token the 401 is the answer, unread', async () => {
+test('without another token the 401 is returned, with its body unread', async () => {
   const { file } = rotatingFile();
   const { url, requests } = await server(() => false);
   const response = await fetchWithToken(file)(new Request(url, { headers: { 'content-type': 'x/y' } }));
@@ -87,14 +87,14 @@ test('without another token the 401 is the answer, unread', async () => {
   expect(requests).toMatchObject([{ type: 'x/y' }]);
 });
 
-test('without any token nothing is sent', async () => {
+test('without a token no request is sent', async () => {
   const { url, requests } = await server(() => true);
   await using file = new TokenFile(join(temporaryDirectory(), 'none'));
   await expect(fetchWithToken(file)(url)).rejects.toMatchObject({ code: 'ERR_TOKEN_UNAVAILABLE' });
   expect(requests).toEqual([]);
 });
 
-test('a TokenRefresher is as good a source', async () => {
+test('a TokenRefresher can be the source', async () => {
   const client = new FakeTokenClient();
   const { url } = await server((token) => client.accepts(token));
   await using refresher = new TokenRefresher({ client, tokenFile: false, minIntervalMs: 0, wakeJitterMs: 0 });
@@ -104,7 +104,7 @@ test('a TokenRefresher is as good a source', async () => {
 });
 
 test.each([[{}], [undefined], ['token'], [{ token: () => 'x' }]])(
-  'fetchWithToken(%j) is refused when it is made, not when it is used',
+  'fetchWithToken(%j) throws immediately, not at the first request',
   (source) => {
     const make = (): unknown => fetchWithToken(source as never);
     expect(make).toThrow(TypeError);
@@ -112,7 +112,7 @@ test.each([[{}], [undefined], ['token'], [{ token: () => 'x' }]])(
   },
 );
 
-test('any source of tokens will do: one that cannot be told of a 401 is asked once more', async () => {
+test('a source without reportUnauthorized() is asked once more after a 401', async () => {
   const [first, second] = ['1', '2'].map((jti) => tokenFromText(mintTestToken({ jti }))) as [
     ServiceAccountToken,
     ServiceAccountToken,

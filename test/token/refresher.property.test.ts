@@ -46,7 +46,7 @@ const action: fc.Arbitrary<Action> = fc.oneof(
     .map((name) => ({ do: name as 'project' })),
 );
 
-test('whatever happens, no expired token is handed out, mints are single and few, and a good token follows the last fault', async () => {
+test('in any sequence of faults no expired token is returned, requests never overlap and are few, and a valid token follows the last fault', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(action, { minLength: 1, maxLength: 25 }),

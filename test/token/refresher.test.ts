@@ -67,7 +67,7 @@ test.for<[Partial<TokenRefresherOptions>, string]>([
 });
 
 describe('the schedule', () => {
-  test('a token of one day is replaced after 6 hours, or up to 12 by chance', async () => {
+  test('a token of one day is replaced after 6 to 12 hours, at random', async () => {
     for (const [chance, hours] of [
       [0, 6],
       [0.5, 9],
@@ -82,7 +82,7 @@ describe('the schedule', () => {
     }
   });
 
-  test('a token of one year makes no loop, is asked about daily, and no long delay reaches a timer', async () => {
+  test('a token of one year is replaced daily, not in a loop, and no long delay reaches a timer', async () => {
     const { refresher, clock, client, mints } = refresherStage();
     const year = 365 * 24 * 3600;
     client.otherwise = { answer: client.mint(year) };
@@ -94,7 +94,7 @@ describe('the schedule', () => {
     expect(mints()).toEqual([0, 86_400, 172_800, 259_200]);
   });
 
-  test('a client that answers with its old token until the end is asked at most every 5 seconds or so', async () => {
+  test('a client that returns its old token until the expiry is called at most every 5 seconds or so', async () => {
     const { refresher, clock, client, events } = refresherStage({ schedule: 'kubelet' });
     client.otherwise = { answer: client.mint(600) };
     await refresher.start();
@@ -103,7 +103,7 @@ describe('the schedule', () => {
     expect(events('token')).toHaveLength(1);
   });
 
-  test('refreshIntervalMs overrides it, but never past the end', async () => {
+  test('refreshIntervalMs overrides it, but never past the expiry', async () => {
     const often = refresherStage({ refreshIntervalMs: HOUR });
     await often.refresher.start();
     await often.clock.advance(3 * HOUR);
@@ -127,8 +127,8 @@ describe('the schedule', () => {
   });
 });
 
-describe('what wakes it', () => {
-  test('a projection of the token wakes it within seconds, where the timer would take 6 to 12 hours', async () => {
+describe('hints', () => {
+  test('a newly projected token leads to an attempt within seconds, where the timer would take 6 to 12 hours', async () => {
     const { refresher, clock, client, watchers, mints, events } = refresherStage({ random: () => 0.5 });
     await refresher.start();
     await clock.advance(10 * MINUTE);
@@ -144,7 +144,7 @@ describe('what wakes it', () => {
     ]);
   });
 
-  test('only new content wakes it: not the first check, the same bytes, an empty file or a missing one', async () => {
+  test('only new content leads to an attempt: not the first check, the same bytes, an empty or a missing file', async () => {
     const { refresher, clock, watchers, mints } = refresherStage();
     await refresher.start();
     watchers.show('projected-0');
@@ -155,7 +155,7 @@ describe('what wakes it', () => {
     expect(mints()).toEqual([0]);
   });
 
-  test('hints in a burst make one attempt, and one more if they come during one', async () => {
+  test('a burst of hints leads to one attempt, and to one more if it comes during an attempt', async () => {
     const { refresher, clock, client, watchers, mints } = refresherStage();
     await refresher.start();
     await clock.advance(MINUTE);
@@ -172,7 +172,7 @@ describe('what wakes it', () => {
     expect(client.mostInFlight).toBe(1);
   });
 
-  test('attempts begin minIntervalMs apart, whoever asks', async () => {
+  test('attempts begin at least minIntervalMs apart, whatever the hints', async () => {
     const { refresher, clock, mints } = refresherStage();
     await refresher.start();
     for (let n = 0; n < 100; n += 1) {
@@ -182,7 +182,7 @@ describe('what wakes it', () => {
     expect(mints()).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
   });
 
-  test('a 401 wakes it once, and not for a token that is no longer the current one', async () => {
+  test('a 401 leads to one attempt, and to none for a token that is no longer current', async () => {
     const { refresher, clock, client, mints } = refresherStage();
     await refresher.start();
     await clock.advance(HOUR);
@@ -208,7 +208,7 @@ describe('what wakes it', () => {
 });
 
 describe('failure', () => {
-  test('it is retried after 10, 20, 40, 60, 60 s, chance taking up to half; the token is kept', async () => {
+  test('it is retried after 10, 20, 40, 60, 60 s with up to 50 % jitter; the token is kept', async () => {
     const { refresher, clock, client, mints, events } = refresherStage();
     await refresher.start();
     const token = await refresher.get();
@@ -276,7 +276,7 @@ describe('failure', () => {
     expect(delivered).toEqual([good.value]);
   });
 
-  test('Retry-After is honoured, whoever asks meanwhile, and up to 5 minutes', async () => {
+  test('Retry-After is honoured, whatever the hints, up to 5 minutes', async () => {
     const { refresher, clock, client, watchers, mints } = refresherStage();
     client.script(
       { error: FakeTokenClient.tooManyRequests(90 * SECOND) },
@@ -301,7 +301,7 @@ describe('failure', () => {
     expect(began).toEqual([0, 4 * MINUTE]);
   });
 
-  test('an attempt that is never answered is cut off, and its late answer ignored', async () => {
+  test('an attempt that is never answered times out, and its late answer is ignored', async () => {
     const late = new Outcome<never>();
     const signals: AbortSignal[] = [];
     const { refresher, clock, events } = refresherStage({
@@ -359,7 +359,7 @@ describe('failure', () => {
   });
 });
 
-test('a client that cannot work at all is reported once, as an error, and not asked again', async () => {
+test('a client that cannot work is reported once as an `error`, and not called again', async () => {
   const { refresher, clock, client, events } = refresherStage();
   const error = new TokenError('ERR_TOKEN_CLIENT', 'npm install it');
   client.otherwise = { error };
@@ -386,7 +386,7 @@ test('a client that cannot work at all is reported once, as an error, and not as
   expect(clock.pending).toBe(0);
 });
 
-test('the token that was just seen in the file is handed to the client', async () => {
+test('the token just seen in the file is passed to the client', async () => {
   const { refresher, clock, client, watchers } = refresherStage();
   const start = clock.now();
   await refresher.start();
@@ -433,7 +433,7 @@ describe('the clock', () => {
     expect((await refresher.get()).aheadMs(clock.now())).toBe(0);
   });
 
-  test('a jump back that leaves the token valid only changes the plan of nothing', async () => {
+  test('a jump back that leaves the token valid does not change the plan', async () => {
     const { refresher, clock, mints } = refresherStage();
     await refresher.start();
     await clock.advance(5 * HOUR);
@@ -442,7 +442,7 @@ describe('the clock', () => {
     expect(mints()).toEqual([0, 21_600 - 3_600]);
   });
 
-  test('a jump forward past the plan refreshes at the next check, and past the end token() waits for it', async () => {
+  test('a jump forward past the plan refreshes at the next check; past the expiry get() waits for it', async () => {
     const { refresher, clock, mints } = refresherStage();
     await refresher.start();
     clock.jump(7 * HOUR);
@@ -455,7 +455,7 @@ describe('the clock', () => {
     expect(mints()).toHaveLength(3);
   });
 
-  test('a fresh token dated ahead is used, told as skew once with its size, and replaced by its own life', async () => {
+  test('a new token dated ahead is used, reported as `skew` once, and replaced by its own lifetime', async () => {
     const { refresher, clock, client, mints, events } = refresherStage();
     client.skewMs = 54 * DAY;
     await refresher.start();
@@ -468,7 +468,7 @@ describe('the clock', () => {
     expect(refresher.status().skewMs).toBe(0);
   });
 
-  test('a token dated ahead by less than the server forgives is no skew', async () => {
+  test('a token dated ahead within the leeway of the server is not reported as skew', async () => {
     const { refresher, client, events } = refresherStage();
     client.skewMs = MINUTE;
     await refresher.start();
@@ -492,7 +492,7 @@ describe('without a TokenRequest API', () => {
     expect(events('token', 'skew', 'retry')).toHaveLength(2);
   });
 
-  test('the file is asked for a few times an hour, and its successor is found when it is projected', async () => {
+  test('the file is read a few times an hour, and the next token is found when it is projected', async () => {
     const file = join(temporaryDirectory(), 'token');
     const now = Date.UTC(2024, 1, 6);
     const write = (at: number): void => {
@@ -524,7 +524,7 @@ describe('without a TokenRequest API', () => {
     expect(JSON.parse(JSON.stringify(refresher))).toEqual(refresher.status());
   });
 
-  test('and without a file, that is the failure', async () => {
+  test('without a file the attempt fails with that error', async () => {
     const { refresher, client, events } = refresherStage({ tokenFile: false });
     client.otherwise = { error: FakeTokenClient.unsupported() };
     await refresher.start();
@@ -544,7 +544,7 @@ describe('without a TokenRequest API', () => {
   }
 });
 
-describe('a failing watcher never makes the token fail', () => {
+describe('a failing watcher never affects the token', () => {
   test.each<[string, (watchers: ReturnType<typeof refresherStage>['watchers']) => void]>([
     ['cannot be started', (watchers) => watchers.refusals.push(boom, boom)],
     [
@@ -571,7 +571,7 @@ describe('a failing watcher never makes the token fail', () => {
     },
   );
 
-  test('a watcher that ends by itself is made anew, and what it missed is found', async () => {
+  test('a watcher that ends without being closed is created again, and missed changes are found', async () => {
     const { refresher, clock, watchers, mints, events } = refresherStage();
     await refresher.start();
     await clock.advance(MINUTE);
@@ -584,7 +584,7 @@ describe('a failing watcher never makes the token fail', () => {
     expect(mints()).toEqual([0, 70]);
   });
 
-  test('its own degraded and unreadable are passed on once, and a change ends unreadable', async () => {
+  test('its `degraded` and `unreadable` are emitted once, and a change ends `unreadable`', async () => {
     const { refresher, clock, watchers, events } = refresherStage();
     await refresher.start();
     const error = new BackendError('ERR_BACKEND_DOWN', 'fs', 'gone');
@@ -613,7 +613,7 @@ describe('a failing watcher never makes the token fail', () => {
     ]);
   });
 
-  test('a factory that throws is no more than that', async () => {
+  test('a factory that throws is handled like a watcher that cannot start', async () => {
     const { refresher, events } = refresherStage({
       watcherFactory: () => {
         throw new TypeError('broken');
@@ -626,7 +626,7 @@ describe('a failing watcher never makes the token fail', () => {
 });
 
 describe('sinks', () => {
-  test('each is retried alone, without another mint, and does not hold up the others', async () => {
+  test('each is retried alone, without another request, and does not delay the others', async () => {
     const good: string[] = [];
     let failures = 3;
     const { refresher, clock, mints, log, events } = refresherStage({
@@ -654,7 +654,7 @@ describe('sinks', () => {
     expect(mints()).toEqual([0]);
   });
 
-  test('a newer token takes the place of one that could not be delivered', async () => {
+  test('a newer token replaces one that could not be delivered', async () => {
     const seen: string[] = [];
     const { refresher, clock, now } = refresherStage({
       sinks: [
@@ -674,7 +674,7 @@ describe('sinks', () => {
     expect(seen).toHaveLength(2);
   });
 
-  test('one that does not end is told to, blocks nobody, and is not called beside itself', async () => {
+  test('one that does not settle is aborted, delays no other, and is never called twice at once', async () => {
     const calls: { signal: AbortSignal; token: string; end: () => void }[] = [];
     const { refresher, clock, mints, events } = refresherStage({
       sinks: [
@@ -715,34 +715,31 @@ describe('the end', () => {
     ['while the watcher starts', {}, ({ watchers }) => watchers.refusals.push(undefined)],
     ['between two starts of the watcher', {}, ({ watchers }) => watchers.refusals.push(boom)],
     ['between two deliveries', { sinks: [() => Promise.reject(boom)] }, () => {}],
-  ])(
-    'close() %s leaves no timer and no listener, and nothing is told after it',
-    async (when, options, arrange) => {
-      const controller = new AbortController();
-      const stage = refresherStage({ ...options, signal: controller.signal });
-      const { refresher, clock, watchers, log } = stage;
-      arrange(stage);
-      const started = when === 'before start()' ? undefined : refresher.start();
-      started?.catch(() => {});
-      await clock.advance(0);
-      await refresher.close();
-      const told = log.length;
-      expect(clock.pending).toBe(0);
-      expect(watchers.open.size).toBe(0);
-      expect(getEventListeners(controller.signal, 'abort')).toEqual([]);
-      await clock.advance(DAY);
-      expect(log).toHaveLength(told);
-      await expect(refresher.start())
-        .rejects.toThrow(ClosedError)
-        .catch(() => started);
-      await expect(refresher.get()).rejects.toThrow(ClosedError);
-      await expect(refresher.refresh()).rejects.toThrow(ClosedError);
-      expect(refresher.close()).toBe(refresher.close());
-      expect(refresher.status().state).toBe('closed');
-    },
-  );
+  ])('close() %s leaves no timer and no listener, and no event follows', async (when, options, arrange) => {
+    const controller = new AbortController();
+    const stage = refresherStage({ ...options, signal: controller.signal });
+    const { refresher, clock, watchers, log } = stage;
+    arrange(stage);
+    const started = when === 'before start()' ? undefined : refresher.start();
+    started?.catch(() => {});
+    await clock.advance(0);
+    await refresher.close();
+    const told = log.length;
+    expect(clock.pending).toBe(0);
+    expect(watchers.open.size).toBe(0);
+    expect(getEventListeners(controller.signal, 'abort')).toEqual([]);
+    await clock.advance(DAY);
+    expect(log).toHaveLength(told);
+    await expect(refresher.start())
+      .rejects.toThrow(ClosedError)
+      .catch(() => started);
+    await expect(refresher.get()).rejects.toThrow(ClosedError);
+    await expect(refresher.refresh()).rejects.toThrow(ClosedError);
+    expect(refresher.close()).toBe(refresher.close());
+    expect(refresher.status().state).toBe('closed');
+  });
 
-  test('it waits for a sink at its work, for 5 s at most', async () => {
+  test('it waits for a sink in progress, for 5 s at most', async () => {
     const write = new Outcome<undefined>();
     const { refresher, clock } = refresherStage({ sinks: [() => write.promise] });
     void refresher.start();
@@ -764,7 +761,7 @@ describe('the end', () => {
     expect(stuck.clock.pending).toBe(0);
   });
 
-  test('it may come from a listener, or from the signal', async () => {
+  test('it may be called by a listener, or triggered by the signal', async () => {
     const own = refresherStage();
     own.refresher.on('token', () => void own.refresher.close());
     await expect(own.refresher.start()).rejects.toThrow(ClosedError);

@@ -18,7 +18,7 @@ function kubeconfig(token: ServiceAccountToken): string {
   return JSON.stringify({ kind: 'Config', users: [{ user: { token: token.value } }], padding, end: 'whole' });
 }
 
-test('a projected token rotates, a new one is minted, and another process never reads a part of the kubeconfig', async () => {
+test('when a projected token rotates, a new one is minted, and another process never reads a partial kubeconfig', async () => {
   const root = temporaryDirectory();
   const path = join(root, 'kubeconfig');
   const volume = new KubeletVolume(join(root, 'serviceaccount'));

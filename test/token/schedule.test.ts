@@ -58,11 +58,11 @@ test.each([
   expect(plan(schedule, 24 * HOUR, 0, chance)).toBe(expected);
 });
 
-test.each([[NaN], [undefined], ['3'], [null]])('a schedule that answers %s is refused', (answer) => {
+test.each([[NaN], [undefined], ['3'], [null]])('a schedule that returns %s is refused', (answer) => {
   expect(() => plan((() => answer) as never, HOUR, 0, 0)).toThrow(RangeError);
 });
 
-test('whatever the token and the chance, a plan is a finite delay before the end and not at once', () => {
+test('for any token and random number, the planned delay is finite, ends before the expiry and is not zero', () => {
   const schedule = fc.constantFrom(...Object.values(tokenSchedules), everyInterval(5_000), () => 0);
   const life = fc.oneof(fc.double({ min: 1, max: 100 * YEAR, noNaN: true }), fc.constant(Infinity));
   const chance = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });

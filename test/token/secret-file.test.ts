@@ -50,7 +50,7 @@ test.each([
   expect((await secret.get()).value).toBe(value);
 });
 
-describe('what cannot be a secret is rejected, and the last good one stays:', () => {
+describe('contents that cannot be a secret are rejected, and the last good one stays:', () => {
   test.each([
     ['an empty file', '', 'ERR_SECRET_EMPTY', 'is empty'],
     ['white space', ' \n\t\n', 'ERR_SECRET_EMPTY', 'only white space'],
@@ -71,7 +71,7 @@ describe('what cannot be a secret is rejected, and the last good one stays:', ()
     expect(secret.status().rejected).toBeNull();
   });
 
-  test('no file yet: get() says why, and ready() waits', async () => {
+  test('without a file, get() rejects with the reason and ready() waits', async () => {
     const { volume, secret } = openSecret();
     await expect(secret.get()).rejects.toMatchObject({
       code: 'ERR_SECRET_UNAVAILABLE',
@@ -140,7 +140,7 @@ test('username and password are always of one revision', async () => {
   expect(login.status().rejected).toMatchObject({ code: 'ERR_SECRET_MISSING' });
 });
 
-test('nothing that is printed holds the secret', async () => {
+test('printed forms never contain the secret', async () => {
   const { volume, secret } = openSecret();
   volume.publish({ password: 'hunter2', username: 'app' });
   const login = credentials(volume.directory);

@@ -53,7 +53,7 @@ function stage(text = mint(), options: TokenFileOptions = {}) {
   return { path, write, clock, watchers, file, told, reads: () => reads };
 }
 
-test('get() gives the trimmed token, and reads the file once for all who ask', async () => {
+test('get() returns the trimmed token, and concurrent calls read the file once', async () => {
   const token = mint();
   const { file, reads } = stage(`${token}\n`);
   const answers = await Promise.all(Array.from({ length: 100 }, () => file.get()));
@@ -62,7 +62,7 @@ test('get() gives the trimmed token, and reads the file once for all who ask', a
   expect(reads()).toBe(1);
 });
 
-test('the file is read again after a minute without a word from the watcher, whichever way the clock jumps', async () => {
+test('the file is read again after a minute without a hint, whichever way the clock jumps', async () => {
   const { file, clock, write, reads } = stage();
   await file.get();
   for (const jump of [0, -5 * HOUR, 5 * HOUR]) {
@@ -78,7 +78,7 @@ test('the file is read again after a minute without a word from the watcher, whi
   }
 });
 
-test('what the watcher shows is the token at once, without reading the file', async () => {
+test('content reported by the watcher becomes the token immediately, without reading the file', async () => {
   const { file, watchers, told, reads } = stage();
   await file.get();
   await file.start();
@@ -89,7 +89,7 @@ test('what the watcher shows is the token at once, without reading the file', as
   expect(told).toEqual(['token', 'token']);
 });
 
-test('a read that began before the watcher showed a newer token does not bring back the old one', async () => {
+test('a read that began before the watcher reported a newer token does not restore the old one', async () => {
   const { file, watchers } = stage();
   await file.start();
   const reading = file.reportUnauthorized();
@@ -139,7 +139,7 @@ test.each<[string, (path: string) => void]>([
   expect(told).toEqual(['token', 'unreadable', 'readable', 'token']);
 });
 
-test('a file without a token is not read for each question', async () => {
+test('a file without a token is not read at each get()', async () => {
   const { file, path, clock, reads } = stage('');
   for (let n = 0; n < 10; n += 1) {
     await expect(file.get()).rejects.toMatchObject({ code: 'ERR_TOKEN_UNAVAILABLE' });
@@ -150,7 +150,7 @@ test('a file without a token is not read for each question', async () => {
   expect(await file.get()).toBeDefined();
 });
 
-test('a token that should have been replaced is used while the server takes it, and told as stale once', async () => {
+test('a token that should have been replaced is used while the server accepts it, and reported as `stale` once', async () => {
   // A default pod token: rotated after an hour, refused after a year.
   const { file, clock, told } = stage(
     mint(NOW, 31_536_000, { 'kubernetes.io': { warnafter: NOW / 1000 + 3607 } }),
@@ -166,7 +166,7 @@ test('a token that should have been replaced is used while the server takes it, 
   expect(file.status().stale).toBe(true);
 });
 
-test('a token dated ahead is used, and told as skew once', async () => {
+test('a token dated ahead is used, and reported as `skew` once', async () => {
   const { file, told } = stage(mint(NOW + 54 * 24 * HOUR));
   await file.get();
   await file.get();

@@ -83,7 +83,7 @@ test.each<[string, Record<string, unknown>, Partial<ServiceAccountToken>]>([
   expect(tokenFromText(` ${encode(claims)}\n`)).toMatchObject(dates);
 });
 
-test('the end of an answered token is its expirationTimestamp, whatever exp says', () => {
+test('a requested token expires at its expirationTimestamp, whatever exp says', () => {
   const token = mintTestToken({ iat: 0, exp: 31_536_000 });
   for (const expirationTimestamp of ['1970-01-01T01:00:07Z', new Date(3_607_000), 3_607_000]) {
     const read = tokenFromAnswer({ token, expirationTimestamp });
@@ -97,7 +97,7 @@ test('an opaque token is anything that fits a header', () => {
   expect(failure(() => tokenFromText('a b', 'opaque')).message).toContain('it does not fit a header');
 });
 
-test('a token shows itself to nobody who does not ask for its value', () => {
+test('only `value` shows the token itself', () => {
   const token = tokenFromText(good);
   const shown = [
     String(token),

@@ -59,7 +59,7 @@ test('the volume is missing until it is written; then it is laid out as kubelet 
   }
 });
 
-test('equal files are no new revision; other bytes, a mode or an owner alone are one', async () => {
+test('equal files lead to no new revision; other bytes, a mode or an owner alone do', async () => {
   const directory = temporaryDirectory();
   const volume = new AtomicVolume(directory);
   const changes = async (files: Record<string, VolumeEntry>): Promise<boolean> =>
@@ -110,7 +110,7 @@ test.each([
   expect(readdirSync(directory)).toEqual([]);
 });
 
-test('keys are cleaned as kubelet does; two of a kind, or one below the other, are refused', async () => {
+test('keys are cleaned as kubelet does; equal keys, or one below another, are refused', async () => {
   const volume = new AtomicVolume(temporaryDirectory());
   await volume.write({ 'a//b/./c': '1', ['x'.repeat(255)]: '2', 'a/..b': '3' });
   expect(Object.keys(await contentsOf(volume)).sort()).toEqual(['a/..b', 'a/b/c', 'x'.repeat(255)].sort());
@@ -139,7 +139,7 @@ test.each([
   expect(await contentsOf(volume)).toEqual({ key: 'old' });
 });
 
-test('what read() returns can be written again; a Map is as good as an object', async () => {
+test('the result of read() can be written again; a Map is accepted like an object', async () => {
   const volume = new AtomicVolume(temporaryDirectory());
   await volume.write({ a: '1', 'd/e': '2' });
   const { revision, files } = await volume.read();
@@ -151,7 +151,7 @@ test('what read() returns can be written again; a Map is as good as an object', 
   expect(await contentsOf(other)).toEqual({ a: '1' });
 });
 
-test('a volume is started by its first use, tells its status, and is closed for good', async () => {
+test('a volume is started by its first use, has a status, and cannot be reopened', async () => {
   const directory = temporaryDirectory();
   const clock = new FakeClock();
   const volume = new AtomicVolume(directory, { clock, graceMs: 1000, name: 'tls' });

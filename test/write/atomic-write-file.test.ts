@@ -81,7 +81,7 @@ test.each([
   expect(debris(directory, 'file')).toEqual([]);
 });
 
-test('a stream is written as it comes', async () => {
+test('a stream is written chunk by chunk', async () => {
   const path = join(temporaryDirectory(), 'file');
   await atomicWriteFile(path, Readable.from(['a', 'b', Buffer.from('c')]));
   expect(readFileSync(path, 'utf8')).toBe('abc');
@@ -199,7 +199,7 @@ test.skipIf(!isRoot)(
   },
 );
 
-test('an owner that cannot be kept is let go, one that was asked for is an error', async () => {
+test('an owner that cannot be kept is ignored, one that was requested is an error', async () => {
   const { directory, path } = existing({ mode: 0o4755 });
   const refusing = new ScriptedFileSystem({ always: { fchown: 'EPERM' } }).port;
   const somebodyElses = slowFileSystem({
@@ -214,7 +214,7 @@ test('an owner that cannot be kept is let go, one that was asked for is an error
   expect(debris(directory, 'file')).toEqual([]);
 });
 
-test('a file is for its owner only until it is whole', async () => {
+test('a file is accessible to its owner only until it is complete', async () => {
   const { path, directory } = existing({ mode: 0o666 });
   const modes: string[] = [];
   const look = (): void => {
@@ -264,14 +264,14 @@ test('a link can be replaced or refused, and a loop is an error', async () => {
   expect(existsSync(join(directory, 'real'))).toBe(false);
 });
 
-test('a name may be as long as a name can be', async () => {
+test('a name may have the maximum length', async () => {
   const directory = temporaryDirectory();
   const name = 'ä'.repeat(127) + 'x';
   await atomicWriteFile(join(directory, name), 'long');
   expect(readdirSync(directory)).toEqual([name]);
 });
 
-test('missing directories are made if asked for, and their names made durable from the top', async () => {
+test('missing directories are created on request, and made durable from the top', async () => {
   const directory = temporaryDirectory();
   const path = join(directory, 'a/b/file');
   expect(await outcome(atomicWriteFile(path, 'x'))).toMatchObject({ code: 'ERR_WRITE_NO_DIRECTORY' });
@@ -335,7 +335,7 @@ test('a directory that cannot be made durable after the rename is an error that 
 });
 
 test.each(['EINVAL', 'ENOTSUP', 'EPERM'])(
-  'a file system without fsync (%s) is written all the same',
+  'a file system without fsync (%s) is still written',
   async (errno) => {
     const { path } = existing();
     await atomicWriteFile(path, 'new', { fs: new ScriptedFileSystem({ always: { fsync: errno } }).port });
@@ -381,7 +381,7 @@ test.each(['EACCES', 'EAGAIN'])(
   },
 );
 
-test('what is lost is what docs/atomic-writes.md says: another name of the old file keeps the old content', async () => {
+test('as docs/atomic-writes.md says, another name of the old file keeps the old content', async () => {
   const { path } = existing();
   linkSync(path, `${path}.hard`);
   await atomicWriteFile(path, 'new');
@@ -390,7 +390,7 @@ test('what is lost is what docs/atomic-writes.md says: another name of the old f
 
 // ---------------------------------------------------------------------------------------------------- when
 
-test('calls to one path run one after another, the last one wins, and nothing is kept of them', async () => {
+test('calls for one path run one after another, the last one wins, and no state is kept', async () => {
   const { directory, path } = existing();
   const results = await Promise.all(Array.from({ length: 50 }, (_, i) => atomicWriteFile(path, `${i}`)));
   expect(results.every(({ written }) => written)).toBe(true);
@@ -399,7 +399,7 @@ test('calls to one path run one after another, the last one wins, and nothing is
   expect(processWrites.size).toBe(0);
 });
 
-test('a write that the data of another one to the same path begins comes after it', async () => {
+test('a write started by the data source of another one to the same path comes after it', async () => {
   const { path } = existing();
   let later: Promise<unknown> | undefined;
   const data = function* (): Generator<string> {
@@ -429,7 +429,7 @@ test('with coalesce only the newest waiting call writes, and the others share it
   expect(fs.names.filter((name) => name === 'rename')).toHaveLength(2);
 });
 
-test('with coalesce, a newest call that is aborted while it writes leaves the turn to the one before it', async () => {
+test('with coalesce, if the newest call is aborted while it writes, the one before it writes', async () => {
   const { path } = existing();
   const abort = new AbortController();
   const reason = new Error('not needed any more');
@@ -445,7 +445,7 @@ test('with coalesce, a newest call that is aborted while it writes leaves the tu
   expect(readFileSync(path, 'utf8')).toBe('second');
 });
 
-test('a synchronous write is not undone by asynchronous ones that were begun before it', async () => {
+test('a synchronous write is not undone by asynchronous ones that began before it', async () => {
   const { path, directory } = existing();
   // In memory a write is done when the function returns; not here.
   const fs = slowFileSystem({});
@@ -503,7 +503,7 @@ test('any number of writes may share one signal', async () => {
   expect(warnings).toEqual([]);
 });
 
-test('a rename that is refused for a moment is tried again through the clock, and not for long', async () => {
+test('a rename that is refused for a moment is retried, using the clock, for a limited time', async () => {
   const { path, directory } = existing();
   const clock = new FakeClock();
   let refused = 0;
@@ -533,7 +533,7 @@ test('a rename that is refused for a moment is tried again through the clock, an
 
 const OTHER_CONTAINER = `.rw-${'ab'.repeat(8)}.zzz_zzz.1.5.${'0'.repeat(32)}.tmp`;
 
-test('what a dead process left is swept by the next write, what may be alive is not', async () => {
+test('files left by a dead process are swept by the next write, those of a possibly live one are not', async () => {
   const { path, directory } = existing();
   const dead = nameOfTheDead('file');
   const strangers = ['.rw-mine', '.file.tmp', OTHER_CONTAINER];
@@ -655,7 +655,7 @@ test.each([
   expect(() => atomicWriteFileSync(path, 'x', options as object)).toThrow(message);
 });
 
-test('data that is none is refused without being shown', async () => {
+test('invalid data is refused without being shown', async () => {
   const path = join(temporaryDirectory(), 'file');
   await expect(atomicWriteFile(path, { token: 'secret' } as never)).rejects.toThrow(
     /must be a string.*got object$/,

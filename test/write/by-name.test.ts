@@ -18,7 +18,7 @@ const withoutDescriptors = (calls: Partial<FileSystem> = {}): FileSystem =>
     ...calls,
   });
 
-test('files and volumes are written, compared, swept and read all the same', async () => {
+test('files and volumes are still written, compared, swept and read', async () => {
   const fs = withoutDescriptors();
   const directory = temporaryDirectory();
   await atomicWriteFile(join(directory, 'a/b/file'), 'one', { fs, createDirectory: true });
@@ -35,7 +35,7 @@ test('files and volumes are written, compared, swept and read all the same', asy
   expect(readdirSync(volume.directory)).toHaveLength(4);
 });
 
-test('a directory that is replaced by a link is noticed before the file is published', async () => {
+test('a directory that is replaced by a link is detected before the file is published', async () => {
   const root = temporaryDirectory();
   const [directory, victim] = [join(root, 'directory'), join(root, 'victim')];
   mkdirSync(directory);
