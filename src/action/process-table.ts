@@ -2,7 +2,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 
-import { parseProcessStat, processExists } from '../core/process.js';
+import { isRunning, parseProcessStat } from '../core/process.js';
 
 interface Process {
   readonly pid: number;
@@ -31,7 +31,7 @@ export const ENDED = 'ended';
 /** When a process was started; `ENDED` when there is none with this PID, undefined when `/proc` does not tell. */
 export async function startTimeOf(pid: number): Promise<string | undefined> {
   const found = await readProcess(pid);
-  return found ? found.startTime : processExists(pid) ? undefined : ENDED;
+  return found ? found.startTime : isRunning(pid) ? undefined : ENDED;
 }
 
 /** Undefined for a process that has ended meanwhile. */

@@ -9,7 +9,7 @@ import {
   type ReloadActionOptions,
   type SignalTarget,
 } from '../action.js';
-import { processExists } from '../core/process.js';
+import { isRunning } from '../core/process.js';
 import { TokenFile } from '../index.js';
 import {
   delay,
@@ -159,7 +159,7 @@ function signalTargetOf({ pid, pidFile, process: processName }: ActionFlags): Si
   if (!target || targets.length > 1) {
     throw new ExitError(EXIT.usage, '--signal needs exactly one of --pid, --pid-file and --process');
   }
-  if (pid !== undefined && !processExists(pid)) {
+  if (pid !== undefined && !isRunning(pid)) {
     throw new ExitError(EXIT.usage, `--pid ${pid}: there is no such process`);
   }
   return target;

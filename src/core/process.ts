@@ -1,13 +1,25 @@
 /** Other processes, as the kernel shows them. */
+import { readFileSync } from 'node:fs';
+
 import { errnoOf } from './errno.js';
 
-/** Whether there is a process with this PID; a zombie is one. */
-export function processExists(pid: number): boolean {
+/** Whether a process with this PID runs. A zombie does not. */
+export function isRunning(pid: number): boolean {
   try {
-    // Not /proc: the mount option `hidepid` hides processes of other users there.
-    return process.kill(pid, 0);
+    // Not /proc alone: the mount option `hidepid` hides processes of other users there.
+    process.kill(pid, 0);
   } catch (error) {
-    return errnoOf(error) !== 'ESRCH';
+    if (errnoOf(error) === 'ESRCH') return false;
+  }
+  return readProcessStat(pid)?.hasEnded !== true;
+}
+
+/** What `/proc` says of a process; undefined if there is none, it is hidden, or there is no `/proc`. */
+export function readProcessStat(pid: number | 'self'): ProcessStat | undefined {
+  try {
+    return parseProcessStat(readFileSync(`/proc/${pid}/stat`, 'latin1'));
+  } catch {
+    return undefined;
   }
 }
 

@@ -12,7 +12,13 @@ const LONGEST_TEXT = 1_000;
 /** One character of base64url, plain or percent-encoded (any number of times). */
 const BASE64URL = String.raw`(?:[\w-]|%(?:25)*(?:3\d|[46][1-9a-fA-F]|[57][\daA]|2[dD]|5[fF]))`;
 
-/** A value after `Bearer` or `token=`, as opposed to a word of a sentence such as "invalid bearer token". */
+/** What a secret is called: `token`, `access_token`, `apiKey`, `client-secret`, `PASSWORD`. */
+const SECRET_NAME = String.raw`(?:token|secret|passw(?:or)?d|passphrase|pwd|(?:api|access|private|account)[_-]?key)`;
+
+/** Between a name and its value, percent-encoded or not. */
+const ASSIGNMENT = String.raw`(?:[:=]|%(?:25)*3[aAdD])`;
+
+/** A value after `Bearer` or `token:`, as opposed to a word of a sentence such as "invalid bearer token". */
 const OPAQUE = String.raw`(?=[^\s"'\\&,;<>]*\d|[^\s"'\\&,;<>]{20})[^\s"'\\&,;<>]{8,}`;
 
 /** Credentials that are recognized by their form. The capture group of a pattern is kept. */
@@ -28,7 +34,12 @@ const CREDENTIALS: readonly RegExp[] = [
   /(:\/\/[^\s/@:"'<>]{0,256}:)[^\s/@"'<>]{1,1024}(?=@)/g,
   /()-----BEGIN [A-Z ]*PRIVATE KEY-----[^]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/g,
   new RegExp(String.raw`(\b(?:Bearer|Basic)(?:\s|\+|%20)+)${OPAQUE}`, 'gi'),
-  new RegExp(String.raw`(token\\*["']?\s*[:=]\s*\\*["']?)${OPAQUE}`, 'gi'),
+  // `password=x`, `"password":"x"`, and `password: x` if the value is no word of a sentence.
+  new RegExp(String.raw`(${SECRET_NAME}(?:=|%(?:25)*3[dD]))[^\s"'\\&,;<>]+`, 'gi'),
+  new RegExp(String.raw`(${SECRET_NAME}\\*["']?\s*${ASSIGNMENT}\s*\\*["'])[^"'\\]+`, 'gi'),
+  new RegExp(String.raw`(${SECRET_NAME}\\*["']?\s*${ASSIGNMENT}\s*)${OPAQUE}`, 'gi'),
+  // A header: all cookies to the end of the line, or of the string that it is in.
+  /(\b(?:Set-)?Cookie\\*["']?\s*[:=]\s*\[?\s*\\*["']?)[^\r\n"'\\]+/gi,
 ];
 
 /** Shorter values are part of too many words to be removed, and are not secrets. */
@@ -40,7 +51,7 @@ const FRAGMENT = new RegExp(`[\\w-]{${SHORTEST_FRAGMENT},}`, 'g');
 
 /**
  * `text` without JWTs, other recognizable credentials and `secrets`: whole or in long pieces, plain or
- * percent-encoded, or whole in base64. Shortened to 1 000 characters.
+ * percent-encoded, or whole in base64 or hex. Shortened to 1 000 characters.
  */
 export function redact(text: string, secrets: readonly string[] = []): string {
   return redactor(secrets)(text);
@@ -49,13 +60,13 @@ export function redact(text: string, secrets: readonly string[] = []): string {
 /** `redact` for many texts and the same secrets. */
 export function redactor(secrets: readonly string[]): (text: string) => string {
   const known = secrets.filter((secret) => secret.length >= SHORTEST_SECRET);
-  const inBase64 = known.flatMap(base64FormsOf);
+  const forms = known.flatMap((secret) => [secret, ...base64FormsOf(secret), ...hexFormsOf(secret)]);
   let encoded: readonly RegExp[] | undefined;
   return (text) => {
     let redacted = text;
     // Before the known secrets are removed: a token without its beginning would not be recognized.
     for (const pattern of CREDENTIALS) redacted = redacted.replace(pattern, `$1${REDACTED}`);
-    for (const secret of [...known, ...inBase64]) redacted = redacted.replaceAll(secret, REDACTED);
+    for (const secret of forms) redacted = redacted.replaceAll(secret, REDACTED);
     if (redacted.includes('%')) {
       encoded ??= known.map(encodingsOf);
       for (const pattern of encoded) redacted = redacted.replace(pattern, REDACTED);
@@ -80,6 +91,12 @@ function base64FormsOf(secret: string): string[] {
     const forms = [bytes.toString('base64').slice(start, end), bytes.toString('base64url').slice(start, end)];
     return forms.filter((form) => form.length >= SHORTEST_BASE64);
   });
+}
+
+/** In lower and in upper case: encoders do not mix them. */
+function hexFormsOf(secret: string): string[] {
+  const hex = Buffer.from(secret).toString('hex');
+  return [hex, hex.toUpperCase()];
 }
 
 /** A longer secret is recognized by this many of its first characters. */

@@ -27,8 +27,9 @@ import { readMounts } from './mount-table.js';
 /** What is known of the file systems that a path leads through. */
 export class Locality {
   /** Mounts, by the identity of the directory at which they begin: a local one may be entered synchronously. */
-  readonly #local = new Map<string, true>();
-  readonly #classified = new Map<string, string | undefined>();
+  #local: ReadonlyMap<string, true> = new Map();
+  /** Every mount of the last chain that could be identified, with its name if it reports no events. */
+  #classified: ReadonlyMap<string, string | undefined> = new Map();
   readonly #platform: NodeJS.Platform;
 
   /** @param platform anything but Linux: nothing is known to be local. */
@@ -55,18 +56,29 @@ export class Locality {
     return undefined;
   }
 
-  /** Identifies the mounts of the chain that are not known yet. To be run asynchronously. */
+  /**
+   * Identifies the mounts of the chain that are not known yet, and forgets all others: numbers of devices are reused, so
+   * what comes back may be another file system. To be run asynchronously.
+   */
   *classify({ mounts }: LinkChain): Effects<void> {
+    const local = new Map<string, true>();
+    const classified = new Map<string, string | undefined>();
     for (const [identity, path] of mounts) {
-      if (this.#classified.has(identity)) continue;
+      if (this.#classified.has(identity)) {
+        classified.set(identity, this.#classified.get(identity));
+        if (this.#local.has(identity)) local.set(identity, true);
+        continue;
+      }
       try {
         const kind = yield* kindAt(path, this.#platform);
-        this.#classified.set(identity, kind?.place === 'remote' ? kind.name : undefined);
-        if (kind && kind.place !== 'remote') this.#local.set(identity, true);
+        classified.set(identity, kind?.place === 'remote' ? kind.name : undefined);
+        if (kind && kind.place !== 'remote') local.set(identity, true);
       } catch {
         // Gone or unreadable: it stays unknown, so it is called asynchronously and identified by the next check.
       }
     }
+    this.#local = local;
+    this.#classified = classified;
   }
 }
 

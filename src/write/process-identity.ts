@@ -4,7 +4,7 @@
  * A process in the same namespaces can find out whether it has ended; for any other the answer is `undefined`.
  */
 import { nodeFileSystem, type FileSystemCalls } from '../core/file-system.js';
-import { parseProcessStat, processExists } from '../core/process.js';
+import { isRunning, readProcessStat } from '../core/process.js';
 
 /** Identifies one process of one boot of one kernel. */
 export interface ProcessIdentity {
@@ -49,16 +49,15 @@ export class ProcessTable {
 type Lookup = { readonly started: string } | 'ended' | 'hidden';
 
 function lookUp(pid: number): Lookup {
-  if (!processExists(pid)) return 'ended';
-  const stat = readStat(String(pid));
-  if (!stat) return 'hidden';
-  return stat.hasEnded ? 'ended' : { started: startedAt(stat) };
+  if (!isRunning(pid)) return 'ended';
+  const stat = readProcessStat(pid);
+  return stat ? { started: startedAt(stat) } : 'hidden';
 }
 
 function identify(): ProcessIdentity | undefined {
   const boot = readText('/proc/sys/kernel/random/boot_id')?.replaceAll('-', '').slice(0, 16);
   const namespace = ['pid', 'time'].map((kind) => namespaceInode(kind)).join('_');
-  const stat = readStat('self');
+  const stat = readProcessStat('self');
   // A /proc that was mounted from another PID namespace describes other processes.
   if (!boot || namespace.startsWith('_') || stat?.pid !== process.pid) return undefined;
   return { boot, namespace, pid: stat.pid, started: startedAt(stat) };
@@ -72,11 +71,6 @@ function namespaceInode(kind: string): string {
   } catch {
     return '';
   }
-}
-
-function readStat(process: string): ReturnType<typeof parseProcessStat> {
-  const text = readText(`/proc/${process}/stat`);
-  return text === undefined ? undefined : parseProcessStat(text);
 }
 
 /** In base 36, as in names. */

@@ -72,6 +72,44 @@ describe('redact', () => {
     }
   });
 
+  test.each([
+    'Cookie: session=horse; csrf=battery',
+    'Set-Cookie: id=horse; Path=/; HttpOnly',
+    '{"cookie":"a=horse; b=battery"}',
+    "headers: { 'set-cookie': [ 'id=horse; Path=/' ] }",
+    'GET https://host/v1?api_key=horse&x=1 failed',
+    'GET https://host/v1?x=1&apikey%3Dhorse failed',
+    'X-Api-Key: h0rse-battery',
+    'client_secret=horse',
+    'DB_PASSWORD=horse',
+    'password = "horse battery"',
+    '{\\"password\\":\\"horse\\"}',
+    'passwd: h0rsebattery',
+    'aws_secret_access_key=horse/battery',
+    'psql "host=db password=horse user=app"',
+  ])('strikes out what is named as a secret: %s', (text) => {
+    const redacted = redact(`502: ${text}`);
+    expect(redacted).toContain('[redacted]');
+    expect(redacted).not.toMatch(/h[o0]rse|battery/);
+  });
+
+  test.each([
+    'password: must be a string',
+    'no cookie was sent',
+    'the secret "db" was not found in namespace "a"',
+    'secrets "token-abc" is forbidden',
+    'GET https://host/v1?page=1&apiVersion=v1',
+  ])('leaves alone what only speaks of secrets: %s', (text) => {
+    expect(redact(text)).toBe(text);
+  });
+
+  test('strikes out a known secret in hex', () => {
+    const hex = Buffer.from(`a${opaque}b`).toString('hex');
+    for (const shown of [hex, hex.toUpperCase()]) {
+      expect(redact(`bytes <${shown}>`, [opaque])).toBe('bytes <61[redacted]62>');
+    }
+  });
+
   test('recognises a JWT whatever else is a secret', () => {
     expect(redact(`403 for ${jwt}`, ['J', 'eyJh', jwt.slice(2, 8), opaque])).toBe('403 for [redacted]');
   });

@@ -1,0 +1,29 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import type { Readable, Writable } from 'node:stream';
+
+import { expect, onTestFinished, test, vi } from 'vitest';
+
+import { isRunning, readProcessStat } from '../../src/core/process.js';
+
+test('a process runs, one that has ended does not', async () => {
+  expect(isRunning(process.pid)).toBe(true);
+  const child = spawn(process.execPath, ['--version'], { stdio: 'ignore' });
+  await once(child, 'exit');
+  expect(isRunning(child.pid ?? 0)).toBe(false);
+});
+
+test.runIf(process.platform === 'linux')('a zombie does not run', async () => {
+  // `sleep` does not wait for the child that it inherits, which ends when its input does.
+  const parent = spawn('sh', ['-c', 'cat <&3 & echo $!; exec sleep 600 3<&-'], {
+    stdio: ['ignore', 'pipe', 'ignore', 'pipe'],
+  });
+  onTestFinished(() => void parent.kill('SIGKILL'));
+  const [line] = (await once(parent.stdout as Readable, 'data')) as [Buffer];
+  const pid = Number(line.toString());
+  await vi.waitFor(() => expect(readProcessStat(parent.pid ?? 0)?.command).toBe('sleep'));
+  expect(isRunning(pid)).toBe(true);
+  (parent.stdio[3] as Writable).end();
+  await vi.waitFor(() => expect(readProcessStat(pid)?.hasEnded).toBe(true));
+  expect(isRunning(pid)).toBe(false);
+});
