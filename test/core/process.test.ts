@@ -19,7 +19,7 @@ test.runIf(process.platform === 'linux')('a zombie does not run', async () => {
     stdio: ['ignore', 'pipe', 'ignore', 'pipe'],
   });
   onTestFinished(() => void parent.kill('SIGKILL'));
-  const [line] = (await once(parent.stdout as Readable, 'data')) as [Buffer];
+  const [line] = (await once(parent.stdout!, 'data')) as [Buffer];
   const pid = Number(line.toString());
   await vi.waitFor(() => expect(readProcessStat(parent.pid ?? 0)?.command).toBe('sleep'));
   expect(isRunning(pid)).toBe(true);
