@@ -20,11 +20,10 @@ export {
 } from './kubernetes/token-request-client.js';
 export {
   VolumePublisher,
-  type ProducedVolume,
   type PublishedVolume,
   type PublishedVolumeStatus,
-  type VolumeProducer,
   type VolumePublisherEvents,
   type VolumePublisherOptions,
   type VolumePublisherStatus,
 } from './kubernetes/volume-publisher.js';
+export type { ProducedVolume, VolumeProducer } from './kubernetes/publication.js';

@@ -1,46 +1,25 @@
-import { isAbsolute, normalize } from 'node:path';
-
-import { AtomicVolume, type AtomicVolumeOptions } from '../write/atomic-volume.js';
-import type { VolumeEntry } from '../write/volume-files.js';
-
+import type { Clock } from '../core/clock.js';
 import { Component, type ComponentEvents, type ComponentStatus } from '../core/component.js';
-import { withDeadline } from '../core/deadline.js';
-import { errnoOf } from '../core/errno.js';
 import { ClosedError } from '../core/errors.js';
-import { ResilientError } from '../core/resilient-error.js';
-import { KubernetesError } from './kubernetes-error.js';
+import type { FileSystem } from '../core/file-system.js';
 import type { LifecycleState } from '../core/lifecycle.js';
-import { markHandled } from '../core/outcome.js';
 import {
-  componentName,
   callback,
-  describe,
+  componentName,
   fileSystem,
   matching,
   milliseconds,
   PORT_OPTIONS,
   resolveOptions,
 } from '../core/options.js';
-import type { Clock } from '../core/clock.js';
-import type { FileSystem } from '../core/file-system.js';
-import { redactError } from '../core/resilient-error.js';
-import { DATA_LINK } from '../fs/volume-layout.js';
-import { ServiceAccountTokens } from './csi-tokens.js';
+import { markHandled } from '../core/outcome.js';
+import { redactError, ResilientError } from '../core/resilient-error.js';
 import { SerialQueue } from '../core/serial-queue.js';
-
-/** The contents of a volume. */
-export interface ProducedVolume {
-  /** The files by key, an object or a `Map` as for `AtomicVolume.write`. */
-  readonly files: Readonly<Record<string, VolumeEntry>> | ReadonlyMap<string, VolumeEntry>;
-  /** When the contents have to be produced again, epoch ms; default: when the tokens or `freshForMs` require it. */
-  readonly expiresAt?: number | undefined;
-}
-
-/** Produces the contents of a volume, for example from a vault. It should stop when `signal` aborts. */
-export type VolumeProducer = (context: {
-  readonly tokens: ServiceAccountTokens;
-  readonly signal: AbortSignal;
-}) => ProducedVolume | Promise<ProducedVolume>;
+import type { AtomicVolumeOptions } from '../write/atomic-volume.js';
+import { badTarget, targetExists, withoutTrailingSlashes } from './csi-target.js';
+import { ServiceAccountTokens } from './csi-tokens.js';
+import { KubernetesError } from './kubernetes-error.js';
+import { Publication, type VolumeProducer } from './publication.js';
 
 /** The result of `publish()`. */
 export interface PublishedVolume {
@@ -126,20 +105,6 @@ const OPTIONS = {
   fs: fileSystem('open', 'readlink', 'symlink', 'rename', 'lstat'),
 };
 
-/** A target path that this publisher writes to. */
-interface Publication {
-  readonly volumeId: string;
-  readonly volume: AtomicVolume;
-  /** The last good contents, if they were produced by this process. */
-  produced?: {
-    readonly revision: string;
-    readonly tokens: ServiceAccountTokens;
-    /** Monotonic ms. The contents are fresh until this or `expiresAt` (epoch ms) is reached. */
-    readonly freshUntil: number;
-    readonly expiresAt: number;
-  };
-}
-
 /**
  * Implements NodePublishVolume and NodeUnpublishVolume for a CSI driver with `requiresRepublish`, where kubelet calls
  * NodePublishVolume about once a minute for as long as the pod lives. Calls for the same target path run one after another.
@@ -173,10 +138,10 @@ export class VolumePublisher extends Component<VolumePublisherEvents, VolumePubl
   }
 
   status(): VolumePublisherStatus {
-    const volumes = [...this.#publications].map(([targetPath, { volumeId, produced }]) => ({
+    const volumes = [...this.#publications].map(([targetPath, { volumeId, revision }]) => ({
       volumeId,
       targetPath,
-      revision: produced?.revision ?? null,
+      revision,
     }));
     return { name: this.name, state: this.lifecycleState, lastError: this.lastError, volumes };
   }
@@ -200,19 +165,22 @@ export class VolumePublisher extends Component<VolumePublisherEvents, VolumePubl
     const targetPath = withoutTrailingSlashes(target);
     const wanted = this.#wanted.get(targetPath) ?? new AbortController();
     this.#wanted.set(targetPath, wanted);
+    const { fs, prepareTarget } = this.#options;
     const publish = async (): Promise<PublishedVolume> => {
       wanted.signal.throwIfAborted();
-      await this.#isDirectory(targetPath);
-      await this.#options.prepareTarget(targetPath);
-      if (!(await this.#isDirectory(targetPath))) throw badTarget(targetPath, 'does not exist');
+      await targetExists(targetPath, fs);
+      await prepareTarget(targetPath);
+      if (!(await targetExists(targetPath, fs))) throw badTarget(targetPath, 'does not exist');
       const publication = this.#publicationOf(volumeId, targetPath);
       let tokens = new ServiceAccountTokens();
       try {
         const { tokens: given = tokens } = options;
         tokens = typeof given === 'function' ? given() : given;
-        const revision = await this.#freshRevision(publication, tokens);
-        if (revision !== undefined) return { outcome: 'skipped', revision, error: undefined };
-        return await this.#produce(publication, produce, tokens, wanted.signal);
+        const fresh = await publication.freshRevision(tokens);
+        if (fresh !== undefined) return { outcome: 'skipped', revision: fresh, error: undefined };
+        const { changed, revision } = await publication.produce(produce, tokens, wanted.signal);
+        if (changed) this.dispatch('published', { volumeId, targetPath, revision });
+        return { outcome: changed ? 'published' : 'unchanged', revision, error: undefined };
       } catch (thrown) {
         wanted.signal.throwIfAborted();
         return await this.#failed(publication, asResilient(volumeId, thrown, secretsOf(tokens)));
@@ -234,10 +202,10 @@ export class VolumePublisher extends Component<VolumePublisherEvents, VolumePubl
     this.#wanted.get(targetPath)?.abort(new ClosedError(`The volume "${volumeId}" was unpublished`));
     this.#wanted.delete(targetPath);
     return this.#inTurn(targetPath, async () => {
-      const exists = await this.#isDirectory(targetPath);
-      if (exists) {
-        await this.#publicationOf(volumeId, targetPath).volume.clear();
-        await this.#options.removeTarget(targetPath);
+      const { fs, removeTarget } = this.#options;
+      if (await targetExists(targetPath, fs)) {
+        await this.#publicationOf(volumeId, targetPath).clear();
+        await removeTarget(targetPath);
       }
       this.#publications.delete(targetPath);
     });
@@ -259,104 +227,26 @@ export class VolumePublisher extends Component<VolumePublisherEvents, VolumePubl
   }
 
   #publicationOf(volumeId: string, targetPath: string): Publication {
-    const { volume: options, clock, fs } = this.#options;
     const known = this.#publications.get(targetPath);
     if (known && known.volumeId !== volumeId) {
       throw badTarget(targetPath, `is in use by the volume "${known.volumeId}"`);
     }
     if (known) return known;
-    const volume = new AtomicVolume(targetPath, { ...options, clock, fs });
-    const publication = { volumeId, volume };
+    const publication = new Publication(volumeId, targetPath, this.#options);
     this.#publications.set(targetPath, publication);
     return publication;
   }
 
-  /** The published revision, if it is still fresh and in place. */
-  async #freshRevision(
-    { volume, produced }: Publication,
-    tokens: ServiceAccountTokens,
-  ): Promise<string | undefined> {
-    const { clock } = this.#options;
-    if (!produced?.tokens.equals(tokens)) return undefined;
-    if (clock.monotonic() >= produced.freshUntil || clock.now() >= produced.expiresAt) return undefined;
-    // The directory may have been emptied, or another one mounted over it.
-    const revision = await this.#publishedRevision(volume);
-    return revision === produced.revision ? revision : undefined;
-  }
-
-  /** The revision that readers see; undefined if there is none. */
-  async #publishedRevision({ directory }: AtomicVolume): Promise<string | undefined> {
-    const { fs } = this.#options;
-    try {
-      const revision = await fs.readlink(`${directory}/${DATA_LINK}`);
-      await fs.lstat(`${directory}/${revision}`);
-      return revision;
-    } catch {
-      return undefined;
-    }
-  }
-
-  async #produce(
-    publication: Publication,
-    produce: VolumeProducer,
-    tokens: ServiceAccountTokens,
-    wanted: AbortSignal,
-  ): Promise<PublishedVolume> {
-    const { clock, freshForMs, produceTimeoutMs } = this.#options;
-    const { volume, volumeId } = publication;
-    const begun = clock.monotonic();
-    const produced = await withDeadline((signal) => produce({ tokens, signal }), {
-      clock,
-      timeoutMs: produceTimeoutMs,
-      signal: wanted,
-      late: () => new Error(`it took over ${produceTimeoutMs} ms`),
-    });
-    const { expiresAt = Infinity } = produced;
-    const { changed, revision } = await volume.write(produced.files);
-    publication.produced = {
-      revision,
-      tokens,
-      freshUntil: begun + freshForMs,
-      expiresAt: Math.min(expiresAt, tokens.expiresAt),
-    };
-    if (changed) this.dispatch('published', { volumeId, targetPath: volume.directory, revision });
-    return { outcome: changed ? 'published' : 'unchanged', revision, error: undefined };
-  }
-
   async #failed(publication: Publication, error: ResilientError): Promise<PublishedVolume> {
-    const { volume, volumeId } = publication;
-    delete publication.produced;
-    const revision = await this.#publishedRevision(volume);
+    const { volumeId, targetPath } = publication;
+    publication.expire();
+    const revision = await publication.publishedRevision();
     const kept = revision !== undefined;
     this.recordError(error);
-    this.dispatch('failed', { volumeId, targetPath: volume.directory, error, kept });
+    this.dispatch('failed', { volumeId, targetPath, error, kept });
     if (!kept) throw error;
     return { outcome: 'kept', revision, error };
   }
-
-  /** Whether the target directory exists. Throws if the path is unsuitable. */
-  async #isDirectory(targetPath: unknown): Promise<boolean> {
-    if (typeof targetPath !== 'string' || !isAbsolute(targetPath) || targetPath.includes('\0')) {
-      throw badTarget(targetPath, 'is not an absolute path');
-    }
-    if (normalize(targetPath) !== targetPath) throw badTarget(targetPath, 'is not a clean path');
-    try {
-      // A symbolic link would let its creator choose where secrets are written.
-      const stat = await this.#options.fs.lstat(targetPath);
-      if (stat.isSymbolicLink()) throw badTarget(targetPath, 'is a symbolic link');
-      if (!stat.isDirectory()) throw badTarget(targetPath, 'is not a directory');
-      return true;
-    } catch (cause) {
-      if (errnoOf(cause) === 'ENOENT') return false;
-      if (cause instanceof KubernetesError) throw cause;
-      throw badTarget(targetPath, 'cannot be examined', cause);
-    }
-  }
-}
-
-function badTarget(targetPath: unknown, why: string, cause?: unknown): KubernetesError {
-  const message = `Cannot publish in ${describe(targetPath)}: it ${why}`;
-  return new KubernetesError('ERR_CSI_TARGET', message, cause === undefined ? undefined : { cause });
 }
 
 /**
@@ -372,12 +262,4 @@ function asResilient(volumeId: string, thrown: unknown, secrets: readonly string
 
 function secretsOf(tokens: ServiceAccountTokens): string[] {
   return tokens.audiences.map((audience) => tokens.get(audience).value);
-}
-
-/** A directory has one path, with or without slashes at its end; with one, a link would be followed. */
-function withoutTrailingSlashes(path: string): string {
-  if (typeof path !== 'string') return path;
-  let end = path.length;
-  while (end > 1 && path[end - 1] === '/') end -= 1;
-  return path.slice(0, end);
 }

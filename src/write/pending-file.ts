@@ -91,6 +91,12 @@ export class PendingFile {
     return this.#written;
   }
 
+  /** The user to whom it belongs now. */
+  *owner(): Effects<bigint> {
+    this.#progress.step = 'verify';
+    return (yield* call('fstat', this.#open)).uid;
+  }
+
   /** Updates its ctime, which shows other writers that its owner is alive. */
   *touch(): Effects<void> {
     yield* call('fchmod', this.#open, MODE_WHILE_PENDING);

@@ -83,10 +83,11 @@ function* writeFile(
   // Nobody else can enter the directory, so the file can have its mode from the beginning.
   const file = yield* PendingFile.create(directory, () => name, progress, { mode: mode & 0o777 });
   try {
+    // Whoever creates a file owns it at first. The directory was created by the same user, or it is not ours: then
+    // its owner could read what is written.
+    if ((yield* file.owner()) !== directory.stat.uid) throw replaced(name);
     yield* file.write(bytes);
-    const created = yield* file.finish({ mode, owner, required: { mode: true, owner: true } }, durability);
-    // Whoever creates a file owns it at first. The directory was created by the same user, or it is not ours.
-    if (created.uid !== directory.stat.uid) throw replaced(name);
+    yield* file.finish({ mode, owner, required: { mode: true, owner: true } }, durability);
   } catch (error) {
     yield* file.discard();
     throw error;

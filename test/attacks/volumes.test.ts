@@ -18,7 +18,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 import { AtomicVolume, WriteError, nodeFileSystem } from 'resilient-watcher';
@@ -359,6 +359,40 @@ test('a pending revision that is exchanged for a directory of somebody else is n
   }
   expect(exchanged).toBeGreaterThan(5);
 });
+
+test.skipIf(!isRoot)(
+  'no content is written where another user put a directory for the pending revision',
+  async () => {
+    let exchanged = 0;
+    const exposed: string[] = [];
+    for (let at = 0; ; at += 1) {
+      const directory = temporaryDirectory();
+      const striking = new StrikingFileSystem(at, () => {
+        const [pending] = revisionsIn(directory);
+        if (pending === undefined || existsSync(join(directory, '..data'))) return;
+        renameSync(join(directory, pending), join(directory, 'stolen'));
+        mkdirSync(join(directory, pending));
+        chownSync(join(directory, pending), STRANGER, STRANGER);
+        // What is created in it has the group of its owner.
+        chmodSync(join(directory, pending), 0o2777);
+        exchanged += 1;
+      });
+      const { port } = striking;
+      const write: typeof port.write = (fd, ...rest) => {
+        const written = readlinkSync(`/proc/self/fd/${fd}`);
+        if (statSync(dirname(written)).uid === STRANGER) exposed.push(`${written}, call ${at}`);
+        return port.write(fd, ...rest);
+      };
+      const volume = new AtomicVolume(directory, { fs: { ...port, write } });
+      await volume.write({ 'tls.key': { data: 'secret', mode: 0o640 } }).catch((error: unknown) => {
+        expect(error).toBeInstanceOf(WriteError);
+      });
+      if (!striking.struck) break;
+    }
+    expect(exposed).toEqual([]);
+    expect(exchanged).toBeGreaterThan(5);
+  },
+);
 
 test.skipIf(!isRoot)(
   'another user who renames the pending revision as fast as possible gets nothing written elsewhere',

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import type { Readable, Writable } from 'node:stream';
+import type { Writable } from 'node:stream';
 
 import { expect, onTestFinished, test, vi } from 'vitest';
 
@@ -19,7 +19,7 @@ test.runIf(process.platform === 'linux')('a zombie does not run', async () => {
     stdio: ['ignore', 'pipe', 'ignore', 'pipe'],
   });
   onTestFinished(() => void parent.kill('SIGKILL'));
-  const [line] = (await once(parent.stdout!, 'data')) as [Buffer];
+  const [line] = (await once(parent.stdio[1] ?? parent, 'data')) as [Buffer];
   const pid = Number(line.toString());
   await vi.waitFor(() => expect(readProcessStat(parent.pid ?? 0)?.command).toBe('sleep'));
   expect(isRunning(pid)).toBe(true);

@@ -1,0 +1,44 @@
+/** The directory in which kubelet wants a volume to be published. */
+import { isAbsolute, normalize } from 'node:path';
+
+import { errnoOf } from '../core/errno.js';
+
+import type { FileSystem } from '../core/file-system.js';
+import { describe } from '../core/options.js';
+import { KubernetesError } from './kubernetes-error.js';
+
+/** A directory has one path, with or without slashes at its end; with one, a link would be followed. */
+export function withoutTrailingSlashes(path: string): string {
+  if (typeof path !== 'string') return path;
+  let end = path.length;
+  while (end > 1 && path[end - 1] === '/') end -= 1;
+  return path.slice(0, end);
+}
+
+/**
+ * Whether the target directory exists.
+ * @throws {KubernetesError} `ERR_CSI_TARGET` (rejects) for a path that is no place to publish in.
+ */
+export async function targetExists(targetPath: unknown, fs: FileSystem): Promise<boolean> {
+  if (typeof targetPath !== 'string' || !isAbsolute(targetPath) || targetPath.includes('\0')) {
+    throw badTarget(targetPath, 'is not an absolute path');
+  }
+  if (normalize(targetPath) !== targetPath) throw badTarget(targetPath, 'is not a clean path');
+  try {
+    // A symbolic link would let its creator choose where secrets are written.
+    const stat = await fs.lstat(targetPath);
+    if (stat.isSymbolicLink()) throw badTarget(targetPath, 'is a symbolic link');
+    if (!stat.isDirectory()) throw badTarget(targetPath, 'is not a directory');
+    return true;
+  } catch (cause) {
+    if (errnoOf(cause) === 'ENOENT') return false;
+    if (cause instanceof KubernetesError) throw cause;
+    throw badTarget(targetPath, 'cannot be examined', cause);
+  }
+}
+
+/** @param why completes "Cannot publish in "/m": it …". */
+export function badTarget(targetPath: unknown, why: string, cause?: unknown): KubernetesError {
+  const message = `Cannot publish in ${describe(targetPath)}: it ${why}`;
+  return new KubernetesError('ERR_CSI_TARGET', message, cause === undefined ? undefined : { cause });
+}

@@ -1,0 +1,121 @@
+import type { Clock } from '../core/clock.js';
+import { withDeadline } from '../core/deadline.js';
+import type { FileSystem } from '../core/file-system.js';
+import { DATA_LINK } from '../fs/volume-layout.js';
+import { AtomicVolume, type AtomicVolumeOptions } from '../write/atomic-volume.js';
+import type { VolumeEntry } from '../write/volume-files.js';
+import type { VolumeWriteResult } from '../write/volume-writer.js';
+import type { ServiceAccountTokens } from './csi-tokens.js';
+
+/** The contents of a volume. */
+export interface ProducedVolume {
+  /** The files by key, an object or a `Map` as for `AtomicVolume.write`. */
+  readonly files: Readonly<Record<string, VolumeEntry>> | ReadonlyMap<string, VolumeEntry>;
+  /** When the contents have to be produced again, epoch ms; default: when the tokens or `freshForMs` require it. */
+  readonly expiresAt?: number | undefined;
+}
+
+/** Produces the contents of a volume, for example from a vault. It should stop when `signal` aborts. */
+export type VolumeProducer = (context: {
+  readonly tokens: ServiceAccountTokens;
+  readonly signal: AbortSignal;
+}) => ProducedVolume | Promise<ProducedVolume>;
+
+/** How volumes are published; see the options of `VolumePublisher`. */
+interface PublicationSettings {
+  readonly volume: AtomicVolumeOptions;
+  readonly freshForMs: number;
+  readonly produceTimeoutMs: number;
+  readonly clock: Clock;
+  readonly fs: FileSystem;
+}
+
+/** The last good contents of a publication. */
+interface Contents {
+  readonly revision: string;
+  readonly tokens: ServiceAccountTokens;
+  /** Monotonic ms. The contents are fresh until this or `expiresAt` (epoch ms) is reached. */
+  readonly freshUntil: number;
+  readonly expiresAt: number;
+}
+
+/** One volume in one target path, and how fresh its contents are. */
+export class Publication {
+  readonly volumeId: string;
+  readonly #volume: AtomicVolume;
+  readonly #settings: PublicationSettings;
+  /** Undefined unless they were produced by this process. */
+  #contents: Contents | undefined;
+
+  constructor(volumeId: string, targetPath: string, settings: PublicationSettings) {
+    const { volume, clock, fs } = settings;
+    this.volumeId = volumeId;
+    this.#volume = new AtomicVolume(targetPath, { ...volume, clock, fs });
+    this.#settings = settings;
+  }
+
+  get targetPath(): string {
+    return this.#volume.directory;
+  }
+
+  /** The revision last published, or found unchanged, by this process; null after a failure. */
+  get revision(): string | null {
+    return this.#contents?.revision ?? null;
+  }
+
+  /** The published revision, if it is still fresh and in place. */
+  async freshRevision(tokens: ServiceAccountTokens): Promise<string | undefined> {
+    const { clock } = this.#settings;
+    const contents = this.#contents;
+    if (!contents?.tokens.equals(tokens)) return undefined;
+    if (clock.monotonic() >= contents.freshUntil || clock.now() >= contents.expiresAt) return undefined;
+    // The directory may have been emptied, or another one mounted over it.
+    return (await this.publishedRevision()) === contents.revision ? contents.revision : undefined;
+  }
+
+  /** The revision that readers see; undefined if there is none. */
+  async publishedRevision(): Promise<string | undefined> {
+    const { fs } = this.#settings;
+    try {
+      const revision = await fs.readlink(`${this.targetPath}/${DATA_LINK}`);
+      await fs.lstat(`${this.targetPath}/${revision}`);
+      return revision;
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** Produces the contents and writes them. */
+  async produce(
+    produce: VolumeProducer,
+    tokens: ServiceAccountTokens,
+    wanted: AbortSignal,
+  ): Promise<VolumeWriteResult> {
+    const { clock, freshForMs, produceTimeoutMs } = this.#settings;
+    const begun = clock.monotonic();
+    const { files, expiresAt = Infinity } = await withDeadline((signal) => produce({ tokens, signal }), {
+      clock,
+      timeoutMs: produceTimeoutMs,
+      signal: wanted,
+      late: () => new Error(`it took over ${produceTimeoutMs} ms`),
+    });
+    const result = await this.#volume.write(files);
+    this.#contents = {
+      revision: result.revision,
+      tokens,
+      freshUntil: begun + freshForMs,
+      expiresAt: Math.min(expiresAt, tokens.expiresAt),
+    };
+    return result;
+  }
+
+  /** The next `publish()` produces the contents again. */
+  expire(): void {
+    this.#contents = undefined;
+  }
+
+  /** Removes what is published. */
+  clear(): Promise<void> {
+    return this.#volume.clear();
+  }
+}
