@@ -82,19 +82,24 @@ export class RulesFile {
   }
 }
 
-/** @throws {Error} that says which rule is wrong, and how. */
+/** @throws what a validator throws: it says where in the file the fault is. */
 function rulesOf(values: unknown, session: Session): RuleOptions[] {
   const { rules, ...others } = values as { readonly rules?: unknown };
   const [unknown] = Object.keys(others);
-  if (unknown !== undefined) throw new Error(`unknown key "${unknown}"; the only one is "rules"`);
-  if (!Array.isArray(rules)) throw new Error('"rules" must be a list');
+  if (unknown !== undefined) throw faultAt([unknown], 'an unknown key; the only one is "rules"');
+  if (!Array.isArray(rules)) throw faultAt(['rules'], 'it must be a list');
   return rules.map((rule: unknown, index) => {
     try {
       return ruleOf(rule, session);
     } catch (error) {
-      throw new Error(`rules[${index}]: ${messageOf(error)}`, { cause: error });
+      throw faultAt(['rules', String(index)], messageOf(error));
     }
   });
+}
+
+/** As schema libraries throw it. */
+function faultAt(path: readonly string[], message: string): Error {
+  return Object.assign(new Error(message), { issues: [{ path, message }] });
 }
 
 function ruleOf(rule: unknown, session: Session): RuleOptions {

@@ -1,13 +1,16 @@
 /** A wrong command line ends with exit code 2 and a line that says what is wrong. */
 import { spawn } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
 
 import { runCli } from '../support/cli-program.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
 
 interface Outcome {
   readonly code: number;
@@ -109,4 +112,17 @@ test('an address in use is reported as such', async () => {
   const { port } = server.address() as AddressInfo;
   const { code, stderr } = await runCli(['watch', '/etc/hostname', '--listen', `127.0.0.1:${port}`]);
   expect([code, stderr]).toEqual([1, expect.stringContaining(`cannot listen on 127.0.0.1:${port}`)]);
+});
+
+test.each([
+  ['rules: [{ paths: [/tmp], exec: [true] }]', 'rules.0: "exec" must be text, or a list of texts'],
+  ['rules: [{ paths: [/tmp] }, { paths: /tmp }]', 'rules.1: "paths" must be a list'],
+  ['rules: [{ paths: [/tmp], sgnal: HUP }]', "rules.0: unknown option '--sgnal="],
+  ['rules: {}', 'rules: it must be a list'],
+  ['rule: []', 'rule: an unknown key; the only one is "rules"'],
+])('a file of rules that is wrong is named with the place and the reason: %s', async (text, message) => {
+  const file = join(temporaryDirectory(), 'rules.yaml');
+  writeFileSync(file, text);
+  const { code, stderr } = await runCli(['watch', '--config', file]);
+  expect([code, stderr]).toEqual([1, expect.stringContaining(`\n  ${file}: ${message}`)]);
 });
