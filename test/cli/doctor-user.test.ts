@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { Diagnosis } from 'resilient-watcher/doctor';
 import { expect, test } from 'vitest';
 
-import { runCli } from '../support/cli-program.js';
+import { runCli } from '../support/program.js';
 import { skip } from '../support/namespace.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 

@@ -1,5 +1,5 @@
 /** `doctor` on real mounts, limits and permissions. */
-import { execFileSync, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { mkdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -8,16 +8,21 @@ import type { Diagnosis } from 'resilient-watcher/doctor';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { describe, expect, test } from 'vitest';
 
-import { CliProgram, runCli, type StartOptions } from '../support/cli-program.js';
-import { inMountNamespace, linuxOnly, skip, underLimit } from '../support/namespace.js';
+import { CommandLines, runCli, startCli, type ProgramOptions } from '../support/program.js';
+import { linuxOnly, skip, underLimit, withMounts } from '../support/namespace.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
-/** What it finds at a path, by id. */
+linuxOnly();
+
+const commands = new CommandLines();
+
+/** What it finds at a path, by id; with options in a process of its own. */
 async function doctor(
   path: string,
-  options: StartOptions = {},
+  options?: ProgramOptions,
 ): Promise<{ code: unknown; ids: string[]; page: Diagnosis }> {
-  const { code, stdout, stderr } = await runCli(['doctor', path, '--json'], options);
+  const args = ['doctor', path, '--json'];
+  const { code, stdout, stderr } = await (options ? runCli(args, options) : commands.run(args));
   if (stdout === '') throw new Error(stderr);
   const page = JSON.parse(stdout) as Diagnosis;
   return { code, ids: page.findings.map(({ id }) => id), page };
@@ -35,192 +40,169 @@ function volume(directory = join(temporaryDirectory(), 'volume')): KubeletVolume
   return mounted;
 }
 
-inMountNamespace(import.meta.url, () => {
-  linuxOnly();
-
-  test('a working volume has no findings, exit code 0, and shows its links, revision and age', async () => {
-    const mounted = volume();
-    const { code, ids, page } = await doctor(mounted.path('n'));
-    expect([code, ids]).toEqual([0, []]);
-    expect(page).toMatchObject({
-      revision: mounted.revision,
-      links: [{ target: '..data/n' }, { target: mounted.revision }],
-    });
-    const text = (await runCli(['doctor', mounted.path('n')])).stdout;
-    expect(text).toMatch(
-      /link .* -> \.\.data\/n\n[^]*revision {2}\.\.[^]*changed .* ago\n[^]*nothing stands in the way/,
-    );
+test('a working volume has no findings, exit code 0, and shows its links, revision and age', async () => {
+  const mounted = volume();
+  const { code, ids, page } = await doctor(mounted.path('n'));
+  expect([code, ids]).toEqual([0, []]);
+  expect(page).toMatchObject({
+    revision: mounted.revision,
+    links: [{ target: '..data/n' }, { target: mounted.revision }],
   });
+  const text = (await commands.run(['doctor', mounted.path('n')])).stdout;
+  expect(text).toMatch(
+    /link .* -> \.\.data\/n\n[^]*revision {2}\.\.[^]*changed .* ago\n[^]*nothing stands in the way/,
+  );
+});
 
-  test('a file that is bind-mounted from a volume, like a subPath, can never change', async () => {
-    const mounted = volume();
-    const mountPoint = join(temporaryDirectory(), 'app.yaml');
-    writeFileSync(mountPoint, '');
-    execFileSync('mount', ['--bind', mounted.path('n'), mountPoint]);
-    try {
-      const { code, ids } = await doctor(mountPoint);
-      expect([code, ids]).toEqual([3, ['SUBPATH']]);
-    } finally {
-      execFileSync('umount', [mountPoint]);
-    }
+test('a file that is bind-mounted from a volume, as subPath does it, can never change', async (context) => {
+  const mounted = volume();
+  const mountPoint = join(temporaryDirectory(), 'app.yaml');
+  writeFileSync(mountPoint, '');
+  const prefix = withMounts(context, `mount --bind ${mounted.path('n')} ${mountPoint}`);
+  const { code, ids } = await doctor(mountPoint, { prefix });
+  expect([code, ids]).toEqual([3, ['SUBPATH']]);
+});
+
+test('any other file that is mounted by itself can never be replaced', async (context) => {
+  const directory = temporaryDirectory();
+  const [source, target] = [join(directory, 'source'), join(directory, 'target')];
+  for (const path of [source, target]) writeFileSync(path, '');
+  const { code, ids } = await doctor(target, {
+    prefix: withMounts(context, `mount --bind ${source} ${target}`),
   });
+  expect([code, ids]).toEqual([3, ['FILE_MOUNT']]);
+});
 
-  test('any other file that is mounted on its own can never be replaced', async () => {
-    const directory = temporaryDirectory();
-    for (const name of ['source', 'target']) writeFileSync(join(directory, name), '');
-    execFileSync('mount', ['--bind', join(directory, 'source'), join(directory, 'target')]);
-    try {
-      const { code, ids } = await doctor(join(directory, 'target'));
-      expect([code, ids]).toEqual([3, ['FILE_MOUNT']]);
-    } finally {
-      execFileSync('umount', [join(directory, 'target')]);
-    }
+test('a tmpfs, which Secrets are mounted from, is fine and shown as such', async (context) => {
+  const mountPoint = temporaryDirectory();
+  const copy = `mount -t tmpfs tmpfs ${mountPoint} && cp -a ${volume().directory} ${mountPoint}/volume`;
+  const { code, ids, page } = await doctor(join(mountPoint, 'volume'), { prefix: withMounts(context, copy) });
+  expect([code, ids]).toEqual([0, []]);
+  expect(page.mounts).toContainEqual({ path: mountPoint, type: 'tmpfs' });
+});
+
+test('FUSE reports no events: updates are found by polling', async (context) => {
+  const directory = temporaryDirectory();
+  const source = volume(join(directory, 'source'));
+  const mountPoint = join(directory, 'mounted');
+  mkdirSync(mountPoint);
+  const prefix = withMounts(context, `bindfs --no-allow-other ${source.directory} ${mountPoint}`);
+  const [command = '', ...args] = prefix;
+  if (spawnSync(command, [...args, 'true']).status !== 0) {
+    skip(context, 'no FUSE file system: bindfs is not installed or cannot mount');
+  }
+  const { code, ids, page } = await doctor(join(mountPoint, 'n'), { prefix });
+  expect([code, ids]).toEqual([4, ['NO_EVENTS_FS']]);
+  expect(page.mounts).toContainEqual({ path: mountPoint, type: 'FUSE' });
+  const program = startCli(['watch', mountPoint], { prefix });
+  await program.until(/WARN .*is on FUSE, which gives no events; it is polled/);
+  await program.until(/watching/);
+  source.publish({ n: '1' });
+  await program.until(/mounted: n\n/);
+  expect(await program.terminated()).toBe(0);
+});
+
+test('a path that the permission model of Node.js denies is named, with the flag to start with', async () => {
+  const mounted = volume();
+  const application = fileURLToPath(new URL('../../', import.meta.url));
+  const flag = process.allowedNodeEnvironmentFlags.has('--permission')
+    ? '--permission'
+    : '--experimental-permission';
+  const allowing = (...paths: string[]): ProgramOptions => ({
+    env: { NODE_OPTIONS: [flag, ...paths.map((path) => `--allow-fs-read=${path}`)].join(' ') },
   });
-
-  test('a tmpfs, which Secrets are mounted from, is fine and shown as such', async () => {
-    const directory = temporaryDirectory();
-    execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', directory]);
-    try {
-      const { code, ids, page } = await doctor(volume(join(directory, 'volume')).directory);
-      expect([code, ids, page.mounts.map(({ type }) => type)]).toEqual([
-        0,
-        [],
-        expect.arrayContaining(['tmpfs']),
-      ]);
-    } finally {
-      execFileSync('umount', [directory]);
-    }
-  });
-
-  test('FUSE reports no events: updates are found by polling', async (context) => {
-    const directory = temporaryDirectory();
-    const source = volume(join(directory, 'source'));
-    const mountPoint = join(directory, 'mounted');
-    mkdirSync(mountPoint);
-    const { status, error } = spawnSync('bindfs', ['--no-allow-other', source.directory, mountPoint]);
-    if (status !== 0)
-      skip(context, `no FUSE file system: bindfs ${error ? 'is not installed' : 'cannot mount'}`);
-    try {
-      const { code, ids, page } = await doctor(join(mountPoint, 'n'));
-      expect([code, ids]).toEqual([4, ['NO_EVENTS_FS']]);
-      expect(page.mounts).toContainEqual({ path: mountPoint, type: 'FUSE' });
-      const program = new CliProgram(['watch', mountPoint]);
-      await program.until(/WARN .*is on FUSE, which gives no events; it is polled/);
-      await program.until(/watching/);
-      source.publish({ n: '1' });
-      await program.until(/mounted: n\n/);
-      program.child.kill('SIGTERM');
-      expect(await program.exit).toBe(0);
-    } finally {
-      execFileSync('umount', [mountPoint]);
-    }
-  });
-
-  test('a path that the permission model of Node.js denies is named, with the flag to start with', async () => {
-    const mounted = volume();
-    const application = fileURLToPath(new URL('../../', import.meta.url));
-    const flag = process.allowedNodeEnvironmentFlags.has('--permission')
-      ? '--permission'
-      : '--experimental-permission';
-    const allowing = (...paths: string[]): StartOptions => ({
-      env: { NODE_OPTIONS: [flag, ...paths.map((path) => `--allow-fs-read=${path}`)].join(' ') },
-    });
-    const denied = await doctor(mounted.directory, allowing(application));
-    expect([denied.code, denied.page.findings]).toMatchObject([
-      3,
-      [
-        {
-          id: 'NODE_PERMISSION',
-          message: expect.stringContaining(`"${mounted.directory}"`) as string,
-          fix: expect.stringContaining('--allow-fs-read') as string,
-        },
-      ],
-    ]);
-    const allowed = await doctor(mounted.directory, allowing(application, mounted.directory));
-    expect([allowed.code, allowed.ids]).toEqual([0, []]);
-  });
-
-  test.each([
-    ['max_inotify_instances', 'INOTIFY_INSTANCES'],
-    ['max_inotify_watches', 'INOTIFY_WATCHES'],
-  ] as const)('%s of 0 is found by trying, and means polling', async (limit, id) => {
-    const prefix = underLimit(limit, 0);
-    if (!prefix) return;
-    const { code, ids } = await doctor(volume().directory, { prefix });
-    expect([code, ids]).toEqual([4, [id]]);
-  });
-
-  describe('paths and tokens', () => {
-    const hour = 3_600;
-    const now = (): number => Math.floor(Date.now() / 1_000);
-    const cases: Record<
-      string,
-      { make: (path: string) => void; expected: readonly [number, readonly string[]] }
-    > = {
-      'nothing there yet': { make: () => undefined, expected: [4, ['MISSING']] },
-      'a link to nothing': { make: (path) => symlinkSync('nowhere', path), expected: [3, ['DANGLING']] },
-      'a link to itself': { make: (path) => symlinkSync(path, path), expected: [3, ['UNREADABLE']] },
-      'an empty directory': { make: (path) => mkdirSync(path), expected: [0, []] },
-      'a file from the future': {
-        make: (path) => {
-          writeFileSync(path, '');
-          utimesSync(path, now() + hour, now() + hour);
-        },
-        // Nobody can set the change time, which is what counts.
-        expected: [0, []],
+  const denied = await doctor(mounted.directory, allowing(application));
+  expect([denied.code, denied.page.findings]).toMatchObject([
+    3,
+    [
+      {
+        id: 'NODE_PERMISSION',
+        message: expect.stringContaining(`"${mounted.directory}"`) as string,
+        fix: expect.stringContaining('--allow-fs-read') as string,
       },
-      'a fresh token': {
-        make: (path) => writeFileSync(path, token({ iat: now(), exp: now() + hour })),
-        expected: [0, []],
-      },
-      'a token that has expired': {
-        make: (path) => writeFileSync(path, token({ iat: now() - 2 * hour, exp: now() - hour })),
-        expected: [4, ['TOKEN_STALE']],
-      },
-      'a token from the future': {
-        make: (path) => writeFileSync(path, token({ iat: now() + hour, exp: now() + 2 * hour })),
-        expected: [4, ['TOKEN_FUTURE']],
-      },
-      'a token that is accepted for a year': {
-        make: (path) => writeFileSync(path, token({ iat: now(), exp: now() + 365 * 24 * hour })),
-        expected: [0, ['LONG_PROJECTION']],
-      },
-    };
-    test.each(Object.entries(cases))('%s', async (_, { make, expected }) => {
-      const path = join(temporaryDirectory(), 'target');
-      make(path);
-      const { code, ids } = await doctor(path);
-      expect([code, ids]).toEqual(expected);
-    });
-  });
+    ],
+  ]);
+  const allowed = await doctor(mounted.directory, allowing(application, mounted.directory));
+  expect([allowed.code, allowed.ids]).toEqual([0, []]);
+});
 
-  test('--live waits for a real update and measures it, or ends with 124', async () => {
-    const mounted = volume();
-    const program = new CliProgram(['doctor', mounted.directory, '--live', '30s']);
-    await program.until(/waiting up to 30 s/);
-    mounted.publish({ n: '1' });
-    expect(await program.exit).toBe(0);
-    expect(program.stderr).toMatch(/updated after \d+\.\d s, noticed by fs/);
-    expect((await runCli(['doctor', mounted.directory, '--live', '50ms'])).code).toBe(124);
-  });
+test.each([
+  ['max_inotify_instances', 'INOTIFY_INSTANCES'],
+  ['max_inotify_watches', 'INOTIFY_WATCHES'],
+] as const)('%s of 0 is found by trying, and means polling', async (limit, id) => {
+  const prefix = underLimit(limit, 0);
+  if (!prefix) return;
+  const { code, ids } = await doctor(volume().directory, { prefix });
+  expect([code, ids]).toEqual([4, [id]]);
+});
 
-  test('--manifest lints a file or stdin, and its exit code is that of the worst finding', async () => {
-    const manifest = 'kind: ConfigMap\nmetadata: { name: m }\nimmutable: true\n';
-    const found = await runCli(['doctor', '--manifest', '-'], { input: manifest });
-    expect([found.code, found.stdout]).toEqual([
-      3,
-      expect.stringMatching(/never +IMMUTABLE\n.*ConfigMap\/m/),
-    ]);
-    const file = join(temporaryDirectory(), 'm.yaml');
-    writeFileSync(file, manifest.replace('true', 'false'));
-    expect(await runCli(['doctor', '--manifest', file])).toMatchObject({
-      code: 0,
-      stdout: 'nothing found\n',
-    });
-    writeFileSync(file, 'a: [');
-    const broken = await runCli(['doctor', '--manifest', file]);
-    expect([broken.code, broken.stderr]).toEqual([2, expect.stringContaining('is not YAML')]);
-    const missing = await runCli(['doctor', '--manifest', `${file}.not`]);
-    expect([missing.code, missing.stderr]).toEqual([2, expect.stringContaining('cannot be read')]);
+describe('paths and tokens', () => {
+  const hour = 3_600;
+  const now = (): number => Math.floor(Date.now() / 1_000);
+  const cases: Record<
+    string,
+    { make: (path: string) => void; expected: readonly [number, readonly string[]] }
+  > = {
+    'nothing there yet': { make: () => undefined, expected: [4, ['MISSING']] },
+    'a link to nothing': { make: (path) => symlinkSync('nowhere', path), expected: [3, ['DANGLING']] },
+    'a link to itself': { make: (path) => symlinkSync(path, path), expected: [3, ['UNREADABLE']] },
+    'an empty directory': { make: (path) => mkdirSync(path), expected: [0, []] },
+    'a file from the future': {
+      make: (path) => {
+        writeFileSync(path, '');
+        utimesSync(path, now() + hour, now() + hour);
+      },
+      // Nobody can set the change time, which is what counts.
+      expected: [0, []],
+    },
+    'a fresh token': {
+      make: (path) => writeFileSync(path, token({ iat: now(), exp: now() + hour })),
+      expected: [0, []],
+    },
+    'a token that has expired': {
+      make: (path) => writeFileSync(path, token({ iat: now() - 2 * hour, exp: now() - hour })),
+      expected: [4, ['TOKEN_STALE']],
+    },
+    'a token from the future': {
+      make: (path) => writeFileSync(path, token({ iat: now() + hour, exp: now() + 2 * hour })),
+      expected: [4, ['TOKEN_FUTURE']],
+    },
+    'a token that is accepted for a year': {
+      make: (path) => writeFileSync(path, token({ iat: now(), exp: now() + 365 * 24 * hour })),
+      expected: [0, ['LONG_PROJECTION']],
+    },
+  };
+  test.each(Object.entries(cases))('%s', async (_, { make, expected }) => {
+    const path = join(temporaryDirectory(), 'target');
+    make(path);
+    const { code, ids } = await doctor(path);
+    expect([code, ids]).toEqual(expected);
   });
+});
+
+test('--live waits for a real update and measures it, or ends with 124', async () => {
+  const mounted = volume();
+  const program = startCli(['doctor', mounted.directory, '--live', '30s']);
+  await program.until(/waiting up to 30 s/);
+  mounted.publish({ n: '1' });
+  expect(await program.exit).toBe(0);
+  expect(program.stderr).toMatch(/updated after \d+\.\d s, noticed by fs/);
+  expect((await commands.run(['doctor', mounted.directory, '--live', '50ms'])).code).toBe(124);
+});
+
+test('--manifest lints a file or stdin, and its exit code is that of the worst finding', async () => {
+  const manifest = 'kind: ConfigMap\nmetadata: { name: m }\nimmutable: true\n';
+  const found = await runCli(['doctor', '--manifest', '-'], { input: manifest });
+  expect([found.code, found.stdout]).toEqual([3, expect.stringMatching(/never +IMMUTABLE\n.*ConfigMap\/m/)]);
+  const file = join(temporaryDirectory(), 'm.yaml');
+  writeFileSync(file, manifest.replace('true', 'false'));
+  expect(await commands.run(['doctor', '--manifest', file])).toMatchObject({
+    code: 0,
+    stdout: 'nothing found\n',
+  });
+  writeFileSync(file, 'a: [');
+  const broken = await commands.run(['doctor', '--manifest', file]);
+  expect([broken.code, broken.stderr]).toEqual([2, expect.stringContaining('is not YAML')]);
+  const missing = await commands.run(['doctor', '--manifest', `${file}.not`]);
+  expect([missing.code, missing.stderr]).toEqual([2, expect.stringContaining('cannot be read')]);
 });

@@ -7,12 +7,12 @@ import { join } from 'node:path';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
 
-import { CliProgram } from '../support/cli-program.js';
+import { startCli } from '../support/program.js';
 import { skip } from '../support/namespace.js';
 import { rounds } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
-const SWAPS = rounds(50, 200);
+const SWAPS = rounds(30, 200);
 
 /** One request on a connection of its own; resolves with its body, rejects for anything but 200. */
 function get(socketPath: string): Promise<string> {
@@ -73,7 +73,7 @@ test(`nginx under load is reloaded over ${SWAPS} swaps: no request fails, no ans
   await expect.poll(() => get(socket).catch(() => 'not up')).toBe('0 0');
 
   const check = `${stage} && nginx -t -q -p ${directory} -c ${directory}/next.conf -e ${directory}/error.log`;
-  const program = new CliProgram(['watch', volume.directory, '--json', '--check', check, '--exec', reload]);
+  const program = startCli(['watch', volume.directory, '--json', '--check', check, '--exec', reload]);
   await program.until(/"ready"/);
 
   let isLoading = true;

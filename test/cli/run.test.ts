@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { describe, expect, test } from 'vitest';
 
-import { CliProgram, runCli } from '../support/cli-program.js';
+import { runCli, startCli } from '../support/program.js';
 import { skip } from '../support/namespace.js';
 import { isRunning } from '../support/running.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
@@ -29,26 +29,24 @@ const application = ['--', '/bin/sh', '-c', APPLICATION];
 test('the command starts when all paths exist, gets a signal on each change, and its exit code is that of the program', async () => {
   const mounted = volume();
   const later = join(temporaryDirectory(), 'later');
-  const program = new CliProgram(['run', mounted.directory, later, ...application]);
+  const program = startCli(['run', mounted.directory, later, ...application]);
   await program.until(/waiting for .*later/);
   expect(program.stdout).toBe('');
   writeFileSync(later, '');
   await program.until(/^up \d+$/m);
   mounted.publish({ n: '1' });
   await program.until(/got HUP/);
-  program.child.kill('SIGTERM');
-  expect(await program.exit).toBe(7);
+  expect(await program.terminated()).toBe(7);
 });
 
-test.each(['HUP', 'USR1', 'USR2', 'QUIT', 'INT', 'WINCH'] as const)(
-  '%s is handed on to the command',
-  async (name) => {
-    const program = new CliProgram(['run', volume().directory, ...application]);
-    await program.until(/^up \d+$/m);
-    program.child.kill(`SIG${name}`);
+test('HUP, USR1, USR2, QUIT, INT and WINCH are handed on to the command', async () => {
+  const program = startCli(['run', volume().directory, ...application]);
+  await program.until(/^up \d+$/m);
+  for (const name of ['HUP', 'USR1', 'USR2', 'QUIT', 'INT', 'WINCH']) {
+    program.child.kill(`SIG${name}` as NodeJS.Signals);
     await program.until(new RegExp(`got ${name}`));
-  },
-);
+  }
+});
 
 test('a command killed by signal n ends the program with 128 + n', async () => {
   const { code } = await runCli(['run', volume().directory, '--', '/bin/sh', '-c', 'kill -KILL $$']);
@@ -66,7 +64,7 @@ test('a command that does not exist ends it with 127, one that is not executable
 test('restart replaces a command that ignores SIGTERM, with its children; other paths may have other actions', async () => {
   const [restarted, signalled] = [volume(), volume()];
   const stubborn = `trap '' TERM; trap 'echo got HUP' HUP; sleep 1000 & echo "up $$ $!"; while :; do sleep 0.05; done`;
-  const program = new CliProgram([
+  const program = startCli([
     ...['run', restarted.directory, signalled.directory, '--on-change', 'restart'],
     ...['--for', `${signalled.directory}=HUP`, '--stop-timeout', '200ms', '--', '/bin/sh', '-c', stubborn],
   ]);
@@ -82,7 +80,7 @@ test('SIGTERM during a restart ends the program, and the command is not started 
   const mounted = volume();
   const directory = temporaryDirectory();
   const stubborn = `trap 'echo stopping' TERM; echo "up $$"; while [ ! -e ${directory}/go ]; do sleep 0.05; done`;
-  const program = new CliProgram([
+  const program = startCli([
     ...['run', mounted.directory, '--on-change', 'restart', '--', '/bin/sh', '-c', stubborn],
   ]);
   const [, pid] = await program.until(/^up (\d+)$/m);
@@ -99,7 +97,7 @@ test('SIGTERM during a restart ends the program, and the command is not started 
 test('a restart that takes longer than --timeout is not repeated', async () => {
   const mounted = volume();
   const slow = `trap 'sleep 1; exit' TERM; echo "up $$"; while :; do sleep 0.05; done`;
-  const program = new CliProgram([
+  const program = startCli([
     ...['run', mounted.directory, '--on-change', 'restart', '--timeout', '100ms'],
     ...['--', '/bin/sh', '-c', slow],
   ]);
@@ -112,7 +110,7 @@ test('a restart that takes longer than --timeout is not repeated', async () => {
 
 test('--on-change none leaves the command alone, and a restart waits for its check', async () => {
   const [ignored, checked] = [volume(), volume()];
-  const program = new CliProgram([
+  const program = startCli([
     ...['run', ignored.directory, checked.directory, '--on-change', 'none', '--log-level', 'debug'],
     ...[
       '--for',
@@ -133,14 +131,7 @@ test('--on-change none leaves the command alone, and a restart waits for its che
 });
 
 test('processes left in the group of the command are stopped with it', async () => {
-  const program = new CliProgram([
-    'run',
-    volume().directory,
-    '--',
-    '/bin/sh',
-    '-c',
-    'sleep 1000 & echo "left $!"',
-  ]);
+  const program = startCli(['run', volume().directory, '--', '/bin/sh', '-c', 'sleep 1000 & echo "left $!"']);
   const [, pid] = await program.until(/left (\d+)/);
   expect([await program.exit, isRunning(Number(pid))]).toEqual([0, false]);
 });
@@ -167,7 +158,7 @@ describe('as PID 1 of a PID namespace', () => {
   test('it reaps orphans, forwards stdin and signals, and exits like the command', async (context) => {
     if (!canUnshare) skip(context, '`unshare -Ur --pid` is not possible here');
     if (newer === undefined) skip(context, 'it needs Node.js 22.15 or later, here or in TEST_NODE');
-    const program = new CliProgram(['run', volume().directory, '--', '/bin/sh', '-c', ORPHANING], {
+    const program = startCli(['run', volume().directory, '--', '/bin/sh', '-c', ORPHANING], {
       prefix: namespace,
       node: newer,
       input: 'line\n',
@@ -187,7 +178,7 @@ describe('as PID 1 of a PID namespace', () => {
   test('with an older Node.js it says that orphans are not reaped, and works', async (context) => {
     if (!canUnshare) skip(context, '`unshare -Ur --pid` is not possible here');
     if ('execve' in process) skip(context, 'this Node.js can replace itself by an init');
-    const program = new CliProgram(['run', volume().directory, '--', '/bin/sh', '-c', 'echo up'], {
+    const program = startCli(['run', volume().directory, '--', '/bin/sh', '-c', 'echo up'], {
       prefix: namespace,
     });
     await program.until(/orphans are not reaped/);

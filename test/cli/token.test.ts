@@ -1,14 +1,13 @@
 /** `token` and `kubeconfig` as processes of their own, against an API server on a real socket. */
-import { spawnSync } from 'node:child_process';
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { KubeConfig } from '@kubernetes/client-node';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, type TestContext } from 'vitest';
 
-import { CliProgram, runCli } from '../support/cli-program.js';
-import { clusterStage, type ClusterStage } from '../support/cluster-stage.js';
-import { skip } from '../support/namespace.js';
+import { CommandLines, runCli, startCli, type Program } from '../support/program.js';
+import { clusterScene, type ClusterScene } from '../support/cluster-scene.js';
+import { withMounts } from '../support/namespace.js';
 
 /** The environment of a process in which the Kubernetes client is not installed. */
 const WITHOUT_CLIENT = (() => {
@@ -17,17 +16,17 @@ const WITHOUT_CLIENT = (() => {
   return { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(hook)}` };
 })();
 
-/** The flags that make `token` ask the server of the stage for a token of `ci/builder`, and where it writes it. */
-async function account(stage: ClusterStage): Promise<{ out: string; flags: readonly string[] }> {
-  const { token } = await stage.server.mint('ci', 'builder', { expirationSeconds: 24 * 3_600 });
-  const out = join(stage.directory, 'out', 'token');
+/** The flags that make `token` ask the server of the scene for a token of `ci/builder`, and where it writes it. */
+async function account(scene: ClusterScene): Promise<{ out: string; flags: readonly string[] }> {
+  const { token } = await scene.server.mint('ci', 'builder', { expirationSeconds: 24 * 3_600 });
+  const out = join(scene.directory, 'out', 'token');
   const flags = [
     '--out',
     out,
     '--service-account',
     'ci/builder',
     '--kubeconfig',
-    stage.kubeconfigFile(token),
+    scene.kubeconfigFile(token),
   ];
   return { out, flags };
 }
@@ -42,13 +41,15 @@ function claimsIn(file: string): {
   return JSON.parse(Buffer.from(claims, 'base64url').toString()) as ReturnType<typeof claimsIn>;
 }
 
+const commands = new CommandLines();
+
 const readable = (file: string): string => readFileSync(file, 'utf8');
 
 test('--once writes a token of the account and exits with 0; the token is printed nowhere', async () => {
-  const stage = await clusterStage();
-  const { out, flags } = await account(stage);
+  const scene = await clusterScene();
+  const { out, flags } = await account(scene);
   const asked = ['--audience', 'vault', '--audience', 'db', '--expiration', '10m'];
-  const { code, stdout, stderr } = await runCli(['token', ...flags, ...asked, '--once', '--json']);
+  const { code, stdout, stderr } = await commands.run([...['token', ...flags, ...asked, '--once', '--json']]);
   expect([code, stderr]).toEqual([0, '']);
   const { sub, aud, exp } = claimsIn(out);
   expect([sub, aud]).toEqual(['system:serviceaccount:ci:builder', ['vault', 'db']]);
@@ -63,7 +64,7 @@ test('--once writes a token of the account and exits with 0; the token is printe
 });
 
 describe('a failure with --once ends with 1 and says what to do', () => {
-  const cases: Record<string, { breaks: (stage: ClusterStage) => unknown; says: RegExp }> = {
+  const cases: Record<string, { breaks: (scene: ClusterScene) => unknown; says: RegExp }> = {
     'a server that does not work': {
       breaks: ({ server }) => (server.otherwise = { kind: 'unavailable' }),
       says: /\(503\)/,
@@ -86,92 +87,80 @@ describe('a failure with --once ends with 1 and says what to do', () => {
     },
   };
   test.each(Object.entries(cases))('%s', async (_, { breaks, says }) => {
-    const stage = await clusterStage();
-    const { flags } = await account(stage);
-    await breaks(stage);
-    const { code, stderr } = await runCli(['token', ...flags, '--once']);
+    const scene = await clusterScene();
+    const { flags } = await account(scene);
+    await breaks(scene);
+    const { code, stderr } = await commands.run(['token', ...flags, '--once']);
     expect([code, stderr]).toEqual([1, expect.stringMatching(says)]);
   });
 
   test('a file that cannot be written', async () => {
-    const stage = await clusterStage();
-    const { flags } = await account(stage);
-    const { code, stderr } = await runCli(['token', ...flags, '--out', '/proc/nowhere/token', '--once']);
+    const scene = await clusterScene();
+    const { flags } = await account(scene);
+    const { code, stderr } = await commands.run([
+      ...['token', ...flags, '--out', '/proc/nowhere/token', '--once'],
+    ]);
     expect([code, stderr]).toEqual([1, expect.stringContaining('Cannot write "/proc/nowhere/token"')]);
   });
 
   test('a program outside of a pod, without a kubeconfig', async () => {
-    const env = { KUBERNETES_SERVICE_HOST: '' };
-    const { code, stderr } = await runCli(
-      ['token', '--out', '/tmp/t', '--service-account', 'a/b', '--once'],
-      {
-        env,
-      },
-    );
+    const args = ['token', '--out', '/tmp/t', '--service-account', 'a/b', '--once'];
+    const { code, stderr } = await commands.run(args, { KUBERNETES_SERVICE_HOST: '' });
     expect([code, stderr]).toEqual([1, expect.stringContaining('this is not a pod')]);
   });
 });
 
-test('a failing server is retried until it answers, and SIGTERM ends the program with 0', async () => {
-  const stage = await clusterStage();
-  const { out, flags } = await account(stage);
-  stage.server.script({ kind: 'throttled', retryAfterSeconds: 1 });
-  const program = new CliProgram(['token', ...flags]);
+test('a server that fails is asked again, a token that expires meanwhile is reported, and SIGTERM ends it with 0', async () => {
+  const scene = await clusterScene();
+  // Tokens of 10 minutes that end in some seconds: the clock of the server is that much behind.
+  scene.server.skewMs = -595_000;
+  const { out, flags } = await account(scene);
+  scene.server.script({ kind: 'throttled', retryAfterSeconds: 1 });
+  const program = startCli(['token', ...flags, '--expiration', '10m']);
   await program.until(/\(429\).*; next attempt in \d+ ms/);
   await program.until(/written, valid until/);
   expect(claimsIn(out).sub).toBe('system:serviceaccount:ci:builder');
-  program.child.kill('SIGTERM');
-  expect(await program.exit).toBe(0);
-});
-
-test('a token that expires while the server fails is reported', async () => {
-  const stage = await clusterStage();
-  // Tokens of 10 minutes that end in some seconds: the clock of the server is that much behind.
-  stage.server.skewMs = -595_000;
-  const { flags } = await account(stage);
-  const program = new CliProgram(['token', ...flags, '--expiration', '10m']);
-  await program.until(/written, valid until/);
-  stage.server.otherwise = { kind: 'unavailable' };
+  scene.server.otherwise = { kind: 'unavailable' };
   await program.until(/ERROR the token has expired: .*\(503\)/);
+  expect(await program.terminated()).toBe(0);
 });
 
 describe('in a pod, without the Kubernetes client', () => {
-  /** Runs the program with the volume of the stage where kubelet mounts it. */
-  function inPod({ directory, server }: ClusterStage, args: readonly string[]): CliProgram {
+  /** Runs the program with the volume of the scene where kubelet mounts it. */
+  function inPod(
+    context: TestContext,
+    { directory, server }: ClusterScene,
+    args: readonly string[],
+  ): Program {
     const at = '/run/secrets/kubernetes.io/serviceaccount';
     const mount = `mount -t tmpfs tmpfs /run && mkdir -p ${at} && mount --bind ${directory}/projected ${at}`;
     const { hostname, port } = new URL(server.url);
-    return new CliProgram(args, {
-      prefix: ['unshare', '-Urm', '/bin/sh', '-c', `${mount} && exec "$0" "$@"`],
+    return startCli(args, {
+      prefix: withMounts(context, mount),
       env: { ...WITHOUT_CLIENT, KUBERNETES_SERVICE_HOST: hostname, KUBERNETES_SERVICE_PORT: port },
     });
   }
 
-  const canMount = spawnSync('unshare', ['-Urm', 'mount', '-t', 'tmpfs', 'tmpfs', '/run']).status === 0;
-
   test("the pod's own account is the default, and a rotated token of the pod brings a new one at once", async (context) => {
-    if (!canMount) skip(context, '`unshare -Urm` may not mount here');
-    const stage = await clusterStage();
-    const out = join(stage.directory, 'token');
-    const program = inPod(stage, ['token', '--out', out, '--json']);
+    const scene = await clusterScene();
+    const out = join(scene.directory, 'token');
+    const program = inPod(context, scene, ['token', '--out', out, '--json']);
     await program.until(/"delivered"/);
     const first = readable(out);
     expect(claimsIn(out).sub).toBe('system:serviceaccount:ci:builder');
-    await stage.server.rotateSigningKey();
-    await stage.project();
+    await scene.server.rotateSigningKey();
+    await scene.project();
     await program.until(/"delivered"[^]*"delivered"/);
     expect(readable(out)).not.toBe(first);
-    program.child.kill('SIGTERM');
-    expect(await program.exit).toBe(0);
+    expect(await program.terminated()).toBe(0);
   });
 
   test('a kubeconfig for another account, as the DaemonSet of deploy/ writes it, is one that kubectl could use', async (context) => {
-    if (!canMount) skip(context, '`unshare -Urm` may not mount here');
-    const stage = await clusterStage();
-    stage.server.addServiceAccount('kube-system', 'calico-cni-plugin');
-    const out = join(stage.directory, 'kubeconfig');
-    const program = inPod(stage, [
-      ...['kubeconfig', `--out=${out}`, `--server=${stage.server.url}`, '--once'],
+    const scene = await clusterScene();
+    scene.server.addServiceAccount('kube-system', 'calico-cni-plugin');
+    const out = join(scene.directory, 'kubeconfig');
+    const program = inPod(context, scene, [
+      ...['kubeconfig', `--out=${out}`, `--server=${scene.server.url}`, '--once'],
       '--ca-file=/var/run/secrets/kubernetes.io/serviceaccount/ca.crt',
       '--service-account=kube-system/calico-cni-plugin',
     ]);
@@ -181,32 +170,32 @@ describe('in a pod, without the Kubernetes client', () => {
     const { token = '' } = written.getCurrentUser() ?? {};
     expect(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()).toContain('calico-cni-plugin');
     expect(written.getCurrentCluster()).toMatchObject({
-      server: stage.server.url,
-      caData: Buffer.from(stage.server.caCertificate).toString('base64'),
+      server: scene.server.url,
+      caData: Buffer.from(scene.server.caCertificate).toString('base64'),
     });
   });
 });
 
 test('kubeconfig waits for its CA file, and writes nothing before it is valid', async () => {
-  const stage = await clusterStage();
-  const { flags } = await account(stage);
-  const ca = join(stage.directory, 'ca.crt');
-  const out = join(stage.directory, 'cni-kubeconfig');
-  const args = ['kubeconfig', ...flags, '--out', out, '--server', stage.server.url, '--ca-file', ca];
-  const missing = await runCli([...args, '--once']);
+  const scene = await clusterScene();
+  const { flags } = await account(scene);
+  const ca = join(scene.directory, 'ca.crt');
+  const out = join(scene.directory, 'cni-kubeconfig');
+  const args = ['kubeconfig', ...flags, '--out', out, '--server', scene.server.url, '--ca-file', ca];
+  const missing = await commands.run([...args, '--once']);
   expect([missing.code, missing.stderr]).toEqual([1, expect.stringContaining(`Cannot read the CA in ${ca}`)]);
   writeFileSync(ca, 'not a certificate');
-  const program = new CliProgram(args);
+  const program = startCli(args);
   await program.until(/is not a bundle of PEM certificates/);
   expect(() => statSync(out)).toThrow('ENOENT');
-  writeFileSync(ca, stage.server.caCertificate);
+  writeFileSync(ca, scene.server.caCertificate);
   await program.until(/written, valid until/);
-  expect(readable(out)).toContain(stage.server.url);
+  expect(readable(out)).toContain(scene.server.url);
 });
 
 test('a kubeconfig without the Kubernetes client ends with 1, and says what to install', async () => {
-  const stage = await clusterStage();
-  const { flags } = await account(stage);
+  const scene = await clusterScene();
+  const { flags } = await account(scene);
   const { code, stderr } = await runCli(['token', ...flags], { env: WITHOUT_CLIENT });
   expect([code, stderr]).toEqual([1, expect.stringContaining('npm install @kubernetes/client-node')]);
 });

@@ -1,38 +1,16 @@
 /** A wrong command line ends with exit code 2 and a line that says what is wrong. */
-import { spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
-import type { AddressInfo } from 'node:net';
+import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 
-import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 
-import { runCli } from '../support/cli-program.js';
+import { CommandLines, runCli } from '../support/program.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
-interface Outcome {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
+const commands = new CommandLines();
 
 describe('a wrong command line ends with 2 and says what is wrong', () => {
-  // One process for all of them: they are refused before anything begins.
-  const script = fileURLToPath(new URL('usage-process.mjs', import.meta.url));
-  const process = spawn(globalThis.process.execPath, [script], { stdio: ['pipe', 'pipe', 'inherit'] });
-  const outcomes: AsyncIterator<string, void> = createInterface({ input: process.stdout })[
-    Symbol.asyncIterator
-  ]();
-  afterAll(() => void process.kill());
-  const run = async (args: readonly string[]): Promise<Outcome> => {
-    process.stdin.write(`${JSON.stringify(args)}\n`);
-    const answer = await outcomes.next();
-    if (answer.done) throw new Error('The process has ended');
-    return JSON.parse(answer.value) as Outcome;
-  };
-
   const cases: readonly (readonly [command: string, says: RegExp])[] = [
     ['watch --no-such-flag /etc', /unknown option '--no-such-flag'/],
     ['wach /etc', /unknown command 'wach'[^]*Did you mean watch/],
@@ -84,7 +62,7 @@ describe('a wrong command line ends with 2 and says what is wrong', () => {
     ['kubeconfig --out /t --ca-file /ca --server nonsense', /must be an http or https URL/],
   ];
   test.each(cases)('%s', async (command, says) => {
-    const { code, stdout, stderr } = await run(command.split(' '));
+    const { code, stdout, stderr } = await commands.run(command.split(' '));
     expect([code, stdout, stderr]).toEqual([2, '', expect.stringMatching(says)]);
     expect(stderr).not.toMatch(/^ +at /m);
   });
@@ -96,12 +74,11 @@ test('a wrong command line ends the program with 2', async () => {
 });
 
 test('--help teaches each command by examples, --version is that of the package', async () => {
-  const help = await Promise.all(
-    ['watch', 'run', 'wait', 'doctor', 'token', 'kubeconfig'].map((command) => runCli([command, '--help'])),
-  );
-  expect(help.map(({ code }) => code)).toEqual([0, 0, 0, 0, 0, 0]);
-  for (const { stdout } of help) expect(stdout).toMatch(/Examples?:\n {2}\S/);
-  const version = await runCli(['--version']);
+  for (const command of ['watch', 'run', 'wait', 'doctor', 'token', 'kubeconfig']) {
+    const { code, stdout } = await commands.run([command, '--help']);
+    expect([code, stdout]).toEqual([0, expect.stringMatching(/Examples?:\n {2}\S/)]);
+  }
+  const version = await commands.run(['--version']);
   expect([version.code, version.stdout]).toEqual([0, expect.stringMatching(/^\d+\.\d+\.\d+/)]);
 });
 
@@ -110,7 +87,9 @@ test('an address in use is reported as such', async () => {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => void server.close());
   const { port } = server.address() as AddressInfo;
-  const { code, stderr } = await runCli(['watch', '/etc/hostname', '--listen', `127.0.0.1:${port}`]);
+  const { code, stderr } = await commands.run([
+    ...['watch', '/etc/hostname', '--listen', `127.0.0.1:${port}`],
+  ]);
   expect([code, stderr]).toEqual([1, expect.stringContaining(`cannot listen on 127.0.0.1:${port}`)]);
 });
 
@@ -123,6 +102,6 @@ test.each([
 ])('a file of rules that is wrong is named with the place and the reason: %s', async (text, message) => {
   const file = join(temporaryDirectory(), 'rules.yaml');
   writeFileSync(file, text);
-  const { code, stderr } = await runCli(['watch', '--config', file]);
+  const { code, stderr } = await commands.run(['watch', '--config', file]);
   expect([code, stderr]).toEqual([1, expect.stringContaining(`\n  ${file}: ${message}`)]);
 });

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
-import { CliProgram, runCli } from '../support/cli-program.js';
+import { runCli, startCli } from '../support/program.js';
 import { isRunning } from '../support/running.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
@@ -22,7 +22,7 @@ const digest = (text: string): string =>
 test('ends immediately if the path exists, and otherwise when it does', async () => {
   const directory = temporaryDirectory();
   const path = join(directory, 'deep', 'file');
-  const program = new CliProgram(['wait', path, '--log-level', 'debug']);
+  const program = startCli(['wait', path, '--log-level', 'debug']);
   mkdirSync(join(directory, 'deep'));
   writeFileSync(path, 'x');
   expect(await program.exit).toBe(0);
@@ -32,7 +32,7 @@ test('ends immediately if the path exists, and otherwise when it does', async ()
 test('waits for a key of a volume, and for its contents', async () => {
   const mounted = volume();
   const args = ['wait', mounted.directory, '--key', 'k', '--sha256', digest('right'), '--json'];
-  const program = new CliProgram(args);
+  const program = startCli(args);
   await program.until(/"change"/);
   mounted.publish({ n: '0', k: 'wrong' });
   await program.until(/"added":\["k"\]/);
@@ -43,7 +43,7 @@ test('waits for a key of a volume, and for its contents', async () => {
 test('--changed-since waits for other contents, and the command after -- runs when they are there', async () => {
   const mounted = volume();
   const args = ['wait', mounted.path('n'), '--changed-since', `sha256:${digest('0')}`, '--json'];
-  const program = new CliProgram([...args, '--', '/bin/sh', '-c', 'echo ran; exit 3']);
+  const program = startCli([...args, '--', '/bin/sh', '-c', 'echo ran; exit 3']);
   await program.until(/"change"/);
   expect(program.stdout).not.toContain('ran');
   mounted.publish({ n: '1' });
@@ -64,11 +64,10 @@ test('ends with 124 at the timeout, and names the missing paths; the command has
 
 test('SIGTERM ends it with 143, and with it the command that it runs', async () => {
   const directory = temporaryDirectory();
-  const waiting = new CliProgram(['wait', join(directory, 'never')]);
+  const waiting = startCli(['wait', join(directory, 'never')]);
   await waiting.until(/waiting for .*never/);
-  waiting.child.kill('SIGTERM');
-  expect(await waiting.exit).toBe(143);
-  const running = new CliProgram(['wait', directory, '--', '/bin/sh', '-c', 'echo "up $$"; exec sleep 1000']);
+  expect(await waiting.terminated()).toBe(143);
+  const running = startCli(['wait', directory, '--', '/bin/sh', '-c', 'echo "up $$"; exec sleep 1000']);
   const [, pid] = await running.until(/up (\d+)/);
   running.child.kill('SIGTERM');
   expect([await running.exit, isRunning(Number(pid))]).toEqual([143, false]);

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
-import { CliProgram } from '../support/cli-program.js';
+import { startCli, type Program } from '../support/program.js';
 import { isRunning } from '../support/running.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
@@ -19,8 +19,8 @@ function volume(): KubeletVolume {
   return mounted;
 }
 
-function watch(paths: readonly string[], ...args: readonly string[]): CliProgram {
-  return new CliProgram(['watch', ...paths, '--json', ...args]);
+function watch(paths: readonly string[], ...args: readonly string[]): Program {
+  return startCli(['watch', ...paths, '--json', ...args]);
 }
 
 interface Line {
@@ -28,17 +28,17 @@ interface Line {
   readonly [field: string]: unknown;
 }
 
-const linesOf = ({ stdout }: CliProgram): Line[] =>
+const linesOf = ({ stdout }: Program): Line[] =>
   stdout
     .split('\n')
     .slice(0, -1)
     .map((line) => JSON.parse(line) as Line);
 
 /** The first event of this name that fits. */
-const event = (program: CliProgram, name: string, fits: (line: Line) => boolean = () => true) =>
+const event = (program: Program, name: string, fits: (line: Line) => boolean = () => true) =>
   program.when(() => linesOf(program).find((line) => line.event === name && fits(line)), name);
 
-const succeededWith = (program: CliProgram, revision: string | undefined) =>
+const succeededWith = (program: Program, revision: string | undefined) =>
   event(program, 'succeeded', ({ revisions }) => (revisions as string[]).includes(revision ?? ''));
 
 async function serve(
@@ -149,8 +149,7 @@ test('SIGTERM, even twice, during an action that ignores it leaves none of its p
   const [, ...pids] = await program.until(/pids (\d+) (\d+)/);
   program.child.kill('SIGTERM');
   await event(program, 'signal');
-  program.child.kill('SIGTERM');
-  expect(await program.exit).toBe(0);
+  expect(await program.terminated()).toBe(0);
   expect(pids.map(Number).filter(isRunning)).toEqual([]);
 });
 
@@ -162,8 +161,7 @@ test('a hook whose shell dies of SIGTERM at once leaves its children the time to
   await event(program, 'ready');
   mounted.publish({ n: '1' });
   await program.until(/^ready$/m);
-  program.child.kill('SIGTERM');
-  expect(await program.exit).toBe(0);
+  expect(await program.terminated()).toBe(0);
   expect(existsSync(join(directory, 'done'))).toBe(true);
 });
 
@@ -263,7 +261,7 @@ describe('signals', () => {
       const directory = temporaryDirectory();
       const mounted = volume();
       const script = `D=${directory}; ENDS=${ends}; ${REUSE.replace('$TARGET', target)}`;
-      const program = new CliProgram(['watch', mounted.directory, '--json', '--signal', 'CONT'], {
+      const program = startCli(['watch', mounted.directory, '--json', '--signal', 'CONT'], {
         prefix: [...namespace, '/bin/sh', '-c', script, 'sh'],
       });
       await event(program, 'ready');
@@ -382,7 +380,7 @@ test('it continues to act when the reader of its output has closed the pipe', as
     `cp ${mounted.path('n')} ${directory}/copy; echo acted`,
   );
   await event(program, 'ready');
-  program.child.stdout?.destroy();
+  program.child.stdout.destroy();
   mounted.publish({ n: '1' });
   await program.until(/acted/);
   expect(readFileSync(join(directory, 'copy'), 'utf8')).toBe('1');

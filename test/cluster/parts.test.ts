@@ -234,7 +234,7 @@ describe('the observers', () => {
       child.kill('SIGKILL');
       await closed;
     });
-    return new Transcript(child.stdout, child.stderr);
+    return new Transcript(child);
   }
 
   function volumeOf(update: number): KubeletVolume {
@@ -262,11 +262,11 @@ describe('the observers', () => {
     const transcript = observe('group', paths.join(','));
     await transcript.until({ ready: true });
     for (const volume of [config, secret]) {
-      const before = transcript.told.length;
+      const before = transcript.events.length;
       volume.publish(contentsOf(1));
-      await expect.poll(() => transcript.told.length).toBeGreaterThan(before);
+      await expect.poll(() => transcript.events.length).toBeGreaterThan(before);
     }
-    expect(transcript.told.filter((line) => line['false'])).toEqual([]);
+    expect(transcript.events.filter((line) => line['false'])).toEqual([]);
   });
 
   test('the loader prints that it rejects a bad configuration, and no number', async () => {
@@ -275,7 +275,7 @@ describe('the observers', () => {
     await transcript.until({ ready: true });
     volume.publish(contentsOf(10));
     await transcript.until({ rejected: true });
-    expect(transcript.told.filter(({ sequence }) => sequence === 10)).toEqual([]);
+    expect(transcript.events.filter(({ sequence }) => sequence === 10)).toEqual([]);
   });
 
   test('the token file prints that there is another token, and not the token', async () => {
@@ -283,6 +283,6 @@ describe('the observers', () => {
     volume.publish({ token: mintTestToken({ jti: 'first' }) });
     const transcript = observe('token', volume.path('token'));
     await transcript.until({ token: true });
-    expect(JSON.stringify(transcript.told)).not.toContain('eyJ');
+    expect(JSON.stringify(transcript.events)).not.toContain('eyJ');
   });
 });

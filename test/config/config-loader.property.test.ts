@@ -10,7 +10,7 @@ import { KubeletVolume } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
 import { rounds } from '../support/rounds.js';
-import { ConfigStage } from './config-stage.js';
+import { ConfigScene } from '../support/config-scene.js';
 
 /** A plain file, a key of a volume, a whole volume. */
 const SOURCES = ['file', 'key', 'volume'] as const;
@@ -52,10 +52,10 @@ function textOf(source: Source, { is, n }: { readonly is: string; readonly n: nu
 test('current is always the merge of the newest good state of each source', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(move, { minLength: 1, maxLength: 12 }), async (script) => {
-      const stage = new ConfigStage();
-      const { clock, backend } = stage;
-      const key = new KubeletVolume(stage.path('key'));
-      const volume = new KubeletVolume(stage.path('volume'));
+      const scene = new ConfigScene();
+      const { clock, backend } = scene;
+      const key = new KubeletVolume(scene.path('key'));
+      const volume = new KubeletVolume(scene.path('volume'));
       const write = (source: Source, text: string, swap: 'rename' | 'remove' = 'rename'): void => {
         if (source === 'key') new KubeletVolume(key.directory, { swap }).publish({ 'app.json': text });
         else if (source === 'volume') {
@@ -67,8 +67,8 @@ test('current is always the merge of the newest good state of each source', asyn
           };
           new KubeletVolume(volume.directory, { swap }).publish(files);
         } else {
-          writeFileSync(stage.path('.file'), text);
-          renameSync(stage.path('.file'), stage.path('file'));
+          writeFileSync(scene.path('.file'), text);
+          renameSync(scene.path('.file'), scene.path('file'));
         }
       };
       /** What the loader should make of a text. */
@@ -86,10 +86,10 @@ test('current is always the merge of the newest good state of each source', asyn
         write(source, text);
         good.set(source, parsed(text));
       }
-      const loader = stage.loader<ConfigMap>({
+      const loader = scene.loader<ConfigMap>({
         sources: [
-          { provider: stage.file('file') },
-          { provider: stage.file('key/app.json') },
+          { provider: scene.file('file') },
+          { provider: scene.file('key/app.json') },
           {
             provider: new VolumeProvider(volume.directory, {
               clock,
@@ -109,7 +109,7 @@ test('current is always the merge of the newest good state of each source', asyn
         },
       });
       loader.on('error', () => undefined);
-      await stage.load(loader);
+      await scene.load(loader);
       const expected = (): unknown => {
         const layers = SOURCES.map((source) => good.get(source) ?? {});
         const own = layers.map((layer) => layer['own'] as object);
@@ -123,7 +123,7 @@ test('current is always the merge of the newest good state of each source', asyn
         newest.set(source, written.is === 'good' ? text : '');
         if (loseBackend) backend.fail();
         if (!look && nth < script.length - 1) continue;
-        await stage.pass(LONGEST_STEP_MS);
+        await scene.pass(LONGEST_STEP_MS);
         for (const [seen, seenText] of newest) if (seenText !== '') good.set(seen, parsed(seenText));
         newest.clear();
         expect(loader.current).toEqual(expected());

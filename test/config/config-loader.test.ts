@@ -16,14 +16,14 @@ import { expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
 
 import { nextTurn } from '../../src/core/event-loop.js';
-import { ConfigStage } from './config-stage.js';
+import { ConfigScene } from '../support/config-scene.js';
 
 const SECRET = 'hunter2';
 
 test('later layers win, maps are merged, everything else is replaced', async () => {
-  const stage = new ConfigStage();
-  stage.write('app.json', { log: { level: 'info' }, list: [3], was: { map: 1 }, gone: null });
-  const loader = stage.loader({
+  const scene = new ConfigScene();
+  scene.write('app.json', { log: { level: 'info' }, list: [3], was: { map: 1 }, gone: null });
+  const loader = scene.loader({
     sources: [
       {
         values: {
@@ -33,41 +33,41 @@ test('later layers win, maps are merged, everything else is replaced', async () 
           gone: { a: 1 },
         },
       },
-      { provider: stage.file('app.json') },
+      { provider: scene.file('app.json') },
       { env: { prefix: 'APP_', env: { APP_LOG__LEVEL: 'warn', APP_WAS: 'text', OTHER: 'x' } } },
     ],
   });
-  const config = await stage.load(loader);
+  const config = await scene.load(loader);
   expect(config).toEqual({ log: { level: 'warn', pretty: true }, list: [3], was: 'text', gone: null });
   expect(loader.current).toBe(config);
   expect(() => ((config as { log: { level: string } }).log.level = 'x')).toThrow(TypeError);
 });
 
 test('load() fails with every problem of every source, may be called again, and leaves nothing behind', async () => {
-  const stage = new ConfigStage();
-  stage.write('bad.json', `{"password": "${SECRET}" "x"}`);
-  const loader = stage.loader({
+  const scene = new ConfigScene();
+  scene.write('bad.json', `{"password": "${SECRET}" "x"}`);
+  const loader = scene.loader({
     sources: [
-      { provider: stage.file('bad.json') },
-      { provider: stage.file('missing.json') },
-      { provider: stage.file('optional.json', { optional: true }) },
+      { provider: scene.file('bad.json') },
+      { provider: scene.file('missing.json') },
+      { provider: scene.file('optional.json', { optional: true }) },
       { env: { prefix: 'A_', env: { A_X: SECRET, A_X__Y: SECRET } } },
       { values: { constructor: SECRET } },
     ],
   });
-  const error = (await stage.load(loader).catch((reason: unknown) => reason)) as ConfigError;
+  const error = (await scene.load(loader).catch((reason: unknown) => reason)) as ConfigError;
   expect(error.code).toBe('ERR_CONFIG_INVALID');
   expect(error.problems.map(({ code, source, line, column }) => [code, source, line, column])).toEqual([
-    ['ERR_CONFIG_PARSE', stage.path('bad.json'), 1, 24],
-    ['ERR_CONFIG_MISSING', stage.path('missing.json'), undefined, undefined],
+    ['ERR_CONFIG_PARSE', scene.path('bad.json'), 1, 24],
+    ['ERR_CONFIG_MISSING', scene.path('missing.json'), undefined, undefined],
     ['ERR_CONFIG_REFUSED', 'environment A_*', undefined, undefined],
     ['ERR_CONFIG_REFUSED', 'values', undefined, undefined],
   ]);
   expect(error.stack).not.toContain(SECRET);
-  expect([stage.backend.subscriptions, stage.clock.pending, loader.state]).toEqual([0, 0, 'idle']);
+  expect([scene.backend.subscriptions, scene.clock.pending, loader.state]).toEqual([0, 0, 'idle']);
   expect(loader.current).toBeUndefined();
   expect(loader.status().lastError).toMatchObject({ code: 'ERR_CONFIG_INVALID' });
-  await expect(stage.load(loader)).rejects.toThrow('bad.json:1:24');
+  await expect(scene.load(loader)).rejects.toThrow('bad.json:1:24');
 });
 
 test.each<[string, ConfigValidator<unknown>]>([
@@ -79,52 +79,52 @@ test.each<[string, ConfigValidator<unknown>]>([
     (values) => z.object({ db: z.object({ port: z.number(), host: z.string() }) }).parse(values),
   ],
 ])('%s validates, its problems bear path and source but not the value', async (_, validate) => {
-  const stage = new ConfigStage();
-  stage.write('db.json', { db: { port: 1 } });
-  const loader = stage.loader({
-    sources: [{ values: { db: { host: 'a' } } }, { provider: stage.file('db.json') }],
+  const scene = new ConfigScene();
+  scene.write('db.json', { db: { port: 1 } });
+  const loader = scene.loader({
+    sources: [{ values: { db: { host: 'a' } } }, { provider: scene.file('db.json') }],
     validate,
   });
-  expect(await stage.load(loader)).toEqual({ db: { port: 1, host: 'a' } });
+  expect(await scene.load(loader)).toEqual({ db: { port: 1, host: 'a' } });
 
-  stage.write('db.json', { db: { port: `pass-${SECRET}` } });
-  await stage.pass();
-  expect(stage.rejections).toMatchObject([
+  scene.write('db.json', { db: { port: `pass-${SECRET}` } });
+  await scene.pass();
+  expect(scene.rejections).toMatchObject([
     {
       sources: [
-        { name: stage.path('db.json'), digest: expect.stringMatching(/^sha256:[\da-f]{64}$/) as string },
+        { name: scene.path('db.json'), digest: expect.stringMatching(/^sha256:[\da-f]{64}$/) as string },
       ],
-      problems: [{ code: 'ERR_CONFIG_SCHEMA', source: stage.path('db.json'), path: ['db', 'port'] }],
+      problems: [{ code: 'ERR_CONFIG_SCHEMA', source: scene.path('db.json'), path: ['db', 'port'] }],
     },
   ]);
-  expect(JSON.stringify([stage.rejections, loader.status()])).not.toContain(SECRET);
+  expect(JSON.stringify([scene.rejections, loader.status()])).not.toContain(SECRET);
   expect(loader.current).toEqual({ db: { port: 1, host: 'a' } });
 });
 
 test('a message that quotes values, whole or in part, is shown without them', async () => {
-  const stage = new ConfigStage();
-  stage.write('a.json', { n: 0, url: `postgres://me:${SECRET}@db`, pin: 42, key: 'line\nsecond' });
-  const loader = stage.loader<ConfigMap>({
-    sources: [{ provider: stage.file('a.json') }],
+  const scene = new ConfigScene();
+  scene.write('a.json', { n: 0, url: `postgres://me:${SECRET}@db`, pin: 42, key: 'line\nsecond' });
+  const loader = scene.loader<ConfigMap>({
+    sources: [{ provider: scene.file('a.json') }],
     validate: (values) => {
       throw new Error(
         `${JSON.stringify(values)} ${SECRET} ${SECRET.toUpperCase()} pin42 42 is not a valid thing`,
       );
     },
   });
-  const error = (await stage.load(loader).catch((reason: unknown) => reason)) as ConfigError;
+  const error = (await scene.load(loader).catch((reason: unknown) => reason)) as ConfigError;
   expect(error.message).not.toMatch(/hunter2|42|second|postgres/i);
   expect(error.message).toContain('is not a valid thing');
 });
 
 test('a bad update is rejected once, the good values stay, and the next good update is accepted as a whole', async () => {
-  const stage = new ConfigStage();
-  stage.write('a.json', { log: { level: 'info' }, n: 1 });
-  const loader = stage.loader({
-    sources: [{ provider: stage.file('a.json') }],
+  const scene = new ConfigScene();
+  scene.write('a.json', { log: { level: 'info' }, n: 1 });
+  const loader = scene.loader({
+    sources: [{ provider: scene.file('a.json') }],
     validate: z.object({ log: z.object({ level: z.string() }), n: z.number() }),
   });
-  const first = await stage.load(loader);
+  const first = await scene.load(loader);
   const levels: string[] = [];
   const unsubscribe = loader.select(
     ({ log }) => log,
@@ -139,41 +139,41 @@ test('a bad update is rejected once, the good values stay, and the next good upd
     '{"__proto__":{}}',
     'x'.repeat(2 ** 20 + 1),
   ]) {
-    stage.write('a.json', bad);
-    await stage.pass();
-    await stage.pass();
+    scene.write('a.json', bad);
+    await scene.pass();
+    await scene.pass();
     expect(loader.current).toBe(first);
   }
-  stage.remove('a.json');
-  await stage.pass();
-  expect(stage.rejections).toHaveLength(7);
-  expect(stage.unreadable).toEqual(['a.json ERR_CONFIG_MISSING']);
+  scene.remove('a.json');
+  await scene.pass();
+  expect(scene.rejections).toHaveLength(7);
+  expect(scene.unreadable).toEqual(['a.json ERR_CONFIG_MISSING']);
   expect(loader.status()).toMatchObject({ rejections: 7, changes: 0, sources: [{ state: 'rejected' }] });
 
-  stage.write('a.json', { log: { level: 'info' }, n: 2 });
-  await stage.pass();
-  expect(stage.readable).toEqual(['a.json']);
-  expect(stage.changes).toEqual([['n']]);
+  scene.write('a.json', { log: { level: 'info' }, n: 2 });
+  await scene.pass();
+  expect(scene.readable).toEqual(['a.json']);
+  expect(scene.changes).toEqual([['n']]);
   expect(levels).toEqual([]);
-  stage.write('a.json', { log: { level: 'warn' }, n: 2 });
-  await stage.pass();
+  scene.write('a.json', { log: { level: 'warn' }, n: 2 });
+  await scene.pass();
   expect(levels).toEqual(['info warn']);
   unsubscribe();
-  stage.write('a.json', { log: { level: 'error' }, n: 2 });
-  await stage.pass();
+  scene.write('a.json', { log: { level: 'error' }, n: 2 });
+  await scene.pass();
   expect(levels).toEqual(['info warn']);
-  expect(stage.changes).toEqual([['n'], ['log.level'], ['log.level']]);
+  expect(scene.changes).toEqual([['n'], ['log.level'], ['log.level']]);
   expect(loader.status()).toMatchObject({ changes: 3, sources: [{ state: 'current', problems: [] }] });
-  expect(stage.errors).toEqual([]);
+  expect(scene.errors).toEqual([]);
 });
 
 test('sources that change together lead to one update, and may be valid only together', async () => {
-  const stage = new ConfigStage();
+  const scene = new ConfigScene();
   const files = ['a', 'b', 'c'];
-  for (const file of files) stage.write(file, { [file]: 1 });
+  for (const file of files) scene.write(file, { [file]: 1 });
   const seen: unknown[] = [];
-  const loader = stage.loader({
-    sources: files.map((file) => ({ provider: stage.file(file) })),
+  const loader = scene.loader({
+    sources: files.map((file) => ({ provider: scene.file(file) })),
     validate: (values) => {
       seen.push(values);
       const { a, b, c } = values as Record<string, number>;
@@ -182,58 +182,58 @@ test('sources that change together lead to one update, and may be valid only tog
       return { a, b, c };
     },
   });
-  await stage.load(loader);
-  stage.write('a', { a: 2 });
-  await stage.pass();
-  stage.write('c', { c: 13 });
-  await stage.pass();
-  expect(stage.changes).toEqual([]);
-  expect(stage.rejections.map(({ sources }) => sources.map(({ name }) => name))).toEqual([
-    [stage.path('a')],
-    [stage.path('c')],
+  await scene.load(loader);
+  scene.write('a', { a: 2 });
+  await scene.pass();
+  scene.write('c', { c: 13 });
+  await scene.pass();
+  expect(scene.changes).toEqual([]);
+  expect(scene.rejections.map(({ sources }) => sources.map(({ name }) => name))).toEqual([
+    [scene.path('a')],
+    [scene.path('c')],
   ]);
 
   // With c still wrong, a and b come true as soon as they agree.
-  stage.write('a', { a: 3 });
-  stage.write('b', { b: 3 });
-  await stage.pass();
+  scene.write('a', { a: 3 });
+  scene.write('b', { b: 3 });
+  await scene.pass();
   expect(loader.current).toEqual({ a: 3, b: 3, c: 1 });
-  expect(stage.changes).toEqual([['a', 'b']]);
-  stage.write('c', { c: 2 });
-  await stage.pass();
+  expect(scene.changes).toEqual([['a', 'b']]);
+  scene.write('c', { c: 2 });
+  await scene.pass();
   expect(loader.current).toEqual({ a: 3, b: 3, c: 2 });
 });
 
 test('a validator that never settles, or settles too late, does not block updates', async () => {
-  const stage = new ConfigStage();
-  stage.write('a', { n: 1 });
+  const scene = new ConfigScene();
+  scene.write('a', { n: 1 });
   const late: (() => void)[] = [];
-  const loader = stage.loader({
-    sources: [{ provider: stage.file('a') }],
+  const loader = scene.loader({
+    sources: [{ provider: scene.file('a') }],
     validateTimeoutMs: 300,
     validate: (values) => {
       const { n } = values as { readonly n: number };
       return n % 2 === 1 ? n : new Promise<number>((resolve) => late.push(() => resolve(-1)));
     },
   });
-  expect(await stage.load(loader)).toBe(1);
-  stage.write('a', { n: 2 });
-  await stage.pass();
-  expect(stage.rejections).toMatchObject([
+  expect(await scene.load(loader)).toBe(1);
+  scene.write('a', { n: 2 });
+  await scene.pass();
+  expect(scene.rejections).toMatchObject([
     { problems: [{ code: 'ERR_CONFIG_TIMEOUT', source: 'validate' }] },
   ]);
-  stage.write('a', { n: 3 });
-  await stage.pass();
+  scene.write('a', { n: 3 });
+  await scene.pass();
   expect(loader.current).toBe(3);
   for (const answer of late) answer();
-  await stage.pass();
+  await scene.pass();
   expect(loader.current).toBe(3);
-  expect(stage.clock.pending).toBe(0);
+  expect(scene.clock.pending).toBe(0);
 });
 
 test('a parser that throws or never settles does not block updates', async () => {
-  const stage = new ConfigStage();
-  stage.write('a', 'good');
+  const scene = new ConfigScene();
+  scene.write('a', 'good');
   const parser = {
     name: 'odd',
     parse: (text: string): unknown => {
@@ -241,44 +241,44 @@ test('a parser that throws or never settles does not block updates', async () =>
       return text === 'hang' ? new Promise(() => undefined) : { text };
     },
   };
-  const loader = stage.loader({
-    sources: [{ provider: stage.file('a', { parser: undefined }), parser }],
+  const loader = scene.loader({
+    sources: [{ provider: scene.file('a', { parser: undefined }), parser }],
     parseTimeoutMs: 300,
   });
   await loader.load();
   for (const text of ['hang', 'throw', 'hang', 'better']) {
-    stage.write('a', text);
-    await stage.pass();
+    scene.write('a', text);
+    await scene.pass();
   }
   expect(loader.current).toEqual({ text: 'better' });
-  expect(stage.rejections.map(({ problems }) => problems[0]?.code)).toEqual([
+  expect(scene.rejections.map(({ problems }) => problems[0]?.code)).toEqual([
     'ERR_CONFIG_TIMEOUT',
     'ERR_CONFIG_PARSE',
     'ERR_CONFIG_TIMEOUT',
   ]);
-  expect(JSON.stringify(stage.rejections)).not.toContain(SECRET);
+  expect(JSON.stringify(scene.rejections)).not.toContain(SECRET);
 });
 
 test('the values of an optional file are added and removed with it', async () => {
-  const stage = new ConfigStage();
-  const loader = stage.loader({
-    sources: [{ values: { n: 1 } }, { provider: stage.file('a', { optional: true }) }],
+  const scene = new ConfigScene();
+  const loader = scene.loader({
+    sources: [{ values: { n: 1 } }, { provider: scene.file('a', { optional: true }) }],
   });
-  expect(await stage.load(loader)).toEqual({ n: 1 });
-  stage.write('a', { n: 2 });
-  await stage.pass();
+  expect(await scene.load(loader)).toEqual({ n: 1 });
+  scene.write('a', { n: 2 });
+  await scene.pass();
   expect(loader.current).toEqual({ n: 2 });
-  stage.remove('a');
-  await stage.pass();
+  scene.remove('a');
+  await scene.pass();
   expect(loader.current).toEqual({ n: 1 });
-  expect(stage.rejections).toEqual([]);
+  expect(scene.rejections).toEqual([]);
 });
 
 test('listeners and selectors that throw do not affect others, and close() within one ends everything', async () => {
-  const stage = new ConfigStage();
-  stage.write('a', { n: 1 });
-  const loader = stage.loader<ConfigMap>({ sources: [{ provider: stage.file('a') }] });
-  await stage.load(loader);
+  const scene = new ConfigScene();
+  scene.write('a', { n: 1 });
+  const loader = scene.loader<ConfigMap>({ sources: [{ provider: scene.file('a') }] });
+  await scene.load(loader);
   loader.select(
     () => {
       throw new Error('selector');
@@ -289,43 +289,43 @@ test('listeners and selectors that throw do not affect others, and close() withi
   loader.on('change', () => {
     closed = loader.close();
   });
-  stage.write('a', { n: 2 });
-  await stage.pass();
+  scene.write('a', { n: 2 });
+  await scene.pass();
   await closed;
   expect(loader.current).toEqual({ n: 2 });
-  expect(stage.errors).toMatchObject([{ code: 'ERR_LISTENER' }]);
-  stage.write('a', { n: 3 });
-  await stage.pass();
-  expect(stage.changes).toEqual([['n']]);
-  expect([stage.backend.subscriptions, stage.clock.pending, loader.state]).toEqual([0, 0, 'closed']);
-  await expect(stage.load(loader)).rejects.toMatchObject({ code: 'ERR_CLOSED' });
+  expect(scene.errors).toMatchObject([{ code: 'ERR_LISTENER' }]);
+  scene.write('a', { n: 3 });
+  await scene.pass();
+  expect(scene.changes).toEqual([['n']]);
+  expect([scene.backend.subscriptions, scene.clock.pending, loader.state]).toEqual([0, 0, 'closed']);
+  await expect(scene.load(loader)).rejects.toMatchObject({ code: 'ERR_CLOSED' });
   await expect(loader.check()).rejects.toMatchObject({ code: 'ERR_CLOSED' });
 });
 
 test.each(['close()', 'the signal'])('%s ends a load whose validate never does', async (how) => {
-  const stage = new ConfigStage();
-  stage.write('a', {});
+  const scene = new ConfigScene();
+  scene.write('a', {});
   const controller = new AbortController();
   let validates = (): void => undefined;
   const validating = new Promise<void>((resolve) => (validates = resolve));
-  const loader = stage.loader({
-    sources: [{ provider: stage.file('a') }],
+  const loader = scene.loader({
+    sources: [{ provider: scene.file('a') }],
     validate: () => {
       validates();
       return new Promise<never>(() => undefined);
     },
     signal: controller.signal,
   });
-  const refused = expect(stage.load(loader)).rejects.toThrow(how === 'close()' ? 'closed' : 'enough');
+  const refused = expect(scene.load(loader)).rejects.toThrow(how === 'close()' ? 'closed' : 'enough');
   await validating;
   if (how === 'the signal') controller.abort(new Error('enough'));
   await loader.close();
   await refused;
-  expect([stage.backend.subscriptions, stage.clock.pending]).toEqual([0, 0]);
+  expect([scene.backend.subscriptions, scene.clock.pending]).toEqual([0, 0]);
 });
 
 test('concurrent calls of check() lead to updates one after another', async () => {
-  const stage = new ConfigStage();
+  const scene = new ConfigScene();
   let reading = 0;
   let most = 0;
   const provider: ConfigProvider = {
@@ -338,30 +338,30 @@ test('concurrent calls of check() lead to updates one after another', async () =
       return {};
     },
   };
-  const loader = stage.loader({ sources: [{ provider }] });
-  await stage.load(loader);
+  const loader = scene.loader({ sources: [{ provider }] });
+  await scene.load(loader);
   await Promise.all([loader.check(), loader.check(), loader.check()]);
   expect(most).toBe(1);
 });
 
 test('check() reads sources that cannot be watched, and validates refused values again', async () => {
-  const stage = new ConfigStage();
+  const scene = new ConfigScene();
   let value: unknown = { n: 1 };
   let refuse = false;
-  const loader = stage.loader({
+  const loader = scene.loader({
     sources: [{ provider: { name: 'remote', read: () => Promise.resolve(value) } }],
     validate: (values) => {
       if (refuse) throw new Error('not now');
       return values;
     },
   });
-  await stage.load(loader);
+  await scene.load(loader);
   value = { n: 2 };
   refuse = true;
   await loader.check();
-  expect(stage.rejections).toHaveLength(1);
+  expect(scene.rejections).toHaveLength(1);
   await loader.check();
-  expect(stage.rejections).toHaveLength(1);
+  expect(scene.rejections).toHaveLength(1);
   refuse = false;
   await loader.check();
   expect(loader.current).toEqual({ n: 2 });
@@ -409,49 +409,49 @@ const odd: [string, unknown, { path?: string[]; message: string }][] = [
 ];
 
 test.each(odd)('a validator that throws %s has refused the update', async (_, thrown, problem) => {
-  const stage = new ConfigStage();
-  stage.write('a', { list: [] });
+  const scene = new ConfigScene();
+  scene.write('a', { list: [] });
   let refuse = false;
-  const loader = stage.loader<ConfigMap>({
-    sources: [{ provider: stage.file('a') }],
+  const loader = scene.loader<ConfigMap>({
+    sources: [{ provider: scene.file('a') }],
     validate: (values) => {
       if (refuse) throw thrown;
       return values as ConfigMap;
     },
   });
-  await stage.load(loader);
+  await scene.load(loader);
   refuse = true;
-  stage.write('a', { list: [1] });
-  await stage.pass();
-  expect(stage.rejections.map(({ problems }) => problems)).toMatchObject([
+  scene.write('a', { list: [1] });
+  await scene.pass();
+  expect(scene.rejections.map(({ problems }) => problems)).toMatchObject([
     [{ code: 'ERR_CONFIG_SCHEMA', ...problem }],
   ]);
-  expect(stage.errors).toEqual([]);
+  expect(scene.errors).toEqual([]);
 });
 
 test('a schema that returns neither a value nor issues has refused the update', async () => {
-  const stage = new ConfigStage();
+  const scene = new ConfigScene();
   const schema = { '~standard': { version: 1, vendor: 'none', validate: () => undefined } };
-  const loader = stage.loader<ConfigMap>({ sources: [{ values: {} }], validate: schema as never });
-  await expect(stage.load(loader)).rejects.toThrow('neither a value nor issues');
+  const loader = scene.loader<ConfigMap>({ sources: [{ values: {} }], validate: schema as never });
+  await expect(scene.load(loader)).rejects.toThrow('neither a value nor issues');
 });
 
 test('a hundred of thousands of issues are reported', { timeout: 20_000 }, async () => {
-  const stage = new ConfigStage();
+  const scene = new ConfigScene();
   const list = Array.from({ length: 20_000 }, (_, n) => `value${n}`);
-  const loader = stage.loader<unknown>({
+  const loader = scene.loader<unknown>({
     sources: [{ values: { list } }],
     validate: z.object({ list: z.array(z.number()) }),
   });
-  const error = (await stage.load(loader).catch((reason: unknown) => reason)) as ConfigError;
+  const error = (await scene.load(loader).catch((reason: unknown) => reason)) as ConfigError;
   expect(error.problems).toHaveLength(101);
   expect(error.problems.at(-1)?.message).toBe('19900 more problems');
 });
 
 test('neither a cut message, nor a percent-encoded one, nor a path shows a value', async () => {
-  const stage = new ConfigStage();
+  const scene = new ConfigScene();
   const secret = 'correct/horse-battery staple';
-  const loader = stage.loader<ConfigMap>({
+  const loader = scene.loader<ConfigMap>({
     sources: [{ values: { secret, list: ['x'], nested: { here: 1 } } }],
     validate: () => {
       const message = `${'. '.repeat(146)}${secret} ${encodeURIComponent(secret)}`;
@@ -467,7 +467,7 @@ test('neither a cut message, nor a percent-encoded one, nor a path shows a value
       };
     },
   });
-  const error = (await stage.load(loader).catch((reason: unknown) => reason)) as ConfigError;
+  const error = (await scene.load(loader).catch((reason: unknown) => reason)) as ConfigError;
   expect(JSON.stringify([error.message, error.problems])).not.toMatch(/corr|hor|batt|stap/i);
   expect(error.problems.map(({ path }) => path)).toEqual([
     ['nested', 'here'],
@@ -479,10 +479,10 @@ test('neither a cut message, nor a percent-encoded one, nor a path shows a value
 });
 
 test('variables set keys of lower layers regardless of case, unless that is ambiguous', async () => {
-  const stage = new ConfigStage();
+  const scene = new ConfigScene();
   const env = { APP_MAXCONN: '5', APP_DB__USERNAME: 'me', APP_TWICE: 'x', APP_NEW: 'y' };
   const seen: unknown[] = [];
-  const loader = stage.loader<ConfigMap>({
+  const loader = scene.loader<ConfigMap>({
     sources: [
       { values: { maxConn: 1, db: { userName: 'a' }, twice: 1, Twice: 2, tWice: 3 } },
       { env: { prefix: 'APP_', env } },
@@ -492,30 +492,30 @@ test('variables set keys of lower layers regardless of case, unless that is ambi
       throw Object.assign(new Error(), { issues: [{ message: 'm', path: ['maxConn'] }] });
     },
   });
-  const error = (await stage.load(loader).catch((reason: unknown) => reason)) as ConfigError;
+  const error = (await scene.load(loader).catch((reason: unknown) => reason)) as ConfigError;
   expect(seen).toEqual([{ maxConn: '5', db: { userName: 'me' }, twice: 'x', Twice: 2, tWice: 3, new: 'y' }]);
   expect(error.problems).toMatchObject([{ source: 'environment APP_*' }]);
-  const exact = stage.loader<ConfigMap>({
+  const exact = scene.loader<ConfigMap>({
     sources: [
       { values: { maxConn: 1 } },
       { env: { prefix: 'APP_', env, transform: (key, value) => ({ key: key.toLowerCase(), value }) } },
     ],
   });
-  expect(await stage.load(exact)).toMatchObject({ maxConn: 1, maxconn: '5' });
+  expect(await scene.load(exact)).toMatchObject({ maxConn: 1, maxconn: '5' });
 });
 
 test('a source is mounted under a key', async () => {
-  const stage = new ConfigStage();
-  stage.write('db', { host: 'a' });
-  const loader = stage.loader<ConfigMap>({
+  const scene = new ConfigScene();
+  scene.write('db', { host: 'a' });
+  const loader = scene.loader<ConfigMap>({
     sources: [
       { values: { db: { host: 'default', port: 1 } } },
-      { provider: stage.file('db'), at: 'db' },
+      { provider: scene.file('db'), at: 'db' },
       { env: { prefix: 'X_', env: { X_Y: 'z' } }, at: 'a.b' },
       { values: { v: 1 }, at: ['with.dot'] },
     ],
   });
-  expect(await stage.load(loader)).toEqual({
+  expect(await scene.load(loader)).toEqual({
     db: { host: 'a', port: 1 },
     a: { b: { y: 'z' } },
     'with.dot': { v: 1 },
@@ -526,10 +526,10 @@ test('a source is mounted under a key', async () => {
 });
 
 test('select() with `immediate` calls its listener with the current selection', async () => {
-  const stage = new ConfigStage();
-  stage.write('a', { n: 1, m: 1 });
-  const loader = stage.loader<ConfigMap>({ sources: [{ provider: stage.file('a') }] });
-  await stage.load(loader);
+  const scene = new ConfigScene();
+  scene.write('a', { n: 1, m: 1 });
+  const loader = scene.loader<ConfigMap>({ sources: [{ provider: scene.file('a') }] });
+  await scene.load(loader);
   const calls: unknown[] = [];
   loader.select(
     ({ n }) => n,
@@ -537,10 +537,10 @@ test('select() with `immediate` calls its listener with the current selection', 
     { immediate: true },
   );
   expect(calls).toEqual([[1, undefined]]);
-  stage.write('a', { n: 2, m: 1 });
-  await stage.pass();
-  stage.write('a', { n: 2, m: 2 });
-  await stage.pass();
+  scene.write('a', { n: 2, m: 1 });
+  await scene.pass();
+  scene.write('a', { n: 2, m: 2 });
+  await scene.pass();
   expect(calls).toEqual([
     [1, undefined],
     [2, 1],
@@ -548,46 +548,46 @@ test('select() with `immediate` calls its listener with the current selection', 
 });
 
 test('with one watched source a change is not delayed', async () => {
-  const stage = new ConfigStage();
-  const volume = new KubeletVolume(stage.path('volume'));
+  const scene = new ConfigScene();
+  const volume = new KubeletVolume(scene.path('volume'));
   volume.publish({ a: '{"n":1}' });
-  const loader = stage.loader<ConfigMap>({
-    sources: [{ values: { d: 1 } }, { provider: stage.file('volume/a') }, { env: { prefix: 'X_' } }],
+  const loader = scene.loader<ConfigMap>({
+    sources: [{ values: { d: 1 } }, { provider: scene.file('volume/a') }, { env: { prefix: 'X_' } }],
   });
-  await stage.load(loader);
+  await scene.load(loader);
   volume.publish({ a: '{"n":2}' });
-  stage.backend.hint();
-  await stage.settled();
+  scene.backend.hint();
+  await scene.settled();
   expect(loader.current).toEqual({ d: 1, n: 2 });
 });
 
 test('several sources are waited for until all have changed, or for settleMs', async () => {
-  const stage = new ConfigStage();
-  const volume = new KubeletVolume(stage.path('volume'));
+  const scene = new ConfigScene();
+  const volume = new KubeletVolume(scene.path('volume'));
   const publish = (a: number, b: number): void => {
     volume.publish({ a: `{"a":${a}}`, b: `{"b":${b}}` });
-    stage.backend.hint();
+    scene.backend.hint();
   };
   publish(1, 1);
-  const loader = stage.loader<ConfigMap>({
-    sources: [{ provider: stage.file('volume/a') }, { provider: stage.file('volume/b') }],
+  const loader = scene.loader<ConfigMap>({
+    sources: [{ provider: scene.file('volume/a') }, { provider: scene.file('volume/b') }],
   });
-  await stage.load(loader);
+  await scene.load(loader);
   publish(2, 2);
-  await stage.settled();
-  expect(stage.changes).toEqual([['a', 'b']]);
+  await scene.settled();
+  expect(scene.changes).toEqual([['a', 'b']]);
 
   publish(3, 2);
-  await stage.settled();
-  await stage.clock.advance(49);
-  expect(stage.changes).toHaveLength(1);
-  await stage.clock.advance(1);
-  await stage.settled();
-  expect(stage.changes).toEqual([['a', 'b'], ['a']]);
+  await scene.settled();
+  await scene.clock.advance(49);
+  expect(scene.changes).toHaveLength(1);
+  await scene.clock.advance(1);
+  await scene.settled();
+  expect(scene.changes).toEqual([['a', 'b'], ['a']]);
 });
 
 test('a provider that calls back whenever it is read leads to one update per settleMs', async () => {
-  const stage = new ConfigStage();
+  const scene = new ConfigScene();
   let callback: ProviderCallback = () => undefined;
   let reads = 0;
   const provider: ConfigProvider = {
@@ -602,52 +602,52 @@ test('a provider that calls back whenever it is read leads to one update per set
       return Promise.resolve({ reads });
     },
   };
-  const loader = stage.loader<ConfigMap>({ sources: [{ provider }] });
-  await stage.load(loader);
-  await stage.clock.advance(0);
+  const loader = scene.loader<ConfigMap>({ sources: [{ provider }] });
+  await scene.load(loader);
+  await scene.clock.advance(0);
   const before = reads;
-  for (let step = 0; step < 3; step += 1) await stage.clock.advance(50);
+  for (let step = 0; step < 3; step += 1) await scene.clock.advance(50);
   expect(reads).toBe(before + 3);
   expect(loader.current).toEqual({ reads });
 });
 
 test('`degraded` and `recovered` of a source are emitted with its name', async () => {
-  const stage = new ConfigStage();
-  stage.write('a', {});
-  const loader = stage.loader<ConfigMap>({ sources: [{ provider: stage.file('a') }] });
+  const scene = new ConfigScene();
+  scene.write('a', {});
+  const loader = scene.loader<ConfigMap>({ sources: [{ provider: scene.file('a') }] });
   const events: unknown[] = [];
   loader.on('degraded', ({ source, error, pollIntervalMs }) =>
     events.push(['degraded', source, error.name, pollIntervalMs]),
   );
   loader.on('recovered', ({ source, backend }) => events.push(['recovered', source, backend]));
-  await stage.load(loader);
-  stage.backend.refuse(...Array.from({ length: 20 }, () => new Error('no more watches')));
-  stage.backend.fail();
-  await stage.pass(5_000);
-  expect(events).toEqual([['degraded', stage.path('a'), 'BackendError', 1_000]]);
+  await scene.load(loader);
+  scene.backend.refuse(...Array.from({ length: 20 }, () => new Error('no more watches')));
+  scene.backend.fail();
+  await scene.pass(5_000);
+  expect(events).toEqual([['degraded', scene.path('a'), 'BackendError', 1_000]]);
   expect(loader.status()).toMatchObject({
     sources: [{ degraded: true }],
     lastError: { name: 'BackendError' },
   });
-  stage.backend.accept();
-  await stage.pass(10_000);
-  expect(events.slice(1)).toEqual([['recovered', stage.path('a'), 'scripted']]);
+  scene.backend.accept();
+  await scene.pass(10_000);
+  expect(events.slice(1)).toEqual([['recovered', scene.path('a'), 'scripted']]);
   expect(loader.status()).toMatchObject({ state: 'running', sources: [{ degraded: false }] });
-  expect(stage.errors).toEqual([]);
+  expect(scene.errors).toEqual([]);
 });
 
 test('many sources cause no leak warning', async () => {
-  const stage = new ConfigStage();
+  const scene = new ConfigScene();
   const warnings: Error[] = [];
   const onWarning = (warning: Error): void => void warnings.push(warning);
   process.on('warning', onWarning);
   onTestFinished(() => void process.off('warning', onWarning));
   const names = Array.from({ length: 20 }, (_, n) => `file${n}`);
-  for (const name of names) stage.write(name, {});
-  const loader = stage.loader<ConfigMap>({
-    sources: names.map((name) => ({ provider: stage.file(name) })),
+  for (const name of names) scene.write(name, {});
+  const loader = scene.loader<ConfigMap>({
+    sources: names.map((name) => ({ provider: scene.file(name) })),
   });
-  await stage.load(loader);
+  await scene.load(loader);
   await loader.check();
   await nextTurn();
   expect(warnings).toEqual([]);
@@ -677,24 +677,24 @@ test('a loader without validate has a ConfigMap, and any other type needs a vali
 });
 
 test('its status and its JSON are plain data with the name', async () => {
-  const stage = new ConfigStage();
-  stage.write('a', { password: SECRET });
-  const loader = stage.loader<ConfigMap>({ name: 'app', sources: [{ provider: stage.file('a') }] });
-  await stage.load(loader);
+  const scene = new ConfigScene();
+  scene.write('a', { password: SECRET });
+  const loader = scene.loader<ConfigMap>({ name: 'app', sources: [{ provider: scene.file('a') }] });
+  await scene.load(loader);
   expect(JSON.parse(JSON.stringify(loader))).toEqual(loader.status());
   expect(loader.status()).toMatchObject({ name: 'app', state: 'running', lastError: null, changes: 0 });
   expect(`${JSON.stringify(loader)}${inspect(loader)}`).not.toContain(SECRET);
-  stage.write('a', 'not JSON');
-  await stage.pass();
+  scene.write('a', 'not JSON');
+  await scene.pass();
   expect(loader.status().sources).toMatchObject([{ state: 'rejected', problems: [{ line: 1 }] }]);
   expect(JSON.parse(JSON.stringify(loader))).toStrictEqual(loader.status());
-  expect(stage.rejections).toMatchObject([{ error: { code: 'ERR_CONFIG_INVALID' } }]);
+  expect(scene.rejections).toMatchObject([{ error: { code: 'ERR_CONFIG_INVALID' } }]);
 });
 
 test('each load and each update is a traced operation', async () => {
-  const stage = new ConfigStage();
-  stage.write('a', { n: 1 });
-  const loader = stage.loader<ConfigMap>({ name: 'traced', sources: [{ provider: stage.file('a') }] });
+  const scene = new ConfigScene();
+  scene.write('a', { n: 1 });
+  const loader = scene.loader<ConfigMap>({ name: 'traced', sources: [{ provider: scene.file('a') }] });
   const results: unknown[] = [];
   const onEnd = (message: unknown): void => {
     const { component, result } = message as { component?: { name: string }; result?: string };
@@ -702,13 +702,13 @@ test('each load and each update is a traced operation', async () => {
   };
   subscribe('tracing:resilient-watcher.config.reload:asyncEnd', onEnd);
   onTestFinished(() => void unsubscribe('tracing:resilient-watcher.config.reload:asyncEnd', onEnd));
-  await stage.load(loader);
+  await scene.load(loader);
   await loader.check();
   for (const text of ['{', '{"n":2}']) {
-    stage.write('a', text);
-    await stage.pass();
+    scene.write('a', text);
+    await scene.pass();
   }
-  stage.remove('a');
-  await stage.pass();
+  scene.remove('a');
+  await scene.pass();
   expect(results).toEqual(['accepted', 'unchanged', 'rejected', 'accepted', 'rejected']);
 });

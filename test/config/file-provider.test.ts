@@ -13,48 +13,48 @@ import {
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
-import { ConfigStage } from './config-stage.js';
+import { ConfigScene } from '../support/config-scene.js';
 
 test('a second watch() is refused; after unwatch() it is allowed again', async () => {
-  const stage = new ConfigStage();
-  stage.write('a', '1');
-  const provider = stage.file('a');
+  const scene = new ConfigScene();
+  scene.write('a', '1');
+  const provider = scene.file('a');
   let calls = 0;
   const callback: ProviderCallback = () => (calls += 1);
   await provider.unwatch();
   await provider.watch(callback);
   await expect(provider.watch(callback)).rejects.toThrow('already being watched');
   await expect(provider.watch(undefined as never)).rejects.toThrow(TypeError);
-  stage.write('a', '2');
-  await stage.pass();
+  scene.write('a', '2');
+  await scene.pass();
   expect(calls).toBe(1);
 
   await provider.unwatch();
   await provider.unwatch();
-  expect([stage.backend.subscriptions, stage.clock.pending]).toEqual([0, 0]);
-  stage.write('a', '3');
+  expect([scene.backend.subscriptions, scene.clock.pending]).toEqual([0, 0]);
+  scene.write('a', '3');
   await provider.watch(callback);
   expect(calls, 'what changed meanwhile is caught up').toBe(2);
   await provider.unwatch();
 });
 
 test('a change between the first read and the watch is reported', async () => {
-  const stage = new ConfigStage();
-  stage.write('a', '{"n":1}');
-  const provider = stage.file('a');
+  const scene = new ConfigScene();
+  scene.write('a', '{"n":1}');
+  const provider = scene.file('a');
   expect(await provider.read()).toEqual({ n: 1 });
-  stage.write('a', '{"n":2}');
+  scene.write('a', '{"n":2}');
   const calls: unknown[] = [];
   await provider.watch(async () => calls.push(await provider.read()));
-  await stage.pass();
+  await scene.pass();
   expect(calls).toEqual([{ n: 2 }]);
   await provider.unwatch();
 });
 
 test('unwatch() and a new watch() inside the callback', async () => {
-  const stage = new ConfigStage();
-  stage.write('a', '1');
-  const provider = stage.file('a');
+  const scene = new ConfigScene();
+  scene.write('a', '1');
+  const provider = scene.file('a');
   const calls: string[] = [];
   let again: Promise<void> | undefined;
   await provider.watch(() => {
@@ -62,19 +62,19 @@ test('unwatch() and a new watch() inside the callback', async () => {
     void provider.unwatch();
     again = provider.watch(() => calls.push('second'));
   });
-  stage.write('a', '2');
-  await stage.pass();
+  scene.write('a', '2');
+  await scene.pass();
   await again;
-  stage.write('a', '3');
-  await stage.pass();
+  scene.write('a', '3');
+  await scene.pass();
   expect(calls).toEqual(['first', 'second']);
   await provider.unwatch();
 });
 
 test('a callback that throws, a lost backend and a removed file do not end watching', async () => {
-  const stage = new ConfigStage();
-  stage.write('a', '1');
-  const provider = stage.file('a', { parser: undefined });
+  const scene = new ConfigScene();
+  scene.write('a', '1');
+  const provider = scene.file('a', { parser: undefined });
   const calls: string[] = [];
   await provider.watch(async (event, error) => {
     calls.push(
@@ -85,30 +85,30 @@ test('a callback that throws, a lost backend and a removed file do not end watch
     expect(event === undefined).toBe(error !== undefined);
     if (calls.length === 1) throw new Error('callback');
   });
-  stage.write('a', '2');
-  await stage.pass();
-  stage.backend.fail();
-  stage.remove('a');
-  await stage.pass();
-  await stage.pass(5_000);
-  stage.write('a', '3');
-  await stage.pass();
+  scene.write('a', '2');
+  await scene.pass();
+  scene.backend.fail();
+  scene.remove('a');
+  await scene.pass();
+  await scene.pass(5_000);
+  scene.write('a', '3');
+  await scene.pass();
   expect(calls).toEqual(['2', 'ListenerError', 'ConfigError', '3']);
   await provider.unwatch();
 });
 
 test('setup errors reject watch(): a signal that has aborted', async () => {
-  const stage = new ConfigStage();
-  const provider = stage.file('a', { signal: AbortSignal.abort(new Error('enough')) });
+  const scene = new ConfigScene();
+  const provider = scene.file('a', { signal: AbortSignal.abort(new Error('enough')) });
   await expect(provider.watch(() => undefined)).rejects.toThrow('enough');
   expect(() => new FileProvider('')).toThrow(TypeError);
   expect(() => new FileProvider('a', { settleMs: -1 })).toThrow(RangeError);
 });
 
 test('a volume is read as keys, all of one revision, and every swap is followed', async () => {
-  const stage = new ConfigStage();
-  const volume = new KubeletVolume(stage.path('volume'));
-  const { clock, backend } = stage;
+  const scene = new ConfigScene();
+  const volume = new KubeletVolume(scene.path('volume'));
+  const { clock, backend } = scene;
   volume.publish({ 'db.host': 'a', 'db.port': '1', 'limits.yaml': 'rate: 5' });
   const provider = new VolumeProvider(volume.directory, {
     clock,
@@ -118,11 +118,11 @@ test('a volume is read as keys, all of one revision, and every swap is followed'
     parsers: { '.yaml': yamlParser },
   });
   expect(await provider.read()).toEqual({ db: { host: 'a', port: '1' }, limits: { rate: 5 } });
-  const loader = stage.loader({ sources: [{ provider }] });
-  await stage.load(loader);
+  const loader = scene.loader({ sources: [{ provider }] });
+  await scene.load(loader);
   volume.publish({ 'db.host': 'b', 'db.port': '2', 'limits.yaml': 'rate: [' });
-  await stage.pass();
-  expect(stage.rejections).toMatchObject([
+  await scene.pass();
+  expect(scene.rejections).toMatchObject([
     {
       sources: [{ name: volume.directory, digest: expect.stringMatching(/^set:/) as string }],
       problems: [{ source: volume.path('limits.yaml'), line: 1 }],
@@ -130,15 +130,15 @@ test('a volume is read as keys, all of one revision, and every swap is followed'
   ]);
   expect(loader.current).toMatchObject({ db: { host: 'a' } });
   volume.publish({ 'db.host': 'b', 'db.port': '2' });
-  await stage.pass();
+  await scene.pass();
   expect(loader.current).toEqual({ db: { host: 'b', port: '2' } });
-  expect(stage.changes).toEqual([['db.host', 'db.port', 'limits']]);
+  expect(scene.changes).toEqual([['db.host', 'db.port', 'limits']]);
 
   for (const files of [{ a: 'x', 'a.b': 'y' }, { '__proto__.x': 'y' }, { big: 'x'.repeat(2 ** 20 + 1) }]) {
     volume.publish(files);
-    await stage.pass();
+    await scene.pass();
   }
-  expect(stage.rejections.slice(1).map(({ problems }) => problems[0]?.code)).toEqual([
+  expect(scene.rejections.slice(1).map(({ problems }) => problems[0]?.code)).toEqual([
     'ERR_CONFIG_REFUSED',
     'ERR_CONFIG_REFUSED',
     'ERR_CONFIG_TOO_LARGE',
@@ -147,10 +147,10 @@ test('a volume is read as keys, all of one revision, and every swap is followed'
 });
 
 test.each(['file', 'volume'])('a %s whose link is missing for 200 ms is not missing', async (kind) => {
-  const stage = new ConfigStage();
-  const volume = new KubeletVolume(stage.path('volume'));
+  const scene = new ConfigScene();
+  const volume = new KubeletVolume(scene.path('volume'));
   volume.publish({ 'app.json': '{"n":1}' });
-  const { clock, backend } = stage;
+  const { clock, backend } = scene;
   const options = { clock, backend, resyncIntervalMs: 0 };
   const provider =
     kind === 'file'
@@ -159,18 +159,18 @@ test.each(['file', 'volume'])('a %s whose link is missing for 200 ms is not miss
   const link = join(volume.directory, '..data');
   const revision = readlinkSync(link);
   unlinkSync(link);
-  const loader = stage.loader<ConfigMap>({ sources: [{ provider }] });
+  const loader = scene.loader<ConfigMap>({ sources: [{ provider }] });
   const loading = loader.load();
   await clock.advance(0);
   for (let left = 200; left > 0; left -= 10) await clock.advance(10);
   symlinkSync(revision, link);
-  await stage.during(loading);
+  await scene.during(loading);
   expect(loader.current).toEqual(kind === 'file' ? { n: 1 } : { app: { n: 1 } });
 });
 
 test('extensions of a volume may have the dot or not, and white space is trimmed on request', async () => {
-  const stage = new ConfigStage();
-  const volume = new KubeletVolume(stage.path('volume'));
+  const scene = new ConfigScene();
+  const volume = new KubeletVolume(scene.path('volume'));
   volume.publish({ 'a.YAML': 'n: 1', 'b.json': '{"n":2}', password: ' s3cret\n' });
   const read = (options: VolumeProviderOptions): Promise<unknown> =>
     new VolumeProvider(volume.directory, options).read();
@@ -183,29 +183,29 @@ test('extensions of a volume may have the dot or not, and white space is trimmed
 });
 
 test('a provider is watched by one loader: a second one is refused, and the first is not affected', async () => {
-  const stage = new ConfigStage();
-  stage.write('a', { n: 1 });
-  const provider = stage.file('a');
-  const first = stage.loader<ConfigMap>({ sources: [{ provider }] });
-  const second = stage.loader<ConfigMap>({ sources: [{ provider }] });
-  await stage.load(first);
-  await expect(stage.load(second)).rejects.toMatchObject({ problems: [{ code: 'ERR_CONFIG_WATCHED' }] });
-  const closed = stage.loader<ConfigMap>({ sources: [{ provider }] });
+  const scene = new ConfigScene();
+  scene.write('a', { n: 1 });
+  const provider = scene.file('a');
+  const first = scene.loader<ConfigMap>({ sources: [{ provider }] });
+  const second = scene.loader<ConfigMap>({ sources: [{ provider }] });
+  await scene.load(first);
+  await expect(scene.load(second)).rejects.toMatchObject({ problems: [{ code: 'ERR_CONFIG_WATCHED' }] });
+  const closed = scene.loader<ConfigMap>({ sources: [{ provider }] });
   const refused = expect(closed.load()).rejects.toThrow();
   await closed.close();
   await refused;
-  stage.write('a', { n: 2 });
-  await stage.pass();
+  scene.write('a', { n: 2 });
+  await scene.pass();
   expect(first.current).toEqual({ n: 2 });
   await first.close();
-  await stage.load(second);
+  await scene.load(second);
   expect(second.current).toEqual({ n: 2 });
 });
 
 test('contents above a limit are too large; that is no mount that never updates', async () => {
-  const stage = new ConfigStage();
-  const volume = new KubeletVolume(stage.path('volume'));
-  const { clock, backend } = stage;
+  const scene = new ConfigScene();
+  const volume = new KubeletVolume(scene.path('volume'));
+  const { clock, backend } = scene;
   volume.publish({ a: 'x', b: 'y' });
   const provider = new VolumeProvider(volume.directory, {
     clock,
@@ -213,7 +213,7 @@ test('contents above a limit are too large; that is no mount that never updates'
     resyncIntervalMs: 0,
     maxTotalBytes: 1,
   });
-  const loader = stage.loader<ConfigMap>({ sources: [{ provider }] });
-  await expect(stage.load(loader)).rejects.toMatchObject({ problems: [{ code: 'ERR_CONFIG_TOO_LARGE' }] });
-  expect(stage.errors).toEqual([]);
+  const loader = scene.loader<ConfigMap>({ sources: [{ provider }] });
+  await expect(scene.load(loader)).rejects.toMatchObject({ problems: [{ code: 'ERR_CONFIG_TOO_LARGE' }] });
+  expect(scene.errors).toEqual([]);
 });

@@ -6,7 +6,7 @@ import { Lifecycle } from '../../src/core/lifecycle.js';
 import { Outcome } from '../../src/core/outcome.js';
 
 /** A machine that notes what it is told to do, and opens when the test says so. */
-function stage(signal?: AbortSignal) {
+function recordedLifecycle(signal?: AbortSignal) {
   const told: string[] = [];
   let opening = new Outcome<void>();
   const lifecycle = new Lifecycle({
@@ -29,7 +29,7 @@ function stage(signal?: AbortSignal) {
 }
 
 test('start() opens, then runs, once for all callers', async () => {
-  const { lifecycle, told, opened } = stage();
+  const { lifecycle, told, opened } = recordedLifecycle();
   const started = lifecycle.start();
   expect([lifecycle.start() === started, lifecycle.state, told]).toEqual([true, 'starting', ['open']]);
   opened();
@@ -62,7 +62,7 @@ test('start() within open() is the same start, and after an open() that throws i
 
 test('start() can be called again after a failure, and leaves no listener meanwhile', async () => {
   const { signal } = new AbortController();
-  const { lifecycle, told, opened, refused } = stage(signal);
+  const { lifecycle, told, opened, refused } = recordedLifecycle(signal);
   const first = lifecycle.start();
   refused(new Error('not yet'));
   await expect(first).rejects.toThrow('not yet');
@@ -79,7 +79,7 @@ test.each<[string, (controller: AbortController, close: () => void) => void, str
 ])('%s ends it in any state, once, and what is under way rejects', async (_, end, reason) => {
   for (const when of ['idle', 'starting', 'running'] as const) {
     const controller = new AbortController();
-    const { lifecycle, told, opened } = stage(controller.signal);
+    const { lifecycle, told, opened } = recordedLifecycle(controller.signal);
     const started = when === 'idle' ? undefined : lifecycle.start();
     if (when === 'running') {
       opened();

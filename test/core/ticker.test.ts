@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 
 import { Ticker } from '../../src/core/ticker.js';
 
-function stage() {
+function tickerOnFakeTime() {
   const clock = new FakeClock();
   let scheduled = 0;
   const schedule: FakeClock['schedule'] = (...args) => {
@@ -25,7 +25,7 @@ function stage() {
 }
 
 test('tickers with the same interval share one timer and tick together, whenever they were started', async () => {
-  const { clock, ticks, ticker, scheduled } = stage();
+  const { clock, ticks, ticker, scheduled } = tickerOnFakeTime();
   const all = ['a', 'b', 'c'].map((name) => ticker(name));
   all[0]?.start();
   await clock.advance(300);
@@ -41,7 +41,7 @@ test('tickers with the same interval share one timer and tick together, whenever
 });
 
 test('one that is stopped, also by another in the same tick, is not called, and one that is started waits for the next', async () => {
-  const { clock, ticks, ticker } = stage();
+  const { clock, ticks, ticker } = tickerOnFakeTime();
   const late = ticker('late');
   const stopped = ticker('stopped');
   const first = ticker('first', () => {
@@ -60,7 +60,7 @@ test('one that is stopped, also by another in the same tick, is not called, and 
 });
 
 test('each interval has its own timer, and an interval of 0 never ticks', async () => {
-  const { clock, ticks, ticker } = stage();
+  const { clock, ticks, ticker } = tickerOnFakeTime();
   const all = [ticker('fast', undefined, 400), ticker('slow'), ticker('never', undefined, 0)];
   for (const one of all) one.start();
   await clock.advance(1_000);

@@ -11,7 +11,7 @@ import { findingsInManifests } from 'resilient-watcher/doctor';
 import { describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 
-import { runCli } from '../support/cli-program.js';
+import { CommandLines } from '../support/program.js';
 
 interface Manifest {
   readonly apiVersion: string;
@@ -59,6 +59,8 @@ function hasOnlyKnownFields(manifest: Manifest): boolean {
   return isDeepStrictEqual(known, manifest);
 }
 
+const commands = new CommandLines();
+
 describe.each(documents)('$name', ({ manifest }) => {
   test('is valid, and has no field that Kubernetes does not know', () => {
     expect(schemaFault(manifest)).toBeUndefined();
@@ -76,7 +78,7 @@ describe.each(documents)('$name', ({ manifest }) => {
         .slice(0, args.includes('--') ? args.indexOf('--') : undefined)
         // As kubelet expands a variable.
         .map((arg) => arg.replaceAll(/\$\(\w+\)/g, '1'));
-      const { code, stdout } = await runCli([...own, '--help']);
+      const { code, stdout } = await commands.run([...own, '--help']);
       expect([code, stdout]).toEqual([0, expect.stringContaining(`resilient-watcher ${args[0] ?? ''}`)]);
       const flags = own.filter((arg) => arg.startsWith('--')).map((arg) => arg.split('=')[0] ?? '');
       for (const flag of flags) expect(stdout).toContain(`${flag} `);

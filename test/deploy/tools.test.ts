@@ -8,7 +8,7 @@ import { Deployment } from 'kubernetes-models/apps/v1';
 import { expect, test, type TestContext } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 
-import { runCli } from '../support/cli-program.js';
+import { runCli } from '../support/program.js';
 import { skip } from '../support/namespace.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 

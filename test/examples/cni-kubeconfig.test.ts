@@ -5,7 +5,7 @@ import { AuthenticationV1Api, KubeConfig } from '@kubernetes/client-node';
 import { KubeletVolume, LocalApiServer } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
 
-import { startExample } from '../support/example-program.js';
+import { startExample } from '../support/program.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 /** Generous, since chance spreads the programs of a fleet over five seconds. */
@@ -27,7 +27,7 @@ test(
     };
     await project();
     const path = join(directory, 'calico-kubeconfig');
-    const { child, output, ended } = startExample('cni-kubeconfig/main.mjs', {
+    const program = startExample('cni-kubeconfig/main.mjs', {
       CALICO_CNI_SERVICE_ACCOUNT: 'cni',
       CNI_TOKEN_REFRESH_INTERVAL: '11h30m',
       CNI_KUBECONFIG: path,
@@ -47,27 +47,26 @@ test(
       );
     };
 
-    await expect.poll(() => existsSync(path) || output()).toBe(true);
+    await expect.poll(() => existsSync(path) || program.output).toBe(true);
     expect(await whoAmI()).toBe('system:serviceaccount:kube-system:cni');
     await server.rotateSigningKey();
     expect(await whoAmI()).toBe(401);
     await project();
     await expect.poll(whoAmI).toBe('system:serviceaccount:kube-system:cni');
 
-    child.kill('SIGTERM');
-    expect(await ended).toBe(0);
-    expect(output()).not.toContain('eyJ');
+    expect(await program.terminated()).toBe(0);
+    expect(program.output).not.toContain('eyJ');
   },
 );
 
 test('an interval that is none is refused in words', async () => {
   const mount = temporaryDirectory();
   new KubeletVolume(mount).publish({ token: 't', 'ca.crt': 'c', namespace: 'n' });
-  const { output, ended } = startExample('cni-kubeconfig/main.mjs', {
+  const program = startExample('cni-kubeconfig/main.mjs', {
     CNI_TOKEN_REFRESH_INTERVAL: 'soon',
     SERVICE_ACCOUNT_DIR: mount,
     KUBERNETES_SERVICE_HOST: '127.0.0.1',
   });
-  expect(await ended).toBe(1);
-  expect(output()).toContain('must be a duration such as 12h or 90m, got soon');
+  expect((await program.finished()).code).toBe(1);
+  expect(program.output).toContain('must be a duration such as 12h or 90m, got soon');
 });

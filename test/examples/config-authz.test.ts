@@ -3,8 +3,7 @@ import { join } from 'node:path';
 import type { VolumeFiles } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
-import { startExample } from '../support/example-program.js';
-import { KubeletProcess } from '../support/kubelet-process.js';
+import { KubeletProcess, startExample } from '../support/program.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 /** A policy that lets these accounts read. */
@@ -12,22 +11,21 @@ const policyFor = (...accounts: string[]): VolumeFiles => ({
   'policy.yaml': JSON.stringify({ roles: { viewer: ['GET'] }, bindings: [{ role: 'viewer', accounts }] }),
 });
 
-async function authzStage() {
+async function authzScene() {
   const mount = join(temporaryDirectory(), 'authz');
   const kubelet = new KubeletProcess(mount);
   await kubelet.publish([policyFor('alice')]);
   const program = startExample('config-authz.mjs', { POLICY_FILE: join(mount, 'policy.yaml'), PORT: '0' });
-  const { output } = program;
-  await expect.poll(output).toMatch(/listening on \d+/);
-  const url = `http://127.0.0.1:${/listening on (\d+)/.exec(output())?.[1]}/`;
+  const [, port] = await program.until(/listening on (\d+)/);
+  const url = `http://127.0.0.1:${port}/`;
   const answerTo = async (account: string, method = 'GET'): Promise<number> =>
     (await fetch(url, { method, headers: { 'x-account': account } })).status;
-  const rejected = (): number => output().split(/policy (?:rejected|cannot be read)/).length - 1;
-  return { kubelet, program, output, answerTo, rejected };
+  const rejected = (): number => program.output.split(/policy (?:rejected|cannot be read)/).length - 1;
+  return { kubelet, program, answerTo, rejected };
 }
 
 test('a new account is let in after each storm of swaps, also when the watch was killed in between', async () => {
-  const { kubelet, program, answerTo, rejected } = await authzStage();
+  const { kubelet, program, answerTo, rejected } = await authzScene();
   expect(await answerTo('alice')).toBe(200);
   expect(await answerTo('alice', 'PUT')).toBe(403);
 
@@ -57,12 +55,11 @@ test('a new account is let in after each storm of swaps, also when the watch was
   await kubelet.publish([policyFor('bob')], 'remove');
   await expect.poll(() => answerTo('bob')).toBe(200);
   expect(await answerTo('alice')).toBe(403);
-  program.child.kill('SIGTERM');
-  expect(await program.ended).toBe(0);
+  expect(await program.terminated()).toBe(0);
 });
 
 test('a broken policy lets nobody in and locks nobody out', async () => {
-  const { kubelet, answerTo, rejected } = await authzStage();
+  const { kubelet, answerTo, rejected } = await authzScene();
   const broken = [
     'roles: {',
     '',
@@ -83,7 +80,7 @@ test('a broken policy lets nobody in and locks nobody out', async () => {
 test('without a good policy the server does not start', async () => {
   const mount = join(temporaryDirectory(), 'authz');
   await new KubeletProcess(mount).publish([{ 'policy.yaml': 'roles: {}' }]);
-  const { output, ended } = startExample('config-authz.mjs', { POLICY_FILE: join(mount, 'policy.yaml') });
-  expect(await ended).toBe(1);
-  expect(output()).toContain('bindings');
+  const program = startExample('config-authz.mjs', { POLICY_FILE: join(mount, 'policy.yaml') });
+  expect((await program.finished()).code).toBe(1);
+  expect(program.output).toContain('bindings');
 });

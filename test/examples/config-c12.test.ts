@@ -3,8 +3,7 @@ import { join } from 'node:path';
 import type { VolumeFiles } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
-import { startExample } from '../support/example-program.js';
-import { KubeletProcess } from '../support/kubelet-process.js';
+import { KubeletProcess, startExample } from '../support/program.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 /** A certificate in one file and its key in the file that it extends, as c12 has it. */
@@ -17,32 +16,31 @@ test('what c12 merges from several files is of one revision, and a broken revisi
   const mount = join(temporaryDirectory(), 'config');
   const kubelet = new KubeletProcess(mount);
   await kubelet.publish([revision(0)]);
-  const { child, output, ended } = startExample('config-c12.mjs', {
+  const program = startExample('config-c12.mjs', {
     CONFIG_DIR: mount,
     NODE_ENV: 'production',
   });
   const first = 'using certificate 0, key 0 of localhost, 0 workers';
-  await expect.poll(output).toContain(first);
+  await program.until(new RegExp(first));
 
   let last = 0;
   for (const swap of ['rename', 'remove'] as const) {
     const storm = Array.from({ length: 200 }, (_, index) => revision(last + index + 1));
     last += storm.length;
     await kubelet.publish(storm, swap);
-    await expect.poll(output).toContain(`using certificate ${last}, key ${last} `);
+    await program.until(new RegExp(`using certificate ${last}, key ${last} `));
   }
-  const pairs = [...output().matchAll(/using certificate (\d+), key (\d+)/g)];
+  const pairs = [...program.output.matchAll(/using certificate (\d+), key (\d+)/g)];
   expect(pairs.filter(([, certificate, key]) => certificate !== key)).toEqual([]);
 
   for (const broken of [{ 'app.yaml': 'server: {' }, { 'app.yaml': 'server: { certificate: 9999 }' }, {}]) {
-    const before = output().split('rejected').length;
+    const before = program.output.split('rejected').length;
     await kubelet.publish([broken]);
-    await expect.poll(() => output().split('rejected').length).toBeGreaterThan(before);
+    await expect.poll(() => program.output.split('rejected').length).toBeGreaterThan(before);
   }
-  expect(output()).not.toContain('using certificate 9999');
+  expect(program.output).not.toContain('using certificate 9999');
   await kubelet.publish([revision(10_000)]);
-  await expect.poll(output).toContain('using certificate 10000, key 10000 of localhost, 10000 workers');
+  await program.until(/using certificate 10000, key 10000 of localhost, 10000 workers/);
 
-  child.kill('SIGTERM');
-  expect(await ended).toBe(0);
+  expect(await program.terminated()).toBe(0);
 });

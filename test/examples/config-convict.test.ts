@@ -2,8 +2,7 @@ import { join } from 'node:path';
 
 import { expect, test } from 'vitest';
 
-import { startExample } from '../support/example-program.js';
-import { KubeletProcess } from '../support/kubelet-process.js';
+import { KubeletProcess, startExample } from '../support/program.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 test('a convict schema judges each update: a good one takes effect, a bad one shows no values', async () => {
@@ -12,23 +11,22 @@ test('a convict schema judges each update: a good one takes effect, a bad one sh
   const publish = (config: unknown): Promise<void> =>
     kubelet.publish([{ 'app.json': typeof config === 'string' ? config : JSON.stringify(config) }]);
   await publish({ env: 'production', db: { host: 'first.example', password: 'hunter2' } });
-  const { child, output, ended } = startExample('config-convict.mjs', { CONFIG_DIR: mount, PORT: '4711' });
-  await expect.poll(output).toContain('started on port 4711 with first.example');
+  const program = startExample('config-convict.mjs', { CONFIG_DIR: mount, PORT: '4711' });
+  await program.until(/started on port 4711 with first\.example/);
 
   await publish({ env: 'production', db: { host: 'second.example', password: 'hunter2' } });
-  await expect.poll(output).toContain('connecting to second.example');
-  await expect.poll(output).toContain('changed db.host\n');
+  await program.until(/connecting to second\.example/);
+  await program.until(/changed db\.host\n/);
 
   await publish({ env: 'hunter3', db: { host: 'third.example', password: 12345678 } });
-  await expect.poll(output).toContain('rejected');
+  await program.until(/rejected/);
   await publish({ db: { hots: 'fourth.example' } });
-  await expect.poll(output).toContain("configuration param 'db.hots' not declared in the schema");
+  await program.until(/configuration param 'db\.hots' not declared in the schema/);
   await publish('{ "db": ');
-  await expect.poll(output).toContain('app.json:1:');
-  expect(output()).not.toMatch(/hunter|12345678|third/);
+  await program.until(/app\.json:1:/);
+  expect(program.output).not.toMatch(/hunter|12345678|third/);
 
   await publish({ env: 'production', db: { host: 'fifth.example', password: 'hunter2' } });
-  await expect.poll(output).toContain('connecting to fifth.example');
-  child.kill('SIGTERM');
-  expect(await ended).toBe(0);
+  await program.until(/connecting to fifth\.example/);
+  expect(await program.terminated()).toBe(0);
 });

@@ -10,7 +10,7 @@ import { mintTestToken } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
 
 import { run } from '../support/command.js';
-import { startExample, type Example } from '../support/example-program.js';
+import { startExample, type Program } from '../support/program.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 const TOKENS = 'csi.storage.k8s.io/serviceAccount.tokens';
@@ -35,7 +35,7 @@ async function startProvider() {
 }
 
 /** A kubelet of one pod. */
-async function kubeletStage() {
+async function kubeletScene() {
   const provider = await startProvider();
   const directory = temporaryDirectory();
   const endpoint = `unix://${join(directory, 'csi.sock')}`;
@@ -48,7 +48,7 @@ async function kubeletStage() {
   const { Node } = (definition['csi'] as unknown as { v1: { Node: new (...args: unknown[]) => NodeClient } })
     .v1;
 
-  const stage = {
+  const scene = {
     provider,
     directory,
     target,
@@ -56,10 +56,10 @@ async function kubeletStage() {
     token: 't1',
     secrets: undefined as Record<string, string> | undefined,
     password: () => readFileSync(join(target, 'password'), 'utf8'),
-    async startDriver(): Promise<Example> {
+    async startDriver(): Promise<Program> {
       const env = { CSI_ENDPOINT: endpoint, PROVIDER_URL: provider.url };
       const program = startExample('csi-driver/main.mjs', env);
-      await expect.poll(program.output).toContain('listening');
+      await program.until(/listening/);
       return program;
     },
     async call(method: 'NodePublishVolume' | 'NodeUnpublishVolume', request: unknown): Promise<unknown> {
@@ -73,9 +73,9 @@ async function kubeletStage() {
       }
     },
     publish: (change: Record<string, unknown> = {}) => {
-      const jwt = mintTestToken({ jti: stage.token, exp: 4_000_000_000 });
+      const jwt = mintTestToken({ jti: scene.token, exp: 4_000_000_000 });
       const text = JSON.stringify({ vault: { token: jwt, expirationTimestamp: '2096-10-02T07:06:40Z' } });
-      return stage.call('NodePublishVolume', {
+      return scene.call('NodePublishVolume', {
         volume_id: 'v1',
         target_path: target,
         secrets: { [TOKENS]: text },
@@ -83,68 +83,67 @@ async function kubeletStage() {
         ...change,
       });
     },
-    unpublish: () => stage.call('NodeUnpublishVolume', { volume_id: 'v1', target_path: target }),
+    unpublish: () => scene.call('NodeUnpublishVolume', { volume_id: 'v1', target_path: target }),
   };
-  return stage;
+  return scene;
 }
 
 test('a volume lives through republishing, rotation, a failing provider, and the death of its driver', async () => {
-  const stage = await kubeletStage();
-  const { provider } = stage;
-  const first = await stage.startDriver();
-  expect(await stage.publish()).toEqual({});
-  expect(stage.password()).toBe('one');
-  const { ino, dev } = statSync(stage.target);
+  const scene = await kubeletScene();
+  const { provider } = scene;
+  const first = await scene.startDriver();
+  expect(await scene.publish()).toEqual({});
+  expect(scene.password()).toBe('one');
+  const { ino, dev } = statSync(scene.target);
 
   // As kubelet does about once a minute: nothing to do.
-  expect(await stage.publish()).toEqual({});
+  expect(await scene.publish()).toEqual({});
   expect(provider.asked).toEqual(['/db t1']);
 
-  stage.token = 't2';
+  scene.token = 't2';
   provider.secret = 'two';
-  expect(await stage.publish()).toEqual({});
-  expect(stage.password()).toBe('two');
+  expect(await scene.publish()).toEqual({});
+  expect(scene.password()).toBe('two');
 
-  stage.token = 't3';
+  scene.token = 't3';
   provider.isDown = true;
-  expect(await stage.publish()).toEqual({});
-  expect(await stage.publish({ secrets: { [TOKENS]: '{' } })).toEqual({});
-  expect(stage.password()).toBe('two');
+  expect(await scene.publish()).toEqual({});
+  expect(await scene.publish({ secrets: { [TOKENS]: '{' } })).toEqual({});
+  expect(scene.password()).toBe('two');
 
   first.child.kill('SIGKILL');
-  await first.ended;
-  expect(stage.password()).toBe('two');
-  const second = await stage.startDriver();
-  expect(await stage.publish()).toEqual({});
-  expect(stage.password()).toBe('two');
+  await first.exit;
+  expect(scene.password()).toBe('two');
+  const second = await scene.startDriver();
+  expect(await scene.publish()).toEqual({});
+  expect(scene.password()).toBe('two');
   provider.isDown = false;
   provider.secret = 'three';
-  expect(await stage.publish()).toEqual({});
-  expect(stage.password()).toBe('three');
-  expect(statSync(stage.target)).toMatchObject({ ino, dev });
+  expect(await scene.publish()).toEqual({});
+  expect(scene.password()).toBe('three');
+  expect(statSync(scene.target)).toMatchObject({ ino, dev });
 
-  expect(await stage.unpublish()).toEqual({});
-  expect(existsSync(stage.target)).toBe(false);
-  expect(await stage.unpublish()).toEqual({});
-  second.child.kill('SIGTERM');
-  expect(await second.ended).toBe(0);
-  expect(first.output() + second.output()).not.toContain('eyJ');
+  expect(await scene.unpublish()).toEqual({});
+  expect(existsSync(scene.target)).toBe(false);
+  expect(await scene.unpublish()).toEqual({});
+  expect(await second.terminated()).toBe(0);
+  expect(first.output + second.output).not.toContain('eyJ');
 });
 
 test('what cannot be published is answered with a code that says whose fault it is', async () => {
-  const stage = await kubeletStage();
-  await stage.startDriver();
-  const isFile = join(stage.directory, 'file');
+  const scene = await kubeletScene();
+  await scene.startDriver();
+  const isFile = join(scene.directory, 'file');
   writeFileSync(isFile, '');
-  expect(await stage.publish({ secrets: {} })).toMatchObject({ code: status.FAILED_PRECONDITION });
-  expect(await stage.publish({ secrets: { [TOKENS]: '{' } })).toMatchObject({
+  expect(await scene.publish({ secrets: {} })).toMatchObject({ code: status.FAILED_PRECONDITION });
+  expect(await scene.publish({ secrets: { [TOKENS]: '{' } })).toMatchObject({
     code: status.FAILED_PRECONDITION,
   });
-  stage.provider.isDown = true;
-  expect(await stage.publish()).toMatchObject({ code: status.UNAVAILABLE });
+  scene.provider.isDown = true;
+  expect(await scene.publish()).toMatchObject({ code: status.UNAVAILABLE });
   for (const path of ['relative', isFile]) {
-    expect(await stage.publish({ target_path: path })).toMatchObject({ code: status.INVALID_ARGUMENT });
+    expect(await scene.publish({ target_path: path })).toMatchObject({ code: status.INVALID_ARGUMENT });
   }
   expect(existsSync('relative')).toBe(false);
-  expect(await stage.unpublish()).toEqual({});
+  expect(await scene.unpublish()).toEqual({});
 });

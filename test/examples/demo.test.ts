@@ -1,12 +1,12 @@
 /** The demo as a user sees it, on the built package. */
 import { expect, test } from 'vitest';
 
-import { startExample } from '../support/example-program.js';
+import { startExample } from '../support/program.js';
 
 test('the demo keeps every promise it prints, and measures what a rotation of the signing key costs', async () => {
-  const { output, ended } = startExample('demo.mjs', {});
-  expect(await ended, output()).toBe(0);
-  const text = output();
+  const program = startExample('demo.mjs');
+  expect((await program.finished()).code, program.output).toBe(0);
+  const text = program.output;
   expect(text).not.toContain('✗');
   expect(text).toContain('allow: heidi, found by polling');
   expect(text).toContain('401: the token in the kubeconfig is worthless');

@@ -7,8 +7,7 @@ import type { TLSSocket } from 'node:tls';
 import { expect, onTestFinished, test } from 'vitest';
 
 import { createAuthority, createServerPair, type CertificatePair } from '../support/certificates.js';
-import { startExample } from '../support/example-program.js';
-import { KubeletProcess } from '../support/kubelet-process.js';
+import { KubeletProcess, startExample } from '../support/program.js';
 import { rounds } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
@@ -96,12 +95,12 @@ test.each(['rename', 'remove'] as const)(
     const directory = join(temporaryDirectory(), 'tls');
     const publish = startKubelet(directory, swap);
     await publish({ 'tls.crt': pairAt(0).cert });
-    const { child, output, ended } = startExample('https-reload.mjs', { TLS_DIRECTORY: directory });
-    await expect.poll(output).toContain('no pair yet');
+    const program = startExample('https-reload.mjs', { TLS_DIRECTORY: directory });
+    await program.until(/no pair yet/);
 
     await publish(secretOf(pairAt(0)));
-    await expect.poll(output).toMatch(/listening on port \d+/);
-    const port = Number(/listening on port (\d+)/.exec(output())?.[1]);
+    const [, digits] = await program.until(/listening on port (\d+)/);
+    const port = Number(digits);
     const served = async (): Promise<string | undefined> => (await ask(port, false)).fingerprint;
 
     const fresh = keepAsking(port, false);
@@ -130,9 +129,9 @@ test.each(['rename', 'remove'] as const)(
     ];
     for (const [index, [reason, secret]] of wrong.entries()) {
       await publish(secret);
-      await expect.poll(() => occurrences(output(), 'kept the last good pair')).toBe(index + 1);
-      expect(output().trimEnd().split('\n').at(-1)).toMatch(/^kept the last good pair: /);
-      expect(output().trimEnd().split('\n').at(-1)).toContain(reason);
+      await expect.poll(() => occurrences(program.output, 'kept the last good pair')).toBe(index + 1);
+      expect(program.output.trimEnd().split('\n').at(-1)).toMatch(/^kept the last good pair: /);
+      expect(program.output.trimEnd().split('\n').at(-1)).toContain(reason);
       expect(await served()).toBe(fingerprintOf(last));
     }
     await rotate(ROTATIONS / 2 + 1, ROTATIONS);
@@ -148,10 +147,9 @@ test.each(['rename', 'remove'] as const)(
     expect(resumingSights.some(({ isResumed }) => isResumed)).toBe(true);
     expect(keptAliveSights.length).toBeGreaterThan(1);
     expect(new Set(keptAliveSights.map(({ socket }) => socket)).size).toBe(1);
-    expect(occurrences(output(), 'kept the last good pair')).toBe(wrong.length);
-    expect(output()).not.toContain('PRIVATE KEY');
+    expect(occurrences(program.output, 'kept the last good pair')).toBe(wrong.length);
+    expect(program.output).not.toContain('PRIVATE KEY');
 
-    child.kill('SIGTERM');
-    expect(await ended).toBe(0);
+    expect(await program.terminated()).toBe(0);
   },
 );

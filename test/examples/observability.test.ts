@@ -2,8 +2,7 @@ import { join } from 'node:path';
 
 import { expect, test } from 'vitest';
 
-import { startExample } from '../support/example-program.js';
-import { KubeletProcess } from '../support/kubelet-process.js';
+import { KubeletProcess, startExample } from '../support/program.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 test('a swap, and a configuration that is broken and mended, show in /metrics, /readyz and the log', async () => {
@@ -12,9 +11,8 @@ test('a swap, and a configuration that is broken and mended, show in /metrics, /
   const publish = (app: string, policy: string): Promise<void> =>
     kubelet.publish([{ 'app.yaml': app, 'policy.yaml': policy }]);
   await publish('port: 1\n', 'allow: alice\n');
-  const { child, output, ended } = startExample('observability.mjs', { CONFIG_DIR: mount, PORT: '0' });
-  await expect.poll(output).toMatch(/listening at http[^"]+/);
-  const [url = ''] = /http:\/\/[\d.:]+/.exec(output()) ?? [];
+  const program = startExample('observability.mjs', { CONFIG_DIR: mount, PORT: '0' });
+  const [, url = ''] = await program.until(/listening at (http:\/\/[\d.:]+)/);
   const statusOf = async (path: string): Promise<number> => (await fetch(`${url}${path}`)).status;
   const metrics = async (): Promise<string> => (await fetch(`${url}/metrics`)).text();
 
@@ -31,13 +29,12 @@ test('a swap, and a configuration that is broken and mended, show in /metrics, /
   expect(await statusOf('/readyz')).toBe(503);
   expect(await statusOf('/livez')).toBe(200);
   // The log comes through a pipe, so it may come after the answer.
-  await expect.poll(output).toContain('ConfigLoader \\"app\\": update rejected');
+  await program.until(/ConfigLoader \\"app\\": update rejected/);
 
   await publish('port: 1\n', 'allow: [alice, bob]\n');
   await expect.poll(metrics).toContain('config_last_reload_successful{loader="app"} 1');
   expect(await statusOf('/readyz')).toBe(200);
-  expect(output()).not.toMatch(/alice|bob/);
+  expect(program.output).not.toMatch(/alice|bob/);
 
-  child.kill('SIGTERM');
-  expect(await ended).toBe(0);
+  expect(await program.terminated()).toBe(0);
 });

@@ -8,7 +8,7 @@ import pg from 'pg';
 import { createClient } from 'redis';
 import { credentials, SecretFile, TokenFile, type CredentialFiles } from 'resilient-watcher';
 import { KubeletVolume, mintTestToken } from 'resilient-watcher/testing';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 
 import { createAuthority, createServerPair } from '../support/certificates.js';
 import { startPostgres, startRedis, withoutPostgres, withoutRedis } from '../support/database-servers.js';
@@ -40,19 +40,25 @@ interface SqlPool {
   end(): Promise<void>;
 }
 
-/** A PostgreSQL server, and one who may change roles. */
-async function postgresStage(): Promise<{ port: number; admin: (sql: string) => Promise<unknown> }> {
-  const port = await startPostgres();
-  const client = new pg.Client({ host: '127.0.0.1', port, user: 'postgres', database: 'postgres' });
-  await client.connect();
-  client.on('error', () => {});
-  onTestFinished(() => client.end());
-  return { port, admin: (sql) => client.query(sql) };
-}
-
 describe.skipIf(withoutPostgres)(`PostgreSQL${withoutPostgres ? `: ${withoutPostgres}` : ''}`, () => {
+  let port: number;
+  beforeAll(async () => {
+    const server = await startPostgres();
+    port = server.port;
+    return server.stop;
+  });
+
+  /** Runs SQL as one who may change roles. */
+  async function administrator(): Promise<(sql: string) => Promise<unknown>> {
+    const client = new pg.Client({ host: '127.0.0.1', port, user: 'postgres', database: 'postgres' });
+    await client.connect();
+    client.on('error', () => {});
+    onTestFinished(() => client.end());
+    return (sql) => client.query(sql);
+  }
+
   test('pg: rotations between two roles, the server first, fail no query', async () => {
-    const { port, admin } = await postgresStage();
+    const admin = await administrator();
     const { volume, login } = openVolume();
     let password = newPassword();
     await admin(`CREATE ROLE app_0 LOGIN PASSWORD '${password}'; CREATE ROLE app_1 LOGIN`);
@@ -83,11 +89,12 @@ describe.skipIf(withoutPostgres)(`PostgreSQL${withoutPostgres ? `: ${withoutPost
     ['postgres', 'the file first'],
     ['postgres', 'the server first'],
   ])('%s: rotations of one role, %s, fail no query', async (name, order) => {
-    const { port, admin } = await postgresStage();
+    const admin = await administrator();
     const { volume, login } = openVolume();
     let password = newPassword();
-    await admin(`CREATE ROLE app LOGIN PASSWORD '${password}'`);
-    volume.publish({ username: 'app', password });
+    const role = `app_${name}_${order.replaceAll(' ', '_')}`;
+    await admin(`CREATE ROLE ${role} LOGIN PASSWORD '${password}'`);
+    volume.publish({ username: role, password });
     const options = { host: '127.0.0.1', port, database: 'postgres' };
     const query = await (async (): Promise<() => Promise<unknown>> => {
       if (name === 'pg') {
@@ -109,7 +116,7 @@ describe.skipIf(withoutPostgres)(`PostgreSQL${withoutPostgres ? `: ${withoutPost
         };
       }>('postgres');
       // No connection is kept for long, so that logins happen all the time.
-      const { sql, run } = connect(secret, { ...options, username: 'app', max: 2, max_lifetime: 0.01 });
+      const { sql, run } = connect(secret, { ...options, username: role, max: 2, max_lifetime: 0.01 });
       onTestFinished(() => sql.end());
       return () => run((to) => to`SELECT 1`);
     })();
@@ -117,9 +124,9 @@ describe.skipIf(withoutPostgres)(`PostgreSQL${withoutPostgres ? `: ${withoutPost
     for (let index = 1; index <= ROTATIONS; index += 1) {
       password = newPassword();
       const previous = login.current;
-      const toServer = (): Promise<unknown> => admin(`ALTER ROLE app PASSWORD '${password}'`);
+      const toServer = (): Promise<unknown> => admin(`ALTER ROLE ${role} PASSWORD '${password}'`);
       const toFile = async (): Promise<void> => {
-        volume.publish({ username: 'app', password });
+        volume.publish({ username: role, password });
         await login.changed({ previous });
       };
       for (const step of order === 'the file first' ? [toFile, toServer] : [toServer, toFile]) await step();
@@ -187,7 +194,7 @@ describe.skipIf(withoutRedis)(`Redis${withoutRedis ? `: ${withoutRedis}` : ''}`,
 });
 
 describe('with a stand-in for the server', () => {
-  async function tokenStage(): Promise<{ token: TokenFile; rotate: () => Promise<string>; value: string }> {
+  async function tokenScene(): Promise<{ token: TokenFile; rotate: () => Promise<string>; value: string }> {
     const volume = new KubeletVolume(join(temporaryDirectory(), 'token'));
     let serial = 0;
     const publish = (): string => {
@@ -208,7 +215,7 @@ describe('with a stand-in for the server', () => {
   }
 
   test('mongodb: the OIDC callback gives the current token', async () => {
-    const { token, rotate, value } = await tokenStage();
+    const { token, rotate, value } = await tokenScene();
     interface Client {
       options: {
         credentials: { mechanismProperties: { OIDC_CALLBACK: () => Promise<{ accessToken: string }> } };
@@ -225,7 +232,7 @@ describe('with a stand-in for the server', () => {
   });
 
   test('kafkajs: the provider of SASL/OAUTHBEARER gives the current token', async () => {
-    const { token, rotate, value } = await tokenStage();
+    const { token, rotate, value } = await tokenScene();
     const { sasl } = await recipe<{ sasl: (file: TokenFile) => KafkaSasl }>('kafkajs');
     const options = sasl(token);
     // The client takes it.
@@ -236,7 +243,7 @@ describe('with a stand-in for the server', () => {
   });
 
   test('AWS and Azure: each exchange takes the current token', async () => {
-    const { token, rotate, value } = await tokenStage();
+    const { token, rotate, value } = await tokenScene();
     class Assertion {
       readonly ask: () => Promise<string>;
       constructor(_tenant: string, _client: string, ask: () => Promise<string>) {

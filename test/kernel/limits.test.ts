@@ -52,7 +52,7 @@ test.for(cases)(
       ({ cause } = await transcript.until({ event: 'change', content: `v${version}` }));
     }
     process.close();
-    expect(await process.exit).toBe(0);
+    expect((await process.finished()).code).toBe(0);
     expect(transcript.of('degraded')).toEqual([{ event: 'degraded', ...limits[limit] }]);
     expect(transcript.of('recovered')).toHaveLength(1);
     expect(transcript.of('error')).toEqual([]);

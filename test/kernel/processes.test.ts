@@ -9,13 +9,15 @@ import { FakeClock, KubeletVolume } from 'resilient-watcher/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
 import { linuxOnly } from '../support/namespace.js';
-import { Program, programPath, Transcript, WatchingProgram } from '../support/program.js';
+import { Program, scriptPath, Transcript, WATCH, WatchingProgram } from '../support/program.js';
 import { rounds } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 import { openScene } from '../support/open-scene.js';
 import { isSealed, seal } from './programs/sealed.mjs';
 
 linuxOnly();
+
+const PUBLISH = 'test/kernel/programs/publish.mjs';
 
 /** Without a resync, and never tired of waiting: what is reported, a native event led to. */
 const NATIVE_ONLY = { resyncIntervalMs: 0, missingGraceMs: 600_000 } as const;
@@ -49,7 +51,7 @@ describe('who does not run', () => {
     volume.publish({ key: 'v0' });
     await scene.watch(volume.path('key'));
     await scene.reports('v0');
-    const args = [programPath('publish'), volume.directory, '{}', '1', '500', 'key'];
+    const args = [scriptPath(PUBLISH), volume.directory, '{}', '1', '500', 'key'];
     expect(spawnSync(process.execPath, args).status).toBe(0);
     await scene.reports(seal(500));
     volume.publish({ key: 'end' });
@@ -69,7 +71,7 @@ describe('when a process may end', () => {
     for (const path of [makeVolume().path('key'), join(temporaryDirectory(), 'missing', 'key')]) {
       const process = new WatchingProgram(path, { ...options, persistent: false });
       await process.transcript.until({ event: 'started' });
-      expect(await process.exit).toBe(0);
+      expect((await process.finished()).code).toBe(0);
       expect(process.transcript.of('closed')).toEqual([]);
     }
   });
@@ -83,8 +85,8 @@ describe('when a process may end', () => {
       volume.publish({ key: 'v1' });
       await process.transcript.until({ event: 'change', content: 'v1' });
       process.close();
-      expect(await process.exit).toBe(0);
-      expect(process.transcript.told.at(-1)).toEqual({ event: 'closed' });
+      expect((await process.finished()).code).toBe(0);
+      expect(process.transcript.events.at(-1)).toEqual({ event: 'closed' });
     },
   );
 });
@@ -92,12 +94,12 @@ describe('when a process may end', () => {
 test("a worker thread watches with 'auto', and ends when it has closed", async () => {
   const volume = makeVolume();
   const argv = [volume.path('key'), JSON.stringify({ backend: 'auto', ...NATIVE_ONLY })];
-  const worker = new Worker(programPath('watch'), { argv, stdout: true, stderr: true });
+  const worker = new Worker(scriptPath(WATCH), { argv, stdout: true, stderr: true });
   onTestFinished(async () => {
     await worker.terminate();
   });
   const exit = new Promise((resolve) => worker.once('exit', resolve));
-  const transcript = new Transcript(worker.stdout, worker.stderr);
+  const transcript = new Transcript(worker);
   expect(await transcript.until({ event: 'started' })).toMatchObject({ state: 'watching', degraded: null });
   for (const version of ['v1', 'v2', 'v3']) {
     volume.publish({ key: version });
@@ -110,7 +112,7 @@ test("a worker thread watches with 'auto', and ends when it has closed", async (
 });
 
 describe('another process that writes at full speed', () => {
-  const SWAPS = rounds(800, 3_000);
+  const SWAPS = rounds(400, 3_000);
 
   test.each(['rename', 'remove'] as const)(
     'swaps by %s: every report is whole and new, and the last one is what is on disk',
@@ -136,7 +138,7 @@ describe('another process that writes at full speed', () => {
       });
       await Promise.all(watched.map(({ watcher }) => watcher.start()));
       const args = [volume.directory, JSON.stringify({ swap }), '1', String(SWAPS), ...keys];
-      expect(await new Program('publish', args).exit).toBe(0);
+      expect(await new Program(PUBLISH, args).exit).toBe(0);
       for (const { watcher, reported, errors, last, path } of watched) {
         await last;
         await watcher.check();
@@ -169,9 +171,14 @@ describe('another process that writes at full speed', () => {
       await watcher.start();
 
       const bursts = rounds(8, 20);
-      const writer = new Program('write-in-place', [file, manner, `${bursts}`, '50']);
+      const writer = new Program('test/kernel/programs/write-in-place.mjs', [
+        file,
+        manner,
+        `${bursts}`,
+        '50',
+      ]);
       let whole = 0;
-      writer.child.stdout?.on('data', (lines) => (whole += String(lines).split('\n').length - 1));
+      writer.child.stdout.on('data', (lines) => (whole += String(lines).split('\n').length - 1));
       for (let burst = 1; burst <= bursts; burst += 1) {
         while (whole < burst) await clock.advance(0); // checks are taken
         expect(reported.slice(burst)).toEqual([]);
@@ -181,7 +188,7 @@ describe('another process that writes at full speed', () => {
         await clock.advance(settleMs);
         await watcher.idle();
         expect(reported.at(-1)).toBe(text);
-        writer.child.stdin?.write('go on\n');
+        writer.child.stdin.write('go on\n');
       }
       expect(await writer.exit).toBe(0);
       expect(reported).toEqual(Array.from({ length: bursts + 1 }, (_, burst) => seal(burst * 50)));

@@ -7,6 +7,7 @@ import { expect, onTestFinished, test } from 'vitest';
 
 import { inotifyWatches } from '../support/inotify.js';
 import { linuxOnly } from '../support/namespace.js';
+import { rounds } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 linuxOnly();
@@ -53,7 +54,7 @@ test(
     const watched = keys.map((key) => ({ key, it: new Watched(volume.path(key)) }));
     await Promise.all(watched.map(({ it }) => it.watcher.start()));
     expect(inotifyWatches()).toBe(watchesNeeded(volume));
-    for (const version of ['v2', 'v3', 'v4']) {
+    for (const version of ['v2', 'v3']) {
       publish(version);
       await Promise.all(watched.map(({ key, it }) => it.reports(`${version} of ${key}`)));
       expect(inotifyWatches()).toBe(watchesNeeded(volume));
@@ -63,12 +64,13 @@ test(
   },
 );
 
-test('two hundred swaps, and a volume made anew in between, leave no watch behind', async () => {
+test('many swaps, and a volume made anew in between, leave no watch behind', async () => {
+  const SWAPS = rounds(80, 200);
   const volume = new KubeletVolume(join(temporaryDirectory(), 'volume'));
   volume.publish({ key: 'v0' });
   const watched = new Watched(volume.path('key'));
   await watched.watcher.start();
-  for (let version = 1; version <= 200; version += 1) {
+  for (let version = 1; version <= SWAPS; version += 1) {
     if (version % 20 === 0) volume.remove();
     volume.publish({ key: `v${version}` });
     await watched.reports(`v${version}`);

@@ -7,7 +7,7 @@ import type { ResilientWatcherOptions } from 'resilient-watcher';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
 import { linuxOnly, setLimit, skip, underLimit } from '../support/namespace.js';
-import { programPath, Transcript, WatchingProgram, type Told } from '../support/program.js';
+import { scriptPath, Transcript, WATCH, WatchingProgram, type WatchEvent } from '../support/program.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 linuxOnly();
@@ -23,8 +23,8 @@ const NATIVE: ResilientWatcherOptions = { ...SOON, recursive: true, resyncInterv
 /** The same with a resync, which leaves time for parcel and the settling to be first. */
 const BACKED: ResilientWatcherOptions = { ...NATIVE, resyncIntervalMs: 350 };
 
-/** A tree on disk, and who watches it. */
-class Stage {
+/** A tree on disk. */
+class Tree {
   readonly root = join(temporaryDirectory(), 'root');
   /** The files that were written. */
   readonly #files = new Set<string>();
@@ -45,7 +45,7 @@ class Stage {
   }
 
   /** Resolves with the report of exactly the files that were written. */
-  reportedTo(transcript: Transcript): Promise<Told> {
+  reportedTo(transcript: Transcript): Promise<WatchEvent> {
     return transcript.until({ event: 'change', files: [...this.#files].sort().join(' ') });
   }
 
@@ -68,44 +68,44 @@ describe('@parcel/watcher', () => {
       if (length > MOST_EVENTS) skip(context, `the queue of events holds ${length} here`);
       // What is ignored fills the queue too, and is no reason to look.
       const noise = ['noise-0', 'noise-1'];
-      const stage = new Stage('a/b', 'c');
-      for (const name of noise) writeFileSync(join(stage.root, name), '');
+      const tree = new Tree('a/b', 'c');
+      for (const name of noise) writeFileSync(join(tree.root, name), '');
       const options = { ...BACKED, backend: 'parcel', recursive: { ignore: noise } } as const;
-      const process = new WatchingProgram(stage.root, options);
+      const process = new WatchingProgram(tree.root, options);
       const { transcript } = process;
       await transcript.until({ event: 'started', state: 'watching', backend: 'parcel' });
 
       await process.stop();
       for (let event = 0; event <= length; event += 1) {
         // Two that are the same in a row would be one.
-        chmodSync(join(stage.root, `noise-${event % 2}`), 0o600);
+        chmodSync(join(tree.root, `noise-${event % 2}`), 0o600);
       }
-      for (const directory of directories) stage.write(`${directory}/file`);
+      for (const directory of directories) tree.write(`${directory}/file`);
       process.continue();
 
-      expect(await stage.reportedTo(transcript)).toMatchObject({ cause: 'resync' });
-      for (const directory of directories) await stage.heardBy(transcript, directory, ['parcel']);
+      expect(await tree.reportedTo(transcript)).toMatchObject({ cause: 'resync' });
+      for (const directory of directories) await tree.heardBy(transcript, directory, ['parcel']);
       expect(transcript.of('restart')).toEqual([]);
       expect(transcript.of('error')).toEqual([]);
     },
   );
 
   test('when its thread has died the tree is polled, and what happened meanwhile is found', async () => {
-    const stage = new Stage('a/b');
-    const process = new WatchingProgram(stage.root, { ...NATIVE, backend: 'parcel' });
+    const tree = new Tree('a/b');
+    const process = new WatchingProgram(tree.root, { ...NATIVE, backend: 'parcel' });
     const { transcript } = process;
     await transcript.until({ event: 'started', state: 'watching', backend: 'parcel' });
     await process.interruptThreads(() => {
-      stage.write('a/meanwhile');
+      tree.write('a/meanwhile');
       return transcript.of('restart').length > 0;
     });
-    await stage.reportedTo(transcript);
+    await tree.reportedTo(transcript);
     // Its listing of this tree leaked with the thread.
     await transcript.until({ event: 'degraded', code: 'ERR_BACKEND_UNAVAILABLE' });
-    await stage.heardBy(transcript, 'new', ['poll']);
-    stage.remove();
-    stage.write('again');
-    await stage.reportedTo(transcript);
+    await tree.heardBy(transcript, 'new', ['poll']);
+    tree.remove();
+    tree.write('again');
+    await tree.reportedTo(transcript);
     expect(transcript.of('degraded')).toHaveLength(1);
     expect(transcript.of('error')).toEqual([]);
   });
@@ -113,35 +113,35 @@ describe('@parcel/watcher', () => {
 
 describe("'auto' ends with the backend that works", () => {
   test('when the thread of parcel has died, if that was it', async () => {
-    const stage = new Stage('a/b');
-    const process = new WatchingProgram(stage.root, { ...NATIVE, backend: 'auto' });
+    const tree = new Tree('a/b');
+    const process = new WatchingProgram(tree.root, { ...NATIVE, backend: 'auto' });
     const { transcript } = process;
     const { backend } = await transcript.until({ event: 'started', state: 'watching' });
     if (backend === 'parcel') await process.interruptThreads(() => transcript.of('restart').length > 0);
-    await stage.heardBy(transcript, 'a', ['fs']);
+    await tree.heardBy(transcript, 'a', ['fs']);
     expect(transcript.of('degraded')).toEqual([]);
   });
 
   test('in a worker thread, where parcel must not be used', async () => {
-    const stage = new Stage('a/b');
-    const argv = [stage.root, JSON.stringify({ ...NATIVE, backend: 'auto' })];
-    const worker = new Worker(programPath('watch'), { argv, stdout: true, stderr: true });
+    const tree = new Tree('a/b');
+    const argv = [tree.root, JSON.stringify({ ...NATIVE, backend: 'auto' })];
+    const worker = new Worker(scriptPath(WATCH), { argv, stdout: true, stderr: true });
     onTestFinished(async () => {
       await worker.terminate();
     });
-    const transcript = new Transcript(worker.stdout, worker.stderr);
+    const transcript = new Transcript(worker);
     await transcript.until({ event: 'started', state: 'watching', backend: 'fs' });
-    await stage.heardBy(transcript, 'a/new', ['fs']);
+    await tree.heardBy(transcript, 'a/new', ['fs']);
     expect(transcript.of('degraded')).toEqual([]);
   });
 
   test('with one inotify instance', async (context) => {
     const prefix = underLimit('max_inotify_instances', 1);
     if (!prefix) skip(context, '`unshare -Ur` is not permitted, or the kernel has no such limit');
-    const stage = new Stage('a/b');
-    const { transcript } = new WatchingProgram(stage.root, { ...NATIVE, backend: 'auto' }, prefix);
+    const tree = new Tree('a/b');
+    const { transcript } = new WatchingProgram(tree.root, { ...NATIVE, backend: 'auto' }, prefix);
     await transcript.until({ event: 'started', state: 'watching' });
-    await stage.heardBy(transcript, 'a/new', ['fs', 'parcel']);
+    await tree.heardBy(transcript, 'a/new', ['fs', 'parcel']);
     expect(transcript.of('degraded')).toEqual([]);
   });
 });
@@ -151,21 +151,21 @@ test.for(['fs', 'parcel', 'auto'] as const)(
   async (backend, context) => {
     const prefix = underLimit('max_inotify_watches', 20);
     if (!prefix) skip(context, '`unshare -Ur` is not permitted, or the kernel has no such limit');
-    const stage = new Stage('a/b');
-    const process = new WatchingProgram(stage.root, { ...NATIVE, backend }, prefix);
+    const tree = new Tree('a/b');
+    const process = new WatchingProgram(tree.root, { ...NATIVE, backend }, prefix);
     const { transcript } = process;
     await transcript.until({ event: 'started', state: 'watching' });
     // At once and nested, so that whoever watches a tree has to open it anew.
-    for (let number = 0; number < 20; number += 1) stage.write(`grown-${number}/x/file`);
+    for (let number = 0; number < 20; number += 1) tree.write(`grown-${number}/x/file`);
     await transcript.until({
       event: 'degraded',
       code: 'ERR_BACKEND_WATCH_LIMIT',
       sysctl: 'fs.inotify.max_user_watches',
     });
-    await stage.heardBy(transcript, 'grown-7/x', ['poll']);
+    await tree.heardBy(transcript, 'grown-7/x', ['poll']);
     setLimit(process.child.pid, 'max_inotify_watches', 1_000);
     await transcript.until({ event: 'recovered' });
-    await stage.heardBy(transcript, 'grown-8/x', ['fs', 'parcel']);
+    await tree.heardBy(transcript, 'grown-8/x', ['fs', 'parcel']);
     expect(transcript.of('error')).toEqual([]);
   },
 );
@@ -173,22 +173,22 @@ test.for(['fs', 'parcel', 'auto'] as const)(
 test.each(['fs', 'parcel', 'auto'] as const)(
   '%s: of a directory that may not be read nothing is told until it may, of the others everything',
   async (backend) => {
-    const stage = new Stage('a/b');
-    for (const path of [join(stage.root, '..'), stage.root, join(stage.root, 'a')]) chmodSync(path, 0o755);
-    const locked = join(stage.root, 'locked');
+    const tree = new Tree('a/b');
+    for (const path of [join(tree.root, '..'), tree.root, join(tree.root, 'a')]) chmodSync(path, 0o755);
+    const locked = join(tree.root, 'locked');
     mkdirSync(locked);
     chmodSync(locked, 0o000);
     onTestFinished(() => chmodSync(locked, 0o700));
     const more = process.getuid?.() === 0 ? ['unprivileged'] : [];
-    const { transcript } = new WatchingProgram(stage.root, { ...BACKED, backend }, [], ...more);
+    const { transcript } = new WatchingProgram(tree.root, { ...BACKED, backend }, [], ...more);
     await transcript.until({ event: 'started' });
-    await stage.heardBy(transcript, 'a', ['fs', 'parcel']);
-    stage.write('a/new/c');
-    await stage.reportedTo(transcript);
+    await tree.heardBy(transcript, 'a', ['fs', 'parcel']);
+    tree.write('a/new/c');
+    await tree.reportedTo(transcript);
     chmodSync(locked, 0o755);
-    stage.write('locked/file');
-    await stage.reportedTo(transcript);
-    await stage.heardBy(transcript, 'locked', ['fs', 'parcel']);
+    tree.write('locked/file');
+    await tree.reportedTo(transcript);
+    await tree.heardBy(transcript, 'locked', ['fs', 'parcel']);
     expect(transcript.of('error')).toEqual([]);
   },
 );
@@ -196,15 +196,15 @@ test.each(['fs', 'parcel', 'auto'] as const)(
 test.each(['fs', 'parcel', 'auto'] as const)(
   '%s: a root that is deleted, and made again by another process, is watched anew',
   async (backend) => {
-    const stage = new Stage('a/b');
-    const { transcript } = new WatchingProgram(stage.root, { ...NATIVE, backend });
+    const tree = new Tree('a/b');
+    const { transcript } = new WatchingProgram(tree.root, { ...NATIVE, backend });
     await transcript.until({ event: 'started', state: 'watching' });
     for (const round of ['x', 'y', 'z']) {
-      stage.remove();
+      tree.remove();
       await transcript.until({ event: 'change', content: null });
-      stage.write(`${round}/deep/er/file`);
-      await stage.reportedTo(transcript);
-      await stage.heardBy(transcript, `${round}/deep`, ['fs', 'parcel']);
+      tree.write(`${round}/deep/er/file`);
+      await tree.reportedTo(transcript);
+      await tree.heardBy(transcript, `${round}/deep`, ['fs', 'parcel']);
     }
     expect(transcript.of('restart')).toEqual([]);
     expect(transcript.of('error')).toEqual([]);

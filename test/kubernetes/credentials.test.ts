@@ -18,7 +18,7 @@ import { FakeClock, KubeletVolume, mintTestToken } from 'resilient-watcher/testi
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
 
 import { createAuthority } from '../support/certificates.js';
-import { clusterStage, type ClusterStage } from '../support/cluster-stage.js';
+import { clusterScene, type ClusterScene } from '../support/cluster-scene.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 const builder = { namespace: 'ci', serviceAccount: 'builder' };
@@ -28,7 +28,7 @@ afterEach(() => {
 });
 
 /** A second volume beside the pod's own, with a short token that kubelet replaces sooner. */
-function shortToken({ server, directory }: ClusterStage) {
+function shortToken({ server, directory }: ClusterScene) {
   const volume = new KubeletVolume(join(directory, 'short'));
   return {
     path: volume.path('token'),
@@ -41,11 +41,11 @@ function shortToken({ server, directory }: ClusterStage) {
 }
 
 test('after a rotation of the signing key the first replaced projected token suffices', async () => {
-  const stage = await clusterStage();
-  const short = shortToken(stage);
+  const scene = await clusterScene();
+  const short = shortToken(scene);
   await short.project();
   await using refresher = new TokenRefresher({
-    client: tokenRequestClient({ ...builder, kubeConfig: stage.inPod() }),
+    client: tokenRequestClient({ ...builder, kubeConfig: scene.inPod() }),
     tokenFile: short.path,
     minIntervalMs: 0,
     wakeJitterMs: 0,
@@ -53,24 +53,24 @@ test('after a rotation of the signing key the first replaced projected token suf
   const errors: TokenError[] = [];
   refresher.on('retry', ({ error }) => errors.push(error));
   await refresher.start();
-  await stage.server.rotateSigningKey();
+  await scene.server.rotateSigningKey();
   await refresher.refresh().catch(() => {});
   expect(errors[0]?.code).toBe('ERR_TOKEN_UNAUTHORIZED');
   expect(errors[0]?.message).toMatch(
     new RegExp(`${short.path} \\(issued \\d+ s ago, seen there \\d+ s ago\\)`),
   );
-  expect(errors[0]?.message).toMatch(new RegExp(`${stage.tokenFile} \\(issued \\d+ s ago\\)`));
+  expect(errors[0]?.message).toMatch(new RegExp(`${scene.tokenFile} \\(issued \\d+ s ago\\)`));
 
   // The pod's own token, which the client reads, stays the old one.
   const minted = new Promise((resolve) => refresher.once('token', resolve));
   await short.project();
   await minted;
-  expect(stage.server.requests.at(-1)).toMatchObject({ status: 201 });
+  expect(scene.server.requests.at(-1)).toMatchObject({ status: 201 });
 });
 
 /** Asks with a projected token at hand; resolves to the statuses that the server answered with. */
 async function statusesOf(
-  stage: ClusterStage,
+  scene: ClusterScene,
   options: Partial<TokenRequestClientOptions>,
   projected: string,
 ): Promise<(number | undefined)[]> {
@@ -79,48 +79,48 @@ async function statusesOf(
   await client
     .requestToken({ audiences: [], expirationSeconds: 600, credential }, { signal: never })
     .catch((error: unknown) => expect(inspect(error, { depth: Infinity })).not.toContain('eyJ'));
-  return stage.server.requests.map(({ status }) => status);
+  return scene.server.requests.map(({ status }) => status);
 }
 
-test.each<[string, number[], (stage: ClusterStage, dead: string) => Partial<TokenRequestClientOptions>]>([
-  ['a pod: first, before its own', [201], (stage) => ({ kubeConfig: stage.inPod() })],
+test.each<[string, number[], (scene: ClusterScene, dead: string) => Partial<TokenRequestClientOptions>]>([
+  ['a pod: first, before its own', [201], (scene) => ({ kubeConfig: scene.inPod() })],
   [
     'a kubeconfig with a token of the same issuer: after a 401',
     [401, 201],
-    (stage, dead) => ({ kubeConfig: stage.kubeconfigFile(dead) }),
+    (scene, dead) => ({ kubeConfig: scene.kubeconfigFile(dead) }),
   ],
   [
     'a kubeconfig with a token of another issuer: not at all',
     [401],
-    (stage) => ({ kubeConfig: stage.kubeconfigFile(mintTestToken({ iss: 'https://elsewhere' })) }),
+    (scene) => ({ kubeConfig: scene.kubeconfigFile(mintTestToken({ iss: 'https://elsewhere' })) }),
   ],
   [
     'a kubeconfig with an opaque token: not at all',
     [401],
-    (stage) => ({ kubeConfig: stage.kubeconfigFile('opaque-and-dead') }),
+    (scene) => ({ kubeConfig: scene.kubeconfigFile('opaque-and-dead') }),
   ],
   [
     '"always": first',
     [201],
-    (stage, dead) => ({ kubeConfig: stage.kubeconfigFile(dead), credential: 'always' }),
+    (scene, dead) => ({ kubeConfig: scene.kubeconfigFile(dead), credential: 'always' }),
   ],
   [
     '"never": not at all',
     [401],
-    (stage, dead) => ({ kubeConfig: stage.kubeconfigFile(dead), credential: 'never' }),
+    (scene, dead) => ({ kubeConfig: scene.kubeconfigFile(dead), credential: 'never' }),
   ],
 ])('the projected token authenticates for %s', async (_, statuses, options) => {
-  const stage = await clusterStage();
-  const dead = (await stage.server.mint('ci', 'builder')).token;
-  await stage.server.rotateSigningKey();
-  const projected = (await stage.server.mint('ci', 'builder')).token;
-  expect(await statusesOf(stage, options(stage, dead), projected)).toEqual(statuses);
+  const scene = await clusterScene();
+  const dead = (await scene.server.mint('ci', 'builder')).token;
+  await scene.server.rotateSigningKey();
+  const projected = (await scene.server.mint('ci', 'builder')).token;
+  expect(await statusesOf(scene, options(scene, dead), projected)).toEqual(statuses);
 });
 
 test('after a projected token for another audience the client uses its own', async () => {
-  const stage = await clusterStage();
-  const { token } = await stage.server.mint('ci', 'builder', { audiences: ['vault'] });
-  expect(await statusesOf(stage, { kubeConfig: stage.inPod() }, token)).toEqual([401, 201]);
+  const scene = await clusterScene();
+  const { token } = await scene.server.mint('ci', 'builder', { audiences: ['vault'] });
+  expect(await statusesOf(scene, { kubeConfig: scene.inPod() }, token)).toEqual([401, 201]);
 });
 
 const authority = await createAuthority('hostile');

@@ -6,7 +6,7 @@ import { ServiceAccountToken, tokenFromText } from 'resilient-watcher';
 import { kubeconfigSink, type KubeconfigSinkOptions } from 'resilient-watcher/kubernetes';
 import { expect, test } from 'vitest';
 
-import { clusterStage } from '../support/cluster-stage.js';
+import { clusterScene } from '../support/cluster-scene.js';
 import { faultyFileSystem } from '../support/faulty-file-system.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
@@ -20,7 +20,7 @@ async function userOf(path: string): Promise<unknown> {
 }
 
 test('what it writes works, is for the owner only, and follows the token and the CA', async () => {
-  const { server, directory, caFile, project } = await clusterStage();
+  const { server, directory, caFile, project } = await clusterScene();
   const path = join(directory, 'calico-kubeconfig');
   const sink = kubeconfigSink({ path, server: server.url, caFile, user: 'calico', clusterName: 'local' });
   expect(sink.name).toBe(path);
@@ -36,7 +36,7 @@ test('what it writes works, is for the owner only, and follows the token and the
 });
 
 test('a CA that is being swapped while it is read is read as a whole', async () => {
-  const { server, directory, caFile, project } = await clusterStage();
+  const { server, directory, caFile, project } = await clusterScene();
   const path = join(directory, 'kubeconfig');
   const token = tokenFromText(await project());
   const link = join(dirname(caFile), '..data');
@@ -55,7 +55,7 @@ test.each<[string, (caFile: string) => void]>([
   ['is half written', (caFile) => writeFileSync(caFile, readFileSync(caFile).subarray(0, 200))],
   ['is empty', (caFile) => writeFileSync(caFile, '')],
 ])('when the CA %s nothing is written, and the last good file stays', async (_, harm) => {
-  const { server, directory, project } = await clusterStage();
+  const { server, directory, project } = await clusterScene();
   const caFile = join(directory, 'ca.pem');
   writeFileSync(caFile, server.caCertificate);
   const path = join(directory, 'kubeconfig');

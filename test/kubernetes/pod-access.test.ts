@@ -7,7 +7,7 @@ import { tokenRequestClient } from 'resilient-watcher/kubernetes';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
 import { nodeFileSystem, type FileSystem } from '../../src/core/file-system.js';
-import { clusterStage, type ClusterStage } from '../support/cluster-stage.js';
+import { clusterScene, type ClusterScene } from '../support/cluster-scene.js';
 
 const ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 const never = new AbortController().signal;
@@ -22,7 +22,7 @@ afterEach(() => {
   vi.unstubAllEnvs();
 });
 
-/** The file system of a pod, where the volume of the stage is mounted. */
+/** The file system of a pod, where the volume of the scene is mounted. */
 function podFileSystem(mount: string): FileSystem {
   const at = (value: unknown): unknown => {
     if (typeof value !== 'string') return value;
@@ -38,7 +38,7 @@ function podFileSystem(mount: string): FileSystem {
   return Object.fromEntries(calls) as FileSystem;
 }
 
-function requester({ server, directory }: ClusterStage, environment: Record<string, string> = {}) {
+function requester({ server, directory }: ClusterScene, environment: Record<string, string> = {}) {
   const { hostname, port } = new URL(server.url);
   const env = { KUBERNETES_SERVICE_HOST: hostname, KUBERNETES_SERVICE_PORT: port, ...environment };
   for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value);
@@ -52,30 +52,30 @@ function requester({ server, directory }: ClusterStage, environment: Record<stri
 }
 
 test('the token and the authority of the pod are read for each request, and both may be rotated', async () => {
-  const stage = await clusterStage();
-  const request = requester(stage);
+  const scene = await clusterScene();
+  const request = requester(scene);
   expect((await request()).token).toMatch(/^eyJ/);
-  expect(stage.server.requests).toMatchObject([{ subject: 'system:serviceaccount:ci:builder', status: 201 }]);
-  await stage.server.rotateSigningKey();
+  expect(scene.server.requests).toMatchObject([{ subject: 'system:serviceaccount:ci:builder', status: 201 }]);
+  await scene.server.rotateSigningKey();
   await expect(request()).rejects.toMatchObject({
     code: 'ERR_TOKEN_UNAUTHORIZED',
     message: expect.stringContaining(`the token in ${ACCOUNT}/token`) as string,
   });
-  await stage.project();
+  await scene.project();
   await request();
-  await stage.server.rotateCertificates();
+  await scene.server.rotateCertificates();
   await expect(request()).rejects.toMatchObject({ code: 'ERR_TOKEN_NETWORK' });
-  await stage.project();
+  await scene.project();
   await request();
 });
 
 test('a newer projected token is tried before that of the pod', async () => {
-  const stage = await clusterStage();
-  await stage.server.rotateSigningKey();
-  const { token } = await stage.server.mint('ci', 'builder');
-  const request = requester(stage);
+  const scene = await clusterScene();
+  await scene.server.rotateSigningKey();
+  const { token } = await scene.server.mint('ci', 'builder');
+  const request = requester(scene);
   await request(new TokenCredential({ value: token, path: '/short/token', seenAt: 0 }));
-  expect(stage.server.requests.map(({ status }) => status)).toEqual([201]);
+  expect(scene.server.requests.map(({ status }) => status)).toEqual([201]);
 });
 
 test.each([
@@ -83,17 +83,17 @@ test.each([
   ['without a port', { KUBERNETES_SERVICE_PORT: '' }, /no KUBERNETES_SERVICE_PORT, so this is not a pod/],
   ['with a port that is none', { KUBERNETES_SERVICE_PORT: 'tcp://10.0.0.1:443' }, /make no URL/],
 ])('%s the message says what is missing', async (_, environment, message) => {
-  const stage = await clusterStage();
-  await expect(requester(stage, environment)()).rejects.toMatchObject({
+  const scene = await clusterScene();
+  await expect(requester(scene, environment)()).rejects.toMatchObject({
     message: expect.stringMatching(message) as string,
   });
-  expect(stage.server.requests).toEqual([]);
+  expect(scene.server.requests).toEqual([]);
 });
 
 test('the address may be IPv6', async () => {
-  const stage = await clusterStage();
+  const scene = await clusterScene();
   // Nobody answers there, but it is an address.
-  const request = requester(stage, { KUBERNETES_SERVICE_HOST: '::1', KUBERNETES_SERVICE_PORT: '1' });
+  const request = requester(scene, { KUBERNETES_SERVICE_HOST: '::1', KUBERNETES_SERVICE_PORT: '1' });
   await expect(request()).rejects.toMatchObject({ code: 'ERR_TOKEN_NETWORK' });
 });
 
@@ -103,13 +103,13 @@ test.each([
   ['the token is missing', 'token', undefined, 'ERR_TOKEN_FILE'],
   ['the token is empty', 'token', '', 'ERR_TOKEN_MALFORMED'],
 ])('%s: nothing is sent, and the file is named', async (_, key, contents, code) => {
-  const stage = await clusterStage();
-  const file = `${stage.directory}/projected/${key}`;
+  const scene = await clusterScene();
+  const file = `${scene.directory}/projected/${key}`;
   rmSync(file);
   if (contents !== undefined) writeFileSync(file, contents);
-  const error: unknown = await requester(stage)().catch((thrown: unknown) => thrown);
+  const error: unknown = await requester(scene)().catch((thrown: unknown) => thrown);
   expect(inspect(error)).toContain(code);
   expect((error as Error).message).toContain(`${ACCOUNT}/${key}`);
   expect(inspect(error, { depth: Infinity })).not.toContain('eyJ');
-  expect(stage.server.requests).toEqual([]);
+  expect(scene.server.requests).toEqual([]);
 });

@@ -7,13 +7,13 @@ import { FakeClock } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
 
 import { outcomeOf } from '../support/outcome-of.js';
-import { clusterStage } from '../support/cluster-stage.js';
+import { clusterScene } from '../support/cluster-scene.js';
 import { ScriptedWatchers } from '../support/scripted-watcher.js';
 
 const BUILDER = 'system:serviceaccount:ci:builder';
 
-async function authStage(): Promise<
-  Awaited<ReturnType<typeof clusterStage>> & {
+async function authScene(): Promise<
+  Awaited<ReturnType<typeof clusterScene>> & {
     readonly clock: FakeClock;
     readonly auth: TokenFileAuth;
     readonly kubeConfig: KubeConfig;
@@ -21,8 +21,8 @@ async function authStage(): Promise<
   }
 > {
   const clock = new FakeClock(Date.now());
-  const stage = await clusterStage();
-  const kubeConfig = stage.inPod();
+  const scene = await clusterScene();
+  const kubeConfig = scene.inPod();
   // Nobody tells of a change: what is seen, is seen by reading.
   const { factory } = new ScriptedWatchers(undefined);
   const auth = withTokenFile(kubeConfig, { clock, watcherFactory: factory });
@@ -33,11 +33,11 @@ async function authStage(): Promise<
       ({ status }) => status?.userInfo?.username,
       (error: unknown) => (error as { code: unknown }).code,
     );
-  return { ...stage, clock, auth, kubeConfig, whoAmI };
+  return { ...scene, clock, auth, kubeConfig, whoAmI };
 }
 
 test('a token with a line break is sent without, and one that cannot be read any more is kept', async () => {
-  const { tokenFile, clock, whoAmI } = await authStage();
+  const { tokenFile, clock, whoAmI } = await authScene();
   expect(await whoAmI()).toBe(BUILDER);
   rmSync(tokenFile);
   await clock.advance(61_000);
@@ -45,7 +45,7 @@ test('a token with a line break is sent without, and one that cannot be read any
 });
 
 test('after a 401 the file is read again, so that only one request fails', async () => {
-  const { server, project, whoAmI } = await authStage();
+  const { server, project, whoAmI } = await authScene();
   expect(await whoAmI()).toBe(BUILDER);
   await server.rotateSigningKey();
   await project();
@@ -54,7 +54,7 @@ test('after a 401 the file is read again, so that only one request fails', async
 });
 
 test('a clock set back by days does not keep the file from being read', async () => {
-  const { server, project, clock, whoAmI, auth } = await authStage();
+  const { server, project, clock, whoAmI, auth } = await authScene();
   expect(await whoAmI()).toBe(BUILDER);
   clock.jump(-3 * 24 * 3_600_000);
   await server.rotateSigningKey();
@@ -65,7 +65,7 @@ test('a clock set back by days does not keep the file from being read', async ()
 });
 
 test('the copies that a TokenRequest client makes of the kubeconfig authenticate in the same way', async () => {
-  const { kubeConfig, server } = await authStage();
+  const { kubeConfig, server } = await authScene();
   const client = tokenRequestClient({ namespace: 'ci', serviceAccount: 'builder', kubeConfig });
   const signal = new AbortController().signal;
   await client.requestToken({ audiences: [], expirationSeconds: 600 }, { signal });
@@ -73,7 +73,7 @@ test('the copies that a TokenRequest client makes of the kubeconfig authenticate
 });
 
 test('without a token nothing is sent', async () => {
-  const { server, inPod, tokenFile } = await clusterStage();
+  const { server, inPod, tokenFile } = await clusterScene();
   rmSync(tokenFile);
   const kubeConfig = inPod();
   const auth = withTokenFile(kubeConfig);
@@ -87,7 +87,7 @@ test('without a token nothing is sent', async () => {
 
 test('a kubeconfig without a user, or a user without a file, is refused', async () => {
   expect(() => withTokenFile(new KubeConfig())).toThrow('has no current user');
-  const { kubeconfigFile, tokenFile } = await clusterStage();
+  const { kubeconfigFile, tokenFile } = await clusterScene();
   const kubeConfig = new KubeConfig();
   kubeConfig.loadFromFile(kubeconfigFile('t'));
   expect(() => withTokenFile(kubeConfig)).toThrow('give one as option "path"');

@@ -13,7 +13,7 @@ import { mintTestToken } from 'resilient-watcher/testing';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 
 import { createAuthority } from '../support/certificates.js';
-import { clusterStage, type ClusterStage } from '../support/cluster-stage.js';
+import { clusterScene, type ClusterScene } from '../support/cluster-scene.js';
 
 const builder = { namespace: 'ci', serviceAccount: 'builder' };
 const never = new AbortController().signal;
@@ -43,7 +43,7 @@ describe.each([['@kubernetes/client-node'], ['client-node-1']])('with %s', (modu
   });
 
   test('requests the token with the identity of the pod', async () => {
-    const { server, inPod } = await clusterStage();
+    const { server, inPod } = await clusterScene();
     server.addServiceAccount('ci', 'deployer');
     const boundObjectRef = { kind: 'Pod', apiVersion: 'v1', name: 'p', uid: 'u' };
     const client = tokenRequestClient({
@@ -67,7 +67,7 @@ describe.each([['@kubernetes/client-node'], ['client-node-1']])('with %s', (modu
   });
 
   test('reads the token and the CA of the pod for each request', async () => {
-    const { server, inPod, project } = await clusterStage();
+    const { server, inPod, project } = await clusterScene();
     const client = tokenRequestClient({ ...builder, kubeConfig: inPod() });
     const again = (): Promise<TokenAnswer> =>
       client.requestToken({ audiences: [], expirationSeconds: 600 }, { signal: never });
@@ -83,7 +83,7 @@ describe.each([['@kubernetes/client-node'], ['client-node-1']])('with %s', (modu
   });
 
   test('reads a kubeconfig file for each request, even one that its own tokens are written to', async () => {
-    const { server, kubeconfigFile } = await clusterStage();
+    const { server, kubeconfigFile } = await clusterScene();
     const { token } = await server.mint('ci', 'builder');
     const client = tokenRequestClient({ ...builder, kubeConfig: kubeconfigFile(token) });
     await client.requestToken({ audiences: [], expirationSeconds: 600 }, { signal: never });
@@ -92,7 +92,7 @@ describe.each([['@kubernetes/client-node'], ['client-node-1']])('with %s', (modu
     await client.requestToken({ audiences: [], expirationSeconds: 600 }, { signal: never });
   });
 
-  test.each<[string, (stage: ClusterStage) => unknown, Record<string, unknown>]>([
+  test.each<[string, (scene: ClusterScene) => unknown, Record<string, unknown>]>([
     [
       'credentials that are not taken',
       ({ server }) => server.rotateSigningKey(),
@@ -143,13 +143,13 @@ describe.each([['@kubernetes/client-node'], ['client-node-1']])('with %s', (modu
     ],
     ['a dropped connection', ({ server }) => server.script({ kind: 'reset' }), { code: 'ERR_TOKEN_NETWORK' }],
   ])('%s is told from other failures', async (_, arrange, expected) => {
-    const stage = await clusterStage();
-    await arrange(stage);
-    expect(await failure(ask({ kubeConfig: stage.inPod() }))).toMatchObject(expected);
+    const scene = await clusterScene();
+    await arrange(scene);
+    expect(await failure(ask({ kubeConfig: scene.inPod() }))).toMatchObject(expected);
   });
 
   test('a request that hangs rejects with the reason of its signal', async () => {
-    const { server, inPod } = await clusterStage();
+    const { server, inPod } = await clusterScene();
     server.script({ kind: 'stuck' });
     const controller = new AbortController();
     const asking = ask({ kubeConfig: inPod() }, controller.signal);
@@ -161,7 +161,7 @@ describe.each([['@kubernetes/client-node'], ['client-node-1']])('with %s', (modu
 });
 
 test('uses a given client', async () => {
-  const { server, inPod } = await clusterStage();
+  const { server, inPod } = await clusterScene();
   await ask({ api: inPod().makeApiClient(CoreV1Api) });
   server.script({ kind: 'throttled', retryAfterSeconds: 1 });
   const error = await failure(ask({ api: inPod().makeApiClient(CoreV1Api) }));
@@ -170,7 +170,7 @@ test('uses a given client', async () => {
 
 /** The kubeconfig of the pod, its one cluster or user changed. */
 function inPodWith(
-  { inPod }: ClusterStage,
+  { inPod }: ClusterScene,
   change: { readonly cluster?: Partial<Cluster>; readonly user?: Partial<User> },
 ): Partial<TokenRequestClientOptions> {
   const kubeConfig = inPod();
@@ -180,7 +180,7 @@ function inPodWith(
 }
 
 /** A kubeconfig file that says this. */
-function fileWith({ directory }: ClusterStage, text: string): Partial<TokenRequestClientOptions> {
+function fileWith({ directory }: ClusterScene, text: string): Partial<TokenRequestClientOptions> {
   const kubeConfig = join(directory, 'bad');
   writeFileSync(kubeConfig, text);
   return { kubeConfig };
@@ -192,7 +192,7 @@ const certData = base64(authority.cert);
 const keyData = base64(authority.key);
 const otherKeyData = base64((await createAuthority('two')).key);
 
-test.each<[string, (stage: ClusterStage) => Partial<TokenRequestClientOptions>, string, string]>([
+test.each<[string, (scene: ClusterScene) => Partial<TokenRequestClientOptions>, string, string]>([
   [
     'a missing kubeconfig',
     ({ directory }) => ({ kubeConfig: `${directory}/none` }),
@@ -201,7 +201,7 @@ test.each<[string, (stage: ClusterStage) => Partial<TokenRequestClientOptions>, 
   ],
   [
     'a kubeconfig that is a token',
-    (stage) => ({ kubeConfig: stage.tokenFile }),
+    (scene) => ({ kubeConfig: scene.tokenFile }),
     'ERR_KUBECONFIG',
     'Cannot use',
   ],
@@ -212,77 +212,77 @@ test.each<[string, (stage: ClusterStage) => Partial<TokenRequestClientOptions>, 
     'it is a directory',
   ],
   ['no pod', () => ({}), 'ERR_KUBECONFIG', 'this is not a pod'],
-  ['a kubeconfig that is empty', (stage) => fileWith(stage, ''), 'ERR_KUBECONFIG', 'Cannot use'],
-  ['a kubeconfig that is no YAML', (stage) => fileWith(stage, 'users: [{'), 'ERR_KUBECONFIG', 'not the YAML'],
+  ['a kubeconfig that is empty', (scene) => fileWith(scene, ''), 'ERR_KUBECONFIG', 'Cannot use'],
+  ['a kubeconfig that is no YAML', (scene) => fileWith(scene, 'users: [{'), 'ERR_KUBECONFIG', 'not the YAML'],
   [
     'half a kubeconfig',
-    (stage) => {
-      const whole = readFileSync(stage.kubeconfigFile(mintTestToken()), 'utf8');
-      return fileWith(stage, whole.slice(0, whole.length / 2));
+    (scene) => {
+      const whole = readFileSync(scene.kubeconfigFile(mintTestToken()), 'utf8');
+      return fileWith(scene, whole.slice(0, whole.length / 2));
     },
     'ERR_KUBECONFIG',
     'Cannot use',
   ],
   [
     'a server that is no URL',
-    (stage) => inPodWith(stage, { cluster: { server: '10.0.0.1' } }),
+    (scene) => inPodWith(scene, { cluster: { server: '10.0.0.1' } }),
     'ERR_KUBECONFIG',
     'the server of its cluster is not a URL',
   ],
   [
     'a CA that is missing',
-    (stage) => inPodWith(stage, { cluster: { caFile: '/nowhere/ca.crt' } }),
+    (scene) => inPodWith(scene, { cluster: { caFile: '/nowhere/ca.crt' } }),
     'ERR_KUBECONFIG_CA',
     '/nowhere/ca.crt: it does not exist',
   ],
   [
     'a CA that is none',
-    (stage) => inPodWith(stage, { cluster: { caFile: stage.tokenFile } }),
+    (scene) => inPodWith(scene, { cluster: { caFile: scene.tokenFile } }),
     'ERR_KUBECONFIG_CA',
     'not a bundle of PEM certificates',
   ],
   [
     'CA data that are none',
-    (stage) => {
-      const whole = readFileSync(stage.kubeconfigFile(mintTestToken()), 'utf8');
-      return fileWith(stage, whole.replace(/(authority-data:) .*/, '$1 bm9uZQ=='));
+    (scene) => {
+      const whole = readFileSync(scene.kubeconfigFile(mintTestToken()), 'utf8');
+      return fileWith(scene, whole.replace(/(authority-data:) .*/, '$1 bm9uZQ=='));
     },
     'ERR_KUBECONFIG_CA',
     'certificate-authority-data of',
   ],
   [
     'a key that is none',
-    (stage) => inPodWith(stage, { user: { certData, keyData: base64('eyJ, secret') } }),
+    (scene) => inPodWith(scene, { user: { certData, keyData: base64('eyJ, secret') } }),
     'ERR_KUBECONFIG',
     'the client certificate and key of its user "inClusterUser" cannot be parsed',
   ],
   [
     'a client certificate that is none',
-    (stage) => inPodWith(stage, { user: { certData: 'bm9uZQ==', keyData } }),
+    (scene) => inPodWith(scene, { user: { certData: 'bm9uZQ==', keyData } }),
     'ERR_KUBECONFIG',
     'cannot be parsed',
   ],
   [
     'a key of another certificate',
-    (stage) => inPodWith(stage, { user: { certData, keyData: otherKeyData } }),
+    (scene) => inPodWith(scene, { user: { certData, keyData: otherKeyData } }),
     'ERR_KUBECONFIG',
     'do not belong together',
   ],
   [
     'a key file that is missing',
-    (stage) => inPodWith(stage, { user: { certData, keyFile: '/nowhere/key' } }),
+    (scene) => inPodWith(scene, { user: { certData, keyFile: '/nowhere/key' } }),
     'ERR_KUBECONFIG',
     '/nowhere/key',
   ],
   [
     'a certificate without a key',
-    (stage) => inPodWith(stage, { user: { certData } }),
+    (scene) => inPodWith(scene, { user: { certData } }),
     'ERR_KUBECONFIG',
     'only one of client certificate and key',
   ],
 ])('%s is named in what the refresher tells', async (_, arrange, code, reason) => {
-  const stage = await clusterStage();
-  const client = tokenRequestClient({ ...builder, ...arrange(stage) });
+  const scene = await clusterScene();
+  const client = tokenRequestClient({ ...builder, ...arrange(scene) });
   const refresher = new TokenRefresher({ client, tokenFile: false });
   onTestFinished(() => refresher.close());
   const errors: TokenError[] = [];
@@ -290,11 +290,11 @@ test.each<[string, (stage: ClusterStage) => Partial<TokenRequestClientOptions>, 
   await refresher.start();
   expect(errors).toMatchObject([{ message: expect.stringContaining(reason) as string, cause: { code } }]);
   expect(inspect(errors, { depth: Infinity })).not.toMatch(/eyJ|PRIVATE KEY/);
-  expect(stage.server.requests).toEqual([]);
+  expect(scene.server.requests).toEqual([]);
 });
 
 test('beside the token of a file, the rest of the user is not forgotten', async () => {
-  const stage = await clusterStage();
+  const scene = await clusterScene();
   const seen: unknown[] = [];
   const { cert, key } = authority;
   const server = createServer(
@@ -314,12 +314,12 @@ test('beside the token of a file, the rest of the user is not forgotten', async 
   const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const cluster = { server: url, caFile: undefined as never, skipTLSVerify: true };
   const user = { certData, keyData, impersonateUser: 'somebody' };
-  await failure(ask(inPodWith(stage, { cluster, user })));
+  await failure(ask(inPodWith(scene, { cluster, user })));
   expect(seen).toEqual([['one', 'somebody', 'Bearer eyJ']]);
 });
 
 test('a missing token file is a token error, and no request is made without credentials', async () => {
-  const { server, inPod, tokenFile } = await clusterStage();
+  const { server, inPod, tokenFile } = await clusterScene();
   rmSync(tokenFile);
   expect(await failure(ask({ kubeConfig: inPod() }))).toMatchObject({ code: 'ERR_TOKEN_FILE' });
   expect(server.requests).toEqual([]);

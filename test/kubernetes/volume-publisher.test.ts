@@ -35,7 +35,7 @@ function tokensOf(text: string, expiresAt = Infinity): ServiceAccountTokens {
 }
 
 /** A target directory, and a producer that counts. */
-function publisherStage(options: VolumePublisherOptions = {}) {
+function publisherScene(options: VolumePublisherOptions = {}) {
   const clock = new FakeClock();
   const publisher = new VolumePublisher({ clock, ...options });
   onTestFinished(() => publisher.close());
@@ -43,7 +43,7 @@ function publisherStage(options: VolumePublisherOptions = {}) {
   mkdirSync(target);
   const failures: unknown[] = [];
   publisher.on('failed', (event) => void failures.push(event));
-  const stage = {
+  const scene = {
     clock,
     publisher,
     target,
@@ -57,30 +57,30 @@ function publisherStage(options: VolumePublisherOptions = {}) {
         'volume-1',
         target,
         () => {
-          stage.produced += 1;
-          if (stage.secret instanceof Error) throw stage.secret;
-          return { files: { password: stage.secret, user: 'me' }, expiresAt: stage.expiresAt };
+          scene.produced += 1;
+          if (scene.secret instanceof Error) throw scene.secret;
+          return { files: { password: scene.secret, user: 'me' }, expiresAt: scene.expiresAt };
         },
         { tokens },
       ),
     read: () => readFileSync(join(target, 'password'), 'utf8'),
   };
-  return stage;
+  return scene;
 }
 
 test('contents change through ..data only: the directory is never replaced', async () => {
-  const stage = publisherStage();
-  const { ino } = statSync(stage.target);
-  expect(await stage.publish(tokensOf('a'))).toMatchObject({ outcome: 'published', error: undefined });
-  expect(stage.read()).toBe('one');
-  stage.secret = 'two';
-  const { revision } = await stage.publish(tokensOf('b'));
-  expect(stage.read()).toBe('two');
-  expect(readlinkSync(join(stage.target, '..data'))).toBe(revision);
-  expect(statSync(stage.target).ino).toBe(ino);
+  const scene = publisherScene();
+  const { ino } = statSync(scene.target);
+  expect(await scene.publish(tokensOf('a'))).toMatchObject({ outcome: 'published', error: undefined });
+  expect(scene.read()).toBe('one');
+  scene.secret = 'two';
+  const { revision } = await scene.publish(tokensOf('b'));
+  expect(scene.read()).toBe('two');
+  expect(readlinkSync(join(scene.target, '..data'))).toBe(revision);
+  expect(statSync(scene.target).ino).toBe(ino);
 });
 
-test.each<[string, (stage: ReturnType<typeof publisherStage>) => unknown, 'skipped' | 'unchanged']>([
+test.each<[string, (scene: ReturnType<typeof publisherScene>) => unknown, 'skipped' | 'unchanged']>([
   ['nothing changed', () => undefined, 'skipped'],
   ['just under two minutes passed', ({ clock }) => clock.advance(2 * MINUTE - 1), 'skipped'],
   ['two minutes passed', ({ clock }) => clock.advance(2 * MINUTE), 'unchanged'],
@@ -94,41 +94,41 @@ test.each<[string, (stage: ReturnType<typeof publisherStage>) => unknown, 'skipp
   ],
   ['the clock passed the end of the contents', ({ clock }) => clock.jump(60 * MINUTE), 'unchanged'],
 ])('when %s, a republish does what is needed', async (_, meanwhile, outcome) => {
-  const stage = publisherStage();
-  stage.expiresAt = stage.clock.now() + 30 * MINUTE;
-  const { revision } = await stage.publish(tokensOf('a'));
-  await meanwhile(stage);
-  expect(await stage.publish(tokensOf('a'))).toEqual({ outcome, revision, error: undefined });
-  expect(stage.produced).toBe(outcome === 'skipped' ? 1 : 2);
+  const scene = publisherScene();
+  scene.expiresAt = scene.clock.now() + 30 * MINUTE;
+  const { revision } = await scene.publish(tokensOf('a'));
+  await meanwhile(scene);
+  expect(await scene.publish(tokensOf('a'))).toEqual({ outcome, revision, error: undefined });
+  expect(scene.produced).toBe(outcome === 'skipped' ? 1 : 2);
 });
 
 test('contents are produced again for other tokens, and when they were removed', async () => {
-  const stage = publisherStage();
-  await stage.publish(tokensOf('a'));
-  expect((await stage.publish(tokensOf('b'))).outcome).toBe('unchanged');
-  rmSync(join(stage.target, '..data'));
-  expect((await stage.publish(tokensOf('b'))).outcome).toBe('published');
-  expect(stage.read()).toBe('one');
+  const scene = publisherScene();
+  await scene.publish(tokensOf('a'));
+  expect((await scene.publish(tokensOf('b'))).outcome).toBe('unchanged');
+  rmSync(join(scene.target, '..data'));
+  expect((await scene.publish(tokensOf('b'))).outcome).toBe('published');
+  expect(scene.read()).toBe('one');
 });
 
 test('a producer that fails leaves the last good contents, and is reported without its secrets', async () => {
-  const stage = publisherStage();
-  await stage.publish(tokensOf('a'));
-  stage.secret = new Error(`403 for ${mintTestToken()}`);
-  const result = await stage.publish(tokensOf('b'));
+  const scene = publisherScene();
+  await scene.publish(tokensOf('a'));
+  scene.secret = new Error(`403 for ${mintTestToken()}`);
+  const result = await scene.publish(tokensOf('b'));
   expect(result).toMatchObject({ outcome: 'kept', error: { code: 'ERR_CSI_PRODUCE' } });
   expect(result.error?.message).toBe('Cannot produce the volume "volume-1": 403 for [redacted]');
-  expect(inspect([result, stage.failures], { depth: Infinity })).not.toContain('eyJ');
-  expect(stage.failures).toMatchObject([{ volumeId: 'volume-1', targetPath: stage.target, kept: true }]);
-  expect(stage.read()).toBe('one');
-  stage.secret = 'two';
-  expect((await stage.publish(tokensOf('b'))).outcome).toBe('published');
+  expect(inspect([result, scene.failures], { depth: Infinity })).not.toContain('eyJ');
+  expect(scene.failures).toMatchObject([{ volumeId: 'volume-1', targetPath: scene.target, kept: true }]);
+  expect(scene.read()).toBe('one');
+  scene.secret = 'two';
+  expect((await scene.publish(tokensOf('b'))).outcome).toBe('published');
 });
 
 test.each([['as they are'], ['as a function']])(
   'a producer that quotes opaque tokens given %s shows none',
   async (how) => {
-    const { publisher, target, failures } = publisherStage();
+    const { publisher, target, failures } = publisherScene();
     const tokens = tokensOf('hvs.opaque/token+1');
     const publishing = publisher.publish(
       'v',
@@ -162,7 +162,7 @@ test.each<[string, () => ServiceAccountTokens, string]>([
   ],
   ['for other audiences', () => tokensOf('b'), 'ERR_CSI_AUDIENCE'],
 ])('tokens %s are a failure like that of a producer', async (_, tokens, code) => {
-  const { publisher, target } = publisherStage();
+  const { publisher, target } = publisherScene();
   const publish = (given: () => ServiceAccountTokens, audience: string): Promise<PublishedVolume> =>
     publisher.publish('v', target, (context) => ({ files: { for: context.tokens.get(audience).value } }), {
       tokens: given,
@@ -175,22 +175,22 @@ test.each<[string, () => ServiceAccountTokens, string]>([
 });
 
 test('a restarted driver keeps what its predecessor published', async () => {
-  const stage = publisherStage();
-  await stage.publish(tokensOf('a'));
-  await stage.publisher.close();
+  const scene = publisherScene();
+  await scene.publish(tokensOf('a'));
+  await scene.publisher.close();
   const restarted = new VolumePublisher();
   onTestFinished(() => restarted.close());
-  stage.secret = new Error('no provider');
-  expect((await stage.publish(tokensOf('a'), restarted)).outcome).toBe('kept');
-  expect(stage.read()).toBe('one');
+  scene.secret = new Error('no provider');
+  expect((await scene.publish(tokensOf('a'), restarted)).outcome).toBe('kept');
+  expect(scene.read()).toBe('one');
 });
 
 test('without older contents a failure rejects, and nothing is written', async () => {
-  const stage = publisherStage();
-  stage.secret = new Error('no provider');
-  await expect(stage.publish()).rejects.toMatchObject({ code: 'ERR_CSI_PRODUCE' });
-  expect(stage.failures).toMatchObject([{ kept: false }]);
-  expect(readdirSync(stage.target)).toEqual([]);
+  const scene = publisherScene();
+  scene.secret = new Error('no provider');
+  await expect(scene.publish()).rejects.toMatchObject({ code: 'ERR_CSI_PRODUCE' });
+  expect(scene.failures).toMatchObject([{ kept: false }]);
+  expect(readdirSync(scene.target)).toEqual([]);
 });
 
 test.each<[string, unknown]>([
@@ -203,7 +203,7 @@ test.each<[string, unknown]>([
   ['files of a class', { files: new Date() }],
   ['a Map with a wrong value', { files: new Map([['x', 1]]) }],
 ])('a producer that gives %s has failed, and the old contents stay', async (_, given) => {
-  const { publisher, target } = publisherStage();
+  const { publisher, target } = publisherScene();
   const publishing = publisher.publish('v', target, () => given as never);
   await expect(publishing).rejects.toMatchObject({ code: 'ERR_CSI_PRODUCE' });
   await publisher.publish('v', target, () => ({ files: { a: 'old' } }));
@@ -215,14 +215,14 @@ test.each<[string, unknown]>([
 });
 
 test('a producer may give its files as a Map', async () => {
-  const { publisher, target } = publisherStage();
+  const { publisher, target } = publisherScene();
   const files = new Map([['a', { data: 'one', mode: 0o400 }]]);
   await publisher.publish('v', target, () => ({ files }));
   expect(readFileSync(join(target, 'a'), 'utf8')).toBe('one');
 });
 
 test.each(['/', '//'])('a target path with %j at its end is the same target', async (slashes) => {
-  const { publisher, target } = publisherStage();
+  const { publisher, target } = publisherScene();
   const { promise, resolve } = withResolvers();
   const log: string[] = [];
   const first = publisher.publish('v', target, async () => {
@@ -250,21 +250,21 @@ test.each(['/', '//'])('a target path with %j at its end is the same target', as
 });
 
 test('its status is plain data: what is published, and the last failure', async () => {
-  const stage = publisherStage({ name: 'csi' });
-  expect(stage.publisher.status()).toEqual({ name: 'csi', state: 'idle', lastError: null, volumes: [] });
-  const { revision } = await stage.publish();
-  const volume = { volumeId: 'volume-1', targetPath: stage.target };
-  expect(stage.publisher.status()).toMatchObject({ state: 'running', volumes: [{ ...volume, revision }] });
-  stage.secret = new Error('no provider');
-  await stage.publish(tokensOf('b'));
-  expect(JSON.parse(JSON.stringify(stage.publisher))).toMatchObject({
-    lastError: { name: 'KubernetesError', code: 'ERR_CSI_PRODUCE', at: stage.clock.now() },
+  const scene = publisherScene({ name: 'csi' });
+  expect(scene.publisher.status()).toEqual({ name: 'csi', state: 'idle', lastError: null, volumes: [] });
+  const { revision } = await scene.publish();
+  const volume = { volumeId: 'volume-1', targetPath: scene.target };
+  expect(scene.publisher.status()).toMatchObject({ state: 'running', volumes: [{ ...volume, revision }] });
+  scene.secret = new Error('no provider');
+  await scene.publish(tokensOf('b'));
+  expect(JSON.parse(JSON.stringify(scene.publisher))).toMatchObject({
+    lastError: { name: 'KubernetesError', code: 'ERR_CSI_PRODUCE', at: scene.clock.now() },
     volumes: [{ ...volume, revision: null }],
   });
 });
 
 test('a producer that hangs is aborted, and does not delay the next call', async () => {
-  const { publisher, target, clock } = publisherStage();
+  const { publisher, target, clock } = publisherScene();
   let told: AbortSignal | undefined;
   const hanging = publisher.publish('v', target, ({ signal }) => {
     told = signal;
@@ -280,7 +280,7 @@ test('a producer that hangs is aborted, and does not delay the next call', async
 });
 
 test('calls for one target run one after another, those for different targets concurrently', async () => {
-  const { publisher, target } = publisherStage();
+  const { publisher, target } = publisherScene();
   const other = join(temporaryDirectory(), 'mount');
   mkdirSync(other);
   const log: string[] = [];
@@ -302,7 +302,7 @@ test('calls for one target run one after another, those for different targets co
 });
 
 test.each([['before it begins'], ['while it runs']])('unpublish stops a producer %s', async (when) => {
-  const { publisher, target } = publisherStage();
+  const { publisher, target } = publisherScene();
   let running = false;
   const hanging = publisher.publish('v', target, () => {
     running = true;
@@ -316,15 +316,15 @@ test.each([['before it begins'], ['while it runs']])('unpublish stops a producer
 });
 
 test('unpublish removes the contents, and may be called repeatedly', async () => {
-  const stage = publisherStage();
-  await stage.publish();
-  await stage.publisher.unpublish('volume-1', stage.target);
-  expect(readdirSync(stage.target)).toEqual([]);
-  await stage.publisher.unpublish('volume-1', stage.target);
-  rmSync(stage.target, { recursive: true });
-  await stage.publisher.unpublish('volume-1', stage.target);
-  mkdirSync(stage.target);
-  expect((await stage.publish()).outcome).toBe('published');
+  const scene = publisherScene();
+  await scene.publish();
+  await scene.publisher.unpublish('volume-1', scene.target);
+  expect(readdirSync(scene.target)).toEqual([]);
+  await scene.publisher.unpublish('volume-1', scene.target);
+  rmSync(scene.target, { recursive: true });
+  await scene.publisher.unpublish('volume-1', scene.target);
+  mkdirSync(scene.target);
+  expect((await scene.publish()).outcome).toBe('published');
 });
 
 test.each<[string, (directory: string) => string, string]>([
@@ -337,7 +337,7 @@ test.each<[string, (directory: string) => string, string]>([
   ['a link to elsewhere', (directory) => join(directory, 'link'), 'is a symbolic link'],
   ['a link, however it is spelled', (directory) => join(directory, 'link/'), 'is a symbolic link'],
 ])('a target that is %s is refused, and nothing is produced, written or removed', async (_, make, reason) => {
-  const { publisher, target: elsewhere } = publisherStage();
+  const { publisher, target: elsewhere } = publisherScene();
   const directory = temporaryDirectory();
   writeFileSync(join(directory, 'file'), '');
   symlinkSync(elsewhere, join(directory, 'link'));
@@ -353,19 +353,19 @@ test.each<[string, (directory: string) => string, string]>([
 });
 
 test('a target that was replaced by a link is refused, and the published contents stay', async () => {
-  const stage = publisherStage();
-  await stage.publish(tokensOf('a'));
-  const moved = `${stage.target}-moved`;
-  renameSync(stage.target, moved);
-  symlinkSync(moved, stage.target);
-  stage.secret = 'two';
-  await expect(stage.publish(tokensOf('b'))).rejects.toMatchObject({ code: 'ERR_CSI_TARGET' });
+  const scene = publisherScene();
+  await scene.publish(tokensOf('a'));
+  const moved = `${scene.target}-moved`;
+  renameSync(scene.target, moved);
+  symlinkSync(moved, scene.target);
+  scene.secret = 'two';
+  await expect(scene.publish(tokensOf('b'))).rejects.toMatchObject({ code: 'ERR_CSI_TARGET' });
   expect(readFileSync(join(moved, 'password'), 'utf8')).toBe('one');
 });
 
 test('a target is made and removed by hooks, which are not called for a path that is refused', async () => {
   const calls: string[] = [];
-  const { publisher, target } = publisherStage({
+  const { publisher, target } = publisherScene({
     prepareTarget: (path) => {
       calls.push(`prepare ${path}`);
       mkdirSync(path, { recursive: true });
@@ -385,18 +385,18 @@ test('a target is made and removed by hooks, which are not called for a path tha
 });
 
 test('a target of another volume is refused', async () => {
-  const stage = publisherStage();
-  await stage.publish();
-  const publishing = stage.publisher.publish('volume-2', stage.target, () => expect.unreachable());
+  const scene = publisherScene();
+  await scene.publish();
+  const publishing = scene.publisher.publish('volume-2', scene.target, () => expect.unreachable());
   await expect(publishing).rejects.toThrow('is in use by the volume "volume-1"');
 });
 
 test('after close() nothing is published, and published contents stay', async () => {
-  const stage = publisherStage();
-  await stage.publish();
-  await stage.publisher.close();
-  await expect(stage.publish()).rejects.toMatchObject({ code: 'ERR_CLOSED' });
-  expect(stage.read()).toBe('one');
+  const scene = publisherScene();
+  await scene.publish();
+  await scene.publisher.close();
+  await expect(scene.publish()).rejects.toMatchObject({ code: 'ERR_CLOSED' });
+  expect(scene.read()).toBe('one');
 });
 
 function withResolvers(): { readonly promise: Promise<void>; readonly resolve: () => void } {

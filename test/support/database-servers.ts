@@ -1,8 +1,9 @@
-/** Real servers of the system's packages, each for one test. Undefined with a reason where they are not installed. */
+/** Real servers of the system's packages, where they are installed. */
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { chownSync, existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import { onTestFinished } from 'vitest';
@@ -47,27 +48,27 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-/** Ends with the test. */
+/** Resolves with what stops it, when it is ready. */
 function start(
   command: string,
   args: readonly string[],
   options: { uid?: number | undefined; gid?: number | undefined },
   ready: RegExp,
-): Promise<ChildProcess> {
+): Promise<() => Promise<void>> {
   const child = spawn(command, args, {
     ...options,
     stdio: ['ignore', 'pipe', 'pipe'],
   } as never) as ChildProcess;
-  onTestFinished(async () => {
+  const stop = async (): Promise<void> => {
     child.kill('SIGQUIT');
     if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
-  });
+  };
   let output = '';
   return new Promise((resolve, reject) => {
     for (const stream of [child.stdout, child.stderr]) {
       stream?.on('data', (chunk) => {
         output += String(chunk);
-        if (ready.test(output)) resolve(child);
+        if (ready.test(output)) resolve(stop);
       });
     }
     child.once('error', reject);
@@ -75,10 +76,10 @@ function start(
   });
 }
 
-/** A PostgreSQL server that wants a password (SCRAM) from every role but `postgres`. Returns its port. */
-export async function startPostgres(): Promise<number> {
+/** A PostgreSQL server that wants a password (SCRAM) from every role but `postgres`. */
+export async function startPostgres(): Promise<{ port: number; stop: () => Promise<void> }> {
   const bin = postgresBinaries() ?? '';
-  const directory = temporaryDirectory();
+  const directory = mkdtempSync(join(tmpdir(), 'postgres-'));
   const asRoot = process.getuid?.() === 0;
   const [uid, gid] = asRoot ? [idOf('postgres', '-u'), idOf('postgres', '-g')] : [];
   if (uid !== undefined && gid !== undefined) chownSync(directory, uid, gid);
@@ -95,19 +96,29 @@ export async function startPostgres(): Promise<number> {
   );
   const port = await freePort();
   const settings = [`port=${port}`, 'listen_addresses=127.0.0.1', 'unix_socket_directories=', 'fsync=off'];
-  await start(
+  const stopServer = await start(
     join(bin, 'postgres'),
     ['-D', data, ...settings.flatMap((setting) => ['-c', setting])],
     options,
     /ready to accept connections/,
   );
-  return port;
+  const stop = async (): Promise<void> => {
+    await stopServer();
+    rmSync(directory, { recursive: true });
+  };
+  return { port, stop };
 }
 
-/** A Redis server without persistence. Returns its port. */
+/** A Redis server without persistence, which ends with the test. Returns its port. */
 export async function startRedis(): Promise<number> {
   const port = await freePort();
   const args = ['--port', String(port), '--save', '', '--appendonly', 'no', '--dir', temporaryDirectory()];
-  await start('redis-server', [...args, '--bind', '127.0.0.1'], {}, /Ready to accept connections/);
+  const stop = await start(
+    'redis-server',
+    [...args, '--bind', '127.0.0.1'],
+    {},
+    /Ready to accept connections/,
+  );
+  onTestFinished(stop);
   return port;
 }

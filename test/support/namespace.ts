@@ -33,7 +33,7 @@ export function inMountNamespace(fileUrl: string, define: () => void): void {
 }
 
 /** The command that runs another where it may mount. */
-function mountNamespace(): string[] | undefined {
+function mountNamespace(): readonly string[] | undefined {
   const candidates = [
     ['unshare', '-Urm'],
     ['unshare', '-m'],
@@ -42,6 +42,15 @@ function mountNamespace(): string[] | undefined {
     const { status } = spawnSync(command, [...args, 'mount', '-t', 'tmpfs', 'tmpfs', '/tmp']);
     return status === 0;
   });
+}
+
+/**
+ * The command that runs another in a mount namespace of its own, after a shell script that mounts. The test is skipped
+ * where that is not possible.
+ */
+export function withMounts(context: TestContext, script: string): string[] {
+  const prefix = mountNamespace() ?? skip(context, 'neither `unshare -Urm` nor `unshare -m` may mount here');
+  return [...prefix, 'sh', '-c', `${script} && exec "$0" "$@"`];
 }
 
 async function run([command = '', ...args]: string[]): Promise<{ code: unknown; output: string }> {

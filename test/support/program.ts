@@ -1,91 +1,130 @@
-import { spawn, type ChildProcess } from 'node:child_process';
+/** Programs that tests start. They run the built package, as a user's process does. */
+import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import type { Readable } from 'node:stream';
 
 import type { ResilientWatcherOptions } from 'resilient-watcher';
-import { onTestFinished } from 'vitest';
+import type { KubeletVolumeOptions, VolumeFiles } from 'resilient-watcher/testing';
+import { afterAll, onTestFinished } from 'vitest';
 
-/** Where a program of the kernel tests is. They run the built package, as a user's process does. */
-export function programPath(name: string): string {
-  const built = fileURLToPath(new URL('../../dist/index.js', import.meta.url));
-  if (!existsSync(built)) throw new Error('The kernel tests run the built package: `npm run build` first');
-  return fileURLToPath(new URL(`../kernel/programs/${name}.mjs`, import.meta.url));
+/** The absolute path of a script, given relative to the repository. */
+export function scriptPath(script: string): string {
+  const path = (relative: string): string => fileURLToPath(new URL(`../../${relative}`, import.meta.url));
+  if (!existsSync(path('dist/index.js'))) {
+    throw new Error('These tests run the built package: `npm run build` first');
+  }
+  return path(script);
 }
 
-/** A line of watch.mjs. */
-export interface Told {
-  readonly event: string;
-  readonly [detail: string]: unknown;
+/** How a program is started. */
+export interface ProgramOptions {
+  /** A command that runs the command after it, as `unshare` does. */
+  readonly prefix?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  /** Default: the Node.js of this process. */
+  readonly node?: string;
+  readonly uid?: number;
+  /** Written to its stdin, which is then closed. Default: stdin stays open. */
+  readonly input?: string;
+  /** Registers what kills it. Default: it is killed when the test has finished. */
+  readonly killedBy?: (kill: () => Promise<void>) => void;
 }
 
-/** What watch.mjs prints, wherever it runs. */
-export class Transcript {
-  readonly told: Told[] = [];
+/** What a program has done when it is over. */
+export interface Outcome {
+  /** Its exit code, or the signal that killed it. */
+  readonly code: number | NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** A script that Node.js runs in a process of its own. */
+export class Program {
+  readonly child: ChildProcessWithoutNullStreams;
+  /** Its exit code, or the signal that killed it. Some of its output may still be to come. */
+  readonly exit: Promise<number | NodeJS.Signals | null>;
   readonly #waiters = new Set<() => void>();
-  #errors = '';
-  #over = false;
+  #stdout = '';
+  #stderr = '';
+  #output = '';
+  #isOver = false;
 
-  constructor(stdout: Readable, stderr: Readable) {
-    createInterface({ input: stdout })
-      .on('line', (line) => {
-        this.told.push(JSON.parse(line) as Told);
-        this.#wake();
-      })
-      .on('close', () => {
-        this.#over = true;
-        this.#wake();
-      });
-    stderr.on('data', (chunk) => (this.#errors += String(chunk)));
+  constructor(script: string, args: readonly string[] = [], options: ProgramOptions = {}) {
+    const { prefix = [], env, node = process.execPath, uid, input, killedBy = onTestFinished } = options;
+    const [command = '', ...rest] = [...prefix, node, scriptPath(script), ...args];
+    const child = spawn(command, rest, {
+      env: { ...process.env, ...env },
+      ...(uid !== undefined && { uid }),
+    });
+    this.child = child;
+    child.stdin.on('error', () => undefined);
+    if (input !== undefined) child.stdin.end(input);
+    child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+      this.#stdout += chunk;
+      this.#output += chunk;
+      this.#wake();
+    });
+    child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
+      this.#stderr += chunk;
+      this.#output += chunk;
+      this.#wake();
+    });
+    this.exit = new Promise((resolve, reject) => {
+      child.once('error', reject);
+      // Not `close`: what the program may have left running holds its pipes open.
+      child.once('exit', (code, signal) => resolve(code ?? signal));
+    });
+    child.once('close', () => {
+      this.#isOver = true;
+      this.#wake();
+    });
+    killedBy(async () => {
+      child.kill('SIGKILL');
+      await this.exit;
+    });
   }
 
-  /** The contents reported so far; null for missing. */
-  get contents(): unknown[] {
-    return this.of('change').map(({ content }) => content);
+  get stdout(): string {
+    return this.#stdout;
   }
 
-  of(event: string): Told[] {
-    return this.told.filter((told) => told.event === event);
+  get stderr(): string {
+    return this.#stderr;
   }
 
-  /** Resolves with the first line, said already or to come, that bears these details. Rejects when there is none. */
-  async until(wanted: Partial<Told>): Promise<Told> {
-    const fits = (told: Told): boolean =>
-      Object.entries(wanted).every(([detail, value]) => told[detail] === value);
+  /** What it has printed on both streams, in the order in which that arrived. */
+  get output(): string {
+    return this.#output;
+  }
+
+  /** Resolves with the match when it has printed this, on either stream; rejects when it ends without. */
+  until(pattern: RegExp): Promise<RegExpExecArray> {
+    return this.when(() => pattern.exec(`${this.#stderr}\n${this.#stdout}`) ?? undefined, String(pattern));
+  }
+
+  /** Resolves with what `find` finds, called whenever something was printed; rejects when the program ends without. */
+  async when<T>(find: () => T | undefined, wanted: string): Promise<T> {
     for (;;) {
-      const found = this.told.find(fits);
-      if (found) return found;
-      if (this.#over) throw new Error(`It ended without ${JSON.stringify(wanted)}\n${this.#errors}`);
+      const found = find();
+      if (found !== undefined) return found;
+      if (this.#isOver) throw new Error(`It ended without ${wanted}\n${this.output}`);
       await new Promise<void>((resolve) => this.#waiters.add(resolve));
     }
   }
 
-  #wake(): void {
-    for (const waiter of this.#waiters) waiter();
-    this.#waiters.clear();
+  /** Resolves with its exit code and everything it printed. */
+  async finished(): Promise<Outcome> {
+    const code = await this.exit;
+    await this.when(() => this.#isOver || undefined, 'its end');
+    return { code, stdout: this.#stdout, stderr: this.#stderr };
   }
-}
 
-/** A child process running a program; it is gone when the test is. */
-export class Program {
-  readonly child: ChildProcess;
-  /** Its exit code, or the signal that killed it. */
-  readonly exit: Promise<number | string | null>;
-
-  /** @param prefix a command that runs the command after it, as `unshare` does. */
-  constructor(name: string, args: readonly string[], prefix: readonly string[] = []) {
-    const [command = '', ...rest] = [...prefix, process.execPath, programPath(name), ...args];
-    const child = spawn(command, rest, { stdio: 'pipe' });
-    this.child = child;
-    this.exit = new Promise((resolve, reject) => {
-      child.on('error', reject);
-      child.on('close', (code, signal) => resolve(signal ?? code));
-    });
-    onTestFinished(async () => {
-      child.kill('SIGKILL');
-      await this.exit;
-    });
+  /** Sends it SIGTERM; resolves with its exit code when it has ended and its output is complete. */
+  async terminated(): Promise<Outcome['code']> {
+    this.child.kill('SIGTERM');
+    return (await this.finished()).code;
   }
 
   /** Stops it, and resolves when the kernel says that it stands. */
@@ -98,9 +137,139 @@ export class Program {
   continue(): void {
     this.child.kill('SIGCONT');
   }
+
+  #wake(): void {
+    for (const waiter of this.#waiters) waiter();
+    this.#waiters.clear();
+  }
 }
 
-/** A child process that watches a file or a tree. */
+const CLI = 'dist/cli/main.js';
+
+/** Starts `resilient-watcher`, with an empty stdin unless there is `input`. */
+export function startCli(args: readonly string[], options: ProgramOptions = {}): Program {
+  return new Program(CLI, args, { input: '', ...options });
+}
+
+/** Runs `resilient-watcher` to its end. */
+export function runCli(args: readonly string[], options?: ProgramOptions): Promise<Outcome> {
+  return startCli(args, options).finished();
+}
+
+/**
+ * Runs `resilient-watcher` several times in one process, which saves starting one for each. Meant for command lines that
+ * end by themselves. Created where `describe` may be called; the process ends after the last test there.
+ */
+export class CommandLines extends Program {
+  #count = 0;
+
+  constructor() {
+    super('test/support/command-lines-process.mjs', [], { killedBy: afterAll });
+  }
+
+  /** Runs one command line to its end. */
+  async run(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Outcome> {
+    const index = this.#count;
+    this.#count += 1;
+    this.child.stdin.write(`${JSON.stringify({ args, env })}\n`);
+    const line = await this.when(
+      () => {
+        const lines = this.stdout.split('\n');
+        return index < lines.length - 1 ? lines[index] : undefined;
+      },
+      `an answer to ${args.join(' ')}`,
+    );
+    return JSON.parse(line) as Outcome;
+  }
+}
+
+/** Starts a program of `examples/`. */
+export function startExample(script: string, env: Readonly<Record<string, string>> = {}): Program {
+  return new Program(`examples/${script}`, [], { env });
+}
+
+/** A process that publishes a volume, as kubelet is one. */
+export class KubeletProcess extends Program {
+  #orders = 0;
+
+  constructor(directory: string) {
+    super('test/support/kubelet-process.mjs', [directory]);
+  }
+
+  /** Publishes revisions, one after the other without a pause. */
+  publish(revisions: readonly VolumeFiles[], swap: KubeletVolumeOptions['swap'] = 'rename'): Promise<void> {
+    return this.#order({ revisions, swap });
+  }
+
+  /** Deletes the volume, and with it every watch of its directories. */
+  remove(): Promise<void> {
+    return this.#order({ remove: true });
+  }
+
+  async #order(order: unknown): Promise<void> {
+    this.#orders += 1;
+    const answers = this.#orders;
+    this.child.stdin.write(`${JSON.stringify(order)}\n`);
+    await this.when(() => this.stdout.split('\n').length > answers || undefined, `answer ${answers}`);
+  }
+}
+
+/** A line that test/kernel/programs/watch.mjs prints. */
+export interface WatchEvent {
+  readonly event: string;
+  readonly [detail: string]: unknown;
+}
+
+/** What watch.mjs prints, be it a process or a worker thread. */
+export class Transcript {
+  readonly events: WatchEvent[] = [];
+  readonly #waiters = new Set<() => void>();
+  #errors = '';
+  #isOver = false;
+
+  constructor({ stdout, stderr }: { readonly stdout: Readable; readonly stderr: Readable }) {
+    createInterface({ input: stdout })
+      .on('line', (line) => {
+        this.events.push(JSON.parse(line) as WatchEvent);
+        this.#wake();
+      })
+      .on('close', () => {
+        this.#isOver = true;
+        this.#wake();
+      });
+    stderr.on('data', (chunk) => (this.#errors += String(chunk)));
+  }
+
+  /** The contents reported so far; null for missing. */
+  get contents(): unknown[] {
+    return this.of('change').map(({ content }) => content);
+  }
+
+  of(name: string): WatchEvent[] {
+    return this.events.filter(({ event }) => event === name);
+  }
+
+  /** Resolves with the first event, printed already or to come, with these details. Rejects when there is none. */
+  async until(wanted: Partial<WatchEvent>): Promise<WatchEvent> {
+    const fits = (event: WatchEvent): boolean =>
+      Object.entries(wanted).every(([detail, value]) => event[detail] === value);
+    for (;;) {
+      const found = this.events.find(fits);
+      if (found) return found;
+      if (this.#isOver) throw new Error(`It ended without ${JSON.stringify(wanted)}\n${this.#errors}`);
+      await new Promise<void>((resolve) => this.#waiters.add(resolve));
+    }
+  }
+
+  #wake(): void {
+    for (const waiter of this.#waiters) waiter();
+    this.#waiters.clear();
+  }
+}
+
+export const WATCH = 'test/kernel/programs/watch.mjs';
+
+/** A process that watches a file or a tree. */
 export class WatchingProgram extends Program {
   readonly transcript: Transcript;
 
@@ -111,19 +280,17 @@ export class WatchingProgram extends Program {
     prefix: readonly string[] = [],
     ...more: readonly string[]
   ) {
-    super('watch', [path, JSON.stringify(options), ...more], prefix);
-    const { stdout, stderr } = this.child;
-    if (!stdout || !stderr) throw new Error('It has no pipes');
-    this.transcript = new Transcript(stdout, stderr);
+    super(WATCH, [path, JSON.stringify(options), ...more], { prefix });
+    this.transcript = new Transcript(this.child);
   }
 
   /**
-   * Interrupts the system calls of its threads, until `over`. Which thread is which cannot be told from outside, so each
-   * gets the signal in turn; the main one makes nothing of it.
+   * Interrupts the system calls of its threads until `isOver`. Which thread is which cannot be seen from outside, so each
+   * gets the signal in turn; the main one ignores it.
    */
-  async interruptThreads(over: () => boolean): Promise<void> {
+  async interruptThreads(isOver: () => boolean): Promise<void> {
     const { pid } = this.child;
-    while (!over()) {
+    while (!isOver()) {
       for (const thread of readdirSync(`/proc/${pid}/task`).map(Number)) {
         if (thread !== pid) process.kill(thread, 'SIGWINCH');
         // A signal that is still pending when the next is sent swallows that one.

@@ -44,6 +44,8 @@ export abstract class Scene {
   /** Each change as text; a missing target is `(missing)`. */
   readonly reported: string[] = [];
   readonly revisions: string[] = [];
+  /** Each event in a line, such as `change one by start`. */
+  readonly events: string[] = [];
   readonly warnings: string[] = [];
   /** What `error` and `unreadable` said. */
   readonly errors: Error[] = [];
@@ -131,23 +133,50 @@ export abstract class Scene {
   }
 
   protected async open(target: string | readonly string[], options: ResilientWatcherOptions): Promise<void> {
+    const watcher = this.create(target, options);
+    this.record();
+    await watcher.start();
+  }
+
+  /** Creates the watcher, without listeners, and does not start it. */
+  create(target: string | readonly string[], options: ResilientWatcherOptions): ResilientWatcher {
     const watcher = new ResilientWatcher(target, options);
     this.#watcher = watcher;
+    onTestFinished(() => watcher.close());
+    return watcher;
+  }
+
+  /** Records what the watcher emits from now on. */
+  record(): void {
+    const { watcher, events } = this;
     watcher.on('change', (change) => {
       this.changes.push(change);
       this.reported.push(textOf(change.current));
+      events.push(`change ${textOf(change.current)} by ${change.cause}`);
       this.noticed();
     });
     watcher.on('revision', ({ current }) => this.revisions.push(current));
     watcher.on('warning', ({ message }) => this.warnings.push(message));
-    const failed = (error: Error): void => {
+    watcher.on('restart', ({ attempt, delayMs, error }) =>
+      events.push(`restart ${attempt} after ${delayMs}: ${error.code}`),
+    );
+    watcher.on('degraded', ({ error }) =>
+      events.push(`degraded: ${error.code} ${error.sysctl ?? ''}`.trim()),
+    );
+    watcher.on('recovered', ({ backend, degradedMs }) =>
+      events.push(`recovered by ${backend} after ${degradedMs}`),
+    );
+    watcher.on('error', (error) => {
+      events.push(`error: ${error.message}`);
       this.errors.push(error);
       this.noticed();
-    };
-    watcher.on('error', failed);
-    watcher.on('unreadable', ({ error }) => failed(error));
-    onTestFinished(() => watcher.close());
-    await watcher.start();
+    });
+    watcher.on('unreadable', ({ error }) => {
+      events.push(`unreadable: ${error.message}`);
+      this.errors.push(error);
+      this.noticed();
+    });
+    watcher.on('readable', ({ unreadableMs }) => events.push(`readable after ${unreadableMs}`));
   }
 
   /** Something was reported. */

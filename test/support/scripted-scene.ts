@@ -1,4 +1,5 @@
-import { FakeClock, ScriptedBackend } from 'resilient-watcher/testing';
+import type { ResilientWatcher, ResilientWatcherOptions } from 'resilient-watcher';
+import { FakeClock, KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
 
 import { pollingBackend } from '../../src/watch/backends/polling.js';
 import { Scene, type SceneOptions } from './scene.js';
@@ -17,6 +18,10 @@ interface Settings {
 export class ScriptedScene extends Scene {
   readonly clock = new FakeClock();
   readonly backend: ScriptedBackend;
+  /** A file below `root`, which the test writes. */
+  readonly file = this.at('app.yaml');
+  /** A volume below `root`, which the test publishes. */
+  readonly volume = new KubeletVolume(this.at('volume'));
   readonly #polls: boolean;
 
   constructor({ hints = 'scripted', reportsWrites = false }: Settings = {}) {
@@ -37,6 +42,15 @@ export class ScriptedScene extends Scene {
       resyncIntervalMs: resync ? 1_500 : 0,
       ...options,
     });
+  }
+
+  /** Creates the watcher, without listeners, and does not start it. Its retries come after the whole delay. */
+  override create(
+    target: string | readonly string[],
+    options: ResilientWatcherOptions = {},
+  ): ResilientWatcher {
+    const { clock, backend } = this;
+    return super.create(target, { clock, backend, random: () => 0, ...options });
   }
 
   /** A hint and its check; no time passes. */

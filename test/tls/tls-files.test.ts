@@ -47,7 +47,7 @@ function weakPair(): CertificatePair {
   return { cert: text, key: text };
 }
 
-interface Stage {
+interface WatchedFiles {
   readonly volume: KubeletVolume;
   readonly files: TlsFiles;
   readonly clock: FakeClock;
@@ -55,7 +55,7 @@ interface Stage {
 }
 
 /** A mounted Secret whose changes are seen when the test checks. */
-function openStage(options: TlsFilesOptions = {}, paths?: (directory: string) => TlsPaths): Stage {
+function watchedFiles(options: TlsFilesOptions = {}, paths?: (directory: string) => TlsPaths): WatchedFiles {
   const volume = new KubeletVolume(join(temporaryDirectory(), 'tls'));
   // Certificates of this very second are valid.
   const clock = new FakeClock(Date.now() + 1_000);
@@ -195,7 +195,7 @@ describe('a bad set is rejected and the last good one stays:', () => {
     ['an expired CA bundle', secretOf(other, old.cert), 'ERR_TLS_CA', /has expired/],
   ];
   test.each(cases)('%s', async (_name, secret, code, says) => {
-    const { volume, files, events } = openStage();
+    const { volume, files, events } = watchedFiles();
     volume.publish(secretOf(good));
     await files.start();
     const kept = files.current;
@@ -216,7 +216,7 @@ describe('a bad set is rejected and the last good one stays:', () => {
   });
 
   test('a file of 100 MB, which is not read', async () => {
-    const { volume, files, events } = openStage();
+    const { volume, files, events } = watchedFiles();
     volume.publish({ ...secretOf(good), 'tls.crt': Buffer.alloc(100 * 2 ** 20) });
     await files.start();
     expect(events).toEqual(['ERR_TLS_TOO_LARGE']);
@@ -229,7 +229,7 @@ describe('a bad set is rejected and the last good one stays:', () => {
 });
 
 test('a chain in order is accepted, with its root or without, and with a certificate twice', async () => {
-  const { volume, files, events } = openStage();
+  const { volume, files, events } = watchedFiles();
   volume.publish(secretOf({ cert: `${below.cert}\n${intermediate.cert}`, key: below.key }));
   await files.start();
   volume.publish(secretOf({ cert: `${below.cert}\r\n${intermediate.cert}\n\n${root.cert}`, key: below.key }));
@@ -241,7 +241,7 @@ test('a chain in order is accepted, with its root or without, and with a certifi
 });
 
 test('a certificate that is not valid yet is used as soon as it is', async () => {
-  const { volume, files, events, clock } = openStage();
+  const { volume, files, events, clock } = watchedFiles();
   volume.publish(secretOf(good));
   await files.start();
   volume.publish(secretOf(early));
@@ -257,7 +257,7 @@ test('a certificate that is not valid yet is used as soon as it is', async () =>
 });
 
 test('a certificate about to expire is reported once, then its expiry with the reason; then get() rejects', async () => {
-  const { volume, files, events, clock } = openStage();
+  const { volume, files, events, clock } = watchedFiles();
   const pair = await createServerPair(root, { notBefore: inDays(-30), notAfter: inDays(30) });
   volume.publish(secretOf(pair));
   await files.start();
@@ -282,7 +282,7 @@ test('a certificate about to expire is reported once, then its expiry with the r
 });
 
 test('unrelated keys cause no change, nor does a return to the same certificate', async () => {
-  const { volume, files, events } = openStage();
+  const { volume, files, events } = watchedFiles();
   volume.publish(secretOf(good));
   await files.start();
   volume.publish({ ...secretOf(good), note: 'hello' });
@@ -296,14 +296,14 @@ test('unrelated keys cause no change, nor does a return to the same certificate'
 });
 
 test('cert-manager leaves ca.crt empty where there is no CA; a path that is given must not be', async () => {
-  const byDirectory = openStage();
+  const byDirectory = watchedFiles();
   byDirectory.volume.publish(secretOf(good, ''));
   await expect(byDirectory.files.get()).resolves.toMatchObject({ ca: undefined });
   byDirectory.volume.publish(secretOf(other, '\n'));
   await byDirectory.files.check();
   expect(byDirectory.files.current?.fingerprint256).toBe(fingerprintOf(other));
 
-  const byPath = openStage({}, (directory) => ({ ca: join(directory, 'ca.crt') }));
+  const byPath = watchedFiles({}, (directory) => ({ ca: join(directory, 'ca.crt') }));
   byPath.volume.publish({ 'ca.crt': '' });
   await byPath.files.start();
   expect(byPath.events).toEqual(['ERR_TLS_CA']);
@@ -338,7 +338,7 @@ test('messages name the file by its whole path, also where a relative one was gi
 });
 
 test('ready() resolves to the first good set, or rejects at the end', async () => {
-  const { volume, files } = openStage();
+  const { volume, files } = watchedFiles();
   const ready = files.ready();
   const gone = new AbortController();
   const givenUp = expect(files.ready(gone.signal)).rejects.toThrow('enough');
@@ -356,7 +356,7 @@ test('ready() resolves to the first good set, or rejects at the end', async () =
 });
 
 test('a key is never printed', async () => {
-  const { volume, files } = openStage();
+  const { volume, files } = watchedFiles();
   volume.publish(secretOf(good, root.cert));
   const current = await files.get();
   const printed = [

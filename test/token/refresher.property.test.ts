@@ -3,7 +3,7 @@ import { TokenRefresher, type TokenError } from 'resilient-watcher';
 import { FakeClock, FakeTokenClient, type TokenStep } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
-import { DAY, HOUR, MINUTE, SECOND } from '../support/refresher-stage.js';
+import { DAY, HOUR, MINUTE, SECOND } from '../support/refresher-scene.js';
 import { rounds } from '../support/rounds.js';
 import { ScriptedWatchers } from '../support/scripted-watcher.js';
 
@@ -134,6 +134,6 @@ test('in any sequence of faults no expired token is returned, requests never ove
         expect(clock.pending).toBe(0);
       },
     ),
-    { numRuns: rounds(40, 150) },
+    { numRuns: rounds(25, 150) },
   );
 });

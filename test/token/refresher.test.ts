@@ -14,7 +14,7 @@ import { FakeTokenClient, mintTestToken } from 'resilient-watcher/testing';
 import { describe, expect, test } from 'vitest';
 
 import { Outcome } from '../../src/core/outcome.js';
-import { DAY, HOUR, MINUTE, refresherStage, SECOND } from '../support/refresher-stage.js';
+import { DAY, HOUR, MINUTE, refresherScene, SECOND } from '../support/refresher-scene.js';
 import { ScriptedWatchers } from '../support/scripted-watcher.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
@@ -72,7 +72,7 @@ describe('the schedule', () => {
       [0, 6],
       [0.5, 9],
     ] as const) {
-      const { refresher, clock, mints } = refresherStage({ random: () => chance });
+      const { refresher, clock, mints } = refresherScene({ random: () => chance });
       await refresher.start();
       expect(refresher.status().nextRefreshAt).toBe(clock.now() + hours * HOUR);
       await clock.advance(DAY);
@@ -83,7 +83,7 @@ describe('the schedule', () => {
   });
 
   test('a token of one year is replaced daily, not in a loop, and no long delay reaches a timer', async () => {
-    const { refresher, clock, client, mints } = refresherStage();
+    const { refresher, clock, client, mints } = refresherScene();
     const year = 365 * 24 * 3600;
     client.otherwise = { answer: client.mint(year) };
     await refresher.start();
@@ -95,7 +95,7 @@ describe('the schedule', () => {
   });
 
   test('a client that returns its old token until the expiry is called at most every 5 seconds or so', async () => {
-    const { refresher, clock, client, events } = refresherStage({ schedule: 'kubelet' });
+    const { refresher, clock, client, events } = refresherScene({ schedule: 'kubelet' });
     client.otherwise = { answer: client.mint(600) };
     await refresher.start();
     await clock.advance(9.9 * MINUTE);
@@ -104,12 +104,12 @@ describe('the schedule', () => {
   });
 
   test('refreshIntervalMs overrides it, but never past the expiry', async () => {
-    const often = refresherStage({ refreshIntervalMs: HOUR });
+    const often = refresherScene({ refreshIntervalMs: HOUR });
     await often.refresher.start();
     await often.clock.advance(3 * HOUR);
     expect(often.mints()).toEqual([0, 3600, 7200, 10_800]);
 
-    const late = refresherStage({ refreshIntervalMs: 48 * HOUR });
+    const late = refresherScene({ refreshIntervalMs: 48 * HOUR });
     await late.refresher.start();
     await late.clock.advance(DAY);
     expect(late.mints()).toEqual([0, 24 * 3600 - 10]);
@@ -120,7 +120,7 @@ describe('the schedule', () => {
     ['throws', () => void JSON.parse('no')],
     ['answers NaN', () => NaN],
   ])('a schedule of the caller that %s is told on error, and the quarter taken', async (_, schedule) => {
-    const { refresher, clock, events } = refresherStage({ schedule: schedule as never });
+    const { refresher, clock, events } = refresherScene({ schedule: schedule as never });
     await refresher.start();
     expect(events('error')).toHaveLength(1);
     expect(refresher.status().nextRefreshAt).toBe(clock.now() + 6 * HOUR);
@@ -129,7 +129,7 @@ describe('the schedule', () => {
 
 describe('hints', () => {
   test('a newly projected token leads to an attempt within seconds, where the timer would take 6 to 12 hours', async () => {
-    const { refresher, clock, client, watchers, mints, events } = refresherStage({ random: () => 0.5 });
+    const { refresher, clock, client, watchers, mints, events } = refresherScene({ random: () => 0.5 });
     await refresher.start();
     await clock.advance(10 * MINUTE);
     client.rotateSigningKey();
@@ -145,7 +145,7 @@ describe('hints', () => {
   });
 
   test('only new content leads to an attempt: not the first check, the same bytes, an empty or a missing file', async () => {
-    const { refresher, clock, watchers, mints } = refresherStage();
+    const { refresher, clock, watchers, mints } = refresherScene();
     await refresher.start();
     watchers.show('projected-0');
     watchers.show(undefined);
@@ -156,7 +156,7 @@ describe('hints', () => {
   });
 
   test('a burst of hints leads to one attempt, and to one more if it comes during an attempt', async () => {
-    const { refresher, clock, client, watchers, mints } = refresherStage();
+    const { refresher, clock, client, watchers, mints } = refresherScene();
     await refresher.start();
     await clock.advance(MINUTE);
     client.script({ delayMs: 2_000 });
@@ -173,7 +173,7 @@ describe('hints', () => {
   });
 
   test('attempts begin at least minIntervalMs apart, whatever the hints', async () => {
-    const { refresher, clock, mints } = refresherStage();
+    const { refresher, clock, mints } = refresherScene();
     await refresher.start();
     for (let n = 0; n < 100; n += 1) {
       void refresher.refresh();
@@ -183,7 +183,7 @@ describe('hints', () => {
   });
 
   test('a 401 leads to one attempt, and to none for a token that is no longer current', async () => {
-    const { refresher, clock, client, mints } = refresherStage();
+    const { refresher, clock, client, mints } = refresherScene();
     await refresher.start();
     await clock.advance(HOUR);
     const old = await refresher.get();
@@ -198,7 +198,7 @@ describe('hints', () => {
   });
 
   test('a server that refuses every token is not hammered with requests for more', async () => {
-    const { refresher, clock, client } = refresherStage();
+    const { refresher, clock, client } = refresherScene();
     await refresher.start();
     refresher.on('token', ({ token }) => void refresher.reportUnauthorized(token));
     void refresher.reportUnauthorized(await refresher.get());
@@ -209,7 +209,7 @@ describe('hints', () => {
 
 describe('failure', () => {
   test('it is retried after 10, 20, 40, 60, 60 s with up to 50 % jitter; the token is kept', async () => {
-    const { refresher, clock, client, mints, events } = refresherStage();
+    const { refresher, clock, client, mints, events } = refresherScene();
     await refresher.start();
     const token = await refresher.get();
     client.otherwise = { error: boom };
@@ -232,7 +232,7 @@ describe('failure', () => {
     ['a word', 'nope', 'nope'],
     ['null', null, 'null'],
   ])('%s thrown by the client is a failure like any other', async (_, error, text) => {
-    const { refresher, clock, client, events } = refresherStage();
+    const { refresher, clock, client, events } = refresherScene();
     client.script({ error });
     await refresher.start();
     await expect(refresher.get()).rejects.toMatchObject({
@@ -244,7 +244,7 @@ describe('failure', () => {
   });
 
   test('a client that throws synchronously is a failure like any other', async () => {
-    const { refresher, clock, client } = refresherStage({
+    const { refresher, clock, client } = refresherScene({
       client: {
         requestToken: () => {
           throw boom;
@@ -264,7 +264,7 @@ describe('failure', () => {
     ['over already', (client) => client.mint(-1), 'ERR_TOKEN_EXPIRED'],
   ])('an answer that is %s is a failed attempt, and nothing is delivered', async (_, answer, code) => {
     const delivered: string[] = [];
-    const { refresher, clock, client, events } = refresherStage({
+    const { refresher, clock, client, events } = refresherScene({
       sinks: [(token) => void delivered.push(token.value)],
     });
     await refresher.start();
@@ -277,7 +277,7 @@ describe('failure', () => {
   });
 
   test('Retry-After is honoured, whatever the hints, up to 5 minutes', async () => {
-    const { refresher, clock, client, watchers, mints } = refresherStage();
+    const { refresher, clock, client, watchers, mints } = refresherScene();
     client.script(
       { error: FakeTokenClient.tooManyRequests(90 * SECOND) },
       { error: Object.assign(new Error('503'), { retryAfterMs: DAY }) },
@@ -291,7 +291,7 @@ describe('failure', () => {
   });
 
   test('a jump of the clock does not shorten a Retry-After', async () => {
-    const { refresher, clock, client } = refresherStage();
+    const { refresher, clock, client } = refresherScene();
     const began: number[] = [];
     refresher.on('retry', () => began.push(clock.monotonic()));
     client.script({ error: FakeTokenClient.tooManyRequests(4 * MINUTE) }, { error: boom });
@@ -304,7 +304,7 @@ describe('failure', () => {
   test('an attempt that is never answered times out, and its late answer is ignored', async () => {
     const late = new Outcome<never>();
     const signals: AbortSignal[] = [];
-    const { refresher, clock, events } = refresherStage({
+    const { refresher, clock, events } = refresherScene({
       client: {
         requestToken: (_, { signal }) => {
           signals.push(signal);
@@ -323,7 +323,7 @@ describe('failure', () => {
   });
 
   test('once the token has expired, get() rejects with the last failure as its cause, and `expired` is emitted once', async () => {
-    const { refresher, clock, client, events } = refresherStage();
+    const { refresher, clock, client, events } = refresherScene();
     await refresher.start();
     const { expiresAt } = await refresher.get();
     client.otherwise = { error: boom };
@@ -348,7 +348,7 @@ describe('failure', () => {
   });
 
   test('refresh() rejects when its attempt fails, and may be ignored', async () => {
-    const { refresher, clock, client, now } = refresherStage();
+    const { refresher, clock, client, now } = refresherScene();
     await refresher.start();
     await clock.advance(MINUTE);
     client.script({ error: boom });
@@ -360,7 +360,7 @@ describe('failure', () => {
 });
 
 test('a client that cannot work is reported once as an `error`, and not called again', async () => {
-  const { refresher, clock, client, events } = refresherStage();
+  const { refresher, clock, client, events } = refresherScene();
   const error = new TokenError('ERR_TOKEN_CLIENT', 'npm install it');
   client.otherwise = { error };
   await refresher.start();
@@ -387,7 +387,7 @@ test('a client that cannot work is reported once as an `error`, and not called a
 });
 
 test('the token just seen in the file is passed to the client', async () => {
-  const { refresher, clock, client, watchers } = refresherStage();
+  const { refresher, clock, client, watchers } = refresherScene();
   const start = clock.now();
   await refresher.start();
   await clock.advance(MINUTE);
@@ -404,7 +404,7 @@ test('the token just seen in the file is passed to the client', async () => {
 });
 
 test('its status is plain data, null for what is not known', async () => {
-  const { refresher, client } = refresherStage({ name: 'cni' });
+  const { refresher, client } = refresherScene({ name: 'cni' });
   expect(refresher.current).toBeUndefined();
   expect(refresher.state).toBe('idle');
   client.script({ error: boom });
@@ -422,7 +422,7 @@ test('its status is plain data, null for what is not known', async () => {
 
 describe('the clock', () => {
   test('after a jump back a token dated ahead is replaced at the next check', async () => {
-    const { refresher, clock, mints, events } = refresherStage();
+    const { refresher, clock, mints, events } = refresherScene();
     await refresher.start();
     clock.jump(-54 * DAY);
     await clock.advance(MINUTE);
@@ -434,7 +434,7 @@ describe('the clock', () => {
   });
 
   test('a jump back that leaves the token valid does not change the plan', async () => {
-    const { refresher, clock, mints } = refresherStage();
+    const { refresher, clock, mints } = refresherScene();
     await refresher.start();
     await clock.advance(5 * HOUR);
     clock.jump(-HOUR);
@@ -443,7 +443,7 @@ describe('the clock', () => {
   });
 
   test('a jump forward past the plan refreshes at the next check; past the expiry get() waits for it', async () => {
-    const { refresher, clock, mints } = refresherStage();
+    const { refresher, clock, mints } = refresherScene();
     await refresher.start();
     clock.jump(7 * HOUR);
     await clock.advance(MINUTE);
@@ -456,7 +456,7 @@ describe('the clock', () => {
   });
 
   test('a new token dated ahead is used, reported as `skew` once, and replaced by its own lifetime', async () => {
-    const { refresher, clock, client, mints, events } = refresherStage();
+    const { refresher, clock, client, mints, events } = refresherScene();
     client.skewMs = 54 * DAY;
     await refresher.start();
     expect((await refresher.get()).aheadMs(clock.now())).toBe(54 * DAY);
@@ -469,7 +469,7 @@ describe('the clock', () => {
   });
 
   test('a token dated ahead within the leeway of the server is not reported as skew', async () => {
-    const { refresher, client, events } = refresherStage();
+    const { refresher, client, events } = refresherScene();
     client.skewMs = MINUTE;
     await refresher.start();
     expect(events('skew')).toEqual([]);
@@ -482,8 +482,8 @@ describe('without a TokenRequest API', () => {
     const file = join(temporaryDirectory(), 'token');
     const dates = { iat: 1711900695, nbf: 1711900695, exp: 1743436695 };
     writeFileSync(file, mintTestToken({ ...dates, 'kubernetes.io': { warnafter: 1711904302 } }));
-    const stage = refresherStage({ tokenFile: file }, Date.UTC(2024, 1, 6));
-    const { refresher, clock, client, events } = stage;
+    const scene = refresherScene({ tokenFile: file }, Date.UTC(2024, 1, 6));
+    const { refresher, clock, client, events } = scene;
     client.otherwise = { error: FakeTokenClient.unsupported() };
     await refresher.start();
     expect(await refresher.get()).toMatchObject({ expiresAt: 1711904302000, notAfter: 1743436695000 });
@@ -501,7 +501,7 @@ describe('without a TokenRequest API', () => {
       writeFileSync(file, mintTestToken(claims));
     };
     write(now);
-    const { refresher, clock, client, watchers, events } = refresherStage({ tokenFile: file }, now);
+    const { refresher, clock, client, watchers, events } = refresherScene({ tokenFile: file }, now);
     client.otherwise = { error: FakeTokenClient.unsupported() };
     await refresher.start();
     await idleAdvance(clock, refresher, 48 * MINUTE);
@@ -516,7 +516,7 @@ describe('without a TokenRequest API', () => {
   test('a token that never expires has no expiry in the status, which stays plain data', async () => {
     const file = join(temporaryDirectory(), 'token');
     writeFileSync(file, mintTestToken({ iat: 1_700_000_000 }));
-    const { refresher, client } = refresherStage({ tokenFile: file });
+    const { refresher, client } = refresherScene({ tokenFile: file });
     client.otherwise = { error: FakeTokenClient.unsupported() };
     await refresher.start();
     expect(refresher.current?.expiresAt).toBe(Infinity);
@@ -525,7 +525,7 @@ describe('without a TokenRequest API', () => {
   });
 
   test('without a file the attempt fails with that error', async () => {
-    const { refresher, client, events } = refresherStage({ tokenFile: false });
+    const { refresher, client, events } = refresherScene({ tokenFile: false });
     client.otherwise = { error: FakeTokenClient.unsupported() };
     await refresher.start();
     expect(events('retry')).toMatchObject([{ detail: { error: { code: 'ERR_TOKEN_UNSUPPORTED' } } }]);
@@ -545,7 +545,7 @@ describe('without a TokenRequest API', () => {
 });
 
 describe('a failing watcher never affects the token', () => {
-  test.each<[string, (watchers: ReturnType<typeof refresherStage>['watchers']) => void]>([
+  test.each<[string, (watchers: ReturnType<typeof refresherScene>['watchers']) => void]>([
     ['cannot be started', (watchers) => watchers.refusals.push(boom, boom)],
     [
       'fails with a TypeError',
@@ -555,7 +555,7 @@ describe('a failing watcher never affects the token', () => {
   ])(
     'a watcher that %s is reported as degraded, tried again, and reported as recovered',
     async (_, arrange) => {
-      const { refresher, clock, watchers, mints, events } = refresherStage();
+      const { refresher, clock, watchers, mints, events } = refresherScene();
       arrange(watchers);
       const started = refresher.start();
       await clock.advance(10 * SECOND);
@@ -572,7 +572,7 @@ describe('a failing watcher never affects the token', () => {
   );
 
   test('a watcher that ends without being closed is created again, and missed changes are found', async () => {
-    const { refresher, clock, watchers, mints, events } = refresherStage();
+    const { refresher, clock, watchers, mints, events } = refresherScene();
     await refresher.start();
     await clock.advance(MINUTE);
     watchers.refusals.push(boom);
@@ -585,7 +585,7 @@ describe('a failing watcher never affects the token', () => {
   });
 
   test('its `degraded` and `unreadable` are emitted once, and a change ends `unreadable`', async () => {
-    const { refresher, clock, watchers, events } = refresherStage();
+    const { refresher, clock, watchers, events } = refresherScene();
     await refresher.start();
     const error = new BackendError('ERR_BACKEND_DOWN', 'fs', 'gone');
     watchers.tell('degraded', { error, pollIntervalMs: 1_000 });
@@ -614,7 +614,7 @@ describe('a failing watcher never affects the token', () => {
   });
 
   test('a factory that throws is handled like a watcher that cannot start', async () => {
-    const { refresher, events } = refresherStage({
+    const { refresher, events } = refresherScene({
       watcherFactory: () => {
         throw new TypeError('broken');
       },
@@ -629,7 +629,7 @@ describe('sinks', () => {
   test('each is retried alone, without another request, and does not delay the others', async () => {
     const good: string[] = [];
     let failures = 3;
-    const { refresher, clock, mints, log, events } = refresherStage({
+    const { refresher, clock, mints, log, events } = refresherScene({
       sinks: [
         function disk() {
           if ((failures -= 1) >= 0) throw new Error('ENOSPC');
@@ -656,7 +656,7 @@ describe('sinks', () => {
 
   test('a newer token replaces one that could not be delivered', async () => {
     const seen: string[] = [];
-    const { refresher, clock, now } = refresherStage({
+    const { refresher, clock, now } = refresherScene({
       sinks: [
         (token) => {
           seen.push(token.value);
@@ -676,7 +676,7 @@ describe('sinks', () => {
 
   test('one that does not settle is aborted, delays no other, and is never called twice at once', async () => {
     const calls: { signal: AbortSignal; token: string; end: () => void }[] = [];
-    const { refresher, clock, mints, events } = refresherStage({
+    const { refresher, clock, mints, events } = refresherScene({
       sinks: [
         (token, { signal }) =>
           new Promise<void>((end) => void calls.push({ signal, token: token.value, end: () => end() })),
@@ -704,8 +704,8 @@ describe('the end', () => {
   test.each<
     [
       string,
-      Partial<Parameters<typeof refresherStage>[0]>,
-      (stage: ReturnType<typeof refresherStage>) => void,
+      Partial<Parameters<typeof refresherScene>[0]>,
+      (scene: ReturnType<typeof refresherScene>) => void,
     ]
   >([
     ['before start()', {}, () => {}],
@@ -717,9 +717,9 @@ describe('the end', () => {
     ['between two deliveries', { sinks: [() => Promise.reject(boom)] }, () => {}],
   ])('close() %s leaves no timer and no listener, and no event follows', async (when, options, arrange) => {
     const controller = new AbortController();
-    const stage = refresherStage({ ...options, signal: controller.signal });
-    const { refresher, clock, watchers, log } = stage;
-    arrange(stage);
+    const scene = refresherScene({ ...options, signal: controller.signal });
+    const { refresher, clock, watchers, log } = scene;
+    arrange(scene);
     const started = when === 'before start()' ? undefined : refresher.start();
     started?.catch(() => {});
     await clock.advance(0);
@@ -741,7 +741,7 @@ describe('the end', () => {
 
   test('it waits for a sink in progress, for 5 s at most', async () => {
     const write = new Outcome<undefined>();
-    const { refresher, clock } = refresherStage({ sinks: [() => write.promise] });
+    const { refresher, clock } = refresherScene({ sinks: [() => write.promise] });
     void refresher.start();
     await clock.advance(0);
     let closed = false;
@@ -752,7 +752,7 @@ describe('the end', () => {
     await closing;
     expect(clock.pending).toBe(0);
 
-    const stuck = refresherStage({ sinks: [() => new Promise<void>(() => {})] });
+    const stuck = refresherScene({ sinks: [() => new Promise<void>(() => {})] });
     void stuck.refresher.start();
     await stuck.clock.advance(0);
     const ending = stuck.refresher.close();
@@ -762,24 +762,24 @@ describe('the end', () => {
   });
 
   test('it may be called by a listener, or triggered by the signal', async () => {
-    const own = refresherStage();
+    const own = refresherScene();
     own.refresher.on('token', () => void own.refresher.close());
     await expect(own.refresher.start()).rejects.toThrow(ClosedError);
     await own.refresher.close();
     expect(own.clock.pending).toBe(0);
 
     const controller = new AbortController();
-    const told = refresherStage({ signal: controller.signal });
+    const told = refresherScene({ signal: controller.signal });
     await told.refresher.start();
     controller.abort();
     expect(told.refresher.status().state).toBe('closed');
-    expect(refresherStage({ signal: AbortSignal.abort() }).refresher.status().state).toBe('closed');
+    expect(refresherScene({ signal: AbortSignal.abort() }).refresher.status().state).toBe('closed');
   });
 });
 
 test('no error, event, status or inspection shows a token, even if the client puts one into its error', async () => {
   const leaked = mintTestToken({ sub: 'leaked' });
-  const { refresher, clock, client, log } = refresherStage({
+  const { refresher, clock, client, log } = refresherScene({
     sinks: [(token) => Promise.reject(new Error(`cannot write ${token.value}`))],
   });
   const rejections: unknown[] = [];

@@ -10,7 +10,7 @@ import { expect, onTestFinished, test } from 'vitest';
 
 import { outcomeOf } from '../support/outcome-of.js';
 import { faultyFileSystem } from '../support/faulty-file-system.js';
-import { HOUR, MINUTE, SECOND } from '../support/refresher-stage.js';
+import { HOUR, MINUTE, SECOND } from '../support/refresher-scene.js';
 import { ScriptedWatchers } from '../support/scripted-watcher.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
@@ -23,7 +23,7 @@ function mint(from = NOW, lifeSeconds = 3600, claims: Record<string, unknown> = 
 }
 
 /** A token file whose watcher sees nothing but what it is told, on fake time; reads are counted. */
-function stage(text = mint(), options: TokenFileOptions = {}) {
+function watchedToken(text = mint(), options: TokenFileOptions = {}) {
   const path = join(temporaryDirectory(), 'token');
   const write = (next: string): void => {
     writeFileSync(`${path}.new`, next);
@@ -55,7 +55,7 @@ function stage(text = mint(), options: TokenFileOptions = {}) {
 
 test('get() returns the trimmed token, and concurrent calls read the file once', async () => {
   const token = mint();
-  const { file, reads } = stage(`${token}\n`);
+  const { file, reads } = watchedToken(`${token}\n`);
   const answers = await Promise.all(Array.from({ length: 100 }, () => file.get()));
   expect(new Set(answers).size).toBe(1);
   expect(answers[0]?.value).toBe(token);
@@ -63,7 +63,7 @@ test('get() returns the trimmed token, and concurrent calls read the file once',
 });
 
 test('the file is read again after a minute without a hint, whichever way the clock jumps', async () => {
-  const { file, clock, write, reads } = stage();
+  const { file, clock, write, reads } = watchedToken();
   await file.get();
   for (const jump of [0, -5 * HOUR, 5 * HOUR]) {
     const next = mint(NOW, 86_400);
@@ -79,7 +79,7 @@ test('the file is read again after a minute without a hint, whichever way the cl
 });
 
 test('content reported by the watcher becomes the token immediately, without reading the file', async () => {
-  const { file, watchers, told, reads } = stage();
+  const { file, watchers, told, reads } = watchedToken();
   await file.get();
   await file.start();
   const next = mint();
@@ -90,7 +90,7 @@ test('content reported by the watcher becomes the token immediately, without rea
 });
 
 test('a read that began before the watcher reported a newer token does not restore the old one', async () => {
-  const { file, watchers } = stage();
+  const { file, watchers } = watchedToken();
   await file.start();
   const reading = file.reportUnauthorized();
   const next = mint();
@@ -112,7 +112,7 @@ test.each<[string, (path: string) => void]>([
     },
   ],
 ])('while the file is %s the last good token is kept until its end, and told once', async (_, spoil) => {
-  const { path, file, clock, told } = stage();
+  const { path, file, clock, told } = watchedToken();
   const good = await file.get();
   spoil(path);
   for (let minute = 0; minute < 59; minute += 1) {
@@ -140,7 +140,7 @@ test.each<[string, (path: string) => void]>([
 });
 
 test('a file without a token is not read at each get()', async () => {
-  const { file, path, clock, reads } = stage('');
+  const { file, path, clock, reads } = watchedToken('');
   for (let n = 0; n < 10; n += 1) {
     await expect(file.get()).rejects.toMatchObject({ code: 'ERR_TOKEN_UNAVAILABLE' });
   }
@@ -152,7 +152,7 @@ test('a file without a token is not read at each get()', async () => {
 
 test('a token that should have been replaced is used while the server accepts it, and reported as `stale` once', async () => {
   // A default pod token: rotated after an hour, refused after a year.
-  const { file, clock, told } = stage(
+  const { file, clock, told } = watchedToken(
     mint(NOW, 31_536_000, { 'kubernetes.io': { warnafter: NOW / 1000 + 3607 } }),
   );
   await file.get();
@@ -167,14 +167,14 @@ test('a token that should have been replaced is used while the server accepts it
 });
 
 test('a token dated ahead is used, and reported as `skew` once', async () => {
-  const { file, told } = stage(mint(NOW + 54 * 24 * HOUR));
+  const { file, told } = watchedToken(mint(NOW + 54 * 24 * HOUR));
   await file.get();
   await file.get();
   expect(told).toEqual(['token', 'skew']);
 });
 
 test('reportUnauthorized() reads the file again, unless that token is no longer the current one', async () => {
-  const { file, write, reads } = stage();
+  const { file, write, reads } = watchedToken();
   const old = await file.get();
   const next = mint();
   write(next);
@@ -187,7 +187,7 @@ test('reportUnauthorized() reads the file again, unless that token is no longer 
 });
 
 test('an opaque token file is anything that fits a header', async () => {
-  const { file } = stage('s3cret\n', { format: 'opaque' });
+  const { file } = watchedToken('s3cret\n', { format: 'opaque' });
   expect((await file.get()).value).toBe('s3cret');
   expect(inspect(file, { depth: 9, showHidden: true }) + JSON.stringify(file.status())).not.toContain(
     's3cret',
@@ -209,7 +209,7 @@ test('a swap that falls between two steps of one path resolution is not an error
 
 test('close() leaves no timer and no listener, and may be called twice', async () => {
   const controller = new AbortController();
-  const { file, clock, watchers, told } = stage(mint(), { signal: controller.signal });
+  const { file, clock, watchers, told } = watchedToken(mint(), { signal: controller.signal });
   watchers.refusals.push(new Error('EMFILE'));
   await file.get();
   await file.start();
@@ -268,7 +268,7 @@ test('its path may be a URL', async () => {
 });
 
 test('its status is plain data, null for what is not known', async () => {
-  const { file, path, clock } = stage();
+  const { file, path, clock } = watchedToken();
   const unknown = {
     issuedAt: null,
     expiresAt: null,
@@ -289,7 +289,7 @@ test('its status is plain data, null for what is not known', async () => {
 });
 
 test('what the watcher cannot read is reported as unreadable, with how long it lasted', async () => {
-  const { file, clock, watchers, told } = stage();
+  const { file, clock, watchers, told } = watchedToken();
   await file.start();
   const ended: unknown[] = [];
   file.on('readable', (event) => ended.push(event));

@@ -15,21 +15,20 @@ import {
 import { FakeClock, ScriptedBackend } from 'resilient-watcher/testing';
 import { afterEach, describe, expect, expectTypeOf, onTestFinished, test, vi } from 'vitest';
 
+import { ScriptedScene } from '../support/scripted-scene.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
-function stage(options: ResilientWatcherOptions = {}) {
-  const path = join(temporaryDirectory(), 'app.yaml');
+/** A watcher of a file, which has not been started. */
+function watchedFile(options: ResilientWatcherOptions = {}) {
+  const scene = new ScriptedScene();
+  const { file: path, clock, backend } = scene;
   writeFileSync(path, 'one');
-  const clock = new FakeClock();
-  const backend = new ScriptedBackend();
   const settings = { clock, backend, settleMs: 0, ...options };
-  const watcher = new ResilientWatcher(path, settings);
-  onTestFinished(() => watcher.close());
-  return { path, clock, backend, settings, watcher };
+  return { path, backend, settings, watcher: scene.create(path, settings) };
 }
 
 test('the listener passed to watch() receives the first state', async () => {
-  const { path, settings, backend } = stage();
+  const { path, settings, backend } = watchedFile();
   const seen: string[] = [];
   const watcher = await watch(path, ({ current }) => seen.push(String(current.content)), settings);
   onTestFinished(() => watcher.close());
@@ -40,7 +39,7 @@ test('the listener passed to watch() receives the first state', async () => {
 });
 
 test('watch() accepts options without a listener, and `current` is set when it resolves', async () => {
-  const { path, settings } = stage();
+  const { path, settings } = watchedFile();
   for (const watcher of [await watch(path, settings), await watch(path, undefined, settings)]) {
     onTestFinished(() => watcher.close());
     expect(String(watcher.current?.content)).toBe('one');
@@ -48,7 +47,7 @@ test('watch() accepts options without a listener, and `current` is set when it r
 });
 
 test('current is undefined before the first check, and missing when that found nothing', async () => {
-  const { watcher } = stage();
+  const { watcher } = watchedFile();
   const nowhere = new ResilientWatcher(join(temporaryDirectory(), 'nothing'), {
     backend: new ScriptedBackend(),
   });
@@ -60,7 +59,7 @@ test('current is undefined before the first check, and missing when that found n
 });
 
 test('check() before start() rejects, and during the start waits for it', async () => {
-  const { watcher, path } = stage();
+  const { watcher, path } = watchedFile();
   await expect(watcher.check()).rejects.toThrow(
     `Cannot check "${path}": the watcher has not been started; call start() first`,
   );
@@ -71,7 +70,7 @@ test('check() before start() rejects, and during the start waits for it', async 
 });
 
 test('JSON.stringify(), status() and the name are plain data', async () => {
-  const { watcher, path } = stage();
+  const { watcher, path } = watchedFile();
   await watcher.start();
   expect(JSON.parse(JSON.stringify(watcher))).toEqual(watcher.status());
   expect(watcher.status()).toMatchObject({ name: 'app.yaml', path, state: 'watching', lastError: null });
@@ -81,7 +80,7 @@ test('JSON.stringify(), status() and the name are plain data', async () => {
 });
 
 test('once() and on() of node:events accept a watcher', async () => {
-  const { watcher, path, backend } = stage();
+  const { watcher, path, backend } = watchedFile();
   const first = once(watcher, 'change') as Promise<[Change]>;
   await watcher.start();
   expect(String((await first)[0].current.content)).toBe('one');
@@ -97,7 +96,7 @@ test('once() and on() of node:events accept a watcher', async () => {
 });
 
 test('a listener that is prepended is called first, once or each time', async () => {
-  const { watcher } = stage();
+  const { watcher } = watchedFile();
   const order: number[] = [];
   watcher.on('change', () => order.push(3));
   watcher.prependListener('change', () => order.push(2));
@@ -112,7 +111,7 @@ test('a listener that is prepended is called first, once or each time', async ()
 });
 
 test('a listener is called with its context, and removed by it', async () => {
-  const { watcher } = stage();
+  const { watcher } = watchedFile();
   const context = { contents: [] as string[] };
   const listener = function (this: typeof context, { current }: Change): void {
     this.contents.push(String(current.content));
@@ -133,7 +132,7 @@ test('many watchers and iterators share one signal without a leak warning, and l
   const controller = new AbortController();
   const { signal } = controller;
   const add = vi.spyOn(signal, 'addEventListener');
-  const watchers = Array.from({ length: 20 }, () => stage({ signal }).watcher);
+  const watchers = Array.from({ length: 20 }, () => watchedFile({ signal }).watcher);
   const streams = watchers.map((watcher) => watcher[Symbol.asyncIterator]());
   await Promise.all(watchers.map((watcher) => watcher.start()));
   await new Promise(setImmediate);
@@ -215,7 +214,7 @@ describe('fake timers of a test runner', () => {
     'of %s hold up neither a watcher nor a later one',
     async (name) => {
       const { install, restore } = runners[name];
-      const { watcher, path, backend } = stage();
+      const { watcher, path, backend } = watchedFile();
       install();
       await watcher.start();
       writeFileSync(path, 'two');
@@ -226,7 +225,7 @@ describe('fake timers of a test runner', () => {
       backend.hint();
       restore();
       await watcher.idle();
-      const later = stage({ fs: nodeFileSystem });
+      const later = watchedFile({ fs: nodeFileSystem });
       await later.watcher.start();
       await later.watcher.close();
       install();

@@ -19,25 +19,24 @@ import { FakeClock, KubeletVolume, ScriptedBackend } from 'resilient-watcher/tes
 import { expect, expectTypeOf, onTestFinished, test, vi } from 'vitest';
 
 import { rounds } from '../support/rounds.js';
+import { ScriptedScene } from '../support/scripted-scene.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
-function stage(options: ResilientWatcherOptions = {}) {
-  const volume = new KubeletVolume(join(temporaryDirectory(), 'volume'));
+/** A watcher of a key of a volume, which has not been started. */
+function watchedKey(options: ResilientWatcherOptions = {}) {
+  const scene = new ScriptedScene();
+  const { volume, clock, backend } = scene;
   volume.publish({ key: 'v1' });
-  const clock = new FakeClock();
-  const backend = new ScriptedBackend();
-  const watcher = new ResilientWatcher(volume.path('key'), { clock, backend, ...options });
-  onTestFinished(() => watcher.close());
+  const watcher = scene.create(volume.path('key'), options);
   const publish = async (text: string): Promise<void> => {
     volume.publish({ key: text });
-    backend.hint();
-    await watcher.idle();
+    await scene.hint();
   };
   return { volume, clock, backend, watcher, publish };
 }
 
 test('start() reports the current contents, and a second call returns the same promise', async () => {
-  const { watcher } = stage();
+  const { watcher } = watchedKey();
   const changes: Change[] = [];
   watcher.on('change', (change) => changes.push(change));
   expect(watcher.state).toBe('idle');
@@ -54,13 +53,13 @@ test('start() reports the current contents, and a second call returns the same p
 });
 
 test('the constructor does no I/O', () => {
-  const { backend, clock } = stage();
+  const { backend, clock } = watchedKey();
   expect(backend.subscribed).toBe(0);
   expect(clock.pending).toBe(0);
 });
 
 test('start() and check() after close() reject with ERR_CLOSED, and close() may be called again', async () => {
-  const { watcher } = stage();
+  const { watcher } = watchedKey();
   await watcher.close();
   await expect(watcher.start()).rejects.toThrow(ClosedError);
   await expect(watcher.start()).rejects.toMatchObject({ code: 'ERR_CLOSED' });
@@ -71,7 +70,7 @@ test('start() and check() after close() reject with ERR_CLOSED, and close() may 
 });
 
 test('close() within a listener of `change` does not deadlock', async () => {
-  const { watcher, publish } = stage();
+  const { watcher, publish } = watchedKey();
   const seen: string[] = [];
   watcher.on('change', ({ current }) => {
     seen.push(String(current.content));
@@ -84,7 +83,7 @@ test('close() within a listener of `change` does not deadlock', async () => {
 });
 
 test('check() resolves after a check that began after the call', async () => {
-  const { watcher, volume } = stage();
+  const { watcher, volume } = watchedKey();
   await watcher.start();
   volume.publish({ key: 'v2' });
   await watcher.check();
@@ -93,7 +92,7 @@ test('check() resolves after a check that began after the call', async () => {
 
 test('a signal closes the watcher, and leaves no listener', async () => {
   const controller = new AbortController();
-  const { watcher, clock, backend } = stage({ signal: controller.signal });
+  const { watcher, clock, backend } = watchedKey({ signal: controller.signal });
   await watcher.start();
   expect(getEventListeners(controller.signal, 'abort')).toHaveLength(1);
   controller.abort();
@@ -104,13 +103,13 @@ test('a signal closes the watcher, and leaves no listener', async () => {
 });
 
 test('a signal that has aborted makes start() reject with its reason', async () => {
-  const { watcher, backend } = stage({ signal: AbortSignal.abort(new Error('enough')) });
+  const { watcher, backend } = watchedKey({ signal: AbortSignal.abort(new Error('enough')) });
   await expect(watcher.start()).rejects.toThrow('enough');
   expect(backend.subscribed).toBe(0);
 });
 
 test('a listener that throws or rejects affects neither the watcher nor other listeners', async () => {
-  const { watcher, publish } = stage();
+  const { watcher, publish } = watchedKey();
   const errors: Error[] = [];
   const heard: string[] = [];
   watcher.on('change', () => {
@@ -138,7 +137,7 @@ test('a listener that throws or rejects affects neither the watcher nor other li
 });
 
 test('an error without a listener becomes a process warning', async () => {
-  const { watcher } = stage();
+  const { watcher } = watchedKey();
   watcher.on('change', () => {
     throw new Error('oops');
   });
@@ -149,7 +148,7 @@ test('an error without a listener becomes a process warning', async () => {
 });
 
 test('for await yields the newest state instead of a backlog, and close() ends it', async () => {
-  const { watcher, publish } = stage();
+  const { watcher, publish } = watchedKey();
   await watcher.start();
   const seen: string[] = [];
   for await (const { previous, current } of watcher) {
@@ -167,7 +166,7 @@ test('for await yields the newest state instead of a backlog, and close() ends i
 
 test('for await before start() ends when the signal aborts, and leaves no listener', async () => {
   const controller = new AbortController();
-  const { watcher } = stage({ signal: controller.signal });
+  const { watcher } = watchedKey({ signal: controller.signal });
   const [waiting, left] = [watcher[Symbol.asyncIterator](), watcher[Symbol.asyncIterator]()];
   const next = waiting.next();
   await left.return?.();
@@ -178,7 +177,7 @@ test('for await before start() ends when the signal aborts, and leaves no listen
 });
 
 test('for await skips a change that was reverted while the consumer was busy', async () => {
-  const { watcher, publish } = stage();
+  const { watcher, publish } = watchedKey();
   await watcher.start();
   const stream = watcher[Symbol.asyncIterator]();
   await stream.next();
@@ -194,7 +193,7 @@ test('for await skips a change that was reverted while the consumer was busy', a
 });
 
 test('watch() starts, and `await using` closes', async () => {
-  const { volume, clock, backend } = stage();
+  const { volume, clock, backend } = watchedKey();
   let outside: ResilientWatcher;
   {
     await using watcher = await watch(volume.path('key'), { clock, backend });
@@ -207,7 +206,7 @@ test('watch() starts, and `await using` closes', async () => {
 });
 
 test('contents above the limit are compared by identity and not included', async () => {
-  const { watcher, volume, publish } = stage({ maxContentBytes: 4 });
+  const { watcher, volume, publish } = watchedKey({ maxContentBytes: 4 });
   await watcher.start();
   expect(watcher.current).toMatchObject({
     content: Buffer.from('v1'),
@@ -229,7 +228,7 @@ test('contents above the limit are compared by identity and not included', async
 });
 
 test('modifying the content in a listener does not affect other listeners', async () => {
-  const { watcher, publish } = stage();
+  const { watcher, publish } = watchedKey();
   const seen: string[] = [];
   watcher.on('change', ({ current }) => {
     seen.push(String(current.content));
@@ -242,7 +241,7 @@ test('modifying the content in a listener does not affect other listeners', asyn
 });
 
 test('printed forms never contain contents', async () => {
-  const { watcher, publish } = stage();
+  const { watcher, publish } = watchedKey();
   let change: Change | undefined;
   watcher.on('change', (next) => (change = next));
   await watcher.start();
@@ -272,7 +271,7 @@ test('close() during the subscription of start() releases it before it resolves,
     await answers;
     return calls.lstat(path);
   };
-  const { watcher, backend, clock } = stage({ fs: { ...calls, lstat } });
+  const { watcher, backend, clock } = watchedKey({ fs: { ...calls, lstat } });
   const refused = expect(watcher.start()).rejects.toThrow(ClosedError);
   await asked;
   expect(backend.subscriptions).toBe(1);
@@ -291,7 +290,7 @@ test('close() waits for a backend that is being subscribed, and closes the subsc
     name: 'slow',
     subscribe: (sink) => granted.then(() => backend.subscribe(sink)),
   };
-  const { watcher } = stage({ backend: slow });
+  const { watcher } = watchedKey({ backend: slow });
   const refused = expect(watcher.start()).rejects.toThrow(ClosedError);
   const closed = watcher.close();
   grant();

@@ -19,56 +19,36 @@ import {
   type ResilientWatcherOptions,
   type WatchBackend,
 } from 'resilient-watcher';
-import { FakeClock, KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
+import { FakeClock, ScriptedBackend } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
 
 import { faultyFileSystem } from '../support/faulty-file-system.js';
-import { temporaryDirectory } from '../support/temporary-directory.js';
+import { ScriptedScene } from '../support/scripted-scene.js';
 
 type Call = [name: keyof FileSystemCalls, path: string];
 
-interface Stage {
-  readonly root: string;
-  readonly volume: KubeletVolume;
-  readonly file: string;
-  readonly clock: FakeClock;
-  readonly backend: ScriptedBackend;
-  readonly reported: string[];
-  /** Does `action` once, right before the next call that `when` accepts. */
-  before(when: (...call: Call) => boolean, action: () => void): void;
-  watch(path: string, options?: ResilientWatcherOptions): ResilientWatcher;
-}
-
-function stage({ sync = true } = {}): Stage {
-  const root = temporaryDirectory();
-  const clock = new FakeClock();
-  const backend = new ScriptedBackend();
-  const reported: string[] = [];
-  const ambushes = new Set<{ when: (...call: Call) => boolean; action: () => void }>();
+/** A scene, a watcher of it that has not been started, and something that happens between its calls. */
+function race({ sync = true } = {}) {
+  const scene = new ScriptedScene();
+  const { root, volume, file, clock, backend, reported } = scene;
+  const pending = new Set<{ when: (...call: Call) => boolean; action: () => void }>();
   const fs = faultyFileSystem(
     (name, [path]) => {
-      for (const ambush of ambushes) {
-        if (!ambush.when(name, String(path))) continue;
-        ambushes.delete(ambush);
-        ambush.action();
+      for (const event of pending) {
+        if (!event.when(name, String(path))) continue;
+        pending.delete(event);
+        event.action();
       }
     },
     { sync },
   );
   return {
-    root,
-    volume: new KubeletVolume(join(root, 'volume')),
-    file: join(root, 'app.yaml'),
-    clock,
-    backend,
-    reported,
-    before: (when, action) => void ambushes.add({ when, action }),
-    watch(path, options) {
-      const watcher = new ResilientWatcher(path, { clock, backend, fs, resyncIntervalMs: 0, ...options });
-      onTestFinished(() => watcher.close());
-      watcher.on('change', ({ current }) => {
-        reported.push(current.content?.toString() ?? '(missing)');
-      });
+    ...{ root, volume, file, clock, backend, reported },
+    /** Does `action` once, right before the next call that `when` accepts. */
+    before: (when: (...call: Call) => boolean, action: () => void) => void pending.add({ when, action }),
+    create(path: string, options?: ResilientWatcherOptions): ResilientWatcher {
+      const watcher = scene.create(path, { fs, resyncIntervalMs: 0, ...options });
+      scene.record();
       return watcher;
     },
   };
@@ -77,9 +57,9 @@ function stage({ sync = true } = {}): Stage {
 test.each([true, false])(
   'a revision swapped away during resolution is not missing (synchronous: %s)',
   async (sync) => {
-    const { volume, backend, reported, before, watch } = stage({ sync });
+    const { volume, backend, reported, before, create } = race({ sync });
     volume.publish({ key: 'v1' });
-    const watcher = watch(volume.path('key'), { missingGraceMs: 0 });
+    const watcher = create(volume.path('key'), { missingGraceMs: 0 });
     await watcher.start();
     for (const version of ['v2', 'v3']) {
       // The link was read; before its target is entered, it moves on and the target goes.
@@ -96,9 +76,9 @@ test.each([true, false])(
 );
 
 test('a revision swapped away between finding and opening the file is not missing', async () => {
-  const { volume, backend, reported, before, watch } = stage();
+  const { volume, backend, reported, before, create } = race();
   volume.publish({ key: 'v1' });
-  const watcher = watch(volume.path('key'), { missingGraceMs: 0 });
+  const watcher = create(volume.path('key'), { missingGraceMs: 0 });
   await watcher.start();
   volume.publish({ key: 'v2' });
   before(
@@ -119,9 +99,9 @@ function afterTick(root: string, file: string): void {
 }
 
 test('a partly written file that is unlinked between open and read is not considered complete', async () => {
-  const { root, file, clock, backend, reported, before, watch } = stage();
+  const { root, file, clock, backend, reported, before, create } = race();
   writeFileSync(file, 'one');
-  const watcher = watch(file);
+  const watcher = create(file);
   await watcher.start();
   // Never the same inode again: the old one lives on.
   renameSync(file, join(root, 'old'));
@@ -147,7 +127,7 @@ test('a partly written file that is unlinked between open and read is not consid
 test.each(['before the check', 'after the check'])(
   'a new file that is chmodded when partly written settles if the backend reports the write: %s',
   async (moment) => {
-    const { root, file, clock, reported, watch } = stage();
+    const { root, file, clock, reported, create } = race();
     let sink: HintSink | undefined;
     const backend: WatchBackend = {
       name: 'telling',
@@ -158,7 +138,7 @@ test.each(['before the check', 'after the check'])(
       },
     };
     writeFileSync(file, 'one');
-    const watcher = watch(file, { backend });
+    const watcher = create(file, { backend });
     await watcher.start();
     renameSync(file, join(root, 'old'));
     writeFileSync(file, 'two, ');
@@ -180,9 +160,9 @@ test.each(['before the check', 'after the check'])(
 );
 
 test('a target that disappears after long writing still gets the whole grace period', async () => {
-  const { file, clock, backend, reported, watch } = stage();
+  const { file, clock, backend, reported, create } = race();
   writeFileSync(file, 'one');
-  const watcher = watch(file, { settleMs: 50, missingGraceMs: 500 });
+  const watcher = create(file, { settleMs: 50, missingGraceMs: 500 });
   await watcher.start();
   const look = async (ms: number): Promise<void> => {
     backend.hint();
@@ -202,7 +182,7 @@ test('a target that disappears after long writing still gets the whole grace per
 });
 
 test('changes while the directories are set are found by the check that follows', async () => {
-  const { volume, reported, watch } = stage();
+  const { volume, reported, create } = race();
   volume.publish({ key: 'v1' });
   let hint = (): void => undefined;
   const during = ['v3', 'v4'];
@@ -224,7 +204,7 @@ test('changes while the directories are set are found by the check that follows'
       };
     },
   };
-  const watcher = watch(volume.path('key'), { backend });
+  const watcher = create(volume.path('key'), { backend });
   await watcher.start();
   volume.publish({ key: 'v2' });
   hint();
@@ -233,9 +213,9 @@ test('changes while the directories are set are found by the check that follows'
 });
 
 test('hints before a check lead to one check, and hints during it to one more', async () => {
-  const { volume, backend, before, watch } = stage({ sync: false });
+  const { volume, backend, before, create } = race({ sync: false });
   volume.publish({ key: 'v1' });
-  const watcher = watch(volume.path('key'));
+  const watcher = create(volume.path('key'));
   await watcher.start();
   const { checks } = watcher.status();
   const thrice = (): void => [1, 2, 3].forEach(() => backend.hint());
@@ -252,14 +232,14 @@ test.each([
   ['an absolute path', (to: string, directory: string) => join(directory, to), 'app.yaml'],
   ['a path that goes up', (to: string) => `../links/${to}`, ''],
 ])('the resync finds that a link leads elsewhere, by %s', async (_, target, file) => {
-  const { root, clock, watch } = stage();
+  const { root, clock, create } = race();
   const links = join(root, 'links');
   for (const directory of ['r1', 'r2']) {
     mkdirSync(join(links, directory), { recursive: true });
     writeFileSync(join(links, directory, 'app.yaml'), directory);
   }
   symlinkSync(target('r1', links), join(links, 'current'));
-  const watcher = watch(join(links, 'current', file), { resyncIntervalMs: 5_000 });
+  const watcher = create(join(links, 'current', file), { resyncIntervalMs: 5_000 });
   await watcher.start();
   // Long enough for the resync to trust what it sees.
   for (let tick = 0; tick < 3; tick += 1) {
@@ -275,13 +255,13 @@ test.each([
 });
 
 test('a file that grows while it is read, at the start too, is reported when it is complete', async () => {
-  const { file, clock, reported, before, watch } = stage();
+  const { file, clock, reported, before, create } = race();
   writeFileSync(file, 'one, ');
   before(
     (name) => name === 'fstat',
     () => appendFileSync(file, 'the rest'),
   );
-  const watcher = watch(file);
+  const watcher = create(file);
   await watcher.start();
   expect(reported).toEqual([]);
   await clock.advance(50);
@@ -290,9 +270,9 @@ test('a file that grows while it is read, at the start too, is reported when it 
 });
 
 test('a truncated file gets the grace period of a missing one', async () => {
-  const { file, clock, backend, reported, watch } = stage();
+  const { file, clock, backend, reported, create } = race();
   writeFileSync(file, 'one');
-  const watcher = watch(file, { settleMs: 50, missingGraceMs: 500 });
+  const watcher = create(file, { settleMs: 50, missingGraceMs: 500 });
   await watcher.start();
   truncateSync(file);
   backend.hint();
@@ -315,9 +295,9 @@ test('a truncated file gets the grace period of a missing one', async () => {
 });
 
 test('chmod during a write in place does not make the file complete', async () => {
-  const { file, clock, backend, reported, watch } = stage();
+  const { file, clock, backend, reported, create } = race();
   writeFileSync(file, 'one');
-  const watcher = watch(file);
+  const watcher = create(file);
   await watcher.start();
   writeFileSync(file, 'two, ');
   // Until the clock that stamps the inode has moved on.
@@ -340,9 +320,9 @@ test('chmod during a write in place does not make the file complete', async () =
 });
 
 test('a file that is never quiet is reported at the limit, as it is then', async () => {
-  const { file, clock, backend, reported, watch } = stage();
+  const { file, clock, backend, reported, create } = race();
   writeFileSync(file, '');
-  const watcher = watch(file, { settleMs: 50, maxSettleMs: 200 });
+  const watcher = create(file, { settleMs: 50, maxSettleMs: 200 });
   await watcher.start();
   for (let line = 1; line <= 10; line += 1) {
     appendFileSync(file, `${line} `);
@@ -358,7 +338,7 @@ test('a file that is never quiet is reported at the limit, as it is then', async
 test.each([true, false])(
   'two writes within one tick of the file system clock are both seen, and a quiet file is not read again, synchronous: %s',
   async (sync) => {
-    const { file, root } = stage();
+    const { file, root } = race();
     const clock = new FakeClock();
     const backend = new ScriptedBackend();
     let opened = 0;

@@ -4,56 +4,37 @@ import { join } from 'node:path';
 
 import {
   BackendError,
-  ResilientWatcher,
   type HintSink,
   type ResilientWatcherOptions,
   type WatchedDirectory,
   type WatchSubscription,
 } from 'resilient-watcher';
-import { FakeClock, KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
+import { FakeClock, ScriptedBackend } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
 
 import { Scope } from '../../src/core/scope.js';
 import { BackendConnection } from '../../src/watch/connection.js';
 import { errno } from '../support/faulty-file-system.js';
+import { ScriptedScene } from '../support/scripted-scene.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
-interface Stage {
-  readonly volume: KubeletVolume;
-  readonly clock: FakeClock;
-  readonly backend: ScriptedBackend;
-  readonly watcher: ResilientWatcher;
-  /** Names of events in order; a change shows its content and cause. */
-  readonly events: string[];
+/** A watcher of a path, which has not been started. */
+function watched(scene: ScriptedScene, path: string, options: ResilientWatcherOptions = {}) {
+  const { volume, clock, backend, events } = scene;
+  const watcher = scene.create(path, options);
+  scene.record();
+  return { volume, clock, backend, events, watcher };
 }
 
-function stage(options: ResilientWatcherOptions = {}): Stage {
-  const volume = new KubeletVolume(join(temporaryDirectory(), 'volume'));
-  volume.publish({ key: 'v1' });
-  return { volume, ...stageAt(volume.path('key'), options) };
-}
-
-function stageAt(path: string, options: ResilientWatcherOptions = {}): Omit<Stage, 'volume'> {
-  const clock = new FakeClock();
-  const backend = new ScriptedBackend();
-  // Chance takes nothing off: the delays are 50, 100, 200, … ms.
-  const watcher = new ResilientWatcher(path, { clock, backend, random: () => 0, ...options });
-  onTestFinished(() => watcher.close());
-  const events: string[] = [];
-  watcher.on('change', ({ current, cause }) => events.push(`change ${String(current.content)} by ${cause}`));
-  watcher.on('restart', ({ attempt, delayMs, error }) =>
-    events.push(`restart ${attempt} after ${delayMs}: ${error.code}`),
-  );
-  watcher.on('degraded', ({ error }) => events.push(`degraded: ${error.code} ${error.sysctl ?? ''}`.trim()));
-  watcher.on('recovered', ({ backend: name, degradedMs }) =>
-    events.push(`recovered by ${name} after ${degradedMs}`),
-  );
-  watcher.on('error', (error) => events.push(`error: ${error.message}`));
-  return { clock, backend, watcher, events };
+/** A watcher of a key of a volume, which has not been started. */
+function watchedKey(options: ResilientWatcherOptions = {}) {
+  const scene = new ScriptedScene();
+  scene.volume.publish({ key: 'v1' });
+  return watched(scene, scene.volume.path('key'), options);
 }
 
 test('a backend that goes down is subscribed again after the first delay, and the watcher checks at once', async () => {
-  const { volume, clock, backend, watcher, events } = stage();
+  const { volume, clock, backend, watcher, events } = watchedKey();
   await watcher.start();
   backend.fail(new Error('gone'));
   expect(watcher.state).toBe('recovering');
@@ -75,7 +56,7 @@ test('a backend that goes down is subscribed again after the first delay, and th
 });
 
 test('while the backend is unavailable the target is polled, and `degraded` is emitted once', async () => {
-  const { volume, clock, backend, watcher, events } = stage({ pollIntervalMs: 1_000 });
+  const { volume, clock, backend, watcher, events } = watchedKey({ pollIntervalMs: 1_000 });
   await watcher.start();
   backend.refuse(...Array.from({ length: 100 }, () => errno('EMFILE')));
   backend.fail(errno('EMFILE'));
@@ -115,7 +96,7 @@ test('while the backend is unavailable the target is polled, and `degraded` is e
 
 test('delays double up to the maximum, with up to 50 % jitter, at the maximum as well', async () => {
   const delays: number[] = [];
-  const { clock, backend, watcher } = stage({ random: () => 0.5 });
+  const { clock, backend, watcher } = watchedKey({ random: () => 0.5 });
   watcher.on('restart', ({ delayMs }) => delays.push(delayMs));
   await watcher.start();
   backend.refuse(...Array.from({ length: 12 }, () => new Error('no')));
@@ -126,7 +107,7 @@ test('delays double up to the maximum, with up to 50 % jitter, at the maximum as
 });
 
 test('a backend that fails immediately each time is not restarted in a loop', async () => {
-  const { clock, backend, watcher, events } = stage();
+  const { clock, backend, watcher, events } = watchedKey();
   await watcher.start();
   for (let death = 0; death < 5; death += 1) {
     backend.fail();
@@ -149,7 +130,7 @@ test.each([
 ])(
   'a backend that is unavailable at the start (%s) leads to polling, and the start succeeds',
   async (_, failure, degraded) => {
-    const { clock, backend, watcher, events } = stage();
+    const { clock, backend, watcher, events } = watchedKey();
     backend.refuse(failure, failure);
     await watcher.start();
     expect(events).toEqual([degraded, 'change v1 by start']);
@@ -235,7 +216,7 @@ test.each<[string, number, boolean, string[]]>([
 });
 
 test('when no attempts are left, an error is emitted and polling continues', async () => {
-  const { volume, clock, backend, watcher, events } = stage({ maxRestarts: 2 });
+  const { volume, clock, backend, watcher, events } = watchedKey({ maxRestarts: 2 });
   await watcher.start();
   backend.refuse(...Array.from({ length: 10 }, () => new Error('no')));
   backend.fail();
@@ -249,7 +230,7 @@ test('when no attempts are left, an error is emitted and polling continues', asy
 });
 
 test('changes found only by the resync are counted', async () => {
-  const { volume, clock, backend, watcher } = stage({ resyncIntervalMs: 5_000 });
+  const { volume, clock, backend, watcher } = watchedKey({ resyncIntervalMs: 5_000 });
   await watcher.start();
   volume.publish({ key: 'v2' });
   await clock.advance(5_000);
@@ -262,13 +243,13 @@ test('changes found only by the resync are counted', async () => {
 });
 
 test('a resync interval of 0 turns the resync off', async () => {
-  const { clock, watcher } = stage({ resyncIntervalMs: 0 });
+  const { clock, watcher } = watchedKey({ resyncIntervalMs: 0 });
   await watcher.start();
   expect(clock.pending).toBe(0);
 });
 
 test('watches follow the chain of the target', async () => {
-  const { volume, backend, watcher } = stage();
+  const { volume, backend, watcher } = watchedKey();
   await watcher.start();
   const watched = (): string[] => backend.directories.map(({ path }) => path);
   expect(watched().at(-1)).toBe(volume.directory);
@@ -292,7 +273,7 @@ test('watches follow the chain of the target', async () => {
 test('a directory that replaces another one is a different one, even with the same inode number', async () => {
   const directory = join(temporaryDirectory(), 'etc');
   mkdirSync(directory);
-  const { backend, watcher } = stageAt(join(directory, 'app.yaml'));
+  const { backend, watcher } = watched(new ScriptedScene(), join(directory, 'app.yaml'));
   await watcher.start();
   const identities = new Set<string | undefined>();
   for (let time = 0; time < 5; time += 1) {
@@ -305,7 +286,7 @@ test('a directory that replaces another one is a different one, even with the sa
 });
 
 test('the status is plain data and survives JSON', async () => {
-  const { watcher, backend } = stage();
+  const { watcher, backend } = watchedKey();
   await watcher.start();
   backend.fail(errno('EMFILE'));
   const status = watcher.status();

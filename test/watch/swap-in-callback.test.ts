@@ -7,6 +7,7 @@ import { FakeClock, KubeletVolume, ScriptedBackend } from 'resilient-watcher/tes
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 
 import { InPlaceWrites } from '../../src/watch/report/in-place-writes.js';
+import { ScriptedScene } from '../support/scripted-scene.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 /** What is watched, by name. */
@@ -28,12 +29,12 @@ function textOf(snapshot: Snapshot): string {
   return [...new Set(contents)].join(' ');
 }
 
-async function stage(kind: keyof typeof TARGETS = 'a key', fs: FileSystem = nodeFileSystem) {
-  const volume = new KubeletVolume(join(temporaryDirectory(), 'volume'));
+/** A watcher of a target in a volume, started. */
+async function watched(kind: keyof typeof TARGETS = 'a key', fs: FileSystem = nodeFileSystem) {
+  const scene = new ScriptedScene();
+  const { volume, backend } = scene;
   volume.publish(both('one'));
-  const backend = new ScriptedBackend();
-  const watcher = new ResilientWatcher(TARGETS[kind](volume), { clock: new FakeClock(), backend, fs });
-  onTestFinished(() => watcher.close());
+  const watcher = scene.create(TARGETS[kind](volume), { fs });
   await watcher.start();
   const reported: string[] = [];
   watcher.on('change', ({ current }) => reported.push(textOf(current)));
@@ -53,7 +54,7 @@ function fileSystemWith(intervene: (path: string) => void): FileSystem {
 describe.each(kinds)('%s', (kind) => {
   test('the first event after a swap reports it, whichever entry it names, and the check adds nothing', async () => {
     for (const name of ['..data', '..data_tmp', 'key', 'other', '.']) {
-      const { volume, backend, watcher, reported } = await stage(kind);
+      const { volume, backend, watcher, reported } = await watched(kind);
       volume.publish(both('two'));
       backend.hint(volume.path(name));
       expect(reported).toEqual(['two']);
@@ -65,7 +66,7 @@ describe.each(kinds)('%s', (kind) => {
   });
 
   test('each of many swaps is reported in its callback', async () => {
-    const { volume, backend, watcher, reported } = await stage(kind);
+    const { volume, backend, watcher, reported } = await watched(kind);
     const texts = ['two', '', 'four', 'five'];
     for (const text of texts) {
       volume.publish(both(text));
@@ -78,7 +79,7 @@ describe.each(kinds)('%s', (kind) => {
   });
 
   test('events before the swap change nothing, and the one that names the link reports it', async () => {
-    const { volume, backend, watcher, reported } = await stage(kind);
+    const { volume, backend, watcher, reported } = await watched(kind);
     backend.hint(volume.path('key'));
     volume.publish(both('two'));
     backend.hint(volume.path('key'));
@@ -90,7 +91,7 @@ describe.each(kinds)('%s', (kind) => {
   });
 
   test('an event about another revision or the pending link leads to no check, one about the current revision does', async () => {
-    const { volume, backend, watcher } = await stage(kind);
+    const { volume, backend, watcher } = await watched(kind);
     const { checks } = watcher.status();
     for (const name of ['..data_tmp', '..2020_01_01_00_00_00.1']) backend.hint(volume.path(name));
     await watcher.idle();
@@ -106,7 +107,7 @@ describe.each(kinds)('%s', (kind) => {
   test('a write that leads to no check is not recorded, since only a check clears the record', async () => {
     const remembered = vi.spyOn(InPlaceWrites.prototype, 'reported');
     onTestFinished(() => remembered.mockRestore());
-    const { volume, backend, watcher } = await stage(kind);
+    const { volume, backend, watcher } = await watched(kind);
     for (let other = 0; other < 3; other += 1) backend.written(volume.path(`..other.${other}`));
     await watcher.idle();
     backend.written(volume.path('key'));
@@ -115,7 +116,7 @@ describe.each(kinds)('%s', (kind) => {
   });
 
   test('a swap back before the check is reported by the check', async () => {
-    const { volume, backend, watcher, reported } = await stage(kind);
+    const { volume, backend, watcher, reported } = await watched(kind);
     volume.publish(both('two'));
     backend.hint(volume.path('..data'));
     volume.publish(both('one'));
@@ -125,7 +126,7 @@ describe.each(kinds)('%s', (kind) => {
   });
 
   test('a new revision with the same contents is not a change', async () => {
-    const { volume, backend, watcher, reported } = await stage(kind);
+    const { volume, backend, watcher, reported } = await watched(kind);
     volume.publish({ ...both('one'), other: kind === 'a volume' ? 'one' : 'another' });
     volume.publish(both('one'));
     backend.hint(volume.path('..data'));
@@ -137,7 +138,7 @@ describe.each(kinds)('%s', (kind) => {
   test.runIf(kind !== 'a group of keys')(
     'a new revision with the same contents is reported once, in its callback',
     async () => {
-      const { volume, backend, watcher } = await stage(kind);
+      const { volume, backend, watcher } = await watched(kind);
       const revisions: unknown[] = [];
       watcher.on('revision', (revision) => revisions.push(revision));
       const previous = volume.revision;
@@ -154,7 +155,7 @@ describe.each(kinds)('%s', (kind) => {
   );
 
   test('a listener that closes the watcher in the callback ends it', async () => {
-    const { volume, backend, watcher, reported } = await stage(kind);
+    const { volume, backend, watcher, reported } = await watched(kind);
     const closed = new Promise<void>((resolve) => {
       watcher.once('change', () => void watcher.close().then(resolve));
     });
@@ -175,7 +176,7 @@ describe.each(['a volume', 'a group of keys'] as const)('%s', (kind) => {
       // The second reading of the link is the proof that the set stood still.
       if (swap && path.endsWith('/..data') && (reads += 1) === 2) swap();
     });
-    const { volume, backend, watcher, reported } = await stage(kind, fs);
+    const { volume, backend, watcher, reported } = await watched(kind, fs);
     swap = () => {
       swap = undefined;
       volume.publish(both('three'));
@@ -190,7 +191,7 @@ describe.each(['a volume', 'a group of keys'] as const)('%s', (kind) => {
 });
 
 test('keys that come and go with a swap are part of the same change', async () => {
-  const { volume, backend, watcher } = await stage('a volume');
+  const { volume, backend, watcher } = await watched('a volume');
   const changes: unknown[] = [];
   watcher.on('change', ({ added, changed, removed }) => changes.push({ added, changed, removed }));
   volume.publish({ second: 'two', third: 'two' });
@@ -205,7 +206,7 @@ test('a volume with directories, with many keys or with large ones is left to th
   const many = Object.fromEntries(Array.from({ length: 65 }, (_, index) => [`key-${index}`, 'x']));
   const large = { key: 'x'.repeat(700_000), second: 'x'.repeat(700_000) };
   for (const files of [{ 'conf.d/key': 'x', key: 'x' }, many, large]) {
-    const { volume, backend, watcher, reported } = await stage('a volume');
+    const { volume, backend, watcher, reported } = await watched('a volume');
     volume.publish(files);
     backend.hint(volume.path('..data'));
     expect(reported).toEqual([]);
@@ -235,7 +236,7 @@ test('a group whose keys are in two volumes is reported as one change by the che
 });
 
 test('a key whose path no longer includes the swapped link is left to the check', async () => {
-  const { volume, backend, watcher, reported } = await stage();
+  const { volume, backend, watcher, reported } = await watched();
   unlinkSync(volume.path('key'));
   mkdirSync(volume.path('..other'));
   writeFileSync(volume.path('..other/key'), 'elsewhere');

@@ -13,29 +13,17 @@ import { FakeClock, ScriptedBackend } from 'resilient-watcher/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
 import { errno, faultyFileSystem, type Fault } from '../support/faulty-file-system.js';
+import { ScriptedScene } from '../support/scripted-scene.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
-function stage(options: ResilientWatcherOptions = {}) {
-  const path = join(temporaryDirectory(), 'etc', 'app.yaml');
+/** A watcher of a file in a directory of its own, which has not been started. */
+function watchedFile(options: ResilientWatcherOptions = {}) {
+  const scene = new ScriptedScene();
+  const path = scene.at('etc/app.yaml');
   mkdirSync(dirname(path));
-  const clock = new FakeClock();
-  const backend = new ScriptedBackend();
-  const watcher = new ResilientWatcher(path, { clock, backend, ...options });
-  onTestFinished(() => watcher.close());
-  const errors: Error[] = [];
-  watcher.on('error', (error) => {
-    errors.push(error);
-  });
-  watcher.on('unreadable', ({ error }) => {
-    errors.push(error);
-  });
-  const look = async (): Promise<void> => {
-    backend.hint();
-    await watcher.idle();
-    await clock.advance(1_000);
-    await watcher.idle();
-  };
-  return { path, watcher, errors, look };
+  const watcher = scene.create(path, options);
+  scene.record();
+  return { path, watcher, errors: scene.errors, settle: () => scene.settle() };
 }
 
 /** Faults that a test switches on. */
@@ -68,13 +56,13 @@ describe('on real files', () => {
       /^Cannot read ".*etc": a path component is not a directory$/,
     ],
   ])('%s', async (_, arrange, code, message) => {
-    const { path, watcher, errors, look } = stage();
+    const { path, watcher, errors, settle } = watchedFile();
     writeFileSync(path, 'good');
     await watcher.start();
     rmSync(path);
     arrange(path);
-    await look();
-    await look();
+    await settle();
+    await settle();
     expect(errors).toHaveLength(1);
     expect(errors[0]).toBeInstanceOf(TargetError);
     expect(errors[0]).toMatchObject({ code, message: expect.stringMatching(message) as string });
@@ -84,14 +72,14 @@ describe('on real files', () => {
     rmSync(dirname(path), { recursive: true });
     mkdirSync(dirname(path));
     writeFileSync(path, 'healed');
-    await look();
+    await settle();
     expect(String(watcher.current?.content)).toBe('healed');
     expect(watcher.status().target).toBe('file');
     expect(errors).toHaveLength(1);
   });
 
   test('a link that led somewhere is retargeted to itself', async () => {
-    const { path, watcher, errors, look } = stage();
+    const { path, watcher, errors, settle } = watchedFile();
     const link = join(dirname(path), 'current');
     mkdirSync(join(dirname(path), 'v1'));
     writeFileSync(join(dirname(path), 'v1', 'app.yaml'), 'good');
@@ -100,14 +88,14 @@ describe('on real files', () => {
     await watcher.start();
     rmSync(link);
     symlinkSync('current', link);
-    await look();
-    await look();
+    await settle();
+    await settle();
     expect(errors).toMatchObject([{ code: 'ERR_TARGET_LOOP' }]);
     expect(String(watcher.current?.content)).toBe('good');
   });
 
   test('41 links in a row are too many, 40 are not', async () => {
-    const { path, watcher, errors, look } = stage();
+    const { path, watcher, errors, settle } = watchedFile();
     writeFileSync(join(dirname(path), 'link-0'), 'reached');
     for (let link = 1; link <= 40; link += 1)
       symlinkSync(`link-${link - 1}`, join(dirname(path), `link-${link}`));
@@ -116,7 +104,7 @@ describe('on real files', () => {
     expect(errors).toMatchObject([{ code: 'ERR_TARGET_LOOP' }]);
     rmSync(path);
     symlinkSync('link-39', path);
-    await look();
+    await settle();
     expect(String(watcher.current?.content)).toBe('reached');
   });
 });
@@ -137,47 +125,47 @@ describe('with a file system that fails', () => {
     ],
   ])('%s is one error, and heals', async (_, fault, code) => {
     const { fs, set } = switchable();
-    const { path, watcher, errors, look } = stage({ fs });
+    const { path, watcher, errors, settle } = watchedFile({ fs });
     writeFileSync(path, 'good');
     await watcher.start();
     set(fault);
     writeFileSync(path, 'unreadable');
-    await look();
-    await look();
+    await settle();
+    await settle();
     expect(errors).toMatchObject([{ name: 'TargetError', code }]);
     expect(String(watcher.current?.content)).toBe('good');
     set(undefined);
-    await look();
+    await settle();
     expect(String(watcher.current?.content)).toBe('unreadable');
     expect(watcher.status().target).toBe('file');
   });
 
   test('an unreadable target that recovers unchanged is `readable` again, and reported again when it fails again', async () => {
     const { fs, set } = switchable();
-    const { path, watcher, errors, look } = stage({ fs });
+    const { path, watcher, errors, settle } = watchedFile({ fs });
     writeFileSync(path, 'good');
     await watcher.start();
     for (const times of [1, 2]) {
       set((name) => fail(name === 'lstat', 'EIO'));
-      await look();
+      await settle();
       expect(errors).toHaveLength(times);
       expect(watcher.status().target).toBe('unreadable');
       set(undefined);
-      await look();
+      await settle();
       expect(watcher.status().target).toBe('file');
     }
   });
 
   test('being unreadable for less than the grace period is not reported', async () => {
     const { fs, set } = switchable();
-    const { path, watcher, errors, look } = stage({ fs });
+    const { path, watcher, errors, settle } = watchedFile({ fs });
     writeFileSync(path, 'good');
     await watcher.start();
     set((name) => fail(name === 'open', 'EACCES'));
     writeFileSync(path, 'better');
     await watcher.check();
     set(undefined);
-    await look();
+    await settle();
     expect(errors).toEqual([]);
     expect(String(watcher.current?.content)).toBe('better');
   });
@@ -186,7 +174,7 @@ describe('with a file system that fails', () => {
     'a file that disappears between lookup and open (%s) is looked up again',
     async (code) => {
       const { fs, set } = switchable();
-      const { path, watcher, errors } = stage({ fs });
+      const { path, watcher, errors } = watchedFile({ fs });
       writeFileSync(path, 'good');
       let failures = 3;
       set((name) => fail(name === 'open' && failures-- > 0, code));
@@ -198,17 +186,17 @@ describe('with a file system that fails', () => {
 
   test('an error that does not come from the file system is reported and does not end watching', async () => {
     const { fs, set } = switchable();
-    const { path, watcher, errors, look } = stage({ fs });
+    const { path, watcher, errors, settle } = watchedFile({ fs });
     writeFileSync(path, 'good');
     await watcher.start();
     set(() => {
       throw new TypeError('a fault of the injected file system');
     });
-    await look();
+    await settle();
     expect(errors[0]?.message).toBe('a fault of the injected file system');
     set(undefined);
     writeFileSync(path, 'better');
-    await look();
+    await settle();
     expect(String(watcher.current?.content)).toBe('better');
   });
 });
@@ -224,11 +212,11 @@ describe('where the event loop could hang', () => {
       return name === 'statfs' ? NFS : undefined;
     }).sync;
     const fs = { ...nodeFileSystem, statfs: () => Promise.resolve(NFS as never), ...(sync && { sync }) };
-    const { path, watcher, look } = stage({ fs });
+    const { path, watcher, settle } = watchedFile({ fs });
     writeFileSync(path, 'one');
     await watcher.start();
     writeFileSync(path, 'two');
-    await look();
+    await settle();
     expect(String(watcher.current?.content)).toBe('two');
     expect(asked.sync).toBe(0);
   });
@@ -240,14 +228,14 @@ describe('where the event loop could hang', () => {
       return name === 'statfs' ? EXT4 : undefined;
     });
     // Only the synchronous calls are counted, besides statfs.
-    const { path, watcher, look } = stage({
+    const { path, watcher, settle } = watchedFile({
       fs: { ...nodeFileSystem, statfs: fs.statfs, ...(fs.sync && { sync: fs.sync }) },
     });
     writeFileSync(path, 'one');
     await watcher.start();
     const before = reads;
     writeFileSync(path, 'two');
-    await look();
+    await settle();
     expect(String(watcher.current?.content)).toBe('two');
     expect(reads).toBeGreaterThan(before);
   });

@@ -12,37 +12,26 @@ import { FakeClock, ScriptedBackend } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test, vi } from 'vitest';
 
 import { errno, faultyFileSystem, type Fault } from '../support/faulty-file-system.js';
+import { ScriptedScene } from '../support/scripted-scene.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 const NFS = { type: 0x6969 };
 const EXT4 = { type: 0xef53 };
 
-function stage(options: ResilientWatcherOptions = {}) {
-  const path = join(temporaryDirectory(), 'app.yaml');
-  writeFileSync(path, 'good');
-  return stageAt(path, options);
-}
-
-function stageAt(path: string, options: ResilientWatcherOptions) {
-  const clock = new FakeClock();
-  const backend = new ScriptedBackend();
-  const watcher = new ResilientWatcher(path, { clock, backend, random: () => 0, ...options });
-  onTestFinished(() => watcher.close());
-  const events: string[] = [];
-  watcher.on('change', ({ current }) => events.push(`change ${String(current.content)}`));
-  watcher.on('unreadable', ({ error }) => events.push(`unreadable ${error.message.replace(path, 'it')}`));
-  watcher.on('readable', ({ unreadableMs }) => events.push(`readable after ${unreadableMs}`));
-  watcher.on('degraded', ({ error }) => events.push(`degraded ${error.code}`));
-  watcher.on('recovered', () => events.push('recovered'));
-  watcher.on('restart', () => events.push('restart'));
-  watcher.on('error', (error) => events.push(`error ${error.message}`));
-  return { path, clock, backend, watcher, events };
+/** A watcher of a path, by default of a file with the text "good"; it has not been started. */
+function watched(options: ResilientWatcherOptions = {}, path?: string) {
+  const scene = new ScriptedScene();
+  const { file, clock, backend, events, reported } = scene;
+  writeFileSync(file, 'good');
+  const watcher = scene.create(path ?? file, options);
+  scene.record();
+  return { path: file, clock, backend, events, reported, watcher };
 }
 
 test('a target that keeps changing is checked with growing delays, is unreadable after the grace period, and recovers', async () => {
   let fault: Fault | undefined;
   const fs = faultyFileSystem((...call) => fault?.(...call));
-  const { path, clock, watcher, events } = stage({ fs, resyncIntervalMs: 0 });
+  const { path, clock, watcher, events } = watched({ fs, resyncIntervalMs: 0 });
   await watcher.start();
   // The file is found, and gone when it is opened: at every attempt.
   fault = (name) => {
@@ -50,7 +39,7 @@ test('a target that keeps changing is checked with growing delays, is unreadable
   };
   writeFileSync(path, 'better');
   await watcher.check();
-  expect(events).toEqual(['change good']);
+  expect(events).toEqual(['change good by start']);
   const checksIn = async (ms: number): Promise<number> => {
     const { checks } = watcher.status();
     await clock.advance(ms);
@@ -59,8 +48,8 @@ test('a target that keeps changing is checked with growing delays, is unreadable
   };
   const atFirst = await checksIn(1_000);
   expect(events).toEqual([
-    'change good',
-    expect.stringMatching(/^unreadable Cannot read "it": it was replaced during every attempt/),
+    'change good by start',
+    expect.stringMatching(/^unreadable: Cannot read ".*": it was replaced during every attempt/),
   ]);
   await checksIn(10_000);
   expect(await checksIn(10_000)).toBeLessThanOrEqual(atFirst * 2);
@@ -69,7 +58,10 @@ test('a target that keeps changing is checked with growing delays, is unreadable
   fault = undefined;
   await clock.advance(1_000);
   await watcher.idle();
-  expect(events.slice(2)).toEqual([expect.stringMatching(/^readable after \d+$/), 'change better']);
+  expect(events.slice(2)).toEqual([
+    expect.stringMatching(/^readable after \d+$/),
+    expect.stringMatching(/^change better by /),
+  ]);
   await clock.advance(60_000);
   expect(clock.pending).toBe(0);
 });
@@ -78,28 +70,28 @@ test('a target that keeps changing does not delay another watcher', async () => 
   const fs = faultyFileSystem((name) => {
     if (name === 'open') throw errno('ENOENT', '');
   });
-  const restless = stage({ fs, resyncIntervalMs: 0 });
-  const healthy = stage();
+  const restless = watched({ fs, resyncIntervalMs: 0 });
+  const healthy = watched();
   await Promise.all([restless.watcher.start(), healthy.watcher.start()]);
   writeFileSync(healthy.path, 'better');
   await healthy.watcher.check();
   await healthy.clock.advance(50);
   await healthy.watcher.idle();
-  expect(healthy.events).toEqual(['change good', 'change better']);
+  expect(healthy.reported).toEqual(['good', 'better']);
 });
 
 test('on a file system without events the target is polled, and the backend is not retried', async () => {
   const fs = { ...nodeFileSystem, statfs: () => Promise.resolve(NFS as never) };
   const backend = Object.assign(new ScriptedBackend(), { needsKernelEvents: true });
-  const { path, clock, watcher, events } = stage({ fs, backend });
+  const { path, clock, watcher, events } = watched({ fs, backend });
   await watcher.start();
-  expect(events).toEqual(['degraded ERR_BACKEND_NO_EVENTS', 'change good']);
+  expect(events).toEqual(['degraded: ERR_BACKEND_NO_EVENTS', 'change good by start']);
   writeFileSync(path, 'better');
   for (let second = 0; second < 600; second += 1) {
     await clock.advance(1_000);
     await watcher.idle();
   }
-  expect(events.slice(2)).toEqual(['change better']);
+  expect(events.slice(2)).toEqual(['change better by poll']);
   expect(watcher.status()).toMatchObject({ state: 'degraded', backend: 'poll', restarts: 0 });
   expect(backend.subscriptions).toBe(0);
 });
@@ -113,7 +105,7 @@ test.runIf(process.platform === 'linux')(
     writeFileSync(join(directory, 'local'), 'local');
     const statfs = (path: string) => Promise.resolve((path === '/proc' ? NFS : EXT4) as never);
     const backend = Object.assign(new ScriptedBackend(), { needsKernelEvents: true });
-    const { clock, watcher, events } = stageAt(link, { fs: { ...nodeFileSystem, statfs }, backend });
+    const { clock, watcher, events } = watched({ fs: { ...nodeFileSystem, statfs }, backend }, link);
     await watcher.start();
     expect(watcher.status()).toMatchObject({ state: 'degraded', backend: 'poll' });
     unlinkSync(link);
@@ -122,7 +114,11 @@ test.runIf(process.platform === 'linux')(
     await watcher.idle();
     await clock.advance(50);
     await watcher.idle();
-    expect(events.slice(2)).toEqual(['change local', 'restart', 'recovered']);
+    expect(events.slice(2)).toEqual([
+      'change local by poll',
+      expect.stringMatching(/^restart 1 after/),
+      expect.stringMatching(/^recovered by scripted after/),
+    ]);
     expect(watcher.status()).toMatchObject({ state: 'watching', backend: 'scripted' });
   },
 );
@@ -133,7 +129,7 @@ test('close() resolves while a check, a subscription or a recovery hangs on a de
     const answer: FileSystem['lstat'] = (path) =>
       isDead ? new Promise(() => undefined) : nodeFileSystem.lstat(path);
     const fs = { ...nodeFileSystem, lstat: answer, statfs: () => Promise.resolve(NFS as never) };
-    const { clock, backend, watcher, events } = stage({ fs });
+    const { clock, backend, watcher, events } = watched({ fs });
     if (moment === 'start') {
       isDead = true;
       const started = watcher.start();
@@ -210,7 +206,7 @@ test('on a dead mount at most one call of the process is outstanding, and a heal
   const open: FileSystem['open'] = (path, flags, mode) =>
     nodeFileSystem.open(path === '/proc/self/mountinfo' ? table : path, flags, mode);
   const fs = { ...nodeFileSystem, lstat, open, statfs: () => Promise.resolve(NFS as never) };
-  const watchers = paths.map((path) => stageAt(path, { fs }).watcher);
+  const watchers = paths.map((path) => watched({ fs }, path).watcher);
   const starts = watchers.map((watcher) => watcher.start());
   await starts.at(-1);
   expect(String(watchers.at(-1)?.current?.content)).toBe('good');
@@ -256,7 +252,7 @@ test.runIf(process.platform === 'linux')(
         },
       };
       const backend = Object.assign(new ScriptedBackend(), { needsKernelEvents: true });
-      const { clock, watcher } = stageAt(path, { fs, backend, ...options });
+      const { clock, watcher } = watched({ fs, backend, ...options }, path);
       await watcher.start();
       expect(watcher.status()).toMatchObject({ state: 'degraded', backend: 'poll' });
       await clock.advance(5_000);

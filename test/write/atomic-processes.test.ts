@@ -49,7 +49,7 @@ test(
   'writers that are killed at any moment tear nothing for readers in other processes, and leave nothing for ever',
   { timeout: 600_000 },
   async () => {
-    const KILLS = rounds(50, 200);
+    const KILLS = rounds(24, 200);
     const directory = temporaryDirectory();
     const [file, volume] = [join(directory, 'files/file'), join(directory, 'volume')];
     mkdirSync(volume);
@@ -62,7 +62,8 @@ test(
     let killed = 0;
     let caughtWriting = 0;
     const killOneAfterAnother = async (): Promise<void> => {
-      for (; killed < KILLS; killed += 1) {
+      // On a busy machine many writers die before they have begun.
+      for (; killed < KILLS || caughtWriting === 0; killed += 1) {
         const writer = start(process.execPath, script('writing-process'), file, volume);
         await said(writer);
         // Not a wait for anything: at which moment it dies is left to chance.
@@ -83,7 +84,6 @@ test(
 
     expect(seen).toMatchObject({ tornFiles: 0, missingFiles: 0, tornSets: 0, missingSets: 0 });
     expect(seen['files']).toBeGreaterThan(0);
-    expect(caughtWriting).toBeGreaterThan(0);
     // A process of its own: each begins with a sweep, and this one made its own at the beginning of the test.
     const last = start(process.execPath, script('writing-process'), file, volume, '1');
     const [code] = (await once(last, 'exit')) as [number | null];
@@ -95,7 +95,7 @@ test(
 );
 
 test('a certificate and its key read with read() fit, however often they are swapped', async () => {
-  const SWAPS = rounds(600, 3_000);
+  const SWAPS = rounds(400, 3_000);
   const directory = temporaryDirectory(memory);
   const volume = new AtomicVolume(directory);
   await volume.write({ 'tls.crt': '0', 'tls.key': '0' });

@@ -314,13 +314,14 @@ async function during(loop: string, work: (nextRound: () => string) => Promise<v
 }
 
 test('subdirectories created and removed while their parent is opened have no effect', async () => {
-  for (let round = 0; round <= 200; round += 1)
+  const ROUNDS = rounds(60, 200);
+  for (let round = 0; round <= ROUNDS; round += 1)
     mkdirSync(join(base, 'watched', String(round)), { recursive: true });
   const subscription = await subscribe(new Hints());
   const loop = `for (const act of [fs.mkdirSync, fs.rmdirSync]) for (const name of 'abc') act(here + '/' + name);`;
   await during(loop, async (nextRound) => {
     const directories = [];
-    for (let round = 0; round < 200; round += 1) {
+    for (let round = 0; round < ROUNDS; round += 1) {
       directories.push(directory(nextRound()));
       expect(await subscription.setDirectories(directories)).not.toEqual([]);
     }
@@ -332,7 +333,7 @@ test('a directory that is created and removed while it is opened is either watch
   const path = join(base, 'watched/0');
   const subscription = await subscribe(new Hints());
   await during(`fs.mkdirSync(here); fs.rmdirSync(here);`, async () => {
-    for (let round = 0; round < 300; round += 1) {
+    for (let round = 0; round < rounds(100, 300); round += 1) {
       const directories = [directory(root, 'x'), { path, identity: String(round) }];
       const outcome = await Promise.resolve(subscription.setDirectories(directories)).catch(errnoOf);
       expect(Array.isArray(outcome) ? outcome.includes(path) : outcome).toBeOneOf([true, 'ENOENT']);

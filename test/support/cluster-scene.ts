@@ -10,14 +10,14 @@ import { onTestFinished } from 'vitest';
 import { temporaryDirectory } from './temporary-directory.js';
 
 /** An API server, and the volume with the token and CA that kubelet gives the pod `ci/builder`. */
-export async function clusterStage(options?: LocalApiServerOptions): Promise<ClusterStage> {
+export async function clusterScene(options?: LocalApiServerOptions): Promise<ClusterScene> {
   const server = await LocalApiServer.start(options);
   onTestFinished(() => server.close());
   const directory = temporaryDirectory();
   const mount = join(directory, 'projected');
   mkdirSync(mount);
   const volume = new KubeletVolume(mount);
-  const stage: ClusterStage = {
+  const scene: ClusterScene = {
     server,
     directory,
     tokenFile: join(mount, 'token'),
@@ -30,9 +30,9 @@ export async function clusterStage(options?: LocalApiServerOptions): Promise<Clu
     },
     inPod() {
       const kubeConfig = new KubeConfig();
-      const tokenFile = { name: 'tokenFile', config: { tokenFile: stage.tokenFile } };
+      const tokenFile = { name: 'tokenFile', config: { tokenFile: scene.tokenFile } };
       kubeConfig.loadFromClusterAndUser(
-        { name: 'inCluster', server: server.url, caFile: stage.caFile, skipTLSVerify: false },
+        { name: 'inCluster', server: server.url, caFile: scene.caFile, skipTLSVerify: false },
         { name: 'inClusterUser', authProvider: tokenFile },
       );
       return kubeConfig;
@@ -43,11 +43,11 @@ export async function clusterStage(options?: LocalApiServerOptions): Promise<Clu
       return path;
     },
   };
-  await stage.project();
-  return stage;
+  await scene.project();
+  return scene;
 }
 
-export interface ClusterStage {
+export interface ClusterScene {
   readonly server: LocalApiServer;
   readonly directory: string;
   readonly tokenFile: string;

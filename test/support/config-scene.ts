@@ -13,13 +13,13 @@ import {
 import { FakeClock, ScriptedBackend } from 'resilient-watcher/testing';
 import { onTestFinished } from 'vitest';
 
-import { temporaryDirectory } from '../support/temporary-directory.js';
+import { temporaryDirectory } from './temporary-directory.js';
 
 /** Longer than a write in place settles, a missing file is waited for and sources are waited for, together. */
 const WHOLE_STEP_MS = 1_000;
 
 /** Files, fake time, scripted hints, and what a loader emits. */
-export class ConfigStage {
+export class ConfigScene {
   readonly root = temporaryDirectory();
   readonly clock = new FakeClock();
   readonly backend = new ScriptedBackend();

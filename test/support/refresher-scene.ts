@@ -27,7 +27,7 @@ const EVENTS = [
 
 /** A refresher on fake time, with a fake API server and watchers that see what the test says; chance is 0. */
 // eslint-disable-next-line @typescript-eslint/explicit-module-boundary-types -- the object below says it
-export function refresherStage(options: Partial<TokenRefresherOptions> = {}, now?: number) {
+export function refresherScene(options: Partial<TokenRefresherOptions> = {}, now?: number) {
   const clock = new FakeClock(now);
   const client = new FakeTokenClient({ clock });
   const watchers = new ScriptedWatchers('projected-0');
