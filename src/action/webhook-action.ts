@@ -1,7 +1,16 @@
 import { Buffer } from 'node:buffer';
 
 import { ActionError } from './action-error.js';
-import { hasMethods, isPlainObject, matching, resolveOptions } from '../core/options.js';
+import type { Clock } from '../core/clock.js';
+import { withDeadline } from '../core/deadline.js';
+import {
+  hasMethods,
+  isPlainObject,
+  matching,
+  milliseconds,
+  PORT_OPTIONS,
+  resolveOptions,
+} from '../core/options.js';
 import { redactError } from '../core/resilient-error.js';
 import type { ValueSource } from '../core/value-source.js';
 import type { Action } from './action.js';
@@ -21,16 +30,19 @@ export interface WebhookActionOptions {
    * in the URL.
    */
   readonly token?: Pick<ValueSource<{ readonly value: string } | string>, 'get'> | undefined;
+  /** How long a request may take, ms. Default: as long as the run of the `ReloadAction`, whose `timeoutMs` always applies. */
+  readonly timeoutMs?: number | undefined;
+  /** Default: the system clock. */
+  readonly clock?: Clock | undefined;
 }
 
 /**
  * Calls a URL with the update as its JSON body. Redirects are not followed, so that headers and update go nowhere else.
- * The `timeoutMs` of the `ReloadAction` limits how long a request may take.
  * @throws {TypeError} for an unknown or wrong option, an invalid URL, or two sources of `Authorization`.
  */
 export function webhookAction(options: WebhookActionOptions): Action {
   const resolved = resolveOptions('webhookAction', options, OPTIONS);
-  const { method, headers, token } = resolved;
+  const { method, headers, token, timeoutMs, clock } = resolved;
   const [from, to] = resolved.status;
   const { url, authorization } = withoutCredentials(resolved.url);
   const sources = [
@@ -66,13 +78,14 @@ export function webhookAction(options: WebhookActionOptions): Action {
       const hasBody = method !== 'GET' && method !== 'HEAD';
       let response: Response;
       try {
-        response = await fetch(url, {
-          method,
-          headers: sent,
-          signal,
-          redirect: 'manual',
-          ...(hasBody && { body: JSON.stringify(update) }),
-        });
+        const body = hasBody && { body: JSON.stringify(update) };
+        const request = (signal: AbortSignal): Promise<Response> =>
+          fetch(url, { method, headers: sent, signal, redirect: 'manual', ...body });
+        const late = (): Error => new Error(`it did not answer within ${timeoutMs} ms`);
+        response =
+          timeoutMs === Infinity
+            ? await request(signal)
+            : await withDeadline(request, { clock, timeoutMs, signal, late });
       } catch (thrown) {
         // The reason for `fetch failed` is in the cause. The message about an invalid header quotes it.
         const failure = redactError(thrown, secrets);
@@ -112,6 +125,8 @@ const OPTIONS = {
   token: matching<WebhookActionOptions['token']>(undefined, 'an object with get', (value) =>
     hasMethods(value, ['get']),
   ),
+  timeoutMs: milliseconds(Infinity, { min: 1 }),
+  clock: PORT_OPTIONS.clock,
 };
 
 /** Separates the credentials from the URL: `fetch` refuses such a URL with a message that quotes it. */

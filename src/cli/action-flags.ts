@@ -48,6 +48,7 @@ export interface ActionFlags extends RunFlags {
   readonly webhook?: readonly string[];
   readonly webhookMethod?: string;
   readonly webhookStatus?: readonly [number, number];
+  readonly webhookTimeout?: number;
   readonly webhookHeader?: readonly (readonly [string, string])[];
   readonly webhookTokenFile?: string;
 }
@@ -93,6 +94,11 @@ export function addActionFlags(command: Command): Command {
     .option('--webhook <url>', 'send the change to this URL as JSON (repeatable)', each(httpUrl))
     .option('--webhook-method <method>', '  with this method (default: POST)', text)
     .option('--webhook-status <range>', '  these status codes mean success (default: 200-299)', statusRange)
+    .option(
+      '--webhook-timeout <duration>',
+      '  a request that takes longer fails (default: --timeout)',
+      duration,
+    )
     .option('--webhook-header <name: value>', '  with this header (repeatable)', each(header))
     .option('--webhook-token-file <file>', '  with the token in this file as a bearer token', text);
   return addRunFlags(command);
@@ -166,11 +172,12 @@ function signalTargetOf({ pid, pidFile, process: processName }: ActionFlags): Si
 }
 
 function webhooksOf(flags: ActionFlags, session: Session): Action[] {
-  const { webhook = [], webhookMethod: method, webhookStatus: status, webhookTokenFile } = flags;
+  const { webhook = [], webhookMethod: method, webhookStatus: status, webhookTimeout: timeoutMs } = flags;
+  const { webhookTokenFile } = flags;
   if (webhook.length === 0) {
     refuseUnused(
       flags,
-      ['webhookMethod', 'webhookStatus', 'webhookHeader', 'webhookTokenFile'],
+      ['webhookMethod', 'webhookStatus', 'webhookTimeout', 'webhookHeader', 'webhookTokenFile'],
       '--webhook, as in --webhook http://localhost:9090/-/reload',
     );
     return [];
@@ -180,5 +187,5 @@ function webhooksOf(flags: ActionFlags, session: Session): Action[] {
     webhookTokenFile === undefined
       ? undefined
       : session.closeAtEnd(new TokenFile(webhookTokenFile, { format: 'opaque', signal: session.signal }));
-  return webhook.map((url) => webhookAction({ url, method, status, headers, token }));
+  return webhook.map((url) => webhookAction({ url, method, status, headers, token, timeoutMs }));
 }

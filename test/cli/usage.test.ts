@@ -23,6 +23,7 @@ describe('a wrong command line ends with 2 and says what is wrong', () => {
     ['watch /etc --signal HUP --pid 0', /must be a process ID/],
     ['watch /etc --webhook ftp://host/', /must be an http or https URL/],
     ['watch /etc --webhook http://h/ --webhook-status 2xx', /such as 200-299/],
+    ['watch /etc --webhook http://h/ --webhook-timeout 0', /--webhook-timeout/],
     ['watch /etc --webhook http://h/ --webhook-header nope', /must be a header/],
     ['watch /etc --webhook-token-file /t', /--webhook-token-file needs --webhook/],
     ['watch /etc --webhook-method PUT --exec x', /--webhook-method needs --webhook/],

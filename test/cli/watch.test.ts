@@ -286,24 +286,30 @@ describe('signals', () => {
 });
 
 describe('webhooks', () => {
-  test('one that never answers is aborted after --timeout and called again with the newest revision', async () => {
-    let isHanging = true;
-    const bodies: string[] = [];
-    const { url } = await serve((request, response) => {
-      if (isHanging) return;
-      request.setEncoding('utf8').on('data', (chunk: string) => bodies.push(chunk));
-      request.on('end', () => response.end());
-    });
-    const mounted = volume();
-    const program = watch([mounted.directory], '--timeout', '200ms', '--webhook', url);
-    await event(program, 'ready');
-    mounted.publish({ n: '1' });
-    await event(program, 'failed', ({ code }) => code === 'ERR_ACTION_TIMEOUT');
-    isHanging = false;
-    mounted.publish({ n: '2' });
-    await succeededWith(program, mounted.revision);
-    expect(bodies.at(-1)).toContain(mounted.revision);
-  });
+  test.each([
+    { flag: '--timeout', code: 'ERR_ACTION_TIMEOUT' },
+    { flag: '--webhook-timeout', code: 'ERR_ACTION_WEBHOOK' },
+  ])(
+    'one that never answers is aborted after $flag and called again with the newest revision',
+    async ({ flag, code }) => {
+      let isHanging = true;
+      const bodies: string[] = [];
+      const { url } = await serve((request, response) => {
+        if (isHanging) return;
+        request.setEncoding('utf8').on('data', (chunk: string) => bodies.push(chunk));
+        request.on('end', () => response.end());
+      });
+      const mounted = volume();
+      const program = watch([mounted.directory], flag, '200ms', '--webhook', url);
+      await event(program, 'ready');
+      mounted.publish({ n: '1' });
+      await event(program, 'failed', (failed) => failed['code'] === code);
+      isHanging = false;
+      mounted.publish({ n: '2' });
+      await succeededWith(program, mounted.revision);
+      expect(bodies.at(-1)).toContain(mounted.revision);
+    },
+  );
 
   test('method, status, headers, a token from a file and credentials of the URL are sent, and none is printed', async () => {
     const { url, requests } = await serve((_, response) => {
