@@ -37,7 +37,9 @@ export class RulesFile {
   async start(): Promise<void> {
     const { output } = this.#session;
     this.#loader.on('rejected', ({ problems }) => {
-      const reasons = problems.map(({ message }) => message).join('; ');
+      const reasons = problems
+        .map(({ path, message }) => [path?.join('.'), message].filter(Boolean).join(': '))
+        .join('; ');
       output.log('warn', 'config-rejected', `the rules stay as they are: ${reasons}`, { problems });
     });
     this.#loader.on('unreadable', ({ error }) =>

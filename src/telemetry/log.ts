@@ -68,9 +68,9 @@ function writerTo(logger: StructuredLogger | Console): (level: Level, fields: ob
   return (level, fields, text) => logger[level](text, fields);
 }
 
-/** A console prints its arguments in their order. */
+/** A console prints its arguments in their order. `table` is what only a console has, one of its own making too. */
 function isConsole(logger: StructuredLogger | Console): logger is Console {
-  return logger === globalThis.console || logger instanceof globalThis.console.Console;
+  return 'table' in logger;
 }
 
 function lineOf({ name, message }: Point): Line {

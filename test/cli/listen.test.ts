@@ -79,7 +79,7 @@ describe('--config', () => {
     await program.until(/a got first/);
 
     config.publish({ 'rules.yaml': rules(first, { paths: [b.directory], 'on-busy': 'sometimes' }) });
-    await program.until(/the rules stay as they are: .*rules\[1\].*on-busy.*Allowed choices/);
+    await program.until(/the rules stay as they are: [^]*rules\.1: [^]*on-busy[^]*Allowed choices/);
     a.publish({ n: '1', second: '' });
     await program.until(/a got second/);
 
@@ -159,10 +159,10 @@ describe('--config', () => {
 
   const commands = new CommandLines();
   const wrong: readonly (readonly [text: string, says: RegExp])[] = [
-    ['rules: 1', /"rules" must be a list/],
-    ['rule: []', /unknown key "rule"/],
-    ['rules: [{ exec: ["true"] }]', /rules\[0\]: "paths" must be a list/],
-    ['rules: [{ paths: [] }]', /rules\[0\]: there is no path/],
+    ['rules: 1', /rules: it must be a list/],
+    ['rule: []', /rule: an unknown key; the only one is "rules"/],
+    ['rules: [{ exec: ["true"] }]', /rules\.0: "paths" must be a list/],
+    ['rules: [{ paths: [] }]', /rules\.0: there is no path/],
     ['rules: [{ paths: [/etc], nope: 1 }]', /unknown option '--nope/],
     ['rules: [{ paths: [/etc], once: true }]', /"once" is for a single command line/],
     ['rules: [{ paths: [/etc], timeout: soon }]', /must be a duration/],
