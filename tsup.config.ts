@@ -4,7 +4,7 @@ import { join, sep } from 'node:path';
 import * as commonjsPlugin from '@rollup/plugin-commonjs';
 import { nodeResolve } from '@rollup/plugin-node-resolve';
 import { rollup, type Plugin } from 'rollup';
-import { defineConfig } from 'tsup';
+import { defineConfig, type Options } from 'tsup';
 
 // Its declarations are those of CommonJS, its module is not.
 const commonjs = commonjsPlugin.default as unknown as typeof commonjsPlugin.default.default;
@@ -105,22 +105,24 @@ async function layOut(): Promise<void> {
 // Both configurations write to it, so neither may clean it.
 rmSync(OUTPUT, { recursive: true, force: true });
 
-export default defineConfig([
-  {
-    entry: ['src/**/*.ts'],
-    outDir: MODULES,
-    bundle: false,
-    format: ['esm'],
-    target: 'node20',
-    platform: 'node',
-    removeNodeProtocol: false,
-    onSuccess: layOut,
-  },
-  {
-    entry: Object.fromEntries(entries.map((entry) => [entry, `src/${entry}.ts`])),
-    outDir: OUTPUT,
-    format: ['esm'],
-    // Its declarations are part of ours, as its code is.
-    dts: { only: true, resolve: ['eventemitter3'] },
-  },
-]);
+const modules: Options = {
+  entry: ['src/**/*.ts'],
+  outDir: MODULES,
+  bundle: false,
+  format: ['esm'],
+  target: 'node20',
+  platform: 'node',
+  removeNodeProtocol: false,
+  onSuccess: layOut,
+};
+
+const declarations: Options = {
+  entry: Object.fromEntries(entries.map((entry) => [entry, `src/${entry}.ts`])),
+  outDir: OUTPUT,
+  format: ['esm'],
+  // The declarations of eventemitter3 are part of ours, as its code is.
+  dts: { only: true, resolve: ['eventemitter3'] },
+};
+
+/** `--no-dts` leaves the declarations out, which take most of the time. */
+export default defineConfig(({ dts }) => (dts === false ? [modules] : [modules, declarations]));
