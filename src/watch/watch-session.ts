@@ -234,10 +234,18 @@ export class WatchSession {
     this.#readAtOnce(cause, path, written);
     if (cause === 'resync') this.#observer.resync();
     else this.#observer.touch(path);
-    if (path !== undefined && !this.#loop.isChecking && !this.#observer.isConcerned(path)) return;
+    if (path !== undefined && !this.#loop.isChecking && !this.#isConcerned(path)) return;
     // Only if a check follows, which clears the record.
     if (path !== undefined && written) this.#writes.reported(path);
     this.#request(cause);
+  }
+
+  /**
+   * Whether a hint about this path can be one of a change. A backend that merges events may have dropped others: of a link
+   * that was created and removed in one batch, and was seen in between, it reports nothing.
+   */
+  #isConcerned(path: string): boolean {
+    return !this.#connection.backend?.reportsWrites || this.#observer.isConcerned(path);
   }
 
   /**

@@ -30,8 +30,12 @@ function textOf(snapshot: Snapshot): string {
 }
 
 /** A watcher of a target in a volume, started. */
-async function watched(kind: keyof typeof TARGETS = 'a key', fs: FileSystem = nodeFileSystem) {
-  const scene = new ScriptedScene();
+async function watched(
+  kind: keyof typeof TARGETS = 'a key',
+  fs: FileSystem = nodeFileSystem,
+  { reportsWrites = true } = {},
+) {
+  const scene = new ScriptedScene({ reportsWrites });
   const { volume, backend } = scene;
   volume.publish(both('one'));
   const watcher = scene.create(TARGETS[kind](volume), { fs });
@@ -102,6 +106,20 @@ describe.each(kinds)('%s', (kind) => {
       await watcher.idle();
       expect(watcher.status().checks).toBeGreaterThan(before);
     }
+  });
+
+  test('from a backend that merges events, an event about another revision leads to a check', async () => {
+    const { volume, backend, watcher, reported } = await watched(kind, nodeFileSystem, {
+      reportsWrites: false,
+    });
+    volume.publish(both('two'));
+    backend.hint(volume.path('..2020_01_01_00_00_00.1'));
+    await watcher.idle();
+    const { checks } = watcher.status();
+    backend.hint(volume.path('..2020_01_01_00_00_00.1'));
+    await watcher.idle();
+    expect(watcher.status().checks).toBeGreaterThan(checks);
+    expect(reported).toEqual(['two']);
   });
 
   test('a write that leads to no check is not recorded, since only a check clears the record', async () => {
