@@ -18,11 +18,11 @@ const peers = Object.keys(peerDependencies);
 
 /** KiB. */
 const BUDGETS: Readonly<Record<string, number>> = {
-  'resilient-watcher': 74,
+  'resilient-watcher': 76,
   'resilient-watcher/action': 12,
-  'resilient-watcher/config': 59,
+  'resilient-watcher/config': 61,
   'resilient-watcher/doctor': 24,
-  'resilient-watcher/kubernetes': 74,
+  'resilient-watcher/kubernetes': 76,
   'resilient-watcher/otel': 8,
   'resilient-watcher/prometheus': 8,
   'resilient-watcher/testing': 20,
@@ -31,7 +31,7 @@ const BUDGETS: Readonly<Record<string, number>> = {
 /** For an entry point that is not listed yet. */
 const OTHERS = 60;
 /** With the pages and examples that README links to, and the packages that are part of it. */
-const TARBALL = 480;
+const TARBALL = 490;
 
 test.each(entryPoints)('%s stays within its budget', async (name) => {
   const { outputFiles } = await build({
