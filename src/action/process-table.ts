@@ -2,13 +2,11 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 
-import { isRunning, parseProcessStat } from '../core/process.js';
+import { findProcess, parseProcessStat } from '../core/process.js';
 
 interface Process {
   readonly pid: number;
   readonly parent: number;
-  /** In clock ticks since boot; with the PID it identifies a process, since PIDs are reused. */
-  readonly startTime: string;
   readonly names: readonly string[];
 }
 
@@ -29,9 +27,10 @@ export async function processesNamed(name: string): Promise<number[]> {
 export const ENDED = 'ended';
 
 /** When a process was started; `ENDED` when there is none with this PID, undefined when `/proc` does not tell. */
-export async function startTimeOf(pid: number): Promise<string | undefined> {
-  const found = await readProcess(pid);
-  return found ? found.startTime : isRunning(pid) ? undefined : ENDED;
+export function startTimeOf(pid: number): string | undefined {
+  const found = findProcess(pid);
+  if (found === 'ended') return ENDED;
+  return found === 'hidden' ? undefined : found.startTime;
 }
 
 /** Undefined for a process that has ended meanwhile. */
@@ -43,9 +42,9 @@ async function readProcess(pid: number): Promise<Process | undefined> {
     ]);
     const found = parseProcessStat(stat);
     if (!found || found.hasEnded) return undefined;
-    const { parent, startTime, command } = found;
+    const { parent, command } = found;
     const [program = ''] = commandLine.split('\0');
-    return { pid, parent, startTime, names: [command, basename(program)] };
+    return { pid, parent, names: [command, basename(program)] };
   } catch {
     return undefined;
   }

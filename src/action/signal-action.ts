@@ -36,20 +36,20 @@ function describeTarget(target: SignalTarget): string {
 }
 
 /** Returns the function that looks up the processes to signal. */
-function finderOf(name: string, target: SignalTarget): () => Promise<readonly number[]> {
+function finderOf(name: string, target: SignalTarget): () => readonly number[] | Promise<readonly number[]> {
   if ('processName' in target) return () => pidsNamed(name, target.processName);
   if ('pid' in target) {
     const { pid } = target;
     const startTime = startTimeOf(pid);
-    return async () => {
-      refuseReused(name, pid, await startTime, await startTimeOf(pid));
+    return () => {
+      refuseReused(name, pid, startTime, startTimeOf(pid));
       return [pid];
     };
   }
   let known: { readonly file: string; readonly startTime: string | undefined } | undefined;
   return async () => {
     const { pid, file } = await readPidFile(name, target.pidFile);
-    const startTime = await startTimeOf(pid);
+    const startTime = startTimeOf(pid);
     if (known?.file === file) refuseReused(name, pid, known.startTime, startTime);
     else known = { file, startTime };
     return [pid];

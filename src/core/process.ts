@@ -3,15 +3,25 @@ import { readFileSync } from 'node:fs';
 
 import { errnoOf } from './errno.js';
 
-/** Whether a process with this PID runs. A zombie does not. */
-export function isRunning(pid: number): boolean {
+/** The process with a PID; `hidden` when it runs and nothing else is known of it. */
+export type FoundProcess = ProcessStat | 'hidden' | 'ended';
+
+/** Looks up the process with this PID. A zombie has ended. */
+export function findProcess(pid: number): FoundProcess {
   try {
     // Not /proc alone: the mount option `hidepid` hides processes of other users there.
     process.kill(pid, 0);
   } catch (error) {
-    if (errnoOf(error) === 'ESRCH') return false;
+    if (errnoOf(error) === 'ESRCH') return 'ended';
   }
-  return readProcessStat(pid)?.hasEnded !== true;
+  const stat = readProcessStat(pid);
+  if (!stat) return 'hidden';
+  return stat.hasEnded ? 'ended' : stat;
+}
+
+/** Whether a process with this PID runs. A zombie does not. */
+export function isRunning(pid: number): boolean {
+  return findProcess(pid) !== 'ended';
 }
 
 /** What `/proc` says of a process; undefined if there is none, it is hidden, or there is no `/proc`. */

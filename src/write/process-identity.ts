@@ -4,7 +4,7 @@
  * A process in the same namespaces can find out whether it has ended; for any other the answer is `undefined`.
  */
 import { nodeFileSystem, type FileSystemCalls } from '../core/file-system.js';
-import { isRunning, readProcessStat } from '../core/process.js';
+import { findProcess, readProcessStat, type FoundProcess } from '../core/process.js';
 
 /** Identifies one process of one boot of one kernel. */
 export interface ProcessIdentity {
@@ -34,24 +34,15 @@ export class ProcessTable {
   /** Answers for one sweep: each process is looked up once, however many files carry its name. */
   survey(): HasEnded {
     const { self } = this;
-    const found = new Map<number, Lookup>();
+    const found = new Map<number, FoundProcess>();
     return ({ boot, namespace, pid, started }) => {
       if (self?.boot !== boot || self.namespace !== namespace) return undefined;
-      const process = found.get(pid) ?? lookUp(pid);
+      const process = found.get(pid) ?? findProcess(pid);
       found.set(pid, process);
       if (process === 'ended') return true;
-      return process !== 'hidden' && process.started !== started;
+      return process !== 'hidden' && startedAt(process) !== started;
     };
   }
-}
-
-/** The process with a PID; `hidden` when it runs and nothing else is known of it. */
-type Lookup = { readonly started: string } | 'ended' | 'hidden';
-
-function lookUp(pid: number): Lookup {
-  if (!isRunning(pid)) return 'ended';
-  const stat = readProcessStat(pid);
-  return stat ? { started: startedAt(stat) } : 'hidden';
 }
 
 function identify(): ProcessIdentity | undefined {
