@@ -55,5 +55,9 @@ export function parseTimestamp(value: unknown): number {
 export const parseCertificateDate = (text: string): number =>
   text.endsWith(' GMT') ? Date.parse(text) : NaN;
 
+/** A date for JSON, which has no Infinity, epoch ms; null where there is none: unknown, or never. */
+export const dateOrNull = (epochMs: number | undefined): number | null =>
+  epochMs !== undefined && Number.isFinite(epochMs) ? epochMs : null;
+
 /** `epochMs` in ISO 8601, UTC, for messages and names. */
 export const isoTime = (epochMs: number): string => new Date(epochMs).toISOString();

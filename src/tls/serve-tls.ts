@@ -3,7 +3,7 @@ import type { SecureContextOptions, Server } from 'node:tls';
 
 import { Component, type ComponentEvents, type ComponentStatus } from '../core/component.js';
 import { describe, hasMethods, matching, PORT_OPTIONS, resolveOptions } from '../core/options.js';
-import type { Clock } from '../core/clock.js';
+import { dateOrNull, type Clock } from '../core/clock.js';
 import type { Random } from '../core/random.js';
 import { ConnectionDrain, type DrainableServer } from './connection-drain.js';
 import type { TlsCredentials } from './tls-credentials.js';
@@ -86,12 +86,11 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
   }
 
   status(): ServedTlsStatus {
-    const expiresAt = this.#served?.expiresAt;
     return {
       name: this.name,
       state: this.lifecycleState,
       fingerprint256: this.#served?.fingerprint256 ?? null,
-      expiresAt: expiresAt !== undefined && Number.isFinite(expiresAt) ? expiresAt : null,
+      expiresAt: dateOrNull(this.#served?.expiresAt),
       changes: this.#changes,
       lastError: this.lastError,
     };

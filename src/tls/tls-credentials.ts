@@ -2,7 +2,7 @@ import { hash, type X509Certificate } from 'node:crypto';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import { inspect } from 'node:util';
 
-import { isoTime } from '../core/clock.js';
+import { dateOrNull, isoTime } from '../core/clock.js';
 import { nameOf, type Validity } from './certificates.js';
 
 /** The bytes of a certificate chain and its key, PEM. */
@@ -95,7 +95,7 @@ export class TlsCredentials implements Validity {
     return {
       subject: this.certificate ? nameOf(this.certificate) : null,
       fingerprint256: this.fingerprint256 ?? null,
-      expiresAt: Number.isFinite(this.expiresAt) ? this.expiresAt : null,
+      expiresAt: dateOrNull(this.expiresAt),
       revision: this.revision ?? null,
     };
   }

@@ -9,7 +9,7 @@ import {
   type WatchedValueOptions,
   type WatchedValueStatus,
 } from '../token/watched-value.js';
-import { isoTime } from '../core/clock.js';
+import { dateOrNull, isoTime } from '../core/clock.js';
 import {
   checkChain,
   nameOf,
@@ -117,8 +117,8 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
       ...this.baseStatus(),
       subject: current?.certificate ? nameOf(current.certificate) : null,
       fingerprint256: current?.fingerprint256 ?? null,
-      notBefore: finite(current?.notBefore),
-      expiresAt: finite(current?.expiresAt),
+      notBefore: dateOrNull(current?.notBefore),
+      expiresAt: dateOrNull(current?.expiresAt),
       expired: current !== undefined && current.expiresAt <= this.clock.now(),
     };
   }
@@ -274,8 +274,4 @@ class NotYetValid extends TlsError {
     super('ERR_TLS_NOT_YET_VALID', `The certificate in "${path}" is not valid before ${isoTime(notBefore)}`);
     this.notBefore = notBefore;
   }
-}
-
-function finite(value: number | undefined): number | null {
-  return value !== undefined && Number.isFinite(value) ? value : null;
 }

@@ -16,7 +16,7 @@ import {
   resolveOptions,
 } from '../core/options.js';
 import { markHandled } from '../core/outcome.js';
-import type { Clock } from '../core/clock.js';
+import { dateOrNull, type Clock } from '../core/clock.js';
 import type { FileSystem } from '../core/file-system.js';
 import type { Random } from '../core/random.js';
 import type { ValueSource } from '../core/value-source.js';
@@ -214,7 +214,7 @@ export class TokenFile
       lastError: this.lastError,
       path: this.path,
       issuedAt: token?.issuedAt ?? null,
-      expiresAt: token && Number.isFinite(token.expiresAt) ? token.expiresAt : null,
+      expiresAt: dateOrNull(token?.expiresAt),
       stale: token !== undefined && token.expiresAt <= this.#options.clock.now(),
       lastReadAt: this.#lastReadAt,
       unreadableSince: this.#failure?.at ?? null,

@@ -1,4 +1,5 @@
 import { Backoff } from '../core/backoff.js';
+import { dateOrNull } from '../core/clock.js';
 import { Component } from '../core/component.js';
 import { ClosedError } from '../core/errors.js';
 import { TokenError } from '../core/token-error.js';
@@ -164,7 +165,7 @@ export class TokenRefresher
       lastError: this.lastError,
       healthy: this.#record.healthy && !(this.#lease && this.#lease.remainingMs() <= 0),
       issuedAt: token?.issuedAt ?? null,
-      expiresAt: token && Number.isFinite(token.expiresAt) ? token.expiresAt : null,
+      expiresAt: dateOrNull(token?.expiresAt),
       nextRefreshAt: this.#next.at ?? null,
       ...this.#record.recorded,
       watching: this.#watch?.watching ?? false,

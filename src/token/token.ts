@@ -5,7 +5,7 @@ import { decodeJwt } from 'jose/jwt/decode';
 
 import type { TokenClaims } from '../core/token-claims.js';
 import { TokenError } from '../core/token-error.js';
-import { isoTime, parseTimestamp } from '../core/clock.js';
+import { dateOrNull, isoTime, parseTimestamp } from '../core/clock.js';
 import { redactError } from '../core/resilient-error.js';
 
 /** The tolerance of the API server (go-jose's default leeway) for tokens dated in the future. */
@@ -80,8 +80,7 @@ export class ServiceAccountToken implements TokenDates {
     return {
       subject: this.subject ?? null,
       issuedAt: this.issuedAt ?? null,
-      // JSON has no Infinity.
-      expiresAt: Number.isFinite(this.expiresAt) ? this.expiresAt : null,
+      expiresAt: dateOrNull(this.expiresAt),
     };
   }
 
