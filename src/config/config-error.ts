@@ -1,4 +1,5 @@
 import { ResilientError } from '../core/resilient-error.js';
+import type { ProblemSummary } from '../core/telemetry-messages.js';
 
 /** What is wrong with a configuration. */
 export type ConfigErrorCode =
@@ -26,21 +27,8 @@ export type ConfigErrorCode =
   | 'ERR_CONFIG_FROZEN';
 
 /** One thing that is wrong with a configuration: names and places, never a value. */
-export interface ConfigProblem {
+export interface ConfigProblem extends ProblemSummary {
   readonly code: ConfigErrorCode;
-  /**
-   * The name of the source: a path, `environment APP_*`, `values`, or `validate` when the value comes from no
-   * source.
-   */
-  readonly source: string;
-  /** The path of the value, from the top. */
-  readonly path?: readonly string[] | undefined;
-  /** The line in the text, from 1. */
-  readonly line?: number | undefined;
-  /** The column, from 1. */
-  readonly column?: number | undefined;
-  /** What is wrong, without values. */
-  readonly message: string;
 }
 
 /** A configuration cannot be used. Neither its message nor its problems quote a value of the configuration. */

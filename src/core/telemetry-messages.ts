@@ -18,10 +18,13 @@ export interface ErrorSummary {
   readonly message: string;
 }
 
-/** One thing that is wrong with a configuration, as telemetry shows it: names and places, never a value. */
+/** One thing that is wrong with a configuration: names and places, never a value. */
 export interface ProblemSummary {
   readonly code: string;
-  /** The name of the source. */
+  /**
+   * The name of the source: a path, `environment APP_*`, `values`, or `validate` when the value comes from no
+   * source.
+   */
   readonly source: string;
   /** The path of the value, from the top. */
   readonly path?: readonly string[] | undefined;
@@ -29,6 +32,7 @@ export interface ProblemSummary {
   readonly line?: number | undefined;
   /** The column, from 1. */
   readonly column?: number | undefined;
+  /** What is wrong, without values. */
   readonly message: string;
 }
 
