@@ -1,5 +1,4 @@
 /** The sources of a configuration, and how each kind is read. */
-
 import { sha256 } from '../core/digest.js';
 import { ConfigError } from './config-error.js';
 import { hasMethods } from '../core/options.js';

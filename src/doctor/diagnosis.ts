@@ -13,7 +13,7 @@ import { absolutePath } from '../fs/absolute-path.js';
 import { runAsync } from '../fs/effects.js';
 import { fileSystemKind } from '../fs/file-system-kind.js';
 import type { LinkChain } from '../fs/link-chain.js';
-import { staleMountAt } from '../fs/mount-table.js';
+import { readMounts, staleMountIn } from '../fs/mount-table.js';
 import { PathTarget } from '../fs/targets/path-target.js';
 import { finding, type Finding } from './finding.js';
 import { inotifyUsage, type InotifyUsage } from './inotify-usage.js';
@@ -139,7 +139,7 @@ function unreadable(path: string, error: TargetError): Finding {
 }
 
 async function mountFindings(realPath: string, kind: 'file' | 'directory'): Promise<Finding[]> {
-  const mount = await runAsync(staleMountAt(realPath, kind), nodeFileSystem);
+  const mount = staleMountIn(await runAsync(readMounts(), nodeFileSystem), realPath, kind);
   return mount ? [finding(mount.kind === 'revision' ? 'SUBPATH' : 'FILE_MOUNT', mount.message)] : [];
 }
 

@@ -31,16 +31,11 @@ interface StaleMount {
 }
 
 /**
- * Finds the mount that hides updates at this path; undefined if there is none, or no mount table.
+ * Finds the mount that hides updates at this path; undefined if there is none.
  *
  * @param realPath every link resolved.
  * @param kind what is there: a directory that is a mount point shows its changes.
  */
-export function* staleMountAt(realPath: string, kind: 'file' | 'directory'): Effects<StaleMount | undefined> {
-  return staleMountIn(yield* readMounts(), realPath, kind);
-}
-
-/** The same, of mounts that were read already. */
 export function staleMountIn(
   mounts: readonly Mount[],
   realPath: string,

@@ -2,7 +2,6 @@
 import { isAbsolute, normalize } from 'node:path';
 
 import { errnoOf } from '../core/errno.js';
-
 import type { FileSystem } from '../core/file-system.js';
 import { describe } from '../core/options.js';
 import { KubernetesError } from './kubernetes-error.js';

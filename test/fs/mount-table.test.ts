@@ -6,7 +6,7 @@ import { nodeFileSystem, type FileSystemCalls } from 'resilient-watcher';
 import { expect, test } from 'vitest';
 
 import { runSync } from '../../src/fs/effects.js';
-import { staleMountAt } from '../../src/fs/mount-table.js';
+import { readMounts, staleMountIn } from '../../src/fs/mount-table.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 const TABLE = [
@@ -29,7 +29,7 @@ test.each([
   writeFileSync(table, TABLE);
   const { sync } = nodeFileSystem;
   const calls: FileSystemCalls = { ...sync, open: (_, flags) => sync.open(table, flags) };
-  const told = runSync(staleMountAt(path, kind), calls)?.message;
+  const told = staleMountIn(runSync(readMounts(), calls), path, kind)?.message;
   if (reason) expect(told).toMatch(reason);
   else expect(told).toBeUndefined();
 });
