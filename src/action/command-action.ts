@@ -9,10 +9,10 @@ import {
   isPlainObject,
   matching,
   milliseconds,
+  nonEmptyString,
   oneOf,
   PORT_OPTIONS,
   resolveOptions,
-  type Option,
 } from '../core/options.js';
 import { redact } from '../core/redaction.js';
 import type { Action } from './action.js';
@@ -40,17 +40,15 @@ export interface CommandActionOptions {
   readonly clock?: Clock | undefined;
 }
 
-const text = matching<string>('', 'a non-empty string', (value) => typeof value === 'string' && value !== '');
-
 const OPTIONS = {
-  command: text,
+  command: nonEmptyString(''),
   args: matching<readonly string[]>(
     [],
     'an array of strings',
     (value) => Array.isArray(value) && value.every((entry) => typeof entry === 'string'),
   ),
   shell: flag(false),
-  cwd: { ...text, fallback: undefined } as Option<string | undefined>,
+  cwd: nonEmptyString(undefined),
   env: matching<Readonly<Record<string, string>>>({}, 'an object of strings', isPlainObject),
   output: oneOf<'inherit' | 'stderr' | 'ignore'>('inherit', ['inherit', 'stderr', 'ignore']),
   stopSignal: matching<NodeJS.Signals>('SIGTERM', 'the name of a signal', (value) =>

@@ -8,6 +8,7 @@ import {
   isPlainObject,
   matching,
   milliseconds,
+  nonEmptyString,
   PORT_OPTIONS,
   resolveOptions,
 } from '../core/options.js';
@@ -111,11 +112,7 @@ const OPTIONS = {
     'an http(s) URL',
     (value) => (typeof value === 'string' && value !== '') || value instanceof URL,
   ),
-  method: matching<string>(
-    'POST',
-    'a non-empty string',
-    (value) => typeof value === 'string' && value !== '',
-  ),
+  method: nonEmptyString('POST'),
   status: matching<readonly [from: number, to: number]>(
     [200, 299],
     'an array of two status codes',

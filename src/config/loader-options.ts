@@ -1,5 +1,12 @@
 import type { Clock } from '../core/clock.js';
-import { describe, matching, milliseconds, PORT_OPTIONS, resolveOptions } from '../core/options.js';
+import {
+  describe,
+  matching,
+  milliseconds,
+  nonEmptyString,
+  PORT_OPTIONS,
+  resolveOptions,
+} from '../core/options.js';
 import type { ConfigSource } from './config-source.js';
 import type { ConfigMap } from './config-value.js';
 import { isStandardSchema } from './standard-schema.js';
@@ -44,7 +51,7 @@ const OPTIONS = {
     'a function or a Standard Schema',
     (value) => typeof value === 'function' || isStandardSchema(value),
   ),
-  name: matching('config', 'a non-empty string', (value) => typeof value === 'string' && value !== ''),
+  name: nonEmptyString('config'),
   // 1 MiB is parsed in well under a second; a remote server answers within that time or not at all.
   parseTimeoutMs: milliseconds(5_000, { min: 1 }),
   validateTimeoutMs: milliseconds(5_000, { min: 1 }),

@@ -1,6 +1,6 @@
 import { extname } from 'node:path';
 
-import { flag, matching, resolveOptions } from '../core/options.js';
+import { flag, matching, nonEmptyString, resolveOptions } from '../core/options.js';
 import { isMap, keyProblem, type ConfigMap } from './config-value.js';
 import { isParser, parseBytes, textOf, type ConfigParser } from './parser.js';
 import { configError } from './problems.js';
@@ -29,11 +29,7 @@ const OWN_OPTIONS = {
     'an object of parsers by extension, as { yaml: yamlParser }',
     (value) => isMap(value) && Object.values(value).every(isParser),
   ),
-  delimiter: matching<string | undefined>(
-    undefined,
-    'a non-empty string',
-    (value) => typeof value === 'string' && value !== '',
-  ),
+  delimiter: nonEmptyString(undefined),
   trim: flag(false),
 };
 

@@ -100,6 +100,15 @@ export function flag(fallback: boolean): Option<boolean> {
   return matching(fallback, 'a boolean', (value) => typeof value === 'boolean');
 }
 
+/** A string that is not empty. */
+export function nonEmptyString<T extends string | undefined>(fallback: T): Option<string | T> {
+  return matching<string | T>(fallback, 'a non-empty string', isNonEmptyString);
+}
+
+export function isNonEmptyString(value: unknown): value is string {
+  return typeof value === 'string' && value !== '';
+}
+
 /** The name of a component in its status and telemetry. */
 export function componentName<T extends string | undefined>(fallback: T): Option<string | T> {
   return matching<string | T>(fallback, 'a string', (value) => typeof value === 'string');

@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 
 import { KubernetesError } from './kubernetes-error.js';
-import { matching, resolveOptions } from '../core/options.js';
+import { matching, nonEmptyString, resolveOptions } from '../core/options.js';
 
 /** How to reach a cluster, and with which credentials. */
 export interface KubeconfigOptions {
@@ -23,11 +23,7 @@ export interface KubeconfigOptions {
   readonly namespace?: string | undefined;
 }
 
-const text = matching<string | undefined>(
-  undefined,
-  'a non-empty string',
-  (value) => typeof value === 'string' && value !== '',
-);
+const text = nonEmptyString(undefined);
 
 /** The options of `renderKubeconfig` except the token. */
 export const KUBECONFIG_OPTIONS = {

@@ -2,8 +2,10 @@ import {
   fileSystem,
   flag,
   hasMethods,
+  isNonEmptyString,
   matching,
   milliseconds,
+  nonEmptyString,
   PORT_OPTIONS,
   resolveOptions,
   type Option,
@@ -103,7 +105,7 @@ const restarts: Option<number> = {
 };
 
 const OPTIONS = {
-  name: matching<string | undefined>(undefined, 'a non-empty string', isText),
+  name: nonEmptyString(undefined),
   backend: matching<BackendName | WatchBackend>(
     'auto',
     `one of ${BACKEND_NAMES.map((name) => `"${name}"`).join(', ')}, or an object with name and subscribe`,
@@ -204,7 +206,7 @@ function refuseMisplaced(given: unknown): void {
 function arePatterns(value: unknown): boolean {
   if (!Array.isArray(value)) return false;
   const isPattern = (each: unknown): boolean =>
-    isText(each) || each instanceof RegExp || typeof each === 'function';
+    isNonEmptyString(each) || each instanceof RegExp || typeof each === 'function';
   if (!value.every(isPattern)) return false;
   const patterns = value as IgnorePattern[];
   try {
@@ -212,10 +214,6 @@ function arePatterns(value: unknown): boolean {
   } catch {
     return false;
   }
-}
-
-function isText(value: unknown): value is string {
-  return typeof value === 'string' && value !== '';
 }
 
 function hasName(value: unknown): boolean {
