@@ -3,7 +3,7 @@ import { ActionError } from './action-error.js';
 import { Outcome } from '../core/outcome.js';
 import { redactError } from '../core/resilient-error.js';
 import type { Action } from './action.js';
-import type { ActionUpdate } from './update.js';
+import type { ActionUpdate } from './action-update.js';
 
 /** How long a run may take, ms. */
 interface RunLimits {

@@ -1,4 +1,4 @@
-import type { ActionUpdate } from './update.js';
+import type { ActionUpdate } from './action-update.js';
 
 /** Something to do when a watched path has changed. */
 export interface Action {

@@ -17,7 +17,7 @@ import {
 import { redact } from '../core/redaction.js';
 import type { Action } from './action.js';
 import { ProcessGroup, type ProcessExit } from './process-group.js';
-import { environmentOf, type ActionUpdate } from './update.js';
+import { environmentOf, type ActionUpdate } from './action-update.js';
 
 /** Options of `commandAction`. */
 export interface CommandActionOptions {

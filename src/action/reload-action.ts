@@ -25,7 +25,7 @@ import {
   type ReloadActionOptions,
   type ResolvedReloadOptions,
 } from './reload-options.js';
-import { mergeUpdates, type ActionUpdate } from './update.js';
+import { mergeUpdates, type ActionUpdate } from './action-update.js';
 
 /** The events of a `ReloadAction`. No event contains file contents. */
 export interface ReloadActionEvents extends ComponentEvents {

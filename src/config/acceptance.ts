@@ -1,6 +1,6 @@
 import type { ConfigProblem } from './config-error.js';
 import type { Layer } from './merge.js';
-import type { Source } from './source.js';
+import type { LoadedSource } from './loaded-source.js';
 
 /** The result of validating merged layers. */
 export type Verdict<T> = { readonly config: T } | { readonly problems: readonly ConfigProblem[] };
@@ -26,11 +26,11 @@ interface Acceptance<T> {
  * @param fresh the sources that have just changed
  */
 export async function acceptPending<T>(
-  sources: readonly Source[],
-  fresh: ReadonlySet<Source>,
+  sources: readonly LoadedSource[],
+  fresh: ReadonlySet<LoadedSource>,
   validate: (layers: readonly Layer[]) => Promise<Verdict<T>>,
 ): Promise<Acceptance<T>> {
-  const attempt = async (chosen: readonly Source[]): Promise<Verdict<T>> => {
+  const attempt = async (chosen: readonly LoadedSource[]): Promise<Verdict<T>> => {
     const verdict = await validate(sources.map((source) => source.layer(chosen.includes(source))));
     if ('config' in verdict) for (const source of chosen) source.accept();
     return verdict;

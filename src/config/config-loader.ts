@@ -40,7 +40,7 @@ import type { ConfigLoaderStatus } from './loader-status.js';
 import type { Layer } from './merge.js';
 import { invalid } from './problems.js';
 import { acceptPending, type Verdict } from './acceptance.js';
-import { Source } from './source.js';
+import { LoadedSource } from './loaded-source.js';
 import { UpdateSchedule } from './update-schedule.js';
 import { validateLayers, type ConfigValidator } from './validation.js';
 
@@ -72,7 +72,7 @@ export interface SelectOptions {
  */
 export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>, ConfigLoaderStatus> {
   readonly #options: ResolvedLoaderOptions;
-  readonly #sources: readonly Source[];
+  readonly #sources: readonly LoadedSource[];
   readonly #updates: UpdateSchedule;
   #current: { readonly config: T; readonly at: number } | undefined;
   #changes = 0;
@@ -90,7 +90,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     const { clock, settleMs, parseTimeoutMs: timeoutMs } = resolved;
     const { signal } = this.scope;
     const sources = resolved.sources.map(
-      (source, index) => new Source(readerOf(source, index), { clock, timeoutMs, signal }),
+      (source, index) => new LoadedSource(readerOf(source, index), { clock, timeoutMs, signal }),
     );
     this.#sources = sources;
     this.#updates = new UpdateSchedule({
@@ -211,7 +211,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     return this.trace('config.reload', {}, work, (result) => result);
   }
 
-  #open(source: Source): Promise<void> {
+  #open(source: LoadedSource): Promise<void> {
     const { name } = source;
     return source.open((_, error) => this.#hint(source, error), {
       degraded: (degradation) => {
@@ -227,7 +227,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
   }
 
   /** A provider has called back. */
-  #hint(source: Source, error: Error | undefined): void {
+  #hint(source: LoadedSource, error: Error | undefined): void {
     if (this.lifecycleState === 'closed') return;
     // A read error is found again when the source is read; polling is reported as `degraded`.
     if (error && !(error instanceof TargetError) && !(error instanceof BackendError)) this.fail(error);
@@ -235,7 +235,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
   }
 
   /** Never rejects. */
-  #update(sources: readonly Source[], retry: boolean): Promise<void> {
+  #update(sources: readonly LoadedSource[], retry: boolean): Promise<void> {
     if (this.scope.ended) return Promise.resolve();
     const update = this.#traced(() => this.#readAndAccept(sources, retry)).then(
       () => undefined,
@@ -247,9 +247,9 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
   }
 
   /** @param retry whether pending values are validated again even if no source has changed */
-  async #readAndAccept(sources: readonly Source[], retry: boolean): Promise<ReloadResult> {
-    const fresh = new Set<Source>();
-    const refused = new Set<Source>();
+  async #readAndAccept(sources: readonly LoadedSource[], retry: boolean): Promise<ReloadResult> {
+    const fresh = new Set<LoadedSource>();
+    const refused = new Set<LoadedSource>();
     const problems: ConfigProblem[] = [];
     let result: ReloadResult = 'unchanged';
     await Promise.all(
@@ -277,7 +277,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     return 'rejected';
   }
 
-  #reportReadability(source: Source, before: Source['unreadable']): void {
+  #reportReadability(source: LoadedSource, before: LoadedSource['unreadable']): void {
     const now = source.unreadable;
     if (now && !before) {
       this.recordError(now.error);
@@ -305,7 +305,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     return true;
   }
 
-  #reject(refused: ReadonlySet<Source>, problems: readonly ConfigProblem[]): void {
+  #reject(refused: ReadonlySet<LoadedSource>, problems: readonly ConfigProblem[]): void {
     this.#rejections += 1;
     this.#lastRejectedAt = this.#options.clock.now();
     const error = invalid(problems);

@@ -1,12 +1,12 @@
 import type { Clock, Scheduled } from '../core/clock.js';
-import type { Source } from './source.js';
+import type { LoadedSource } from './loaded-source.js';
 
 interface UpdateScheduleOptions {
-  readonly sources: readonly Source[];
+  readonly sources: readonly LoadedSource[];
   readonly clock: Clock;
   readonly settleMs: number;
   /** Reads these sources and accepts what is valid. `retry`: also validates again what was refused. Never rejects. */
-  readonly update: (sources: readonly Source[], retry: boolean) => Promise<void>;
+  readonly update: (sources: readonly LoadedSource[], retry: boolean) => Promise<void>;
 }
 
 /**
@@ -22,7 +22,7 @@ interface UpdateScheduleOptions {
  */
 export class UpdateSchedule {
   readonly #options: UpdateScheduleOptions;
-  readonly #changed = new Set<Source>();
+  readonly #changed = new Set<LoadedSource>();
   #isOpen = false;
   #settling: Scheduled | undefined;
   #updating: Promise<void> | undefined;
@@ -49,7 +49,7 @@ export class UpdateSchedule {
   }
 
   /** A source has changed. */
-  changed(source: Source): void {
+  changed(source: LoadedSource): void {
     this.#changed.add(source);
     this.#plan();
   }

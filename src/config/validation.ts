@@ -4,7 +4,7 @@ import { withDeadline } from '../core/deadline.js';
 import { ConfigError } from './config-error.js';
 import type { ConfigMap } from './config-value.js';
 import { deepFreeze } from './freeze.js';
-import { problemsOf, thrownIssues, validatorProblem } from './issues.js';
+import { problemsOf, thrownIssues, validatorProblem } from './schema-issues.js';
 import { copyOf, mergeLayers, type Layer } from './merge.js';
 import type { Verdict } from './acceptance.js';
 import { isStandardSchema, type StandardSchema } from './standard-schema.js';

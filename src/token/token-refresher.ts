@@ -11,7 +11,7 @@ import type { TokenLease } from './lease.js';
 import { TokenMint } from './mint.js';
 import { NextAttempt } from './next-attempt.js';
 import { markHandled, Outcome } from '../core/outcome.js';
-import { RefresherRecord } from './record.js';
+import { AttemptRecord } from './attempt-record.js';
 import {
   resolveRefresherOptions,
   scheduleOf,
@@ -50,7 +50,7 @@ export class TokenRefresher
 {
   readonly #options: ResolvedRefresherOptions;
   readonly #mint: TokenMint;
-  readonly #record: RefresherRecord;
+  readonly #record: AttemptRecord;
   readonly #deliveries: readonly TokenDelivery[];
   readonly #watch: TokenWatch | undefined;
   readonly #next: NextAttempt;
@@ -77,7 +77,7 @@ export class TokenRefresher
     const backoff = (): Backoff =>
       new Backoff({ firstDelayMs: retryDelayMs, maxDelayMs: maxRetryDelayMs, random });
     this.#mint = new TokenMint(this.#options);
-    this.#record = new RefresherRecord(this.#options.unhealthyAfter);
+    this.#record = new AttemptRecord(this.#options.unhealthyAfter);
     this.#next = new NextAttempt({
       ...resolved,
       begin: () => this.#attempt(),

@@ -35,7 +35,7 @@ type ReadOutcome = 'same' | 'fresh' | 'bad' | 'unreadable';
 const UNREADABLE: readonly string[] = ['ERR_CONFIG_MISSING', 'ERR_CONFIG_UNREADABLE'];
 
 /** One layer of a loader: its reader, its newest values, and the values accepted into the configuration. */
-export class Source {
+export class LoadedSource {
   readonly name: string;
   readonly #reader: SourceReader;
   readonly #ports: SourcePorts;

@@ -8,7 +8,7 @@ type Recorded = Pick<
 >;
 
 /** The refresher's record of its attempts. It decides which events are emitted: each `true` is returned once. */
-export class RefresherRecord {
+export class AttemptRecord {
   readonly #unhealthyAfter: number;
   #healthy = true;
   #expired = false;

@@ -1,0 +1,46 @@
+/** docs/architecture.md names files and folders of `src` that exist. */
+import { existsSync, readdirSync, statSync } from 'node:fs';
+import { basename, join } from 'node:path';
+
+import { expect, test } from 'vitest';
+
+import { root, textOf } from './markdown.js';
+
+const src = join(root, 'src');
+const page = textOf('docs/architecture.md');
+
+const files = readdirSync(src, { recursive: true, encoding: 'utf8' }).map((file) =>
+  file.replaceAll('\\', '/'),
+);
+
+test('every file that the page names exists', () => {
+  const known = new Set([...files, ...files.map((file) => basename(file)), 'tsup.config.ts']);
+  const named = [...page.matchAll(/(?<![*\w./-])\w[\w./-]*\.ts\b/g)].map(([name]) => name);
+  expect(named.length).toBeGreaterThan(50);
+  expect(
+    named.filter((name) => !known.has(name) && !(name.startsWith('test/') && existsSync(join(root, name)))),
+  ).toEqual([]);
+});
+
+test('the tree shows every folder of src, and names files that the folder holds', () => {
+  const tree = /```text\nsrc\/\n([\s\S]*?)```/.exec(page)?.[1] ?? '';
+  const absent: string[] = [];
+  const shown: string[] = [];
+  let parent = '';
+  let folder = '';
+  for (const line of tree.split('\n')) {
+    const [, branch = '', name = '', text = ''] = /^([│ ]*[├└]─ )(\w+)\/(.*)$/.exec(line) ?? [];
+    if (name !== '') {
+      if (branch.length === 3) parent = name;
+      folder = branch.length === 3 ? name : `${parent}/${name}`;
+      shown.push(folder);
+    }
+    const words = (name === '' ? line : text).match(/\b[a-z]+(?:-[a-z]+)+\b/g) ?? [];
+    if (folder !== '') {
+      absent.push(...words.map((word) => `${folder}/${word}.ts`).filter((file) => !files.includes(file)));
+    }
+  }
+  expect(absent).toEqual([]);
+  const folders = files.filter((file) => statSync(join(src, file)).isDirectory());
+  expect(shown.sort()).toEqual(folders.filter((file) => file !== 'testing/local-api-server').sort());
+});
