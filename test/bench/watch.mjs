@@ -30,7 +30,7 @@ const ROUNDS = [
 ];
 
 const IDLE_WATCHERS = 1_000;
-/** Whole multiples of the 5 s of `resyncIntervalMs`, so that every window has its share of resync looks. */
+/** Whole multiples of the 5 s of `resyncIntervalMs`, so that every window has its share of resyncs. */
 const IDLE_MS = quick ? 10_000 : 20_000;
 /** The first resync still reads every file: only then is its signature trusted. The second compiles what the others run. */
 const SETTLED_MS = 11_500;
@@ -266,9 +266,9 @@ function printInProcess(scenes) {
 function printIdleWatchers({ start, idle, one, all }) {
   console.log(`\n### ${IDLE_WATCHERS} watchers of ${IDLE_WATCHERS} keys of one volume (default options)\n`);
   const swapRows = (title, swap) => [
-    [`${title}: told ${swap.told}, the last after`, `${ms(swap.allToldMs)} ms`],
+    [`${title}: reported to ${swap.told}, the last after`, `${ms(swap.allToldMs)} ms`],
     [`${title}: CPU`, `${ms(swap.cpuMs)} ms`],
-    [`${title}: looks by each watcher`, swap.looksEach.toFixed(2)],
+    [`${title}: checks by each watcher`, swap.looksEach.toFixed(2)],
   ];
   table(
     ['', ''],
