@@ -5,13 +5,15 @@
  * |------------|-------------------|--------------------------------------------|--------------------|-------------------------|
  * | running    | → exited          | → stopping: the whole group gets the signal | –                  | –                       |
  * | exited     | –                 | → stopping, when others are left in the group | –                | –                       |
- * | stopping   | others go on      | the same promise                           | → stopped          | SIGKILL, then → stopped |
+ * | stopping   | others go on      | the same promise                           | → stopped          | SIGKILL → killed        |
+ * | killed     | –                 | the same promise                           | → stopped          | → stopped               |
  */
 import { spawn, type ChildProcess, type SpawnOptions } from 'node:child_process';
 
 import type { Clock } from '../core/clock.js';
 import { errnoOf } from '../core/errno.js';
 import { sleep } from '../core/sleep.js';
+import { isGroupRunning } from './process-table.js';
 
 /** How a command ended. */
 export interface ProcessExit {
@@ -21,6 +23,9 @@ export interface ProcessExit {
 
 /** The kernel reports the end of a child process but not of a group, so the group is polled, ms. */
 const POLL_MS = 10;
+
+/** How long killed processes are waited for, ms. One that hangs in the kernel, as on a dead NFS server, stays for longer. */
+const KILLED_TIMEOUT_MS = 5_000;
 
 /** A running command and the processes it has started, except those that have left the group (`setsid(2)`). */
 export class ProcessGroup {
@@ -47,7 +52,7 @@ export class ProcessGroup {
     this.child.kill(signal);
   }
 
-  /** Signals the group, and kills the processes that are left after `timeoutMs`. Resolves when none is left. */
+  /** Signals the group, and kills the processes that are left after `timeoutMs`. Resolves when all have ended. */
   stop(signal: NodeJS.Signals, timeoutMs: number): Promise<void> {
     this.#stopping ??= this.#stop(signal, timeoutMs);
     return this.#stopping;
@@ -58,13 +63,24 @@ export class ProcessGroup {
     this.#send(signal);
     while (this.#send(0)) {
       if (this.#clock.monotonic() >= deadline) {
-        this.#send('SIGKILL');
+        await this.#kill();
         break;
       }
       await sleep(this.#clock, POLL_MS);
     }
     await this.exited.catch(() => undefined);
     this.#isOver = true;
+  }
+
+  /** Kills the group, and waits until its processes have ended: a killed process may still hold its ports and files. */
+  async #kill(): Promise<void> {
+    this.#send('SIGKILL');
+    const deadline = this.#clock.monotonic() + KILLED_TIMEOUT_MS;
+    // Zombies belong to the group until they are reaped, which in a container without an init process is never.
+    while (this.#send(0) && (await isGroupRunning(this.child.pid ?? 0))) {
+      if (this.#clock.monotonic() >= deadline) return;
+      await sleep(this.#clock, POLL_MS);
+    }
   }
 
   /** Whether there was a process to signal. */

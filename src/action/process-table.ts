@@ -2,7 +2,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 
-import { findProcess, parseProcessStat } from '../core/process.js';
+import { findProcess, parseProcessStat, readProcessStat } from '../core/process.js';
 
 interface Process {
   readonly pid: number;
@@ -15,12 +15,20 @@ interface Process {
  * is found. The current process is never included.
  */
 export async function processesNamed(name: string): Promise<number[]> {
-  const entries = await readdir('/proc').catch(() => []);
-  const pids = entries.filter((entry) => /^\d+$/.test(entry)).map(Number);
-  const processes = (await Promise.all(pids.map(readProcess))).flatMap((found) => found ?? []);
+  const processes = (await Promise.all((await processIds()).map(readProcess))).flatMap(
+    (found) => found ?? [],
+  );
   const matching = processes.filter(({ pid, names }) => pid !== process.pid && names.includes(name));
   const matched = new Set(matching.map(({ pid }) => pid));
   return matching.filter(({ parent }) => !matched.has(parent)).map(({ pid }) => pid);
+}
+
+/** Whether a process of this group runs, as far as `/proc` shows. A zombie does not. */
+export async function isGroupRunning(group: number): Promise<boolean> {
+  return (await processIds()).some((pid) => {
+    const found = readProcessStat(pid);
+    return found?.group === group && !found.hasEnded;
+  });
 }
 
 /** No process: see {@link startTimeOf}. */
@@ -31,6 +39,11 @@ export function startTimeOf(pid: number): string | undefined {
   const found = findProcess(pid);
   if (found === 'ended') return ENDED;
   return found === 'hidden' ? undefined : found.startTime;
+}
+
+async function processIds(): Promise<number[]> {
+  const entries = await readdir('/proc').catch(() => []);
+  return entries.filter((entry) => /^\d+$/.test(entry)).map(Number);
 }
 
 /** Undefined for a process that has ended meanwhile. */

@@ -38,6 +38,8 @@ interface ProcessStat {
   readonly pid: number;
   readonly command: string;
   readonly parent: number;
+  /** The ID of its process group. */
+  readonly group: number;
   /** In clock ticks since boot; with the PID it identifies a process, since PIDs are reused. */
   readonly startTime: string;
   /** A zombie has ended; in a container without an init process it is never reaped. */
@@ -49,14 +51,15 @@ export function parseProcessStat(text: string): ProcessStat | undefined {
   // "pid (command) state parent …": the command may contain spaces and parentheses, so fields are counted from its end.
   const end = text.lastIndexOf(')');
   const fields = text.slice(end + 2).split(' ');
-  const [state, parent] = fields;
+  const [state, parent, group] = fields;
   // The fields are numbered from 1, and the state is the third.
   const startTime = fields[22 - 3];
-  if (state === undefined || parent === undefined || startTime === undefined) return undefined;
+  if (state === undefined || group === undefined || startTime === undefined) return undefined;
   return {
     pid: Number.parseInt(text, 10),
     command: text.slice(text.indexOf('(') + 1, end),
     parent: Number(parent),
+    group: Number(group),
     startTime,
     hasEnded: state === 'Z' || state === 'X',
   };
