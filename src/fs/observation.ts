@@ -47,7 +47,15 @@ export interface Found {
   readonly limited?: string | undefined;
   /** Groups only: what was found at each path. */
   readonly members?: readonly Observation[];
+  /** See `Regrouped`. */
+  readonly isRegrouped?: Regrouped | undefined;
 }
+
+/**
+ * Groups and trees only: whether the file with this key belongs to the target since the last time that something was
+ * found, or no longer does, because of a call of `add` or `remove`. Undefined: there was none.
+ */
+export type Regrouped = (key: string) => boolean;
 
 /** The `directories` of a single file. */
 export const NO_DIRECTORIES: Found['directories'] = new Map();
@@ -56,7 +64,7 @@ export const NO_DIRECTORIES: Found['directories'] = new Map();
 export type Observation =
   | Found
   | ({ readonly chain: LinkChain } & (
-      | { readonly kind: 'missing' }
+      | { readonly kind: 'missing'; readonly isRegrouped?: Regrouped | undefined }
       | { readonly kind: 'unreadable'; readonly error: TargetError }
       /** The target was replaced during every attempt; check again soon. */
       | { readonly kind: 'unstable' }
@@ -155,6 +163,18 @@ export interface Target {
   touch?(path?: string): void;
   /** Resolves the path without reading any file. */
   resolve(allowedMounts?: AllowedMounts): Effects<LinkChain>;
+  /** The same target, for a separate observation. */
+  fresh(): Target;
+  /**
+   * Groups and trees only: from now on this path belongs to the target, in a tree with everything below it.
+   * @throws {TypeError} for a path that it cannot have, or has already.
+   */
+  add?(path: string | URL): void;
+  /**
+   * Groups and trees only: from now on this path does not belong to the target.
+   * @throws {TypeError} for a path that it does not have, or that it consists of.
+   */
+  remove?(path: string | URL): void;
 }
 
 /** Limits of what is read. */

@@ -5,6 +5,7 @@ import type { Effects } from './effects.js';
 import { identityIn, signatureOf, statDigest } from './file-identity.js';
 import { keysThatDiffer, PersistentMap } from './persistent-map.js';
 import { changedMap, Draft, Subtrees } from './tree-draft.js';
+import type { TreeScope } from './tree-scope.js';
 
 /** A regular file in a directory or a tree. Of a link to one, what the link leads to. */
 export interface TreeFile {
@@ -114,13 +115,15 @@ export class PartDraft {
   }
 
   /**
-   * Removes what was not found again. Files below what is unreadable may still be there, and are kept.
+   * Removes what was not found again. Files below what is unreadable may still be there, and are kept as long as they
+   * are in the scope.
    * @param isKept what was not visited.
    * @param alsoUnreadable what the other part could not read.
    */
   *sweep(
     paths: Iterable<string>,
     below: Subtrees,
+    scope: TreeScope,
     isKept: (path: string) => boolean,
     alsoUnreadable: PersistentMap<string> = PersistentMap.empty(),
   ): Effects<void> {
@@ -130,7 +133,8 @@ export class PartDraft {
     yield* this.files.sweep(
       paths,
       below,
-      (path) => isKept(path) || unreadable.has(path) || insideUnreadable.has(path),
+      (path) =>
+        isKept(path) || ((unreadable.has(path) || insideUnreadable.has(path)) && scope.includes(path)),
     );
   }
 }

@@ -18,7 +18,6 @@ import { errnoOf, hasMoved, isExhausted } from '../core/errno.js';
 import { identityOf, signatureOf } from './file-identity.js';
 import { mergeDirectories, resolveChain, type LinkChain } from './link-chain.js';
 import { VERIFIED_AT_ONCE } from './observation.js';
-import type { PathGlobs } from './path-globs.js';
 import { keysThatDiffer } from './persistent-map.js';
 import { call, PAUSE, type Effects } from './effects.js';
 import { listDirectory } from './list-directory.js';
@@ -34,12 +33,12 @@ import {
   type TreeObservation,
   type TreeWalk,
 } from './tree-part.js';
+import type { TreeScope } from './tree-scope.js';
 import { DATA_LINK, isRevisionName, isUserVisible } from './volume-layout.js';
 
 /** Options of a walk. */
 interface TreeWalkOptions {
-  /** What they match is left out, with everything below it. */
-  readonly ignore: PathGlobs;
+  readonly scope: TreeScope;
   /** Whether links to directories are followed; links to files, and those of a volume, always are. */
   readonly followLinks: boolean;
   /** File systems that may be entered, see `resolveChain`; undefined means all. */
@@ -156,8 +155,13 @@ class Walk {
   /** Visits what a key names, or the first component of it that is not known as a directory. */
   *#visitNamed(key: string, done: Set<string>, isShallow: boolean): Effects<void> {
     if (done.has('')) return;
+    if (this.#options.scope.isRemoved(key)) {
+      // It is swept with everything below, even below a directory that can no longer be listed.
+      done.add(key);
+      return;
+    }
     for (const place of placesOnTheWay(key)) {
-      if (done.has(place) || (place !== '' && this.#options.ignore.matches(place))) return;
+      if (done.has(place) || (place !== '' && this.#options.scope.leavesOut(place))) return;
       if (place !== key && this.#own.directories.get(place)) continue;
       done.add(place);
       yield* this.#visit(place, isShallow);
@@ -171,12 +175,15 @@ class Walk {
    */
   *#sweep(done: ReadonlySet<string>, unchanged: ReadonlySet<string>): Effects<void> {
     if (done.size === 0) return;
+    const { scope } = this.#options;
     // Nothing was known below what was not a directory.
-    const below = new Subtrees([...done].filter((place) => this.#previous?.own.directories.has(place)));
+    const below = new Subtrees(
+      [...done].filter((place) => scope.isRemoved(place) || this.#previous?.own.directories.has(place)),
+    );
     const insideUnchanged = new Subtrees(unchanged);
     const isKept = (path: string): boolean => unchanged.has(path) || insideUnchanged.has(path);
-    for (const draft of [this.#links, this.#mounts, this.#listed, this.#own])
-      yield* draft.sweep(done, below, isKept);
+    for (const draft of [this.#links, this.#mounts, this.#listed]) yield* draft.sweep(done, below, isKept);
+    yield* this.#own.sweep(done, below, scope, isKept);
   }
 
   /** @param isShallow see `#list`. */
@@ -212,7 +219,7 @@ class Walk {
       for (const entry of entries) {
         if (isVolume && !isUserVisible(entry.name)) continue;
         const inner = key === '' ? entry.name : `${key}/${entry.name}`;
-        if (this.#options.ignore.matches(inner)) continue;
+        if (this.#options.scope.leavesOut(inner)) continue;
         const place = within(path, entry.name);
         const known = isByName && entry.isFile() ? part.files.get(inner) : undefined;
         if (known && this.#mounts.get(inner) === undefined) {
@@ -277,13 +284,14 @@ class Walk {
     while (waiting.length > 0) {
       // The first link to a directory determines its path, so there must be an order.
       waiting.sort(([a], [b]) => (a < b ? -1 : 1));
-      for (const [key, path] of waiting.splice(0)) yield* this.#follow(key, path);
+      for (const [key, path] of waiting.splice(0)) yield* this.#follow(key, path, directories);
       waiting.push(...this.#linkedLinks.splice(0));
     }
-    yield* this.#linked.sweep([], new Subtrees(['']), () => false, unreadable);
+    yield* this.#linked.sweep([], new Subtrees(['']), this.#options.scope, () => false, unreadable);
   }
 
-  *#follow(key: string, path: string): Effects<void> {
+  /** @param directories those of the own part, in which each file is watched. */
+  *#follow(key: string, path: string, directories: OwnPart['directories']): Effects<void> {
     const { followLinks, allowedMounts, skipFiles } = this.#options;
     const chain = yield* resolveChain(path, allowedMounts);
     const { end, mounts, links, hops } = chain;
@@ -295,7 +303,8 @@ class Walk {
     }
     const found = { key, path: end.path, stat: end.stat };
     if (end.stat.isFile()) {
-      if (keyBelow(this.#root, end.path) === undefined) this.#chains.push(chain);
+      const parent = keyBelow(this.#root, dirname(end.path));
+      if (parent === undefined || !directories.has(parent)) this.#chains.push(chain);
       if (!skipFiles) this.#addFile(found, links, this.#linked);
     }
     // The links in a volume represent its contents; one that leads out of the volume is an ordinary link.
@@ -310,7 +319,8 @@ class Walk {
   }
 
   #addFile({ key, path, stat }: Entry, links: string, part: PartDraft): void {
-    part.files.set(key, treeFileAt(path, links, stat, part.files.get(key)));
+    if (this.#options.scope.includes(key))
+      part.files.set(key, treeFileAt(path, links, stat, part.files.get(key)));
   }
 
   #assertAllowed(identity: string, path: string): void {

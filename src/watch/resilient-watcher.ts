@@ -4,9 +4,8 @@ import { onAbort } from '../core/abort.js';
 import { Component } from '../core/component.js';
 import type { Snapshot } from '../fs/snapshot.js';
 import { stableRead } from '../fs/stable-read.js';
-import { groupMember, isGroup, targetAt, type TargetPath } from '../fs/targets/target.js';
+import { isGroup, targetAt, type TargetPath } from '../fs/targets/target.js';
 import type { Target } from '../fs/observation.js';
-import { GroupTarget } from '../fs/targets/group-target.js';
 import { describe } from '../core/options.js';
 import { differenceSince, digestsOf, type Change, type Digests, type KeyDifference } from './change.js';
 import { ChangeStream } from './change-stream.js';
@@ -39,7 +38,6 @@ export class ResilientWatcher
   extends Component<ResilientWatcherEvents, WatcherStatus>
   implements AsyncIterable<Change>
 {
-  readonly #given: TargetPath;
   readonly #target: Target;
   readonly #options: ResolvedWatcherOptions;
   readonly #session: WatchSession;
@@ -59,7 +57,6 @@ export class ResilientWatcher
     const { signal, clock, name = nameOf(path) } = resolved;
     super({ kind: 'ResilientWatcher', name, purpose: `watch "${target.path}"`, signal, clock });
     this.#target = target;
-    this.#given = path;
     this.#options = resolved;
     this.#session = new WatchSession(target, resolved, this.scope, {
       change: (change) => this.#change(change),
@@ -143,27 +140,30 @@ export class ResilientWatcher
   }
 
   /**
-   * Adds a file to a group. Resolves when it was checked; if it exists, that is reported as a `change` in which its key
-   * is `added`.
-   * @throws {TypeError} (rejects) when this is no group, or the path is in it already.
+   * Adds a file to a group, or takes back into a tree what was removed from it: this path and everything below it. Whether
+   * there is anything at the path makes no difference. Resolves when what is there was reported, as a `change` in which
+   * its keys are `added`; in a group of which other files are just changing, together with these.
+   *
+   * A relative path is resolved against the working directory for a group, and against the tree for a tree, as its keys
+   * are. If a path of a tree and a directory above it were both added or removed, the last call decides.
+   * @throws {TypeError} (rejects) when this is neither a group nor a tree, when the path is in it already, and for a path
+   * that is not below the tree, or that the option `ignore` leaves out.
    * @throws {ClosedError} (rejects) when the watcher is closed.
    */
-  async add(path: string | URL): Promise<void> {
-    this.throwIfClosed();
-    const member = groupMember(path);
-    this.#group('add').add(member.key, member.path);
-    await this.#checkIfStarted();
+  add(path: string | URL): Promise<void> {
+    return this.#regroup('add', path);
   }
 
   /**
-   * Removes a file from a group. Resolves when that was reported as a `change` in which its key is `removed`.
-   * @throws {TypeError} (rejects) when this is no group, or the path is not in it, or it is the last one.
+   * Removes a file from a group, or from a tree a path with everything below it, whether it exists or not. Nothing is
+   * reported of it any more, and the backend `fs` gives up its native watches. Resolves when that was reported, as a
+   * `change` in which its keys are `removed`. See `add()`.
+   * @throws {TypeError} (rejects) when this is neither a group nor a tree, when the path is not in it, and when nothing
+   * would be left: close the watcher instead.
    * @throws {ClosedError} (rejects) when the watcher is closed.
    */
-  async remove(path: string | URL): Promise<void> {
-    this.throwIfClosed();
-    this.#group('remove').remove(groupMember(path).path);
-    await this.#checkIfStarted();
+  remove(path: string | URL): Promise<void> {
+    return this.#regroup('remove', path);
   }
 
   /**
@@ -171,11 +171,7 @@ export class ResilientWatcher
    * @throws {TargetError} (rejects) when it cannot be read, or keeps changing (`ERR_TARGET_IO`).
    */
   snapshot(): Promise<Snapshot> {
-    const target =
-      this.#target instanceof GroupTarget
-        ? this.#target.fresh()
-        : targetAt(this.#given, this.#options, this.#options.tree);
-    return stableRead(target, this.#options);
+    return stableRead(this.#target.fresh(), this.#options);
   }
 
   /**
@@ -223,13 +219,17 @@ export class ResilientWatcher
     throw new Error(`Cannot ${what} "${this.path}": nothing has been reported yet; call start() first`);
   }
 
-  #group(what: string): GroupTarget {
-    if (this.#target instanceof GroupTarget) return this.#target;
-    throw new TypeError(`Cannot ${what} a path: "${this.path}" is not a group; watch an array of paths`);
-  }
-
-  async #checkIfStarted(): Promise<void> {
-    if (this.lifecycleState !== 'idle') await this.check();
+  async #regroup(what: 'add' | 'remove', path: string | URL): Promise<void> {
+    this.throwIfClosed();
+    if (!this.#target[what]) {
+      throw new TypeError(
+        `Cannot ${what} a path: "${this.path}" is neither a group nor a tree; watch an array of paths, or a directory with "recursive"`,
+      );
+    }
+    this.#target[what](path);
+    if (this.lifecycleState === 'idle') return;
+    await this.start();
+    await this.#session.checkTouched();
   }
 
   #change(change: Change): void {

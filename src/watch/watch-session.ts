@@ -199,9 +199,14 @@ export class WatchSession {
     if (!this.#scope.ended) this.#resync.start();
   }
 
-  /** Resolves when a check that began after this call has ended. */
+  /** Resolves when a check of everything that began after this call has ended. */
   async check(): Promise<void> {
     this.#observer.touch();
+    await this.checkTouched();
+  }
+
+  /** Resolves when a check that began after this call has ended, of what the target knows to be touched. */
+  async checkTouched(): Promise<void> {
     await this.#loop.checkNow('check');
   }
 

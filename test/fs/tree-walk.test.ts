@@ -15,7 +15,7 @@ import { basename, dirname, join } from 'node:path';
 import fc from 'fast-check';
 import { expect, onTestFinished, test, vi } from 'vitest';
 
-import { PathGlobs } from '../../src/fs/path-globs.js';
+import { TreeScope } from '../../src/fs/tree-scope.js';
 import { PersistentMap } from '../../src/fs/persistent-map.js';
 import { nodeFileSystem } from '../../src/core/file-system.js';
 import { runAsync, runSync, type Effects } from '../../src/fs/effects.js';
@@ -28,7 +28,7 @@ const options = (
   given: { ignore?: string[]; followLinks?: boolean } = {},
 ): Parameters<typeof walkTree>[1] => {
   const { ignore = [], followLinks = false } = given;
-  return { ignore: new PathGlobs(ignore), followLinks };
+  return { scope: TreeScope.without(ignore), followLinks };
 };
 
 const now = <T>(steps: Effects<T>): T => runSync(steps, nodeFileSystem.sync);

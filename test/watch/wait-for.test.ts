@@ -1,9 +1,7 @@
-/** `waitFor()`, groups that change while they are watched, patterns to ignore, and what changed since a saved state. */
+/** `waitFor()`, patterns to ignore, and what changed since a saved state. */
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 
-import fc from 'fast-check';
 import { ResilientWatcher, waitFor, type Change, type ResilientWatcherOptions } from 'resilient-watcher';
 import { FakeClock, KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -79,97 +77,6 @@ describe('waitFor', () => {
     );
     await expect(waitFor(path, 'yes' as never)).rejects.toThrow(TypeError);
     await expect(waitFor(path, undefined, { timeoutMs: 0 })).rejects.toThrow(/timeoutMs/);
-  });
-});
-
-describe('a group that changes while it is watched', () => {
-  test('reports added and removed members, and then follows exactly its members', async () => {
-    const root = temporaryDirectory();
-    const [a, b, c] = ['a', 'b', 'c'].map((name) => write(join(root, name), `${name}1`)) as [
-      string,
-      string,
-      string,
-    ];
-    const { watcher, changes } = await start([a]);
-    await watcher.add(b);
-    expect(changes.at(-1)).toMatchObject({ added: [b], changed: [], removed: [] });
-    await watcher.add(pathToFileURL(c));
-    expect(watcher.path).toBe(`${a}, ${b}, ${c}`);
-    await watcher.remove(a);
-    expect(changes.at(-1)).toMatchObject({ added: [], changed: [], removed: [a] });
-    writeFileSync(a, 'a2');
-    writeFileSync(c, 'c2');
-    await watcher.check();
-    expect(changes.at(-1)).toMatchObject({ added: [], changed: [c], removed: [] });
-    expect([...(await watcher.snapshot()).files].map(([key, { content }]) => [key, String(content)])).toEqual(
-      [
-        [b, 'b1'],
-        [c, 'c2'],
-      ],
-    );
-    expect(changes).toHaveLength(5);
-  });
-
-  test('after additions, removals, writes and checks in any order, the last report equals the disk', async () => {
-    const root = temporaryDirectory();
-    const names = ['a', 'b', 'c', 'd'];
-    const pathOf = (name: string): string => join(root, name);
-    const step = fc.tuple(fc.constantFrom('toggle', 'write', 'delete', 'check'), fc.constantFrom(...names));
-    await fc.assert(
-      fc.asyncProperty(fc.array(step, { maxLength: 25 }), async (steps) => {
-        write(pathOf('anchor'), 'anchor');
-        for (const name of names) rmSync(pathOf(name), { force: true });
-        const { watcher } = await start([pathOf('anchor')]);
-        const members = new Set<string>();
-        const content = new Map<string, string>();
-        let serial = 0;
-        const pending: Promise<void>[] = [];
-        for (const [action, name] of steps) {
-          if (action === 'toggle' && members.delete(name)) pending.push(watcher.remove(pathOf(name)));
-          else if (action === 'toggle') {
-            members.add(name);
-            pending.push(watcher.add(pathOf(name)));
-          } else if (action === 'write') {
-            content.set(name, String((serial += 1)));
-            write(pathOf(name), content.get(name) ?? '');
-          } else if (action === 'delete') {
-            content.delete(name);
-            rmSync(pathOf(name), { force: true });
-          } else await watcher.check();
-        }
-        await Promise.all(pending);
-        await watcher.check();
-        const expected = [...members].flatMap((name) =>
-          content.has(name) ? [[name, content.get(name)]] : [],
-        );
-        await expect
-          .poll(async () => {
-            await watcher.check();
-            const files = [...(watcher.current?.files ?? [])].map(([key, file]) => [
-              key.slice(root.length + 1),
-              String(file.content),
-            ]);
-            return files.filter(([name]) => name !== 'anchor').sort();
-          })
-          .toEqual(expected.sort());
-        await watcher.close();
-      }),
-      { numRuns: 40 },
-    );
-  });
-
-  test('invalid additions and removals are refused', async () => {
-    const root = temporaryDirectory();
-    const [a, b] = [write(join(root, 'a'), 'a'), join(root, 'b')];
-    const { watcher } = await start([a]);
-    await expect(watcher.add(a)).rejects.toThrow(/in the group already/);
-    await expect(watcher.remove(b)).rejects.toThrow(/not in the group/);
-    await expect(watcher.remove(a)).rejects.toThrow(/the last one/);
-    await expect(watcher.add('')).rejects.toThrow(TypeError);
-    const { watcher: single } = await start(a);
-    await expect(single.add(b)).rejects.toThrow(/is not a group/);
-    await watcher.close();
-    await expect(watcher.add(b)).rejects.toMatchObject({ code: 'ERR_CLOSED' });
   });
 });
 

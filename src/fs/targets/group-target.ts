@@ -18,10 +18,13 @@ import type { TargetError } from '../target-error.js';
 import type { SwapProbe } from '../swap-probe.js';
 import { call, freshly, type Effects } from '../effects.js';
 import { signatureOfSet } from './revision-observation.js';
+import { absoluteGivenPath } from './given-path.js';
 import { PathTarget } from './path-target.js';
 
 /** How often a group whose links move while it is read is read again. */
 const MAX_READS = 20;
+
+type FoundOrMissing = Extract<Observation, { readonly kind: 'found' | 'missing' }>;
 
 /** The files at these paths. */
 export class GroupTarget implements Target {
@@ -31,6 +34,8 @@ export class GroupTarget implements Target {
    * progress.
    */
   #members: ReadonlyMap<string, PathTarget>;
+  /** The members when something was last found, or nothing was. */
+  #shown: ReadonlyMap<string, PathTarget> | undefined;
   /** The members that an observation is made of. */
   readonly #observed = new WeakMap<Found, ReadonlyMap<string, PathTarget>>();
 
@@ -44,29 +49,22 @@ export class GroupTarget implements Target {
     return [...this.#members.values()].map(({ path }) => path).join(', ');
   }
 
-  /** The same group, for a separate observation. */
   fresh(): GroupTarget {
     return new GroupTarget(new Map([...this.#members].map(([key, { path }]) => [key, path])), this.#limits);
   }
 
-  /**
-   * Adds a member.
-   * @param path absolute.
-   * @throws {TypeError} if the path is in the group already.
-   */
-  add(key: string, path: string): void {
+  /** A relative path is resolved against the working directory, and is the key as it is given. */
+  add(given: string | URL): void {
+    const path = absoluteGivenPath('path', given);
     if ([...this.#members.values()].some((member) => member.path === path)) {
       throw new TypeError(`Cannot add "${path}": it is in the group already`);
     }
+    const key = typeof given === 'string' ? given : path;
     this.#members = new Map([...this.#members, [key, new PathTarget(path, this.#limits)]]);
   }
 
-  /**
-   * Removes a member.
-   * @param path absolute.
-   * @throws {TypeError} if the path is not in the group, or is the last one.
-   */
-  remove(path: string): void {
+  remove(given: string | URL): void {
+    const path = absoluteGivenPath('path', given);
     const rest = [...this.#members].filter(([, member]) => member.path !== path);
     if (rest.length === this.#members.size)
       throw new TypeError(`Cannot remove "${path}": it is not in the group`);
@@ -87,7 +85,7 @@ export class GroupTarget implements Target {
       }
       const seen = this.#together(group, members);
       if (seen.kind !== 'found' && seen.kind !== 'missing') return seen;
-      if (yield* freshly(stand(members))) return seen;
+      if (yield* freshly(stand(members))) return this.#regrouped(seen, group);
       if (reading === MAX_READS) return { kind: 'unstable', chain: seen.chain };
     }
   }
@@ -150,6 +148,16 @@ export class GroupTarget implements Target {
     const telling = chains.find(({ end }) => end.kind !== 'found' && end.kind !== 'missing');
     const merged = mergeAll(chains);
     return telling ? { ...merged, end: telling.end } : merged;
+  }
+
+  /** The same, and which members are others than before. */
+  #regrouped(seen: FoundOrMissing, group: ReadonlyMap<string, PathTarget>): Observation {
+    const before = this.#shown ?? group;
+    this.#shown = group;
+    if (before === group) return seen;
+    const regrouped = { ...seen, isRegrouped: (key: string) => before.get(key) !== group.get(key) };
+    if (regrouped.kind === 'found') this.#observed.set(regrouped, group);
+    return regrouped;
   }
 
   #together(group: ReadonlyMap<string, PathTarget>, members: readonly Observation[]): Observation {

@@ -51,6 +51,10 @@ export class PathTarget implements Target {
     this.#limits = limits;
   }
 
+  fresh(): PathTarget {
+    return new PathTarget(this.path, this.#limits);
+  }
+
   /** Of a volume: no native watch is in a revision; other events show in the links or in the directories. */
   touch(path?: string): void {
     this.#plain?.touch(path);

@@ -1,6 +1,5 @@
-import { absolutePath } from '../absolute-path.js';
-import { checkPath } from '../../core/options.js';
 import type { ReadLimits, Target } from '../observation.js';
+import { absoluteGivenPath } from './given-path.js';
 import { GroupTarget } from './group-target.js';
 import { PathTarget } from './path-target.js';
 import { TreeTarget, type TreeOptions } from './tree-target.js';
@@ -19,11 +18,11 @@ export function targetAt(
   tree?: Omit<TreeOptions, keyof ReadLimits>,
 ): Target {
   if (!isGroup(path)) {
-    const absolute = absoluteFrom('path', path);
+    const absolute = absoluteGivenPath('path', path);
     return tree ? new TreeTarget(absolute, { ...limits, ...tree }) : new PathTarget(absolute, limits);
   }
   if (path.length === 0) throw new TypeError('ResilientWatcher: path must name at least one file, got []');
-  const paths = path.map((member, index) => absoluteFrom(`path[${index}]`, member));
+  const paths = path.map((member, index) => absoluteGivenPath(`path[${index}]`, member));
   if (new Set(paths).size < paths.length) {
     throw new TypeError('ResilientWatcher: path must not name a file twice');
   }
@@ -38,22 +37,4 @@ export function targetAt(
 /** Whether these are the paths of a group. */
 export function isGroup(path: TargetPath): path is readonly (string | URL)[] {
   return Array.isArray(path);
-}
-
-/** The absolute path of a member of a group, and its key. */
-export function groupMember(path: string | URL): { readonly key: string; readonly path: string } {
-  const absolute = absoluteFrom('path', path);
-  return { key: typeof path === 'string' ? path : absolute, path: absolute };
-}
-
-function absoluteFrom(name: string, path: string | URL): string {
-  const checked = checkPath('ResilientWatcher', name, path);
-  // A key of a ConfigMap cannot contain it, and whoever writes it expects a glob. A file name may: then a URL says
-  // so.
-  if (typeof path === 'string' && path.includes('*')) {
-    throw new TypeError(
-      `ResilientWatcher: ${name} ${JSON.stringify(path)} contains "*", and globs are not expanded; watch the directory, with "recursive" if need be, or pass pathToFileURL(path) if that is the name of a file`,
-    );
-  }
-  return absolutePath(checked);
 }

@@ -19,7 +19,7 @@
  * is written into as many files, is found at the next resync. Of a larger tree each directory and file is verified once
  * in so many resyncs as it has times `VERIFIED_AT_ONCE` of them, however often it changes meanwhile.
  */
-import { basename, dirname } from 'node:path';
+import { basename, dirname, relative, resolve, sep } from 'node:path';
 
 import { within } from '../absolute-path.js';
 import { errnoOf } from '../../core/errno.js';
@@ -27,13 +27,14 @@ import type { FileSystemCalls } from '../../core/file-system.js';
 import { identityOf, signatureAt } from '../file-identity.js';
 import { linksStand, mergeDirectories, resolveChain, type LinkChain } from '../link-chain.js';
 import { readingError, TargetError } from '../target-error.js';
-import { globsIn, PathGlobs, type IgnorePattern } from '../path-globs.js';
+import { globsIn, type IgnorePattern } from '../path-globs.js';
 import type { WatchedDirectory } from '../../core/watch-backend.js';
 import {
   VERIFIED_AT_ONCE,
   type AllowedMounts,
   type Found,
   type Observation,
+  type Regrouped,
   type Replacement,
   type Target,
 } from '../observation.js';
@@ -42,8 +43,10 @@ import { SetSnapshot } from '../snapshot.js';
 import type { Effects } from '../effects.js';
 import { keyBelow } from '../tree-key.js';
 import type { TreeFile, TreeObservation, TreeWalk } from '../tree-part.js';
+import { TreeScope } from '../tree-scope.js';
 import { rewalkTree, walkDirectories, walkTree } from '../tree-walk.js';
 import { isRevisionName } from '../volume-layout.js';
+import { givenPath } from './given-path.js';
 import { Touched, type Places } from './touched.js';
 import { TreeFiles, type TreeReading } from './tree-files.js';
 
@@ -60,7 +63,9 @@ const MAX_WALKS = 20;
 export class TreeTarget implements Target {
   readonly path: string;
   readonly #options: TreeOptions;
-  readonly #globs: PathGlobs;
+  #scope: TreeScope;
+  /** The scope when something was last found. */
+  #shown: TreeScope | undefined;
   readonly #touched = new Touched();
   /** The keys of the directories that are no longer as they were listed. */
   #relisted = new Set<string>();
@@ -76,11 +81,51 @@ export class TreeTarget implements Target {
     | undefined;
 
   /** @param path absolute. */
-  constructor(path: string, options: TreeOptions) {
+  constructor(path: string, options: TreeOptions, scope = TreeScope.without(options.ignore)) {
     this.path = path;
     this.#options = options;
-    this.#globs = new PathGlobs(options.ignore);
+    this.#scope = scope;
     this.#files = new TreeFiles(path, options);
+  }
+
+  fresh(): TreeTarget {
+    return new TreeTarget(this.path, this.#options, this.#scope);
+  }
+
+  /** A relative path is one below the root, as keys are. */
+  add(given: string | URL): void {
+    const key = this.#keyOf('add', given);
+    this.#setScope(key, true, `Cannot add "${key}": it is in the tree already`);
+  }
+
+  /** See `add`. */
+  remove(given: string | URL): void {
+    const key = this.#keyOf('remove', given);
+    if (key === '')
+      throw new TypeError(`Cannot remove "${this.path}": it is the tree itself; close the watcher`);
+    this.#setScope(key, false, `Cannot remove "${key}": it is not in the tree`);
+  }
+
+  #keyOf(what: string, given: string | URL): string {
+    const path = givenPath('path', given, 'leave out what a glob matches with the option "ignore"');
+    const root = resolve(this.path);
+    const key = relative(root, resolve(root, path)).replaceAll(sep, '/');
+    if (key === '..' || key.startsWith('../') || resolve(root, key) !== resolve(root, path)) {
+      throw new TypeError(
+        `Cannot ${what} "${path}": it is not below "${this.path}", the tree that is watched; use another watcher for it`,
+      );
+    }
+    if (this.#scope.ignores(key)) {
+      throw new TypeError(`Cannot ${what} "${key}": the option "ignore" leaves it out of the tree`);
+    }
+    return key;
+  }
+
+  #setScope(key: string, isIncluded: boolean, refusal: string): void {
+    const scope = this.#scope.with(key, isIncluded);
+    if (scope === this.#scope) throw new TypeError(refusal);
+    this.#scope = scope;
+    if (this.#walk) this.touch(key === '' ? this.#walk.root : within(this.#walk.root, key));
   }
 
   touch(path?: string): void {
@@ -93,10 +138,15 @@ export class TreeTarget implements Target {
       const { end } = chain;
       if (end.kind === 'missing') return this.#lost({ kind: 'missing', chain });
       if (end.kind !== 'found') return this.#lost({ ...end, chain });
+      const scope = this.#scope;
       const touched = this.#take(`${chain.links} ${end.path} ${identityOf(end.stat)}`);
-      const seen = yield* this.#walkAt(end.path, touched, allowedMounts);
+      const seen = yield* this.#walkAt(end.path, touched, scope, allowedMounts);
       if (seen.kind === 'disallowed') return this.#lost({ kind: 'disallowed', chain });
-      if (seen.kind === 'tree') return yield* this.#foundOrUnreadable(chain, seen, touched, now);
+      if (seen.kind === 'tree') {
+        const found = yield* this.#foundOrUnreadable(chain, seen, touched, now);
+        const isRegrouped = found.kind === 'found' ? this.#regrouped(scope) : undefined;
+        return isRegrouped ? ({ ...found, isRegrouped } as Observation) : found;
+      }
       if (seen.kind !== 'missing') return this.#lost({ kind: 'unreadable', chain, error: errorOf(seen) });
       this.touch();
       chain = yield* resolveChain(this.path, allowedMounts);
@@ -145,7 +195,7 @@ export class TreeTarget implements Target {
     const chain = yield* resolveChain(this.path, allowedMounts);
     this.touch();
     if (chain.end.kind !== 'found' || !chain.end.stat.isDirectory()) return chain;
-    const seen = yield* walkDirectories(chain.end.path, this.#walkOptions(allowedMounts));
+    const seen = yield* walkDirectories(chain.end.path, this.#walkOptions(this.#scope, allowedMounts));
     return seen.kind === 'tree' ? this.#chainOf(chain, seen) : chain;
   }
 
@@ -163,13 +213,24 @@ export class TreeTarget implements Target {
     return observation;
   }
 
-  #walkOptions(allowedMounts: AllowedMounts): Parameters<typeof walkTree>[1] {
-    const { followLinks } = this.#options;
-    return { ignore: this.#globs, followLinks, allowedMounts };
+  #regrouped(scope: TreeScope): Regrouped | undefined {
+    const before = this.#shown ?? scope;
+    this.#shown = scope;
+    return before === scope ? undefined : (key) => before.includes(key) !== scope.includes(key);
   }
 
-  *#walkAt(root: string, touched: Places, allowedMounts: AllowedMounts): Effects<TreeObservation> {
-    const options = this.#walkOptions(allowedMounts);
+  #walkOptions(scope: TreeScope, allowedMounts: AllowedMounts): Parameters<typeof walkTree>[1] {
+    const { followLinks } = this.#options;
+    return { scope, followLinks, allowedMounts };
+  }
+
+  *#walkAt(
+    root: string,
+    touched: Places,
+    scope: TreeScope,
+    allowedMounts: AllowedMounts,
+  ): Effects<TreeObservation> {
+    const options = this.#walkOptions(scope, allowedMounts);
     const relisted = this.#relisted;
     this.#relisted = new Set();
     if (touched !== 'all' && this.#walk) return yield* rewalkTree(this.#walk, touched, options, relisted);

@@ -27,6 +27,18 @@ export function partForEachFile({
   return parts;
 }
 
+/** The difference in two: that of the keys for which it is so, and the rest. */
+export function divided(
+  { added, changed, removed }: KeyDifference,
+  isSo: (key: string) => boolean,
+): [part: KeyDifference, rest: KeyDifference] {
+  const isNotSo = (key: string): boolean => !isSo(key);
+  return [
+    { added: added.filter(isSo), changed: changed.filter(isSo), removed: removed.filter(isSo) },
+    { added: added.filter(isNotSo), changed: changed.filter(isNotSo), removed: removed.filter(isNotSo) },
+  ];
+}
+
 /** Parts as one difference. */
 export function together(parts: readonly KeyDifference[]): KeyDifference {
   return {

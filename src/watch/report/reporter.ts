@@ -12,6 +12,8 @@
  * | something unreadable | anything else                   | `unreadable`, after `missingGraceMs`; the files are kept    |
  * | part of a tree is    | anything else                   | the same, while the rest is reported (unreadable-part.ts)   |
  *
+ * What a call of `add` or `remove` has added to a group or a tree, or removed from it, is reported at once.
+ *
  * In a tree and in a plain directory each file has a quiet period of its own, and then waits `settleMs` for the others:
  * what changes together is one change, and a file that is written all the time delays no other.
  */
@@ -22,7 +24,7 @@ import type { Found, Observation, Replacement, Swap } from '../../fs/observation
 import type { Snapshot } from '../../fs/snapshot.js';
 import { keysOf, type Change, type ChangeCause, type KeyDifference } from '../change.js';
 import type { RevisionChange } from '../watcher-events.js';
-import { appearanceOf, asOnePart, partForEachFile, pathsIn, together } from './difference-parts.js';
+import { appearanceOf, asOnePart, divided, partForEachFile, pathsIn, together } from './difference-parts.js';
 import type { InPlaceWrites } from './in-place-writes.js';
 import { LastReport } from './last-report.js';
 import { PendingChanges, type Difference } from './pending-changes.js';
@@ -107,6 +109,7 @@ export class Reporter {
   /** Handles the observation of a check. */
   consider(seen: StableObservation, cause: ChangeCause): void {
     const files = filesOf(seen);
+    this.#considerRegrouped(seen, cause);
     const difference = this.#last.difference(files);
     if (this.#isKnown(seen, difference)) {
       this.#confirm(seen, cause);
@@ -130,6 +133,25 @@ export class Reporter {
       const part = together(due.flatMap((name) => parts.get(name) ?? []));
       this.#report(this.#last.without(seen, together(unripe)), part, first);
     }
+  }
+
+  /**
+   * Reports what was added to a group or a tree, or removed from it, by a call: nothing of that is in the gap of a swap,
+   * so it is due like everything at the start. Only an added file of a group is of one instant with the others, and
+   * waits for them.
+   */
+  #considerRegrouped(seen: StableObservation, cause: ChangeCause): void {
+    if (seen.kind === 'unreadable' || !seen.isRegrouped) return;
+    const files = filesOf(seen);
+    const difference = this.#last.difference(files);
+    const isDue = (key: string): boolean =>
+      seen.isRegrouped?.(key) === true && files.get(key)?.steady !== false;
+    let [part, rest] = divided(difference, isDue);
+    if (keysOf(rest).length > 0 && !this.#isLoose(seen))
+      [part, rest] = divided(difference, (key) => isDue(key) && !files.has(key));
+    if (keysOf(part).length === 0) return;
+    if (keysOf(rest).length === 0) this.#report(seen, part, cause);
+    else if (seen.kind === 'found') this.#report(this.#last.without(seen, rest), part, cause);
   }
 
   /**

@@ -5,7 +5,7 @@ import { basename, join } from 'node:path';
 import type { WatchBackend, WatchedDirectory, WatchSubscription } from 'resilient-watcher';
 import { expect, onTestFinished, test } from 'vitest';
 
-import { PathGlobs } from '../../../src/fs/path-globs.js';
+import { TreeScope } from '../../../src/fs/tree-scope.js';
 import { nodeFileSystem } from '../../../src/core/file-system.js';
 import { runSync } from '../../../src/fs/effects.js';
 import { walkTree } from '../../../src/fs/tree-walk.js';
@@ -75,7 +75,7 @@ export async function subscribe({ backend, nudge }: Candidate): Promise<{
 /** The directories of a tree as the watcher names them. */
 export function treeAt(root: string, ignore: readonly string[] = []): WatchedDirectory[] {
   const seen = runSync(
-    walkTree(root, { ignore: new PathGlobs(ignore), followLinks: false }),
+    walkTree(root, { scope: TreeScope.without(ignore), followLinks: false }),
     nodeFileSystem.sync,
   );
   if (seen.kind !== 'tree') throw new Error(`${root} is ${seen.kind}`);

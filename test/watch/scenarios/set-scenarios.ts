@@ -281,6 +281,34 @@ export const setScenarios: Scenarios = {
     }
   },
 
+  async 'a tree from which a directory is removed while it is watched, and to which it is added again'(
+    scene,
+  ) {
+    const root = join(scene.root, 'tree');
+    for (const key of ['a', 'modules/x', 'modules/deep/y']) placeFile(join(root, key), '1', scene.root);
+    await scene.watch(root, { recursive: true });
+    await scene.reports('a=1 modules/deep/y=1 modules/x=1');
+    for (const round of ['2', '3']) {
+      await scene.watcher.remove('modules');
+      await scene.reports(`a=${Number(round) - 1}`);
+      placeFile(join(root, 'modules/x'), round, scene.root);
+      placeFile(join(root, `modules/new/${round}`), round, scene.root);
+      placeFile(join(root, 'a'), round, scene.root);
+      await scene.reports(`a=${round}`);
+      await scene.watcher.add('modules/x');
+      await scene.reports(`a=${round} modules/x=${round}`);
+      placeFile(join(root, 'modules/x'), 'one', scene.root);
+      await scene.reports(`a=${round} modules/x=one`);
+      await scene.watcher.add(join(root, 'modules'));
+      const news = round === '2' ? 'modules/new/2=2' : 'modules/new/2=2 modules/new/3=3';
+      await scene.reports(`a=${round} modules/deep/y=1 ${news} modules/x=one`);
+      placeFile(join(root, 'modules/deep/y'), '0', scene.root);
+      await scene.reports(`a=${round} modules/deep/y=0 ${news} modules/x=one`);
+      placeFile(join(root, 'modules/deep/y'), '1', scene.root);
+      await scene.reports(`a=${round} modules/deep/y=1 ${news} modules/x=one`);
+    }
+  },
+
   async 'in a tree a file, a directory and a link in one place'(scene) {
     const root = join(scene.root, 'tree');
     placeFile(join(root, 'a'), 'file', scene.root);
