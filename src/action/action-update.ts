@@ -6,8 +6,11 @@ import type { Change } from '../watch/change.js';
 export interface PathUpdate {
   /** The watched path, absolute. */
   readonly path: string;
+  /** The keys that are new. */
   readonly added: readonly string[];
+  /** The keys whose contents differ. */
   readonly changed: readonly string[];
+  /** The keys that are gone. */
   readonly removed: readonly string[];
   /** What `..data` points to; null outside a volume. */
   readonly revision: string | null;
@@ -15,6 +18,7 @@ export interface PathUpdate {
 
 /** The input of an action: everything that changed since it last succeeded. */
 export interface ActionUpdate {
+  /** The paths that changed. */
   readonly paths: readonly PathUpdate[];
   /** What triggered the newest change; see `Change.cause`. */
   readonly cause: string;

@@ -37,6 +37,7 @@ export interface CommandActionOptions {
   readonly stopSignal?: NodeJS.Signals | undefined;
   /** How long its process group may take to stop before it is killed, ms. Default 10 000, as `docker stop`. */
   readonly stopTimeoutMs?: number | undefined;
+  /** The clock that times stopping. Default: the system clock. */
   readonly clock?: Clock | undefined;
 }
 

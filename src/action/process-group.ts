@@ -17,7 +17,9 @@ import { isGroupRunning } from './process-table.js';
 
 /** How a command ended. */
 export interface ProcessExit {
+  /** The exit code; null if a signal ended the command. */
   readonly code: number | null;
+  /** The signal that ended the command; null if it exited. */
   readonly signal: NodeJS.Signals | null;
 }
 

@@ -11,8 +11,8 @@ interface Process {
 }
 
 /**
- * The processes of a program by its name, without those whose parent is also one, so that only the master process of nginx
- * is found. The current process is never included.
+ * The processes of a program by its name, without those whose parent is also one, so that only the master process of
+ * nginx is found. The current process is never included.
  */
 export async function processesNamed(name: string): Promise<number[]> {
   const processes = (await Promise.all((await processIds()).map(readProcess))).flatMap(
@@ -34,7 +34,7 @@ export async function isGroupRunning(group: number): Promise<boolean> {
 /** No process: see {@link startTimeOf}. */
 export const ENDED = 'ended';
 
-/** When a process was started; `ENDED` when there is none with this PID, undefined when `/proc` does not tell. */
+/** When a process was started; `ENDED` when there is none with this PID, undefined if `/proc` does not show it. */
 export function startTimeOf(pid: number): string | undefined {
   const found = findProcess(pid);
   if (found === 'ended') return ENDED;

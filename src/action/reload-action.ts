@@ -10,8 +10,9 @@
  * | `retrying` | merged; tried at once                         | → `running`       | –                   | –                             |
  * | `closed`   | throws                                        | –                 | –                   | –                             |
  *
- * The check runs before each attempt that begins with the first action. When it fails, the update is rejected: nothing is
- * done until the next `trigger()`. No update is lost: one that was not handled successfully is merged into the next one.
+ * The check runs before each attempt that begins with the first action. When it fails, the update is rejected: nothing
+ * is done until the next `trigger()`. No update is lost: one that was not handled successfully is merged into the next
+ * one.
  */
 import { Backoff } from '../core/backoff.js';
 import { Component, type ComponentEvents, type ComponentStatus } from '../core/component.js';
@@ -27,7 +28,7 @@ import {
 } from './reload-options.js';
 import { mergeUpdates, type ActionUpdate } from './action-update.js';
 
-/** The events of a `ReloadAction`. No event contains file contents. */
+/** The events of a `ReloadAction`. No event contains file contents. `attempt` counts from 1 for each update. */
 export interface ReloadActionEvents extends ComponentEvents {
   /** An attempt begins. */
   started: [event: { readonly update: ActionUpdate; readonly attempt: number }];
@@ -52,12 +53,17 @@ export interface ReloadActionEvents extends ComponentEvents {
 export interface ReloadActionStatus extends ComponentStatus {
   /** `idle`: not started. `ready`: nothing to do. */
   readonly state: 'idle' | 'ready' | 'waiting' | 'running' | 'retrying' | 'closed';
+  /** The number of attempts so far. */
   readonly attempts: number;
+  /** How many of them succeeded. */
   readonly successes: number;
+  /** How many of them failed. */
   readonly failures: number;
+  /** How many updates the check rejected. */
   readonly rejections: number;
   /** Whether the last update was handled successfully; null before the first one. */
   readonly lastSuccessful: boolean | null;
+  /** When an update was last handled successfully. */
   readonly lastSuccessAt: number | null;
 }
 

@@ -1,4 +1,4 @@
-/** The flags of `watch` and `run` that say what is done, and how. */
+/** The flags of `watch` and `run` that choose the actions and how they run. */
 import { Option, type Command } from 'commander';
 
 import {
@@ -27,7 +27,7 @@ import { STOP_TIMEOUT_MS } from './child.js';
 import { EXIT, ExitError } from './exit-code.js';
 import type { Session } from './session.js';
 
-/** How an action is run, whatever it is; undefined means the default of the library. */
+/** How actions run, of any kind; undefined means the default of the library. */
 export interface RunFlags {
   readonly check?: string;
   readonly onBusy?: 'queue' | 'restart';
@@ -38,7 +38,7 @@ export interface RunFlags {
   readonly exitOnError?: true;
 }
 
-/** What is done. */
+/** The actions. */
 export interface ActionFlags extends RunFlags {
   readonly exec?: readonly string[];
   readonly signal?: readonly NodeJS.Signals[];
@@ -53,13 +53,13 @@ export interface ActionFlags extends RunFlags {
   readonly webhookTokenFile?: string;
 }
 
-/** What a stopped run may take beyond that, for the kernel to end its processes, ms. */
+/** Added to the time that a run may take to stop, because the kernel needs time to end its processes, ms. */
 const STOP_LEEWAY_MS = 5_000;
 
-/** Adds the flags that say how an action is run. */
+/** Adds the flags for how actions run. */
 export function addRunFlags(command: Command): Command {
   return command
-    .optionsGroup('How it is done:')
+    .optionsGroup('How actions run:')
     .option('--check <sh>', 'run this first; if it fails, do nothing until the next change', text)
     .addOption(
       new Option(
@@ -82,10 +82,10 @@ export function addRunFlags(command: Command): Command {
     .option('--exit-on-error', 'exit with 1 when an action fails, instead of trying again');
 }
 
-/** Adds the flags that say what is done. */
+/** Adds the flags that choose the actions. */
 export function addActionFlags(command: Command): Command {
   command
-    .optionsGroup('What is done on a change:')
+    .optionsGroup('What to do on a change:')
     .option('--exec <sh>', 'run this with /bin/sh -c (repeatable)', each(text))
     .option('--signal <signal>', 'send this signal (repeatable) to one of:', each(signalName))
     .option('--pid <n>', '  this process', processId)
@@ -104,7 +104,7 @@ export function addActionFlags(command: Command): Command {
   return addRunFlags(command);
 }
 
-/** The options of a `ReloadAction` that these flags mean. */
+/** Converts these flags into options of a `ReloadAction`. */
 export function reloadOptions(flags: RunFlags, session: Session): Omit<ReloadActionOptions, 'action'> {
   const { check, onBusy, splay, timeout, stopTimeout = STOP_TIMEOUT_MS, exitOnError } = flags;
   return {
@@ -119,8 +119,8 @@ export function reloadOptions(flags: RunFlags, session: Session): Omit<ReloadAct
 }
 
 /**
- * What the flags ask for, in the order of the help; empty when they ask for nothing.
- * @throws {ExitError} for flags that do not go together.
+ * The actions that the flags choose, in the order of the help; empty if there are none.
+ * @throws {ExitError} for flags that cannot be combined.
  */
 export function actionsOf(flags: ActionFlags, command: readonly string[], session: Session): Action[] {
   const actions: Action[] = [];

@@ -1,4 +1,4 @@
-/** How the values of flags are read. */
+/** Parsers for the values of flags. */
 import { constants } from 'node:os';
 
 import { InvalidArgumentError } from 'commander';
@@ -17,7 +17,7 @@ export function delay(text: string): number {
   return Number(amount) * factor;
 }
 
-/** The same, but at least 1 ms. */
+/** A duration of at least 1 ms. */
 export function duration(text: string): number {
   const milliseconds = delay(text);
   if (milliseconds < 1) throw new InvalidArgumentError('It must be at least 1ms.');
@@ -82,7 +82,7 @@ export function each<T>(read: (text: string) => T): (text: string, earlier: read
   return (text, earlier = []) => [...earlier, read(text)];
 }
 
-/** A text that is not empty, and not the next flag: `--exec --once` lacks a value. */
+/** A text that is neither empty nor the next flag, as in `--exec --once`. */
 export function text(given: string): string {
   if (given === '') throw new InvalidArgumentError('It is empty.');
   if (given.startsWith('--')) throw new InvalidArgumentError('It looks like a flag; the value is missing.');
@@ -90,7 +90,7 @@ export function text(given: string): string {
 }
 
 /**
- * Flags that do nothing without another one are refused, not ignored.
+ * Refuses flags that have no effect without another one.
  * @throws {ExitError} for the first of `names` that was given.
  */
 export function refuseUnused<Flags extends object>(
@@ -102,7 +102,7 @@ export function refuseUnused<Flags extends object>(
   if (unused !== undefined) throw new ExitError(EXIT.usage, `${flagOf(unused)} needs ${needed}`);
 }
 
-/** A flag as it is written: `--on-busy` for `onBusy`. */
+/** The spelling of a flag on the command line: `--on-busy` for `onBusy`. */
 export function flagOf(name: string): string {
   return `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 }

@@ -17,19 +17,19 @@ import { exitCodeOf, STOPPING_SIGNALS, type Session } from './session.js';
 /** As `docker stop`, ms. */
 export const STOP_TIMEOUT_MS = 10_000;
 
-/** Passed on to a command beside those that ask it to stop. */
+/** Forwarded to a command in addition to the signals that stop it. */
 const OTHER_SIGNALS: readonly NodeJS.Signals[] = ['SIGUSR1', 'SIGUSR2', 'SIGWINCH'];
 
-/** How it is stopped, and what follows its end. */
+/** How the command is stopped, and what happens when it ends. */
 export interface ChildOptions {
-  /** Aborts when the program ends: from then on nothing is started. */
+  /** Aborts when the program ends; after that, nothing is started. */
   readonly signal: AbortSignal;
   readonly stopSignal: NodeJS.Signals;
   /** How long its process group may take to stop before it is killed, ms. */
   readonly stopTimeoutMs: number;
-  /** Called for an exit that was not asked for. */
+  /** Called when the command exits without having been stopped. */
   readonly onExit: (exit: ProcessExit) => void;
-  /** Called when it could not be started. */
+  /** Called when the command cannot be started. */
   readonly onError: (error: Error) => void;
 }
 
@@ -62,10 +62,10 @@ export class Child {
       return;
     }
     this.#state = 'running';
-    const over = (told: () => void): void => {
+    const over = (report: () => void): void => {
       if (this.#state !== 'running') return;
       this.#state = 'stopped';
-      told();
+      report();
     };
     this.#group.exited.then(
       (exit) => over(() => onExit(exit)),
@@ -73,7 +73,7 @@ export class Child {
     );
   }
 
-  /** Signals the command; nothing happens when it is not running. */
+  /** Signals the command. Has no effect if it is not running. */
   signal(signal: NodeJS.Signals): void {
     if (this.isRunning) this.#group?.signalLeader(signal);
   }
@@ -83,7 +83,7 @@ export class Child {
     return this.#restarting;
   }
 
-  /** Stops it, with what it has left behind in its process group. */
+  /** Stops the command and all other processes of its process group. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#state = 'closed';
@@ -105,7 +105,7 @@ export class Child {
   }
 }
 
-/** A command whose end is that of the program, with the exit code a shell would give. */
+/** A command whose exit ends the program, with the exit code that a shell would return. */
 export function superviseCommand(
   command: readonly string[],
   session: Session,
@@ -126,7 +126,7 @@ export function superviseCommand(
   return session.closeAtEnd(child);
 }
 
-/** The command decides what a signal means. While none runs, a signal that asks to stop ends the program. */
+/** Forwards signals to the command. While no command runs, a signal that stops processes ends the program. */
 export function forwardSignals(child: Child | undefined, session: Session): void {
   session.onSignals([...STOPPING_SIGNALS, ...OTHER_SIGNALS], (signal) => {
     if (child?.isRunning) child.signal(signal);

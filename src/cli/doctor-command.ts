@@ -17,7 +17,7 @@ interface Flags {
   readonly live?: number;
 }
 
-/** `doctor`: why a mount never changes. */
+/** `doctor`: explains why a mount never changes. */
 export function addDoctorCommand(command: Command): void {
   command
     .description('explain why a path never shows an update, or measure how soon it does')
@@ -122,7 +122,7 @@ function ageOf(at: number): string {
   return seconds < 172_800 ? `${Math.round(seconds / 3_600)} h` : `${Math.round(seconds / 86_400)} d`;
 }
 
-/** An update takes kubelet about a minute: its sync period, and the delay of its cache. */
+/** kubelet takes about a minute for an update: its sync period plus the delay of its cache. */
 async function waitForUpdate(paths: readonly string[], liveMs: number, session: Session): Promise<void> {
   const { output } = session;
   const begun = systemClock.monotonic();

@@ -1,22 +1,22 @@
-/** How the program ends; part of its interface. */
+/** The exit codes of the program. They are part of its interface. */
 export const EXIT = {
   ok: 0,
-  /** An action, or what was asked for, failed. */
+  /** An action failed, or a token, file or address that is required is not available. */
   failed: 1,
   /** The command line is wrong. */
   usage: 2,
-  /** The path can never show an update. */
+  /** `doctor`: updates of the path can never be seen. */
   frozen: 3,
-  /** It works, but by polling only. */
+  /** `doctor`: updates are seen late, or only by polling. */
   degraded: 4,
-  /** As `timeout(1)`. */
+  /** Timed out, as for `timeout(1)`. */
   timeout: 124,
-  /** As a shell: the command cannot be run, or does not exist. */
+  /** As in a shell: the command is not executable, or does not exist. */
   notExecutable: 126,
   notFound: 127,
 } as const;
 
-/** Ends the program with a message for people. */
+/** Ends the program with this exit code and message. */
 export class ExitError extends Error {
   readonly exitCode: number;
 

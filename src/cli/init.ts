@@ -1,6 +1,6 @@
 /**
- * PID 1 of a container also has to reap orphans. Node.js waits for its own children only, so a shell takes its place: it
- * starts this program again, forwards signals, and reaps what it inherits.
+ * PID 1 of a container also has to reap orphans. Node.js waits for its own children only, so a shell takes its place:
+ * it starts this program again, forwards signals, and reaps what it inherits.
  */
 import { existsSync } from 'node:fs';
 
@@ -26,12 +26,12 @@ type Replaceable = NodeJS.Process & {
   readonly execve?: (file: string, args: readonly string[], env: NodeJS.ProcessEnv) => never;
 };
 
-/** Does nothing unless this is PID 1. */
+/** Has no effect unless this process is PID 1. */
 export function becomeInit(output: Output): void {
   if (process.pid !== 1) return;
   const { execve } = process as Replaceable;
   if (execve && existsSync(SHELL)) {
-    // What Node.js says about execve being experimental is of no use to the operator.
+    // The warning that execve is experimental does not help the operator.
     process.removeAllListeners('warning');
     const args = [SHELL, '-c', INIT_SCRIPT, 'resilient-watcher', process.execPath, ...process.execArgv];
     execve.call(process, SHELL, [...args, ...process.argv.slice(1)], process.env);

@@ -1,10 +1,10 @@
 import type { Session } from './session.js';
 
-/** What a command was called with. */
+/** The parsed command line of one command. */
 export interface Invocation<Flags> {
   readonly paths: readonly string[];
   readonly flags: Flags;
-  /** The command after `--`; empty without one. */
+  /** The command after `--`; empty if there is none. */
   readonly command: readonly string[];
   readonly session: Session;
 }

@@ -10,7 +10,7 @@ import { listenAddress } from './arguments.js';
 import { EXIT, ExitError } from './exit-code.js';
 import type { Session } from './session.js';
 
-/** Where it listens. */
+/** The flag `--listen`. */
 export interface ListenFlags {
   readonly listen?: { readonly host: string | undefined; readonly port: number };
 }
@@ -24,7 +24,7 @@ export function addListenFlag(command: Command): Command {
   );
 }
 
-/** Serves the state of the session's components until it ends. */
+/** Serves the state of the components of a session until the session ends. */
 export async function listen({ listen: address }: ListenFlags, session: Session): Promise<void> {
   if (!address) return;
   const metrics = await metricsOf(session);
@@ -46,7 +46,7 @@ interface Metrics {
   metrics(): Promise<string>;
 }
 
-/** Undefined without prom-client: probes and status do without it. */
+/** Undefined if prom-client is not installed: probes and status do not need it. */
 async function metricsOf(session: Session): Promise<Metrics | undefined> {
   let client: Pick<typeof promClient, 'Counter' | 'Gauge' | 'Histogram' | 'Registry'>;
   try {

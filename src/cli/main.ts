@@ -25,7 +25,7 @@ type Add = <Flags>(
   run: (invocation: Invocation<Flags>) => Promise<void>,
 ) => void;
 
-/** Each loads what it uses, so that an init container waits for nothing else. */
+/** Each command imports its own modules, so that an init container does not wait for others to load. */
 const COMMANDS: Readonly<Record<string, (add: Add) => Promise<void>>> = {
   async watch(add) {
     const { addWatchCommand, runWatch } = await import('./watch-command.js');
@@ -53,10 +53,10 @@ const COMMANDS: Readonly<Record<string, (add: Add) => Promise<void>>> = {
   },
 };
 
-/** Those that take a command after `--`. */
+/** The commands that take another command after `--`. */
 const WITH_COMMAND: readonly string[] = ['watch', 'run', 'wait'];
 
-/** Parses the command line, does what it says, and resolves with the exit code. */
+/** Parses the command line, runs the command, and resolves to the exit code. */
 async function main(args: readonly string[]): Promise<number> {
   const { own, command: given } = splitCommand(args);
   let session: Session | undefined;
@@ -101,7 +101,7 @@ Exit codes:
         await run({ paths: command.args, flags, command: given ?? [], session });
       });
   };
-  // Help, and the answer to a name that is none, list all of them.
+  // The help, and the error for an unknown name, list all commands.
   const [name = ''] = own;
   const named = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
   for (const addTo of named ? [named] : Object.values(COMMANDS)) await addTo(add);
@@ -117,18 +117,18 @@ Exit codes:
 }
 
 function exitCodeFor(error: unknown, session: Session | undefined): number {
-  // Commander has printed it; help and version are no failure.
+  // Commander has already printed it. Help and version are not failures.
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
   const message = error instanceof Error ? error.message : String(error);
   if (session) session.output.log('error', 'error', message);
   else process.stderr.write(`${message}\n`);
   if (error instanceof ExitError) return error.exitCode;
-  // The library refuses wrong arguments with these.
+  // The library throws these for wrong arguments.
   return error instanceof TypeError || error instanceof RangeError ? EXIT.usage : EXIT.failed;
 }
 
-// Whoever read the output is gone; what is watched still matters.
+// The reader of the output is gone. Keep watching.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
 
-// Nothing is left to do: what still hangs, such as a read of a dead network file system, must not keep the process alive.
+// Exit even if a call still hangs, such as a read from a dead network file system.
 process.exit(await main(process.argv.slice(2)));

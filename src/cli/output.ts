@@ -1,14 +1,14 @@
-/** What the program prints: one line an event, for people on stderr or as NDJSON on stdout. */
+/** The output of the program: one line per event, as text on stderr or as NDJSON on stdout. */
 import { styleText } from 'node:util';
 
 import { isoTime, systemClock } from '../core/clock.js';
 
-/** From the least to the most important. */
+/** In ascending order of importance. */
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
 
 type LogLevel = (typeof LOG_LEVELS)[number];
 
-/** How it prints. */
+/** The format of the output. */
 export interface OutputOptions {
   readonly json: boolean;
   readonly level: LogLevel;
@@ -33,7 +33,7 @@ export class Output {
 
   /**
    * Prints one event.
-   * @param fields names and places, never contents.
+   * @param fields names and paths, never contents.
    */
   log(level: LogLevel, event: string, message: string, fields: Readonly<Record<string, unknown>> = {}): void {
     if (LOG_LEVELS.indexOf(level) < LOG_LEVELS.indexOf(this.#options.level)) return;
@@ -47,7 +47,7 @@ export class Output {
     process.stderr.write(`${time} ${shown} ${message}\n`);
   }
 
-  /** Prints the result of a command: as it is, or one JSON document. */
+  /** Prints the result of a command, as text or as one JSON document. */
   result(text: string, document: unknown): void {
     process.stdout.write(this.#options.json ? `${JSON.stringify(document)}\n` : `${text}\n`);
   }

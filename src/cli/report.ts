@@ -1,7 +1,7 @@
 import type { ReloadAction } from '../action.js';
 import type { Session } from './session.js';
 
-/** Prints what becomes of an action. */
+/** Prints the events of a `ReloadAction`. */
 export function report(reload: ReloadAction, { output }: Session): void {
   const action = reload.name;
   reload.on('started', ({ attempt }) =>

@@ -8,7 +8,7 @@ import { addRuleFlags } from './watch-flags.js';
 import { checkPaths, WatchRule, type Progress, type RuleFlags, type RuleOptions } from './watch-rule.js';
 
 interface RunningRule {
-  /** What it was made from. */
+  /** The text of the rule, to recognize it in the next revision. */
   readonly source: string;
   readonly rule: WatchRule;
 }
@@ -18,7 +18,7 @@ export class RulesFile {
   readonly #session: Session;
   readonly #loader: ConfigLoader<readonly RuleOptions[]>;
   #running: readonly RunningRule[] = [];
-  /** Rules are exchanged one revision of the file after the other. */
+  /** Revisions of the file are applied one after the other. */
   #exchange: Promise<void> = Promise.resolve();
 
   constructor(path: string, session: Session) {
@@ -60,7 +60,7 @@ export class RulesFile {
       });
   }
 
-  /** Rules that stay the same go on undisturbed. What others have missed is acted on by those that replace them. */
+  /** Unchanged rules continue. A rule that replaces another one acts on the changes that the other had not handled. */
   async #replace(rules: readonly RuleOptions[]): Promise<void> {
     const before = [...this.#running];
     const kept = rules.map((options) => {
@@ -84,7 +84,7 @@ export class RulesFile {
   }
 }
 
-/** @throws what a validator throws: it says where in the file the fault is. */
+/** @throws an error with the place in the file, as a validator does. */
 function rulesOf(values: unknown, session: Session): RuleOptions[] {
   const { rules, ...others } = values as { readonly rules?: unknown };
   const [unknown] = Object.keys(others);
@@ -99,7 +99,7 @@ function rulesOf(values: unknown, session: Session): RuleOptions[] {
   });
 }
 
-/** As schema libraries throw it. */
+/** An error as thrown by schema libraries. */
 function faultAt(path: readonly string[], message: string): Error {
   return Object.assign(new Error(message), { issues: [{ path, message }] });
 }
@@ -118,12 +118,12 @@ function ruleOf(rule: unknown, session: Session): RuleOptions {
     flags: parser.opts<RuleFlags>(),
   };
   checkPaths(options.paths);
-  // Whether the flags go together is only known once the actions are made. Nothing of this is started.
+  // Creating the actions shows whether the flags can be combined. They are not started.
   new WatchRule(options, new Session(session.output));
   return options;
 }
 
-/** A flag as it stands on the command line. */
+/** A value of a rule as an argument of the command line. */
 function argumentsOf([name, value]: readonly [string, unknown]): string[] {
   if (name === 'once') throw new Error('"once" is for a single command line, not for a rule');
   if (value === true) return [`--${name}`];

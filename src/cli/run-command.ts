@@ -14,7 +14,7 @@ import type { Invocation } from './invocation.js';
 import { checkPaths } from './watch-rule.js';
 import { addWatchFlags, createWatchers, startWatchers, type WatchFlags } from './watched-paths.js';
 
-/** What a change does to the command: `none`, `restart`, or a signal. */
+/** The effect of a change on the command: `none`, `restart`, or a signal. */
 type Reaction = 'none' | 'restart' | NodeJS.Signals;
 
 interface Flags extends RunFlags, WatchFlags, ListenFlags {
@@ -22,13 +22,13 @@ interface Flags extends RunFlags, WatchFlags, ListenFlags {
   readonly for?: readonly (readonly [path: string, reaction: Reaction])[];
 }
 
-/** `run`: starts the application itself, as PID 1 of its container. */
+/** `run`: starts the application, as PID 1 of its container. */
 export function addRunCommand(command: Command): void {
   addRunFlags(
     command
       .description('start a command when all paths exist, and signal or restart it on each change')
       .argument('[path...]', 'what to watch; the command follows after --')
-      .optionsGroup('What is done on a change:')
+      .optionsGroup('What to do on a change:')
       .option('--on-change <what>', 'a signal, restart, or none (default: HUP)', reaction)
       .option('--for <path=what>', 'the same for one of the paths (repeatable)', each(reactionFor)),
   );
@@ -107,7 +107,7 @@ export async function runRun({ paths, flags, command, session }: Invocation<Flag
   startWhenComplete();
 }
 
-/** The strongest of the reactions is enough: a restarted command needs no signal. */
+/** Of several reactions only the strongest is needed: a command that is restarted needs no signal. */
 async function react(child: Child, reactions: ReadonlySet<Reaction>): Promise<void> {
   if (reactions.has('restart')) {
     await child.restart();

@@ -1,18 +1,18 @@
-/** One run of the program, or of one rule of it: what it prints, what it has open, and how it ends. */
+/** One run of the program, or of one of its rules: its output, its open components, and its exit code. */
 import { constants } from 'node:os';
 
 import { EXIT } from './exit-code.js';
 import type { Output } from './output.js';
 
-/** These ask a process to stop. QUIT is what images of nginx are stopped with. */
+/** The signals that stop a process. Images of nginx are stopped with QUIT. */
 export const STOPPING_SIGNALS: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'];
 
-/** Something that is closed at the end. */
+/** An object that is closed when the session ends. */
 interface Closable {
   close(): Promise<unknown>;
 }
 
-/** A component of the library, as health checks and `/status` see it. */
+/** A component of the library, for health checks and `/status`. */
 export interface SessionComponent extends Closable {
   readonly kind: string;
   readonly name: string;
@@ -21,7 +21,7 @@ export interface SessionComponent extends Closable {
   start(): Promise<void>;
 }
 
-/** Lives from the parsed command line to the exit code. */
+/** Exists from the parsed command line to the exit code. */
 export class Session {
   readonly output: Output;
   readonly #parent: Session | undefined;
@@ -35,12 +35,12 @@ export class Session {
     this.#parent = parent;
   }
 
-  /** Aborts when it is to end. */
+  /** Aborts when the session is to end. */
   get signal(): AbortSignal {
     return this.#ending.signal;
   }
 
-  /** The components that are open, those of its parts included. */
+  /** The open components, including those of its parts. */
   get components(): SessionComponent[] {
     return [...this.#open].flatMap((closable) => {
       if (closable instanceof Session) return closable.components;
@@ -48,39 +48,39 @@ export class Session {
     });
   }
 
-  /** Closes it at the end, the last one first. */
+  /** Closes the object when the session ends, in reverse order of these calls. */
   closeAtEnd<T extends Closable>(closable: T): T {
     this.#open.add(closable);
     return closable;
   }
 
-  /** Calls this at the end. */
+  /** Calls this function when the session ends. */
   callAtEnd(callback: () => unknown): void {
     this.closeAtEnd({ close: () => Promise.resolve(callback()) });
   }
 
-  /** A part that can be closed by itself. To end it is to end the program. */
+  /** A part of the session that can be closed separately. Ending the part ends the program. */
   fork(): Session {
     return this.closeAtEnd(new Session(this.output, this));
   }
 
-  /** Ends the program; the first call counts. */
+  /** Ends the program; only the first call has an effect. */
   end(exitCode: number): void {
     if (this.#parent) this.#parent.end(exitCode);
     else this.#end(exitCode);
   }
 
-  /** Calls `listener` for these signals until the process exits: one that comes while it ends must not cut that short. */
+  /** Calls `listener` for these signals until the process exits, so that a signal does not interrupt closing. */
   onSignals(signals: readonly NodeJS.Signals[], listener: (signal: NodeJS.Signals) => void): void {
     for (const signal of signals) process.on(signal, listener);
   }
 
-  /** Ends the program with 0 when it is asked to stop. */
+  /** Ends the program with exit code 0 on a signal that stops processes. */
   endOnSignals(): void {
     this.onSignals(STOPPING_SIGNALS, (signal) => this.stopBySignal(signal, EXIT.ok));
   }
 
-  /** Ends the program, and says that it was asked to. */
+  /** Ends the program and prints the signal as the reason. */
   stopBySignal(signal: NodeJS.Signals, exitCode: number): void {
     this.output.log('info', 'signal', `${signal}: stopping`, { signal });
     this.end(exitCode);
@@ -94,7 +94,7 @@ export class Session {
     this.#open.clear();
   }
 
-  /** Resolves with the exit code when the program has ended and everything is closed. */
+  /** Resolves to the exit code once the program has ended and everything is closed. */
   async finished(): Promise<number> {
     const exitCode = await this.#ended;
     await this.close();

@@ -67,7 +67,7 @@ Examples:
   );
 }
 
-/** `kubeconfig`: the same in a kubeconfig, as CNI plugins need it. */
+/** `kubeconfig`: keeps a kubeconfig with a fresh token, as CNI plugins need it. */
 export function addKubeconfigCommand(command: Command): void {
   command
     .description('keep a kubeconfig with a fresh ServiceAccount token')
@@ -129,7 +129,7 @@ async function refresh(flags: TokenFlags, sink: TokenSink, session: Session): Pr
   );
   refresher.on('error', (error) => {
     output.log('error', 'error', error.message);
-    // It does not heal: what was asked of the program cannot be done.
+    // This error does not recover, so the program cannot do its work.
     session.end(EXIT.failed);
   });
   await refresher.start();
@@ -140,7 +140,7 @@ interface ServiceAccountName {
   readonly serviceAccount: string;
 }
 
-/** As given, or that of the pod, from the subject of its token. */
+/** The ServiceAccount of the flag, or that of the pod, from the subject of its token. */
 async function serviceAccountOf(flags: TokenFlags): Promise<ServiceAccountName> {
   const given = flags.serviceAccount;
   if (given !== undefined) {

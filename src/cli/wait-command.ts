@@ -18,8 +18,8 @@ interface Flags extends WatchFlags {
 /** `wait`: for init containers and scripts. */
 export function addWaitCommand(command: Command): void {
   command
-    .description('wait until all paths exist, or have the contents that are wanted')
-    .argument('[path...]', 'what to wait for; a command to run then may follow after --')
+    .description('wait until all paths exist, or have certain contents')
+    .argument('[path...]', 'what to wait for; a command to run afterwards may follow after --')
     .optionsGroup('What to wait for:')
     .option('--key <name>', 'this key, in each of the paths', text)
     .addOption(
@@ -38,7 +38,7 @@ Examples:
   );
 }
 
-/** Runs `wait` until all paths are as wanted, and then the command, if there is one. */
+/** Runs `wait` until all paths meet the condition, and then the command, if there is one. */
 export async function runWait({ paths, flags, command, session }: Invocation<Flags>): Promise<void> {
   checkPaths(paths);
   const isWanted = predicate(flags);

@@ -12,17 +12,17 @@ interface Flags extends RuleFlags, ListenFlags {
   readonly config?: string;
 }
 
-/** Flags that are not of a rule. */
+/** The flags that can be combined with `--config`. */
 const WITH_CONFIG: readonly string[] = ['config', 'listen', 'json', 'logLevel'];
 
-/** `watch`: acts on changes as a sidecar does. */
+/** `watch`: acts on changes, for example as a sidecar. */
 export function addWatchCommand(command: Command): void {
   command
     .description('act on each change of files, volumes or directories')
     .argument('[path...]', 'what to watch; a command may follow after --');
   addRuleFlags(command)
     .optionsGroup('Options:')
-    .option('--config <file>', 'take many rules from a YAML file, which is watched, too', text);
+    .option('--config <file>', 'read rules from a YAML file, which is watched, too', text);
   addListenFlag(command).addHelpText(
     'after',
     `
@@ -51,7 +51,7 @@ export async function runWatch({ paths, flags, command, session }: Invocation<Fl
   await rules.start();
 }
 
-/** @throws {ExitError} for what belongs in a rule. */
+/** @throws {ExitError} for arguments that belong in a rule. */
 function refuseBesideConfig(paths: readonly string[], flags: Flags, command: readonly string[]): void {
   if (paths.length > 0 || command.length > 0) {
     throw new ExitError(EXIT.usage, 'with --config, paths and commands belong in the rules of the file');

@@ -1,4 +1,4 @@
-/** What `watch` does for one command line, or for one rule of its configuration. */
+/** One rule of `watch`, from the command line or from the file of `--config`. */
 import { ReloadAction, updateOf, type ActionUpdate } from '../action.js';
 import type { ResilientWatcher } from '../index.js';
 import { actionsOf, reloadOptions, type ActionFlags } from './action-flags.js';
@@ -13,7 +13,7 @@ export interface RuleFlags extends ActionFlags, WatchFlags {
   readonly once?: true;
 }
 
-/** Paths, and what a change of them leads to. */
+/** The paths of a rule, and what to do when they change. */
 export interface RuleOptions {
   readonly paths: readonly string[];
   readonly flags: RuleFlags;
@@ -22,7 +22,7 @@ export interface RuleOptions {
 
 type Digests = ReturnType<ResilientWatcher['digests']>;
 
-/** What a rule has acted on, for each of its paths; `unfinished` when it has not acted on the newest contents. */
+/** The contents that a rule has acted on, by path; `unfinished` if it has not acted on the newest. */
 export type Progress = ReadonlyMap<string, Digests | 'unfinished'>;
 
 /** Watches paths and acts on their changes until its session is closed. */
@@ -34,8 +34,8 @@ export class WatchRule {
 
   /**
    * Does no I/O.
-   * @param session its own; closed when the rule is.
-   * @throws {ExitError} for flags that do not go together.
+   * @param session the session of this rule; closed with it.
+   * @throws {ExitError} for flags that cannot be combined.
    */
   constructor(options: RuleOptions, session: Session) {
     const { paths, flags, command } = options;
@@ -51,7 +51,7 @@ export class WatchRule {
     });
   }
 
-  /** @param progress of the rules that this one replaces: what they have missed is acted on. */
+  /** @param progress of the rules that this one replaces; changes that they did not handle are handled. */
   async start(progress: Progress = new Map()): Promise<void> {
     await this.#reload?.start();
     await startWatchers(this.#watchers);
@@ -69,7 +69,7 @@ export class WatchRule {
     }
   }
 
-  /** Closes it, and resolves with what the rule that replaces it has to know. */
+  /** Closes the rule, and resolves to the progress that its replacement needs. */
   async close(): Promise<Progress> {
     const status = this.#reload?.status();
     const isFinished = !status || (status.state === 'ready' && status.lastSuccessful !== false);
@@ -80,7 +80,7 @@ export class WatchRule {
     return new Map(progress);
   }
 
-  /** Acts on what is there, as far as it has not been acted on. */
+  /** Acts on the present contents as far as they have not been handled. */
   #catchUp(watcher: ResilientWatcher, done: Digests | 'unfinished'): void {
     const { path, current } = watcher;
     if (!current) return;
@@ -105,7 +105,7 @@ export class WatchRule {
   }
 }
 
-/** @throws {ExitError} when there is nothing to watch. */
+/** @throws {ExitError} if there is nothing to watch. */
 export function checkPaths(paths: readonly string[]): void {
   if (paths.includes('')) throw new ExitError(EXIT.usage, 'a path is empty');
   if (paths.length > 0) return;

@@ -1,4 +1,4 @@
-/** The watchers of `watch`, `run` and `wait`, with what is printed of them. */
+/** The watchers of `watch`, `run` and `wait`, and the output about them. */
 import type { Command } from 'commander';
 
 import { ResilientWatcher, type Change } from '../index.js';
@@ -11,15 +11,18 @@ export interface WatchFlags {
   readonly poll?: number;
 }
 
-/** Adds the flags that say how paths are watched. */
+/** Adds the flags for how paths are watched. */
 export function addWatchFlags(command: Command): Command {
   return command
     .optionsGroup('How paths are watched:')
-    .option('--group', 'the paths change as one: what changes together is acted on once')
+    .option('--group', 'treat the paths as one: changes that belong together are handled once')
     .option('--poll <duration>', 'check this often instead of listening for events', duration);
 }
 
-/** Watchers of the paths, each by itself or as a group, not started. The first state of each is a change, too. */
+/**
+ * Creates watchers for the paths, one for each or one for the group. They are not started; the first state is a
+ * change, too.
+ */
 export function createWatchers(
   paths: readonly string[],
   { group, poll }: WatchFlags,
@@ -39,7 +42,7 @@ export function createWatchers(
   });
 }
 
-/** Resolves when all have reported what is there. */
+/** Resolves when all watchers have reported the present contents. */
 export async function startWatchers(watchers: readonly ResilientWatcher[]): Promise<void> {
   await Promise.all(watchers.map((watcher) => watcher.start()));
 }

@@ -28,6 +28,8 @@ export type ProviderCallback<Event = unknown> = (
 
 /** Receives the state of native watching. A provider that does not know it need not call it. */
 export interface ProviderHealth {
+  /** Native watching is unavailable, and the source is polled. */
   readonly degraded: (degradation: Degradation) => void;
+  /** Native watching works again. */
   readonly recovered: (recovery: Recovery) => void;
 }

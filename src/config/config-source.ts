@@ -18,19 +18,19 @@ interface CommonSource {
   readonly at?: string | readonly string[] | undefined;
 }
 
-/** A provider. */
+/** A source that a provider reads. */
 export interface ProviderSource extends CommonSource {
   readonly provider: ConfigProvider;
   /** Parses the bytes of the provider. Default: the provider's `read()` returns values. */
   readonly parser?: ConfigParser | undefined;
 }
 
-/** The environment. Read when the configuration is loaded, and by `check()`. */
+/** A source of environment variables. Read when the configuration is loaded, and by `check()`. */
 export interface EnvironmentSource extends CommonSource {
   readonly env: EnvironmentOptions;
 }
 
-/** Given values, such as defaults. Copied when the loader is constructed. */
+/** A source of fixed values, such as defaults. Copied when the loader is constructed. */
 export interface ValuesSource extends CommonSource {
   readonly values: Readonly<Record<string, unknown>>;
   /** The name of the source in problems. Default `values`. */

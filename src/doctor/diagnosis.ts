@@ -19,9 +19,9 @@ import { finding, type Finding } from './finding.js';
 import { inotifyUsage, type InotifyUsage } from './inotify-usage.js';
 import { tokenFindings } from './token-findings.js';
 
-/** What was found out about a path. Plain data without contents. */
+/** The result of `diagnose()` for one path. Plain data without contents. */
 export interface Diagnosis {
-  /** Absolute. */
+  /** The examined path, absolute. */
   readonly path: string;
   /** The path with all links resolved; null when the chain of links is broken. */
   readonly realPath: string | null;
@@ -31,10 +31,11 @@ export interface Diagnosis {
   readonly mounts: readonly { readonly path: string; readonly type: string }[];
   /** What `..data` points to; null outside a volume. */
   readonly revision: string | null;
-  /** When that was published, epoch ms, by the timestamp of its directory or file. */
+  /** When the revision was published, epoch ms, by the timestamp of its directory or file; null if unknown. */
   readonly revisionAt: number | null;
+  /** The use of the inotify limits of this user; null where there is no `/proc`. */
   readonly inotify: InotifyUsage | null;
-  /** The most severe first. */
+  /** The findings, the most severe first. */
   readonly findings: readonly Finding[];
 }
 
@@ -50,7 +51,7 @@ const SEVERITIES = ['never', 'degraded', 'note'];
 
 /** Options of `diagnose`. */
 export interface DiagnoseOptions {
-  /** What timestamps and tokens are compared with. Default: the system clock. */
+  /** The clock that timestamps and tokens are compared with. Default: the system clock. */
   readonly clock?: Pick<Clock, 'now'> | undefined;
 }
 

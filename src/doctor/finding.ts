@@ -1,4 +1,4 @@
-/** What can keep a mounted file from ever showing an update, or delay it: one row each. */
+/** The table of findings: what can prevent or delay updates of a mounted file. */
 
 /** How bad it is. `never`: no update will be seen. `degraded`: late, or by polling. `note`: worth knowing. */
 export type Severity = 'never' | 'degraded' | 'note';
@@ -78,9 +78,11 @@ const KINDS = {
 /** The stable name of a finding. */
 export type FindingId = keyof typeof KINDS;
 
-/** Something that was found. */
+/** One reason why updates of a path are not seen, or are seen late. */
 export interface Finding {
+  /** Its stable name. */
   readonly id: FindingId;
+  /** How bad it is. */
   readonly severity: Severity;
   /** What was found, and where. */
   readonly message: string;

@@ -4,15 +4,19 @@ import { readdir, readFile, readlink, stat } from 'node:fs/promises';
 
 import { errnoOf } from '../core/errno.js';
 
-/** The current use and the limit; null where the kernel does not report it. */
+/** The use of one inotify limit. */
 export interface Usage {
+  /** How many are in use, as far as this process can see. */
   readonly used: number;
+  /** The limit; null if the kernel does not report it. */
   readonly limit: number | null;
 }
 
 /** The two limits, both per user. Processes in other containers count as well, but are not visible from here. */
 export interface InotifyUsage {
+  /** `fs.inotify.max_user_instances`. */
   readonly instances: Usage;
+  /** `fs.inotify.max_user_watches`. */
   readonly watches: Usage;
   /** The limit that prevented this process from watching a directory just now; null if none did. */
   readonly exhausted: 'instances' | 'watches' | null;

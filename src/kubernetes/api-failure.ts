@@ -37,7 +37,7 @@ export function statusOf(error: unknown): number | undefined {
   return apiFailureOf(error)?.status;
 }
 
-/** Converts an error into the `TokenError` that says why there is no token. */
+/** Converts an error into a `TokenError` with the reason why there is no token. */
 export function tokenFailure(thrown: unknown, { account, refused, secrets }: FailureContext): TokenError {
   if (thrown instanceof TokenError) return thrown;
   const cause = redactError(thrown, secrets);
@@ -53,7 +53,7 @@ export function tokenFailure(thrown: unknown, { account, refused, secrets }: Fai
   const isThrottled = status === 503 && retryAfterMs !== undefined;
   const code = isThrottled ? 'ERR_TOKEN_THROTTLED' : (CODES[status] ?? 'ERR_TOKEN_REQUEST');
   const advice = code === 'ERR_TOKEN_UNAUTHORIZED' ? refusal(refused) : ADVICE[code];
-  const parts = [`The API server gave no token of ${account} (${status})`, message, advice];
+  const parts = [`The API server issued no token for ${account} (${status})`, message, advice];
   const text = parts.filter((part) => part !== undefined && part !== '').join(': ');
   return new TokenError(code, redact(text, secrets), { cause, retryAfterMs });
 }

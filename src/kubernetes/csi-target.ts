@@ -6,7 +6,7 @@ import type { FileSystem } from '../core/file-system.js';
 import { describe } from '../core/options.js';
 import { KubernetesError } from './kubernetes-error.js';
 
-/** A directory has one path, with or without slashes at its end; with one, a link would be followed. */
+/** Removes slashes at the end: with one, a link would be followed, and one directory would have several paths. */
 export function withoutTrailingSlashes(path: string): string {
   if (typeof path !== 'string') return path;
   let end = path.length;
@@ -16,7 +16,7 @@ export function withoutTrailingSlashes(path: string): string {
 
 /**
  * Whether the target directory exists.
- * @throws {KubernetesError} `ERR_CSI_TARGET` (rejects) for a path that is no place to publish in.
+ * @throws {KubernetesError} (rejects) `ERR_CSI_TARGET` for a path to which no volume can be published.
  */
 export async function targetExists(targetPath: unknown, fs: FileSystem): Promise<boolean> {
   if (typeof targetPath !== 'string' || !isAbsolute(targetPath) || targetPath.includes('\0')) {

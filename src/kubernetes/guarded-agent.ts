@@ -12,8 +12,9 @@ interface AnswerLimits {
 }
 
 /**
- * The same agent, without redirects. client-node 1.x follows them, sends the bearer token to any port of the host, and has
- * no option to prevent that. Without its `Location` header a redirect is handled like any other failure.
+ * Makes an agent refuse redirects and long answers, and returns it. client-node 1.x follows redirects, sends the
+ * bearer token to any port of the host, and has no option to prevent that. Without its `Location` header a redirect is
+ * handled like any other failure.
  */
 export function guardedAgent(agent: Agent, { maxBytes = Infinity }: AnswerLimits = {}): Agent {
   const usual = agent as unknown as RequestingAgent;

@@ -9,7 +9,7 @@ import { KubernetesError } from './kubernetes-error.js';
 const ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 
 /**
- * The API server as a pod sees it: its address from the environment, its authority from the volume of the ServiceAccount.
+ * Access to the API server from a pod: the address is in the environment, the CA in the volume of the ServiceAccount.
  * Needs no Kubernetes client.
  */
 export class PodAccess implements ClusterAccess {
@@ -30,14 +30,14 @@ export class PodAccess implements ClusterAccess {
       const missing = host ? 'KUBERNETES_SERVICE_PORT' : 'KUBERNETES_SERVICE_HOST';
       throw new KubernetesError(
         'ERR_KUBECONFIG',
-        `There is no ${missing}, so this is not a pod: give a kubeConfig`,
+        `There is no ${missing}, so this is not a pod: set the option kubeConfig`,
       );
     }
     const server = `https://${isIPv6(host) ? `[${host}]` : host}:${port}`;
     if (!URL.canParse(server)) {
       throw new KubernetesError(
         'ERR_KUBECONFIG',
-        `KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT make no URL: ${server}`,
+        `KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT do not form a URL: ${server}`,
       );
     }
     return new PodAccess(server, await readCertificates(`${ACCOUNT}/ca.crt`, ports));

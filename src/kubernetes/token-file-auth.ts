@@ -8,9 +8,9 @@ import { TokenFile, type TokenFileOptions } from '../token/token-file.js';
 import { replaceUser, tokenFileOf, type Authenticator } from './cluster-access.js';
 
 /**
- * Authenticates requests of `@kubernetes/client-node` with the current token of a file, instead of its own `FileAuth`: the
- * file is watched and read without blocking, the token is trimmed, the last good one is kept, and a jump of the wall clock
- * has no effect. After a reported 401 the file is read again.
+ * Authenticates requests of `@kubernetes/client-node` with the current token of a file, instead of its own `FileAuth`:
+ * the file is watched and read without blocking, the token is trimmed, the last good one is kept, and a jump of the
+ * wall clock has no effect. After a reported 401 the file is read again.
  */
 export class TokenFileAuth implements Authenticator {
   /** The source of the tokens. */
@@ -67,10 +67,10 @@ export interface WithTokenFileOptions extends TokenFileOptions {
 const OTHER_WAYS = ['authProvider', 'exec', 'token', 'username', 'password'];
 
 /**
- * Makes the current user of a `KubeConfig` authenticate by `TokenFileAuth`, in all clients created from it. Requests share
- * their connections, which are replaced when the CA or a client certificate changes. Clients created by `makeApiClient()`
- * afterwards report a 401 by themselves; for `Watch`, `Exec` and others, call `reportUnauthorized()`. Close the returned
- * object when the `KubeConfig` is no longer used.
+ * Makes the current user of a `KubeConfig` authenticate by `TokenFileAuth`, in all clients created from it. Requests
+ * share their connections, which are replaced when the CA or a client certificate changes. Clients created by
+ * `makeApiClient()` afterwards report a 401 automatically; for `Watch`, `Exec` and others, call
+ * `reportUnauthorized()`. Close the returned object when the `KubeConfig` is no longer used.
  *
  * @throws {KubernetesError} `ERR_KUBECONFIG` when there is no current user, or no file.
  * @throws {TypeError | RangeError} for a wrong option.
@@ -85,7 +85,7 @@ export function withTokenFile(
   if (tokenFile === undefined) {
     throw new KubernetesError(
       'ERR_KUBECONFIG',
-      `The user "${user.name}" has no token file: give one as option "path"`,
+      `The user "${user.name}" has no token file: set the option "path"`,
     );
   }
   const auth = new TokenFileAuth(user.name, new TokenFile(tokenFile, options), poolConnections(kubeConfig));

@@ -50,19 +50,21 @@ export interface TokenRequestClientOptions {
    */
   readonly kubeConfig?: KubeConfig | string | URL | undefined;
   /**
-   * Instead of `kubeConfig`: the client to use. It decides how long it caches its credentials. Redirects to other hosts do
-   * not receive them, and at most 4 MiB of an answer are read.
+   * Instead of `kubeConfig`: the client to use. It decides how long it caches its credentials. Redirects to other
+   * hosts do not receive them, and at most 4 MiB of an answer are read.
    */
   readonly api?: TokenApi | undefined;
   /**
    * When to authenticate with the projected token that the refresher last saw (its `tokenFile`) instead of the
-   * kubeconfig's own credentials. `auto` (default): first for a pod's own kubeconfig, and after a 401 for one whose token has
-   * the same issuer. `always`: first. `never`: not at all. Not with `api`.
+   * kubeconfig's own credentials. `auto` (default): first for a pod's own kubeconfig, and after a 401 for one whose
+   * token has the same issuer. `always`: first. `never`: not at all. Not with `api`.
    */
   readonly credential?: CredentialUse | undefined;
   /** The token is valid only while this object exists; default: while the ServiceAccount exists. */
   readonly boundObjectRef?: BoundObjectReference | undefined;
+  /** The clock. Default: the system clock. */
   readonly clock?: Clock | undefined;
+  /** The file system. Default: `node:fs`. */
   readonly fs?: FileSystem | undefined;
 }
 
@@ -93,8 +95,9 @@ const OPTIONS = {
 };
 
 /**
- * Requests tokens of one ServiceAccount from the TokenRequest API. A pod needs nothing for it; a kubeconfig is read by
- * `@kubernetes/client-node`. The request follows no redirect, and at most 4 MiB of the answer are read. It rejects with a `TokenError` whose `code` says what to do:
+ * Creates a client that requests tokens of one ServiceAccount from the TokenRequest API. In a pod no further package
+ * is needed; a kubeconfig is read by `@kubernetes/client-node`. Requests follow no redirect, and at most 4 MiB of an
+ * answer are read. A failed request rejects with a `TokenError`:
  *
  * | code                     | the API server                                    | what to do                   |
  * |--------------------------|---------------------------------------------------|------------------------------|
@@ -104,7 +107,7 @@ const OPTIONS = {
  * | `ERR_TOKEN_UNSUPPORTED`  | has no TokenRequest API (404, confirmed by discovery) | use the projected file   |
  * | `ERR_TOKEN_INVALID`      | does not accept the request                       | change the options           |
  * | `ERR_TOKEN_THROTTLED`    | asks to wait: `retryAfterMs`                      | wait                         |
- * | `ERR_TOKEN_TIMEOUT`      | or something before it, took too long             | wait                         |
+ * | `ERR_TOKEN_TIMEOUT`      | or a step before it, took too long                | wait                         |
  * | `ERR_TOKEN_NETWORK`      | was not reached, or is not trusted                | check the network and the CA |
  * | `ERR_TOKEN_CLIENT`       | was not called: `@kubernetes/client-node` is missing | install it                |
  * | `ERR_TOKEN_REQUEST`      | failed in another way (5xx)                       | see `cause`                  |
@@ -201,7 +204,7 @@ async function mint(server: TokenServer, body: TokenRequestBody): Promise<TokenA
   return Object(status) as TokenAnswer;
 }
 
-/** Whether the server has the API. Assumed if discovery fails. */
+/** Whether the server has the API; true if discovery fails. */
 async function hasTokenRequest(server: TokenServer): Promise<boolean> {
   const resources = await server.resources().catch(() => undefined);
   return !resources || resources.some((resource) => resource.name === 'serviceaccounts/token');

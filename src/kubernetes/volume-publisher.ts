@@ -51,7 +51,9 @@ export interface VolumePublisherEvents extends ComponentEvents {
 
 /** One volume in the status of a `VolumePublisher`. */
 export interface PublishedVolumeStatus {
+  /** The id that was passed to `publish()`. */
   readonly volumeId: string;
+  /** The directory of the volume, absolute. */
   readonly targetPath: string;
   /** The revision last published, or found unchanged, by this process; null after a failure. */
   readonly revision: string | null;
@@ -60,6 +62,7 @@ export interface PublishedVolumeStatus {
 /** The status of a `VolumePublisher`. Plain data without secrets. */
 export interface VolumePublisherStatus extends ComponentStatus {
   readonly state: LifecycleState;
+  /** The volumes that were published and not unpublished since. */
   readonly volumes: readonly PublishedVolumeStatus[];
 }
 
@@ -70,8 +73,8 @@ export interface VolumePublisherOptions {
   /** Options of the volumes. On tmpfs `durability: 'none'` is enough. */
   readonly volume?: Pick<AtomicVolumeOptions, 'mode' | 'owner' | 'durability' | 'graceMs'> | undefined;
   /**
-   * How long contents count as fresh, ms, while the tokens stay the same and `expiresAt` is not reached. Default 120 000,
-   * as in the Secrets Store driver. Measured by the monotonic clock.
+   * How long contents count as fresh, ms, while the tokens stay the same and `expiresAt` is not reached. Default 120
+   * 000, as in the Secrets Store driver. Measured by the monotonic clock.
    */
   readonly freshForMs?: number | undefined;
   /** A producer fails after this long, ms; default 90 000, since kubelet waits 120 s for the driver. */
@@ -85,7 +88,9 @@ export interface VolumePublisherOptions {
   readonly removeTarget?: ((targetPath: string) => void | Promise<void>) | undefined;
   /** Closes the publisher when it aborts. */
   readonly signal?: AbortSignal | undefined;
+  /** The clock. Default: the system clock. */
   readonly clock?: Clock | undefined;
+  /** The file system. Default: `node:fs`. */
   readonly fs?: FileSystem | undefined;
 }
 
@@ -107,7 +112,8 @@ const OPTIONS = {
 
 /**
  * Implements NodePublishVolume and NodeUnpublishVolume for a CSI driver with `requiresRepublish`, where kubelet calls
- * NodePublishVolume about once a minute for as long as the pod lives. Calls for the same target path run one after another.
+ * NodePublishVolume about once a minute for as long as the pod lives. Calls for the same target path run one after
+ * another.
  *
  * | when                                               | `publish()`                                     |
  * |----------------------------------------------------|-------------------------------------------------|
@@ -117,8 +123,8 @@ const OPTIONS = {
  * | the same, and there are none                       | rejects, so that kubelet does not start the pod |
  *
  * A failed republish is deliberately not reported to kubelet, which would consider the volume unmounted and remove the
- * directory of the running pod (kubernetes/kubernetes#121271). The directory itself, and a mount on it, are never replaced.
- * The first `publish()` or `unpublish()` starts the publisher; `start()` may be called before.
+ * directory of the running pod (kubernetes/kubernetes#121271). The directory itself, and a mount on it, are never
+ * replaced. The first `publish()` or `unpublish()` starts the publisher; `start()` may be called before.
  */
 export class VolumePublisher extends Component<VolumePublisherEvents, VolumePublisherStatus> {
   readonly #options: ReturnType<typeof resolveOptions<typeof OPTIONS>>;
@@ -150,9 +156,10 @@ export class VolumePublisher extends Component<VolumePublisherEvents, VolumePubl
    * Brings the volume up to date. Idempotent. Call it for each NodePublishVolume.
    *
    * @param target absolute path of the directory; `/m` and `/m/` are the same one.
-   * @param options.tokens the result of `parseServiceAccountTokens`, or a function that returns it. When the tokens differ,
-   * the contents are produced again. If the function throws, that counts as a failure of the producer.
-   * @throws {KubernetesError} `ERR_CSI_TARGET` for a path that is not a directory to publish in, else `ERR_CSI_PRODUCE`.
+   * @param options.tokens the result of `parseServiceAccountTokens`, or a function that returns it. When the tokens
+   * differ, the contents are produced again. If the function throws, that counts as a failure of the producer.
+   * @throws {KubernetesError} `ERR_CSI_TARGET` for a path that is not a directory to publish in, else
+   * `ERR_CSI_PRODUCE`.
    * @throws {WriteError} when the volume cannot be written and there are no older contents.
    * @throws {ClosedError} after `close()`, or when it was unpublished meanwhile.
    */
@@ -192,7 +199,8 @@ export class VolumePublisher extends Component<VolumePublisherEvents, VolumePubl
   }
 
   /**
-   * Aborts a running producer, removes the contents, and calls `removeTarget`. Idempotent; the directory may be missing.
+   * Aborts a running producer, removes the contents, and calls `removeTarget`. Idempotent; the directory may be
+   * missing.
    *
    * @throws {KubernetesError} `ERR_CSI_TARGET`.
    * @throws {WriteError} when the contents cannot be removed.

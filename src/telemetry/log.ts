@@ -29,8 +29,8 @@ const routine = (text: string): Line => ({ level: 'routine', text });
 const warning = (text: string): Line => ({ level: 'warn', text });
 
 /**
- * Logs one line for each event of every component of this process, until it is closed. Lines hold names, paths, keys and
- * error messages, never contents, tokens or secret values.
+ * Logs one line for each event of every component of this process, until it is closed. Lines hold names, paths, keys
+ * and error messages, never contents, tokens or secret values.
  *
  * ```ts
  * logTo(pino());
@@ -68,7 +68,7 @@ function writerTo(logger: StructuredLogger | Console): (level: Level, fields: ob
   return (level, fields, text) => logger[level](text, fields);
 }
 
-/** A console prints its arguments in their order. `table` is what only a console has, one of its own making too. */
+/** A console prints its arguments in order. Only consoles have `table`, custom ones included. */
 function isConsole(logger: StructuredLogger | Console): logger is Console {
   return 'table' in logger;
 }

@@ -102,7 +102,7 @@ export const METRICS = {
     '1',
     'least',
     ['loader'],
-    'Whether what the sources hold now is what is in use.',
+    'Whether the newest state of all sources is in use.',
   ),
   config_last_reload_success_timestamp_seconds: gauge(
     'resilient_watcher.config.last_reload.success.timestamp',

@@ -61,7 +61,7 @@ function observeOperation(name: OperationName, observer: TelemetryObserver): () 
   const begun = new WeakMap<object, number>();
   const settled = (message: object): void => {
     const began = begun.get(message);
-    // One that began before there was an observer.
+    // The operation began before there was an observer.
     if (began === undefined) return;
     begun.delete(message);
     const durationMs = systemClock.monotonic() - began;

@@ -12,7 +12,10 @@ import { typeOf } from './recorder.js';
 
 type Message = Operation['message'];
 
-/** Has spans only afterwards: most checks find nothing, and spans for all of them would bury the others. */
+/**
+ * Operations whose span is created when they end, if at all: most checks find nothing, and spans for all would hide
+ * the others.
+ */
 const AFTERWARDS: ReadonlySet<OperationName> = new Set(['check']);
 
 /**
@@ -68,7 +71,7 @@ export function recordSpans({ context, trace, SpanStatusCode }: typeof api, trac
 
 const spanName = (name: OperationName): string => `resilient_watcher.${name}`;
 
-/** What the message says of itself in single words. */
+/** The attributes of a message that have single words as values. */
 function attributesAtStart({ component, result: _result, error: _error, ...details }: Message): Attributes {
   const labels = Object.entries(details).map(([name, value]) => [name, value]);
   return attributesOf({

@@ -10,9 +10,9 @@ import type { Subscription } from './observe.js';
 export interface InstrumentOptions {
   /** Your `@opentelemetry/api` (1.9 or later): `import * as api from '@opentelemetry/api'`. */
   readonly api: typeof openTelemetry;
-  /** Default: the one that is registered with the API. */
+  /** Creates the instruments. Default: the provider that is registered with the API. */
   readonly meterProvider?: MeterProvider | undefined;
-  /** Default: the one that is registered with the API. */
+  /** Creates the tracer. Default: the provider that is registered with the API. */
   readonly tracerProvider?: TracerProvider | undefined;
 }
 

@@ -1,15 +1,15 @@
-/** Reads and checks certificates and keys. Parsing is OpenSSL's; what is refused here would fail in a handshake. */
+/** Parses certificates and keys with OpenSSL, and refuses those that would fail in a handshake. */
 import { createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto';
 
 import { TlsError, type TlsErrorCode } from './tls-error.js';
 import { parseCertificateDate } from '../core/clock.js';
 
-/** A private key may share its file with the certificate, as HAProxy wants it. */
+/** A private key may be in the same file as the certificate, as HAProxy requires. */
 const PEM_KEY = /-----BEGIN ([A-Z ]*)PRIVATE KEY-----[\s\S]*?-----END \1PRIVATE KEY-----/;
 const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g;
 
 /**
- * The certificates of a PEM file, in its order; at least one.
+ * Returns the certificates of a PEM file, at least one, in the order of the file.
  * @throws {TlsError} with the given code.
  */
 export function parseCertificates(path: string, bytes: Buffer, code: TlsErrorCode): X509Certificate[] {
@@ -47,7 +47,7 @@ function whyNoKey(bytes: Buffer): string {
     : 'holds no complete private key in PEM';
 }
 
-/** What a file holds instead: files may be cut off or swapped. Only labels are quoted, never contents. */
+/** Describes what a file holds instead, for example because it is truncated. Quotes only labels, never contents. */
 function whatElse(bytes: Buffer): string | undefined {
   const [, label] = /-----BEGIN ([A-Z0-9 ]{1,40})-----/.exec(bytes.toString('latin1')) ?? [];
   return label && `holds PEM of type "${label}"`;
@@ -62,13 +62,13 @@ function isParsed(parse: () => unknown): boolean {
   }
 }
 
-/** Why OpenSSL cannot parse a PEM block. */
+/** The reason why OpenSSL cannot parse a PEM block. */
 function whyUnparsable(block: string, { message }: Error): string {
   return block.includes('\n') ? message : 'it has no line breaks; PEM needs them after BEGIN and before END';
 }
 
 /**
- * The private key of a PEM file.
+ * Returns the private key of a PEM file.
  * @throws {TlsError} `ERR_TLS_KEY`, `ERR_TLS_KEY_ENCRYPTED`. The message never quotes the file.
  */
 export function parseKey(path: string, bytes: Buffer): KeyObject {
@@ -92,8 +92,8 @@ export function parseKey(path: string, bytes: Buffer): KeyObject {
 }
 
 /**
- * Checks that each certificate after the first has issued one before it: so both a plain chain and one with
- * cross-signed alternatives pass, and one in another order does not. A repeated certificate does no harm.
+ * Checks that each certificate after the first has issued one before it. Plain chains, chains with cross-signed
+ * alternatives and repeated certificates pass; a chain in another order does not.
  * @throws {TlsError} `ERR_TLS_CHAIN`.
  */
 export function checkChain(path: string, chain: readonly X509Certificate[]): void {
@@ -120,8 +120,9 @@ export interface Validity {
 }
 
 /**
- * When a chain is valid: from the first certificate's start to the first end. Of several certificates of one issuer
- * (cross-signed ones) the last end counts; a root is of no account, since clients have their own.
+ * When a chain is valid: from the start of the first certificate to the earliest end in the chain. Of several
+ * certificates of one issuer (cross-signed ones) the latest end counts. Roots are ignored, because clients have their
+ * own.
  */
 export function validityOf([leaf, ...issuers]: readonly [X509Certificate, ...X509Certificate[]]): Validity {
   const ends = new Map<string, number>();
@@ -135,7 +136,7 @@ export function validityOf([leaf, ...issuers]: readonly [X509Certificate, ...X50
   };
 }
 
-/** The name of a certificate's subject on one line. */
+/** The subject of a certificate on one line. */
 export function nameOf({ subject }: X509Certificate): string {
   // A certificate without a subject has `undefined` here, whatever the types say.
   return (subject as string | undefined)?.replaceAll('\n', ', ') ?? 'no subject';

@@ -6,7 +6,7 @@
  * | HTTP/1          | gets a random time within `drainMs` | the next response says `Connection: close`         |
  * | HTTP/2          | the same                         | `session.close()`: GOAWAY, open streams are finished  |
  *
- * An idle HTTP/1 connection is left to the server's `keepAliveTimeout`: ending it could meet a request on its way.
+ * An idle HTTP/1 connection is left to the server's `keepAliveTimeout`, because a request may be on its way.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ServerHttp2Session } from 'node:http2';
@@ -39,11 +39,11 @@ export class ConnectionDrain {
     this.#options = options;
     server.on('secureConnection', this.#onConnection);
     server.on('session', this.#onSession);
-    // Before the application answers.
+    // Runs before the listener of the application.
     server.prependListener('request', this.#onRequest);
   }
 
-  /** Ends every connection that is open now, each in its time. */
+  /** Ends every connection that is open now, each at its random time. */
   retire(): void {
     for (const session of this.#sessions)
       this.#later(() => this.#sessions.delete(session) && session.close());

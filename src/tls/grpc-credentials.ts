@@ -1,7 +1,7 @@
 /**
- * Credentials of `@grpc/grpc-js` that follow `TlsFiles`. Its own `FileWatcherCertificateProvider` polls, reads the
- * certificate and the key one after the other, and publishes `null` after a failed read, upon which servers drop
- * every connection. This provider publishes checked sets only, each at once, and never takes one back.
+ * Credentials for `@grpc/grpc-js` that follow `TlsFiles`. The `FileWatcherCertificateProvider` of grpc-js polls, reads
+ * the certificate and the key one after the other, and publishes `null` after a failed read, upon which servers drop
+ * every connection. This provider publishes only checked sets, each at once, and never withdraws one.
  */
 import { rootCertificates } from 'node:tls';
 
@@ -19,15 +19,14 @@ type IdentityListener = experimental.IdentityCertificateUpdateListener;
 
 /** Options of `grpcServerCredentials`. */
 export interface GrpcServerOptions {
-  /** Whether clients have to show a certificate by the CA of the files. Default false. */
+  /** Whether clients must present a certificate that the CA bundle of the files has issued. Default false. */
   readonly requireClientCertificate?: boolean | undefined;
 }
 
 /**
- * Credentials for `server.bindAsync()`. Resolves when there is a usable certificate. The files are started, and stay
- * yours to close.
- * @throws {TlsError} (rejects) when there is no usable certificate; `ERR_TLS_CA` when client certificates are required
- * and there is no CA bundle; `ERR_TLS_PACKAGE` when `@grpc/grpc-js` is not installed.
+ * Resolves to credentials for `server.bindAsync()`. Starts the files; the caller has to close them.
+ * @throws {TlsError} (rejects) if there is no usable certificate; `ERR_TLS_CA` if client certificates are required
+ * and there is no CA bundle; `ERR_TLS_PACKAGE` if `@grpc/grpc-js` is not installed.
  */
 export async function grpcServerCredentials(
   files: TlsFiles,
@@ -43,7 +42,8 @@ export async function grpcServerCredentials(
     throw new TlsError('ERR_TLS_CA', `Client certificates are required, and ${files.path} has no CA bundle`);
   }
   const provider = new TlsFilesProvider(files);
-  // By the names of its parameters the CA comes first; what it does, and its types, have the identity first.
+  // Going by the names of the parameters the CA comes first, but the implementation and the types have the identity
+  // first.
   return experimental.createCertificateProviderServerCredentials(
     provider,
     requireClientCertificate ? provider : null,
@@ -52,9 +52,10 @@ export async function grpcServerCredentials(
 }
 
 /**
- * Credentials for a gRPC client: trusts the CA bundle of the files, or the roots that Node comes with where there is
- * none, and shows their certificate if they have one. Connections made from now on use what is then current.
- * @throws {TlsError} (rejects) when the files are not usable; `ERR_TLS_PACKAGE` when `@grpc/grpc-js` is not installed.
+ * Resolves to credentials for a gRPC client. It trusts the CA bundle of the files (without one: the roots of Node.js),
+ * and presents their certificate if they have one. Each new connection uses the set that is current at that time.
+ * Starts the files; the caller has to close them.
+ * @throws {TlsError} (rejects) if the files are not usable; `ERR_TLS_PACKAGE` if `@grpc/grpc-js` is not installed.
  */
 export async function grpcChannelCredentials(
   files: TlsFiles,
@@ -101,11 +102,11 @@ class TlsFilesProvider implements experimental.CertificateProvider {
     this.#removed();
   }
 
-  #added(tell: (current: TlsCredentials) => void): void {
+  #added(update: (current: TlsCredentials) => void): void {
     if (!this.#isFollowing) this.#files.on('change', this.#onChange);
     this.#isFollowing = true;
-    // grpc-js expects the first update after the call: at that moment it has not registered the server yet.
-    process.nextTick(() => this.#files.current && tell(this.#files.current));
+    // grpc-js expects the first update after this call returns, because only then has it registered the server.
+    process.nextTick(() => this.#files.current && update(this.#files.current));
   }
 
   #removed(): void {
@@ -115,7 +116,7 @@ class TlsFilesProvider implements experimental.CertificateProvider {
   }
 
   readonly #onChange = ({ current }: { readonly current: TlsCredentials }): void => {
-    // All in one turn of the event loop: no connection is made in between.
+    // In one turn of the event loop, so that no connection is made in between.
     for (const listener of this.#caListeners) tellCa(listener, current);
     for (const listener of this.#identityListeners) tellIdentity(listener, current);
   };

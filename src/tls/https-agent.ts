@@ -6,21 +6,22 @@ import type { TlsCredentials } from './tls-credentials.js';
 import type { TlsFiles } from './tls-files.js';
 
 /**
- * An agent for `https.request()`, axios and others: trusts the CA bundle of the files, if they have one, and shows
- * their certificate, if they have one. After a change new requests use new connections; requests in flight finish on
- * theirs, which are then closed. The files are started by the first request, and stay yours to close.
+ * Creates an agent for `https.request()`, axios and others. It trusts the CA bundle of the files, and presents their
+ * certificate, if they have one. After a change, new requests use new connections; requests in flight finish on
+ * the old ones, which are then closed. The first request starts the files; the caller has to close them.
  *
  * A request fails with a `TlsError` while there is no usable set.
- * @param options as of `https.Agent`; `ca`, `cert` and `key` are those of the files where they have them.
+ * @param options options of `https.Agent`; `ca`, `cert` and `key` are replaced by those of the files, if they have
+ * them.
  */
 export function httpsAgent(files: TlsFiles, options?: AgentOptions): Agent {
   return new TlsFilesAgent(files, options);
 }
 
-/** What Node's types leave out of `http.Agent`. */
+/** Members of `http.Agent` that the types of Node.js lack. */
 type OnCreated = (error: Error | null, socket?: Duplex) => void;
 
-/** What an agent does without files; Node documents these methods for overriding. */
+/** The original methods, which Node.js documents for overriding. */
 const PROTOTYPE = Agent.prototype as unknown as Record<
   'getName',
   (this: Agent, options?: RequestOptions) => string
@@ -39,7 +40,10 @@ class TlsFilesAgent extends Agent {
     files.on('change', this.#onChange);
   }
 
-  /** Node's key of its pool and of its session cache: connections and sessions of another set are never used again. */
+  /**
+   * The key of the pool and of the session cache. With the digest in it, connections and sessions of another set are
+   * not used.
+   */
   override getName(options?: RequestOptions): string {
     return `${PROTOTYPE.getName.call(this, options)}:${this.#files.current?.digest ?? ''}`;
   }

@@ -12,9 +12,9 @@ import type { TlsFiles } from './tls-files.js';
 /** Options of `serveTls`. All may be left out, and `undefined` means the default. */
 export interface ServeTlsOptions {
   /**
-   * Ends connections made with an older certificate at random moments within this long after a change, ms; 0: at
+   * After a change, connections made with an older certificate end at random times within this period, ms; 0: at
    * once. HTTP/1 connections end with the response to their next request (`Connection: close`), HTTP/2 sessions with
-   * GOAWAY; requests in flight are answered. Default: they go on, as TLS allows.
+   * GOAWAY; requests in flight are answered. Default: such connections stay open.
    */
   readonly drainMs?: number | undefined;
   /** Stops following the files when it aborts. */
@@ -26,10 +26,11 @@ export interface ServeTlsOptions {
 /** The status of `ServedTls`. Plain data without keys. */
 export interface ServedTlsStatus extends ComponentStatus {
   readonly state: 'idle' | 'starting' | 'running' | 'closed';
-  /** When the certificate that new connections get expires. */
+  /** SHA-256 of the certificate of new connections, as `AB:CD:…`; null before the first one. */
   readonly fingerprint256: string | null;
+  /** When the certificate of new connections expires, epoch ms; null before the first one. */
   readonly expiresAt: number | null;
-  /** How often the certificate was set. */
+  /** How many times the certificate was set. */
   readonly changes: number;
 }
 
@@ -43,7 +44,7 @@ const OPTIONS = {
 };
 
 /**
- * What `createServer()` was given and `setSecureContext()` would forget: without these the first rotation would
+ * Options of `createServer()` that `setSecureContext()` would reset. Without them the first rotation would
  * silently allow older versions of TLS and other ciphers.
  */
 const KEPT_OPTIONS = [
@@ -61,7 +62,7 @@ const KEPT_OPTIONS = [
   'sigalgs',
 ] as const satisfies readonly (keyof SecureContextOptions)[];
 
-/** A server whose certificate follows its files; made by `serveTls()`. */
+/** A server whose certificate follows its files; created by `serveTls()`. */
 export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
   readonly #server: Server;
   readonly #files: TlsFiles;
@@ -117,7 +118,7 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
       this.#use(current);
       this.#drain?.retire();
     } catch (error) {
-      // The server keeps its present certificate.
+      // The server keeps its current certificate.
       this.fail(error);
     }
   };
@@ -130,14 +131,14 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
 }
 
 /**
- * Makes a server of `node:https`, `node:http2` or `node:tls` (and so of Fastify, Express and others) use the
- * certificate in these files, from now on and after each change. New connections get the new certificate; open ones go
- * on. Everything else that `createServer()` was given stays as it is, a `ca` for client certificates included: that of
- * the files is used only where the server has none.
+ * Makes a server of `node:https`, `node:http2` or `node:tls` (and thus of Fastify, Express and others) use the
+ * certificate in these files, now and after each change. New connections get the new certificate; open ones continue.
+ * All other options of `createServer()` stay in force, including a `ca` for client certificates; the CA bundle of the
+ * files is used only if the server has none.
  *
- * Resolves when the server has its first certificate; close what it resolves to, or the server, to stop. The files are
- * started, and stay yours to close.
- * @throws {TlsError} (rejects) when there is no usable certificate; `files.ready()` waits for one.
+ * Resolves when the server has its first certificate. To stop, close the result or the server. Starts the files; the
+ * caller has to close them.
+ * @throws {TlsError} (rejects) if there is no usable certificate; `files.ready()` waits for one.
  * @throws {TypeError} (rejects) for a wrong server or option.
  */
 export async function serveTls(

@@ -10,17 +10,17 @@ type SniCallback = (
 ) => void;
 
 /**
- * An `SNICallback` for `createServer()` that answers each name with the current certificate of its files. A name is
- * a host (`shop.example.com`) or a wildcard for one label (`*.example.com`); the exact one wins. Other names get the
- * server's own certificate, as set by `serveTls()`.
+ * Creates an `SNICallback` for `createServer()` that selects the current certificate by host name. A name is
+ * a host (`shop.example.com`) or a wildcard for one label (`*.example.com`); an exact name takes precedence. All other
+ * names get the server's own certificate, as set by `serveTls()`.
  *
- * The files must be started by you: until a set is good, handshakes for its names fail.
+ * The caller has to start the files. Until they have a usable set, handshakes for their names fail.
  *
  * ```ts
- * const server = https.createServer({ SNICallback: sniCallback({ 'shop.example.com': shop, '*.example.org': other }) });
- * await serveTls(server, files);
+ * const server = https.createServer({ SNICallback: sniCallback({ 'shop.example.com': shop, '*.example.org': other })
+ * }); await serveTls(server, files);
  * ```
- * @throws {TypeError} when `hosts` is not an object of `TlsFiles` by name.
+ * @throws {TypeError} if `hosts` is not an object of `TlsFiles` by name.
  */
 export function sniCallback(hosts: Readonly<Record<string, TlsFiles>>): SniCallback {
   if (typeof hosts !== 'object' || (hosts as unknown) === null) {

@@ -18,7 +18,7 @@ interface TlsCredentialsFields extends Validity {
   readonly revision: string | undefined;
 }
 
-/** The part of TLS options that changes with the files. */
+/** The TLS options that change with the files. */
 interface SecureContextSource {
   readonly cert?: Buffer;
   readonly key?: Buffer;
@@ -26,22 +26,22 @@ interface SecureContextSource {
 }
 
 /**
- * A certificate with its key, and a CA bundle: checked, and all of one revision. Printed forms show the subject and
- * the dates; the key must be asked for.
+ * A checked set of certificate, key and CA bundle, all of one revision. Printed forms show the subject and
+ * the dates, never the key.
  */
 export class TlsCredentials implements Validity {
   readonly #pair: Pair | undefined;
-  /** The server's or client's own certificate; undefined where there is only a CA bundle. */
+  /** The certificate of the server or client; undefined if there is only a CA bundle. */
   readonly certificate: X509Certificate | undefined;
-  /** The CA bundle, PEM; undefined when there is none. */
+  /** The CA bundle, PEM; undefined if there is none. */
   readonly ca: Buffer | undefined;
-  /** Epoch ms. */
+  /** When the chain becomes valid, epoch ms. */
   readonly notBefore: number;
-  /** When the first certificate of the chain expires, epoch ms; `Infinity` where there is only a CA bundle. */
+  /** When the first certificate of the chain expires, epoch ms; `Infinity` if there is only a CA bundle. */
   readonly expiresAt: number;
   /** The revision of the volume; undefined outside one. */
   readonly revision: string | undefined;
-  /** Equal digest: the same certificates and key. */
+  /** The digest of the set. Sets with the same certificates and key have the same digest. */
   readonly digest: string;
   #context: SecureContext | undefined;
 
@@ -66,17 +66,17 @@ export class TlsCredentials implements Validity {
     return this.#pair?.key;
   }
 
-  /** SHA-256 of the certificate, as `AB:CD:…`; undefined where there is only a CA bundle. */
+  /** SHA-256 of the certificate, as `AB:CD:…`; undefined if there is only a CA bundle. */
   get fingerprint256(): string | undefined {
     return this.certificate?.fingerprint256;
   }
 
-  /** `cert`, `key` and `ca` for `tls.createSecureContext()`, `https.request()` and others; what there is of them. */
+  /** `cert`, `key` and `ca`, as far as they exist, for `tls.createSecureContext()`, `https.request()` and others. */
   get options(): SecureContextSource {
     return { ...this.#pair, ...(this.ca && { ca: this.ca }) };
   }
 
-  /** Made once, with Node's defaults for everything else. */
+  /** The secure context of the set, created once, with the defaults of Node.js for all other options. */
   get secureContext(): SecureContext {
     this.#context ??= createSecureContext(this.options);
     return this.#context;

@@ -27,7 +27,7 @@ export type TlsErrorCode =
   /** An optional package is required and not installed. */
   | 'ERR_TLS_PACKAGE';
 
-/** Certificates on disk cannot be used. The last good ones are kept; watching goes on. */
+/** Certificates on disk cannot be used. The last good set is kept, and watching continues. */
 export class TlsError extends ResilientError {
   override readonly name = 'TlsError';
   readonly code: TlsErrorCode;

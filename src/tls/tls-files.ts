@@ -24,8 +24,9 @@ import { tlsLayout, type TlsLayout, type TlsPart, type TlsPaths } from './tls-pa
 /** Options of `TlsFiles`. All may be left out, and `undefined` means the default. */
 export interface TlsFilesOptions extends WatchedValueOptions {
   /**
-   * How long before its end a certificate that was not replaced is reported as `expiring`, ms. Default: a sixth of
-   * its lifetime. cert-manager renews when a third is left, so half of that time has then passed without a renewal.
+   * How long before it expires a certificate that has not been replaced is reported as `expiring`, ms. Default: a
+   * sixth of its lifetime. cert-manager renews when a third is left, so half of that time has then passed without a
+   * renewal.
    */
   readonly expiryWarningMs?: number | undefined;
 }
@@ -47,7 +48,7 @@ export interface TlsFilesStatus extends WatchedValueStatus {
   readonly expired: boolean;
 }
 
-/** More than any chain and bundle: those of public authorities take 0.3 MB. */
+/** Larger than any chain and bundle: the bundle of all public authorities has 0.3 MB. */
 const MAX_BYTES = 1_048_576;
 
 const OPTIONS = {
@@ -60,7 +61,7 @@ const OPTIONS = {
 
 /**
  * The certificate, key and CA bundle in a mounted Secret (`tls.crt`, `tls.key`, `ca.crt`) or at other paths, always
- * current. Each set is checked as a whole before it is handed out: the PEM parses, the key belongs to the certificate,
+ * current. Each set is checked as a whole before it is used: the PEM parses, the key belongs to the certificate,
  * the chain is in order, and it is valid now. A bad set is `rejected`, and the last good one stays.
  *
  * | what is on disk         | `current`                | event                                            |
@@ -68,7 +69,7 @@ const OPTIONS = {
  * | a good set              | that set                 | `change`                                         |
  * | a bad or incomplete set | as before                | `rejected`                                       |
  * | a set not yet valid     | as before, until it is   | `rejected`; `change` when it becomes valid       |
- * | unchanged, end is near  | as before                | `expiring`, then `expired`: then `get()` rejects |
+ * | unchanged, expires soon | as before                | `expiring`, then `expired`: then `get()` rejects |
  *
  * ```ts
  * const files = new TlsFiles('/etc/tls');
@@ -86,7 +87,8 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
 
   /**
    * Does no I/O.
-   * @param files the directory of a mounted Secret, or paths. A relative path is taken from the working directory now.
+   * @param files the directory of a mounted Secret, or paths. A relative path is resolved against the working
+   * directory now.
    * @throws {TypeError | RangeError} for a wrong path or option.
    */
   constructor(files: string | TlsPaths, { expiryWarningMs, ...options }: TlsFilesOptions = {}) {
@@ -100,9 +102,9 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
   }
 
   /**
-   * The current set; the first call starts watching.
-   * @throws {TlsError} `ERR_TLS_UNAVAILABLE` when there never was a good one, `ERR_TLS_EXPIRED` when its certificate
-   * has expired; `cause` says why there is no better one.
+   * Resolves to the current set; the first call starts watching.
+   * @throws {TlsError} `ERR_TLS_UNAVAILABLE` if there has been no usable set, `ERR_TLS_EXPIRED` if its certificate
+   * has expired; `cause` is the reason why there is no newer one.
    * @throws {ClosedError} once closed.
    */
   override async get(): Promise<TlsCredentials> {
@@ -132,7 +134,7 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
     const checked = pair ? this.#checkPair(pair) : { certificate: undefined, ...ALWAYS };
     const credentials = new TlsCredentials({ pair, ...checked, ca, revision: snapshot.revision });
     try {
-      // The getter asks OpenSSL to make the context.
+      // The getter makes OpenSSL create the context.
       credentials.secureContext.context satisfies unknown;
     } catch (cause) {
       const message = `OpenSSL refuses ${this.path}: ${(cause as Error).message}`;
@@ -179,7 +181,7 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
     return super.onClose();
   }
 
-  /** The bytes of a part; undefined when it may be missing and is. */
+  /** The bytes of a part; undefined if it is optional and missing. */
   #bytesOf(snapshot: Snapshot, part: TlsPart): Buffer | undefined {
     const file: FileState | undefined = this.#layout.find(snapshot, part);
     const path = (which: TlsPart): string => this.#layout.pathOf(which);
@@ -195,7 +197,7 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
   #bundle(snapshot: Snapshot): Buffer | undefined {
     const ca = this.#bytesOf(snapshot, 'ca');
     const isRequired = this.#layout.required.includes('ca');
-    // cert-manager writes an empty `ca.crt` where the issuer has no CA of its own; templates add a line break.
+    // cert-manager writes an empty `ca.crt` if the issuer has no CA of its own; templates add a line break.
     if (!ca || (!isRequired && ca.toString('latin1').trim() === '')) return undefined;
     const path = this.#layout.pathOf('ca');
     const authorities = parseCertificates(path, ca, 'ERR_TLS_CA');
@@ -242,7 +244,7 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
     if (this.#pending) this.take(this.#pending);
   }
 
-  /** Reports an end that is near or has come, and sets the alarm for the next step. */
+  /** Emits `expiring` or `expired` if it is time, and sets the alarm for the next of them. */
   #watchExpiry(): void {
     const { current } = this;
     this.#expiry.clear();
@@ -266,7 +268,7 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
 /** A CA bundle alone has no expiry date. */
 const ALWAYS: Validity = { notBefore: -Infinity, expiresAt: Infinity };
 
-/** Refused for now only. */
+/** The set is refused until the certificate is valid. */
 class NotYetValid extends TlsError {
   readonly notBefore: number;
 

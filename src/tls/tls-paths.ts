@@ -12,7 +12,7 @@ export interface TlsPaths {
   readonly ca?: string | undefined;
 }
 
-/** One part of what `TlsFiles` reads. */
+/** One of the files that `TlsFiles` reads. */
 export type TlsPart = 'cert' | 'key' | 'ca';
 
 /** The keys of a Secret of type `kubernetes.io/tls`, with the CA that cert-manager adds. */

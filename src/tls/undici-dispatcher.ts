@@ -5,13 +5,13 @@ import type { TlsFiles } from './tls-files.js';
 import { unavailable } from './tls-package.js';
 
 /**
- * A dispatcher for `fetch()` and `undici.request()`: one pool that trusts the CA bundle of the files, if they have
- * one, and shows their certificate, if they have one. After a change new requests go through a new pool; requests in
- * flight, however long, finish in the old one. Close it when it is no longer used. The files are started, and stay
- * yours to close.
- * @param options as of undici's `Agent`; `connect` options are kept, except `ca`, `cert` and `key` where the files
- * have them.
- * @throws {TlsError} (rejects) when the files are not usable; `ERR_TLS_PACKAGE` when `undici` is not installed.
+ * Resolves to a dispatcher for `fetch()` and `undici.request()`. It trusts the CA bundle of the files, and presents
+ * their certificate, if they have one. After a change, new requests use a new pool of connections; requests in flight
+ * finish in the old one, however long they take. Close the dispatcher when it is no longer used. Starts the files; the
+ * caller has to close them.
+ * @param options options of undici's `Agent`; `connect` options are kept, except that `ca`, `cert` and `key` are
+ * replaced by those of the files, if they have them.
+ * @throws {TlsError} (rejects) if the files are not usable; `ERR_TLS_PACKAGE` if `undici` is not installed.
  */
 export async function undiciDispatcher(files: TlsFiles, options: Agent.Options = {}): Promise<Dispatcher> {
   const undici = await import('undici').catch(unavailable('undici', '7 or later'));

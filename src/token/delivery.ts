@@ -20,11 +20,15 @@ export type TokenSink = (
 
 /** The status of one sink. Times are epoch ms. */
 export interface TokenSinkStatus {
+  /** The name of the function. */
   readonly name: string;
   /** `overdue`: its signal was aborted after `sinkTimeoutMs`, but it is still running. */
   readonly state: 'idle' | 'delivering' | 'overdue' | 'retrying';
+  /** When the sink last accepted a token. */
   readonly lastDeliveryAt: number | null;
+  /** Failed calls in a row, up to now. */
   readonly consecutiveFailures: number;
+  /** The error of the last failed call; kept after a success. */
   readonly lastError: LastError | null;
 }
 

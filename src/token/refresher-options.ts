@@ -28,17 +28,17 @@ export interface TokenRefresherOptions {
   /** Requests tokens from the API server. */
   readonly client: TokenClient;
   /**
-   * The path of the projected token. When its content changes, which may be due to a rotation of the signing key, a new
-   * token is requested, and the client receives the projected one as `credential`. If the API server has no TokenRequest
-   * API, the projected token itself is used. `false`: none of this. Default
+   * The path of the projected token. When its content changes, which may be due to a rotation of the signing key, a
+   * new token is requested, and the client receives the projected one as `credential`. If the API server has no
+   * TokenRequest API, the projected token itself is used. `false`: none of this. Default
    * `/var/run/secrets/kubernetes.io/serviceaccount/token`.
    */
   readonly tokenFile?: string | URL | false | undefined;
   /** The audiences of the token; default `[]`, the API server's own audience. */
   readonly audiences?: readonly string[] | undefined;
   /**
-   * The requested lifetime, s: 600 to 4 294 967 296, the bounds of the API server, which may grant less. Default 86 400,
-   * one day.
+   * The requested lifetime, s: 600 to 4 294 967 296, the bounds of the API server, which may grant less. Default 86
+   * 400, one day.
    */
   readonly expirationSeconds?: number | undefined;
   /** Where each new token is delivered; default none. */
@@ -47,13 +47,13 @@ export interface TokenRefresherOptions {
   readonly schedule?: TokenScheduleName | TokenSchedule | undefined;
   /** Instead of `schedule`: the maximum time between two tokens, ms, with up to 50 % jitter. At least 5 000. */
   readonly refreshIntervalMs?: number | undefined;
-  /** A token is replaced at the latest this long before it expires, ms; default 10 000, as in client-go. */
+  /** A token is replaced at least this long before it expires, ms; default 10 000, as in client-go. */
   readonly leewayMs?: number | undefined;
   /** The minimum time between the starts of two attempts, ms; default 1 000. */
   readonly minIntervalMs?: number | undefined;
   /**
-   * The maximum random delay after a change of the file or a 401, ms. It spreads the requests of a fleet that learns of a
-   * new signing key all at once. Default 5 000.
+   * The maximum random delay after a change of the file or a 401, ms. It spreads the requests of a fleet that learns
+   * of a new signing key all at once. Default 5 000.
    */
   readonly wakeJitterMs?: number | undefined;
   /** The initial backoff, ms, doubled on each failure, with up to 50 % jitter. Default 10 000. */
@@ -63,8 +63,8 @@ export interface TokenRefresherOptions {
   /** The timeout of an attempt, ms; default 10 000: an answer usually takes milliseconds. */
   readonly attemptTimeoutMs?: number | undefined;
   /**
-   * The timeout of a sink, after which its signal aborts, ms; default 30 000: a sink may write to a slow disk or over the
-   * network.
+   * The timeout of a sink, after which its signal aborts, ms; default 30 000: a sink may write to a slow disk or over
+   * the network.
    */
   readonly sinkTimeoutMs?: number | undefined;
   /** The number of consecutive failures that make the refresher unhealthy; default 3, after some 20 to 70 s. */
@@ -75,8 +75,11 @@ export interface TokenRefresherOptions {
   readonly signal?: AbortSignal | undefined;
   /** Creates the watcher of `tokenFile`; default a `ResilientWatcher`. Not with `tokenFile: false`. */
   readonly watcherFactory?: TokenWatcherFactory | undefined;
+  /** The clock. Default: the system clock. */
   readonly clock?: Clock | undefined;
+  /** The file system. Default: `node:fs`. */
   readonly fs?: FileSystem | undefined;
+  /** The source of jitter. Default: `Math.random`. */
   readonly random?: Random | undefined;
 }
 

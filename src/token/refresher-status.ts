@@ -47,6 +47,7 @@ export interface TokenRefresherEvents extends ComponentEvents {
   readable: [event: Readable];
   /** The token file cannot be watched, or only by polling: its changes may be noticed late. */
   degraded: [event: Degradation];
+  /** The token file is watched natively again. */
   recovered: [event: Recovery];
   /** A listener or a custom schedule failed, or the client cannot work (`ERR_TOKEN_CLIENT`). */
   error: [error: Error];
@@ -58,20 +59,29 @@ export interface TokenRefresherStatus extends ComponentStatus {
   readonly state: 'idle' | 'starting' | 'refreshing' | 'waiting' | 'retrying' | 'failed' | 'closed';
   /** For a liveness probe: false after `unhealthyAfter` failures in a row, and when the token has expired. */
   readonly healthy: boolean;
+  /** When the current token was issued. */
   readonly issuedAt: number | null;
-  /** Null without a token, and for one that never expires. */
+  /** When the current token expires; null without a token, and for one that never expires. */
   readonly expiresAt: number | null;
+  /** When the next token will be requested. */
   readonly nextRefreshAt: number | null;
+  /** Failed attempts in a row, up to now. */
   readonly consecutiveFailures: number;
+  /** Why the last attempt began. */
   readonly lastWakeReason: TokenWakeReason | null;
-  /** When a token was last requested, and when one was last received. */
+  /** When a token was last requested. */
   readonly lastAttemptAt: number | null;
+  /** When a token was last received. */
   readonly lastMintAt: number | null;
   /** When a sink last accepted a token. */
   readonly lastDeliveryAt: number | null;
-  /** How far the current token was dated ahead of the system's clock when it was received, ms; up to a minute counts as 0. */
+  /**
+   * How far the current token was dated ahead of the system's clock when it was received, ms; up to a minute counts as
+   * 0.
+   */
   readonly skewMs: number;
   /** Whether changes of the token file are noticed immediately. */
   readonly watching: boolean;
+  /** The sinks, in the order of the option. */
   readonly sinks: readonly TokenSinkStatus[];
 }

@@ -35,8 +35,8 @@ export interface TokenFileOptions {
    */
   readonly format?: TokenFormat | undefined;
   /**
-   * The longest time for which a token is returned without checking the file, ms, even if the watcher reports nothing. At
-   * most and by default 60 000, the rule of Kubernetes for its clients.
+   * How long a token is returned without checking the file, ms, even if the watcher reports nothing. Default and
+   * maximum 60 000, the rule of Kubernetes for its clients.
    */
   readonly maxAgeMs?: number | undefined;
   /** Whether watching keeps the process alive; default false. */
@@ -45,8 +45,11 @@ export interface TokenFileOptions {
   readonly signal?: AbortSignal | undefined;
   /** Creates the watcher; default a `ResilientWatcher`. */
   readonly watcherFactory?: TokenWatcherFactory | undefined;
+  /** The clock. Default: the system clock. */
   readonly clock?: Clock | undefined;
+  /** The file system. Default: `node:fs`. */
   readonly fs?: FileSystem | undefined;
+  /** The source of jitter. Default: `Math.random`. */
   readonly random?: Random | undefined;
 }
 
@@ -64,17 +67,20 @@ export interface TokenFileEvents extends ComponentEvents {
   skew: [event: { readonly aheadMs: number; readonly token: ServiceAccountToken }];
   /** The file cannot be watched natively. `get()` reads it every `maxAgeMs` in any case. */
   degraded: [event: Degradation];
+  /** The file is watched natively again. */
   recovered: [event: Recovery];
 }
 
 /** The status of a `TokenFile`. Plain data without secrets; times are epoch ms. */
 export interface TokenFileStatus extends ComponentStatus {
+  /** The watched path, absolute. */
   readonly path: string;
   readonly state: LifecycleState;
+  /** When the current token was issued. */
   readonly issuedAt: number | null;
-  /** Null without a token, and for one that never expires. */
+  /** When the current token expires; null without a token, and for one that never expires. */
   readonly expiresAt: number | null;
-  /** Past `expiresAt`, though the server may still accept it. */
+  /** Whether `expiresAt` has passed; the server may still accept the token. */
   readonly stale: boolean;
   /** When a token was last read from the file. */
   readonly lastReadAt: number | null;
@@ -108,8 +114,8 @@ const OPTIONS = {
  * |         | `reportUnauthorized()`                    | good token is kept until the server refuses it     |
  * | any     | `close()`                                 | closed                                             |
  *
- * No timer is set: `get()` reads the file when necessary. `maxAgeMs` is measured by the monotonic clock, so a jump of the
- * wall clock cannot delay a read.
+ * No timer is set: `get()` reads the file when necessary. `maxAgeMs` is measured by the monotonic clock, so a jump of
+ * the wall clock cannot delay a read.
  */
 export class TokenFile
   extends Component<TokenFileEvents, TokenFileStatus>

@@ -24,8 +24,8 @@ import { TokenWatch } from './token-watch.js';
 import { DATE_LEEWAY_MS, type ServiceAccountToken } from './token.js';
 
 /**
- * Keeps a ServiceAccount token valid and delivers it to where it is used. The timer, a changed token file, a clock jump, a
- * reported 401 and `refresh()` are all hints that lead to the same decision: when to request the next token.
+ * Keeps a ServiceAccount token valid and delivers it to where it is used. The timer, a changed token file, a clock
+ * jump, a reported 401 and `refresh()` are all hints that lead to the same decision: when to request the next token.
  *
  * | state              | what happens                          | next                                            |
  * |--------------------|---------------------------------------|-------------------------------------------------|
@@ -104,7 +104,7 @@ export class TokenRefresher
 
   /**
    * Watches the token file and makes the first attempt. Resolves when the attempt and the first call of each sink have
-   * ended, even if they failed; `get()` tells whether there is a token. A second call returns the same promise.
+   * ended, even if they failed; `get()` shows whether there is a token. A second call returns the same promise.
    * @throws {ClosedError} (rejects) after `close()`.
    */
   override start(): Promise<void> {
@@ -174,8 +174,8 @@ export class TokenRefresher
   }
 
   /**
-   * Closes the refresher. Work in progress is aborted and awaited; a sink that ignores its signal is awaited for at most
-   * 5 s. Never rejects; a second call returns the same promise. Must not be awaited in a sink.
+   * Closes the refresher. Work in progress is aborted and awaited; a sink that ignores its signal is awaited for at
+   * most 5 s. Never rejects; a second call returns the same promise. Must not be awaited in a sink.
    */
   override close(): Promise<void> {
     return super.close();

@@ -45,6 +45,7 @@ export interface WatchedValueEvents<T> extends ComponentEvents {
 /** The common status of values from watched files. Plain data without secrets; times are epoch ms. */
 export interface WatchedValueStatus extends ComponentStatus {
   readonly state: 'idle' | 'starting' | 'running' | 'closed';
+  /** The watched path, absolute; for several files, all paths. */
   readonly path: string;
   /** Whether there is a value. */
   readonly available: boolean;
@@ -52,7 +53,9 @@ export interface WatchedValueStatus extends ComponentStatus {
   readonly rejected: LastError | null;
   /** The number of values so far. */
   readonly changes: number;
+  /** How many states of the files could not be used. */
   readonly rejections: number;
+  /** When the value last changed. */
   readonly lastChangeAt: number | null;
   /** The `state` of the watcher. */
   readonly watcher: ReturnType<ResilientWatcher['status']>['state'];
@@ -170,8 +173,8 @@ export abstract class WatchedValue<
   }
 
   /**
-   * Resolves to the first value other than `previous`; by default, to the next one. Pass the value that a server has just
-   * refused to wait until its replacement has reached the disk.
+   * Resolves to the first value other than `previous`; by default, to the next one. Pass the value that a server has
+   * just refused to wait until its replacement has reached the disk.
    * @throws {ClosedError} (rejects) once closed; the signal's reason when that has aborted.
    */
   async changed(options: ChangedOptions<T> = {}): Promise<T> {
@@ -190,8 +193,8 @@ export abstract class WatchedValue<
   }
 
   /**
-   * Checks the files now. Resolves when the contents have become `current` or were rejected. A file that is being written
-   * in place is used only after it has settled (`settleMs`); to wait for that, use `changed()`.
+   * Checks the files now. Resolves when the contents have become `current` or were rejected. A file that is being
+   * written in place is used only after it has settled (`settleMs`); to wait for that, use `changed()`.
    */
   async check(): Promise<void> {
     await this.start();

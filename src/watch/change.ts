@@ -1,21 +1,27 @@
 import type { FileState, Snapshot } from '../fs/snapshot.js';
 
-/** What led to a check: the name of a backend, or one of the watcher's own reasons. */
+/** The reason of a check: the name of the backend that gave a hint, or one of the watcher's own reasons. */
 export type ChangeCause = 'start' | 'fs' | 'parcel' | 'poll' | 'resync' | 'restart' | 'check' | (string & {});
 
 /** Which keys of one set of files differ from those of another. */
 export interface KeyDifference {
+  /** The keys that are only in the later set. */
   readonly added: readonly string[];
+  /** The keys whose files differ. */
   readonly changed: readonly string[];
+  /** The keys that are only in the earlier set. */
   readonly removed: readonly string[];
 }
 
-/** Two states of the target that differ, and the files in which they do: keys of `previous.files` and `current.files`. */
+/**
+ * Two states of the target that differ, and the files in which they do: keys of `previous.files` and `current.files`.
+ */
 export interface Change extends KeyDifference {
-  /** What was last reported; at the first report a `MissingSnapshot`. */
+  /** The state that was last reported; in the first report a `MissingSnapshot`. */
   readonly previous: Snapshot;
+  /** The state that is now reported. */
   readonly current: Snapshot;
-  /** What led to the check that first saw the difference. */
+  /** The reason of the check that first found the difference. */
   readonly cause: ChangeCause;
 }
 

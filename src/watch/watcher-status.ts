@@ -8,19 +8,20 @@ export type WatcherState = 'idle' | 'starting' | 'watching' | 'recovering' | 'de
 
 /** The status of a watcher, as plain data without contents. Times are epoch ms. */
 export interface WatcherStatus extends ComponentStatus {
+  /** The watched path, absolute; for a group, all paths. */
   readonly path: string;
   /**
    * `watching`: a backend is subscribed. `recovering`: the backend was lost and is subscribed again. `degraded`: native
    * watching is unavailable. While it is `recovering` or `degraded` the target is polled.
    */
   readonly state: WatcherState;
-  /** What was last reported of the target; `unreadable` while it cannot be read; null before the first report. */
+  /** The kind of target that was last reported; `unreadable` while it cannot be read; null before the first report. */
   readonly target: Snapshot['kind'] | 'unreadable' | null;
-  /** The revision of the volume, where the target is in one. */
+  /** The revision of the volume; null if the target is not in one. */
   readonly revision: string | null;
   /** Where hints come from: the name of a backend, or `poll`; null when the watcher is not running. */
   readonly backend: string | null;
-  /** Why native watching is unavailable. */
+  /** Why native watching is unavailable; null while it works. */
   readonly degraded: {
     readonly code: BackendErrorCode;
     readonly message: string;
@@ -29,19 +30,24 @@ export interface WatcherStatus extends ComponentStatus {
   } | null;
   /** Attempts to subscribe again since the start. */
   readonly restarts: number;
+  /** Checks that have ended since the start. */
   readonly checks: number;
+  /** Changes reported since the start. */
   readonly changes: number;
   /**
-   * Changes that were found by a resync only: no hint had come. Many of them mean that the file system gives no events.
+   * Changes that only a resync found, without a hint. Many of them mean that the file system reports no events.
    */
   readonly resyncs: number;
+  /** When a change was last reported; null before the first one. */
   readonly lastChangeAt: number | null;
-  /** When the last check ended. */
+  /** When the last check ended; null before the first one. */
   readonly lastCheckAt: number | null;
   /** The time since then, by the monotonic clock, ms. */
   readonly sinceLastCheckMs: number | null;
   /** The maximum time between two checks without hints, ms; null when it only checks after hints. */
   readonly checkIntervalMs: number | null;
+  /** The directories that are watched now, absolute. */
   readonly watchedDirectories: readonly string[];
+  /** The problems that watching cannot solve, at present. */
   readonly warnings: readonly WatcherWarning[];
 }

@@ -261,7 +261,7 @@ test('a message of the server that quotes a token is shown without the token', a
       (reason: unknown) => reason,
     );
   expect((error as Error).message).toBe(
-    'The API server gave no token of ci/builder (422): ' +
+    'The API server issued no token for ci/builder (422): ' +
       'token "[redacted]" ([redacted], [redacted]) is bound to a deleted pod: mint another',
   );
   expect(inspect(error, { depth: Infinity, showHidden: true })).not.toMatch(/eyJ|s3cret/);

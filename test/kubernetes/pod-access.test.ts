@@ -81,7 +81,7 @@ test('a newer projected token is tried before that of the pod', async () => {
 test.each([
   ['without a host', { KUBERNETES_SERVICE_HOST: '' }, /no KUBERNETES_SERVICE_HOST, so this is not a pod/],
   ['without a port', { KUBERNETES_SERVICE_PORT: '' }, /no KUBERNETES_SERVICE_PORT, so this is not a pod/],
-  ['with a port that is none', { KUBERNETES_SERVICE_PORT: 'tcp://10.0.0.1:443' }, /make no URL/],
+  ['with a port that is none', { KUBERNETES_SERVICE_PORT: 'tcp://10.0.0.1:443' }, /do not form a URL/],
 ])('%s the message says what is missing', async (_, environment, message) => {
   const scene = await clusterScene();
   await expect(requester(scene, environment)()).rejects.toMatchObject({

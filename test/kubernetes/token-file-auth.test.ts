@@ -90,7 +90,7 @@ test('a kubeconfig without a user, or a user without a file, is refused', async 
   const { kubeconfigFile, tokenFile } = await clusterScene();
   const kubeConfig = new KubeConfig();
   kubeConfig.loadFromFile(kubeconfigFile('t'));
-  expect(() => withTokenFile(kubeConfig)).toThrow('give one as option "path"');
+  expect(() => withTokenFile(kubeConfig)).toThrow('set the option "path"');
   const auth = withTokenFile(kubeConfig, { path: tokenFile });
   onTestFinished(() => auth.close());
   expect(auth.file).toBeInstanceOf(TokenFile);
