@@ -1,7 +1,7 @@
 /**
- * An HTTP server behind an interceptor that consults a policy in a mounted ConfigMap: an account that is bound to a
- * role may do what the role permits. A new account is admitted when the mount has changed, without a restart, and a
- * broken update neither admits nor locks out anybody.
+ * An HTTP server with an interceptor that checks requests against a policy in a mounted ConfigMap: an account may do
+ * what its roles permit. A new account is admitted as soon as the mount has changed, without a restart. An invalid
+ * update changes nothing.
  *
  *   POLICY_FILE   the mounted key; default /etc/authz/policy.yaml
  *   PORT          default 8080

@@ -1,9 +1,9 @@
 /**
- * c12 finds and merges the files (`extends`, `$production`, defaults); the loader decides when they are read and
- * whether they are used: each reload reads one revision of the mount, and the last good configuration stays when a
+ * c12 finds and merges the files (`extends`, `$production`, defaults); the loader decides when to read them and
+ * whether to use the result. Each reload reads one revision of the mount, and the last good configuration stays if a
  * reload fails.
  *
- *   CONFIG_DIR   where the ConfigMap is mounted; its keys are app.yaml and what that extends; default /etc/app
+ *   CONFIG_DIR   the mount of the ConfigMap, whose keys are app.yaml and the files that it extends; default /etc/app
  */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -15,7 +15,7 @@ import { z } from 'zod';
 
 const { CONFIG_DIR: directory = '/etc/app' } = process.env;
 
-/** c12 as a provider: it reads a copy of the revision that the volume reported, so it never sees two at once. */
+/** c12 as a provider. It reads a copy of the revision that the volume reported, so it never mixes two revisions. */
 class C12Provider {
   name = `c12 in ${directory}`;
   #volume = new VolumeProvider(directory);
@@ -33,7 +33,7 @@ class C12Provider {
         configFile: 'app',
         configFileRequired: true,
         rcFile: false,
-        giget: false, // no ConfigMap makes this program download anything
+        giget: false, // a ConfigMap must not make this program download anything
         defaults: { workers: 1 },
       });
       return config;

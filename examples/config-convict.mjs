@@ -1,8 +1,8 @@
 /**
- * convict keeps its schema (formats, defaults, environment, sensitive values); the loader feeds it: each update is
+ * convict keeps its schema (formats, defaults, environment, sensitive values); the loader provides the values: each update is
  * loaded into a new convict configuration, and takes effect only when the `validate` of convict accepts it.
  *
- *   CONFIG_DIR   where the ConfigMap is mounted; its key is app.json; default /etc/app
+ *   CONFIG_DIR   the mount of the ConfigMap, whose key is app.json; default /etc/app
  *   PORT, DB_PASSWORD   see the schema
  */
 import { join } from 'node:path';

@@ -1,7 +1,7 @@
 /**
- * A Fastify server whose log level and rate limit follow a mounted ConfigMap; no restart, no dropped connection.
+ * A Fastify server whose log level and rate limit follow a mounted ConfigMap, without a restart or a dropped connection.
  *
- *   CONFIG_DIR   where the ConfigMap is mounted; its key is app.yaml; default /etc/app
+ *   CONFIG_DIR   the mount of the ConfigMap, whose key is app.yaml; default /etc/app
  *   PORT         default 8080
  *   APP_…        any value of the file: APP_LOG__LEVEL=debug overrides its log.level
  */
@@ -42,7 +42,7 @@ app.get('/healthz', { config: { rateLimit: false } }, () => loader.status());
 loader.select(
   ({ log }) => log.level,
   (level) => {
-    // Requests get child loggers, which take their level from this one when they are made.
+    // Requests get child loggers, which take their level from this one when they are created.
     app.log.level = level;
   },
 );

@@ -1,5 +1,5 @@
 /**
- * The second act of the demo: an API server on a real HTTPS socket gets a new signing key, which makes every token
+ * The second part of the demo: an API server on a real HTTPS socket gets a new signing key, which makes every token
  * worthless at once. Two refreshers keep a kubeconfig each; one watches its projected token, one has only a timer.
  */
 import { join } from 'node:path';
@@ -11,13 +11,13 @@ import { KubeletVolume, LocalApiServer } from 'resilient-watcher/testing';
 
 const NAMESPACE = 'kube-system';
 const PLUGIN = `system:serviceaccount:${NAMESPACE}:cni-plugin`;
-/** So long kubelet takes here to project a token that is good again. In a cluster it is minutes. */
+/** How long kubelet takes here to project a valid token, ms. In a cluster it takes minutes. */
 const KUBELET_MS = 400;
-/** Chance spreads a fleet over so much; the default of 5 s would be long for a demo. */
+/** The random delay that spreads the requests of a fleet, ms; the default of 5 s is too long for a demo. */
 const WAKE_JITTER_MS = 500;
-/** The client of the kubeconfig asks this often. */
+/** How often the client with the kubeconfig sends a request, ms. */
 const PERIOD_MS = 25;
-/** Far longer than anything here takes. */
+/** Much longer than any step takes, ms. */
 const PATIENCE_MS = 15_000;
 
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -107,7 +107,7 @@ export async function clusterAct(directory, { scene, line }) {
 const hours = (ms) => `${(ms / 3_600_000).toFixed(1)} h`;
 const seconds = (ms) => `${(ms / 1_000).toFixed(2)} s`;
 
-/** Who a program is that reads this kubeconfig now, or the status it is refused with. */
+/** The user that this kubeconfig authenticates now, or the status of the refusal. */
 async function whoAmI(path) {
   const kubeConfig = new KubeConfig();
   kubeConfig.loadFromFile(path);
@@ -118,7 +118,7 @@ async function whoAmI(path) {
   );
 }
 
-/** Asks until that is the answer, and tells when it was; undefined when it never is. */
+/** Asks until the answer is the expected one, and returns when that was; undefined if it never is. */
 async function askUntil(path, wanted) {
   const deadline = now() + PATIENCE_MS;
   for (let refusals = 0; now() < deadline;) {

@@ -1,5 +1,5 @@
 /**
- * The other process of the demo: publishes as kubelet does, and tells when. `process.hrtime` is one clock for all
+ * The other process of the demo: publishes as kubelet does, and reports when. `process.hrtime` is the same clock in all
  * processes of a machine.
  */
 import { KubeletVolume } from 'resilient-watcher/testing';
@@ -37,7 +37,7 @@ const commands = {
   },
 };
 
-process.on('SIGINT', () => {}); // Ctrl-C is for the demo, which ends this process
+process.on('SIGINT', () => {}); // the demo handles Ctrl-C and ends this process
 process.on('message', async ({ command, ...parameters }) => {
   process.send(await commands[command](parameters));
 });

@@ -3,7 +3,7 @@ import { styleText } from 'node:util';
 /** Colors on a terminal, plain text in a log. */
 export const color = (style, text) => (process.stdout.isTTY ? styleText(style, text) : text);
 
-/** Prints what was promised and whether it was kept, and counts what was not. */
+/** Prints each expectation and whether it was met, and counts those that were not. */
 export function createReport() {
   const report = {
     broken: 0,

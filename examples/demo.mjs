@@ -1,6 +1,6 @@
 /**
- * A tour in some ten seconds. First one watcher, and another process that does to its volume what happens to volumes;
- * then, in `demo-cluster.mjs`, the tokens and kubeconfigs of a cluster.
+ * A tour of about ten seconds. First another process updates, breaks and recreates the volume of one watcher;
+ * then, in `demo-cluster.mjs`, come the tokens and kubeconfigs of a cluster.
  *
  *     npm run demo
  */
@@ -16,15 +16,15 @@ import { ScriptedBackend } from 'resilient-watcher/testing';
 import { clusterAct } from './demo-cluster.mjs';
 import { color, createReport } from './demo-report.mjs';
 
-/** Longer than anything here takes; what was not seen by then was missed. */
+/** Longer than any step takes, ms. A change that has not been seen after this time counts as missed. */
 const PATIENCE_MS = 4_000;
-/** Between two scenes, so that one can read along. */
+/** The pause between two steps, ms, for people who read along. */
 const PAUSE_MS = 350;
 
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const now = () => Number(process.hrtime.bigint()) / 1e6;
 
-// ------------------------------------------------------------------------------------------ the stage
+// --------------------------------------------------------------------------------------------- set-up
 
 const root = mkdtempSync(join(tmpdir(), 'resilient-watcher-demo-'));
 const directory = join(root, 'policy');
@@ -38,20 +38,20 @@ process.on('exit', () => {
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(130));
 publisher.on('exit', () => process.exit(1));
 
-/** Has the other process do something; resolves to when that took effect, ms. */
+/** Makes the other process do something; resolves to the time at which that took effect, ms. */
 const ask = (command, parameters = {}) =>
   new Promise((resolve) => {
     publisher.once('message', resolve);
     publisher.send({ command, directory, ...parameters });
   });
 
-// ---------------------------------------------------------------------------------------- the audience
+// ------------------------------------------------------------------------------------------- recording
 
 const latencies = [];
 const report = createReport();
 const { scene, line } = report;
 
-/** Remembers what a watcher says, and when, until somebody asks. */
+/** Records the events of a watcher, with their times. */
 function listenTo(watcher, events) {
   const heard = [];
   let wake = () => {};
@@ -62,7 +62,7 @@ function listenTo(watcher, events) {
     });
   }
   return {
-    /** The first thing heard that fits; what came before it is dropped. */
+    /** Resolves to the first event that matches; drops the events before it. */
     async expect(fits) {
       const deadline = now() + PATIENCE_MS;
       for (;;) {
@@ -81,7 +81,7 @@ const isPolicy = (policy) => (heard) =>
 const isMissing = ({ event, detail }) => event === 'change' && detail.current.kind === 'missing';
 const is = (wanted) => (heard) => heard.event === wanted;
 
-/** Shows one publication and how soon it was heard of. */
+/** Shows one publication, and how soon it was reported. */
 async function show(text, audience, policy, how) {
   const at = await ask('publish', { policy, ...how });
   const heard = await audience.expect(isPolicy(policy));
@@ -89,7 +89,7 @@ async function show(text, audience, policy, how) {
   line(heard !== undefined, heard && heard.at - at, text);
 }
 
-// ------------------------------------------------------------------------------------------- the play
+// ------------------------------------------------------------------------------------------ the steps
 
 console.log(
   color('bold', 'resilient-watcher: one file of a mounted volume, and everything that can happen to it'),
@@ -196,7 +196,7 @@ console.log(
     (polled === undefined ? '.' : `, and ${polled.toFixed(0)} ms while polling.`),
 );
 
-// ------------------------------------------------------------------------------------- the second act
+// ---------------------------------------------------------------------------------------- the cluster
 
 console.log(color('bold', '\nA kubeconfig in a cluster whose signing key is rotated'));
 await clusterAct(join(root, 'cluster'), report);

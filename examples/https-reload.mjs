@@ -1,8 +1,8 @@
-// An HTTPS server whose certificate is a mounted Secret of type kubernetes.io/tls: each new pair serves from the next
-// handshake on, and no connection is dropped. A set that cannot be used leaves the last good one.
+// An HTTPS server whose certificate is a mounted Secret of type kubernetes.io/tls: each new pair is used from the next
+// handshake on, and no connection is dropped. If a set cannot be used, the last good one stays in use.
 //
-//   TLS_DIRECTORY   where the Secret is mounted, such as /etc/tls; holds tls.crt and tls.key
-//   PORT            default 0: any free one, printed
+//   TLS_DIRECTORY   the mount of the Secret, such as /etc/tls, with tls.crt and tls.key
+//   PORT            default 0: a free port, which is printed
 import { once } from 'node:events';
 import { createServer } from 'node:https';
 
@@ -20,7 +20,7 @@ files.on('change', ({ current }) => console.log('serving', current.fingerprint25
 files.on('expiring', ({ remainingMs }) => console.log('expires in', remainingMs / 3_600_000, 'hours'));
 process.once('SIGTERM', () => {
   void files.close();
-  server.close(); // requests under way are answered, idle connections end
+  server.close(); // requests in flight are answered, idle connections end
 });
 
 await files.start();

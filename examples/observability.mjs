@@ -1,11 +1,11 @@
 /**
- * A Fastify server whose watched files can be seen from outside.
+ * A Fastify server with metrics and probes for the files that it watches.
  *
  *   GET /metrics   for Prometheus
- *   GET /livez     503 when a watched path is not being checked any more
- *   GET /readyz    503 until everything was read, and while the configuration is rejected
+ *   GET /livez     503 if a watched path is no longer checked
+ *   GET /readyz    503 until everything has been read, and while the configuration is rejected
  *
- *   CONFIG_DIR   where a ConfigMap with app.yaml and policy.yaml is mounted; default /etc/app
+ *   CONFIG_DIR   the mount of a ConfigMap with app.yaml and policy.yaml; default /etc/app
  *   PORT         default 8080
  */
 import { join } from 'node:path';
@@ -19,7 +19,7 @@ import { collectMetrics } from 'resilient-watcher/prometheus';
 const { CONFIG_DIR: directory = '/etc/app', PORT: port = '8080' } = process.env;
 
 const app = fastify({ logger: { level: 'info' } });
-// Before anything is started, so that nothing is missed.
+// Subscribe before anything is started, so that no event is missed.
 const subscriptions = [collectMetrics({ client, registry: client.register }), logTo(app.log)];
 
 const policy = new ResilientWatcher(join(directory, 'policy.yaml'));

@@ -1,6 +1,6 @@
 /**
- * How to test a controller that watches a mounted file: real files, fake time, hints when the test says so, and a
- * volume that is driven one system call at a time. `node examples/test-your-controller.mjs`
+ * How to test a controller that watches a mounted file: with real files, fake time, scripted hints, and a
+ * volume that is updated one system call at a time. `node examples/test-your-controller.mjs`
  */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { ResilientWatcher } from 'resilient-watcher';
 import { FakeClock, KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
 
-/** The code under test: everything that needs time or hints can be given another one. */
+/** The code under test. Its clock and its backend can be replaced. */
 function controller(path, ports) {
   const applied = [];
   const watcher = new ResilientWatcher(path, ports);
@@ -39,7 +39,7 @@ await watcher.idle();
 assert.deepEqual(applied, ['one', 'two']);
 console.log('a short gap shows nothing but the new content:', applied.join(', '));
 
-// The backend dies, and an update is made while nobody listens: found when it is back, 50 ms later at most.
+// The backend fails, and an update follows while nothing is watched. It is found when the backend is back, at most 50 ms later.
 backend.fail(new Error('inotify went away'));
 volume.publish({ 'app.yaml': 'three' });
 await clock.advance(50);

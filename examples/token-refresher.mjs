@@ -1,5 +1,5 @@
-// A token that is always good, delivered to a kubeconfig. Here a fake API server and a volume stand in for a cluster:
-// a projected token changes, so a new token is asked for and written. Run: node examples/token-refresher.mjs
+// A token that is always valid, delivered to a kubeconfig. A fake API server and a volume stand in for a cluster:
+// when the projected token changes, a new token is requested and written. Run: node examples/token-refresher.mjs
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

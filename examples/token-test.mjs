@@ -1,4 +1,4 @@
-// How to test what depends on a token: days pass in a moment, and the API server does what the test says.
+// How to test code that depends on a token: with a clock that passes days at once, and a scripted API server.
 // Run: node examples/token-test.mjs
 import assert from 'node:assert/strict';
 
@@ -10,19 +10,19 @@ const client = new FakeTokenClient({ clock });
 const refresher = new TokenRefresher({ client, clock, tokenFile: false });
 await refresher.start();
 
-// Half an hour in which the server asks to be left alone: the token is kept.
+// For half an hour the server answers 429: the token is kept.
 client.otherwise = { error: FakeTokenClient.tooManyRequests(60_000) };
 void refresher.refresh();
 await clock.advance(30 * 60_000);
 assert.equal(refresher.status().healthy, false);
 assert.ok(client.accepts((await refresher.get()).value));
 
-// The server is back.
+// The server answers again.
 client.otherwise = {};
 await clock.advance(5 * 60_000);
 assert.equal(refresher.status().healthy, true);
 
-// A server that uses another clock.
+// The clock of the server differs.
 client.skewMs = 3_600_000;
 refresher.once('skew', ({ aheadMs }) => console.log(`the server's clock is ${aheadMs / 1000} s ahead`));
 void refresher.refresh();

@@ -2,7 +2,7 @@
  * A program whose policy is a key of a mounted ConfigMap: it applies each change once, keeps the last good one, and
  * reports its state on a health endpoint. `node examples/watch-policy.mjs`
  *
- * A temporary directory plays the mount, and `KubeletVolume` the kubelet.
+ * A temporary directory stands in for the mount, and `KubeletVolume` for kubelet.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -22,7 +22,7 @@ watcher.on('unreadable', ({ error }) => console.log('cannot read:', error.messag
 
 const updates = ['{"allow":["alice","bob"]}', '{"allow":', '{"allow":["bob"]}'];
 for await (const { current, cause } of watcher) {
-  if (current.kind === 'missing') continue; // keep what we have
+  if (current.kind === 'missing') continue; // keep the current policy
   try {
     policy = JSON.parse(String(current.content));
     console.log(`applied (${cause}):`, policy.allow.join(', '));

@@ -1,11 +1,11 @@
-// Keeps the kubeconfig of a CNI plugin working: what Calico's cni-config-monitor does, for any plugin, but written
-// whole or not at all, and mended seconds after a rotation of the signing key instead of hours.
+// Keeps the kubeconfig of a CNI plugin valid, as Calico's cni-config-monitor does, but for any plugin. The file is
+// written atomically, and after a rotation of the signing key it is repaired within seconds of kubelet's new token.
 //
-//   CALICO_CNI_SERVICE_ACCOUNT   whose token the plugin uses; default calico-cni-plugin
-//   CNI_TOKEN_REFRESH_INTERVAL   the longest time between two tokens, as Go writes it (12h, 90m); default by expiry
+//   CALICO_CNI_SERVICE_ACCOUNT   the ServiceAccount of the plugin; default calico-cni-plugin
+//   CNI_TOKEN_REFRESH_INTERVAL   the maximum time between two tokens, a Go duration (12h, 90m); default by expiry
 //   CNI_KUBECONFIG               the file to write; default /host/etc/cni/net.d/calico-kubeconfig
-//   SERVICE_ACCOUNT_DIR          where kubelet projects this pod's token, CA and namespace
-//   HEALTH_PORT                  answers /healthz for a liveness probe; default: none
+//   SERVICE_ACCOUNT_DIR          the directory in which kubelet projects this pod's token, CA and namespace
+//   HEALTH_PORT                  the port that serves /healthz for a liveness probe; default: none
 //   KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT, as kubelet sets them
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';

@@ -1,9 +1,9 @@
-// A CSI driver for ephemeral volumes that hold secrets of a provider: kubelet hands it the pod's ServiceAccount
-// token in each NodePublishVolume, it takes the token to the provider, and publishes what it gets.
+// A CSI driver for ephemeral volumes with secrets of a provider. kubelet passes it the pod's ServiceAccount token in
+// each NodePublishVolume. The driver sends the token to the provider, and publishes the secrets that it returns.
 //
 //   CSI_ENDPOINT   the socket to listen on, such as unix:///csi/csi.sock
 //   NODE_ID        the name of this node
-//   PROVIDER_URL   asked by GET with the token as its bearer, for the secrets named by the volume attribute "path";
+//   PROVIDER_URL   requested by GET with the bearer token, for the secrets named by the volume attribute "path";
 //                  answers with JSON { "files": { "<key>": "<text>" }, "expiresAt": "<RFC 3339>" }
 //   AUDIENCE       the provider's audience, one of spec.tokenRequests of the CSIDriver; default vault
 import { rmSync } from 'node:fs';
@@ -24,7 +24,7 @@ const {
 if (!endpoint?.startsWith('unix:')) throw new Error('CSI_ENDPOINT must be a unix: address');
 if (!providerUrl) throw new Error('PROVIDER_URL is not set');
 
-// On tmpfs there is nothing that a power cut could spare.
+// A tmpfs does not survive a power cut, so durability is not needed.
 const publisher = new VolumePublisher({
   volume: { durability: 'none', graceMs: 1_000 },
   prepareTarget: (path) => ensureDirectory(path, log),
@@ -35,7 +35,7 @@ publisher.on('failed', ({ volumeId, error, kept }) =>
   log('failed', { volumeId, kept, error: error.message }),
 );
 
-/** What the provider has for this token. */
+/** The secrets that the provider returns for this token. */
 async function askProvider({ tokens, signal }, path) {
   const { value } = tokens.get(audience);
   const url = new URL(path, providerUrl);
@@ -58,7 +58,7 @@ const node = {
   // Called about once a minute for as long as the pod lives (requiresRepublish).
   async NodePublishVolume(request) {
     const { volume_id: volumeId, target_path: targetPath, volume_context: context } = request;
-    // Parsed by the publisher: even if kubelet's tokens could not be read, the last good contents are kept.
+    // Parsed by the publisher, so that the last good contents are kept even if kubelet's tokens cannot be parsed.
     const tokens = () => parseServiceAccountTokens(request);
     await publisher.publish(volumeId, targetPath, (asked) => askProvider(asked, context.path ?? ''), {
       tokens,
@@ -72,7 +72,7 @@ const node = {
   },
 };
 
-/** A handler of gRPC that takes what a method returns or throws. */
+/** Converts a method that returns or throws into a handler of gRPC. */
 function handler(method) {
   return (call, callback) => {
     Promise.resolve(call.request)
@@ -100,7 +100,7 @@ const server = new Server();
 server.addService(csi.v1.Identity.service, handlers(identity));
 server.addService(csi.v1.Node.service, handlers(node));
 
-// A socket left by a driver that was killed would keep this one from listening.
+// The socket of a killed driver would prevent this one from listening.
 rmSync(endpoint.replace(/^unix:(\/\/)?/, ''), { force: true });
 await new Promise((resolve, reject) => {
   server.bindAsync(endpoint, ServerCredentials.createInsecure(), (error) =>

@@ -5,8 +5,8 @@ import { promisify } from 'node:util';
 const run = promisify(execFile);
 
 /**
- * The directory of a volume: a tmpfs of its own where the process may mount one, so that secrets stay off the disk;
- * a plain directory elsewhere. What is there already is left as it is.
+ * Creates the directory of a volume: a tmpfs if the process may mount one, so that secrets are not written to a disk,
+ * otherwise a plain directory. An existing directory or mount is left as it is.
  */
 export async function ensureDirectory(path, onWarning) {
   await mkdir(path, { recursive: true, mode: 0o750 });
@@ -21,7 +21,7 @@ export async function ensureDirectory(path, onWarning) {
   ]).catch((error) => onWarning(`a plain directory is used for ${path}: ${error.message.trim()}`));
 }
 
-/** Takes it away; nothing to do when it is gone. */
+/** Removes the mount and the directory. Has no effect if they are gone. */
 export async function removeDirectory(path) {
   if (await isMountPoint(path)) await run('umount', [path]);
   await rmdir(path).catch((error) => {

@@ -1,5 +1,5 @@
-// `ioredis` with the username and password of a mounted Secret. It takes them only once, so they are set for the next
-// connection, and the open one authenticates again.
+// `ioredis` with the username and password of a mounted Secret. The client takes them only once, so they are set for the
+// next connection, and the open one authenticates again.
 import { Redis } from 'ioredis';
 
 /**
@@ -9,11 +9,11 @@ import { Redis } from 'ioredis';
 export async function connect(login, options) {
   const { username, password } = await login.get();
   const client = new Redis({ ...options, username, password });
-  client.on('error', () => {}); // it connects again by itself, with the then current password
+  client.on('error', () => {}); // the client reconnects by itself, with the password that is current then
   const onChange = ({ current }) => {
     client.options.username = current.username;
     client.options.password = current.password;
-    // Refused: the file was ahead of the server, and the connection stays authenticated as before.
+    // Refused, because the file is ahead of the server. The connection stays authenticated as before.
     if (client.status === 'ready') client.auth(current.username, current.password).catch(() => {});
   };
   login.on('change', onChange);

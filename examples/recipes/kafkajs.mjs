@@ -1,5 +1,5 @@
-// `kafkajs` with the token of a projected volume (SASL/OAUTHBEARER). It asks for a token for each new connection and
-// before the session ends:
+// `kafkajs` with the token of a projected volume (SASL/OAUTHBEARER). The client requests a token for each new connection
+// and before the session ends:
 //
 //   const token = new TokenFile('/var/run/secrets/kafka/token');
 //   const kafka = new Kafka({ brokers, ssl: true, sasl: sasl(token) });

@@ -1,6 +1,6 @@
 // `mongodb` with the token of a projected volume (MONGODB-OIDC). The driver asks for a token for each new connection
-// and again when the server wants another one. Its own `ENVIRONMENT: 'k8s'` reads the file itself, without a last
-// good one and without knowing dates.
+// and again when the server wants another one. Its own `ENVIRONMENT: 'k8s'` reads the file directly: it keeps no
+// last good token and ignores the dates.
 import { MongoClient } from 'mongodb';
 
 /** @param token `new TokenFile('/var/run/secrets/mongodb/token')` */

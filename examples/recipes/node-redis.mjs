@@ -1,5 +1,5 @@
-// `redis` (node-redis) with the username and password of a mounted Secret: open connections authenticate again when
-// they change, new ones use what is then current.
+// `redis` (node-redis) with the username and password of a mounted Secret: when they change, open
+// connections authenticate again, and new ones use the current ones.
 import { createClient } from 'redis';
 
 /**
@@ -8,7 +8,7 @@ import { createClient } from 'redis';
  */
 export function connect(login, options) {
   const client = createClient({ ...options, credentialsProvider: credentialsProvider(login) });
-  client.on('error', () => {}); // it connects again by itself, with the then current password
+  client.on('error', () => {}); // the client reconnects by itself, with the password that is current then
   return client.connect();
 }
 
@@ -21,7 +21,7 @@ function credentialsProvider(login) {
       const { username, password } = await login.get();
       return [{ username, password }, { dispose: () => login.off('change', onChange) }];
     },
-    // The file was ahead of the server. The connection stays authenticated as before.
+    // The file is ahead of the server. The connection stays authenticated as before.
     onReAuthenticationError: () => {},
   };
 }

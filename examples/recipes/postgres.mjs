@@ -1,5 +1,5 @@
-// `postgres` (postgres.js) with a password from a mounted Secret. It asks for the password of each new connection;
-// open ones go on, since PostgreSQL looks at the password only then.
+// `postgres` (postgres.js) with a password from a mounted Secret. The client requests it for each new connection.
+// Open connections continue, because PostgreSQL checks the password only when they are opened.
 import postgres from 'postgres';
 
 import { retryLogin } from './retry-login.mjs';
@@ -14,7 +14,7 @@ export function connect(password, options) {
   const sql = postgres({ ...options, password: async () => (await password.get()).value });
   return {
     sql,
-    /** `run((sql) => sql`select 1`)`: again when the login was refused. */
+    /** `run((sql) => sql`select 1`)`: repeated if the login was refused. */
     run: (work) => retryLogin(password, () => work(sql), isRefused),
   };
 }

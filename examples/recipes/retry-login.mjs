@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * Runs `work`, and runs it again when the server refused the login: either the server has the new password and the
- * file does not yet, or the other way round. A refused login has executed nothing, so this is safe for every query.
+ * Runs `work`, and repeats it if the server refused the login because the server has the new password before the file
+ * does, or the reverse. No query is executed before the login, so repeating is safe.
  *
- * @param login a `SecretFile` or what `credentials()` makes
+ * @param login a `SecretFile`, or the result of `credentials()`
  * @param isRefused whether an error means that the login was refused
  */
 export async function retryLogin(login, work, isRefused, { timeoutMs = 90_000, pauseMs = 50 } = {}) {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { TokenFile } from 'resilient-watcher';
 import { TlsFiles } from 'resilient-watcher/tls';
 
-/** spiffe-helper writes the three files one after the other; a set that does not fit together is not used. */
+/** spiffe-helper writes the three files one after the other; a set that does not match is not used. */
 export function x509Svid(directory) {
   const at = (name) => join(directory, name);
   return new TlsFiles({ cert: at('svid.pem'), key: at('svid_key.pem'), ca: at('svid_bundle.pem') });

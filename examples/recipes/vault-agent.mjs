@@ -1,10 +1,10 @@
-// Files that Vault Agent renders, one by one, as one validated group: only a set that fits together is used.
+// Files that Vault Agent renders one by one, as one validated group: only a set that matches is used.
 import { ResilientWatcher } from 'resilient-watcher';
 
 /**
  * @param paths of the rendered files
  * @param validate takes the texts by path and returns what to use, or throws
- * @param apply is given what `validate` returned
+ * @param apply called with the result of `validate`
  */
 export async function followRendered(paths, validate, apply, onRejected = console.warn) {
   const watcher = new ResilientWatcher(paths);

@@ -1,9 +1,10 @@
 // Web identity of clouds: the pod's token is exchanged for credentials of the cloud.
 //
-// AWS: the SDK reads AWS_WEB_IDENTITY_TOKEN_FILE by itself each time its credentials run out: nothing to do. Only where
-// `fromWebToken()` is given a token by you, it would be given the same one for ever; `awsCredentials` reads it anew.
+// AWS: the SDK reads AWS_WEB_IDENTITY_TOKEN_FILE by itself each time its credentials expire; there is nothing to do. But
+// a token that you pass to `fromWebToken()` is never replaced; `awsCredentials` passes the current one each time.
 //
-// Azure: `WorkloadIdentityCredential` keeps what it read for 5 minutes. `ClientAssertionCredential` asks each time.
+// Azure: `WorkloadIdentityCredential` caches the token for 5 minutes. `ClientAssertionCredential` calls your function
+// each time.
 
 /**
  * @param token `new TokenFile(process.env.AWS_WEB_IDENTITY_TOKEN_FILE)`
