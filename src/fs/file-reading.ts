@@ -12,14 +12,18 @@ import { readToEnd } from './read-to-end.js';
 /** A pipe (O_NONBLOCK) or a link (O_NOFOLLOW) may have replaced the file that was found. */
 const READ_ONLY = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
 
-/** Where a file is, and how much of it is kept. */
-interface FileReading {
+/** Where a file is. */
+interface FilePlace {
   /** The path for its snapshot. */
   readonly path: string;
   /** The path it is read from, with all links resolved. */
   readonly realPath: string;
   readonly revision: string | undefined;
   readonly links: string;
+}
+
+/** A file, and how much of it is kept. */
+interface FileReading extends FilePlace {
   /** What is known of the file; it must be the same when it is read. */
   readonly found?: BigIntStats | undefined;
   readonly maxContentBytes: number;
@@ -50,16 +54,23 @@ export function* readSeenFile(reading: FileReading): Effects<SeenFile | undefine
 }
 
 /** The same, at once, and only of a file that fits: undefined for anything else. Throws what the calls throw. */
-export function readFileNow(reading: FileReading, calls: FileSystemCalls): SeenFile | undefined {
-  const fd = calls.open(reading.realPath, READ_ONLY);
+export function readFileNow(
+  { path, realPath, revision, links }: FilePlace,
+  maxContentBytes: number,
+  calls: FileSystemCalls,
+): SeenFile | undefined {
+  const fd = calls.open(realPath, READ_ONLY);
   try {
     const stat = calls.fstat(fd);
-    if (!stat.isFile() || stat.size > reading.maxContentBytes) return undefined;
+    if (!stat.isFile() || stat.size > maxContentBytes) return undefined;
     const size = Number(stat.size);
     // A file without a size may have content all the same, as in /proc.
-    const content = Buffer.allocUnsafe(size || 1);
-    if (calls.read(fd, content, 0, content.length, 0) !== size) return undefined;
-    return new FileReadNow(reading, stat, size === 0 ? content.subarray(0, 0) : content);
+    const bytes = Buffer.allocUnsafe(size || 1);
+    if (calls.read(fd, bytes, 0, bytes.length, 0) !== size) return undefined;
+    const content = size === 0 ? bytes.subarray(0, 0) : bytes;
+    const mode = modeOf(stat);
+    const snapshot = new FileSnapshot({ path, realPath, revision, content, size, mode });
+    return new FileReadNow(snapshot, links, stat);
   } finally {
     calls.close(fd);
   }
@@ -68,38 +79,41 @@ export function readFileNow(reading: FileReading, calls: FileSystemCalls): SeenF
 /** A file that was read in whole. Its signature is made when somebody asks for it, which nobody does before the report. */
 class FileReadNow implements SeenFile {
   readonly snapshot: FileSnapshot;
-  readonly finished: boolean;
-  readonly steady = true;
   readonly links: string;
   #stat: BigIntStats | undefined;
   #signature = '';
+  #finished = false;
 
-  constructor({ path, realPath, revision, links }: FileReading, stat: BigIntStats, content: Buffer) {
-    this.#stat = stat;
+  constructor(snapshot: FileSnapshot, links: string, stat: BigIntStats) {
+    this.snapshot = snapshot;
     this.links = links;
-    this.finished = isFinished(stat);
-    this.snapshot = new FileSnapshot({
-      path,
-      realPath,
-      revision,
-      content,
-      givenDigest: '',
-      size: content.length,
-      mode: modeOf(stat),
-    });
+    this.#stat = stat;
   }
 
   get signature(): string {
-    if (this.#stat) {
-      this.#signature = signatureOf(this.#stat);
-      // It takes twenty times the memory.
-      this.#stat = undefined;
-    }
+    this.#digestStat();
     return this.#signature;
   }
 
   get inode(): string {
     return identityIn(this.signature);
+  }
+
+  get finished(): boolean {
+    this.#digestStat();
+    return this.#finished;
+  }
+
+  get steady(): boolean {
+    return true;
+  }
+
+  /** The stat takes twenty times the memory of what is made of it. */
+  #digestStat(): void {
+    if (!this.#stat) return;
+    this.#signature = signatureOf(this.#stat);
+    this.#finished = isFinished(this.#stat);
+    this.#stat = undefined;
   }
 }
 
@@ -139,7 +153,7 @@ function seenFile(
       realPath,
       revision,
       content: digestOnly ? undefined : content,
-      givenDigest: content ? (digestOnly ? digestOf(content) : '') : statDigest(stat),
+      digest: content ? (digestOnly ? digestOf(content) : undefined) : statDigest(stat),
       size: content?.length ?? Number(stat.size),
       mode: modeOf(stat),
     }),

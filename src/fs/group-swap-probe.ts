@@ -46,6 +46,10 @@ export class GroupSwapProbe implements SwapReader {
     return false;
   }
 
+  rehearse(calls: FileSystemCalls): void {
+    this.#first.rehearse(calls);
+  }
+
   stands(calls: FileSystemCalls, ask: Ask, isExamined: (inode: number) => boolean): boolean | undefined {
     const { members, isCurrent } = this.#group;
     if (!isCurrent()) return false;

@@ -110,6 +110,8 @@ export interface SwapReader {
   concerns(path: string): boolean;
   /** What the target holds after a swap; undefined when there was none, or in any unusual case. */
   read(calls: FileSystemCalls): Swap | undefined;
+  /** Reads what is there now, as after a swap. */
+  rehearse(calls: FileSystemCalls): void;
   /**
    * Whether links and signatures are as they were observed, as `Target.isUnchanged`; undefined if this cannot tell.
    * Throws what the calls throw.

@@ -64,6 +64,7 @@ export class Observer {
     else this.#last = undefined;
     this.#swapReader = seen.kind === 'found' && this.#sync ? this.#target.swapReader?.(seen) : undefined;
     this.#linkDirectory = this.#swapReader && dirname(this.#swapReader.place);
+    if (this.#swapReader && this.#sync) rehearse(this.#swapReader, this.#sync);
     return seen;
   }
 
@@ -200,6 +201,21 @@ export class Observer {
     const isTrusted = trusted || isOld || found.immutable === true || found.remembered === true;
     this.#last = { found, since, trusted: isTrusted };
   }
+}
+
+/**
+ * Until it has run eight times, V8 interprets a function without caches for the properties it uses, and it sets them up the
+ * next time. The first swap may come after days, and should be answered as soon as the tenth.
+ */
+const REHEARSALS = 10;
+
+let isRehearsed = false;
+
+/** Reads as after a swap, once in the life of the process. */
+function rehearse(reader: SwapReader, calls: FileSystemCalls): void {
+  if (isRehearsed) return;
+  isRehearsed = true;
+  for (let times = 0; times < REHEARSALS; times += 1) reader.rehearse(calls);
 }
 
 /** Whether there are few enough files to check them in one stretch. */

@@ -29,8 +29,8 @@ interface FileSnapshotFields {
   readonly realPath: string;
   readonly revision: string | undefined;
   readonly content: Buffer | undefined;
-  /** The digest, when the content is not kept. */
-  readonly givenDigest: string;
+  /** Needed if the content is not kept; otherwise it is made when somebody asks for it. */
+  readonly digest?: string | undefined;
   readonly size: number;
   readonly mode: number;
 }
@@ -49,7 +49,6 @@ export class FileSnapshot implements FileState {
   /** Permission bits, as 0o644. */
   readonly mode: number;
   readonly #bytes: Buffer | undefined;
-  readonly #givenDigest: string;
   #digest: string | undefined;
 
   constructor(fields: FileSnapshotFields) {
@@ -59,7 +58,7 @@ export class FileSnapshot implements FileState {
     this.#bytes = fields.content;
     this.size = fields.size;
     this.mode = fields.mode;
-    this.#givenDigest = fields.givenDigest;
+    this.#digest = fields.digest;
   }
 
   /**
@@ -85,7 +84,7 @@ export class FileSnapshot implements FileState {
    */
   get digest(): string {
     // On demand: hashing would take a tenth of the time from a swap to its report.
-    this.#digest ??= this.#bytes ? digestOf(this.#bytes) : this.#givenDigest;
+    this.#digest ??= this.#bytes ? digestOf(this.#bytes) : '';
     return this.#digest;
   }
 
@@ -109,8 +108,7 @@ export class FileSnapshot implements FileState {
 
   #with(realPath: string, revision: string | undefined, content: Buffer | undefined): FileSnapshot {
     const { path, size, mode } = this;
-    const givenDigest = this.#givenDigest;
-    return new FileSnapshot({ path, realPath, revision, content, size, mode, givenDigest });
+    return new FileSnapshot({ path, realPath, revision, content, size, mode, digest: this.#digest });
   }
 
   toJSON(): Record<string, unknown> {

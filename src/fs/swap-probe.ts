@@ -69,6 +69,7 @@ export class SwapProbe implements SwapReader {
   readonly #links: Around;
   readonly #others: readonly Hop[];
   readonly #limits: ReadLimits;
+  readonly #maxContentBytes: number;
 
   private constructor({ chain, snapshot, files }: Found, [place, target]: Hop, limits: ReadLimits) {
     const { path, realPath } = snapshot;
@@ -86,6 +87,7 @@ export class SwapProbe implements SwapReader {
     this.#links = { before: `${before}${place}\0`, after };
     this.#others = [...chain.hops].filter((hop) => hop[0] !== place);
     this.#limits = limits;
+    this.#maxContentBytes = Math.min(limits.maxContentBytes, MAX_BYTES_AT_ONCE);
   }
 
   /** Undefined for what is neither a key of a volume nor a volume of plain files. */
@@ -126,6 +128,15 @@ export class SwapProbe implements SwapReader {
     }
   }
 
+  rehearse(calls: FileSystemCalls): void {
+    try {
+      this.swappedTo(calls);
+      this.readRevision(this.#target, calls);
+    } catch {
+      // It is gone; the next check finds that.
+    }
+  }
+
   /** Of a key, in one call for each link but `..data`, whose answer is shared, and one for the file. */
   stands(calls: FileSystemCalls, ask: Ask, isExamined: (inode: number) => boolean): boolean | undefined {
     const file = this.#file;
@@ -144,7 +155,7 @@ export class SwapProbe implements SwapReader {
 
   /** What the target holds if this revision is the linked one. Throws what the calls throw. */
   readRevision(revision: string, calls: FileSystemCalls): Swap | undefined {
-    for (const [place, target] of this.#others) if (calls.readlink(place) !== target) return undefined;
+    if (!this.#others.every((hop) => calls.readlink(hop[0]) === hop[1])) return undefined;
     const realPath = this.#realPath.before + revision + this.#realPath.after;
     const links = this.#links.before + revision + this.#links.after;
     return this.#isVolume
@@ -153,12 +164,10 @@ export class SwapProbe implements SwapReader {
   }
 
   #readKey(revision: string, realPath: string, links: string, calls: FileSystemCalls): Swap | undefined {
-    const path = this.#path;
-    const maxContentBytes = Math.min(this.#limits.maxContentBytes, MAX_BYTES_AT_ONCE);
-    const file = readFileNow({ path, realPath, revision, links, maxContentBytes }, calls);
+    const file = readFileNow({ path: this.#path, realPath, revision, links }, this.#maxContentBytes, calls);
     if (!file) return undefined;
     const { snapshot } = file;
-    const files = new Map([[this.#key, file]]);
+    const files = new Map<string, SeenFile>().set(this.#key, file);
     const observation = (): Found => ({
       kind: 'found',
       chain: this.#chainTo(revision, links),
@@ -172,7 +181,8 @@ export class SwapProbe implements SwapReader {
 
   #readVolume(revision: string, realPath: string, links: string, calls: FileSystemCalls): Swap | undefined {
     if (!isRevisionName(revision)) return undefined;
-    const { maxFiles, maxTotalBytes, maxContentBytes } = this.#limits;
+    const { maxFiles, maxTotalBytes } = this.#limits;
+    const maxContentBytes = this.#maxContentBytes;
     const path = this.#path;
     const directory = calls.lstat(realPath);
     const keys = calls.readdir(realPath);
@@ -184,7 +194,7 @@ export class SwapProbe implements SwapReader {
       if (!isUserVisible(key)) return undefined;
       const place = { path: `${path}/${key}`, realPath: `${realPath}/${key}`, revision, links };
       // A link cannot be opened, and a directory is no file.
-      const file = readFileNow({ ...place, maxContentBytes: Math.min(maxContentBytes, left) }, calls);
+      const file = readFileNow(place, Math.min(maxContentBytes, left), calls);
       if (!file) return undefined;
       left -= file.snapshot.size;
       files.set(key, file);

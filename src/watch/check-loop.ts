@@ -33,14 +33,9 @@ export class CheckLoop<Cause extends string> {
     this.#scope = scope;
   }
 
-  /** Whether no check is requested or under way. */
-  get isIdle(): boolean {
-    return !this.#checking && this.#cause === undefined;
-  }
-
-  /** Whether one is under way. */
-  get isChecking(): boolean {
-    return this.#checking;
+  get state(): 'idle' | 'requested' | 'checking' {
+    if (this.#checking) return 'checking';
+    return this.#cause === undefined ? 'idle' : 'requested';
   }
 
   /** The number of checks that have ended. */
@@ -66,7 +61,7 @@ export class CheckLoop<Cause extends string> {
 
   /** Resolves when no check is requested or under way. */
   idle(): Promise<void> {
-    return this.#until(() => this.isIdle);
+    return this.#until(() => this.state === 'idle');
   }
 
   /** Ends the loop, once the scope has ended, and resolves every `check()` and `idle()` that waits. */

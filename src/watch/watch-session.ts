@@ -10,38 +10,14 @@
  * | directories that were not watched before     | check has succeeded for `missingGraceMs`                         |
  * | on a file system that gives no events        | the connection is suspended: the target is polled                |
  *
- * A swap is reported before the check, in the callback of the event, where a few calls suffice to read it
- * (fs/swap-probe.ts):
- *
- * | a hint arrives                               | while                                    | then                           |
- * |----------------------------------------------|------------------------------------------|--------------------------------|
- * | about an entry, the first since a check      | the target stood still at the last check | it is read if it was swapped:  |
- * |                                              |                                          | a key, a small volume, a group |
- * |                                              |                                          | of keys of one volume          |
- * | that names the link a swap retargets         | a check is requested                     | the same: the swap came later  |
- * | about another revision, or the pending link  | no check is under way                    | the same, and no check: no     |
- * |                                              |                                          | path leads through it          |
- * | about another entry                          | a check is requested                     | left to that check             |
- * | any                                          | a check is under way, or none succeeded  | left to the next check         |
- * | lost, doubled, late                          | –                                        | what was read is what the disk |
- * |                                              |                                          | held; the check compares again |
- *
- * A file of a tree that was replaced is read in the callback, and reported at the beginning of the check: whether it is
- * complete is known when all events of the turn have arrived (report/replaced-files.ts).
- *
- * Every other hint requests a check as well, whatever was read. What is reported is what the path held at an instant after
- * the hint, and the check finds whatever came later, so a lost or needless answer costs time and nothing else.
- *
- * The table of check-loop.ts says when checks begin, that of connection.ts where hints come from.
+ * Early-report.ts has the table of what is reported before the check, watched-directories.ts that of the directories,
+ * check-loop.ts says when checks begin, connection.ts where hints come from.
  */
-import { hasMoved } from '../core/errno.js';
-import { BackendError } from '../core/backend-error.js';
 import type { Scope } from '../core/scope.js';
 import { operationChannel } from '../core/telemetry.js';
 import { Ticker } from '../core/ticker.js';
-import type { Hint, WatchBackend, WatchedDirectory, WatchSubscription } from '../core/watch-backend.js';
-import type { LinkChain } from '../fs/link-chain.js';
-import type { Found, Target } from '../fs/observation.js';
+import type { Hint } from '../core/watch-backend.js';
+import type { Target } from '../fs/observation.js';
 import { Observer } from '../fs/observer.js';
 import type { Snapshot } from '../fs/snapshot.js';
 import { backendsFor } from './backends/catalog.js';
@@ -49,17 +25,15 @@ import type { Change, ChangeCause } from './change.js';
 import { changeDelayMs } from './change-delay.js';
 import { CheckLoop } from './check-loop.js';
 import { BackendConnection, type ConnectionOwner } from './connection.js';
+import { EarlyReport } from './early-report.js';
 import { Instability } from './instability.js';
-import { MountExamination } from './mount-examination.js';
 import { InPlaceWrites } from './report/in-place-writes.js';
-import { ReplacedFiles } from './report/replaced-files.js';
 import { Reporter, type ReportListener } from './report/reporter.js';
+import { MAX_ROUNDS, WatchedDirectories } from './watched-directories.js';
+import { Warnings } from './warnings.js';
 import type { WatcherWarning } from './watcher-events.js';
 import type { ResolvedWatcherOptions } from './watcher-options.js';
 import type { WatcherState, WatcherStatus } from './watcher-status.js';
-
-/** How often one check observes the target again because directories are newly watched. */
-const MAX_ROUNDS = 5;
 
 /** Receives what happens; see `ResilientWatcherEvents`. */
 type SessionListener = Omit<ReportListener, 'checkAgain'> &
@@ -76,18 +50,18 @@ type SessionStatus = Omit<WatcherStatus, 'name' | 'path' | 'state' | 'lastError'
 
 /** Check loop, observation and report for one target. */
 export class WatchSession {
-  readonly #target: Target;
   readonly #options: ResolvedWatcherOptions;
   readonly #scope: Scope;
   readonly #listener: SessionListener;
   readonly #observer: Observer;
   readonly #writes = new InPlaceWrites();
-  readonly #replaced = new ReplacedFiles((path) => this.#observer.readReplacement(path));
   readonly #reporter: Reporter;
+  readonly #early: EarlyReport;
+  readonly #directories: WatchedDirectories;
   readonly #connection: BackendConnection;
   readonly #loop: CheckLoop<ChangeCause>;
   readonly #resync: Ticker;
-  readonly #mount: MountExamination;
+  readonly #warnings: Warnings;
   readonly #instability: Instability;
   #running = false;
   #checking: Promise<void> = Promise.resolve();
@@ -97,18 +71,15 @@ export class WatchSession {
   #resyncs = 0;
   #lastChangeAt: number | null = null;
   #lastCheck: { readonly at: number; readonly monotonic: number } | undefined;
-  #directories: readonly WatchedDirectory[] = [];
-  #warnings: readonly WatcherWarning[] = [];
 
   constructor(target: Target, options: ResolvedWatcherOptions, scope: Scope, listener: SessionListener) {
     const { fs, clock, persistent, resyncIntervalMs } = options;
     const settings = { ...options, path: target.path };
-    this.#target = target;
     this.#options = options;
     this.#scope = scope;
     this.#listener = listener;
     this.#observer = new Observer(target, fs);
-    this.#mount = new MountExamination(fs);
+    this.#warnings = new Warnings(fs, scope, (warning) => listener.warning(warning));
     this.#loop = new CheckLoop(
       (cause) => (this.#checking = this.#check(cause)),
       (cause) => this.#resyncAtOnce(cause),
@@ -129,12 +100,24 @@ export class WatchSession {
       },
       this.#writes,
     );
+    this.#early = new EarlyReport({
+      loop: this.#loop,
+      instability: this.#instability,
+      observer: this.#observer,
+      reporter: this.#reporter,
+    });
+    this.#directories = new WatchedDirectories({
+      path: target.path,
+      observer: this.#observer,
+      writes: this.#writes,
+      scope,
+    });
     const backends = backendsFor(options.backend, options, { isTree: options.tree !== undefined });
     this.#connection = new BackendConnection(
       { ...settings, backends },
       {
         hint: (source, hint) => this.#hint(source, hint),
-        arm: (subscription, backend) => this.#arm(subscription, backend),
+        arm: (subscription, backend) => this.#directories.arm(subscription, backend),
         restarting: (restart) => listener.restarting(restart),
         restarted: () => this.#hint('restart'),
         degraded: (degradation) => listener.degraded(degradation),
@@ -176,8 +159,8 @@ export class WatchSession {
       lastCheckAt: this.#lastCheck?.at ?? null,
       sinceLastCheckMs: this.#lastCheck ? this.#options.clock.monotonic() - this.#lastCheck.monotonic : null,
       checkIntervalMs: this.#checkIntervalMs,
-      watchedDirectories: this.#directories.map(({ path }) => path),
-      warnings: [...this.#warnings],
+      watchedDirectories: this.#directories.paths,
+      warnings: this.#warnings.current,
     };
   }
 
@@ -236,13 +219,20 @@ export class WatchSession {
   }
 
   #hint(cause: ChangeCause, { path, written = false }: Hint = {}): void {
-    this.#readAtOnce(cause, path, written);
+    if (this.#running) {
+      if (path !== undefined) this.#early.swapHinted(path, cause);
+      if (this.#reportsWrites) this.#early.fileHinted(path, written);
+    }
     if (cause === 'resync') this.#observer.resync();
     else this.#observer.touch(path);
-    if (path !== undefined && !this.#loop.isChecking && !this.#isConcerned(path)) return;
+    if (path !== undefined && this.#loop.state !== 'checking' && !this.#isConcerned(path)) return;
     // Only if a check follows, which clears the record.
     if (path !== undefined && written) this.#writes.reported(path);
     this.#request(cause);
+  }
+
+  get #reportsWrites(): boolean {
+    return this.#connection.backend?.reportsWrites === true;
   }
 
   /**
@@ -250,28 +240,7 @@ export class WatchSession {
    * that was created and removed in one batch, and was seen in between, it reports nothing.
    */
   #isConcerned(path: string): boolean {
-    return !this.#connection.backend?.reportsWrites || this.#observer.isConcerned(path);
-  }
-
-  /**
-   * The entry that a hint names is read in the callback of the hint, unless a check in progress may have read part of
-   * it.
-   */
-  #readAtOnce(cause: ChangeCause, path: string | undefined, written: boolean): void {
-    if (!this.#running || this.#loop.isChecking || this.#instability.lasts) return;
-    if (path !== undefined) this.#readSwap(cause, path);
-    // Without reports of writes it is unknown whether a new file is complete.
-    if (this.#connection.backend?.reportsWrites) this.#replaced.hinted(path, written);
-  }
-
-  /**
-   * Reads a possible swap in the callback of the hint: for the first hint since the last check, and for any that names
-   * the link. The other hints of the burst add nothing, and the check that follows verifies what was read.
-   */
-  #readSwap(cause: ChangeCause, path: string): void {
-    if (!this.#loop.isIdle && !this.#observer.isSwapped(path)) return;
-    const swap = this.#observer.readSwap();
-    if (swap) this.#reporter.considerSwap(swap, cause);
+    return !this.#reportsWrites || this.#observer.isConcerned(path);
   }
 
   #request(cause: ChangeCause): void {
@@ -297,8 +266,7 @@ export class WatchSession {
   async #observeAndReport(cause: ChangeCause): Promise<boolean> {
     const observer = this.#observer;
     this.#beginObservation();
-    const replaced = this.#replaced.take();
-    if (replaced.length > 0) this.#reporter.considerReplaced(replaced, cause);
+    this.#early.checking(cause);
     if (cause === 'resync') {
       if (this.#isUnchanged()) return true;
     } else {
@@ -310,8 +278,8 @@ export class WatchSession {
       if (this.#scope.ended || seen.kind === 'unstable' || seen.kind === 'disallowed') return false;
       this.#reporter.consider(seen, cause);
       this.#writes.endObservation(this.#reporter.pendingPaths);
-      if (seen.kind === 'found') this.#found(seen, cause);
-      const opened = await this.#setDirectories(seen.chain);
+      if (seen.kind === 'found') this.#warnings.found(seen, cause);
+      const opened = await this.#directories.set(seen.chain, this.#connection);
       if (opened.length === 0) return true;
       for (const path of opened) this.#observer.touch(path);
       this.#beginObservation();
@@ -341,72 +309,19 @@ export class WatchSession {
   }
 
   #checked(): void {
-    this.#replaced.checked(this.#reporter.pendingPaths);
+    this.#early.checked();
     this.#changesBefore = this.#changes;
     const { clock } = this.#options;
     this.#lastCheck = { at: clock.now(), monotonic: clock.monotonic() };
   }
 
   #beginObservation(): void {
-    this.#writes.beginObservation(this.#connection.backend?.reportsWrites === true);
-  }
-
-  async #setDirectories(chain: LinkChain): Promise<readonly string[]> {
-    const { backend } = this.#connection;
-    this.#directories = chain.directories;
-    const silence = backend && this.#silence(chain, backend);
-    if (silence) this.#connection.suspend(silence);
-    else if (this.#observer.silentFileSystem(chain) === undefined) this.#connection.resume();
-    const opened = await this.#connection.setDirectories(chain.directories);
-    this.#writes.directoriesSet(chain.directories, opened);
-    return opened;
-  }
-
-  /** Sets the directories of a new subscription before anything is read: later changes cause a hint. */
-  async #arm(subscription: WatchSubscription, backend: WatchBackend): Promise<void> {
-    for (let round = 0; round < MAX_ROUNDS; round += 1) {
-      const chain = await this.#observer.resolve();
-      if (this.#scope.ended) return;
-      if (chain.end.kind === 'unstable') continue;
-      const silence = this.#silence(chain, backend);
-      if (silence) throw silence;
-      try {
-        const opened = await subscription.setDirectories(chain.directories);
-        this.#writes.directoriesSet(chain.directories, opened);
-        if (opened.length === 0) return;
-      } catch (error) {
-        if (!hasMoved(error)) throw error;
-      }
-    }
-  }
-
-  /** Why this backend would report no events here, if so. */
-  #silence(chain: LinkChain, { name, needsKernelEvents = false }: WatchBackend): BackendError | undefined {
-    const fileSystem = needsKernelEvents ? this.#observer.silentFileSystem(chain) : undefined;
-    if (fileSystem === undefined) return undefined;
-    const message = `Cannot watch "${this.#target.path}": it is on ${fileSystem}, which gives no events; it is polled`;
-    return new BackendError('ERR_BACKEND_NO_EVENTS', name, message);
+    this.#writes.beginObservation(this.#reportsWrites);
   }
 
   #unstable(cause: ChangeCause): void {
     const error = this.#instability.unstable(() => this.#hint(cause));
     if (error) this.#reporter.unreadableNow(error);
-  }
-
-  #found(seen: Found, cause: ChangeCause): void {
-    this.#warn('limit', seen.limited);
-    const examined = this.#mount.examine(seen, cause)?.then((message) => this.#warn('subPath', message));
-    if (examined) void this.#scope.track(examined);
-  }
-
-  /** @param message undefined: there is nothing to warn about any more. */
-  #warn(code: WatcherWarning['code'], message: string | undefined): void {
-    const before = this.#warnings.find((warning) => warning.code === code)?.message;
-    if (message === before) return;
-    this.#warnings = this.#warnings.filter((warning) => warning.code !== code);
-    if (message === undefined) return;
-    this.#warnings = [...this.#warnings, { code, message }];
-    this.#listener.warning({ code, message });
   }
 
   #change(change: Change): void {

@@ -103,7 +103,7 @@ export class TreeFiles {
     const { links } = known;
     const place = { path: `${this.#path}/${key}`, realPath: path, revision: undefined, links };
     try {
-      const file = readFileNow({ ...place, maxContentBytes }, calls);
+      const file = readFileNow(place, maxContentBytes, calls);
       return file && file.inode !== known.inode && isWhole(file) ? { key, file } : undefined;
     } catch {
       return undefined;
@@ -246,7 +246,7 @@ export class TreeFiles {
       realPath,
       revision: undefined,
       content: undefined,
-      givenDigest: statDigest,
+      digest: statDigest,
       size,
       mode,
     });

@@ -108,17 +108,18 @@ class DirectoryWatch {
   #event(native: FSWatcher, type: string, name: string | Buffer | null): void {
     if (native !== this.#native) return;
     // Deno gives text in any case.
-    const entry = Buffer.isBuffer(name) ? pathFromBytes(name) : name;
-    if (entry === null || this.#isItself(entry)) {
+    const entry = typeof name === 'string' || name === null ? name : pathFromBytes(name);
+    if (entry === null || entry === '.' || (!IS_INOTIFY && entry === basename(this.#path))) {
       this.#hintAll(false);
       // A listener may have closed the last watcher.
       if (!this.idle && !this.#survives()) this.#endAll();
       return;
     }
     const hint = { path: within(this.#path, entry), written: IS_INOTIFY && type === 'change' };
-    for (const [{ sink }, entries] of this.#subscribers) {
+    // Sooner than iterating over entries, when it happens as rarely as this.
+    this.#subscribers.forEach((entries, { sink }) => {
       if (!entries || entries.has(entry)) sink.hint(hint);
-    }
+    });
   }
 
   /**
@@ -135,10 +136,6 @@ class DirectoryWatch {
       this.close();
       return false;
     }
-  }
-
-  #isItself(entry: string): boolean {
-    return entry === '.' || (!IS_INOTIFY && entry === basename(this.#path));
   }
 
   #hintAll(hasEnded: boolean): void {

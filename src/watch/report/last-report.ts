@@ -47,20 +47,21 @@ export class LastReport {
     return differenceOf(this.#files, files, keysThatDiffer(this.#files, files), haveSameContent);
   }
 
-  /** The same right after a swap, of files that have just been read; undefined if nothing differs. */
-  differenceAfter({ files }: Swap): KeyDifference | undefined {
+  /** Takes for reported what a swap has brought. Returns what differs; undefined if nothing does. */
+  swapped({ snapshot, files, links }: Swap): KeyDifference | undefined {
     const before = this.#files;
     const added: string[] = [];
     const changed: string[] = [];
     const removed: string[] = [];
-    for (const [key, file] of files) {
+    files.forEach((file, key) => {
       const earlier = before.get(key);
       if (!earlier) added.push(key);
       else if (!haveSameContent(earlier, file)) changed.push(key);
-    }
+    });
     if (before.size + added.length > files.size) {
       for (const key of before.keys()) if (!files.has(key)) removed.push(key);
     }
+    this.found(snapshot, files, links);
     const isSame = added.length === 0 && changed.length === 0 && removed.length === 0;
     return isSame ? undefined : { added, changed, removed };
   }

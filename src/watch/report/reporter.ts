@@ -159,13 +159,12 @@ export class Reporter {
    * is to compare.
    */
   considerSwap(swap: Swap, cause: ChangeCause): void {
-    const { snapshot, files, links } = swap;
+    const { snapshot, links } = swap;
     const last = this.#last;
     const previous = last.snapshot;
     if (previous.kind !== snapshot.kind || last.links === links) return;
     if (this.#unreadable || this.hasPending) return;
-    const difference = last.differenceAfter(swap);
-    last.found(snapshot, files, links);
+    const difference = last.swapped(swap);
     if (difference) {
       const { added, changed, removed } = difference;
       this.#listener.change({ previous, current: snapshot, cause, added, changed, removed });

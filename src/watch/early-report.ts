@@ -1,0 +1,83 @@
+/**
+ * What is reported before the check that a hint leads to: a swap, which few calls read in the callback of the hint
+ * (fs/swap-probe.ts), and files of a directory or a tree that were replaced by rename.
+ *
+ * | a hint arrives                               | while                                    | then                           |
+ * |----------------------------------------------|------------------------------------------|--------------------------------|
+ * | about an entry, the first since a check      | the target stood still at the last check | it is read if it was swapped:  |
+ * |                                              |                                          | a key, a small volume, a group |
+ * |                                              |                                          | of keys of one volume          |
+ * | that names the link a swap retargets         | a check is requested                     | the same: the swap came later  |
+ * | about another revision, or the pending link  | no check is under way                    | the same, and no check: no     |
+ * |                                              |                                          | path leads through it          |
+ * | about another entry                          | a check is requested                     | left to that check             |
+ * | any                                          | a check is under way, or none succeeded  | left to the next check         |
+ * | lost, doubled, late                          | –                                        | what was read is what the disk |
+ * |                                              |                                          | held; the check compares again |
+ *
+ * A replaced file is read in the callback, and reported at the beginning of the check: whether it is complete is known when
+ * all events of the turn have arrived (report/replaced-files.ts).
+ *
+ * Every other hint requests a check as well, whatever was read. What is reported is what the path held at an instant after
+ * the hint, and the check finds whatever came later, so a lost or needless answer costs time and nothing else.
+ *
+ * A swap is rare, so the code that answers it is cold, and each function called before the listener costs as much as a
+ * system call. This is why there are few of them.
+ */
+import type { Observer } from '../fs/observer.js';
+import type { ChangeCause } from './change.js';
+import type { CheckLoop } from './check-loop.js';
+import type { Instability } from './instability.js';
+import { ReplacedFiles } from './report/replaced-files.js';
+import type { Reporter } from './report/reporter.js';
+
+/** What it takes part in. */
+interface EarlyReportParts {
+  readonly loop: CheckLoop<ChangeCause>;
+  readonly instability: Instability;
+  readonly observer: Observer;
+  readonly reporter: Reporter;
+}
+
+/** Reads in the callback of a hint, and reports before the check. */
+export class EarlyReport {
+  readonly #loop: CheckLoop<ChangeCause>;
+  readonly #instability: Instability;
+  readonly #observer: Observer;
+  readonly #reporter: Reporter;
+  readonly #replaced: ReplacedFiles;
+
+  constructor({ loop, instability, observer, reporter }: EarlyReportParts) {
+    this.#loop = loop;
+    this.#instability = instability;
+    this.#observer = observer;
+    this.#reporter = reporter;
+    this.#replaced = new ReplacedFiles((path) => observer.readReplacement(path));
+  }
+
+  /** A hint about a possible swap. The other hints of the burst add nothing, unless they name the link. */
+  swapHinted(path: string, cause: ChangeCause): void {
+    const { state } = this.#loop;
+    if (state === 'checking' || this.#instability.lasts) return;
+    if (state === 'requested' && !this.#observer.isSwapped(path)) return;
+    const swap = this.#observer.readSwap();
+    if (swap) this.#reporter.considerSwap(swap, cause);
+  }
+
+  /** A hint of a backend that reports writes: without them it is unknown whether a new file is complete. */
+  fileHinted(path: string | undefined, written: boolean): void {
+    if (this.#loop.state === 'checking' || this.#instability.lasts) return;
+    this.#replaced.hinted(path, written);
+  }
+
+  /** A check begins. */
+  checking(cause: ChangeCause): void {
+    const replaced = this.#replaced.take();
+    if (replaced.length > 0) this.#reporter.considerReplaced(replaced, cause);
+  }
+
+  /** A check has ended. */
+  checked(): void {
+    this.#replaced.checked(this.#reporter.pendingPaths);
+  }
+}
