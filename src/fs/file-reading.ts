@@ -80,6 +80,7 @@ export function readFileNow(
 class FileReadNow implements SeenFile {
   readonly snapshot: FileSnapshot;
   readonly links: string;
+  readonly steady = true;
   #stat: BigIntStats | undefined;
   #signature = '';
   #finished = false;
@@ -102,10 +103,6 @@ class FileReadNow implements SeenFile {
   get finished(): boolean {
     this.#digestStat();
     return this.#finished;
-  }
-
-  get steady(): boolean {
-    return true;
   }
 
   /** The stat takes twenty times the memory of what is made of it. */
