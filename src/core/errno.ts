@@ -1,4 +1,5 @@
 /** The meaning of the `code` of a failed system call. */
+import { constants } from 'node:os';
 
 /** The `code` of Node's permission model (`node --permission`). */
 const ACCESS_DENIED = 'ERR_ACCESS_DENIED';
@@ -9,6 +10,22 @@ export function errnoOf(error: unknown): string | undefined {
   // Errors of Deno's permission model have a name but no code.
   if ('name' in error && error.name === 'NotCapable') return ACCESS_DENIED;
   return 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+}
+
+/** Names by number. */
+const names = new Map(Object.entries(constants.errno).map(([name, number]) => [-number, name]));
+
+/**
+ * The error of a system call, with the name of the system where Node.js has none: it calls ESTALE and EDQUOT
+ * `Unknown system error -116`, or `UNKNOWN`.
+ */
+export function withErrno(error: unknown): unknown {
+  if (!(error instanceof Error)) return error;
+  const { code, errno = 0 } = error as NodeJS.ErrnoException;
+  const name = names.get(errno);
+  if (name === undefined || (code !== 'UNKNOWN' && !code?.startsWith('Unknown system error'))) return error;
+  const message = error.message.replace(`${code}: `, `${name}: `);
+  return Object.assign(error, { code: name, message });
 }
 
 /** Whether permission was denied, by the file system or by the permission model of the runtime. */

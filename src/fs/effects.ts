@@ -12,6 +12,7 @@
  * `wait` is for what is not a call (a pause, the next chunk of a stream); only the second way can take it. `begin`
  * starts a call whose answer is needed later. `freshly` asks the disk even for what other checks have just asked.
  */
+import { withErrno } from '../core/errno.js';
 import { nextTurn } from '../core/event-loop.js';
 import type { FileSystem, FileSystemCalls } from '../core/file-system.js';
 
@@ -169,7 +170,7 @@ class Stretch {
       try {
         answer = this.#take(next.value, isFresh);
       } catch (error) {
-        next = effects.throw(error);
+        next = effects.throw(withErrno(error));
         continue;
       }
       next = effects.next(answer);
@@ -234,7 +235,7 @@ export async function runAsync<T>(
         cost += costOf(step[0], answer);
       } else answer = await callSoon(step, fs);
     } catch (error) {
-      next = effects.throw(error);
+      next = effects.throw(withErrno(error));
       continue;
     }
     next = effects.next(answer);

@@ -4,7 +4,8 @@ import { errnoOf } from '../core/errno.js';
 import { call, type Effects } from '../fs/effects.js';
 import type { HeldDirectory } from './held-directory.js';
 import { hasOwner, type FileAttributes, type Owner } from './file-attributes.js';
-import { ifSupported, tryUnlink } from './tolerated-failures.js';
+import { removeUnfinished } from './temporary-name.js';
+import { ifSupported } from './tolerated-failures.js';
 import { withoutGroup } from './trust.js';
 import type { WriteProgress } from './write-progress.js';
 
@@ -66,7 +67,7 @@ export class PendingFile {
       } catch (error) {
         if (errnoOf(error) !== 'EEXIST') {
           // A network file system may create it and then fail to say so.
-          yield* tryUnlink(path);
+          yield* removeUnfinished(path);
           throw error;
         }
         if (attempt === MAX_NAMES) throw error;
@@ -140,7 +141,7 @@ export class PendingFile {
     return created;
   }
 
-  /** Removes it, as far as that is possible. */
+  /** Removes it; if that is not possible now, a later sweep does. */
   *discard(): Effects<void> {
     const fd = this.#fd;
     this.#fd = undefined;
@@ -151,7 +152,7 @@ export class PendingFile {
         // The file is discarded.
       }
     }
-    yield* tryUnlink(this.path);
+    yield* removeUnfinished(this.path);
   }
 
   get #open(): number {

@@ -2,7 +2,7 @@ import { systemClock } from '../core/clock.js';
 import type { FileSystem } from '../core/file-system.js';
 import { call, type Effects } from '../fs/effects.js';
 import type { HeldDirectory } from './held-directory.js';
-import { isAbandoned, isPendingFileName, surveyOwners } from './temporary-name.js';
+import { isAbandoned, isPendingFileName, removeUnfinished, surveyOwners } from './temporary-name.js';
 
 /**
  * How often this process lists a directory that it writes to, ms. On a disk it takes as long as a tenth of a small write:
@@ -47,9 +47,9 @@ export function* sweepFiles(
   const hasEnded = surveyOwners();
   for (const name of someOf(candidates)) {
     try {
-      if (yield* isAbandoned(directory, name, now, hasEnded)) yield* call('unlink', directory.at(name));
+      if (yield* isAbandoned(directory, name, now, hasEnded)) yield* removeUnfinished(directory.at(name));
     } catch {
-      // Another writer removed it, or this process may not.
+      // It cannot be examined.
     }
   }
 }

@@ -8,10 +8,12 @@
  * The length does not depend on the name of the target, which may itself be as long as a name can be.
  */
 
+import { basename } from 'node:path';
+
 import { ProcessTable, type HasEnded, type ProcessIdentity } from './process-identity.js';
 import { call, type Effects } from '../fs/effects.js';
 import type { HeldDirectory } from './held-directory.js';
-import { ifExists } from './tolerated-failures.js';
+import { ifExists, tryUnlink } from './tolerated-failures.js';
 
 const FILE_PREFIX = '.rw-';
 const LINK_PREFIX = '..data_tmp-';
@@ -73,9 +75,30 @@ export function surveyOwners(): HasEnded {
   return processes.survey();
 }
 
+/** Unfinished entries of this thread that it failed to remove, the latest last. */
+const givenUp = new Set<string>();
+
+/** If there are more of them, the first ones stay until the process has ended. */
+const MAX_GIVEN_UP = 1024;
+
+/** Removes an unfinished entry. If that is not possible now, a later sweep removes it, although its owner runs. */
+export function* removeUnfinished(path: string): Effects<void> {
+  const name = basename(path);
+  if (yield* tryUnlink(path)) givenUp.delete(name);
+  else giveUp(name);
+}
+
+/** Lets a later sweep remove an unfinished entry of ours. */
+export function giveUp(name: string): void {
+  if (!isTemporaryName(name)) return;
+  const [oldest = name] = givenUp;
+  if (givenUp.size === MAX_GIVEN_UP) givenUp.delete(oldest);
+  givenUp.add(name);
+}
+
 /**
- * Whether nobody will finish an entry: its owner has ended, or cannot be looked up and has not touched it for a day;
- * or it is gone.
+ * Whether nobody will finish an entry: its owner has ended, has given it up, or cannot be looked up and has not touched it
+ * for a day; or it is gone.
  *
  * @param now the time of the file system's own clock, ns; undefined when it is not known: then age does not count.
  */
@@ -85,6 +108,7 @@ export function* isAbandoned(
   now: bigint | undefined,
   hasEnded: HasEnded,
 ): Effects<boolean> {
+  if (givenUp.has(name)) return true;
   const owner = ownerOf(name);
   const ended = owner && hasEnded(owner);
   if (ended !== undefined) return ended;

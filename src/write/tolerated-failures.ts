@@ -32,12 +32,13 @@ export function* ifExists<T>(steps: Effects<T>): Effects<T | undefined> {
   }
 }
 
-/** Removes a file or link. Whatever keeps it from being removed is ignored: the next sweep tries again. */
-export function* tryUnlink(path: string): Effects<void> {
+/** Removes a file or link; false if something keeps it from being removed. */
+export function* tryUnlink(path: string): Effects<boolean> {
   try {
-    yield* call('unlink', path);
+    yield* ifExists(call('unlink', path));
+    return true;
   } catch {
-    // Mostly it is gone already.
+    return false;
   }
 }
 

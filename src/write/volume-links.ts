@@ -3,8 +3,8 @@ import { errnoOf } from '../core/errno.js';
 import { call, type Effects } from '../fs/effects.js';
 import { DATA_LINK, isUserVisible, userLinkTarget } from '../fs/volume-layout.js';
 import type { HeldDirectory } from './held-directory.js';
-import { ifExists, runAll, tryUnlink } from './tolerated-failures.js';
-import { temporaryName } from './temporary-name.js';
+import { ifExists, runAll } from './tolerated-failures.js';
+import { removeUnfinished, temporaryName } from './temporary-name.js';
 
 /** How often the links are aligned anew because another writer has swapped meanwhile. */
 const MAX_ALIGNMENTS = 20;
@@ -88,12 +88,12 @@ function* linkName(volume: HeldDirectory, name: string): Effects<boolean> {
     }
   }
   const pending = volume.at(temporaryName('link'));
-  yield* call('symlink', target, pending);
   try {
+    yield* call('symlink', target, pending);
     yield* call('rename', pending, path);
     return true;
   } catch (error) {
-    yield* tryUnlink(pending);
+    yield* removeUnfinished(pending);
     throw error;
   }
 }

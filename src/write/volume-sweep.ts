@@ -13,8 +13,7 @@ import { call, type Effects } from '../fs/effects.js';
 import { KUBELET_PENDING_LINK, isRevisionName } from '../fs/volume-layout.js';
 import type { HeldDirectory } from './held-directory.js';
 import { removeTree } from './remove-tree.js';
-import { isAbandoned, isPendingLinkName, surveyOwners } from './temporary-name.js';
-import { tryUnlink } from './tolerated-failures.js';
+import { isAbandoned, isPendingLinkName, removeUnfinished, surveyOwners } from './temporary-name.js';
 import { publishedRevision, readLink } from './volume-links.js';
 
 /** Remembers which revisions of a volume wait to be removed. */
@@ -98,7 +97,7 @@ function* pendingRevisions(volume: HeldDirectory, now: bigint | undefined): Effe
     if (!isPending && name !== KUBELET_PENDING_LINK) continue;
     const revision = yield* readLink(volume, name);
     if (isPending && !(yield* isAbandoned(volume, name, now, hasEnded))) revisions.add(revision);
-    else yield* tryUnlink(volume.at(name));
+    else yield* removeUnfinished(volume.at(name));
   }
   return revisions;
 }

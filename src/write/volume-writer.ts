@@ -20,8 +20,8 @@ import { DATA_LINK, revisionName, topOf } from '../fs/volume-layout.js';
 import { enterDirectory, makeDirectories, type HeldDirectory } from './held-directory.js';
 import type { Durability } from './pending-file.js';
 import { emptyDirectory, removeTree } from './remove-tree.js';
-import { ifExists, runAll, tryUnlink } from './tolerated-failures.js';
-import { temporaryName } from './temporary-name.js';
+import { ifExists, runAll } from './tolerated-failures.js';
+import { giveUp, removeUnfinished, temporaryName } from './temporary-name.js';
 import type { VolumeFiles } from './volume-files.js';
 import { alignLinks, openRevision, publishedRevision, readLink, removeLinks } from './volume-links.js';
 import { fillDirectory, holdsFiles, makePrivateDirectory, replaced } from './volume-revision.js';
@@ -250,7 +250,7 @@ export class VolumeWriter {
         return { name, link, directory: yield* makePrivateDirectory(volume, name) };
       } catch (error) {
         const isTaken = errnoOf(error) === 'EEXIST';
-        if (isTaken) yield* tryUnlink(volume.at(link));
+        if (isTaken) yield* removeUnfinished(volume.at(link));
         else yield* this.#withdraw(volume, name, link, undefined);
         if (!isTaken || attempt === MAX_NAMES) throw error;
       }
@@ -279,7 +279,8 @@ export class VolumeWriter {
       yield* removeTree(volume, name);
       yield* call('unlink', volume.at(link));
     } catch {
-      // The next writer removes it, once this process has ended.
+      // The next write removes it.
+      giveUp(link);
     }
   }
 

@@ -60,11 +60,15 @@ export class WriteProgress {
   }
 }
 
-/** Without the paths of a system error: they may lead through a descriptor, and ours is in the message already. */
+/**
+ * Without the code and the paths of a system error: both are in our message already, and the paths may lead through a
+ * descriptor.
+ */
 function messageOf(cause: Error): string {
-  const { message, syscall } = cause as NodeJS.ErrnoException;
+  const { message, code = '', syscall } = cause as NodeJS.ErrnoException;
+  const start = message.startsWith(`${code}: `) ? code.length + 2 : 0;
   const end = syscall === undefined ? -1 : message.indexOf(`, ${syscall}`);
-  return end < 0 ? message : message.slice(0, end);
+  return message.slice(start, end < 0 ? undefined : end);
 }
 
 const EXPLANATIONS: Readonly<Record<string, readonly [WriteErrorCode, string]>> = {
@@ -98,5 +102,9 @@ const EXPLANATIONS: Readonly<Record<string, readonly [WriteErrorCode, string]>> 
     'ERR_WRITE_CROSS_DEVICE',
     'its directory spans several file systems, and a rename cannot cross them',
   ],
+  EMFILE: ['ERR_WRITE_IO', 'the process has too many files open; raise its limit (ulimit -n)'],
+  ENFILE: ['ERR_WRITE_IO', 'the system has too many files open'],
+  ENAMETOOLONG: ['ERR_WRITE_IO', 'a name has more than 255 bytes, or the path is too long'],
+  ESTALE: ['ERR_WRITE_IO', 'the file server has removed or replaced the directory or file meanwhile'],
   ELOOP: ['ERR_WRITE_SYMLINK', 'too many symbolic links, or a loop of them'],
 };

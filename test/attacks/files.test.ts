@@ -105,6 +105,22 @@ describe('the permissions of a file never widen', () => {
     expect(modeOf(path)).toBe('600');
   });
 
+  test('what a default ACL of the directory grants one user takes group bits in the mode', async ({
+    skip,
+  }) => {
+    skip(!isRoot, 'not root');
+    const directory = temporaryDirectory();
+    const obstacle = grantByAcl(directory, STRANGER, 'default');
+    skip(obstacle !== undefined, obstacle);
+    chmodSync(directory, 0o711);
+    const path = join(directory, 'secret');
+    const canRead = `let read = true; try { fs.readFileSync(${JSON.stringify(path)}) } catch { read = false } console.log(read)`;
+    await atomicWriteFile(path, 'new');
+    expect(runAs(STRANGER, STRANGER, canRead)).toBe('false\n');
+    await atomicWriteFile(path, 'new', { mode: 0o640 });
+    expect(runAs(STRANGER, STRANGER, canRead)).toBe('true\n');
+  });
+
   test.skipIf(!isRoot)(
     'a group that can be kept is kept, with its permissions if that is asked for',
     async () => {

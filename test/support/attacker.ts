@@ -60,10 +60,15 @@ function importing(source: string): string {
   return `import * as fs from 'node:fs'; import { AtomicVolume, atomicWriteFile } from 'resilient-watcher';\n${source}`;
 }
 
-/** Gives a file an ACL that lets `uid` read and write it; why that is not possible here, if it is not. */
-export function grantByAcl(path: string, uid: number): string | undefined {
+/** Gives a file an ACL, or a directory a default one, that lets `uid` read and write; why that is not possible here, if it is not. */
+export function grantByAcl(
+  path: string,
+  uid: number,
+  kind: 'access' | 'default' = 'access',
+): string | undefined {
+  const options = kind === 'default' ? ['-d', '-m'] : ['-m'];
   try {
-    execFileSync('setfacl', ['-m', `u:${uid}:rw`, path], { stdio: 'pipe' });
+    execFileSync('setfacl', [...options, `u:${uid}:rw`, path], { stdio: 'pipe' });
     return undefined;
   } catch {
     // Not installed: the attribute itself, as setfacl(1) would write it.
@@ -80,7 +85,7 @@ export function grantByAcl(path: string, uid: number): string | undefined {
     Buffer.from([2, 0, 0, 0]),
     ...[entry(1, 6), entry(2, 6, uid), entry(4, 0), entry(16, 6), entry(32, 0)],
   ]);
-  const set = `import os, sys; os.setxattr(sys.argv[1], 'system.posix_acl_access', bytes.fromhex(sys.argv[2]))`;
+  const set = `import os, sys; os.setxattr(sys.argv[1], 'system.posix_acl_${kind}', bytes.fromhex(sys.argv[2]))`;
   try {
     execFileSync('python3', ['-c', set, path, acl.toString('hex')], { stdio: 'pipe' });
     return undefined;

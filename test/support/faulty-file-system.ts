@@ -1,3 +1,6 @@
+import { constants } from 'node:os';
+import { getSystemErrorName } from 'node:util';
+
 import { nodeFileSystem, type FileSystem, type FileSystemCalls } from 'resilient-watcher';
 
 /** Asked before each call; what it throws, the call throws. What it returns, if anything, is the answer. */
@@ -18,7 +21,9 @@ export function faultyFileSystem(fault: Fault, { sync = true } = {}): FileSystem
   return wrap(nodeFileSystem, true);
 }
 
-/** An error as Node makes it. */
-export function errno(code: string, path = ''): Error {
-  return Object.assign(new Error(`${code}: injected, '${path}'`), { code });
+/** An error as Node makes it: it has no names for some numbers, such as ESTALE and EDQUOT. */
+export function errno(name: string, path = ''): Error {
+  const number = -constants.errno[name as keyof typeof constants.errno];
+  const code = getSystemErrorName(number);
+  return Object.assign(new Error(`${code}: injected, '${path}'`), { errno: number, code });
 }

@@ -1,4 +1,5 @@
 import {
+  constants,
   lstatSync,
   mkdirSync,
   readFileSync,
@@ -10,12 +11,20 @@ import {
 import { join } from 'node:path';
 
 import fc from 'fast-check';
-import { AtomicVolume, WriteError, atomicWriteFile, atomicWriteFileSync } from 'resilient-watcher';
+import {
+  AtomicVolume,
+  WriteError,
+  atomicWriteFile,
+  atomicWriteFileSync,
+  nodeFileSystem,
+  type FileSystemCalls,
+} from 'resilient-watcher';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
 import { FakeClock } from '../../src/testing/fake-clock.js';
 import { debris } from '../support/debris.js';
+import { errno, faultyFileSystem } from '../support/faulty-file-system.js';
 import { rounds } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 import { isCrash, ScriptedFileSystem, type Fault, type Script } from '../support/scripted-file-system.js';
@@ -160,6 +169,46 @@ test.each(faults.flatMap((fault) => [false, true].map((first) => ({ fault, first
       return fs.struck;
     });
     expect(calls).toBeGreaterThan(30);
+  },
+);
+
+const outages: readonly { errno: string; fails: (name: keyof FileSystemCalls, flags: unknown) => boolean }[] =
+  [
+    {
+      errno: 'EROFS',
+      fails: (name, flags) =>
+        ['fchmod', 'rename', 'unlink', 'symlink', 'mkdir', 'rmdir'].includes(name) ||
+        (name === 'open' && (Number(flags) & constants.O_CREAT) !== 0),
+    },
+    { errno: 'EMFILE', fails: (name) => name === 'open' || name === 'readdir' },
+  ];
+
+test.each(outages)(
+  'what a write could not remove is removed by a later write of the same process, from whatever call on it met $errno',
+  async ({ errno: code, fails }) => {
+    const clean = temporaryDirectory();
+    await new AtomicVolume(clean).write({ key: 'next' });
+    const struck = await atEveryCall('error', async ({ at = 0 }) => {
+      const directory = temporaryDirectory();
+      writeFileSync(join(directory, 'file'), OLD);
+      const volume = join(directory, 'volume');
+      await new AtomicVolume(volume, { createDirectory: true }).write(ONE);
+      let calls = 0;
+      const fs = faultyFileSystem((name, [, flags]) => {
+        if (calls++ >= at && fails(name, flags)) throw errno(code);
+      });
+      await atomicWriteFile(join(directory, 'file'), NEW, { fs, mode: 0o644 }).catch(() => undefined);
+      const byFile = calls;
+      calls = 0;
+      await new AtomicVolume(volume, { fs }).write(TWO).catch(() => undefined);
+      // As in a minute: this process has swept the directory a moment ago.
+      atomicWriteFileSync(join(directory, 'file'), 'next', { fs: { ...nodeFileSystem } });
+      await new AtomicVolume(volume).write({ key: 'next' });
+      expect(debris(directory, 'file', 'volume')).toEqual([]);
+      expect(layoutOf(volume)).toEqual(layoutOf(clean));
+      return at < Math.max(byFile, calls);
+    });
+    expect(struck).toBeGreaterThan(30);
   },
 );
 
