@@ -103,7 +103,7 @@ export function* followSwap(
     // A link that was retargeted to itself: the complete resolution says so.
     if ((followed += 1) > MAX_LINKS) return undefined;
     const target = yield* call('readlink', place);
-    if (target !== known && target.includes('/')) return undefined;
+    if (target !== known && (target.includes('/') || !isName(target))) return undefined;
     hops.set(place, target);
     if (name === DATA_LINK) revision = target;
     names.push(...target.split('/').reverse());

@@ -1,5 +1,5 @@
 /** A volume: one snapshot and one change for each revision. */
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { KubeletVolume } from 'resilient-watcher/testing';
@@ -51,6 +51,27 @@ describe('a volume', () => {
       ]);
     }
   });
+
+  test.each(['.', '..', './', '/', '../volume'])(
+    'whose ..data is retargeted to "%s" is unreadable: the published set stands until there is another one',
+    async (target) => {
+      const scene = new ScriptedScene();
+      const volume = new KubeletVolume(join(scene.root, 'volume'));
+      volume.publish({ a: '1' });
+      writeFileSync(volume.path('plain'), 'no key');
+      await scene.watch(volume.directory);
+      scene.takeChanges();
+      symlinkSync(target, volume.path('link'));
+      renameSync(volume.path('link'), volume.path('..data'));
+      await scene.settle();
+      expect(scene.takeChanges()).toEqual([]);
+      expect(scene.watcher.status()).toMatchObject({ target: 'unreadable' });
+      rmSync(volume.path('..data'));
+      volume.publish({ a: '2' });
+      await scene.settle();
+      expect(scene.takeChanges().map(({ files }) => files)).toEqual([{ a: '2' }]);
+    },
+  );
 
   test('that is missing, is created, becomes a plain directory, a file, and a volume again is followed', async () => {
     const scene = new ScriptedScene();
