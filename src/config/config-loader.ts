@@ -130,11 +130,12 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
   }
 
   /**
-   * Reads all sources again, and validates again what was refused. Resolves when that is done. Use it for sources that
+   * Examines and reads all sources again, and validates again what was refused. Resolves when that is done. Use it for sources that
    * cannot be watched, or when the result of the validator may have changed.
    * @throws {ClosedError} (rejects) when the loader is not running.
    */
   async check(): Promise<void> {
+    await Promise.all(this.#sources.map((source) => source.check()));
     if (await this.#updates.updateAll()) return;
     throw new ClosedError(`Cannot check the configuration: the loader is ${this.lifecycleState}`);
   }

@@ -16,6 +16,11 @@ export interface ConfigProvider {
    * the provider is already being watched.
    */
   watch?(callback: ProviderCallback, health?: ProviderHealth): Promise<void>;
+  /**
+   * Examines the source at once, for a provider that, while it is watched, reads what it last saw. Called by `check()` of
+   * the loader before it reads.
+   */
+  check?(): Promise<void>;
   /** Stops watching. Has no effect if the provider is not watched. */
   unwatch?(): Promise<void>;
 }

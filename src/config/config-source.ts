@@ -1,7 +1,7 @@
 /** The sources of a configuration, and how each kind is read. */
 import { sha256 } from '../core/digest.js';
 import { ConfigError } from './config-error.js';
-import { hasMethods } from '../core/options.js';
+import { describe, hasMethods, isPlainObject } from '../core/options.js';
 import type { ConfigProvider } from './config-provider.js';
 import { configMapOf, isMap, keyProblem, type ConfigMap } from './config-value.js';
 import { environmentValues, type EnvironmentOptions } from './environment.js';
@@ -58,7 +58,8 @@ export function readerOf(source: unknown, index: number): SourceReader {
   const reader = isMap(source) ? readerOfKind(source) : undefined;
   if (!reader || !isMap(source)) {
     throw new TypeError(
-      `ConfigLoader: sources[${index}] must be { provider, parser? }, { env: { prefix } } or { values }`,
+      `ConfigLoader: sources[${index}] must be { provider, parser? }, { env: { prefix } } or { values }; ` +
+        `got ${shapeOf(source)}; a file is { provider: new FileProvider(path) }`,
     );
   }
   const path = mountPath(source['at']);
@@ -69,6 +70,11 @@ export function readerOf(source: unknown, index: number): SourceReader {
   }
   if (path.length === 0) return reader;
   return { ...reader, read: async (noteDigest) => mounted(path, await reader.read(noteDigest)) };
+}
+
+/** The names of a map's keys, never its values. */
+function shapeOf(source: unknown): string {
+  return isPlainObject(source) ? `{ ${Object.keys(source).join(', ')} }` : describe(source);
 }
 
 function readerOfKind(source: Readonly<Record<string, unknown>>): SourceReader | undefined {

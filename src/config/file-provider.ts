@@ -1,9 +1,14 @@
-import { matching, resolveOptions } from '../core/options.js';
+import { divideOptions, matching } from '../core/options.js';
 import type { ConfigMap } from './config-value.js';
 import { PASS_A_PARSER, parserByExtension } from './parser-by-extension.js';
 import { isParser, parseBytes, type ConfigParser } from './parser.js';
 import { configError } from './problems.js';
-import { WatchedProvider, type WatchedProviderOptions } from './watched-provider.js';
+import {
+  PROVIDER_OPTIONS,
+  PROVIDER_WATCHER_OPTION_NAMES,
+  WatchedProvider,
+  type WatchedProviderOptions,
+} from './watched-provider.js';
 
 /** Options of `FileProvider`, including those of `ResilientWatcher`. All are optional. */
 export interface FileProviderOptions extends WatchedProviderOptions {
@@ -11,8 +16,9 @@ export interface FileProviderOptions extends WatchedProviderOptions {
   readonly parser?: ConfigParser | undefined;
 }
 
-const OWN_OPTIONS = {
+const OPTIONS = {
   parser: matching<ConfigParser | undefined>(undefined, 'an object with name and parse', isParser),
+  ...PROVIDER_OPTIONS,
 };
 
 /**
@@ -36,11 +42,10 @@ export class FileProvider extends WatchedProvider {
    * @param path a relative path is resolved against the working directory now.
    * @throws {TypeError | RangeError} for an invalid path or option.
    */
-  constructor(path: string, options: FileProviderOptions = {}) {
-    const { parser, ...others } = options;
-    super({ name: 'FileProvider', argument: 'path' }, path, others);
-    this.#parser =
-      resolveOptions('FileProvider', { parser }, OWN_OPTIONS).parser ?? parserByExtension(this.name);
+  constructor(path: string | URL, options?: FileProviderOptions) {
+    const { own, rest } = divideOptions('FileProvider', options, OPTIONS, PROVIDER_WATCHER_OPTION_NAMES);
+    super({ owner: { name: 'FileProvider', argument: 'path' }, path, ...own, watching: rest });
+    this.#parser = own.parser ?? parserByExtension(this.name);
   }
 
   /**

@@ -104,6 +104,11 @@ export class LoadedSource {
     await this.read();
   }
 
+  /** Has the provider examine what it caches. Never rejects: reading it afterwards yields the reason. */
+  async check(): Promise<void> {
+    await this.#inTime(() => this.#reader.provider?.check?.()).catch(() => undefined);
+  }
+
   /** Reads it. Never rejects. */
   async read(): Promise<ReadOutcome> {
     const before = { digest: this.#digest, problems: this.#problems };

@@ -1,11 +1,16 @@
 import { extname } from 'node:path';
 
-import { flag, matching, nonEmptyString, resolveOptions } from '../core/options.js';
+import { divideOptions, flag, matching, nonEmptyString } from '../core/options.js';
 import { isMap, keyProblem, type ConfigMap } from './config-value.js';
 import { isParser, parseBytes, textOf, type ConfigParser } from './parser.js';
 import { configError } from './problems.js';
 import { putValue } from './put-value.js';
-import { WatchedProvider, type WatchedProviderOptions } from './watched-provider.js';
+import {
+  PROVIDER_OPTIONS,
+  PROVIDER_WATCHER_OPTION_NAMES,
+  WatchedProvider,
+  type WatchedProviderOptions,
+} from './watched-provider.js';
 
 /** Options of `VolumeProvider`, including those of `ResilientWatcher`. All are optional. */
 export interface VolumeProviderOptions extends WatchedProviderOptions {
@@ -23,7 +28,7 @@ export interface VolumeProviderOptions extends WatchedProviderOptions {
   readonly trim?: boolean | undefined;
 }
 
-const OWN_OPTIONS = {
+const OPTIONS = {
   parsers: matching<Readonly<Record<string, ConfigParser>>>(
     {},
     'an object of parsers by extension, as { yaml: yamlParser }',
@@ -31,6 +36,7 @@ const OWN_OPTIONS = {
   ),
   delimiter: nonEmptyString(undefined),
   trim: flag(false),
+  ...PROVIDER_OPTIONS,
 };
 
 /**
@@ -52,10 +58,10 @@ export class VolumeProvider extends WatchedProvider {
    * @param directory a relative path is resolved against the working directory now.
    * @throws {TypeError | RangeError} for an invalid path or option.
    */
-  constructor(directory: string, options: VolumeProviderOptions = {}) {
-    const { parsers, delimiter, trim, ...others } = options;
-    super({ name: 'VolumeProvider', argument: 'directory' }, directory, others);
-    const own = resolveOptions('VolumeProvider', { parsers, delimiter, trim }, OWN_OPTIONS);
+  constructor(directory: string | URL, options?: VolumeProviderOptions) {
+    const { own, rest } = divideOptions('VolumeProvider', options, OPTIONS, PROVIDER_WATCHER_OPTION_NAMES);
+    const owner = { name: 'VolumeProvider', argument: 'directory' };
+    super({ owner, path: directory, ...own, watching: rest });
     const byExtension = Object.entries(own.parsers);
     this.#parsers = new Map(byExtension.map(([extension, parser]) => [withDot(extension), parser]));
     this.#delimiter = own.delimiter;

@@ -1,7 +1,7 @@
 import { ConfigError } from './config-error.js';
 import { ClosedError } from '../core/errors.js';
 import { ResilientError } from '../core/resilient-error.js';
-import { checkPath, describe, flag, resolveOptions } from '../core/options.js';
+import { checkPath, describe, flag } from '../core/options.js';
 import { absolutePath } from '../fs/absolute-path.js';
 import type { FileState, MissingSnapshot, Snapshot } from '../fs/snapshot.js';
 import { stableRead } from '../fs/stable-read.js';
@@ -11,6 +11,7 @@ import type { Change } from '../watch/change.js';
 import { ResilientWatcher } from '../watch/resilient-watcher.js';
 import {
   resolveWatcherOptions,
+  WATCHER_OPTION_NAMES,
   type ResilientWatcherOptions,
   type ResolvedWatcherOptions,
 } from '../watch/watcher-options.js';
@@ -26,10 +27,26 @@ export interface WatchedProviderOptions extends Omit<ResilientWatcherOptions, 'm
   readonly maxBytes?: number | undefined;
 }
 
-const OWN_OPTIONS = {
+/** The options that every provider has. */
+export const PROVIDER_OPTIONS = {
   optional: flag(false),
   maxBytes: READ_LIMITS.maxContentBytes,
 };
+
+/** The names of the options that a provider passes on to its watcher. */
+export const PROVIDER_WATCHER_OPTION_NAMES = WATCHER_OPTION_NAMES.filter(
+  (name) => name !== 'maxContentBytes',
+);
+
+/** What a provider is made of; complete. */
+interface ProviderSettings {
+  /** The class, and its name for the path, for messages. */
+  readonly owner: { readonly name: string; readonly argument: string };
+  readonly path: string | URL;
+  readonly optional: boolean;
+  readonly maxBytes: number;
+  readonly watching: ResilientWatcherOptions;
+}
 
 /**
  * A path on disk as a source of configuration. Watching can be stopped and started again.
@@ -59,20 +76,12 @@ export abstract class WatchedProvider implements ConfigProvider {
   #watcher: ResilientWatcher | undefined;
   #digest: string | undefined;
 
-  /**
-   * @param owner the class and its name for the path, for messages
-   * @throws {TypeError | RangeError} for an invalid path or option.
-   */
-  protected constructor(
-    owner: { readonly name: string; readonly argument: string },
-    path: string,
-    { optional, maxBytes, ...watcherOptions }: WatchedProviderOptions,
-  ) {
-    const own = resolveOptions(owner.name, { optional, maxBytes }, OWN_OPTIONS);
-    this.#optional = own.optional;
-    this.maxBytes = own.maxBytes;
+  /** @throws {TypeError | RangeError} for an invalid path or option. */
+  protected constructor({ owner, path, optional, maxBytes, watching }: ProviderSettings) {
+    this.#optional = optional;
+    this.maxBytes = maxBytes;
     this.name = absolutePath(checkPath(owner.name, owner.argument, path));
-    this.#watcherOptions = { ...watcherOptions, maxContentBytes: this.maxBytes };
+    this.#watcherOptions = { ...watching, maxContentBytes: maxBytes };
     this.#options = resolveWatcherOptions(this.#watcherOptions, { isGroup: false });
     this.#target = new PathTarget(this.name, this.#options);
   }
@@ -135,6 +144,14 @@ export abstract class WatchedProvider implements ConfigProvider {
     const watcher = this.#watcher;
     this.#watcher = undefined;
     await watcher?.close();
+  }
+
+  /**
+   * Checks the path at once if it is watched, so that reading it returns what is there now. A difference is reported to
+   * the callback.
+   */
+  async check(): Promise<void> {
+    await this.#running?.check();
   }
 
   /** The status of the watcher; undefined while the provider is not watched. */

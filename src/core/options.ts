@@ -22,31 +22,66 @@ type Resolved<O extends Options> = { readonly [K in keyof O]: O[K] extends Optio
 
 /**
  * The options of `owner` with defaults filled in.
+ * @param noun what messages call one of them.
  * @throws {TypeError} for something that is not an object, an unknown name, or a value of the wrong type.
  * @throws {RangeError} for a number out of range.
  */
-export function resolveOptions<O extends Options>(owner: string, given: unknown, options: O): Resolved<O> {
-  if (given !== undefined && (typeof given !== 'object' || given === null || Array.isArray(given))) {
-    throw new TypeError(`${owner}: options must be an object, got ${describe(given)}`);
-  }
-  const values = (given ?? {}) as Readonly<Record<string, unknown>>;
+export function resolveOptions<O extends Options>(
+  owner: string,
+  given: unknown,
+  options: O,
+  noun = 'option',
+): Resolved<O> {
+  const values = objectOf(owner, noun, given);
   // This runs for each atomic write: only the options that are given take time.
   const resolved: Record<string, unknown> = { ...defaultsOf(options) };
   for (const name in values) {
     const option = Object.hasOwn(options, name) ? options[name] : undefined;
-    if (!option) {
-      throw new TypeError(`${owner}: unknown option "${name}"; known are ${Object.keys(options).join(', ')}`);
-    }
+    if (!option) throw unknown(owner, noun, name, Object.keys(options));
     const value = values[name];
     if (value === undefined) continue;
     const refusal = option.refuse(value);
     if (refusal) {
-      const message = `${owner}: option "${name}" must be ${refusal.wanted}, got ${describe(value)}`;
+      const message = `${owner}: ${noun} "${name}" must be ${refusal.wanted}, got ${describe(value)}`;
       throw refusal.kind === 'type' ? new TypeError(message) : new RangeError(message);
     }
     resolved[name] = value;
   }
   return resolved as Resolved<O>;
+}
+
+/**
+ * The options of a class that passes the rest to another: its own with defaults filled in, and those to pass on,
+ * unchecked.
+ * @param others the names of the options to pass on.
+ * @throws {TypeError | RangeError} as `resolveOptions`; for a name that is neither its own nor one of `others`.
+ */
+export function divideOptions<O extends Options, T extends object>(
+  owner: string,
+  given: T | undefined,
+  own: O,
+  others: readonly string[],
+): { readonly own: Resolved<O>; readonly rest: Omit<T, keyof O> } {
+  const mine: Record<string, unknown> = {};
+  const rest: Record<string, unknown> = {};
+  const values = objectOf(owner, 'option', given);
+  for (const name in values) {
+    if (Object.hasOwn(own, name)) mine[name] = values[name];
+    else if (others.includes(name)) rest[name] = values[name];
+    else throw unknown(owner, 'option', name, [...Object.keys(own), ...others]);
+  }
+  return { own: resolveOptions(owner, mine, own), rest: rest as Omit<T, keyof O> };
+}
+
+function objectOf(owner: string, noun: string, given: unknown): Readonly<Record<string, unknown>> {
+  if (given === undefined) return {};
+  if (typeof given === 'object' && given !== null && !Array.isArray(given))
+    return given as Readonly<Record<string, unknown>>;
+  throw new TypeError(`${owner}: ${noun}s must be an object, got ${describe(given)}`);
+}
+
+function unknown(owner: string, noun: string, name: string, known: readonly string[]): TypeError {
+  return new TypeError(`${owner}: unknown ${noun} "${name}"; known are ${known.join(', ')}`);
 }
 
 /** The defaults of each set of options. */
@@ -64,9 +99,17 @@ function defaultsOf(options: Options): Readonly<Record<string, unknown>> {
 /** A value as an error message shows it: short, and without the contents of objects. */
 export function describe(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value);
-  if (typeof value === 'object' && value !== null) return Array.isArray(value) ? 'an array' : 'an object';
+  if (Array.isArray(value)) return 'an array';
+  if (typeof value === 'object' && value !== null)
+    return isPlainObject(value) ? 'an object' : instance(value);
   if (typeof value === 'function') return 'a function';
   return typeof value === 'bigint' ? `${value}n` : String(value);
+}
+
+/** "a Server"; "an object" if its class has no name. */
+function instance({ constructor }: object): string {
+  const name = typeof constructor === 'function' && constructor.name !== '' ? constructor.name : 'object';
+  return `${/^[aeiou]/i.test(name) ? 'an' : 'a'} ${name}`;
 }
 
 /** A finite number of at least `min` (default 0) and at most `max`. */

@@ -4,7 +4,8 @@ import type { KubeConfig, User } from '@kubernetes/client-node';
 
 import { KubernetesError } from './kubernetes-error.js';
 import { poolConnections } from './connection-pool.js';
-import { TokenFile, type TokenFileOptions } from '../token/token-file.js';
+import { describe, divideOptions, hasMethods, isPath, matching } from '../core/options.js';
+import { TOKEN_FILE_OPTION_NAMES, TokenFile, type TokenFileOptions } from '../token/token-file.js';
 import { replaceUser, tokenFileOf, type Authenticator } from './cluster-access.js';
 
 /**
@@ -63,6 +64,8 @@ export interface WithTokenFileOptions extends TokenFileOptions {
   readonly path?: string | URL | undefined;
 }
 
+const OPTIONS = { path: matching<string | URL | undefined>(undefined, 'a path or a file: URL', isPath) };
+
 /** Other credentials of a user, which client-node would try first. */
 const OTHER_WAYS = ['authProvider', 'exec', 'token', 'username', 'password'];
 
@@ -73,22 +76,24 @@ const OTHER_WAYS = ['authProvider', 'exec', 'token', 'username', 'password'];
  * `reportUnauthorized()`. Close the returned object when the `KubeConfig` is no longer used.
  *
  * @throws {KubernetesError} `ERR_KUBECONFIG` when there is no current user, or no file.
- * @throws {TypeError | RangeError} for a wrong option.
+ * @throws {TypeError | RangeError} for a wrong option, or something that is no `KubeConfig`.
  */
-export function withTokenFile(
-  kubeConfig: KubeConfig,
-  { path, ...options }: WithTokenFileOptions = {},
-): TokenFileAuth {
+export function withTokenFile(kubeConfig: KubeConfig, options?: WithTokenFileOptions): TokenFileAuth {
+  if (!hasMethods(kubeConfig, ['getCurrentUser', 'makeApiClient', 'addAuthenticator'])) {
+    const wanted = 'a KubeConfig of @kubernetes/client-node';
+    throw new TypeError(`withTokenFile: kubeConfig must be ${wanted}, got ${describe(kubeConfig)}`);
+  }
+  const { own, rest: others } = divideOptions('withTokenFile', options, OPTIONS, TOKEN_FILE_OPTION_NAMES);
   const user = kubeConfig.getCurrentUser();
   if (!user) throw new KubernetesError('ERR_KUBECONFIG', 'The kubeconfig has no current user');
-  const tokenFile = path ?? tokenFileOf(user);
+  const tokenFile = own.path ?? tokenFileOf(user);
   if (tokenFile === undefined) {
     throw new KubernetesError(
       'ERR_KUBECONFIG',
       `The user "${user.name}" has no token file: set the option "path"`,
     );
   }
-  const auth = new TokenFileAuth(user.name, new TokenFile(tokenFile, options), poolConnections(kubeConfig));
+  const auth = new TokenFileAuth(user.name, new TokenFile(tokenFile, others), poolConnections(kubeConfig));
   const rest = Object.entries(user).filter(([key]) => !OTHER_WAYS.includes(key));
   replaceUser(kubeConfig, Object.fromEntries(rest) as unknown as User);
   kubeConfig.addAuthenticator(auth);

@@ -11,7 +11,7 @@ import type { ChannelCredentials, experimental, ServerCredentials, VerifyOptions
 import { TlsError } from './tls-error.js';
 import { flag, resolveOptions } from '../core/options.js';
 import type { TlsCredentials } from './tls-credentials.js';
-import type { TlsFiles } from './tls-files.js';
+import { checkTlsFiles, type TlsFiles } from './tls-files.js';
 import { unavailable } from './tls-package.js';
 
 type CaListener = experimental.CaCertificateUpdateListener;
@@ -32,6 +32,7 @@ export async function grpcServerCredentials(
   files: TlsFiles,
   options?: GrpcServerOptions,
 ): Promise<ServerCredentials> {
+  checkTlsFiles('grpcServerCredentials', 'files', files);
   const { requireClientCertificate } = resolveOptions('grpcServerCredentials', options, {
     requireClientCertificate: flag(false),
   });
@@ -61,6 +62,7 @@ export async function grpcChannelCredentials(
   files: TlsFiles,
   verifyOptions?: VerifyOptions,
 ): Promise<ChannelCredentials> {
+  checkTlsFiles('grpcChannelCredentials', 'files', files);
   const { experimental } = await loadGrpc();
   const { cert } = await files.get();
   const provider = new TlsFilesProvider(files);

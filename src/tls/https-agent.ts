@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream';
 import type { RequestOptions } from 'node:https';
 
 import type { TlsCredentials } from './tls-credentials.js';
-import type { TlsFiles } from './tls-files.js';
+import { checkTlsFiles, type TlsFiles } from './tls-files.js';
 
 /**
  * Creates an agent for `https.request()`, axios and others. It trusts the CA bundle of the files, and presents their
@@ -13,8 +13,10 @@ import type { TlsFiles } from './tls-files.js';
  * A request fails with a `TlsError` while there is no usable set.
  * @param options options of `https.Agent`; `ca`, `cert` and `key` are replaced by those of the files, if they have
  * them.
+ * @throws {TypeError} when `files` is no `TlsFiles`.
  */
 export function httpsAgent(files: TlsFiles, options?: AgentOptions): Agent {
+  checkTlsFiles('httpsAgent', 'files', files);
   return new TlsFilesAgent(files, options);
 }
 

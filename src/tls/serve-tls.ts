@@ -7,7 +7,7 @@ import { dateOrNull, type Clock } from '../core/clock.js';
 import type { Random } from '../core/random.js';
 import { ConnectionDrain, type DrainableServer } from './connection-drain.js';
 import type { TlsCredentials } from './tls-credentials.js';
-import type { TlsFiles } from './tls-files.js';
+import { checkTlsFiles, type TlsFiles } from './tls-files.js';
 
 /** Options of `serveTls`. All may be left out, and `undefined` means the default. */
 export interface ServeTlsOptions {
@@ -74,8 +74,10 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
   /** @throws {TypeError} for a wrong server or option. */
   constructor(server: Server, files: TlsFiles, options?: ServeTlsOptions) {
     if (!hasMethods(server, ['setSecureContext', 'on'])) {
-      throw new TypeError(`serveTls: server must have setSecureContext(), got ${describe(server)}`);
+      const wanted = 'a server of node:https, node:tls, or createSecureServer() of node:http2';
+      throw new TypeError(`serveTls: server must be ${wanted}, got ${describe(server)}`);
     }
+    checkTlsFiles('serveTls', 'files', files);
     const { drainMs, signal, clock, random } = resolveOptions('serveTls', options, OPTIONS);
     super({ kind: 'TlsServer', name: `serveTls ${files.path}`, purpose: 'serve TLS', signal, clock });
     this.#server = server;

@@ -2,7 +2,7 @@ import type { SecureContext } from 'node:tls';
 
 import { TlsError } from './tls-error.js';
 import { describe } from '../core/options.js';
-import type { TlsFiles } from './tls-files.js';
+import { checkTlsFiles, type TlsFiles } from './tls-files.js';
 
 type SniCallback = (
   servername: string,
@@ -26,6 +26,7 @@ export function sniCallback(hosts: Readonly<Record<string, TlsFiles>>): SniCallb
   if (typeof hosts !== 'object' || (hosts as unknown) === null) {
     throw new TypeError(`sniCallback: expected an object of TlsFiles by host name, got ${describe(hosts)}`);
   }
+  for (const [name, files] of Object.entries(hosts)) checkTlsFiles('sniCallback', `"${name}"`, files);
   const byName = new Map(Object.entries(hosts).map(([name, files]) => [name.toLowerCase(), files]));
   return (servername, callback) => {
     const name = servername.toLowerCase();

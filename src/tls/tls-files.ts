@@ -1,9 +1,10 @@
 import { TlsError } from './tls-error.js';
 import type { Expiry } from '../core/events.js';
-import { matching, resolveOptions } from '../core/options.js';
+import { divideOptions, hasMethods, describe, matching } from '../core/options.js';
 import type { FileState, Snapshot } from '../fs/snapshot.js';
 import { Alarm } from '../token/alarm.js';
 import {
+  VALUE_OPTION_NAMES,
   WatchedValue,
   type WatchedValueEvents,
   type WatchedValueOptions,
@@ -91,11 +92,12 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
    * directory now.
    * @throws {TypeError | RangeError} for a wrong path or option.
    */
-  constructor(files: string | TlsPaths, { expiryWarningMs, ...options }: TlsFilesOptions = {}) {
+  constructor(files: string | URL | TlsPaths, options?: TlsFilesOptions) {
     const layout = tlsLayout(files);
-    super({ kind: 'TlsFiles', path: layout.target, maxBytes: MAX_BYTES, options });
+    const { own, rest } = divideOptions('TlsFiles', options, OPTIONS, VALUE_OPTION_NAMES);
+    super({ kind: 'TlsFiles', path: layout.target, maxBytes: MAX_BYTES, options: rest });
     this.#layout = layout;
-    this.#expiryWarningMs = resolveOptions('TlsFiles', { expiryWarningMs }, OPTIONS).expiryWarningMs;
+    this.#expiryWarningMs = own.expiryWarningMs;
     const onJump = (): void => void this.#expiry.hasten(0);
     this.#expiry = new Alarm(this.clock, false, () => this.#watchExpiry(), onJump);
     this.#validity = new Alarm(this.clock, false, () => this.#retryPending());
@@ -126,6 +128,10 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
   }
 
   protected parse(snapshot: Snapshot): TlsCredentials {
+    if (snapshot.kind === 'file' && this.#layout.directory !== undefined) {
+      const message = `"${this.path}" is a file; TlsFiles takes a directory, or { cert, key, ca }`;
+      throw new TlsError('ERR_TLS_MISSING', message);
+    }
     for (const part of this.#layout.required) this.#bytesOf(snapshot, part);
     const cert = this.#bytesOf(snapshot, 'cert');
     const key = this.#bytesOf(snapshot, 'key');
@@ -263,6 +269,12 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
       this.#reported = 'expiring';
     }
   }
+}
+
+/** @throws {TypeError} when it is no `TlsFiles`, whichever copy of this package it is from. */
+export function checkTlsFiles(owner: string, name: string, files: unknown): asserts files is TlsFiles {
+  if (hasMethods(files, ['get', 'on', 'off'])) return;
+  throw new TypeError(`${owner}: ${name} must be a TlsFiles, got ${describe(files)}`);
 }
 
 /** A CA bundle alone has no expiry date. */

@@ -1,7 +1,7 @@
 import type { Agent, Dispatcher } from 'undici';
 
 import type { TlsCredentials } from './tls-credentials.js';
-import type { TlsFiles } from './tls-files.js';
+import { checkTlsFiles, type TlsFiles } from './tls-files.js';
 import { unavailable } from './tls-package.js';
 
 /**
@@ -14,6 +14,7 @@ import { unavailable } from './tls-package.js';
  * @throws {TlsError} (rejects) if the files are not usable; `ERR_TLS_PACKAGE` if `undici` is not installed.
  */
 export async function undiciDispatcher(files: TlsFiles, options: Agent.Options = {}): Promise<Dispatcher> {
+  checkTlsFiles('undiciDispatcher', 'files', files);
   const undici = await import('undici').catch(unavailable('undici', '7 or later'));
   const initial = await files.get();
   const { connect } = options;

@@ -1,13 +1,13 @@
 import { inspect } from 'node:util';
 import { join } from 'node:path';
 
-import { checkPath, describe } from '../core/options.js';
+import { checkPath, isNonEmptyString, matching, resolveOptions, type Option } from '../core/options.js';
 import { SecretError } from './secret-error.js';
 import type { Snapshot } from '../fs/snapshot.js';
 import {
   MAX_SECRET_BYTES,
   noSecret,
-  resolveSecretFormat,
+  secretOptions,
   secretText,
   type ResolvedSecretFormat,
   type SecretFileOptions,
@@ -64,6 +64,12 @@ export class Credentials {
   }
 }
 
+const KEYS = { username: keyName('username'), password: keyName('password') };
+
+function keyName(fallback: string): Option<string> {
+  return matching(fallback, 'the name of a key', (key) => isNonEmptyString(key) && !key.includes('\0'));
+}
+
 /** The credentials in a mounted Secret, always current; created by `credentials()`. */
 export class CredentialFiles extends WatchedValue<Credentials> {
   readonly #keys: { readonly username: string; readonly password: string };
@@ -73,17 +79,16 @@ export class CredentialFiles extends WatchedValue<Credentials> {
    * Does no I/O.
    * @throws {TypeError | RangeError} for a wrong path, key or option.
    */
-  constructor(directory: string, keys: CredentialKeys = {}, options: SecretFileOptions = {}) {
-    const { trim, encoding, ...watching } = options;
+  constructor(directory: string | URL, keys?: CredentialKeys, options?: SecretFileOptions) {
+    const { format, watching } = secretOptions('credentials', options);
     super({
       kind: 'credentials',
       path: checkPath('credentials', 'directory', directory),
       maxBytes: MAX_SECRET_BYTES,
       options: watching,
     });
-    const { username = 'username', password = 'password' } = keys;
-    this.#keys = { username: checkKey('username', username), password: checkKey('password', password) };
-    this.#format = resolveSecretFormat('credentials', { trim, encoding });
+    this.#keys = resolveOptions('credentials', keys, KEYS, 'key');
+    this.#format = format;
   }
 
   status(): WatchedValueStatus {
@@ -122,14 +127,9 @@ export class CredentialFiles extends WatchedValue<Credentials> {
  * @throws {TypeError | RangeError} for a wrong path, key or option.
  */
 export function credentials(
-  directory: string,
+  directory: string | URL,
   keys?: CredentialKeys,
   options?: SecretFileOptions,
 ): CredentialFiles {
   return new CredentialFiles(directory, keys, options);
-}
-
-function checkKey(name: string, key: unknown): string {
-  if (typeof key === 'string' && key !== '' && !key.includes('\0')) return key;
-  throw new TypeError(`credentials: "${name}" must be the name of a key, got ${describe(key)}`);
 }

@@ -101,7 +101,7 @@ const OPTIONS = {
     isArrayOf(value, (entry) => typeof entry === 'string' && entry !== ''),
   ),
   expirationSeconds: number(86_400, { min: 600, max: 2 ** 32, unit: 'seconds' }),
-  sinks: matching<readonly TokenSink[]>([], 'an array of functions', (value) =>
+  sinks: matching<readonly TokenSink[]>([], 'an array of functions, such as fileSink(path)', (value) =>
     isArrayOf(value, (entry) => typeof entry === 'function'),
   ),
   schedule: matching<TokenScheduleName | TokenSchedule>(

@@ -2,9 +2,14 @@ import { isUtf8 } from 'node:buffer';
 import { inspect } from 'node:util';
 
 import { SecretError } from './secret-error.js';
-import { matching, resolveOptions } from '../core/options.js';
+import { checkPath, divideOptions, matching } from '../core/options.js';
 import type { FileState, Snapshot } from '../fs/snapshot.js';
-import { WatchedValue, type WatchedValueOptions, type WatchedValueStatus } from './watched-value.js';
+import {
+  VALUE_OPTION_NAMES,
+  WatchedValue,
+  type WatchedValueOptions,
+  type WatchedValueStatus,
+} from './watched-value.js';
 
 /** How the bytes of a secret become text. */
 export type SecretEncoding = 'utf8' | 'latin1' | 'base64' | 'hex';
@@ -43,16 +48,20 @@ export interface ResolvedSecretFormat {
 }
 
 /**
- * Fills in the defaults.
- * @throws {TypeError} for a wrong option, or `trim` with an encoding of binary keys.
+ * How the secret is read, with defaults filled in, and how its files are watched.
+ * @throws {TypeError} for an unknown option, a wrong format, or `trim` with an encoding of binary keys.
  */
-export function resolveSecretFormat(owner: string, format: SecretFormat): ResolvedSecretFormat {
-  const { trim, encoding } = resolveOptions(owner, format, SECRET_FORMAT);
+export function secretOptions(
+  owner: string,
+  options: SecretFileOptions | undefined,
+): { readonly format: ResolvedSecretFormat; readonly watching: WatchedValueOptions } {
+  const { own, rest } = divideOptions(owner, options, SECRET_FORMAT, VALUE_OPTION_NAMES);
+  const { trim, encoding } = own;
   const isText = encoding === 'utf8' || encoding === 'latin1';
   if (trim === true && !isText) {
     throw new TypeError(`${owner}: "trim" has no effect with the encoding "${encoding}"`);
   }
-  return { trim: trim ?? isText, encoding };
+  return { format: { trim: trim ?? isText, encoding }, watching: rest };
 }
 
 /** 1 MiB: the API server accepts no larger Secret. */
@@ -105,9 +114,15 @@ export class SecretFile extends WatchedValue<Secret> {
    * Does no I/O.
    * @throws {TypeError | RangeError} for a wrong path or option.
    */
-  constructor(path: string, { trim, encoding, ...options }: SecretFileOptions = {}) {
-    super({ kind: 'SecretFile', path, maxBytes: MAX_SECRET_BYTES, options });
-    this.#format = resolveSecretFormat('SecretFile', { trim, encoding });
+  constructor(path: string | URL, options?: SecretFileOptions) {
+    const { format, watching } = secretOptions('SecretFile', options);
+    super({
+      kind: 'SecretFile',
+      path: checkPath('SecretFile', 'path', path),
+      maxBytes: MAX_SECRET_BYTES,
+      options: watching,
+    });
+    this.#format = format;
   }
 
   status(): WatchedValueStatus {

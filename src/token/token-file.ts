@@ -20,6 +20,7 @@ import { dateOrNull, type Clock } from '../core/clock.js';
 import type { FileSystem } from '../core/file-system.js';
 import type { Random } from '../core/random.js';
 import type { ValueSource } from '../core/value-source.js';
+import { absolutePath } from '../fs/absolute-path.js';
 import { READ_CALLS } from '../fs/targets/read-limits.js';
 import { readToken, tokenInFile } from './read-token.js';
 import { TokenWatch, tokenWatcherFactory, type TokenWatcherFactory } from './token-watch.js';
@@ -103,6 +104,9 @@ const OPTIONS = {
   fs: fileSystem(...READ_CALLS),
 };
 
+/** The names of `TokenFileOptions`, for classes that pass them on. */
+export const TOKEN_FILE_OPTION_NAMES: readonly string[] = Object.keys(OPTIONS);
+
 /**
  * The token in a file, always current: a pod's own token, or a web identity token of AWS or Azure.
  *
@@ -139,7 +143,7 @@ export class TokenFile
    * @throws {TypeError | RangeError} for a wrong path or option.
    */
   constructor(path: string | URL, options?: TokenFileOptions) {
-    const file = checkPath('TokenFile', 'path', path);
+    const file = absolutePath(checkPath('TokenFile', 'path', path));
     const resolved = resolveOptions('TokenFile', options, OPTIONS);
     const { name = basename(file), signal, clock, random, maxAgeMs } = resolved;
     super({ kind: 'TokenFile', name, purpose: `read the token file "${file}"`, signal, clock });
@@ -192,7 +196,11 @@ export class TokenFile
     const token = this.#token;
     const now = this.#options.clock.now();
     const cause = this.#failure?.error;
-    if (!token) throw new TokenError('ERR_TOKEN_UNAVAILABLE', `There is no token in ${this.path}`, { cause });
+    if (!token) {
+      const reason = cause ? `: ${cause.message}` : '';
+      const message = `There is no token yet in "${this.path}"${reason}`;
+      throw new TokenError('ERR_TOKEN_UNAVAILABLE', message, { cause });
+    }
     if (token.notAfter <= now) {
       throw new TokenError('ERR_TOKEN_EXPIRED', `${this.path} holds only ${String(token)}`, { cause });
     }

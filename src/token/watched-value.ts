@@ -17,7 +17,7 @@ import type { ValueSource } from '../core/value-source.js';
 import type { Snapshot } from '../fs/snapshot.js';
 import type { WatcherWarning } from '../watch/watcher-events.js';
 import { ResilientWatcher } from '../watch/resilient-watcher.js';
-import type { ResilientWatcherOptions } from '../watch/watcher-options.js';
+import { WATCHER_OPTION_NAMES, type ResilientWatcherOptions } from '../watch/watcher-options.js';
 import type { Degradation, Readable, Recovery, Unreadable } from '../core/events.js';
 
 /** Common options of values from watched files: those of `ResilientWatcher` that apply to a few small files. */
@@ -68,6 +68,11 @@ const NOT_FOR_VALUES = [
   'maxFiles',
 ] as const satisfies readonly (keyof ResilientWatcherOptions)[];
 
+/** The names of `WatchedValueOptions`. */
+export const VALUE_OPTION_NAMES = WATCHER_OPTION_NAMES.filter(
+  (name) => !(NOT_FOR_VALUES as readonly string[]).includes(name),
+);
+
 /** Options of `changed()`. */
 export interface ChangedOptions<T> {
   /** The value to be replaced; default the current one. */
@@ -117,8 +122,6 @@ export abstract class WatchedValue<
 
   protected constructor({ kind, path, maxBytes, options }: WatchedValueSettings) {
     const { signal, clock = systemClock, name, ...watcherOptions } = options;
-    const wrong = NOT_FOR_VALUES.find((name) => Object.hasOwn(watcherOptions, name));
-    if (wrong) throw new TypeError(`${kind}: unknown option "${wrong}"`);
     const settings = { persistent: false, ...watcherOptions, clock, maxContentBytes: maxBytes };
     const watcher = new ResilientWatcher(path, settings);
     super({

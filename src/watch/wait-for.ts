@@ -1,11 +1,11 @@
 import { withDeadline } from '../core/deadline.js';
 import { TargetError } from '../fs/target-error.js';
-import { callback, matching, resolveOptions } from '../core/options.js';
+import { divideOptions, matching } from '../core/options.js';
 import { systemClock } from '../core/clock.js';
 import type { Snapshot } from '../fs/snapshot.js';
 import type { TargetPath } from '../fs/targets/target.js';
 import { ResilientWatcher } from './resilient-watcher.js';
-import type { ResilientWatcherOptions } from './watcher-options.js';
+import { WATCHER_OPTION_NAMES, type ResilientWatcherOptions } from './watcher-options.js';
 
 /** Options of `waitFor`, and those of `ResilientWatcher`. All may be left out. */
 export interface WaitForOptions extends ResilientWatcherOptions {
@@ -19,37 +19,50 @@ const OPTIONS = {
     'a number > 0 (ms)',
     (value) => typeof value === 'number' && value > 0,
   ),
-  predicate: callback<(snapshot: Snapshot) => boolean>(({ kind }) => kind !== 'missing'),
 };
+
+const isSomething = ({ kind }: Snapshot): boolean => kind !== 'missing';
 
 /**
  * Resolves to the first snapshot that satisfies the predicate: at once if it does now. Without a predicate, to the
  * first in which the target exists.
  *
  * ```ts
- * await waitFor('/var/run/secrets/token', undefined, { timeoutMs: 60_000 });
+ * await waitFor('/var/run/secrets/token', { timeoutMs: 60_000 });
  * const pair = await waitFor('/etc/tls', ({ files }) => files.has('tls.crt') && files.has('tls.key'));
  * ```
  * @param predicate the condition to wait for. If it throws, the promise rejects with that error.
  * @throws {TargetError} (rejects) `ERR_TARGET_TIMEOUT` after `timeoutMs`; the signal's reason when that aborts.
  * @throws {TypeError | RangeError} (rejects) for a wrong argument.
  */
+export function waitFor(path: TargetPath, options?: WaitForOptions): Promise<Snapshot>;
+export function waitFor(
+  path: TargetPath,
+  predicate: ((snapshot: Snapshot) => boolean) | undefined,
+  options?: WaitForOptions,
+): Promise<Snapshot>;
 export async function waitFor(
   path: TargetPath,
-  predicate?: (snapshot: Snapshot) => boolean,
-  { timeoutMs, ...options }: WaitForOptions = {},
+  predicateOrOptions?: ((snapshot: Snapshot) => boolean) | WaitForOptions,
+  given?: WaitForOptions,
 ): Promise<Snapshot> {
-  const settings = resolveOptions('waitFor', { timeoutMs, predicate }, OPTIONS);
+  const [predicate, all] =
+    typeof predicateOrOptions === 'function'
+      ? [predicateOrOptions, given]
+      : [isSomething, predicateOrOptions ?? given];
+  const { own: settings, rest: options } = divideOptions('waitFor', all, OPTIONS, WATCHER_OPTION_NAMES);
   const { clock = systemClock, signal = new AbortController().signal } = options;
   const watcher = new ResilientWatcher(path, options);
   const late = (): TargetError => {
-    const found = watcher.status().target ?? 'not read yet';
-    const message = `"${watcher.path}" is not as expected after ${settings.timeoutMs} ms; it is ${found}`;
+    const { target } = watcher.status();
+    const found = target === 'missing' || target === 'unreadable' ? target : `a ${target}`;
+    const state = target === null ? 'it was not read yet' : `it is ${found}`;
+    const message = `"${watcher.path}" is not as expected after ${settings.timeoutMs} ms; ${state}`;
     return new TargetError('ERR_TARGET_TIMEOUT', watcher.path, message);
   };
   const limitMs = Math.min(settings.timeoutMs, Number.MAX_SAFE_INTEGER);
   try {
-    const work = (): Promise<Snapshot> => firstMatch(watcher, settings.predicate);
+    const work = (): Promise<Snapshot> => firstMatch(watcher, predicate);
     return await withDeadline(work, { clock, timeoutMs: limitMs, signal, late });
   } finally {
     await watcher.close();

@@ -138,6 +138,9 @@ const OPTIONS = {
   fs: fileSystem(...READ_CALLS, 'statfs'),
 };
 
+/** The names of all options of a watcher, for classes that pass them on. */
+export const WATCHER_OPTION_NAMES: readonly string[] = Object.keys(OPTIONS);
+
 const TREE_OPTIONS = {
   ignore: matching<readonly IgnorePattern[]>(
     [],

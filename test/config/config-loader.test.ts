@@ -367,6 +367,21 @@ test('check() reads sources that cannot be watched, and validates refused values
   expect(loader.current).toEqual({ n: 2 });
 });
 
+test('check() sees what no event has reported yet', async () => {
+  const scene = new ConfigScene();
+  const volume = new KubeletVolume(scene.path('mount'));
+  volume.publish({ 'app.json': '{"n":1}' });
+  const loader = scene.loader({ sources: [{ provider: scene.file('mount/app.json') }] });
+  await scene.load(loader);
+  volume.publish({ 'app.json': '{"n":2}' });
+  await scene.during(loader.check());
+  expect(loader.current).toEqual({ n: 2 });
+  volume.publish({ 'app.json': '{"n":' });
+  await scene.during(loader.check());
+  expect(scene.rejections).toHaveLength(1);
+  expect(loader.current).toEqual({ n: 2 });
+});
+
 test.each<[string, unknown]>([
   ['no options', undefined],
   ['no sources', { sources: [] }],

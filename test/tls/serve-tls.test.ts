@@ -202,7 +202,7 @@ test('draining sends GOAWAY to old HTTP/2 sessions, and their open streams finis
 });
 
 test.each([
-  ['a server that is none', () => serveTls({} as never, new TlsFiles('/tls')), /setSecureContext/],
+  ['a server that is none', () => serveTls({} as never, new TlsFiles('/tls')), /server must be/],
   [
     'draining of a plain TLS server',
     () => serveTls(createTlsServer(), new TlsFiles('/tls'), { drainMs: 1 }),

@@ -1,0 +1,129 @@
+/** What people guess wrong, and that the message says what is right: the class they called, its options, what it takes. */
+import { createServer as createHttpServer } from 'node:http';
+import { createServer } from 'node:https';
+
+import { KubeConfig } from '@kubernetes/client-node';
+import { expect, test } from 'vitest';
+
+import { ConfigLoader, FileProvider, VolumeProvider } from '../src/config.js';
+import {
+  credentials,
+  fetchWithToken,
+  ResilientWatcher,
+  SecretFile,
+  TokenFile,
+  TokenRefresher,
+  waitFor,
+} from '../src/index.js';
+import { withTokenFile } from '../src/kubernetes.js';
+import {
+  grpcChannelCredentials,
+  grpcServerCredentials,
+  httpsAgent,
+  serveTls,
+  sniCallback,
+  TlsFiles,
+  undiciDispatcher,
+} from '../src/tls.js';
+
+/* eslint-disable @typescript-eslint/no-explicit-any, @typescript-eslint/no-unsafe-argument -- as from JavaScript */
+const any = (value: unknown): any => value;
+const files = (): TlsFiles => new TlsFiles('/etc/tls');
+
+test.each<[message: RegExp, call: () => unknown]>([
+  // Options of the class that was called, not of what it is made of.
+  [
+    /^TlsFiles: unknown option "expiryWarning"; known are expiryWarningMs, /,
+    () => new TlsFiles('/etc/tls', any({ expiryWarning: 3 })),
+  ],
+  [/^TlsFiles: unknown option "recursive"/, () => new TlsFiles('/etc/tls', any({ recursive: true }))],
+  [
+    /^SecretFile: unknown option "encode"; known are trim, encoding, /,
+    () => new SecretFile('/etc/password', any({ encode: 'hex' })),
+  ],
+  [
+    /^credentials: unknown option "encode"; known are trim, encoding, /,
+    () => credentials('/etc/db', {}, any({ encode: 'hex' })),
+  ],
+  [
+    /^FileProvider: unknown option "interval"; known are parser, optional, maxBytes, /,
+    () => new FileProvider('a.yaml', any({ interval: 1 })),
+  ],
+  [
+    /^VolumeProvider: unknown option "parser"; known are parsers, /,
+    () => new VolumeProvider('/etc/app', any({ parser: {} })),
+  ],
+  [
+    /^credentials: unknown key "user"; known are username, password$/,
+    () => credentials('/etc/db', any({ user: 'u' })),
+  ],
+  [
+    /^TlsFiles: unknown path "chain"; known are cert, key, ca$/,
+    () => new TlsFiles(any({ cert: 'a', key: 'b', chain: 'c' })),
+  ],
+  // Two paths instead of one object of paths.
+  [/^TlsFiles: options must be an object, got "tls.key"/, () => new TlsFiles('tls.crt', any('tls.key'))],
+  [/^SecretFile: options must be an object, got "utf8"/, () => new SecretFile('a', any('utf8'))],
+  [
+    /^withTokenFile: options must be an object, got "\/token"/,
+    () => withTokenFile(new KubeConfig(), any('/token')),
+  ],
+  // A path instead of what is made from it.
+  [/^serveTls: files must be a TlsFiles, got "\/etc\/tls"$/, () => serveTls(createServer(), any('/etc/tls'))],
+  [/^httpsAgent: files must be a TlsFiles, got "\/etc\/tls"$/, () => httpsAgent(any('/etc/tls'))],
+  [/^httpsAgent: files must be a TlsFiles, got undefined$/, () => httpsAgent(any(undefined))],
+  [/^undiciDispatcher: files must be a TlsFiles/, () => undiciDispatcher(any('/etc/tls'))],
+  [/^grpcServerCredentials: files must be a TlsFiles/, () => grpcServerCredentials(any('/etc/tls'))],
+  [/^grpcChannelCredentials: files must be a TlsFiles/, () => grpcChannelCredentials(any('/etc/tls'))],
+  [
+    /^sniCallback: "a.example" must be a TlsFiles, got "\/etc\/tls"$/,
+    () => sniCallback(any({ 'a.example': '/etc/tls' })),
+  ],
+  [/^fetchWithToken: source must be .*a TokenFile.*got "\/token"/, () => fetchWithToken(any('/token'))],
+  [
+    /"sinks" must be .*fileSink\(path\)/,
+    () => new TokenRefresher(any({ client: { requestToken: () => {} }, sinks: ['/out'] })),
+  ],
+  [
+    /^withTokenFile: kubeConfig must be a KubeConfig of @kubernetes\/client-node, got "\/token"$/,
+    () => withTokenFile(any('/token')),
+  ],
+  // The other way round, or without TLS.
+  [
+    /^serveTls: server must be .*node:https.*got a TlsFiles$/,
+    () => serveTls(any(files()), any(createServer())),
+  ],
+  [/^serveTls: server must be .*node:https.*got a Server$/, () => serveTls(any(createHttpServer()), files())],
+  // Sources without a provider.
+  [
+    /^ConfigLoader: sources\[0\] must be .*; got "app.yaml"; a file is { provider: new FileProvider\(path\) }/,
+    () => new ConfigLoader(any({ sources: ['app.yaml'] })),
+  ],
+  [/got a FileProvider/, () => new ConfigLoader(any({ sources: [new FileProvider('app.yaml')] }))],
+  [/got { file }/, () => new ConfigLoader(any({ sources: [{ file: 'app.yaml' }] }))],
+  [/^SecretFile: path must be/, () => new SecretFile(any(undefined))],
+  [/^ResilientWatcher: path must be/, () => new ResilientWatcher(any(undefined))],
+])('what is wrong is said: %s', async (message, call) => {
+  await expect(async () => await call()).rejects.toThrow(message);
+});
+
+test('a path that is a file of the pair, and not the directory, is said to be one', async () => {
+  await using pair = new TlsFiles(import.meta.filename);
+  await expect(pair.get()).rejects.toThrow(/is a file; TlsFiles takes a directory, or { cert, key, ca }/);
+});
+
+test('a token file says why there is no token', async () => {
+  await using missing = new TokenFile('no/such/token');
+  await expect(missing.get()).rejects.toThrow(`There is no token yet in "${process.cwd()}/no/such/token": `);
+  await using other = new TokenFile(import.meta.filename);
+  await expect(other.get()).rejects.toThrow(/There is no token yet in ".*": .*JWT/);
+});
+
+test('waitFor() takes options in place of the predicate', async () => {
+  await expect(waitFor('no/such/file', { timeoutMs: 1 })).rejects.toThrow(
+    /after 1 ms; it (?:is missing|was not read yet)$/,
+  );
+  await expect(waitFor(import.meta.dirname, () => false, { timeoutMs: 1 })).rejects.toThrow(
+    /it is a directory$|it was not read yet$/,
+  );
+});
