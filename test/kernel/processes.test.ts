@@ -112,7 +112,7 @@ test("a worker thread watches with 'auto', and ends when it has closed", async (
 });
 
 describe('another process that writes at full speed', () => {
-  const SWAPS = rounds(400, 3_000);
+  const SWAPS = rounds(150, 3_000);
 
   test.each(['rename', 'remove'] as const)(
     'swaps by %s: every report is whole and new, and the last one is what is on disk',
