@@ -16,6 +16,7 @@ import {
 import { runAsync, runSliced, runSync } from './effects.js';
 import { oneCallForEachRemoteMount } from './remote-mounts.js';
 import { sharedTurn } from './shared-turn.js';
+import { isRevisionName } from './volume-layout.js';
 
 /** What was found, and whether its signatures are trusted. */
 interface Knowledge {
@@ -60,10 +61,10 @@ export class Observer {
     const known = this.#last?.trusted ? this.#last.found : undefined;
     this.#swapped = undefined;
     const seen = await this.#observe(swapped ?? known, now);
-    if (seen.kind === 'found') this.#learn(seen, now);
-    else this.#last = undefined;
     this.#swapReader = seen.kind === 'found' && this.#sync ? this.#target.swapReader?.(seen) : undefined;
     this.#linkDirectory = this.#swapReader && dirname(this.#swapReader.place);
+    if (seen.kind === 'found') this.#learn(seen, now);
+    else this.#last = undefined;
     if (this.#swapReader && this.#sync) rehearse(this.#swapReader, this.#sync);
     return seen;
   }
@@ -192,14 +193,22 @@ export class Observer {
 
   /**
    * Remembers what was found, and whether its signatures can be trusted yet. Those of a revision are trusted at
-   * once: nobody writes into it, and the six events of a swap would otherwise have it read six times.
+   * once: nobody writes into it, and the six events of a swap would otherwise have it read six times, and the first resync
+   * once more.
    */
   #learn(found: Found, now: number): void {
+    const last = this.#last;
     const { since, trusted } =
-      this.#last?.found.signature === found.signature ? this.#last : { since: now, trusted: false };
+      last?.found.signature === found.signature ? last : { since: now, trusted: false };
     const isOld = now - since >= COARSEST_TIMESTAMP_MS;
-    const isTrusted = trusted || isOld || found.immutable === true || found.remembered === true;
-    this.#last = { found, since, trusted: isTrusted };
+    const isPublished = found.immutable === true || this.#isNewlyPublished(found);
+    this.#last = { found, since, trusted: trusted || isOld || isPublished || found.remembered === true };
+  }
+
+  /** Whether it is a key of another revision than before. In the same one somebody has written into it. */
+  #isNewlyPublished({ snapshot, chain }: Found): boolean {
+    const isKey = snapshot.kind === 'file' && this.#swapReader !== undefined;
+    return isKey && isRevisionName(chain.revision ?? '') && this.#last?.found.chain.links !== chain.links;
   }
 }
 

@@ -278,3 +278,27 @@ describe('a volume', () => {
     expect(scene.watcher.status().warnings).toEqual([]);
   });
 });
+
+test('a key is read again by a resync only when somebody has written into its revision, and then until it is quiet', async () => {
+  const scene = new ScriptedScene();
+  const volume = new KubeletVolume(join(scene.root, 'tls'));
+  volume.publish({ a: 'one' });
+  const key = (): string => join(volume.directory, volume.revision ?? '', 'a');
+  let opened = 0;
+  const fs = faultyFileSystem((name, [path]) => {
+    if (name === 'open' && path === key()) opened += 1;
+  });
+  await scene.watch(volume.path('a'), { resyncIntervalMs: 5_000, fs });
+  const resync = async (): Promise<boolean> => {
+    const before = opened;
+    await scene.clock.advance(5_000);
+    await scene.watcher.idle();
+    return opened > before;
+  };
+  expect(await resync()).toBe(false);
+  writeFileSync(key(), 'two');
+  await scene.clock.advance(6_000);
+  await scene.settle();
+  expect(scene.takeChanges().map(({ files }) => files)).toEqual([{ a: 'one' }, { a: 'two' }]);
+  expect([await resync(), await resync()]).toEqual([true, false]);
+});
