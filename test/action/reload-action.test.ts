@@ -19,7 +19,7 @@ const update = (key: string): ActionUpdate => ({
 
 const keysIn = ({ paths }: ActionUpdate): string[] => paths.flatMap(({ changed }) => changed);
 
-/** An action whose runs end when the test says so, and what became of them. */
+/** An action whose runs the test ends, and a record of them. */
 function scene(options: Partial<ReloadActionOptions> = {}) {
   const clock = new FakeClock();
   const runs: { keys: string[]; signal: AbortSignal; outcome: Outcome<void> }[] = [];

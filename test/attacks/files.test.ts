@@ -23,7 +23,7 @@ import { temporaryDirectory } from '../support/temporary-directory.js';
 
 const modeOf = (path: string): string => (statSync(path).mode & 0o7777).toString(8);
 
-describe.skipIf(!isRoot)('in a directory where all may create entries', () => {
+describe.skipIf(!isRoot)('in a directory in which every user may create entries', () => {
   /** A directory with that mode, which belongs to `owner`. */
   const shared = (mode: number, owner = 0): string => {
     const directory = temporaryDirectory();
@@ -81,7 +81,7 @@ describe.skipIf(!isRoot)('in a directory where all may create entries', () => {
     },
   );
 
-  test('a stranger’s link to the directory of the file is not followed', async () => {
+  test('another user’s link to the directory of the file is not followed', async () => {
     const directory = shared(0o1777);
     const victim = temporaryDirectory();
     symlinkSync(victim, join(directory, 'directory'));
@@ -94,7 +94,7 @@ describe.skipIf(!isRoot)('in a directory where all may create entries', () => {
 });
 
 describe('the permissions of a file never widen', () => {
-  test('what an ACL granted one user is not granted to the group', async ({ skip }) => {
+  test('a permission that an ACL grants to one user is not granted to the group', async ({ skip }) => {
     const path = join(temporaryDirectory(), 'secret');
     writeFileSync(path, 'old', { mode: 0o600 });
     const obstacle = grantByAcl(path, STRANGER);
@@ -122,7 +122,7 @@ describe('the permissions of a file never widen', () => {
   });
 
   test.skipIf(!isRoot)(
-    'a group that can be kept is kept, with its permissions if that is asked for',
+    'a group that can be kept is kept, and its permissions, too, if requested',
     async () => {
       const path = join(temporaryDirectory(), 'secret');
       writeFileSync(path, 'old');
@@ -150,7 +150,7 @@ describe('the permissions of a file never widen', () => {
   );
 });
 
-test('a directory that is replaced by a link while a file in it is written, at whatever call, is one directory throughout', async () => {
+test('a write stays in the same directory if the directory is replaced by a link at any call', async () => {
   let replaced = 0;
   for (let at = 0; ; at += 1) {
     const root = temporaryDirectory();
@@ -177,7 +177,7 @@ test('a directory that is replaced by a link while a file in it is written, at w
   expect(replaced).toBeGreaterThan(5);
 });
 
-test('tens of thousands of planted names that carry live processes cost a write a bounded number of look-ups', async () => {
+test('with tens of thousands of planted names of live processes, a write examines a bounded number', async () => {
   const directory = temporaryDirectory(existsSync('/dev/shm') ? '/dev/shm' : undefined);
   for (let count = 0; count < 20_000; count += 1) {
     writeFileSync(join(directory, temporaryName('file')), '');

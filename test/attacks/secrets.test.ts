@@ -35,7 +35,7 @@ function revealing(secret: string): Error {
   });
 }
 
-test('an error of this library carries a copy of a foreign cause, and no field of it that may hold a secret', () => {
+test('an error of this library has a copy of a foreign cause, without the fields that may hold a secret', () => {
   const options = { cause: revealing(jwt) };
   const errors = [
     new TokenError('ERR_TOKEN_REQUEST', 'x', options),
@@ -53,7 +53,7 @@ test('an error of this library carries a copy of a foreign cause, and no field o
 });
 
 test.each(['throws', 'rejects'])(
-  'a listener that %s with the secret it was given does not show it',
+  'a listener that %s with the secret that it received does not reveal it',
   async (how) => {
     const directory = temporaryDirectory();
     mkdirSync(join(directory, 'login'));

@@ -64,7 +64,7 @@ const revisionsIn = (directory: string): string[] =>
 
 describe('a planted link', () => {
   test.each(['write', 'clear'] as const)(
-    'that bears the name of a revision is removed by %s(), and nothing behind it is touched',
+    'with the name of a revision is removed by %s(), and its target is not touched',
     async (operation) => {
       const victim = new Victim();
       const volume = new AtomicVolume(temporaryDirectory());
@@ -77,7 +77,7 @@ describe('a planted link', () => {
     },
   );
 
-  test('inside a revision that is swept is removed, and nothing behind it is touched', async () => {
+  test('inside a revision that is swept is removed, and its target is not touched', async () => {
     const victim = new Victim();
     const volume = new AtomicVolume(temporaryDirectory());
     mkdirSync(join(volume.directory, PLANTED, 'd'), { recursive: true });
@@ -109,7 +109,7 @@ describe('a planted link', () => {
   );
 
   test.skipIf(!isRoot)(
-    'at the path of the volume itself is refused in a sticky directory of all',
+    'at the path of the volume itself is refused in a sticky directory that every user can write to',
     async () => {
       const victim = new Victim();
       const shared = temporaryDirectory();
@@ -123,29 +123,32 @@ describe('a planted link', () => {
   );
 });
 
-test.skipIf(!isRoot)('a revision that cannot be removed does not keep the others from being removed', () => {
-  const directory = temporaryDirectory();
-  chownSync(directory, STRANGER, STRANGER);
-  for (const digit of [1, 2, 3, 4, 5]) {
-    const revision = join(directory, `..2020_01_01_00_00_00.${digit}`);
-    mkdirSync(revision);
-    writeFileSync(join(revision, 'secret'), 'old');
-    if (digit !== 3) chownSync(revision, STRANGER, STRANGER);
-  }
-  const program = `
+test.skipIf(!isRoot)(
+  'a revision that cannot be removed does not prevent the others from being removed',
+  () => {
+    const directory = temporaryDirectory();
+    chownSync(directory, STRANGER, STRANGER);
+    for (const digit of [1, 2, 3, 4, 5]) {
+      const revision = join(directory, `..2020_01_01_00_00_00.${digit}`);
+      mkdirSync(revision);
+      writeFileSync(join(revision, 'secret'), 'old');
+      if (digit !== 3) chownSync(revision, STRANGER, STRANGER);
+    }
+    const program = `
     const volume = new AtomicVolume(${JSON.stringify(directory)});
     await volume.write({ key: '1' });
     process.stdout.write(JSON.stringify(volume));`;
-  const status = JSON.parse(runAs(STRANGER, STRANGER, program)) as unknown;
-  const stuck = join(directory, '..2020_01_01_00_00_00.3');
-  expect(status).toMatchObject({
-    state: 'running',
-    lastError: { code: 'ERR_WRITE_ACCESS', message: expect.stringContaining(`"${stuck}"`) as string },
-  });
-  expect(JSON.stringify(status)).not.toContain('/proc/');
-  const left = revisionsIn(directory).filter((name) => name.startsWith('..2020'));
-  expect(left).toEqual(['..2020_01_01_00_00_00.3']);
-});
+    const status = JSON.parse(runAs(STRANGER, STRANGER, program)) as unknown;
+    const stuck = join(directory, '..2020_01_01_00_00_00.3');
+    expect(status).toMatchObject({
+      state: 'running',
+      lastError: { code: 'ERR_WRITE_ACCESS', message: expect.stringContaining(`"${stuck}"`) as string },
+    });
+    expect(JSON.stringify(status)).not.toContain('/proc/');
+    const left = revisionsIn(directory).filter((name) => name.startsWith('..2020'));
+    expect(left).toEqual(['..2020_01_01_00_00_00.3']);
+  },
+);
 
 /** Runs a command that needs privileges or a capable file system; why it did not run, if so. */
 function obstacleTo(command: string, ...args: string[]): string | undefined {
@@ -157,7 +160,7 @@ function obstacleTo(command: string, ...args: string[]): string | undefined {
   }
 }
 
-describe.skipIf(!isRoot)('what cannot be removed keeps nothing else', () => {
+describe.skipIf(!isRoot)('an entry that cannot be removed protects nothing else', () => {
   /** An immutable file; root cannot remove it either. */
   const makeImmutable = (path: string): string | undefined => {
     const obstacle = obstacleTo('chattr', '+i', path);
@@ -165,7 +168,7 @@ describe.skipIf(!isRoot)('what cannot be removed keeps nothing else', () => {
     return obstacle;
   };
 
-  test('in a revision: the secrets beside it are removed', async ({ skip }) => {
+  test('in a revision: the other secrets in it are removed', async ({ skip }) => {
     const directory = temporaryDirectory('/var/tmp');
     const revision = join(directory, PLANTED);
     mkdirSync(revision);
@@ -195,7 +198,7 @@ describe.skipIf(!isRoot)('what cannot be removed keeps nothing else', () => {
     expect(revisionsIn(directory)).toHaveLength(1);
   });
 
-  test('a link of a stranger in a sticky directory: revisions are removed by write() and clear()', () => {
+  test('a link of another user in a sticky directory: revisions are removed by write() and clear()', () => {
     const directory = temporaryDirectory();
     chmodSync(directory, 0o1777);
     symlinkSync('..data/a', join(directory, 'a'));
@@ -216,7 +219,7 @@ describe.skipIf(!isRoot)('what cannot be removed keeps nothing else', () => {
     expect(readdirSync(directory)).toEqual(['a']);
   });
 
-  test('what is mounted in a revision is not removed with it', async ({ skip }) => {
+  test('a file system that is mounted in a revision is not emptied with it', async ({ skip }) => {
     const directory = temporaryDirectory();
     const mounted = join(directory, PLANTED, 'a');
     mkdirSync(mounted, { recursive: true });
@@ -234,7 +237,7 @@ describe.skipIf(!isRoot)('what cannot be removed keeps nothing else', () => {
 });
 
 test.each(['symlink', 'mkdir', 'open', 'write'] as const)(
-  'what a dead writer left is removed although %s finds no room',
+  'the files of a dead writer are removed although %s finds no space',
   async (call) => {
     const directory = temporaryDirectory();
     mkdirSync(join(directory, PLANTED));
@@ -251,7 +254,7 @@ test.each(['symlink', 'mkdir', 'open', 'write'] as const)(
 );
 
 test.skipIf(process.platform !== 'linux')(
-  'a lease on a published file does not keep a write from replacing it',
+  'a lease on a published file does not prevent a write from replacing it',
   async ({ skip }) => {
     const directory = temporaryDirectory('/var/tmp');
     const volume = new AtomicVolume(directory);
@@ -275,7 +278,7 @@ sys.stdin.read()`;
   },
 );
 
-test('a directory named "..data" does not keep the secrets of a volume that is cleared', async () => {
+test('clear() removes the secrets of a volume although a directory is named "..data"', async () => {
   const volume = new AtomicVolume(temporaryDirectory());
   await volume.write({ 'tls.key': 'secret' });
   rmSync(join(volume.directory, '..data'));
@@ -284,7 +287,7 @@ test('a directory named "..data" does not keep the secrets of a volume that is c
   expect(readdirSync(volume.directory)).toEqual(['..data']);
 });
 
-test('a pending link that vanishes, at whatever call, does not keep old revisions', async () => {
+test('old revisions are removed if the pending link disappears at any call', async () => {
   for (let at = 0; ; at += 1) {
     const directory = temporaryDirectory();
     mkdirSync(join(directory, PLANTED));
@@ -312,7 +315,7 @@ function redirectPending(directory: string, victim: string): boolean {
   return true;
 }
 
-test('a pending revision that is replaced by a link, at whatever call, leads no write elsewhere', async () => {
+test('no write is redirected if the pending revision is replaced by a link at any call', async () => {
   let redirected = 0;
   for (let at = 0; ; at += 1) {
     const victim = new Victim();
@@ -337,7 +340,7 @@ test('a pending revision that is replaced by a link, at whatever call, leads no 
   expect(redirected).toBeGreaterThan(10);
 });
 
-test('a pending revision that is exchanged for a directory of somebody else is not published', async () => {
+test('a pending revision that is replaced by another user’s directory is not published', async () => {
   let exchanged = 0;
   for (let at = 0; ; at += 1) {
     const directory = temporaryDirectory();
@@ -361,7 +364,7 @@ test('a pending revision that is exchanged for a directory of somebody else is n
 });
 
 test.skipIf(!isRoot)(
-  'no content is written where another user put a directory for the pending revision',
+  'no content is written to a directory that another user created in place of the pending revision',
   async () => {
     let exchanged = 0;
     const exposed: string[] = [];
@@ -395,7 +398,7 @@ test.skipIf(!isRoot)(
 );
 
 test.skipIf(!isRoot)(
-  'another user who renames the pending revision as fast as possible gets nothing written elsewhere',
+  'nothing is written elsewhere while another user renames the pending revision as fast as possible',
   { timeout: 120_000 },
   async () => {
     const victim = new Victim();
@@ -419,7 +422,7 @@ test.skipIf(!isRoot)(
   },
 );
 
-test('tens of thousands of planted names that carry a live process are looked up once, and in slices', async () => {
+test('tens of thousands of planted names of a live process lead to one check of the process, in slices', async () => {
   const directory = temporaryDirectory(existsSync('/dev/shm') ? '/dev/shm' : undefined);
   const PLANTED_NAMES = 20_000;
   for (let count = 0; count < PLANTED_NAMES; count += 1) {

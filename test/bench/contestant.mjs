@@ -1,4 +1,4 @@
-/** The process of one contestant: records what it is told and when, and hands that over at the end. */
+/** The process of one contestant: records its reports with their times, and sends them to the parent at the end. */
 import { readFileSync } from 'node:fs';
 
 import contestants from './contestants.mjs';
@@ -24,7 +24,7 @@ function report(content) {
   seen.push([sequenceOf(content), at]);
 }
 
-function look(path) {
+function onEvent(path) {
   try {
     report(readFileSync(path));
   } catch {
@@ -36,7 +36,7 @@ function look(path) {
 const commands = {
   async start({ contestant, path, directory }) {
     last = readFileSync(path);
-    const started = await contestants[contestant](path, directory, () => look(path), report);
+    const started = await contestants[contestant](path, directory, () => onEvent(path), report);
     if (typeof started === 'string') return started;
     stop = started;
     callbacks = idle = 0;

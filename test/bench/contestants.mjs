@@ -1,42 +1,43 @@
 /**
- * Who is compared. `start(path, directory, look, report)` begins watching the key `path` of the volume `directory`.
- * A contestant that only says that something happened calls `look`, which reads the file at once; one that delivers
- * the content calls `report` with it. Resolves to a function that stops it, or to a text: why it cannot take part.
+ * The watchers that are compared. `start(path, directory, onEvent, report)` begins watching the key `path` of the
+ * volume `directory`. A contestant that reports only that something happened calls `onEvent`, which reads the file at
+ * once; one that delivers the content calls `report` with it. Resolves to a function that stops the contestant, or to
+ * a text with the reason why it cannot take part.
  */
 import { watch, watchFile, unwatchFile } from 'node:fs';
 
 const contestants = {
-  'fs.watch + readFileSync (the floor)': (path, directory, look) => {
-    const watcher = watch(directory, look);
+  'fs.watch + readFileSync (the floor)': (path, directory, onEvent) => {
+    const watcher = watch(directory, onEvent);
     return () => watcher.close();
   },
 
-  'resilient-watcher, fs': (path, directory, look, report) => resilientWatcher('fs', path, report),
+  'resilient-watcher, fs': (path, directory, onEvent, report) => resilientWatcher('fs', path, report),
 
-  'resilient-watcher, parcel': (path, directory, look, report) => resilientWatcher('parcel', path, report),
+  'resilient-watcher, parcel': (path, directory, onEvent, report) => resilientWatcher('parcel', path, report),
 
-  '@parcel/watcher on the directory': async (path, directory, look) => {
+  '@parcel/watcher on the directory': async (path, directory, onEvent) => {
     const { default: parcel } = await import('@parcel/watcher');
-    const subscription = await parcel.subscribe(directory, look, { backend: 'inotify' });
+    const subscription = await parcel.subscribe(directory, onEvent, { backend: 'inotify' });
     return () => subscription.unsubscribe();
   },
 
-  'chokidar 5 on the file': (path, directory, look) => chokidar(path, look),
+  'chokidar 5 on the file': (path, directory, onEvent) => chokidar(path, onEvent),
 
-  'chokidar 5 on the directory': (path, directory, look) => chokidar(directory, look),
+  'chokidar 5 on the directory': (path, directory, onEvent) => chokidar(directory, onEvent),
 
-  'watchpack on the file': async (path, directory, look) => {
+  'watchpack on the file': async (path, directory, onEvent) => {
     const { default: Watchpack } = await import('watchpack');
     const watchpack = new Watchpack({ aggregateTimeout: 0, followSymlinks: true });
     // Without followSymlinks it sees none of the swaps. `aggregated` would come a timer later.
-    watchpack.on('change', look);
-    watchpack.on('remove', look);
+    watchpack.on('change', onEvent);
+    watchpack.on('remove', onEvent);
     watchpack.watch({ files: [path], directories: [], missing: [], startTime: Date.now() });
     return () => watchpack.close();
   },
 
-  'fs.watchFile, 1 s': (path, directory, look) => {
-    watchFile(path, { interval: 1_000 }, look);
+  'fs.watchFile, 1 s': (path, directory, onEvent) => {
+    watchFile(path, { interval: 1_000 }, onEvent);
     return () => unwatchFile(path);
   },
 };
@@ -54,10 +55,10 @@ async function resilientWatcher(backend, path, report) {
   return `backend '${backend}' cannot be had: ${status.degraded?.message ?? 'not part of this build'}`;
 }
 
-async function chokidar(path, look) {
+async function chokidar(path, onEvent) {
   const { watch: watchPaths } = await import('chokidar');
   const watcher = watchPaths(path, { ignoreInitial: true });
-  watcher.on('all', look);
+  watcher.on('all', onEvent);
   await new Promise((resolve) => watcher.once('ready', resolve));
   return () => watcher.close();
 }

@@ -12,8 +12,8 @@ const cpuMs = (since) => {
 };
 
 let watchers = [];
-let told = 0;
-let lastTold = 0;
+let reported = 0;
+let lastReported = 0;
 let swap;
 
 /** The inotify watches of this process; `/proc` has one line for each. */
@@ -34,9 +34,9 @@ function heapMiB() {
   return process.memoryUsage().heapUsed / 2 ** 20;
 }
 
-function tell() {
-  told += 1;
-  lastTold = now();
+function onChange() {
+  reported += 1;
+  lastReported = now();
 }
 
 const commands = {
@@ -46,8 +46,8 @@ const commands = {
     const begun = now();
     watchers = keys.map((key) => new ResilientWatcher(join(directory, key)));
     for (const watcher of watchers) {
-      watcher.on('change', tell);
-      watcher.on('revision', tell);
+      watcher.on('change', onChange);
+      watcher.on('revision', onChange);
     }
     await Promise.all(watchers.map((watcher) => watcher.start()));
     const startMs = (now() - begun) / 1e6;
@@ -64,22 +64,22 @@ const commands = {
 
   /** Everything from here to `swapped` is one swap. */
   expectSwap() {
-    told = 0;
-    swap = { cpu: process.cpuUsage(), checks: looks() };
+    reported = 0;
+    swap = { cpu: process.cpuUsage(), checks: totalChecks() };
   },
 
   async swapped({ at }) {
     // Long enough for all that the swap leads to.
     const deadline = now() + 5e9;
-    while (told < watchers.length && now() < deadline) await sleep(20);
+    while (reported < watchers.length && now() < deadline) await sleep(20);
     await Promise.all(watchers.map((watcher) => watcher.idle()));
     await sleep(200);
     const latest = watchers.map((watcher) => watcher.status());
     return {
-      told,
-      allToldMs: (lastTold - at) / 1e6,
+      reported,
+      allReportedMs: (lastReported - at) / 1e6,
       cpuMs: cpuMs(swap.cpu),
-      looksEach: (looks() - swap.checks) / watchers.length,
+      checksEach: (totalChecks() - swap.checks) / watchers.length,
       backend: latest[0].backend,
     };
   },
@@ -89,7 +89,7 @@ const commands = {
   },
 };
 
-const looks = () => watchers.reduce((sum, watcher) => sum + watcher.status().checks, 0);
+const totalChecks = () => watchers.reduce((sum, watcher) => sum + watcher.status().checks, 0);
 
 process.on('message', async ({ command, ...parameters }) => {
   process.send((await commands[command](parameters)) ?? null);

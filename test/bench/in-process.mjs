@@ -4,9 +4,9 @@
  *     npm run bench:watch -- --only=in-process
  *
  * Each contestant has a process of its own, which publishes, as kubelet does, a swap each 250 ms, so that the code is
- * as cold as it is in a service that waits. `fs.watch` is wrapped before a contestant is loaded, so that the moment
- * of the first native callback is known whoever opened the watch. The process publishes without returning to the event
- * loop: what follows the swap is one burst of events.
+ * as cold as it is in a service that waits. `fs.watch` is wrapped before a contestant is loaded, so that the moment of
+ * the first native callback is known whichever library opened the watch. The process publishes without returning to
+ * the event loop: what follows the swap is one burst of events.
  */
 import { fork } from 'node:child_process';
 import fs, { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -21,7 +21,7 @@ const PERIOD_MS = 250;
 /** The first swaps load code; a service has had them long ago. */
 const WARM_UP = 3;
 
-/** What is watched: the paths a watcher is given, and how whoever is only told that something happened reads it. */
+/** The targets: the paths to watch, and how a contestant without contents reads them. */
 const TARGETS = {
   key: {
     path: (volume) => volume.path(KEY),
@@ -44,21 +44,21 @@ const TARGETS = {
   },
 };
 
-/** `start(target, volume, look, report)`: those whose events come from `fs.watch`. */
+/** `start(target, volume, onEvent, report)`: those whose events come from `fs.watch`. */
 const CONTESTANTS = {
-  'fs.watch + readFileSync (the floor)': (target, volume, look) => {
-    const watcher = fs.watch(volume.directory, look);
+  'fs.watch + readFileSync (the floor)': (target, volume, onEvent) => {
+    const watcher = fs.watch(volume.directory, onEvent);
     return () => watcher.close();
   },
-  'resilient-watcher, fs': async ({ path, contentOf }, volume, look, report) => {
+  'resilient-watcher, fs': async ({ path, contentOf }, volume, onEvent, report) => {
     const { ResilientWatcher } = await import('../../dist/index.js');
     const watcher = new ResilientWatcher(path(volume), { backend: 'fs' });
     watcher.on('change', ({ current }) => report(contentOf(current)));
     await watcher.start();
     return () => watcher.close();
   },
-  'chokidar 5 on the file': ({ path }, volume, look) => chokidar(path(volume), look),
-  'chokidar 5 on the directory': (target, volume, look) => chokidar(volume.directory, look),
+  'chokidar 5 on the file': ({ path }, volume, onEvent) => chokidar(path(volume), onEvent),
+  'chokidar 5 on the directory': (target, volume, onEvent) => chokidar(volume.directory, onEvent),
 };
 
 /** What is measured. A volume is a directory for chokidar in any case. */
@@ -74,10 +74,10 @@ const SCENES = [
   { chart: 'in-process-group', title: 'Two keys of a volume, with fsGroup', target: 'group', fsGroup: true },
 ];
 
-async function chokidar(paths, look) {
+async function chokidar(paths, onEvent) {
   const { watch } = await import('chokidar');
   const watcher = watch(paths, { ignoreInitial: true });
-  watcher.on('all', look);
+  watcher.on('all', onEvent);
   await new Promise((resolve) => watcher.once('ready', resolve));
   return () => watcher.close();
 }
@@ -121,14 +121,14 @@ async function measure({ contestant, target: name, fsGroup, count }) {
     const report = (content) => {
       if (reportedAt === undefined && content?.toString('latin1').startsWith(expected)) reportedAt = now();
     };
-    const look = () => {
+    const onEvent = () => {
       try {
         report(target.read(volume));
       } catch {
         // in the gap of a swap
       }
     };
-    const stop = await CONTESTANTS[contestant](target, volume, look, report);
+    const stop = await CONTESTANTS[contestant](target, volume, onEvent, report);
     const latencies = [];
     let lost = 0;
     for (let sequence = 1; sequence <= WARM_UP + count; sequence += 1) {

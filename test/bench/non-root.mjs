@@ -24,7 +24,7 @@ const GROUP = 1_000;
 
 const ALL = {
   'resilient-watcher': contestants['resilient-watcher, fs'],
-  'fs.watch on the file': (path, directory, look) => watch(path, look),
+  'fs.watch on the file': (path, directory, onEvent) => watch(path, onEvent),
   'chokidar 5 on the file': contestants['chokidar 5 on the file'],
   'chokidar 5 on the directory': contestants['chokidar 5 on the directory'],
 };
@@ -40,14 +40,14 @@ async function contest(name, directory) {
   process.setuid(NOBODY);
   const path = join(directory, 'app.yaml');
   const seen = new Set();
-  const look = () => {
+  const onEvent = () => {
     try {
       seen.add(readFileSync(path, 'utf8'));
     } catch {
       // Between two revisions; a later event finds it.
     }
   };
-  await ALL[name](path, directory, look, (content) => seen.add(String(content)));
+  await ALL[name](path, directory, onEvent, (content) => seen.add(String(content)));
   process.send('watching');
   await once(process, 'message');
   process.send([...seen], () => process.exit());

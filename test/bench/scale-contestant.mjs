@@ -5,11 +5,11 @@
 import { readdirSync, readFileSync, watch } from 'node:fs';
 import { join } from 'node:path';
 
-/** Without it chokidar, which tells of each file by itself, would have 10 000 files read 10 000 times. */
+/** chokidar reports each file separately; without this delay 10 000 files would be read 10 000 times. */
 const MOMENT_MS = 20;
 
 const now = () => Number(process.hrtime.bigint());
-const tell = (sequence) => process.send({ sequence, at: now() });
+const report = (sequence) => process.send({ sequence, at: now() });
 const sequenceOf = (content) => Number(/^sequence: (\d+)\n/.exec(content.toString('latin1'))?.[1] ?? NaN);
 
 function inotifyWatches() {
@@ -25,8 +25,8 @@ function inotifyWatches() {
 }
 
 /**
- * What a program does that is told only that something happened: read all, at once, and then once more for all else that
- * it is told within a moment; and see whether that is one set.
+ * The work of a program that gets events without contents: read all files at once, then once more for all events of a
+ * short time, and check whether the result is one set.
  */
 function readSet(directory) {
   let last;
@@ -44,24 +44,24 @@ function readSet(directory) {
     const [sequence] = sequences;
     if (sequences.size !== 1 || sequence === last) return;
     last = sequence;
-    tell(sequence);
+    report(sequence);
   };
-  return function told() {
+  return function readAll() {
     isWanted = isRead;
     if (isRead) return;
     isRead = true;
     read();
     setTimeout(() => {
       isRead = false;
-      if (isWanted) told();
+      if (isWanted) readAll();
     }, MOMENT_MS);
   };
 }
 
-/** In a tree the one file that is written tells which write it was. */
+/** In a tree, the file that is written contains the number of the write. */
 const readPath = (path) => {
   try {
-    if (path.endsWith('.txt')) tell(sequenceOf(readFileSync(path)));
+    if (path.endsWith('.txt')) report(sequenceOf(readFileSync(path)));
   } catch {
     // Replaced meanwhile.
   }
@@ -74,11 +74,11 @@ function directoriesIn(directory) {
 }
 
 const contestants = {
-  /** The floor: told by the kernel, it reads. It finds nothing again that was lost, and no directory that is new. */
+  /** The floor: reads after each event. It does not recover lost events, and does not see new directories. */
   'fs.watch': (kind, directory) => {
     if (kind === 'volume') {
-      const look = readSet(directory);
-      watch(directory, (_, name) => name === '..data' && look());
+      const onEvent = readSet(directory);
+      watch(directory, (_, name) => name === '..data' && onEvent());
       return;
     }
     for (const path of directoriesIn(directory)) watch(path, (_, name) => readPath(join(path, name)));
@@ -90,7 +90,7 @@ const contestants = {
       const watcher = new ResilientWatcher(directory);
       watcher.on('change', ({ current }) => {
         const [first] = current.files.values();
-        if (first?.content) tell(sequenceOf(first.content));
+        if (first?.content) report(sequenceOf(first.content));
       });
       await watcher.start();
       return;
@@ -111,11 +111,11 @@ const contestants = {
 
   '@parcel/watcher': async (kind, directory) => {
     const { default: parcel } = await import('@parcel/watcher');
-    const look = readSet(directory);
+    const onEvent = readSet(directory);
     await parcel.subscribe(
       directory,
       (_, events) => {
-        if (kind === 'volume') look();
+        if (kind === 'volume') onEvent();
         else for (const { path } of events ?? []) readPath(path);
       },
       { backend: 'inotify' },

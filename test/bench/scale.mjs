@@ -1,6 +1,7 @@
 /**
- * What a volume or a tree of 1 to 10 000 files costs to watch: `npm run bench:scale`, about four minutes. Prints tables
- * in Markdown. A part of it: `npm run bench:scale -- --kinds tree --files 1,100 --contestants resilient-watcher,chokidar`.
+ * What a volume or a tree of 1 to 10 000 files costs to watch: `npm run bench:scale`, about four minutes. Prints
+ * tables in Markdown. A part of it: `npm run bench:scale -- --kinds tree --files 1,100 --contestants
+ * resilient-watcher,chokidar`.
  *
  * A volume is swapped whole, and the contestant has to have read all of it; in a tree one file is replaced by rename.
  */
@@ -29,7 +30,7 @@ const FILE_BYTES = 256;
 const DIRECTORY_FILES = 100;
 /** A contestant that uses no CPU for so long has nothing left to do. */
 const PAUSE_MS = 200;
-/** What is not reported by then counts as lost. */
+/** A change that is not reported after this time counts as lost, ms. */
 const PATIENCE_MS = 20_000;
 /** One that reads all at every event may be that far behind when it is asked to stop. */
 const ANSWER_PATIENCE_MS = 120_000;
@@ -69,7 +70,7 @@ const kinds = {
   tree: { make: makeTree, change: replace },
 };
 
-/** A contestant in a process of its own, which watches what it was given, and what it has told. */
+/** A contestant in a process of its own, with its reports. */
 async function start(contestant, kind, size) {
   const directory = join(mkdtempSync(join(tmpdir(), 'bench-scale-')), 'target');
   mkdirSync(directory);

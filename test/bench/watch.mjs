@@ -1,5 +1,5 @@
 /**
- * How soon a watcher tells of a swap, and what a thousand of them cost:
+ * How soon a watcher reports a swap, and what a thousand of them cost:
  *
  *     npm run bench:watch                 below three minutes
  *     npm run bench:watch -- --quick      about 45 seconds, with fewer samples
@@ -32,10 +32,16 @@ const ROUNDS = [
 const IDLE_WATCHERS = 1_000;
 /** Whole multiples of the 5 s of `resyncIntervalMs`, so that every window has its share of resyncs. */
 const IDLE_MS = quick ? 10_000 : 20_000;
-/** The first resync still reads every file: only then is its signature trusted. The second compiles what the others run. */
+/**
+ * The first resync still reads every file: only then is its signature trusted. The second compiles what the others
+ * run.
+ */
 const SETTLED_MS = 11_500;
 
-/** What is not reported by then never will be: the slowest, `fs.watchFile`, looks once a second. */
+/**
+ * A swap that is not reported after this time counts as lost: the slowest contestant, `fs.watchFile`, checks once a
+ * second.
+ */
 const GRACE_MS = 1_500;
 
 const DEFINITIONS = `Latency: from just before the publisher calls the \`rename\` that is the swap, until the contestant
@@ -53,7 +59,7 @@ const directory = mkdtempSync(join(tmpdir(), 'bench-watch-'));
 const children = new Set();
 
 /**
- * The publisher has CPU 0 to itself, whoever listens has the others: otherwise the kernel likes to wake the listener
+ * The publisher has CPU 0 to itself, and the listeners have the others: otherwise the kernel likes to wake the listener
  * on the CPU of the publisher, and what is measured is how long the publisher goes on working.
  */
 function pin(pid, cpuList) {
@@ -145,7 +151,7 @@ async function runInTurn(names, publisher, { periodMs, count }) {
   return results;
 }
 
-/** What a contestant has told, held against what was published. */
+/** Compares the reports of a contestant with what was published. */
 function judge(stamps, { seen, idle, cpuMs }) {
   const exact = new Set(seen.map(([sequence]) => sequence));
   const latencies = [];
@@ -153,10 +159,10 @@ function judge(stamps, { seen, idle, cpuMs }) {
   let lost = 0;
   stamps.forEach((stamp, index) => {
     const sequence = index + 1;
-    const told = seen.find(([reported]) => reported >= sequence);
-    if (!told) lost += 1;
-    else latencies.push((told[1] - stamp) / 1e6);
-    if (told && !exact.has(sequence)) passedOver += 1;
+    const report = seen.find(([reported]) => reported >= sequence);
+    if (!report) lost += 1;
+    else latencies.push((report[1] - stamp) / 1e6);
+    if (report && !exact.has(sequence)) passedOver += 1;
   });
   return { swaps: stamps.length, latencies, passedOver, lost, idle, cpuMs };
 }
@@ -266,9 +272,9 @@ function printInProcess(scenes) {
 function printIdleWatchers({ start, idle, one, all }) {
   console.log(`\n### ${IDLE_WATCHERS} watchers of ${IDLE_WATCHERS} keys of one volume (default options)\n`);
   const swapRows = (title, swap) => [
-    [`${title}: reported to ${swap.told}, the last after`, `${ms(swap.allToldMs)} ms`],
+    [`${title}: reported to ${swap.reported}, the last after`, `${ms(swap.allReportedMs)} ms`],
     [`${title}: CPU`, `${ms(swap.cpuMs)} ms`],
-    [`${title}: checks by each watcher`, swap.looksEach.toFixed(2)],
+    [`${title}: checks by each watcher`, swap.checksEach.toFixed(2)],
   ];
   table(
     ['', ''],

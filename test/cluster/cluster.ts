@@ -53,7 +53,7 @@ export class ClusterStage implements AsyncDisposable {
     await this.#core.createNamespacedPod({ namespace, body: csiObserverPod(image, namespace) });
   }
 
-  /** Replaces both objects, and touches the pod, so that kubelet looks at once instead of within a minute. */
+  /** Replaces both objects, and annotates the pod, so that kubelet syncs at once instead of within a minute. */
   async publish(update: number): Promise<void> {
     await this.#replace(update, {});
   }

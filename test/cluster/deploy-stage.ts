@@ -50,7 +50,10 @@ export class DeployStage implements AsyncDisposable {
     for (const manifest of manifests) await this.#apply(fitted(manifest, this.namespace, this.#settings));
   }
 
-  /** Replaces what a ConfigMap contains, and touches the pods, so that kubelet looks at once instead of within a minute. */
+  /**
+   * Replaces the data of a ConfigMap, and annotates the pods, so that kubelet syncs at once instead of within a
+   * minute.
+   */
   async setConfigMap(name: string, data: Record<string, string>): Promise<void> {
     await this.#change({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data });
   }

@@ -28,7 +28,7 @@ function actions(log: string): number {
 describe.skipIf(!settings)('deploy/kubernetes', { timeout: LIMIT_MS }, () => {
   if (!settings) return;
 
-  test('nginx serves each revision of its ConfigMap, and the last good one while it is wrong', async () => {
+  test('nginx serves each revision of its ConfigMap, and the last good one while it is invalid', async () => {
     await using stage = await DeployStage.create(settings, 'restricted');
     const base = kustomized();
     if (!base) console.warn('Without Kustomize: neither kubectl nor kustomize is on the PATH');
@@ -60,7 +60,7 @@ describe.skipIf(!settings)('deploy/kubernetes', { timeout: LIMIT_MS }, () => {
     expect(await stage.restarts()).toBe(0);
   });
 
-  test('Prometheus is told by a webhook to load each revision of its ConfigMap', async () => {
+  test('Prometheus loads each revision of its ConfigMap, triggered by a webhook', async () => {
     await using stage = await DeployStage.create(settings, 'restricted');
     const publish = (revision: number): Promise<void> =>
       stage.setConfigMap('prometheus-conf', {
@@ -83,7 +83,7 @@ describe.skipIf(!settings)('deploy/kubernetes', { timeout: LIMIT_MS }, () => {
     expect(await stage.restarts()).toBe(0);
   });
 
-  test('the application waits for its certificate, is restarted for its configuration, and signaled for a certificate', async () => {
+  test('the application waits for its certificate, is restarted for a new configuration, and signaled for a new certificate', async () => {
     await using stage = await DeployStage.create(settings, 'restricted');
     await stage.setConfigMap('app', { revision: '0' });
     await stage.apply(manifestsIn('run-as-pid-1.yaml'));

@@ -43,7 +43,7 @@ describe('the table', () => {
     ]),
   );
 
-  test('counts what was seen, missed and false, and the delay of each update after the first to see it', () => {
+  test('counts seen, missed and false updates, and measures their delay after the first observer', () => {
     expect(rows).toEqual([
       { observer: 'all', seen: 3, missed: 0, false: 0, medianMs: 0, maxMs: 0, died: undefined },
       { observer: 'late', seen: 2, missed: 1, false: 1, medianMs: 5, maxMs: 5, died: undefined },
@@ -64,13 +64,13 @@ describe('the table', () => {
     expect(tableOf(rows)).toContain('| late | 2 | 1 | 1 | 5 ms | 5 ms |  |');
   });
 
-  test('leaves out what is no line of an observer', () => {
+  test('ignores lines that are not from an observer', () => {
     expect(linesOf('npm warn\n"text"\n{"other":1}\n')).toEqual([]);
   });
 });
 
 describe('the objects', () => {
-  test('the pod mounts each volume that a container names, under the name that it has', () => {
+  test('the pod has each volume that a container mounts', () => {
     const { spec } = observerPod('image', 'somewhere');
     const volumes = spec?.volumes?.map(({ name }) => name) ?? [];
     const mounted =
@@ -78,13 +78,13 @@ describe('the objects', () => {
     expect(mounted.filter((name) => !volumes.includes(name))).toEqual([]);
   });
 
-  test('containers have names that Kubernetes accepts, one each', () => {
+  test('containers have distinct names that Kubernetes accepts', () => {
     const names = observerPod('image', 'somewhere').spec?.containers.map(({ name }) => name) ?? [];
     expect(names.filter((name) => !/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(name))).toEqual([]);
     expect(new Set(names).size).toBe(OBSERVERS.length + 1);
   });
 
-  test('each update differs from the one before it', () => {
+  test('each update differs from the previous one', () => {
     for (let update = 1; update <= UPDATES; update += 1) {
       expect(configMap(update).data).not.toEqual(configMap(update - 1).data);
     }
@@ -113,7 +113,7 @@ describe('the objects', () => {
     expect(csiObserverPod('image', 'somewhere').spec?.volumes?.[0]?.csi?.driver).toBe(DRIVER);
   });
 
-  test('the image contains what its programs import, and the programs', () => {
+  test('the image contains the programs and their imports', () => {
     const read = (path: string): string => readFileSync(join(root, path), 'utf8');
     const programs = ['observe', 'provider', 'server'].map((name) => `test/cluster/program/${name}.mjs`);
     const program = [...programs, 'examples/csi-driver/main.mjs'].map(read).join('\n');
@@ -126,7 +126,7 @@ describe('the objects', () => {
   });
 
   test.each(['Dockerfile', 'test/cluster/Dockerfile'])(
-    'what %s copies is not kept out by .dockerignore',
+    '.dockerignore excludes nothing that %s copies',
     (path) => {
       const linesOfFile = (file: string): string[] => readFileSync(join(root, file), 'utf8').split('\n');
       const sent = linesOfFile('.dockerignore').flatMap((line) =>
@@ -143,7 +143,7 @@ describe('the objects', () => {
   );
 });
 
-describe('the manifests of deploy/ keep all but', () => {
+describe('the manifests of deploy/ are applied unchanged, except for', () => {
   const settings = { image: 'e2e:test', hostNetwork: false, hostPath: false };
   const images = { nginx: undefined, prometheus: 'prometheus:own' };
 
@@ -164,7 +164,7 @@ describe('the manifests of deploy/ keep all but', () => {
     expect(changed(file).sort()).toEqual(['/metadata/namespace', ...paths].sort());
   });
 
-  test('what would reach the node of the CNI plugin, unless that is allowed', () => {
+  test('access of the CNI plugin to its node, unless it is allowed', () => {
     const own = ['/metadata/namespace', '/subjects/0/namespace', 'pod/containers/0/image'];
     // The ServiceAccount whose tokens it requests.
     own.push('pod/containers/0/args/4');
@@ -176,7 +176,7 @@ describe('the manifests of deploy/ keep all but', () => {
     expect(changed('cni-kubeconfig.yaml', allowed).sort()).toEqual([...own, ...volume].sort());
   });
 
-  test('an image that the settings do not know is refused', () => {
+  test('an image without a setting is refused', () => {
     const pod = { containers: [{ name: 'other', image: 'other:1' }] };
     const manifest = { kind: 'Deployment', metadata: { name: 'x' }, spec: { template: { spec: pod } } };
     expect(() => fitted(manifest, 'e2e-1', { ...settings, ...images })).toThrow('The image other:1 is not');
@@ -199,7 +199,7 @@ function differences(one: unknown, other: unknown, path = ''): string[] {
   );
 }
 
-test('the provider of the CSI driver hands out the file as it is, to whoever shows a token', async () => {
+test('the provider of the CSI driver returns the current file to every caller with a token', async () => {
   const file = join(temporaryDirectory(), 'app.yaml');
   const child = spawn(process.execPath, [join(root, 'test/cluster/program/provider.mjs')], {
     env: { ...process.env, FILE: file, PORT: '0' },
@@ -244,7 +244,7 @@ describe('the observers', () => {
   }
 
   test.each(['library', 'group', 'loader', 'fs.watch-directory', 'chokidar'])(
-    '%s prints the number of what it sees',
+    '%s prints the number of each update that it sees',
     async (who) => {
       const volume = volumeOf(0);
       const path = volume.path('app.yaml');
@@ -256,7 +256,7 @@ describe('the observers', () => {
     },
   );
 
-  test('the two volumes of a group may change one after the other: each is news', async () => {
+  test('the two volumes of a group may change one after the other, and both count as seen', async () => {
     const [config, secret] = [volumeOf(0), volumeOf(0)];
     const paths = [config, secret].map((volume) => volume.path('app.yaml'));
     const transcript = observe('group', paths.join(','));
@@ -278,7 +278,7 @@ describe('the observers', () => {
     expect(transcript.events.filter(({ sequence }) => sequence === 10)).toEqual([]);
   });
 
-  test('the token file prints that there is another token, and not the token', async () => {
+  test('the token file prints that the token has changed, but not the token', async () => {
     const volume = new KubeletVolume(join(temporaryDirectory(), 'volume'));
     volume.publish({ token: mintTestToken({ jti: 'first' }) });
     const transcript = observe('token', volume.path('token'));

@@ -1,6 +1,6 @@
 import { KubeConfig } from '@kubernetes/client-node';
 
-/** What the environment says of the cluster. */
+/** The settings of the test, from environment variables. */
 export interface ClusterSettings {
   readonly kubeConfig: KubeConfig;
   readonly image: string;
@@ -11,12 +11,12 @@ export interface ClusterSettings {
   readonly registrar: string | undefined;
   /** A shell command that restarts the kubelet of the observers' node; undefined: it is not restarted. */
   readonly restartKubelet: string | undefined;
-  /** Instead of the images that the manifests of `deploy/` name. */
+  /** Replace the images that the manifests of `deploy/` name. */
   readonly nginx: string | undefined;
   readonly prometheus: string | undefined;
 }
 
-/** How to reach a cluster, and with which image; undefined, with the reason printed, when that is not said. */
+/** Reads the settings; undefined, with the reason printed, if there is no cluster or no image. */
 export function clusterSettings(env: NodeJS.ProcessEnv = process.env): ClusterSettings | undefined {
   const image = env['E2E_IMAGE'];
   const path = env['KUBECONFIG'];

@@ -34,8 +34,8 @@ const move = fc.record({
   source: fc.constantFrom(...SOURCES),
   state,
   swap: fc.constantFrom('rename' as const, 'remove' as const),
-  /** Whether somebody looks before the next update. */
-  look: fc.boolean(),
+  /** Whether the state is checked before the next update. */
+  check: fc.boolean(),
   loseBackend: fc.boolean(),
 });
 
@@ -117,12 +117,12 @@ test('current is always the merge of the newest good state of each source', asyn
       };
       expect(loader.current).toEqual(expected());
 
-      for (const [nth, { source, state: written, swap, look, loseBackend }] of script.entries()) {
+      for (const [nth, { source, state: written, swap, check, loseBackend }] of script.entries()) {
         const text = textOf(source, written);
         write(source, text, swap);
         newest.set(source, written.is === 'good' ? text : '');
         if (loseBackend) backend.fail();
-        if (!look && nth < script.length - 1) continue;
+        if (!check && nth < script.length - 1) continue;
         await scene.pass(LONGEST_STEP_MS);
         for (const [seen, seenText] of newest) if (seenText !== '') good.set(seen, parsed(seenText));
         newest.clear();

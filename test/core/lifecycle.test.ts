@@ -5,36 +5,36 @@ import { expect, test } from 'vitest';
 import { Lifecycle } from '../../src/core/lifecycle.js';
 import { Outcome } from '../../src/core/outcome.js';
 
-/** A machine that notes what it is told to do, and opens when the test says so. */
+/** A lifecycle that records the calls of its hooks, and opens when the test lets it. */
 function recordedLifecycle(signal?: AbortSignal) {
-  const told: string[] = [];
+  const calls: string[] = [];
   let opening = new Outcome<void>();
   const lifecycle = new Lifecycle({
     signal,
     open: () => {
-      told.push('open');
+      calls.push('open');
       opening = new Outcome();
       return opening.promise;
     },
-    run: () => told.push('run'),
-    end: () => told.push('end'),
+    run: () => calls.push('run'),
+    end: () => calls.push('end'),
     over: () => (signal?.aborted ? (signal.reason as Error) : new Error('over')),
   });
   return {
     lifecycle,
-    told,
+    calls,
     opened: () => opening.resolve(),
     refused: (error: Error) => opening.reject(error),
   };
 }
 
 test('start() opens, then runs, once for all callers', async () => {
-  const { lifecycle, told, opened } = recordedLifecycle();
+  const { lifecycle, calls, opened } = recordedLifecycle();
   const started = lifecycle.start();
-  expect([lifecycle.start() === started, lifecycle.state, told]).toEqual([true, 'starting', ['open']]);
+  expect([lifecycle.start() === started, lifecycle.state, calls]).toEqual([true, 'starting', ['open']]);
   opened();
   expect(await started).toBe(2);
-  expect([lifecycle.start() === started, lifecycle.state, told]).toEqual([true, 'running', ['open', 'run']]);
+  expect([lifecycle.start() === started, lifecycle.state, calls]).toEqual([true, 'running', ['open', 'run']]);
 });
 
 test('start() within open() is the same start, and after an open() that throws it can be called again', async () => {
@@ -62,7 +62,7 @@ test('start() within open() is the same start, and after an open() that throws i
 
 test('start() can be called again after a failure, and leaves no listener meanwhile', async () => {
   const { signal } = new AbortController();
-  const { lifecycle, told, opened, refused } = recordedLifecycle(signal);
+  const { lifecycle, calls, opened, refused } = recordedLifecycle(signal);
   const first = lifecycle.start();
   refused(new Error('not yet'));
   await expect(first).rejects.toThrow('not yet');
@@ -70,7 +70,7 @@ test('start() can be called again after a failure, and leaves no listener meanwh
   const second = lifecycle.start();
   opened();
   await second;
-  expect(told).toEqual(['open', 'open', 'run']);
+  expect(calls).toEqual(['open', 'open', 'run']);
 });
 
 test.each<[string, (controller: AbortController, close: () => void) => void, string]>([
@@ -79,7 +79,7 @@ test.each<[string, (controller: AbortController, close: () => void) => void, str
 ])('%s ends it in any state, once, and what is under way rejects', async (_, end, reason) => {
   for (const when of ['idle', 'starting', 'running'] as const) {
     const controller = new AbortController();
-    const { lifecycle, told, opened } = recordedLifecycle(controller.signal);
+    const { lifecycle, calls, opened } = recordedLifecycle(controller.signal);
     const started = when === 'idle' ? undefined : lifecycle.start();
     if (when === 'running') {
       opened();
@@ -97,7 +97,7 @@ test.each<[string, (controller: AbortController, close: () => void) => void, str
     expect(lifecycle.close()).toBe(lifecycle.close());
     await lifecycle.close();
     expect(getEventListeners(controller.signal, 'abort')).toEqual([]);
-    expect(told.filter((word) => word !== 'open')).toEqual(when === 'running' ? ['run', 'end'] : ['end']);
+    expect(calls.filter((word) => word !== 'open')).toEqual(when === 'running' ? ['run', 'end'] : ['end']);
   }
 });
 
@@ -125,13 +125,13 @@ test('close() does not wait for a run that hangs, and ignores its later result',
 test('close() waits for the work in progress and for the work of its own end, for every caller', async () => {
   const work = new Outcome<void>();
   const shutdown = new Outcome<void>();
-  const told: string[] = [];
+  const calls: string[] = [];
   const lifecycle = new Lifecycle({
     signal: undefined,
     open: () => Promise.resolve(),
     run: () => void lifecycle.scope.track(work.promise),
     end: () => {
-      told.push('end');
+      calls.push('end');
       void lifecycle.scope.track(shutdown.promise);
     },
     over: () => new Error('over'),
@@ -141,14 +141,14 @@ test('close() waits for the work in progress and for the work of its own end, fo
   lifecycle.scope.signal.addEventListener('abort', () => {
     within = lifecycle.close();
   });
-  const closed = lifecycle.close().then(() => told.push('closed'));
+  const closed = lifecycle.close().then(() => calls.push('closed'));
   expect(within).toBe(lifecycle.close());
   shutdown.resolve();
   await shutdown.promise;
-  expect(told).toEqual(['end']);
+  expect(calls).toEqual(['end']);
   work.resolve();
   await closed;
-  expect(told).toEqual(['end', 'closed']);
+  expect(calls).toEqual(['end', 'closed']);
 
   const idle = new Lifecycle({
     signal: undefined,
@@ -156,10 +156,10 @@ test('close() waits for the work in progress and for the work of its own end, fo
     run: () => undefined,
     end: () => {
       const released = new Promise((resolve) => setImmediate(resolve));
-      void idle.scope.track(released.then(() => told.push('released')));
+      void idle.scope.track(released.then(() => calls.push('released')));
     },
     over: () => new Error('over'),
   });
   await idle.close();
-  expect(told.at(-1)).toBe('released');
+  expect(calls.at(-1)).toBe('released');
 });

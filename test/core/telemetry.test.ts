@@ -22,7 +22,7 @@ class Sample extends Component<Events, ComponentStatus> {
     return { name: this.name, state: this.state, lastError: this.lastError };
   }
 
-  readonly tell = this.dispatch.bind(this);
+  readonly emitEvent = this.dispatch.bind(this);
 
   work<T>(work: () => Promise<T>): Promise<T> {
     return this.trace('check', { cause: 'fs' }, work, () => 'changed');
@@ -48,14 +48,14 @@ test('a component publishes its start, its end and what it emits, and of an even
   const component = new Sample('sample');
   component.on('error', () => {});
   await component.start();
-  component.tell('change', { cause: 'fs', added: ['a'], current: 'CONTENT', token: 'TOKEN' });
-  component.tell('unreadable', {
+  component.emitEvent('change', { cause: 'fs', added: ['a'], current: 'CONTENT', token: 'TOKEN' });
+  component.emitEvent('unreadable', {
     error: new TargetError('ERR_TARGET_IO', '/a', 'Cannot read', { cause: 'CONTENT' }),
   });
-  component.tell('secret', 'SECRET');
-  component.tell('error', new TypeError('CONTENT'));
+  component.emitEvent('secret', 'SECRET');
+  component.emitEvent('error', new TypeError('CONTENT'));
   await component.close();
-  component.tell('change', { cause: 'late' });
+  component.emitEvent('change', { cause: 'late' });
 
   expect(messages).toEqual([
     ['start', {}],
@@ -73,7 +73,7 @@ test('the error of a listener is published without its message', async () => {
   component.on('change', () => {
     throw new Error('CONTENT');
   });
-  component.tell('change', {});
+  component.emitEvent('change', {});
   await component.close();
   expect(messages).toContainEqual([
     'error',

@@ -24,7 +24,7 @@ const cases = (['fs', 'auto', 'parcel'] as const).flatMap((backend) =>
 );
 
 test.for(cases)(
-  '$backend with $limit used up: polls, says why once, and comes back when it is raised',
+  '$backend with $limit exhausted: polls, emits the reason once, and recovers when the limit is raised',
   async ({ backend, limit }, context) => {
     const prefix = underLimit(limit, 0);
     if (!prefix) skip(context, '`unshare -Ur` is not permitted, or the kernel has no such limit');

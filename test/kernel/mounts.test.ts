@@ -27,7 +27,7 @@ function mount(...args: string[]): { unmount(): void } {
   return { unmount };
 }
 
-/** Its old revisions stay, so that of a swap the volume's own directory tells, and nothing else. */
+/** Its old revisions stay, so that a swap causes events in the directory of the volume only. */
 const volumeAt = (directory: string, swap?: 'rename' | 'remove'): KubeletVolume =>
   new KubeletVolume(directory, { swap, keepOldRevisions: true });
 
@@ -41,7 +41,7 @@ async function reports(scene: Scene, text: string): Promise<void> {
 }
 
 inMountNamespace(import.meta.url, () => {
-  describe('something mounted over the volume, and taken away', () => {
+  describe('a file system that is mounted over the volume and unmounted', () => {
     test('a tmpfs', async () => {
       const clock = new FakeClock();
       const scene = openScene('fs');
@@ -58,7 +58,7 @@ inMountNamespace(import.meta.url, () => {
       volume.publish({ key: 'above 2' });
       await reports(scene, 'above 2');
 
-      // A file system that goes away says so to those who watch it.
+      // A file system that is unmounted causes an event for its watches.
       unmount();
       await reports(scene, 'below 1');
       volume.publish({ key: 'below 2' });
@@ -66,7 +66,7 @@ inMountNamespace(import.meta.url, () => {
       expect(scene.watcher.status()).toMatchObject({ resyncs: 1, state: 'watching', restarts: 0 });
     });
 
-    test('an empty tmpfs: the key is missing until it is gone', async () => {
+    test('an empty tmpfs: the key is missing until the tmpfs is unmounted', async () => {
       const clock = new FakeClock();
       const scene = openScene('fs');
       const volume = volumeAt(join(scene.root, 'volume'));
@@ -110,7 +110,7 @@ inMountNamespace(import.meta.url, () => {
   });
 
   test.each(['rename', 'remove'] as const)(
-    'a volume that is a tmpfs itself, as every Secret is, swapped by %s',
+    'a volume that is a tmpfs, as every Secret is, swapped by %s',
     async (swap) => {
       const clock = new FakeClock();
       const scene = openScene('fs');
@@ -150,7 +150,7 @@ inMountNamespace(import.meta.url, () => {
     };
 
     test.each(Object.keys(mounts))(
-      '%s, mounted: one warning, and no false change after a swap',
+      '%s that is mounted by itself: one warning, and no false change after a swap',
       async (name) => {
         const scene = openScene('fs');
         const volume = new KubeletVolume(join(scene.root, 'volume'));
@@ -182,7 +182,7 @@ inMountNamespace(import.meta.url, () => {
       },
     );
 
-    test('an ordinary volume gives no warning, mounted or not', async () => {
+    test('an ordinary volume causes no warning, mounted or not', async () => {
       const root = temporaryDirectory();
       const plain = new KubeletVolume(join(root, 'plain'));
       const mounted = new KubeletVolume(join(root, 'mounted'));

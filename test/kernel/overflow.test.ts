@@ -1,4 +1,4 @@
-/** The kernel's queue of events overflows, and what comes then is lost; neither Node nor libuv says so. */
+/** The kernel's queue of events overflows, and later events are lost; neither Node.js nor libuv reports that. */
 import { readFileSync, unlinkSync, watch, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -20,7 +20,7 @@ function queueLength(): number {
 
 /**
  * More events than the queue holds, in one turn. They are about other names in an ancestor, which are no hints: the
- * watcher is given no reason to look.
+ * watcher gets no hint.
  */
 function flood(directory: string): void {
   const noise = join(directory, 'noise');
@@ -57,11 +57,11 @@ const losses: Record<string, (volume: KubeletVolume) => void> = {
 };
 
 test.for(Object.keys(losses))(
-  '%s, lost in an overflow, is found by the resync, and later swaps are seen natively',
+  '%s that is lost in an overflow is found by the resync, and later swaps are seen natively',
   { timeout: 120_000 },
   async (loss, context) => {
     if (queueLength() > MOST_EVENTS) skip(context, `the queue of events holds ${queueLength()} here`);
-    // It stands still: nothing but the kernel is a reason to look until it is advanced.
+    // The clock stands still, so until it is advanced only the kernel gives hints.
     const clock = new FakeClock();
     const scene = openScene('fs');
     const volume = new KubeletVolume(join(scene.root, 'volume'), { keepOldRevisions: true });

@@ -64,7 +64,7 @@ function inotifyInstances(): number {
 
 /**
  * Interrupts the poll() of parcel's thread, which kills the backend, as the exit of a child process may do.
- * Which thread it is cannot be told, so each gets the signal in turn, until `dead` settles.
+ * The right thread cannot be identified, so each gets the signal in turn, until `dead` settles.
  * SIGWINCH, because one that comes late, when the program ends, does no harm.
  */
 async function interruptThreads(dead: Promise<unknown>): Promise<void> {

@@ -100,7 +100,7 @@ describe.runIf(process.platform === 'linux' && canUnshare())('with no more than'
 });
 
 describe.runIf(process.platform === 'linux')('on Linux', () => {
-  test('it is started three times at most after its thread died, and a death leaks no more than one instance', () => {
+  test('it is started at most three times after its thread died, and each death leaks at most one instance', () => {
     expect(run(...child('die'))).toEqual({
       deaths: Array(6).fill('ERR_BACKEND_DOWN'), // 3 times 2 subscriptions
       refused: 'ERR_BACKEND_UNAVAILABLE',
@@ -108,7 +108,7 @@ describe.runIf(process.platform === 'linux')('on Linux', () => {
     });
   });
 
-  test('an ancestor that may not be read is passed over', () => {
+  test('an ancestor without read permission is skipped', () => {
     expect(run(...child('unreadable'))).toEqual({
       skipped: false,
       watched: true,

@@ -1,4 +1,4 @@
-/** A process that may read its own files and the volume, and none of the directories above, is told of every change. */
+/** A process that may read its own files and the volume, but none of the directories above, sees every change. */
 import { fileURLToPath } from 'node:url';
 import { join } from 'node:path';
 
@@ -43,7 +43,7 @@ test.each([
   expect(transcript.of('error')).toEqual([]);
 });
 
-test('what may not be read is unreadable, not missing', async () => {
+test('a target without read permission is unreadable, not missing', async () => {
   const volume = new KubeletVolume(join(temporaryDirectory(), 'volume'));
   volume.publish({ key: 'old' });
   const program = new WatchingProgram(volume.directory, {}, restrictedTo(APPLICATION));

@@ -1,4 +1,4 @@
-/** Other processes, stopped processes, and when a process may end. */
+/** Other processes, stopped processes, and when the process may end. */
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -28,8 +28,8 @@ function makeVolume(options = {}): KubeletVolume {
   return volume;
 }
 
-describe('who does not run', () => {
-  test('a process that was stopped during many swaps reports the newest content when it goes on', async () => {
+describe('a process that does not run', () => {
+  test('a process that was stopped during many swaps reports the newest content when it continues', async () => {
     const volume = makeVolume();
     const process = new WatchingProgram(volume.path('key'), { backend: 'fs', ...NATIVE_ONLY });
     const { transcript } = process;
@@ -59,7 +59,7 @@ describe('who does not run', () => {
   });
 });
 
-describe('when a process may end', () => {
+describe('when the process may end', () => {
   const kinds: ResilientWatcherOptions[] = [
     { backend: 'fs' },
     { backend: 'auto' },
@@ -67,7 +67,7 @@ describe('when a process may end', () => {
     { backend: 'fs', resyncIntervalMs: 0 },
   ];
 
-  test.each(kinds)('persistent: false lets it, with %o', async (options) => {
+  test.each(kinds)('with persistent: false it ends by itself, with %o', async (options) => {
     for (const path of [makeVolume().path('key'), join(temporaryDirectory(), 'missing', 'key')]) {
       const process = new WatchingProgram(path, { ...options, persistent: false });
       await process.transcript.until({ event: 'started' });
@@ -111,11 +111,11 @@ test("a worker thread watches with 'auto', and ends when it has closed", async (
   expect(transcript.of('closed')).toHaveLength(1);
 });
 
-describe('another process that writes at full speed', () => {
+describe('while another process writes at full speed', () => {
   const SWAPS = rounds(150, 3_000);
 
   test.each(['rename', 'remove'] as const)(
-    'swaps by %s: every report is whole and new, and the last one is what is on disk',
+    'swaps by %s: every report is complete and new, and the last one equals the disk',
     { timeout: 180_000 },
     async (swap) => {
       const volume = new KubeletVolume(join(temporaryDirectory(), 'volume'), { swap });
@@ -151,11 +151,11 @@ describe('another process that writes at full speed', () => {
     },
   );
 
-  // Nobody can tell a writer that pauses from one that has ended, and the kernel shows bytes a moment before it tells
-  // of them. So the settling runs on fake time: none of it passes while the writer is at work, however the machine
-  // stalls it, and enough when it is done.
-  test.each(['truncate', 'unlink', 're-mode'])(
-    'in place (%s, then several pieces): nothing torn is ever reported',
+  // A writer that pauses cannot be distinguished from one that has ended, and the kernel shows bytes a moment before
+  // it reports them. So files settle on fake time: none of it passes while the writer works, however long the machine
+  // stalls it, and enough passes when it is done.
+  test.each(['truncate', 'unlink', 'chmod'])(
+    'in place (%s, then several pieces): no partial file is ever reported',
     { timeout: 180_000 },
     async (manner) => {
       const settleMs = 50;

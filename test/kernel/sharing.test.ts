@@ -64,7 +64,7 @@ test(
   },
 );
 
-test('many swaps, and a volume made anew in between, leave no watch behind', async () => {
+test('many swaps, and a volume that is recreated in between, leave no watch behind', async () => {
   const SWAPS = rounds(40, 200);
   const volume = new KubeletVolume(join(temporaryDirectory(), 'volume'));
   volume.publish({ key: 'v0' });
@@ -80,7 +80,7 @@ test('many swaps, and a volume made anew in between, leave no watch behind', asy
   expect(inotifyWatches()).toBe(0);
 });
 
-test('two hundred watchers of fifty volumes, their keys, groups and trees cost no more than a hundred watches', async () => {
+test('two hundred watchers of fifty volumes, their keys, groups and trees need at most a hundred watches', async () => {
   const root = temporaryDirectory();
   const volumes = Array.from(
     { length: 50 },
@@ -97,7 +97,7 @@ test('two hundred watchers of fifty volumes, their keys, groups and trees cost n
       new ResilientWatcher(volume.directory, options),
       new ResilientWatcher(volume.path('tls.crt'), options),
       new ResilientWatcher([volume.path('tls.crt'), volume.path('conf.d/tls.key')], options),
-      // Of revisions, too, a tree watches what it is not told to ignore.
+      // A tree watches revisions, too, unless they are ignored.
       number % 2 === 0
         ? new ResilientWatcher([volume.path('tls.crt'), next.path('conf.d/tls.key')], options)
         : new ResilientWatcher(volume.directory, {
@@ -130,7 +130,7 @@ test('two hundred watchers of fifty volumes, their keys, groups and trees cost n
   expect(inotifyWatches()).toBe(0);
 });
 
-test('watchers that are opened and closed, at work or not, leave no watch behind', async () => {
+test('watchers that are opened and closed, busy or idle, leave no watch behind', async () => {
   const CYCLES = rounds(60, 200);
   const volume = new KubeletVolume(join(temporaryDirectory(), 'volume'));
   volume.publish({ key: 'v0' });

@@ -61,12 +61,12 @@ class Tree {
 
 describe('@parcel/watcher', () => {
   test.for(['new', 'a/new new', 'new new/deep/er'])(
-    '%s: directories lost in an overflow are found by the resync, and then heard of natively',
+    '%s: directories that are lost in an overflow are found by the resync, and then watched natively',
     async (names, context) => {
       const directories = names.split(' ');
       const length = Number(readFileSync('/proc/sys/fs/inotify/max_queued_events', 'utf8'));
       if (length > MOST_EVENTS) skip(context, `the queue of events holds ${length} here`);
-      // What is ignored fills the queue too, and is no reason to look.
+      // Events of ignored files also fill the queue, but are no hints.
       const noise = ['noise-0', 'noise-1'];
       const tree = new Tree('a/b', 'c');
       for (const name of noise) writeFileSync(join(tree.root, name), '');
@@ -90,7 +90,7 @@ describe('@parcel/watcher', () => {
     },
   );
 
-  test('when its thread has died the tree is polled, and what happened meanwhile is found', async () => {
+  test('when its thread has died the tree is polled, and earlier changes are found', async () => {
     const tree = new Tree('a/b');
     const process = new WatchingProgram(tree.root, { ...NATIVE, backend: 'parcel' });
     const { transcript } = process;
@@ -147,7 +147,7 @@ describe("'auto' ends with the backend that works", () => {
 });
 
 test.for(['fs', 'parcel', 'auto'] as const)(
-  '%s: a tree that outgrows the inotify watches is polled, says so, and comes back when there are more',
+  '%s: a tree that needs more inotify watches than allowed is polled, emits degraded, and recovers when the limit is raised',
   async (backend, context) => {
     const prefix = underLimit('max_inotify_watches', 20);
     if (!prefix) skip(context, '`unshare -Ur` is not permitted, or the kernel has no such limit');
@@ -171,7 +171,7 @@ test.for(['fs', 'parcel', 'auto'] as const)(
 );
 
 test.each(['fs', 'parcel', 'auto'] as const)(
-  '%s: of a directory that may not be read nothing is told until it may, of the others everything',
+  '%s: changes in a directory without read permission are reported once it is readable, all others at once',
   async (backend) => {
     const tree = new Tree('a/b');
     for (const path of [join(tree.root, '..'), tree.root, join(tree.root, 'a')]) chmodSync(path, 0o755);
@@ -194,7 +194,7 @@ test.each(['fs', 'parcel', 'auto'] as const)(
 );
 
 test.each(['fs', 'parcel', 'auto'] as const)(
-  '%s: a root that is deleted, and made again by another process, is watched anew',
+  '%s: a root that another process deletes and creates again is watched again',
   async (backend) => {
     const tree = new Tree('a/b');
     const { transcript } = new WatchingProgram(tree.root, { ...NATIVE, backend });

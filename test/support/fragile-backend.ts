@@ -1,6 +1,6 @@
 import type { HintSink, WatchBackend, WatchSubscription } from 'resilient-watcher';
 
-/** A real backend that is lost, or whose hints are, when a test says so. */
+/** A real backend that a test can make fail, or whose hints it can drop. */
 export class FragileBackend implements WatchBackend {
   readonly name: string;
   readonly reportsWrites: boolean;
@@ -37,6 +37,6 @@ export class FragileBackend implements WatchBackend {
 
   /** Ends every subscription. */
   die(): void {
-    for (const sink of [...this.#sinks]) sink.down(new Error('It died, as the test told it to'));
+    for (const sink of [...this.#sinks]) sink.down(new Error('The test made the backend fail'));
   }
 }

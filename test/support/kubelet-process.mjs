@@ -1,5 +1,5 @@
 /**
- * Publishes what it is told to. Each line of its standard input is one order, answered by one line when it is done:
+ * Publishes on command. Each line of its standard input is one command, answered by one line when it is done:
  * `{ "swap": "rename", "revisions": [{ "key": "content" }, …] }` are published in a row, `{ "remove": true }` deletes
  * the volume. `node kubelet-process.mjs VOLUME`
  */

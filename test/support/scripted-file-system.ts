@@ -26,7 +26,7 @@ export interface Script {
   /** A call by name that always fails with this errno. */
   readonly always?: Partial<Record<CallName, string>>;
   /** Runs after every call that may have changed something: what does a reader see now? */
-  readonly look?: () => void;
+  readonly afterChange?: () => void;
   /** No write takes more bytes. */
   readonly longestWriteBytes?: number;
 }
@@ -55,7 +55,7 @@ export function isCrash(error: unknown): boolean {
   return error instanceof Error && error.name === 'Crash';
 }
 
-/** The real file system, which fails as it is told, and remembers what it was asked. */
+/** The real file system, with scripted failures and a record of its calls. */
 export class ScriptedFileSystem {
   readonly calls: { readonly name: CallName; readonly args: readonly unknown[] }[] = [];
   readonly #script: Script;
@@ -103,14 +103,14 @@ export class ScriptedFileSystem {
   #call(name: CallName, args: unknown[]): unknown {
     if (this.#dead) throw new Crash();
     if (this.#isOfMountTable(name, args)) return this.#real(name, args);
-    const { at, fault, always, look } = this.#script;
+    const { at, fault, always, afterChange } = this.#script;
     const strikes = this.calls.length === at;
     this.calls.push({ name, args: args.map(withoutDescriptor) });
     if (always?.[name]) throw errno(always[name], name);
     if (strikes && fault === 'crash') this.#die();
     if (strikes && fault === 'error') throw errno('EIO', name);
     const answer = this.#real(name, args);
-    if (!readOnly.has(name)) look?.();
+    if (!readOnly.has(name)) afterChange?.();
     if (strikes && fault === 'crash-after') this.#die();
     if (strikes && fault === 'error-after') throw errno('EIO', name);
     return answer;

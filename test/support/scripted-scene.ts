@@ -14,7 +14,7 @@ interface Settings {
   readonly reportsWrites?: boolean;
 }
 
-/** Fake time: what is due happens when the test says so, and nothing else does. */
+/** A scene with fake time: timers fire only when the test advances the clock. */
 export class ScriptedScene extends Scene {
   readonly clock = new FakeClock();
   readonly backend: ScriptedBackend;

@@ -33,17 +33,19 @@ test('each event is one line whose level says whether it needs attention', async
   const entries = logOf(component);
   const limit = new BackendError('ERR_BACKEND_WATCH_LIMIT', 'fs', 'No watch is left');
   await component.start();
-  component.tell('change', { cause: 'fs', added: [], changed: ['a.yaml'], removed: [] });
-  component.tell('restart', { attempt: 1, delayMs: 20, error: limit });
-  component.tell('degraded', { error: limit, pollIntervalMs: 1_000 });
-  component.tell('recovered', { backend: 'fs', degradedMs: 70 });
-  component.tell('warning', { code: 'subPath', message: 'Mounted by itself' });
-  component.tell('unreadable', { error: new TargetError('ERR_TARGET_ACCESS', '/a', 'Denied') });
-  component.tell('readable', { unreadableMs: 5 });
-  component.tell('rejected', { problems: [{ code: 'ERR_CONFIG_PARSE', source: 'a', message: 'not YAML' }] });
-  component.tell('unhealthy', { error: new TargetError('ERR_TARGET_IO', '/a', 'Broken') });
-  component.tell('healthy');
-  component.tell('error', limit);
+  component.emitEvent('change', { cause: 'fs', added: [], changed: ['a.yaml'], removed: [] });
+  component.emitEvent('restart', { attempt: 1, delayMs: 20, error: limit });
+  component.emitEvent('degraded', { error: limit, pollIntervalMs: 1_000 });
+  component.emitEvent('recovered', { backend: 'fs', degradedMs: 70 });
+  component.emitEvent('warning', { code: 'subPath', message: 'Mounted by itself' });
+  component.emitEvent('unreadable', { error: new TargetError('ERR_TARGET_ACCESS', '/a', 'Denied') });
+  component.emitEvent('readable', { unreadableMs: 5 });
+  component.emitEvent('rejected', {
+    problems: [{ code: 'ERR_CONFIG_PARSE', source: 'a', message: 'not YAML' }],
+  });
+  component.emitEvent('unhealthy', { error: new TargetError('ERR_TARGET_IO', '/a', 'Broken') });
+  component.emitEvent('healthy');
+  component.emitEvent('error', limit);
   await component.close();
 
   const who = 'ResilientWatcher "logged"';
@@ -75,8 +77,8 @@ test('each event is one line whose level says whether it needs attention', async
 test('the level option applies to routine lines only', () => {
   const component = new SampleComponent('ConfigLoader', 'quiet');
   const entries = logOf(component, { level: 'debug' });
-  component.tell('change', { paths: [['log', 'level']] });
-  component.tell('warning', { code: 'subPath', message: 'Mounted by itself' });
+  component.emitEvent('change', { paths: [['log', 'level']] });
+  component.emitEvent('warning', { code: 'subPath', message: 'Mounted by itself' });
   expect(entries.map(([level]) => level)).toEqual(['debug', 'warn']);
 });
 
@@ -111,7 +113,7 @@ test('a console prints the text before the fields', () => {
     },
   });
   const subscription = logTo(new Console(stdout));
-  new SampleComponent('ConfigLoader', 'printed').tell('change', { paths: [['port']] });
+  new SampleComponent('ConfigLoader', 'printed').emitEvent('change', { paths: [['port']] });
   subscription.close();
   expect(text).toMatch(/^ConfigLoader "printed": changed \{[^]*paths: \[ \[ 'port' \] \]/);
 });
@@ -132,7 +134,7 @@ test('a logger that throws disturbs neither the component nor other subscribers'
   const entries = logOf(component);
   const heard = vi.fn();
   component.on('change', heard);
-  component.tell('change', {});
+  component.emitEvent('change', {});
   expect(heard).toHaveBeenCalledOnce();
   expect(entries).toHaveLength(1);
   expect(warnings.mock.calls.map(([warning]) => String(warning))).toContainEqual(

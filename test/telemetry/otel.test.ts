@@ -48,8 +48,8 @@ test('metrics have OpenTelemetry names, UCUM units and attributes', async () => 
   const { metrics } = instrumented();
   const watcher = new SampleComponent('ResilientWatcher', 'policy', WATCHING);
   await watcher.start();
-  watcher.tell('change', { cause: 'fs', delayMs: 2 });
-  watcher.tell('error', new TypeError('no'));
+  watcher.emitEvent('change', { cause: 'fs', delayMs: 2 });
+  watcher.emitEvent('error', new TypeError('no'));
 
   const exported = await metrics();
   const shown = (name: string) => {

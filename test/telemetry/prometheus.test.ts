@@ -40,7 +40,7 @@ test('the series of a component exist from its start, and its gauges until its e
     'last_change_timestamp_seconds{target="policy"} 1700000000',
   ]);
   component.details = { ...WATCHING, state: 'degraded', target: 'unreadable' };
-  component.tell('change', { cause: 'poll' });
+  component.emitEvent('change', { cause: 'poll' });
   await component.close();
   expect(await samplesOf(registry, 'status')).toEqual([]);
   expect(await samplesOf(registry, 'changes_total')).toEqual([
@@ -86,7 +86,7 @@ test('components of the same name share their series, which show the worse value
 test('names beyond 256 are counted together, so that they cannot grow the series for ever', async () => {
   const registry = collecting();
   for (let nth = 0; nth < 300; nth += 1) {
-    new SampleComponent('ResilientWatcher', `file-${nth}`).tell('change', { cause: 'fs' });
+    new SampleComponent('ResilientWatcher', `file-${nth}`).emitEvent('change', { cause: 'fs' });
   }
   const samples = await samplesOf(registry, 'changes_total');
   expect(samples).toHaveLength(257);
@@ -96,9 +96,9 @@ test('names beyond 256 are counted together, so that they cannot grow the series
 test('failures are counted by their code', async () => {
   const registry = collecting();
   const component = new SampleComponent('ConfigLoader', 'app');
-  component.tell('unreadable', { error: new TargetError('ERR_TARGET_ACCESS', '/a', 'Denied') });
-  component.tell('rejected', { problems: [{ code: 'ERR_CONFIG_SCHEMA', source: 'a', message: '' }] });
-  component.tell('error', new TypeError('no'));
+  component.emitEvent('unreadable', { error: new TargetError('ERR_TARGET_ACCESS', '/a', 'Denied') });
+  component.emitEvent('rejected', { problems: [{ code: 'ERR_CONFIG_SCHEMA', source: 'a', message: '' }] });
+  component.emitEvent('error', new TypeError('no'));
   expect(await samplesOf(registry, 'errors_total')).toEqual([
     'errors_total{target="app",error_type="ERR_TARGET_ACCESS"} 1',
     'errors_total{target="app",error_type="ERR_CONFIG_SCHEMA"} 1',

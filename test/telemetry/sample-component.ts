@@ -3,11 +3,11 @@ import { systemClock } from '../../src/core/clock.js';
 
 type AnyEvents = ComponentEvents & Record<string, [payload?: object]>;
 
-/** A component that says what a test wants it to say. */
+/** A component that emits events on behalf of a test. */
 export class SampleComponent extends Component<AnyEvents, ComponentStatus> {
   /** Added to its status. */
   details: object;
-  readonly tell = this.dispatch.bind(this);
+  readonly emitEvent = this.dispatch.bind(this);
   readonly work = this.trace.bind(this);
 
   constructor(kind: string, name: string, details: object = {}) {

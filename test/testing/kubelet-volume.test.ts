@@ -21,7 +21,7 @@ beforeEach(() => {
 });
 afterEach(() => fs.rmSync(home, { recursive: true, force: true }));
 
-/** A volume whose revisions are called `@1`, `@2`... in {@link told}. */
+/** A volume whose revisions are called `@1`, `@2`... in {@link described}. */
 function volumeAt(directory: string, options: KubeletVolumeOptions = {}): KubeletVolume {
   let digits = 0;
   const random = (): number => (digits += 1) / 2 ** 32;
@@ -30,7 +30,7 @@ function volumeAt(directory: string, options: KubeletVolumeOptions = {}): Kubele
 
 const short = (text: string): string => text.replaceAll('..2024_01_01_00_00_00.', '@');
 
-function told(volume: KubeletVolume, steps: Iterable<VolumeStep>): string[] {
+function described(volume: KubeletVolume, steps: Iterable<VolumeStep>): string[] {
   return [...steps].map(({ name, path }) => short(`${name} ${relative(volume.directory, path) || '.'}`));
 }
 
@@ -212,12 +212,12 @@ describe('the exact steps', () => {
   test.each(sequences)('$title', ({ options, published, files, steps }) => {
     const volume = volumeAt(join(home, 'volume'), options);
     if (published) volume.publish(published);
-    expect(told(volume, volume.steps(files))).toEqual(steps);
+    expect(described(volume, volume.steps(files))).toEqual(steps);
   });
 
   test('missing parents of the directory are made one by one', () => {
     const volume = volumeAt(join(home, 'no', 'such', 'volume'));
-    expect(told(volume, volume.steps({})).slice(0, 3)).toEqual(['mkdir ../..', 'mkdir ..', 'mkdir .']);
+    expect(described(volume, volume.steps({})).slice(0, 3)).toEqual(['mkdir ../..', 'mkdir ..', 'mkdir .']);
   });
 });
 
@@ -227,7 +227,7 @@ describe('fsGroup', () => {
 
   test('gives everything in the volume, the old revision too, and the volume itself to the group before the swap', () => {
     const volume = volumeAt(join(home, 'volume'), { fsGroup: gid });
-    expect(told(volume, volume.steps({ a: '1', gone: '1' }))).toEqual([
+    expect(described(volume, volume.steps({ a: '1', gone: '1' }))).toEqual([
       'mkdir .',
       ...revision('@1'),
       ...file('@1/a'),
@@ -237,7 +237,7 @@ describe('fsGroup', () => {
       'symlink a',
       'symlink gone',
     ]);
-    expect(told(volume, volume.steps({ a: '2' }))).toEqual([
+    expect(described(volume, volume.steps({ a: '2' }))).toEqual([
       ...revision('@2'),
       ...file('@2/a'),
       ...group('@2/a', '@2'),
@@ -252,7 +252,7 @@ describe('fsGroup', () => {
       'unlink @1/gone',
       'rmdir @1',
     ]);
-    expect(told(volume, volume.steps({ a: '2' }))).toEqual([]);
+    expect(described(volume, volume.steps({ a: '2' }))).toEqual([]);
   });
 
   test('sets the modes that kubelet sets', () => {
@@ -295,7 +295,7 @@ describe('the layout', () => {
     expect(['..data', 'text', 'key', 'open'].map(mode)).toEqual([0o755, 0o644, 0o400, 0o666]);
   });
 
-  test('a step has happened when it is told, and nothing more has', () => {
+  test('when a step is yielded, its call has been made, and no later one', () => {
     const volume = volumeAt(home);
     volume.publish({ a: 'old' });
     const seen: unknown[] = [];
@@ -338,7 +338,7 @@ describe('the habits and faults of kubelet', () => {
       const volume = volumeAt(join(home, links), { links });
       volume.publish({ a: '1', b: '2' });
       fs.unlinkSync(volume.path('a'));
-      expect(told(volume, volume.steps({ a: '1', b: '2' }))).toEqual(repaired);
+      expect(described(volume, volume.steps({ a: '1', b: '2' }))).toEqual(repaired);
     }
   });
 

@@ -155,7 +155,7 @@ test('gRPC with certificates on both sides follows the files on both sides', asy
   const old = new EchoClient(port, credentials);
   expect(await old.echo('old')).toBe('old');
 
-  // A new authority for both: whoever held on to the old one would be refused.
+  // A new authority for both: a client with the old one would be refused.
   const [newServer, newClient] = [await createServerPair(stranger), await createServerPair(stranger)];
   onServer.volume.publish(secretOf(newServer, stranger.cert));
   await onServer.files.check();

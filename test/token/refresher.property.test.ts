@@ -82,7 +82,7 @@ test('in any sequence of faults no expired token is returned, requests never ove
         refresher.on('expired', ({ current }) => expired.push(current));
         void refresher.start();
 
-        const look = async (): Promise<void> => {
+        const checkToken = async (): Promise<void> => {
           await clock.advance(0);
           expect(Math.max(0, ...clock.delays)).toBeLessThanOrEqual(2 * MINUTE);
           const asked = refresher.get().then(
@@ -112,7 +112,7 @@ test('in any sequence of faults no expired token is returned, requests never ove
               () => {},
             );
           }
-          await look();
+          await checkToken();
         }
 
         // The faults end: within one retry period (and the longest Retry-After) a good token is there and delivered.

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { mergeChanges } from '../../src/watch/change.js';
 import { MissingSnapshot } from '../../src/fs/snapshot.js';
 
-/** Files by key; each tells when it is asked for its digest. */
+/** Files by key; each records when its digest is read. */
 class Files {
   readonly asked: string[] = [];
 

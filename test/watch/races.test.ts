@@ -164,7 +164,7 @@ test('a target that disappears after long writing still gets the whole grace per
   writeFileSync(file, 'one');
   const watcher = create(file, { settleMs: 50, missingGraceMs: 500 });
   await watcher.start();
-  const look = async (ms: number): Promise<void> => {
+  const checkAfter = async (ms: number): Promise<void> => {
     backend.hint();
     await watcher.idle();
     await clock.advance(ms);
@@ -172,12 +172,12 @@ test('a target that disappears after long writing still gets the whole grace per
   };
   for (let length = 1; length <= 12; length += 1) {
     writeFileSync(file, '.'.repeat(length));
-    await look(40);
+    await checkAfter(40);
   }
   unlinkSync(file);
-  await look(499);
+  await checkAfter(499);
   expect(reported).toEqual(['one']);
-  await look(1);
+  await checkAfter(1);
   expect(reported).toEqual(['one', '(missing)']);
 });
 
@@ -187,7 +187,8 @@ test('changes while the directories are set are found by the check that follows'
   let hint = (): void => undefined;
   const during = ['v3', 'v4'];
   let directoriesSet = 0;
-  // Says after each report that something was newly watched. Tells of nothing by itself, so that only the second look can find what happens here.
+  // Claims after each report that a directory is newly watched, and gives no hints, so that only the second check can
+  // find what happens here.
   const backend: WatchBackend = {
     name: 'late',
     subscribe: (sink) => {

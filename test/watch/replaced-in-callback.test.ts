@@ -1,4 +1,7 @@
-/** A file that was replaced by rename is read in the callback of its hint, and reported before anything else is checked. */
+/**
+ * A file that was replaced by rename is read in the callback of its hint, and reported before anything else is
+ * checked.
+ */
 import { appendFileSync, chmodSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -43,12 +46,12 @@ async function stage({ recursive, files }: (typeof KINDS)[keyof typeof KINDS]) {
     await clock.advance(ms);
     await watcher.idle();
   };
-  return { at, clock, backend, watcher, changes, replace, pass, told: () => changes.splice(0).map(shown) };
+  return { at, clock, backend, watcher, changes, replace, pass, reports: () => changes.splice(0).map(shown) };
 }
 
 describe.each(Object.entries(KINDS))('in %s', (_, kind) => {
   test('a replaced file is reported once, in the turn of its hint, whatever else is pending', async () => {
-    const { at, backend, watcher, changes, replace, pass, told } = await stage(kind);
+    const { at, backend, watcher, changes, replace, pass, reports } = await stage(kind);
     const before = watcher.current;
     rmSync(at('f2'));
     backend.hint(at('f2'));
@@ -58,19 +61,19 @@ describe.each(Object.entries(KINDS))('in %s', (_, kind) => {
     expect(changes).toMatchObject([{ changed: ['f1'], added: [], removed: [], cause: 'scripted' }]);
     expect(changes[0]?.previous).toBe(before);
     expect(changes[0]?.current).toBe(watcher.current);
-    expect(told()).toEqual(['f1=two']);
+    expect(reports()).toEqual(['f1=two']);
     await pass(1_000);
-    expect(told()).toEqual(['-f2']);
+    expect(reports()).toEqual(['-f2']);
   });
 
   test('each of many replacements is reported, and those of one turn as one change', async () => {
-    const { watcher, replace, told } = await stage(kind);
+    const { watcher, replace, reports } = await stage(kind);
     for (const text of ['two', 'three', 'four']) {
       replace('f0', text);
       replace('f1', `not ${text}`);
       replace('f1', text);
       await watcher.idle();
-      expect(told()).toEqual([`f0=${text} f1=${text}`]);
+      expect(reports()).toEqual([`f0=${text} f1=${text}`]);
     }
   });
 
@@ -78,7 +81,7 @@ describe.each(Object.entries(KINDS))('in %s', (_, kind) => {
     { then: 'chmodded', mode: 0o600 },
     { then: 'left', mode: undefined },
   ])('a file that was created again and $then is not reported before it is whole', async ({ mode }) => {
-    const { at, backend, pass, told } = await stage(kind);
+    const { at, backend, pass, reports } = await stage(kind);
     rmSync(at('f0'));
     backend.hint(at('f0'));
     writeFileSync(at('f0'), 'half');
@@ -89,9 +92,9 @@ describe.each(Object.entries(KINDS))('in %s', (_, kind) => {
     appendFileSync(at('f0'), ' and half');
     backend.written(at('f0'));
     await pass(30);
-    expect(told()).toEqual([]);
+    expect(reports()).toEqual([]);
     await pass(100);
-    expect(told()).toEqual(['f0=half and half']);
+    expect(reports()).toEqual(['f0=half and half']);
   });
 
   test('a file that was created again and is still being written is not reported before it is complete', async () => {
@@ -108,7 +111,7 @@ describe.each(Object.entries(KINDS))('in %s', (_, kind) => {
   });
 
   test('a file that was created again and is still empty is not reported', async () => {
-    const { at, backend, pass, told } = await stage(kind);
+    const { at, backend, pass, reports } = await stage(kind);
     rmSync(at('f0'));
     writeFileSync(at('f0'), '');
     backend.hint(at('f0'));
@@ -116,18 +119,18 @@ describe.each(Object.entries(KINDS))('in %s', (_, kind) => {
     writeFileSync(at('f0'), 'two');
     backend.written(at('f0'));
     await pass(100);
-    expect(told()).toEqual(['f0=two']);
+    expect(reports()).toEqual(['f0=two']);
   });
 
   test('a file written in place meanwhile is part of the same change; one that is renamed into place is not waited for', async () => {
-    const { at, backend, watcher, replace, pass, told } = await stage(kind);
+    const { at, backend, watcher, replace, pass, reports } = await stage(kind);
     writeFileSync(at('f1'), 'longer');
     backend.written(at('f1'));
     replace('f0', 'two');
     await pass(30);
-    expect(told()).toEqual([]);
+    expect(reports()).toEqual([]);
     await pass(100);
-    expect(told()).toEqual(['f0=two f1=longer']);
+    expect(reports()).toEqual(['f0=two f1=longer']);
 
     writeFileSync(at('f0.next'), 'three');
     backend.hint(at('f0.next'));
@@ -137,36 +140,36 @@ describe.each(Object.entries(KINDS))('in %s', (_, kind) => {
     backend.hint(at('f0.next'));
     backend.hint(at('f0'));
     await watcher.idle();
-    expect(told()).toEqual(['f0=three']);
+    expect(reports()).toEqual(['f0=three']);
     await pass(1_000);
-    expect(told()).toEqual([]);
+    expect(reports()).toEqual([]);
   });
 
   test('changes to a file after it was read are found by the check', async () => {
-    const { at, watcher, replace, pass, told } = await stage(kind);
+    const { at, watcher, replace, pass, reports } = await stage(kind);
     replace('f0', 'two');
     writeFileSync(at('f0'), 'three');
     await watcher.idle();
-    expect(told()).toEqual(['f0=two']);
+    expect(reports()).toEqual(['f0=two']);
     await pass(100);
-    expect(told()).toEqual(['f0=three']);
+    expect(reports()).toEqual(['f0=three']);
 
     replace('f0', 'four');
     rmSync(at('f0'));
     await pass(1_000);
-    expect(told()).toEqual(['f0=four', '-f0']);
+    expect(reports()).toEqual(['f0=four', '-f0']);
   });
 
   test('hints without a path, or about very many files, lead to one check', async () => {
-    const { backend, replace, pass, told } = await stage({ ...kind, files: Math.max(kind.files, 40) });
+    const { backend, replace, pass, reports } = await stage({ ...kind, files: Math.max(kind.files, 40) });
     replace('f0', 'two');
     backend.hint();
     await pass(1);
-    expect(told()).toEqual(['f0=two']);
+    expect(reports()).toEqual(['f0=two']);
     const names = Array.from({ length: 40 }, (_, number) => `f${number}`);
     for (const name of names) replace(name, 'three');
     await pass(1);
-    expect(told()).toEqual([
+    expect(reports()).toEqual([
       names
         .map((name) => `${name}=three`)
         .sort()
@@ -175,18 +178,18 @@ describe.each(Object.entries(KINDS))('in %s', (_, kind) => {
   });
 
   test('a listener that closes the watcher ends it', async () => {
-    const { watcher, replace, told } = await stage(kind);
+    const { watcher, replace, reports } = await stage(kind);
     const closed = new Promise<void>((resolve) => {
       watcher.once('change', () => void watcher.close().then(resolve));
     });
     replace('f0', 'two');
     await closed;
-    expect(told()).toEqual(['f0=two']);
+    expect(reports()).toEqual(['f0=two']);
   });
 });
 
 test('files of a small directory that were replaced one after the other are still one change', async () => {
-  const { replace, at, watcher, backend, pass, told } = await stage({ recursive: false, files: 2 });
+  const { replace, at, watcher, backend, pass, reports } = await stage({ recursive: false, files: 2 });
   replace('f0', 'two');
   await watcher.idle();
   writeFileSync(at('..next'), 'two');
@@ -194,5 +197,5 @@ test('files of a small directory that were replaced one after the other are stil
   backend.hint(at('f1'));
   await pass(1);
   await pass(1);
-  expect(told()).toEqual(['f0=two f1=two']);
+  expect(reports()).toEqual(['f0=two f1=two']);
 });

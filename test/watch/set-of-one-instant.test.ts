@@ -93,12 +93,12 @@ describe('a set is of one instant', () => {
         calls = -Infinity;
         if (reached) finish(steps);
         await scene.settle();
-        const told = scene.takeChanges().map(({ files }) => short(files));
+        const reported = scene.takeChanges().map(({ files }) => short(files));
         expect(
-          told.filter((files) => !set.wasThere(files)),
+          reported.filter((files) => !set.wasThere(files)),
           `at call ${at}`,
         ).toEqual([]);
-        expect(Object.values(told.at(-1) ?? {})).toContain(reached ? '3' : '2');
+        expect(Object.values(reported.at(-1) ?? {})).toContain(reached ? '3' : '2');
         await scene.watcher.close();
       }
     },

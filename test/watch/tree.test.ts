@@ -153,7 +153,7 @@ test.each([true, false])(
     write(scene, 'log', 'x');
     write(scene, 'other', 'x');
     await watchTree(scene, { recursive });
-    const told = (): unknown =>
+    const takeReports = (): unknown =>
       scene.changes.splice(0).map(({ added, changed, removed }) => [added, changed, removed]);
     const log = async (line: number): Promise<void> => {
       write(scene, 'log', 'x'.repeat(line));
@@ -161,21 +161,21 @@ test.each([true, false])(
       await scene.watcher.idle();
       await scene.clock.advance(20);
     };
-    told();
+    takeReports();
     for (let line = 2; line < 10; line += 1) await log(line);
-    expect(told()).toEqual([]);
+    expect(takeReports()).toEqual([]);
     write(scene, 'other', 'changed');
     scene.backend.hint(join(treeOf(scene), 'other'));
     for (let line = 10; line < 16; line += 1) await log(line);
-    expect(told()).toEqual([[[], ['other'], []]]);
+    expect(takeReports()).toEqual([[[], ['other'], []]]);
     expect(scene.watcher.current?.files.get('log')?.size).toBe(1);
     rmSync(join(treeOf(scene), 'other'));
     scene.backend.hint(join(treeOf(scene), 'other'));
     for (let line = 16; line < 30; line += 1) await log(line);
-    expect(told()).toEqual([[[], [], ['other']]]);
+    expect(takeReports()).toEqual([[[], [], ['other']]]);
     await scene.clock.advance(1_000);
     await scene.watcher.idle();
-    expect(told()).toEqual([[[], ['log'], []]]);
+    expect(takeReports()).toEqual([[[], ['log'], []]]);
     expect(scene.watcher.current?.files.get('log')?.size).toBe(29);
   },
 );

@@ -193,11 +193,11 @@ test.each(kinds)(
         await watcher.idle();
         const last = textOf(watcher.current);
         const atTheEnd = onDisk();
-        const looks = watcher.status().checks;
+        const checks = watcher.status().checks;
         await watcher.close();
 
         expect(last).toBe(atTheEnd);
-        expect(looks).toBeGreaterThan(0);
+        expect(checks).toBeGreaterThan(0);
         expect(reported.at(-1) ?? '(missing)').toBe(last);
         for (const [index, content] of reported.entries()) {
           expect(content).not.toBe(reported[index - 1]);

@@ -15,7 +15,7 @@ async function watch(scene: ScriptedScene, path: string, options: SceneOptions =
 }
 
 /** What was reported since the last call: the files that differ and their text. */
-function told({ changes }: ScriptedScene): string[] {
+function reports({ changes }: ScriptedScene): string[] {
   return changes.splice(0).map(({ current, added, changed, removed }) => {
     const text = (key: string): string => `${key}=${String(current.files.get(key)?.content)}`;
     return [...[...added, ...changed].map(text), ...removed.map((key) => `-${key}`)].sort().join(' ');
@@ -36,9 +36,9 @@ test.each<[string, string, SceneOptions]>([
   appendFileSync(scene.at('tree/new/file'), ' and half');
   scene.backend.written(scene.at('tree/new/file'));
   await scene.pass(30);
-  expect(told(scene)).toEqual([]);
+  expect(reports(scene)).toEqual([]);
   await scene.pass(100);
-  expect(told(scene)).toEqual([expect.stringMatching(/file=half and half$/)]);
+  expect(reports(scene)).toEqual([expect.stringMatching(/file=half and half$/)]);
 });
 
 test('a file of the same name reported in another directory meanwhile has no effect', async () => {
@@ -54,30 +54,30 @@ test('a file of the same name reported in another directory meanwhile has no eff
   for (let written = 0; written < 6; written += 1) {
     await scene.pass(20);
     appendFileSync(scene.at('b/x'), '.');
-    // Once told is enough.
+    // One hint is enough.
     if (written < 2) scene.backend.written(scene.at('b/x'));
     else scene.backend.hint(scene.at('b/x'));
   }
-  expect(told(scene)).toEqual(['a/x=whole']);
+  expect(reports(scene)).toEqual(['a/x=whole']);
   await scene.pass(100);
-  expect(told(scene)).toEqual(['b/x=half......']);
+  expect(reports(scene)).toEqual(['b/x=half......']);
 });
 
 test('a file that is created during a check, in a directory that was already listed', async () => {
   const scene = openScene();
   for (let number = 0; number < 2_000; number += 1) writeFileSync(scene.at(`f${number}`), '');
   await watch(scene, '.', { recursive: true });
-  const looked = scene.watcher.check();
+  const checked = scene.watcher.check();
   await new Promise((resolve) => setImmediate(resolve));
   await new Promise((resolve) => setImmediate(resolve));
   writeFileSync(scene.at('new'), 'half');
   scene.backend.written(scene.at('new'));
-  await looked;
+  await checked;
   await scene.pass(30);
   appendFileSync(scene.at('new'), ' and half');
   scene.backend.written(scene.at('new'));
   await scene.pass(200);
-  expect(told(scene)).toEqual(['new=half and half']);
+  expect(reports(scene)).toEqual(['new=half and half']);
 });
 
 test('a file in a tree, reached through a link', async () => {
@@ -91,7 +91,7 @@ test('a file in a tree, reached through a link', async () => {
   appendFileSync(scene.at('real/new'), ' and half');
   scene.backend.written(scene.at('real/new'));
   await scene.pass(200);
-  expect(told(scene)).toEqual(['new=half and half']);
+  expect(reports(scene)).toEqual(['new=half and half']);
 });
 
 test.each([true, false])(
@@ -111,7 +111,7 @@ test.each([true, false])(
     renameSync(scene.at('next'), scene.at('current'));
     scene.backend.hint(scene.at('current'));
     await scene.pass(5);
-    expect(told(scene)).toEqual(['-gone a=r2 new=r2']);
+    expect(reports(scene)).toEqual(['-gone a=r2 new=r2']);
   },
 );
 
@@ -124,5 +124,5 @@ test('a new file that was renamed into place is reported at once if the backend 
   renameSync(scene.at('next'), scene.at('a/file'));
   scene.backend.hint(scene.at('a/file'));
   await scene.pass(5);
-  expect(told(scene)).toEqual(['a/file=whole']);
+  expect(reports(scene)).toEqual(['a/file=whole']);
 });

@@ -65,16 +65,16 @@ const runs = scenarios.flatMap((scenario) =>
 );
 
 test.each(runs)(
-  'a file ($scenario, $way) is old or new whatever call fails ($fault), and the next write leaves no debris',
+  'a file ($scenario, $way) is old or new whichever call fails ($fault), and the next write removes what is left',
   async ({ scenario, fault, way }) => {
     const before = scenario === 'there' || scenario === 'link' ? OLD : undefined;
     const calls = await atEveryCall(fault, async (script) => {
       const { directory, path, real } = arrange(scenario);
-      const look = (): void => {
+      const afterChange = (): void => {
         const seen = contentOf(path);
         if (seen !== before) expect(seen).toBe(NEW);
       };
-      const fs = new ScriptedFileSystem({ ...script, look });
+      const fs = new ScriptedFileSystem({ ...script, afterChange });
       let error: unknown;
       let written = false;
       try {
@@ -87,7 +87,7 @@ test.each(runs)(
       } catch (thrown) {
         error = thrown;
       }
-      look();
+      afterChange();
       if (written) expect(contentOf(path)).toBe(NEW);
       else {
         expect(error).toBeInstanceOf(WriteError);
@@ -149,7 +149,7 @@ function layoutOf(directory: string): string[] {
 }
 
 test.each(faults.flatMap((fault) => [false, true].map((first) => ({ fault, first }))))(
-  'a volume shows the old or the new set whatever call fails ($fault, first write: $first), and the next write leaves no debris',
+  'a volume has the old or the new set whichever call fails ($fault, first write: $first), and the next write removes what is left',
   async ({ fault, first }) => {
     const clean = temporaryDirectory();
     await new AtomicVolume(clean).write({ 'tls.crt': 'next' });
@@ -158,15 +158,15 @@ test.each(faults.flatMap((fault) => [false, true].map((first) => ({ fault, first
     const calls = await atEveryCall(fault, async (script) => {
       const directory = temporaryDirectory();
       if (!first) await new AtomicVolume(directory).write(ONE);
-      const look = (): void => {
+      const afterChange = (): void => {
         const seen = setOf(directory);
         if (!isDeepStrictEqual(seen, before)) expect(seen).toEqual(TWO);
       };
-      const fs = new ScriptedFileSystem({ ...script, look });
+      const fs = new ScriptedFileSystem({ ...script, afterChange });
       const outcome = await new AtomicVolume(directory, { fs: fs.port })
         .write(TWO)
         .catch((error: unknown) => error);
-      look();
+      afterChange();
       if (outcome instanceof WriteError) {
         if (!isCrash(outcome.cause)) {
           expect(outcome.published).toBe(isDeepStrictEqual(setOf(directory), TWO));
@@ -227,7 +227,7 @@ const someFiles = fc.dictionary(
   { maxKeys: 5 },
 );
 
-test('a volume looks as kubelet would have left it, for any sequence of sets', async () => {
+test('a volume is as kubelet would have left it, for any sequence of sets', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(someFiles, { minLength: 1, maxLength: 5 }), async (sets) => {
       const [ours, theirs] = [temporaryDirectory(), temporaryDirectory()];
@@ -253,7 +253,7 @@ test('a volume looks as kubelet would have left it, for any sequence of sets', a
   );
 });
 
-test('a volume goes on where kubelet died, at any step, and where it is whole it changes nothing', async () => {
+test('a volume is completed where kubelet died, at any step, and is not changed if it was complete', async () => {
   for (let stop = 0; ; stop += 1) {
     const directory = temporaryDirectory();
     const kubelet = new KubeletVolume(directory);
@@ -280,7 +280,7 @@ test('a volume goes on where kubelet died, at any step, and where it is whole it
   }
 });
 
-test('a volume that stands in the way of a key is repaired, unless it is a directory', async () => {
+test('an entry with the name of a key is replaced, unless it is a directory', async () => {
   const directory = temporaryDirectory();
   const volume = new AtomicVolume(directory);
   writeFileSync(join(directory, 'file'), 'squatter');

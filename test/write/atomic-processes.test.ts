@@ -38,7 +38,7 @@ async function said(child: ChildProcess & { stdout: NodeJS.ReadableStream }): Pr
   return chunk.toString();
 }
 
-test('a program that ends without a word is an error at once, not a test that hangs', async () => {
+test('a program that ends without output is an error at once, not a test that hangs', async () => {
   await expect(said(start(process.execPath, '-e', 'process.exit(7)'))).rejects.toThrow('ended with 7');
 });
 
@@ -46,7 +46,7 @@ const unfinished = (directory: string): string[] => readdirSync(directory).filte
 
 // The limit is for hundreds of starts of a process on a machine that is busy with others.
 test(
-  'writers that are killed at any moment tear nothing for readers in other processes, and leave nothing for ever',
+  'writers that are killed at any moment show readers in other processes nothing partial, and leave nothing behind for good',
   { timeout: 600_000 },
   async () => {
     const KILLS = rounds(10, 200);
@@ -94,7 +94,7 @@ test(
   },
 );
 
-test('a certificate and its key read with read() fit, however often they are swapped', async () => {
+test('a certificate and its key that are read with read() match, however often they are swapped', async () => {
   const SWAPS = rounds(150, 3_000);
   const directory = temporaryDirectory(memory);
   const volume = new AtomicVolume(directory);
@@ -166,7 +166,7 @@ const noMounts = obstacleTo(...mounts);
 if (noMounts !== undefined) console.warn(`No test with mounts here: ${noMounts}`);
 
 test.skipIf(noMounts !== undefined)(
-  'on a full disk, a read-only disk and a file mounted by itself, the old content stays and the error says why',
+  'on a full disk, a read-only disk and a file mounted by itself, the old content stays and the error has the reason',
   () => {
     const output = execFileSync(
       'unshare',
@@ -204,7 +204,7 @@ const isRoot = process.getuid?.() === 0;
 if (!isRoot) console.warn('No test as another user here: not root');
 
 test.skipIf(!isRoot)(
-  'a directory that may not be written to is told at once, not after seconds of trying',
+  'a directory without write permission is an error at once, not after seconds of retries',
   () => {
     const directory = temporaryDirectory();
     chmodSync(directory, 0o755);

@@ -59,7 +59,7 @@ test('the volume is missing until it is written; then it is laid out as kubelet 
   }
 });
 
-test('equal files lead to no new revision; other bytes, a mode or an owner alone do', async () => {
+test('equal files cause no new revision; other bytes, a mode or an owner alone do', async () => {
   const directory = temporaryDirectory();
   const volume = new AtomicVolume(directory);
   const changes = async (files: Record<string, VolumeEntry>): Promise<boolean> =>
@@ -80,7 +80,7 @@ test('equal files lead to no new revision; other bytes, a mode or an owner alone
   expect(lstatSync(join(directory, '..data/a'))).toMatchObject({ uid: 12, gid: 34 });
 });
 
-test('links that are missing, wrong or left over are repaired though the files are equal; what is not ours stays', async () => {
+test('links that are missing, wrong or left over are repaired although the files are equal; other entries stay', async () => {
   const directory = temporaryDirectory();
   const volume = new AtomicVolume(directory);
   await volume.write({ a: '1', b: '2' });
@@ -130,7 +130,7 @@ test.each([
   [new URL('file:///a'), /files must be a plain object or a Map/],
   [new Map([[1, 'a']]), /files must be a plain object or a Map/],
   [{ revision: undefined, files: new Map() }, /key "revision" must hold/],
-])('what is no set of files is refused: %j', async (files, message) => {
+])('a value that is not a set of files is refused: %j', async (files, message) => {
   const volume = new AtomicVolume(temporaryDirectory());
   await volume.write({ key: 'old' });
   const writing = volume.write(files as never);
@@ -202,11 +202,11 @@ test.each([
   [{ graceMs: -1 }, RangeError],
   [{ mode: '644' }, TypeError],
   [{ grace: 5 }, TypeError],
-] as const)('a wrong option is told when the volume is constructed: %j', (options, error) => {
+] as const)('an invalid option is refused when the volume is constructed: %j', (options, error) => {
   expect(() => new AtomicVolume('/nowhere', options as AtomicVolumeOptions)).toThrow(error);
 });
 
-test('a replaced revision stays for its grace, and is removed then without another write', async () => {
+test('a replaced revision stays for graceMs, and is then removed without another write', async () => {
   const directory = temporaryDirectory();
   const clock = new FakeClock();
   const volume = new AtomicVolume(directory, { clock, graceMs: 1000 });
@@ -227,7 +227,7 @@ test('a replaced revision stays for its grace, and is removed then without anoth
   while (clock.pending > 0) await clock.advance(1000);
 });
 
-test('what another live writer is about to publish is left alone, what a dead one left is removed', async () => {
+test('the pending revision of another live writer is left alone, that of a dead one is removed', async () => {
   const directory = temporaryDirectory();
   const volume = new AtomicVolume(directory);
   const announce = (pending: string, revision: string): void => {
@@ -251,7 +251,7 @@ test('what another live writer is about to publish is left alone, what a dead on
   expect(readdirSync(directory).filter((name) => !name.startsWith('..'))).toEqual(['other']);
 });
 
-test('when another process swaps while the links are made, they fit the revision that is published in the end', async () => {
+test('when another process swaps while the links are created, they match the revision that is published in the end', async () => {
   const directory = temporaryDirectory();
   const theirs = '..2026_01_01_00_00_00.1';
   mkdirSync(join(directory, theirs));
@@ -270,23 +270,23 @@ test('when another process swaps while the links are made, they fit the revision
   expect(readdirSync(directory).filter((name) => !name.startsWith('..'))).toEqual(['theirs']);
 });
 
-test('read() gives files of one revision only, at whatever call of it the volume is swapped', async () => {
+test('read() returns files of one revision, at whichever of its calls the volume is swapped', async () => {
   for (let at = 1; ; at += 1) {
     const volume = new AtomicVolume(temporaryDirectory());
     await volume.write({ crt: '0', key: '0', 'd/extra': '0' });
     const kubelet = new KubeletVolume(volume.directory);
-    let looks = 0;
-    const look = (): void => {
-      if ((looks += 1) === at) kubelet.publish({ crt: '1', key: '1' });
+    let calls = 0;
+    const afterChange = (): void => {
+      if ((calls += 1) === at) kubelet.publish({ crt: '1', key: '1' });
     };
-    const reader = new AtomicVolume(volume.directory, { fs: new ScriptedFileSystem({ look }).port });
+    const reader = new AtomicVolume(volume.directory, { fs: new ScriptedFileSystem({ afterChange }).port });
     const contents = JSON.stringify(await contentsOf(reader));
     expect(['{"crt":"0","d/extra":"0","key":"0"}', '{"crt":"1","key":"1"}']).toContain(contents);
-    if (looks < at) break;
+    if (calls < at) break;
   }
 });
 
-test('read() waits out the gap of a swap that removes and links anew', async () => {
+test('read() waits for the end of a swap that removes the link and creates it again', async () => {
   const directory = temporaryDirectory();
   const kubelet = new KubeletVolume(directory, { swap: 'remove' });
   kubelet.publish({ key: '1' });
@@ -300,7 +300,7 @@ test('read() waits out the gap of a swap that removes and links anew', async () 
   expect((await reading).revision).toBe(revision);
 });
 
-test('read() of nothing gives no revision and no files; of something else, an error', async () => {
+test('read() of a missing volume returns no revision and no files, and of anything else rejects', async () => {
   const directory = temporaryDirectory();
   expect(await new AtomicVolume(join(directory, 'missing')).read()).toEqual({
     revision: undefined,
@@ -310,7 +310,7 @@ test('read() of nothing gives no revision and no files; of something else, an er
   await expect(new AtomicVolume(directory).read()).rejects.toMatchObject({ name: 'TargetError' });
 });
 
-test('clear() takes away what was published and nothing else; the directory stays the same one', async () => {
+test('clear() removes what was published and nothing else; the directory stays the same', async () => {
   const directory = temporaryDirectory();
   const volume = new AtomicVolume(directory, { graceMs: 60_000, clock: new FakeClock() });
   const { ino } = lstatSync(directory);
@@ -325,7 +325,7 @@ test('clear() takes away what was published and nothing else; the directory stay
   await volume.clear();
 });
 
-test('writes to one volume run one after another, through whichever object', async () => {
+test('writes to one volume run one after another, even through several objects', async () => {
   const directory = temporaryDirectory();
   const results = await Promise.all(
     Array.from({ length: 20 }, (_, i) => new AtomicVolume(`${directory}/.`).write({ key: `${i}` })),

@@ -1,4 +1,4 @@
-/** What the writers of this library do is one change each for its watcher, whoever gives the hints. */
+/** Each write of this library is one change for its watcher, with each source of hints. */
 import { join } from 'node:path';
 
 import { AtomicVolume, atomicWriteFile, atomicWriteFileSync } from 'resilient-watcher';
@@ -25,7 +25,7 @@ describe.each(kinds)('with hints from %s', (kind) => {
     expect(scene.errors).toEqual([]);
   });
 
-  test('each revision of a volume is one change of each of its keys that differ', async () => {
+  test('each revision of a volume is one change of every key that differs', async () => {
     const scene = openScene(kind);
     const volume = new AtomicVolume(join(scene.root, 'volume'), { createDirectory: true });
     await volume.write({ 'app.yaml': 'one' });

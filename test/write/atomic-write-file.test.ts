@@ -108,7 +108,7 @@ async function* throwing(error: Error): AsyncGenerator<string> {
   throw error;
 }
 
-test('a call takes at most what the kernel can write, however large the data, and short writes are continued', async () => {
+test('one call writes at most what the kernel accepts, whatever the size of the data, and short writes are continued', async () => {
   const path = join(temporaryDirectory(), 'file');
   const fs = new ScriptedFileSystem({ longestWriteBytes: 3 * 2 ** 20 });
   const data = Buffer.alloc(20 * 2 ** 20 + 1, 'x');
@@ -131,7 +131,7 @@ test.each(['write', 'fsync', 'close', 'rename', 'fchmod'] as const)(
   },
 );
 
-test('a file whose size is not what was written is not published', async () => {
+test('a file whose size differs from what was written is not published', async () => {
   const { path } = existing();
   const fs = slowFileSystem({ write: (_fd, _buffer, _offset, length) => Promise.resolve(length) });
   expect(await outcome(atomicWriteFile(path, 'new', { fs }))).toMatchObject({
@@ -158,7 +158,7 @@ test.each(Object.entries(ORDERS))('the order of calls for durability "%s"', asyn
     else atomicWriteFileSync(path, 'x', options);
     const lookups = new Set(['readdir', 'statfs', 'stat', 'lstat']);
     const opens = fs.calls.filter(({ name }) => name === 'open').map(({ args }) => args);
-    // A disk is told when the file is opened that the write has to be durable.
+    // On a disk, the file is opened with O_SYNC if the write must be durable.
     const isDurableAsWritten = durability !== 'none' && (Number(opens[1]?.[1]) & constants.O_SYNC) !== 0;
     const all: readonly string[] = expected;
     const withoutFsync = all.filter((_, index) => index !== all.indexOf('fsync'));
@@ -173,7 +173,7 @@ test.each(Object.entries(ORDERS))('the order of calls for durability "%s"', asyn
 
 // ------------------------------------------------------------------------------------------- mode and owner
 
-test('the mode is the given one, else that of the file, else 0600; the umask has no say', async () => {
+test('the mode is the option, else that of the file, else 0600, whatever the umask', async () => {
   const { path } = existing({ mode: 0o604 });
   const umask = process.umask(0o277);
   try {
@@ -194,7 +194,7 @@ test('the mode is the given one, else that of the file, else 0600; the umask has
 });
 
 test.skipIf(!isRoot)(
-  'the owner is the given one, else that of the file (only root can give files away)',
+  'the owner is the option, else that of the file (only root can give files away)',
   async () => {
     const { path } = existing({ mode: 0o644 });
     chownSync(path, 1234, 2345);
@@ -223,11 +223,11 @@ test('an owner that cannot be kept is ignored, one that was requested is an erro
 test('a file is accessible to its owner only until it is complete', async () => {
   const { path, directory } = existing({ mode: 0o666 });
   const modes: string[] = [];
-  const look = (): void => {
+  const afterChange = (): void => {
     for (const name of readdirSync(directory).filter(isTemporaryName))
       modes.push(modeOf(join(directory, name)));
   };
-  await atomicWriteFile(path, 'secret', { fs: new ScriptedFileSystem({ look }).port });
+  await atomicWriteFile(path, 'secret', { fs: new ScriptedFileSystem({ afterChange }).port });
   expect(modes).toContain('600');
   expect(modes.slice(0, modes.lastIndexOf('600'))).not.toContain('666');
   expect(modeOf(path)).toBe('666');
@@ -242,7 +242,7 @@ test("the caller's options are not touched", async () => {
 
 // ---------------------------------------------------------------------------------------------------- where
 
-test('a link is followed to the file it leads to, through every directory it really passes', async () => {
+test('a link is followed to its target, through every directory on the real path', async () => {
   const directory = temporaryDirectory();
   mkdirSync(join(directory, 'a/b'), { recursive: true });
   mkdirSync(join(directory, 'c'));
@@ -319,7 +319,7 @@ test.each([
   ['EXDEV', 'rename', 'ERR_WRITE_CROSS_DEVICE', /several file systems/],
   ['EACCES', 'open', 'ERR_WRITE_ACCESS', /permission denied/],
   ['EIO', 'fsync', 'ERR_WRITE_IO', /EIO/],
-] as const)('%s at %s is told as %s', async (errno, name, code, message) => {
+] as const)('%s at %s becomes %s', async (errno, name, code, message) => {
   const { path } = existing();
   const fs = new ScriptedFileSystem({ always: { [name]: errno } }).port;
   // In two parts, so that fsync makes them durable on every file system.
@@ -330,7 +330,7 @@ test.each([
   expect((error as Error).message).not.toContain('a secret');
 });
 
-test('a directory that cannot be made durable after the rename is an error that says that readers see the file', async () => {
+test('if the directory cannot be synced after the rename, the error says that readers see the file', async () => {
   const { path } = existing();
   let synced = 0;
   const fs = slowFileSystem({
@@ -352,7 +352,7 @@ test.each(['EINVAL', 'ENOTSUP', 'EPERM'])(
 
 // ---------------------------------------------------------------------------------------------- only if changed
 
-test('with ifChanged, what is right already is not touched, and a mode alone is a change', async () => {
+test('with ifChanged, an equal file is not touched, and a mode alone is a change', async () => {
   const { path } = existing({ mode: 0o600 });
   const before = lstatSync(path, { bigint: true });
   const directoryBefore = lstatSync(join(path, '..'), { bigint: true }).mtimeNs;
@@ -397,7 +397,7 @@ test('as docs/atomic-writes.md says, another name of the old file keeps the old 
 
 // ---------------------------------------------------------------------------------------------------- when
 
-test('calls for one path run one after another, the last one wins, and no state is kept', async () => {
+test('calls for one path run one after another, the last one wins, and no state remains', async () => {
   const { directory, path } = existing();
   const results = await Promise.all(Array.from({ length: 50 }, (_, i) => atomicWriteFile(path, `${i}`)));
   expect(results.every(({ written }) => written)).toBe(true);
@@ -406,7 +406,7 @@ test('calls for one path run one after another, the last one wins, and no state 
   expect(processWrites.size).toBe(0);
 });
 
-test('a write started by the data source of another one to the same path comes after it', async () => {
+test('a write that the data source of another write to the same path starts comes after it', async () => {
   const { path } = existing();
   let later: Promise<unknown> | undefined;
   const data = function* (): Generator<string> {
@@ -484,12 +484,12 @@ test('an abort before the rename leaves nothing behind, whatever the write waits
 
   for (let at = 0; ; at += 1) {
     const abort = new AbortController();
-    let looks = 0;
-    const look = (): void => {
-      if ((looks += 1) === at) abort.abort(reason);
+    let calls = 0;
+    const afterChange = (): void => {
+      if ((calls += 1) === at) abort.abort(reason);
     };
     writeFileSync(path, 'old');
-    const fs = new ScriptedFileSystem({ look }).port;
+    const fs = new ScriptedFileSystem({ afterChange }).port;
     const result = await outcome(atomicWriteFile(path, 'new', { fs, signal: abort.signal }));
     expect(readFileSync(path, 'utf8')).toBe(result === reason ? 'old' : 'new');
     expect(debris(directory, 'file')).toEqual([]);
@@ -510,7 +510,7 @@ test('any number of writes may share one signal', async () => {
   expect(warnings).toEqual([]);
 });
 
-test('a rename that is refused for a moment is retried, using the clock, for a limited time', async () => {
+test('a rename that is refused for a moment is retried for a limited time, by the clock option', async () => {
   const { path, directory } = existing();
   const clock = new FakeClock();
   let refused = 0;
@@ -556,7 +556,7 @@ test('files left by a dead process are swept by the next write, those of a possi
 });
 
 test.each(['ENOSPC', 'EDQUOT'])(
-  'what a dead process left is swept although a write fails with %s: it may take the room',
+  'the files of a dead process are swept when a write fails with %s, because they take space',
   async (code) => {
     const { path, directory } = existing();
     const fs = new ScriptedFileSystem({ always: { write: code } }).port;
@@ -571,7 +571,7 @@ test.each(['ENOSPC', 'EDQUOT'])(
   },
 );
 
-test('what another container left counts as abandoned when it was not touched for a day, by the clock of the file system', async () => {
+test('a file of another container counts as abandoned when it was not touched for a day by the clock of the file system', async () => {
   const { path, directory } = existing();
   const orphan = join(directory, OTHER_CONTAINER);
   writeFileSync(orphan, 'half');
@@ -595,7 +595,7 @@ test('what another container left counts as abandoned when it was not touched fo
 });
 
 test.each(['write', 'open'] as const)(
-  'what another container left a day ago is removed when %s finds a local disk full, though the time of the disk was not seen',
+  'a day-old file of another container is removed when %s finds a local disk full, although the time of the disk is unknown',
   async (name) => {
     const { path, directory } = existing();
     const orphan = join(directory, OTHER_CONTAINER);
@@ -619,7 +619,7 @@ test.each(['write', 'open'] as const)(
   },
 );
 
-test('a live writer that waits for its data shows every hour that it is alive', async () => {
+test('a writer that waits for its data touches its file every hour', async () => {
   const { path, directory } = existing();
   const clock = new FakeClock();
   let give: ((chunk: string | undefined) => void) | undefined;
@@ -656,7 +656,7 @@ test.each([
   [{ owner: { uid: -1, gid: 0 } }, /"owner" must be an object/],
   [{ durability: 'fast' }, /"durability" must be one of/],
   [{ fsync: true }, /unknown option "fsync"; known are/],
-])('a wrong option %j is told by name', async (options, message) => {
+])('an invalid option %j is named in the error', async (options, message) => {
   const path = join(temporaryDirectory(), 'file');
   await expect(atomicWriteFile(path, 'x', options as AtomicWriteFileOptions)).rejects.toThrow(message);
   expect(() => atomicWriteFileSync(path, 'x', options as object)).toThrow(message);

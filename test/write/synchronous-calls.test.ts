@@ -57,7 +57,7 @@ const namesOf = (calls: readonly Called[], isSynchronous: boolean): string[] =>
   calls.filter((call) => call.isSynchronous === isSynchronous).map(({ name }) => name);
 
 describe.runIf(process.platform === 'linux')('a write', () => {
-  test('makes every call on the event loop where all is local and the directory in memory', async () => {
+  test('makes every call on the event loop if all file systems are local and the directory is in memory', async () => {
     const { directory, table } = arrange('tmpfs');
     const { fs, calls } = recorded(table, NFS);
     await atomicWriteFile(join(directory, 'file'), 'data', { fs });
@@ -65,7 +65,7 @@ describe.runIf(process.platform === 'linux')('a write', () => {
     expect(namesOf(calls, true)).not.toContain('statfs');
   });
 
-  test('makes only lookups there where the directory is on a disk', async () => {
+  test('makes only lookups on the event loop if the directory is on a disk', async () => {
     const { directory, table } = arrange('ext4');
     const { fs, calls } = recorded(table, NFS);
     await atomicWriteFile(join(directory, 'file'), 'data', { fs });
@@ -73,7 +73,7 @@ describe.runIf(process.platform === 'linux')('a write', () => {
   });
 
   test.each(['nfs4', 'fuse.sshfs', 'autofs', 'never-heard-of'])(
-    'asks statfs about its directory, in the thread pool, where a file system of type %s is mounted anywhere',
+    'calls statfs for its directory, in the thread pool, if a file system of type %s is mounted anywhere',
     async (other) => {
       const { directory, table } = arrange('ext4', other);
       const { fs, calls } = recorded(table, EXT4);
@@ -85,7 +85,7 @@ describe.runIf(process.platform === 'linux')('a write', () => {
     },
   );
 
-  test('makes none on a file system that was mounted after the table was read', async () => {
+  test('makes no synchronous call on a file system that was mounted after the table was read', async () => {
     const { directory, table } = arrange('ext4');
     writeFileSync(table, readFileSync(table, 'utf8').replace(/^1 1 \S+/, '1 1 0:8'));
     const { fs, calls } = recorded(table, NFS);
@@ -107,7 +107,7 @@ describe.runIf(process.platform === 'linux')('on a disk', () => {
     calls.some(({ name, args }) => name === 'open' && ((args[1] as number) & constants.O_SYNC) !== 0);
   const syncs = (calls: readonly Called[]): number => calls.filter(({ name }) => name === 'fsync').length;
 
-  test('data that is written in one call is synced by that call', async () => {
+  test('data that is written in one call is synced by the same call', async () => {
     const calls = await write('data');
     expect([isSynced(calls), syncs(calls)]).toEqual([true, 0]);
   });
@@ -117,12 +117,12 @@ describe.runIf(process.platform === 'linux')('on a disk', () => {
     { what: 'data in chunks', data: ['one', 'two'] },
     { what: 'data of more bytes than one call writes', data: 'x'.repeat(9 * 2 ** 20) },
     { what: 'a file whose mode has to be changed', data: 'data', mode: 0o644 },
-  ])('$what is synced once, when all is done', async ({ data, mode }) => {
+  ])('$what is synced once, at the end', async ({ data, mode }) => {
     const calls = await write(data, mode);
     expect([isSynced(calls), syncs(calls)]).toEqual([false, 1]);
   });
 
-  test('a group that turns out to be another one is set, and synced, too', async () => {
+  test('a group that turns out to be different is set and synced, too', async () => {
     const { directory, table } = arrange('ext4');
     const path = join(directory, 'file');
     writeFileSync(path, 'old', { mode: 0o600 });
@@ -139,7 +139,7 @@ describe.runIf(process.platform === 'linux')('on a disk', () => {
   });
 });
 
-test('a directory is listed for what killed writers left with the first write, and not with each', async () => {
+test('a directory is listed for the files of killed writers at the first write, not at every write', async () => {
   const directory = temporaryDirectory();
   const { fs, calls } = recorded('/no/table', 0);
   writeFileSync(join(directory, nameOfTheDead('file')), 'half');

@@ -29,44 +29,47 @@ test.each([
   }
 });
 
-describe.each(['EPERM', 'EACCES', 'EBUSY'])('on Windows, a file that somebody holds open (%s)', (code) => {
-  beforeEach(pretendWindows);
+describe.each(['EPERM', 'EACCES', 'EBUSY'])(
+  'on Windows, a file that another process holds open (%s)',
+  (code) => {
+    beforeEach(pretendWindows);
 
-  /** Refuses a number of renames. */
-  function heldOpen(times: number): FileSystem {
-    let refused = 0;
-    const rename: FileSystem['rename'] = (from, to) =>
-      (refused += 1) <= times
-        ? Promise.reject(Object.assign(new Error(code), { code }))
-        : nodeFileSystem.rename(from, to);
-    return slowFileSystem({ rename });
-  }
+    /** Refuses a number of renames. */
+    function heldOpen(times: number): FileSystem {
+      let refused = 0;
+      const rename: FileSystem['rename'] = (from, to) =>
+        (refused += 1) <= times
+          ? Promise.reject(Object.assign(new Error(code), { code }))
+          : nodeFileSystem.rename(from, to);
+      return slowFileSystem({ rename });
+    }
 
-  async function write(path: string, times: number): Promise<unknown> {
-    const clock = new FakeClock();
-    let result: unknown;
-    const work = atomicWriteFile(path, 'new', { fs: heldOpen(times), clock });
-    work.then(
-      (value) => (result = value),
-      (error: unknown) => (result = error),
-    );
-    while (result === undefined) await clock.advance(10);
-    expect(clock.pending).toBe(0);
-    return result;
-  }
+    async function write(path: string, times: number): Promise<unknown> {
+      const clock = new FakeClock();
+      let result: unknown;
+      const work = atomicWriteFile(path, 'new', { fs: heldOpen(times), clock });
+      work.then(
+        (value) => (result = value),
+        (error: unknown) => (result = error),
+      );
+      while (result === undefined) await clock.advance(10);
+      expect(clock.pending).toBe(0);
+      return result;
+    }
 
-  test('is replaced as soon as it is let go', async () => {
-    const path = join(temporaryDirectory(), 'file');
-    expect(await write(path, 8)).toMatchObject({ written: true });
-    expect(readFileSync(path, 'utf8')).toBe('new');
-  });
-
-  test('fails the write when it is held for more than two seconds, and nothing is left behind', async () => {
-    const directory = temporaryDirectory();
-    expect(await write(join(directory, 'file'), Infinity)).toMatchObject({
-      step: 'rename',
-      published: false,
+    test('is replaced as soon as it is closed', async () => {
+      const path = join(temporaryDirectory(), 'file');
+      expect(await write(path, 8)).toMatchObject({ written: true });
+      expect(readFileSync(path, 'utf8')).toBe('new');
     });
-    expect(readdirSync(directory)).toEqual([]);
-  });
-});
+
+    test('makes the write fail when it is open for more than two seconds, and nothing is left behind', async () => {
+      const directory = temporaryDirectory();
+      expect(await write(join(directory, 'file'), Infinity)).toMatchObject({
+        step: 'rename',
+        published: false,
+      });
+      expect(readdirSync(directory)).toEqual([]);
+    });
+  },
+);

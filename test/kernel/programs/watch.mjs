@@ -38,7 +38,7 @@ else {
 }
 
 if (unprivileged) {
-  // What it loads later may be out of reach by then.
+  // Modules that are loaded later may not be readable then.
   await import('@parcel/watcher');
   process.setgid(65534);
   process.setuid(65534);

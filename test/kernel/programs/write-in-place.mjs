@@ -1,6 +1,6 @@
 /**
  * Writes sealed texts over each other in one file, in several pieces. After each burst of them the file is whole;
- * it says so with a line, and waits for one before the next burst.
+ * it prints a line, and waits for one before the next burst.
  *
  *     node write-in-place.mjs FILE truncate|unlink|re-mode BURSTS TEXTS
  */

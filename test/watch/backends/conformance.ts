@@ -14,7 +14,7 @@ import { temporaryDirectory } from '../../support/temporary-directory.js';
 /** A backend under test. */
 export interface Candidate {
   readonly backend: WatchBackend;
-  /** Makes it look, where the kernel does not; for `poll`, time passes. */
+  /** Makes the backend check if the kernel gives no events; for `poll`, advances the clock. */
   nudge?(): Promise<void> | void;
   /** It watches directories, so that it knows when one is new or missing. */
   readonly native: boolean;
@@ -96,7 +96,7 @@ export function conformsForTrees(candidate: () => Candidate): void {
     const setDirectories = async (): Promise<void> => {
       while ((await subscription.setDirectories(treeAt(root, ignore))).length > 0);
     };
-    const tells = async (path: string, act: () => void): Promise<void> => {
+    const hintsAt = async (path: string, act: () => void): Promise<void> => {
       const from = paths.length;
       let next = hinted();
       act();
@@ -106,21 +106,21 @@ export function conformsForTrees(candidate: () => Candidate): void {
       }
     };
     await setDirectories();
-    return { ...subscribed, setDirectories, tells };
+    return { ...subscribed, setDirectories, hintsAt };
   }
 
   test('a change anywhere in a tree causes a hint with its path', async () => {
     const root = temporaryDirectory();
     const deep = join(root, 'a/b');
     mkdirSync(deep, { recursive: true });
-    const { tells, paths } = await watchTree(root);
+    const { hintsAt, paths } = await watchTree(root);
     for (const directory of [deep, root]) {
       const file = join(directory, 'file');
       const other = join(directory, 'other');
-      await tells(file, () => writeFileSync(file, 'one'));
-      await tells(file, () => writeFileSync(file, 'two'));
-      await tells(other, () => renameSync(file, other));
-      await tells(other, () => rmSync(other));
+      await hintsAt(file, () => writeFileSync(file, 'one'));
+      await hintsAt(file, () => writeFileSync(file, 'two'));
+      await hintsAt(other, () => renameSync(file, other));
+      await hintsAt(other, () => rmSync(other));
     }
     expect(paths).not.toContain(undefined);
     expect(paths.filter((path) => path === root || path === deep)).toEqual([]);
@@ -130,32 +130,32 @@ export function conformsForTrees(candidate: () => Candidate): void {
     const home = temporaryDirectory();
     const root = join(home, 'root');
     mkdirSync(root);
-    const { tells, setDirectories } = await watchTree(root);
+    const { hintsAt, setDirectories } = await watchTree(root);
     mkdirSync(join(home, 'full/a/b'), { recursive: true });
     writeFileSync(join(home, 'full/a/b/file'), 'one');
-    await tells(join(root, 'full'), () => renameSync(join(home, 'full'), join(root, 'full')));
+    await hintsAt(join(root, 'full'), () => renameSync(join(home, 'full'), join(root, 'full')));
     await setDirectories();
-    await tells(join(root, 'full/a/b/file'), () => writeFileSync(join(root, 'full/a/b/file'), 'two'));
+    await hintsAt(join(root, 'full/a/b/file'), () => writeFileSync(join(root, 'full/a/b/file'), 'two'));
     // Within the tree, what is in it has to be heard of under its new path.
-    await tells(join(root, 'moved'), () => renameSync(join(root, 'full'), join(root, 'moved')));
+    await hintsAt(join(root, 'moved'), () => renameSync(join(root, 'full'), join(root, 'moved')));
     await setDirectories();
-    await tells(join(root, 'moved/a/b/new'), () => writeFileSync(join(root, 'moved/a/b/new'), ''));
-    await tells(join(root, 'x'), () => mkdirSync(join(root, 'x/y/z'), { recursive: true }));
+    await hintsAt(join(root, 'moved/a/b/new'), () => writeFileSync(join(root, 'moved/a/b/new'), ''));
+    await hintsAt(join(root, 'x'), () => mkdirSync(join(root, 'x/y/z'), { recursive: true }));
     await setDirectories();
-    await tells(join(root, 'x/y/z/file'), () => writeFileSync(join(root, 'x/y/z/file'), ''));
+    await hintsAt(join(root, 'x/y/z/file'), () => writeFileSync(join(root, 'x/y/z/file'), ''));
   });
 
   test('a tree that is deleted and created again causes a hint, and is watched again after the next setDirectories()', async () => {
     const root = join(temporaryDirectory(), 'root');
     for (const away of [() => rmSync(root, { recursive: true }), () => renameSync(root, `${root}.old`)]) {
       mkdirSync(join(root, 'a/b'), { recursive: true });
-      const { tells, setDirectories } = await watchTree(root);
-      await tells(root, () => {
+      const { hintsAt, setDirectories } = await watchTree(root);
+      await hintsAt(root, () => {
         away();
         mkdirSync(join(root, 'a/b'), { recursive: true });
       });
       await setDirectories();
-      await tells(join(root, 'a/b/file'), () => writeFileSync(join(root, 'a/b/file'), ''));
+      await hintsAt(join(root, 'a/b/file'), () => writeFileSync(join(root, 'a/b/file'), ''));
       rmSync(root, { recursive: true });
     }
   });
@@ -184,7 +184,7 @@ export function conformsForTrees(candidate: () => Candidate): void {
     await aimPlain();
     await first.setDirectories();
     const file = join(inner, 'deep/file');
-    for (const { tells } of [first, second]) await tells(file, () => writeFileSync(file, 'one'));
+    for (const { hintsAt } of [first, second]) await hintsAt(file, () => writeFileSync(file, 'one'));
     const hint = plain.hinted();
     writeFileSync(join(inner, 'file'), '');
     await hint;

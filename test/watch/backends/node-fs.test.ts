@@ -76,11 +76,11 @@ test('a watch is opened again when another directory is at its path, and its oth
   const second = await subscribe(candidate());
   await first.subscription.setDirectories([directoryAt(directory)]);
   await second.subscription.setDirectories([directoryAt(directory)]);
-  const told = first.hinted();
+  const nextHint = first.hinted();
   expect(await second.subscription.setDirectories([{ path: directory, identity: 'another' }])).not.toEqual(
     [],
   );
-  await told;
+  await nextHint;
 });
 
 test('a watch that ended is new to each of its subscribers, whichever of them opens it again', async () => {

@@ -9,7 +9,7 @@ import { setScenarios, setScenariosInFakeTime } from './set-scenarios.js';
 import { requirements, subjects } from './subjects.js';
 
 /**
- * Defines a test for each scenario: what a watcher must report on real files, whoever gives the hints. With `fs` and
+ * Defines a test for each scenario: what a watcher must report on real files, with each source of hints. With `fs` and
  * `parcel` there is no resync, so that what is reported, a native event led to.
  */
 export function defineScenarios(kind: SceneKind): void {

@@ -289,7 +289,7 @@ export const fileScenarios: Scenarios = {
     expect(scene.revisions).toEqual([revision]);
   },
 
-  async 'there and back again before anybody looked is no change'(scene) {
+  async 'a change that is undone before the next check is not reported'(scene) {
     const volume = new KubeletVolume(join(scene.root, 'volume'));
     volume.publish({ 'app.yaml': 'A' });
     await scene.watch(volume.path('app.yaml'));
@@ -345,7 +345,10 @@ export const fileScenarios: Scenarios = {
   },
 };
 
-/** Between two writes of one writer something is checked: in real time a stall of the machine there would end the settling. */
+/**
+ * Between two writes of one writer something is checked: in real time a stall of the machine there would end the
+ * settling.
+ */
 export const fileScenariosInFakeTime: Scenarios = {
   async 'a plain file written in place is reported when it is complete'(scene) {
     const file = join(scene.root, 'app.yaml');

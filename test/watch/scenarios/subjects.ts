@@ -201,7 +201,7 @@ export const requirements: Record<string, (scene: Scene, subject: WatchedSubject
     await scene.fails('ERR_TARGET_ACCESS');
     await scene.quiet();
     isLocked = false;
-    // Nothing but its mode tells that a directory can be read again.
+    // Only the mode of a directory shows that it can be read again.
     chmodSync(target.directory, 0o755);
     target.put('2');
     await target.reports('2');
@@ -237,7 +237,7 @@ export const requirements: Record<string, (scene: Scene, subject: WatchedSubject
     await target.reports('2');
     expect(new Set(scene.causes.slice(before))).toEqual(new Set(['resync']));
     scene.fragile.deaf = false;
-    // The resync may be the first to look at one.
+    // The resync may be the first check that reads one.
     for (let version = 3; scene.causes.at(-1) === 'resync'; version += 1) {
       target.put(`${version}`);
       await target.reports(`${version}`);
