@@ -2,7 +2,7 @@
  * Writes sealed texts over each other in one file, in several pieces. After each burst of them the file is whole;
  * it prints a line, and waits for one before the next burst.
  *
- *     node write-in-place.mjs FILE truncate|unlink|re-mode BURSTS TEXTS
+ *     node write-in-place.mjs FILE truncate|unlink|chmod BURSTS TEXTS
  */
 import { closeSync, fchmodSync, openSync, unlinkSync, writeSync } from 'node:fs';
 import { createInterface } from 'node:readline';
@@ -20,7 +20,7 @@ for (let number = 1, burst = 0; burst < Number(bursts); burst += 1) {
     const piece = Math.ceil(bytes.length / 5);
     for (let at = 0; at < bytes.length; at += piece) {
       writeSync(fd, bytes.subarray(at, at + piece));
-      if (manner === 're-mode') fchmodSync(fd, 0o600);
+      if (manner === 'chmod') fchmodSync(fd, 0o600);
     }
     closeSync(fd);
   }
