@@ -24,7 +24,7 @@ const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const now = () => Number(process.hrtime.bigint()) / 1e6;
 
 /** @param directory an empty one, for the volume and the kubeconfigs. */
-export async function clusterAct(directory, { scene, line }) {
+export async function showCluster(directory, { scene, line }) {
   const server = await LocalApiServer.start();
   server.addServiceAccount(NAMESPACE, 'cni-plugin');
   const volume = new KubeletVolume(join(directory, 'serviceaccount'));

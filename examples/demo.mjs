@@ -13,7 +13,7 @@ import { fileURLToPath } from 'node:url';
 import { ResilientWatcher } from 'resilient-watcher';
 import { ScriptedBackend } from 'resilient-watcher/testing';
 
-import { clusterAct } from './demo-cluster.mjs';
+import { showCluster } from './demo-cluster.mjs';
 import { color, createReport } from './demo-report.mjs';
 
 /** Longer than any step takes, ms. A change that has not been seen after this time counts as missed. */
@@ -53,11 +53,11 @@ const { scene, line } = report;
 
 /** Records the events of a watcher, with their times. */
 function listenTo(watcher, events) {
-  const heard = [];
+  const seen = [];
   let wake = () => {};
   for (const event of events) {
     watcher.on(event, (detail) => {
-      heard.push({ event, detail, at: now() });
+      seen.push({ event, detail, at: now() });
       wake();
     });
   }
@@ -66,8 +66,8 @@ function listenTo(watcher, events) {
     async expect(fits) {
       const deadline = now() + PATIENCE_MS;
       for (;;) {
-        const index = heard.findIndex(fits);
-        if (index >= 0) return heard.splice(0, index + 1).at(-1);
+        const index = seen.findIndex(fits);
+        if (index >= 0) return seen.splice(0, index + 1).at(-1);
         const remaining = deadline - now();
         if (remaining <= 0) return undefined;
         await Promise.race([new Promise((resolve) => (wake = resolve)), sleep(remaining)]);
@@ -76,17 +76,17 @@ function listenTo(watcher, events) {
   };
 }
 
-const isPolicy = (policy) => (heard) =>
-  heard.event === 'change' && heard.detail.current.content?.toString() === `allow: ${policy}\n`;
+const isPolicy = (policy) => (seen) =>
+  seen.event === 'change' && seen.detail.current.content?.toString() === `allow: ${policy}\n`;
 const isMissing = ({ event, detail }) => event === 'change' && detail.current.kind === 'missing';
-const is = (wanted) => (heard) => heard.event === wanted;
+const is = (wanted) => (seen) => seen.event === wanted;
 
 /** Shows one publication, and how soon it was reported. */
-async function show(text, audience, policy, how) {
+async function show(text, recorder, policy, how) {
   const at = await ask('publish', { policy, ...how });
-  const heard = await audience.expect(isPolicy(policy));
-  if (heard) latencies.push(heard.at - at);
-  line(heard !== undefined, heard && heard.at - at, text);
+  const seen = await recorder.expect(isPolicy(policy));
+  if (seen) latencies.push(seen.at - at);
+  line(seen !== undefined, seen && seen.at - at, text);
 }
 
 // ------------------------------------------------------------------------------------------ the steps
@@ -98,7 +98,7 @@ console.log(`Latency: from the moment the other process makes the new content vi
 
 await ask('publish', { policy: 'nobody' });
 const watcher = new ResilientWatcher(path);
-const audience = listenTo(watcher, [
+const recorder = listenTo(watcher, [
   'change',
   'revision',
   'restart',
@@ -109,19 +109,19 @@ const audience = listenTo(watcher, [
   'error',
 ]);
 await watcher.start();
-const first = await audience.expect(isPolicy('nobody'));
+const first = await recorder.expect(isPolicy('nobody'));
 scene('A watcher starts');
 line(first !== undefined, undefined, `change: allow: nobody (${watcher.status().backend}, ${watcher.state})`);
 await sleep(PAUSE_MS);
 
 scene('Swaps by rename, as kubelet on Linux makes them');
 for (const policy of ['alice', 'bob', 'carol']) {
-  await show(`change: allow: ${policy}`, audience, policy);
+  await show(`change: allow: ${policy}`, recorder, policy);
   await sleep(PAUSE_MS);
 }
 
 scene('A swap by remove, a gap, and a new link');
-await show('change: allow: dave, after a gap of 200 ms; the gap itself was not shown', audience, 'dave', {
+await show('change: allow: dave, after a gap of 200 ms; the gap itself was not shown', recorder, 'dave', {
   swap: 'remove',
   gapMs: 200,
 });
@@ -130,7 +130,7 @@ await sleep(PAUSE_MS);
 scene('A new revision in which this file is the same');
 const before = watcher.status().changes;
 const revisedAt = await ask('publish', { policy: 'dave' });
-const revised = await audience.expect(is('revision'));
+const revised = await recorder.expect(is('revision'));
 await watcher.check();
 const silent = revised !== undefined && watcher.status().changes === before;
 line(silent, revised && revised.at - revisedAt, 'revision, and no change: the content is the same');
@@ -138,12 +138,12 @@ await sleep(PAUSE_MS);
 
 scene('The directory is deleted, and made again');
 const removedAt = await ask('remove');
-const gone = await audience.expect(isMissing);
+const gone = await recorder.expect(isMissing);
 line(gone !== undefined, gone && gone.at - removedAt, 'change: missing, after the grace period of 500 ms');
 await sleep(PAUSE_MS);
-await show('change: allow: frank, in a directory that did not exist', audience, 'frank');
+await show('change: allow: frank, in a directory that did not exist', recorder, 'frank');
 await sleep(PAUSE_MS);
-await show('change: allow: grace, from native events again', audience, 'grace');
+await show('change: allow: grace, from native events again', recorder, 'grace');
 await sleep(PAUSE_MS);
 
 scene('The backend fails, and stays down for a while');
@@ -185,7 +185,7 @@ await frail.close();
 
 // ------------------------------------------------------------------------------------------ the summary
 
-await audience.expect(isPolicy('heidi'));
+await recorder.expect(isPolicy('heidi'));
 const { changes, resyncs, restarts } = watcher.status();
 await watcher.close();
 latencies.sort((a, b) => a - b);
@@ -199,7 +199,7 @@ console.log(
 // ---------------------------------------------------------------------------------------- the cluster
 
 console.log(color('bold', '\nA kubeconfig in a cluster whose signing key is rotated'));
-await clusterAct(join(root, 'cluster'), report);
+await showCluster(join(root, 'cluster'), report);
 
 const { broken } = report;
 console.log(

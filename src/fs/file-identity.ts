@@ -27,7 +27,7 @@ export function signatureOf({ dev, ino, birthtimeNs, size, mtimeNs, ctimeNs }: B
   return [dev, ino, birthtimeNs, size, mtimeNs, ctimeNs].join(':');
 }
 
-/** The signature of what is at the path now; undefined if that cannot be told. */
+/** The signature of the file at the path now; undefined if it cannot be determined. */
 export function* signatureAt(path: string): Effects<string | undefined> {
   try {
     return signatureOf(yield* call('lstat', path));

@@ -22,7 +22,7 @@ interface Group {
   readonly together: (members: readonly Found[], files: ReadonlyMap<string, SeenFile>) => Found;
 }
 
-/** Where to look for a swap that changes all members of a group. */
+/** Detects a swap that changes all members of a group. */
 export class GroupSwapProbe implements SwapReader {
   readonly place: string;
   readonly #group: Group;

@@ -100,7 +100,7 @@ export function* followSwap(
       here = place;
       continue;
     }
-    // A link that was retargeted to itself: the complete resolution says so.
+    // A link that was retargeted to itself: left to the complete resolution, which reports the loop.
     if ((followed += 1) > MAX_LINKS) return undefined;
     const target = yield* call('readlink', place);
     if (target !== known && (target.includes('/') || !isName(target))) return undefined;

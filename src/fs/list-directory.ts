@@ -23,7 +23,7 @@ export function* listDirectory(path: string, { size }: BigIntStats): Effects<Dir
   return entries ?? (yield* call('scandir', path));
 }
 
-/** Undefined when there are names that are not UTF-8: only a listing in one call tells them apart. */
+/** Undefined if there are names that are not UTF-8: only a listing in one call distinguishes them. */
 function* allEntries(directory: OpenDirectory): Effects<Dirent[] | undefined> {
   const entries: Dirent[] = [];
   for (;;) {

@@ -12,7 +12,7 @@ const MOUNT_TABLE = '/proc/self/mountinfo';
 
 /** A mount of this process. */
 export interface Mount {
-  /** `st_dev` of what is mounted there. Not of what is in a Btrfs subvolume, which has a number of its own. */
+  /** `st_dev` of the mounted file system. Files in a Btrfs subvolume have another one. */
   readonly device: bigint;
   /** Where it is mounted. */
   readonly point: string;

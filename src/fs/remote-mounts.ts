@@ -58,7 +58,7 @@ function mountsOf(fs: FileSystem): Promise<readonly Mount[]> {
   return table;
 }
 
-/** Looking into an autofs waits for what it mounts. */
+/** A lookup in an autofs waits for the file system that it mounts. */
 function isRemote({ type }: Mount): boolean {
   return type === 'autofs' || kindOfType(type)?.place === 'remote';
 }

@@ -52,7 +52,7 @@ interface Around {
   readonly after: string;
 }
 
-/** Where to look for a swap. */
+/** The link, and the known target, in which to detect a swap. */
 export class SwapProbe implements SwapReader {
   readonly place: string;
   readonly #chain: LinkChain;
@@ -105,7 +105,7 @@ export class SwapProbe implements SwapReader {
 
   /**
    * Other names with two dots beside the link are those of other revisions and of the link that is yet to be renamed:
-   * no path leads through them. Of all other names it cannot be told, since a file system may fold them.
+   * no path leads through them. About all other names nothing is known, since a file system may fold case.
    */
   concerns(path: string): boolean {
     const { before: directory } = this.#realPath;

@@ -2,7 +2,7 @@ import { LONG_PAUSE, type Effects } from './effects.js';
 import { PersistentMap } from './persistent-map.js';
 import { sortedKeys } from './sorted-keys.js';
 
-/** So many entries are changed, or looked through, within two or three milliseconds. */
+/** The number of entries that are changed or visited within two or three milliseconds. */
 const PORTION = 2_000;
 const SWEPT_AT_ONCE = 10_000;
 

@@ -42,8 +42,7 @@ interface Readings {
 const readings = new WeakMap<FileSystem, Readings>();
 
 /**
- * The mounts, read after this call. Whoever asks while they are read for others waits for the next reading, which is one for
- * all of these.
+ * The mounts, read after this call. Calls during a reading wait for the next one, which they share.
  */
 function mountsFrom(fs: FileSystem): Reading {
   const under = readings.get(fs);

@@ -6,7 +6,7 @@
  * |----------------------------------------------|------------------------------------------------------------------|
  * | found, missing or unreadable                 | it goes to the reporter (report/reporter.ts); the directories to |
  * |                                              | watch are set, and what was not watched before is checked again  |
- * | moving during every attempt, or always in    | checked again after a delay that grows; `unreadable` when no     |
+ * | unstable in every attempt, or always in      | checked again after a delay that grows; `unreadable` when no     |
  * | directories that were not watched before     | check has succeeded for `missingGraceMs`                         |
  * | on a file system that gives no events        | the connection is suspended: the target is polled                |
  *

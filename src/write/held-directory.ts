@@ -24,8 +24,8 @@ const NOT_A_DIRECTORY: ReadonlySet<string | undefined> = new Set(['ENOTDIR', 'EL
 /**
  * A directory that is held open while its entries are changed.
  *
- * On Linux its entries are reached through the descriptor (`/proc/self/fd/N/name`): the path is resolved once, and
- * whoever renames the directory, or puts a link in its place, redirects nothing. Where there is no such path (macOS,
+ * On Linux its entries are reached through the descriptor (`/proc/self/fd/N/name`): the path is resolved once, so
+ * renaming the directory, or replacing it by a link, redirects no write. Where there is no such path (macOS,
  * Windows, no /proc, a file system of the application), entries are reached by name, and {@link assertInPlace}
  * detects a replacement afterwards.
  */

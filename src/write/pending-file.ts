@@ -15,7 +15,9 @@ export type Durability = 'full' | 'file' | 'none';
 /** No other user can open the file before it is complete. */
 const MODE_WHILE_PENDING = 0o600;
 
-/** Whether a new file most likely has these attributes: in a directory with the set-group-id bit it has another group. */
+/**
+ * Whether a new file most likely has these attributes: in a directory with the set-group-id bit it has another group.
+ */
 export function isAsCreated({ mode, owner }: FileAttributes): boolean {
   const isOurs = owner?.uid === process.geteuid?.() && owner?.gid === process.getegid?.();
   return mode === MODE_WHILE_PENDING && (!owner || isOurs);
@@ -66,7 +68,7 @@ export class PendingFile {
         return new PendingFile(path, fd, progress, syncs);
       } catch (error) {
         if (errnoOf(error) !== 'EEXIST') {
-          // A network file system may create it and then fail to say so.
+          // A network file system may create the file and still report an error.
           yield* removeUnfinished(path);
           throw error;
         }

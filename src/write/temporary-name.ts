@@ -1,5 +1,5 @@
 /**
- * Names of unfinished files and links. Each identifies its owner, so that whoever finds one can tell whether it will
+ * Names of unfinished files and links. Each identifies its owner, so that another process can determine whether it will
  * still be finished:
  *
  *     .rw-<boot>.<namespace>.<pid>.<started>.<random>.tmp          a file
@@ -70,7 +70,7 @@ export function isPendingLinkName(name: string): boolean {
   return name.startsWith(LINK_PREFIX) && isTemporaryName(name);
 }
 
-/** Looks up the owners of unfinished files, for one sweep. */
+/** Answers whether the owners of unfinished files have ended, for one sweep. */
 export function surveyOwners(): HasEnded {
   return processes.survey();
 }

@@ -98,7 +98,10 @@ function* linkName(volume: HeldDirectory, name: string): Effects<boolean> {
   }
 }
 
-/** Removes the links of keys that are not wanted, whoever made them, and nothing else. Returns whether there were any. */
+/**
+ * Removes the links of keys that are not wanted, whoever created them, and no other entries. Returns whether there
+ * were any.
+ */
 export function* removeLinks(volume: HeldDirectory, wanted: ReadonlySet<string>): Effects<boolean> {
   let removed = false;
   const unwanted = (yield* call('readdir', volume.at('.'))).filter(

@@ -83,8 +83,8 @@ function* writeFile(
   // Nobody else can enter the directory, so the file can have its mode from the beginning.
   const file = yield* PendingFile.create(directory, () => name, progress, { mode: mode & 0o777 });
   try {
-    // Whoever creates a file owns it at first. The directory was created by the same user, or it is not ours: then
-    // its owner could read what is written.
+    // A new file belongs to the user of this process. If the directory does not, it was replaced, and its owner could
+    // read what is written.
     if ((yield* file.owner()) !== directory.stat.uid) throw replaced(name);
     yield* file.write(bytes);
     yield* file.finish({ mode, owner, required: { mode: true, owner: true } }, durability);

@@ -255,8 +255,8 @@ export class TreeFiles {
 }
 
 /**
- * Whether a new file cannot be one that was created here and is being written by a call that has not returned, so that
- * no event tells of it. An empty file may be about to be written.
+ * Whether a new file cannot be one that was created in place and is being written by a call that has not returned, for
+ * which there is no event yet. An empty file may be about to be written.
  */
 function isWhole({ finished, snapshot: { size } }: SeenFile): boolean {
   return size > 0 && (finished || size < PAGE_BYTES);

@@ -241,7 +241,7 @@ function remember(path: string, watch: OpenWatch): () => void {
 /**
  * Drops every subscription of a path that was deleted or moved away, or may have been: on Linux the module then
  * forgets all of them, also those that were opened since, for the directory that replaces it, and those of a
- * directory that was moved back. It tells only the subscriptions of the directory that was there, or of the one
+ * directory that was moved back. It sends an event only to the subscriptions of the old directory, or of the one
  * above it. While any of them is open, it relies on its old listing.
  */
 function dropAll(path: string): void {

@@ -13,10 +13,10 @@
  * | written in place or just created                    | `settleMs`                                                |
  * | gone, unless from a new revision                    | `missingGraceMs`                                          |
  *
- * A file that never comes to rest is reported after `maxSettleMs`. In a volume and in a group, which are whole together,
- * the longest period counts. Files of a group behind different links wait `groupSettleMs` for each other, until all these
- * links have been retargeted. At the start there is nothing to keep, so nothing waits but a file that is being written
- * at this moment.
+ * A file that never comes to rest is reported after `maxSettleMs`. In a volume and in a group, which are whole
+ * together, the longest period counts. Files of a group behind different links wait `groupSettleMs` for each other,
+ * until all these links have been retargeted. At the start there is nothing to keep, so nothing waits but a file that
+ * is being written at this moment.
  */
 import type { Found, SeenFile } from '../../fs/observation.js';
 import type { KeyDifference } from '../change.js';
@@ -87,7 +87,7 @@ export function quietPeriodAtStart(
 }
 
 function areWhole(files: Found['files'], keys: readonly string[]): boolean {
-  // There may be many, and looking each one up takes longer than passing over all of them.
+  // For all files, iterating is faster than a lookup for each key.
   if (keys.length < files.size) return keys.every((key) => files.get(key)?.steady);
   for (const { steady } of files.values()) if (!steady) return false;
   return true;

@@ -1,6 +1,6 @@
 /**
- * Files of a directory or a tree that were replaced by rename, read in the callback of the hint and reported by the check
- * that follows, before it observes anything.
+ * Files of a directory or a tree that were replaced by rename, read in the callback of the hint and reported by the
+ * check that follows, before it observes anything.
  *
  * | a hint since the last check                        | then                                                       |
  * |----------------------------------------------------|------------------------------------------------------------|
@@ -13,9 +13,10 @@
  * | `MAX_BYTES_AT_ONCE`                                |                                                            |
  *
  * Why a file is complete: the kernel queues an event for each write before the write returns, and all events that are
- * queued when a callback runs are delivered in the same turn of the event loop. The check begins after them. So if a file
- * was created in place instead, whatever was written before it was read has been reported by then, except by a call that
- * has not returned yet: a file of more than a page counts only if it was changed after its last write, as a rename does.
+ * queued when a callback runs are delivered in the same turn of the event loop. The check begins after them. So if a
+ * file was created in place instead, every write before it was read has been reported by the kernel at that time,
+ * except that of a call that has not returned yet: a file of more than a page counts only if it was changed after its
+ * last write, as a rename does.
  */
 import { MAX_BYTES_AT_ONCE, type Replacement } from '../../fs/observation.js';
 
