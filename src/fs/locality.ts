@@ -10,9 +10,9 @@
  * | read-only, or the kernel's own   | all calls                             | none                                   |
  * | remote or unknown                | none                                  | none                                   |
  *
- * A watcher asks `statfs`, asynchronously, at every directory where a file system begins, and keeps the answers. A write
- * reads the mount table: if everything in it is local, no path leads anywhere else, whatever links are on the way.
- * Otherwise it asks `statfs` about its own directory, each time. What remains: a server that is mounted over a directory
+ * The mount table is read first: if everything in it is local, no path leads anywhere else, whatever links are on the way.
+ * Otherwise a watcher asks `statfs`, asynchronously, at every directory where a file system begins, and keeps the answers,
+ * and a write asks `statfs` about its own directory, each time. What remains: a server that is mounted over a directory
  * of the path and dies before the next check, or within `TABLE_AGE_MS`.
  */
 import { constants, type BigIntStats } from 'node:fs';
@@ -58,7 +58,7 @@ export class Locality {
 
   /**
    * Identifies the mounts of the chain that are not known yet, and forgets all others: numbers of devices are reused, so
-   * what comes back may be another file system. To be run asynchronously.
+   * what comes back may be another file system. To be run asynchronously, unless everything is local.
    */
   *classify({ mounts }: LinkChain): Effects<void> {
     const local = new Map<string, true>();
@@ -195,6 +195,11 @@ function localMounts({ sync }: FileSystem, platform: NodeJS.Platform): LocalMoun
   const mounts = readLocalMounts(sync);
   tables.set(sync, { readAt: now, mounts });
   return mounts;
+}
+
+/** Whether no path leads to a remote file system. Reads the mount table, at most once in `TABLE_AGE_MS`. */
+export function isEverythingLocal(fs: FileSystem): boolean {
+  return localMounts(fs, process.platform) !== undefined;
 }
 
 function readLocalMounts(calls: FileSystemCalls): LocalMounts | undefined {

@@ -1,8 +1,8 @@
 import { dirname } from 'node:path';
 
 import type { LinkChain } from './link-chain.js';
-import { Locality } from './locality.js';
-import type { FileSystem, FileSystemCalls } from '../core/file-system.js';
+import { isEverythingLocal, Locality } from './locality.js';
+import { nodeFileSystem, type FileSystem, type FileSystemCalls } from '../core/file-system.js';
 import {
   COARSEST_TIMESTAMP_MS,
   MAX_FILES_AT_ONCE,
@@ -160,6 +160,14 @@ export class Observer {
       const chain = await runSliced(this.#target.resolve(this.#locality.local), this.#sync);
       if (chain.end.kind !== 'disallowed') return chain;
       this.#sync = undefined;
+    }
+    // The mount table says nothing about another file system than that of the process.
+    if (this.#fs === nodeFileSystem && isEverythingLocal(this.#fs)) {
+      const { sync } = nodeFileSystem;
+      const chain = await runSliced(this.#target.resolve(), sync);
+      runSync(this.#locality.classify(chain), sync);
+      if (this.#locality.isLocal(chain)) this.#sync = sync;
+      return chain;
     }
     const { fs } = await oneCallForEachRemoteMount(this.#fs);
     const chain = await runAsync(this.#target.resolve(), fs);
