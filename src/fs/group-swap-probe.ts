@@ -46,10 +46,6 @@ export class GroupSwapProbe implements SwapReader {
     return false;
   }
 
-  rehearse(calls: FileSystemCalls): void {
-    this.#first.rehearse(calls);
-  }
-
   stands(calls: FileSystemCalls, ask: Ask, isExamined: (inode: number) => boolean): boolean | undefined {
     const { members, isCurrent } = this.#group;
     if (!isCurrent()) return false;
@@ -57,11 +53,11 @@ export class GroupSwapProbe implements SwapReader {
     return true;
   }
 
-  read(calls: FileSystemCalls): Swap | undefined {
+  read(calls: FileSystemCalls, isRehearsal = false): Swap | undefined {
     const { path, members, isCurrent, together } = this.#group;
     if (!isCurrent()) return undefined;
     try {
-      const revision = this.#first.swappedTo(calls);
+      const revision = this.#first.swappedTo(calls, isRehearsal);
       if (revision === undefined) return undefined;
       const swaps: Swap[] = [];
       const files = new Map<string, SeenFile>();

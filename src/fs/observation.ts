@@ -108,10 +108,11 @@ export interface SwapReader {
   readonly place: string;
   /** Whether an event about this absolute path can matter to the target, as it was observed. */
   concerns(path: string): boolean;
-  /** What the target holds after a swap; undefined when there was none, or in any unusual case. */
-  read(calls: FileSystemCalls): Swap | undefined;
-  /** Reads what is there now, as after a swap. */
-  rehearse(calls: FileSystemCalls): void;
+  /**
+   * What the target holds after a swap; undefined when there was none, or in any unusual case.
+   * @param isRehearsal reads even if there was none.
+   */
+  read(calls: FileSystemCalls, isRehearsal?: boolean): Swap | undefined;
   /**
    * Whether links and signatures are as they were observed, as `Target.isUnchanged`; undefined if this cannot tell.
    * Throws what the calls throw.

@@ -117,23 +117,14 @@ export class SwapProbe implements SwapReader {
     );
   }
 
-  read(calls: FileSystemCalls): Swap | undefined {
+  read(calls: FileSystemCalls, isRehearsal = false): Swap | undefined {
     try {
-      const revision = this.swappedTo(calls);
+      const revision = this.swappedTo(calls, isRehearsal);
       if (revision === undefined) return undefined;
       const swap = this.readRevision(revision, calls);
       return this.#isVolume && calls.readlink(this.place) !== revision ? undefined : swap;
     } catch {
       return undefined;
-    }
-  }
-
-  rehearse(calls: FileSystemCalls): void {
-    try {
-      this.swappedTo(calls);
-      this.readRevision(this.#target, calls);
-    } catch {
-      // It is gone; the next check finds that.
     }
   }
 
@@ -148,9 +139,10 @@ export class SwapProbe implements SwapReader {
   }
 
   /** The revision that is linked now; undefined if it is the same as before. Throws what the call throws. */
-  swappedTo(calls: FileSystemCalls): string | undefined {
+  swappedTo(calls: FileSystemCalls, isRehearsal: boolean): string | undefined {
     const revision = calls.readlink(this.place);
-    return revision === this.#target || revision.includes('/') ? undefined : revision;
+    const isAsBefore = revision === this.#target && !isRehearsal;
+    return isAsBefore || revision.includes('/') ? undefined : revision;
   }
 
   /** What the target holds if this revision is the linked one. Throws what the calls throw. */
