@@ -55,8 +55,11 @@ describe.each(entryPoints)('%s', (name) => {
     expect(run(bundle)).toEqual(await exportsOf(name));
   });
 
-  test('is bundled by rollup', async () => {
-    const { entry, bundle } = paths(name, 'rollup.mjs');
+  test.each([
+    ['es', 'mjs'],
+    ['cjs', 'cjs'],
+  ] as const)('is bundled by rollup to %s', async (format, extension) => {
+    const { entry, bundle } = paths(name, `rollup.${extension}`);
     const bundled = await rollup({
       input: entry,
       plugins: [nodeResolve({ exportConditions: ['node'], preferBuiltins: true }), commonjs()],
@@ -65,7 +68,7 @@ describe.each(entryPoints)('%s', (name) => {
         if (code !== 'UNRESOLVED_IMPORT' && code !== 'CIRCULAR_DEPENDENCY') throw new Error(message);
       },
     });
-    await bundled.write({ file: bundle, format: 'es', inlineDynamicImports: true });
+    await bundled.write({ file: bundle, format, inlineDynamicImports: true });
     await bundled.close();
     expect(run(bundle)).toEqual(await exportsOf(name));
   });

@@ -1,5 +1,6 @@
 // `npm run test:platforms`: the packed tarball on each runtime that the npm registry brings, with the smoke program. Prints a
-// line for each, and what it skipped and why; exits with 1 when one failed.
+// line for each, and what it skipped and why; exits with 1 when one failed. `node test/package/platforms.mjs 'Node 26' Bun` takes
+// only the runtimes whose names begin so, and the package as it is built.
 import { execFile } from 'node:child_process';
 import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -27,6 +28,13 @@ const RUNTIMES = [
   ['Bun', 'bun', 'bun/bin/bun.exe', ['run']],
   ['Deno', 'deno', 'deno/deno', ['run', '--allow-all']],
 ];
+
+const wanted = process.argv.slice(2);
+const runtimes = RUNTIMES.filter(
+  ([name]) => wanted.length === 0 || wanted.some((start) => name.startsWith(start)),
+);
+const unknown = wanted.filter((start) => !RUNTIMES.some(([name]) => name.startsWith(start)));
+if (unknown.length > 0) throw new Error(`No runtime is called ${unknown.join(', ')}`);
 
 const run = (cwd, command, ...args) => execute(command, args, { cwd, timeout: 240_000 });
 
@@ -58,7 +66,7 @@ try {
   const application = await folderWith('application', [join(home, tarball)], ['--omit=optional']);
   copyFileSync(join(root, 'test/package/programs/smoke.mjs'), join(application, 'smoke.mjs'));
 
-  for (const [name, packageName, program, args] of RUNTIMES) {
+  for (const [name, packageName, program, args] of runtimes) {
     let runtime;
     try {
       // The runtime is put in place by its install script.
