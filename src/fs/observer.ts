@@ -25,6 +25,19 @@ interface Knowledge {
   readonly trusted: boolean;
 }
 
+/**
+ * Until it has run eight times, V8 interprets a function without caches for the properties it uses, and it sets them up the
+ * next time. The first swap may come after days, and should be answered as soon as the tenth.
+ */
+const REHEARSALS = 10;
+
+const MAX_REHEARSED_FILES = 4;
+
+const MAX_REHEARSED_BYTES = 16_384;
+
+/** Once in the life of the process is enough. */
+let isRehearsed = false;
+
 /** Observes a target: synchronously where that is safe, and without reading again what cannot have changed. */
 export class Observer {
   readonly #target: Target;
@@ -65,7 +78,7 @@ export class Observer {
     this.#linkDirectory = this.#swapReader && dirname(this.#swapReader.place);
     if (seen.kind === 'found') this.#learn(seen, now);
     else this.#last = undefined;
-    if (this.#swapReader && this.#sync) rehearse(this.#swapReader, this.#sync);
+    this.#rehearse(seen);
     return seen;
   }
 
@@ -132,6 +145,14 @@ export class Observer {
   touch(path?: string): void {
     if (this.#swapped && !(path !== undefined && this.#isBesideLinks(path))) this.#swapped = undefined;
     this.#target.touch?.(path);
+  }
+
+  /** Reads as after a swap. */
+  #rehearse(seen: Observation): void {
+    if (isRehearsed || !this.#sync || !this.#swapReader) return;
+    if (seen.kind !== 'found' || !isQuicklyRead(seen)) return;
+    isRehearsed = true;
+    for (let times = 0; times < REHEARSALS; times += 1) this.#swapReader.read(this.#sync, true);
   }
 
   /** Whether the key of a volume is as it was found; undefined for anything else. */
@@ -220,19 +241,10 @@ export class Observer {
   }
 }
 
-/**
- * Until it has run eight times, V8 interprets a function without caches for the properties it uses, and it sets them up the
- * next time. The first swap may come after days, and should be answered as soon as the tenth.
- */
-const REHEARSALS = 10;
-
-let isRehearsed = false;
-
-/** Reads as after a swap, once in the life of the process. */
-function rehearse(reader: SwapReader, calls: FileSystemCalls): void {
-  if (isRehearsed) return;
-  isRehearsed = true;
-  for (let times = 0; times < REHEARSALS; times += 1) reader.read(calls, true);
+/** Whether reading it several times takes about as long as one slice of a check. */
+function isQuicklyRead({ files }: Found): boolean {
+  if (files.size > MAX_REHEARSED_FILES) return false;
+  return [...files.values()].every(({ snapshot }) => snapshot.size <= MAX_REHEARSED_BYTES);
 }
 
 /** Whether there are few enough files to check them in one stretch. */

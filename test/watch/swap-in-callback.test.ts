@@ -266,3 +266,28 @@ test('a key whose path no longer includes the swapped link is left to the check'
   await watcher.idle();
   expect(reported).toEqual(['elsewhere']);
 });
+
+test('the first small target of a process is read several times, so that its first swap finds warm code', async () => {
+  vi.resetModules();
+  const { ResilientWatcher: FreshWatcher } = await import('resilient-watcher');
+  const { sync } = nodeFileSystem;
+  let opened = 0;
+  const open: typeof sync.open = (path, flags) => {
+    opened += 1;
+    return sync.open(path, flags);
+  };
+  const readsOf = async (keys: number): Promise<number> => {
+    const volume = new KubeletVolume(temporaryDirectory());
+    volume.publish(Object.fromEntries(Array.from({ length: keys }, (_, n) => [`key${n}`, 'text'])));
+    const fs = { ...nodeFileSystem, sync: { ...sync, open } };
+    const watcher = new FreshWatcher(volume.directory, { fs, backend: new ScriptedBackend() });
+    const before = opened;
+    await watcher.start();
+    await watcher.close();
+    return (opened - before) / keys;
+  };
+  const large = await readsOf(64);
+  const small = await readsOf(1);
+  const second = await readsOf(1);
+  expect([large > 2, small > 8, second > 2]).toEqual([false, true, false]);
+});
