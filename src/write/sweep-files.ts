@@ -2,7 +2,13 @@ import { systemClock } from '../core/clock.js';
 import type { FileSystem } from '../core/file-system.js';
 import { call, type Effects } from '../fs/effects.js';
 import type { HeldDirectory } from './held-directory.js';
-import { isAbandoned, isPendingFileName, removeUnfinished, surveyOwners } from './temporary-name.js';
+import {
+  isAbandoned,
+  isPendingFileName,
+  mayBePendingFile,
+  removeUnfinished,
+  surveyOwners,
+} from './temporary-name.js';
 
 /**
  * How often this process lists a directory that it writes to, ms. On a disk it takes as long as a tenth of a small write:
@@ -42,10 +48,12 @@ export function* sweepFiles(
     // The directory may be written to, but not listed.
     return;
   }
-  const candidates = entries.filter(isPendingFileName);
+  // Cheaply first: there may be any number of planted names.
+  const candidates = entries.filter(mayBePendingFile);
   if (candidates.length === 0) return;
   const hasEnded = surveyOwners();
   for (const name of someOf(candidates)) {
+    if (!isPendingFileName(name)) continue;
     try {
       if (yield* isAbandoned(directory, name, now, hasEnded)) yield* removeUnfinished(directory.at(name));
     } catch {

@@ -60,9 +60,14 @@ export function isTemporaryName(name: string): boolean {
   return name.endsWith(SUFFIX) && PATTERN.test(name);
 }
 
+/** Whether it looks like an unfinished file. */
+export function mayBePendingFile(name: string): boolean {
+  return name.startsWith(FILE_PREFIX) && name.endsWith(SUFFIX);
+}
+
 /** Whether it is an unfinished file. */
 export function isPendingFileName(name: string): boolean {
-  return name.startsWith(FILE_PREFIX) && isTemporaryName(name);
+  return mayBePendingFile(name) && PATTERN.test(name);
 }
 
 /** Whether it is the unfinished next `..data` link of a volume. */
