@@ -99,8 +99,8 @@ function* linkName(volume: HeldDirectory, name: string): Effects<boolean> {
 }
 
 /**
- * Removes the links of keys that are not wanted, whoever created them, and no other entries. Returns whether there
- * were any.
+ * Removes the links of keys that are not wanted, including those of other writers, and no other entries. Returns
+ * whether there were any.
  */
 export function* removeLinks(volume: HeldDirectory, wanted: ReadonlySet<string>): Effects<boolean> {
   let removed = false;

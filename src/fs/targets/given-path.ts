@@ -10,8 +10,8 @@ const GLOB_IN_PATH = 'watch the directory, with "recursive" if need be';
  */
 export function givenPath(name: string, path: string | URL, advice = GLOB_IN_PATH): string {
   const checked = checkPath('ResilientWatcher', name, path);
-  // A key of a ConfigMap cannot contain it, and whoever writes it expects a glob. A file name may: then a URL says
-  // so.
+  // A key of a ConfigMap cannot contain it, and in a path it is probably meant as a glob. For a file name with an
+  // asterisk there are URLs.
   if (typeof path === 'string' && path.includes('*')) {
     throw new TypeError(
       `ResilientWatcher: ${name} ${JSON.stringify(path)} contains "*", and globs are not expanded; ${advice}, or pass pathToFileURL(path) if that is the name of a file`,
