@@ -26,9 +26,14 @@ export function duration(text: string): number {
 
 /** A signal such as `HUP` or `SIGHUP`. */
 export function signalName(text: string): NodeJS.Signals {
+  return signalOr('', text);
+}
+
+/** The same, where something else may stand as well: `others`, for the message. */
+export function signalOr(others: string, text: string): NodeJS.Signals {
   const name = text.toUpperCase().startsWith('SIG') ? text.toUpperCase() : `SIG${text.toUpperCase()}`;
   if (!Object.hasOwn(constants.signals, name))
-    throw new InvalidArgumentError('It is not the name of a signal.');
+    throw new InvalidArgumentError(`It must be a signal such as HUP${others}.`);
   return name as NodeJS.Signals;
 }
 

@@ -4,7 +4,7 @@ import { InvalidArgumentError, type Command } from 'commander';
 
 import { ActionError, ReloadAction, updateOf } from '../action.js';
 import { addRunFlags, reloadOptions, type RunFlags } from './action-flags.js';
-import { each, signalName } from './arguments.js';
+import { each, signalOr } from './arguments.js';
 import { forwardSignals, superviseCommand, type Child } from './child.js';
 import { EXIT, ExitError } from './exit-code.js';
 import { becomeInit } from './init.js';
@@ -45,7 +45,7 @@ Examples:
 }
 
 function reaction(text: string): Reaction {
-  return text === 'none' || text === 'restart' ? text : signalName(text);
+  return text === 'none' || text === 'restart' ? text : signalOr(', or restart, or none', text);
 }
 
 function reactionFor(text: string): [string, Reaction] {

@@ -24,18 +24,26 @@ const OPTIONS = {
 const isSomething = ({ kind }: Snapshot): boolean => kind !== 'missing';
 
 /**
- * Resolves to the first snapshot that satisfies the predicate: at once if it does now. Without a predicate, to the
- * first in which the target exists.
+ * Resolves to the first snapshot in which the target exists: at once if it does now.
  *
  * ```ts
  * await waitFor('/var/run/secrets/token', { timeoutMs: 60_000 });
- * const pair = await waitFor('/etc/tls', ({ files }) => files.has('tls.crt') && files.has('tls.key'));
  * ```
- * @param predicate the condition to wait for. If it throws, the promise rejects with that error.
  * @throws {TargetError} (rejects) `ERR_TARGET_TIMEOUT` after `timeoutMs`; the signal's reason when that aborts.
  * @throws {TypeError | RangeError} (rejects) for a wrong argument.
  */
 export function waitFor(path: TargetPath, options?: WaitForOptions): Promise<Snapshot>;
+/**
+ * Resolves to the first snapshot that satisfies the predicate: at once if it does now.
+ *
+ * ```ts
+ * const pair = await waitFor('/etc/tls', ({ files }) => files.has('tls.crt') && files.has('tls.key'));
+ * ```
+ * @param predicate the condition to wait for; by default, that the target exists. If it throws, the promise rejects with that
+ * error.
+ * @throws {TargetError} (rejects) `ERR_TARGET_TIMEOUT` after `timeoutMs`; the signal's reason when that aborts.
+ * @throws {TypeError | RangeError} (rejects) for a wrong argument.
+ */
 export function waitFor(
   path: TargetPath,
   predicate: ((snapshot: Snapshot) => boolean) | undefined,

@@ -16,7 +16,7 @@ describe('a wrong command line ends with 2 and says what is wrong', () => {
     ['wach /etc', /unknown command 'wach'[^]*Did you mean watch/],
     ['watch /etc --poll 5', /--poll[^]*must be a duration such as 500ms/],
     ['watch /etc --timeout -1s -- true', /--timeout/],
-    ['watch /etc --signal NOPE --pid 1', /not the name of a signal/],
+    ['watch /etc --signal NOPE --pid 1', /must be a signal such as HUP/],
     ['watch /etc --signal HUP', /needs exactly one of --pid, --pid-file and --process/],
     ['watch /etc --pid 1', /--pid needs --signal/],
     ['watch /etc --signal HUP --pid 4194305', /--pid 4194305: there is no such process/],
