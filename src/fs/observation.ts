@@ -122,7 +122,7 @@ export interface SwapReader {
   stands(calls: FileSystemCalls, ask: Ask, isExamined: (inode: number) => boolean): boolean | undefined;
 }
 
-/** A file of a directory or a tree in whose place another one was found, and read. */
+/** A file in whose place another one was found, and read. */
 export interface Replacement {
   readonly key: string;
   readonly file: SeenFile;
@@ -148,7 +148,7 @@ export interface Target {
   /** The same in the fewest calls, where that is possible, prepared for the next swap. */
   swapReader?(found: Found): SwapReader | undefined;
   /**
-   * Directories and trees only: reads the file at this path if it has replaced another one. Undefined if it has not, or
+   * Reads the file at this path if it has replaced another one: that of a path, or one of a directory or a tree. Undefined if it has not, or
    * in any unusual case. Only the hints that follow show whether the file is complete.
    */
   readReplacement?(path: string, calls: FileSystemCalls): Replacement | undefined;

@@ -1,6 +1,6 @@
 /**
  * What is reported before the check that a hint leads to: a swap, which few calls read in the callback of the hint
- * (fs/swap-probe.ts), and files of a directory or a tree that were replaced by rename.
+ * (fs/swap-probe.ts), and files, alone or of a directory or a tree, that were replaced by rename.
  *
  * | a hint arrives                               | while                                    | then                           |
  * |----------------------------------------------|------------------------------------------|--------------------------------|

@@ -2,7 +2,15 @@
  * A file that was replaced by rename is read in the callback of its hint, and reported before anything else is
  * checked.
  */
-import { appendFileSync, chmodSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  chmodSync,
+  mkdirSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 
 import { ResilientWatcher, type Change } from 'resilient-watcher';
@@ -14,23 +22,32 @@ import { temporaryDirectory } from '../support/temporary-directory.js';
 /** In a directory of no more than 500 files all are compared after any hint. */
 const MANY = 520;
 
-const KINDS = {
+interface Kind {
+  readonly recursive: boolean;
+  readonly files: number;
+  /** What is watched, if not the directory. */
+  readonly target?: string;
+}
+
+const KINDS: Readonly<Record<string, Kind>> = {
   'a tree': { recursive: true, files: 3 },
   'a large directory': { recursive: false, files: MANY },
 };
+
+const FILE: Kind = { recursive: false, files: 3, target: 'f0' };
 
 function shown({ current, added, changed, removed }: Change): string {
   const text = (key: string): string => `${key}=${String(current.files.get(key)?.content)}`;
   return [...[...added, ...changed].map(text), ...removed.map((key) => `-${key}`)].sort().join(' ');
 }
 
-async function stage({ recursive, files }: (typeof KINDS)[keyof typeof KINDS]) {
+async function stage({ recursive, files, target = '' }: Kind) {
   const base = temporaryDirectory();
   const at = (name: string): string => join(base, 'root', name);
   mkdirSync(at(''));
   for (let file = 0; file < files; file += 1) writeFileSync(at(`f${file}`), 'one');
   const [clock, backend] = [new FakeClock(), new ScriptedBackend('scripted', { reportsWrites: true })];
-  const watcher = new ResilientWatcher(at(''), { clock, backend, recursive });
+  const watcher = new ResilientWatcher(at(target), { clock, backend, recursive });
   onTestFinished(() => watcher.close());
   await watcher.start();
   const changes: Change[] = [];
@@ -48,6 +65,56 @@ async function stage({ recursive, files }: (typeof KINDS)[keyof typeof KINDS]) {
   };
   return { at, clock, backend, watcher, changes, replace, pass, reports: () => changes.splice(0).map(shown) };
 }
+
+test('a file alone that was replaced is reported once for each hint, in its turn', async () => {
+  const { at, watcher, changes, replace, pass, reports } = await stage(FILE);
+  const before = watcher.current;
+  replace('f0', 'two');
+  await watcher.idle();
+  expect(changes).toMatchObject([{ changed: ['f0'], added: [], removed: [], cause: 'scripted' }]);
+  expect(changes[0]?.previous).toBe(before);
+  expect(changes[0]?.current).toEqual(watcher.current);
+  expect(watcher.current).toMatchObject({ kind: 'file', path: at('f0'), realPath: at('f0'), size: 3 });
+  expect(reports()).toEqual(['f0=two']);
+  replace('f0', 'three');
+  replace('f0', 'four');
+  replace('f1', 'another');
+  await watcher.idle();
+  expect(reports()).toEqual(['f0=four']);
+  await pass(1_000);
+  replace('f0', 'four');
+  await pass(1_000);
+  expect(reports()).toEqual([]);
+});
+
+test('a file alone behind a link that was retargeted is read where the link leads', async () => {
+  const base = temporaryDirectory();
+  const at = (name: string): string => join(base, name);
+  for (const name of ['one', 'two']) {
+    mkdirSync(at(name));
+    writeFileSync(join(at(name), 'file'), name);
+  }
+  symlinkSync('one', at('link'));
+  const [clock, backend] = [new FakeClock(), new ScriptedBackend('scripted', { reportsWrites: true })];
+  const watcher = new ResilientWatcher(join(at('link'), 'file'), { clock, backend });
+  onTestFinished(() => watcher.close());
+  const told: string[] = [];
+  watcher.on('change', ({ current }) => told.push(String(current.content)));
+  await watcher.start();
+  const replace = (text: string): void => {
+    writeFileSync(at('next'), text);
+    renameSync(at('next'), join(at('one'), 'file'));
+    backend.hint(join(at('one'), 'file'));
+  };
+  replace('replaced');
+  await watcher.idle();
+  expect(told).toEqual(['one', 'replaced']);
+  symlinkSync('two', at('link.next'));
+  renameSync(at('link.next'), at('link'));
+  replace('not at the path');
+  await watcher.idle();
+  expect(told).toEqual(['one', 'replaced', 'two']);
+});
 
 describe.each(Object.entries(KINDS))('in %s', (_, kind) => {
   test('a replaced file is reported once, in the turn of its hint, whatever else is pending', async () => {
@@ -77,6 +144,48 @@ describe.each(Object.entries(KINDS))('in %s', (_, kind) => {
     }
   });
 
+  test('a file written in place meanwhile is part of the same change; one that is renamed into place is not waited for', async () => {
+    const { at, backend, watcher, replace, pass, reports } = await stage(kind);
+    writeFileSync(at('f1'), 'longer');
+    backend.written(at('f1'));
+    replace('f0', 'two');
+    await pass(30);
+    expect(reports()).toEqual([]);
+    await pass(100);
+    expect(reports()).toEqual(['f0=two f1=longer']);
+
+    writeFileSync(at('f0.next'), 'three');
+    backend.hint(at('f0.next'));
+    backend.written(at('f0.next'));
+    await watcher.idle();
+    renameSync(at('f0.next'), at('f0'));
+    backend.hint(at('f0.next'));
+    backend.hint(at('f0'));
+    await watcher.idle();
+    expect(reports()).toEqual(['f0=three']);
+    await pass(1_000);
+    expect(reports()).toEqual([]);
+  });
+
+  test('hints without a path, or about very many files, lead to one check', async () => {
+    const { backend, replace, pass, reports } = await stage({ ...kind, files: Math.max(kind.files, 40) });
+    replace('f0', 'two');
+    backend.hint();
+    await pass(1);
+    expect(reports()).toEqual(['f0=two']);
+    const names = Array.from({ length: 40 }, (_, number) => `f${number}`);
+    for (const name of names) replace(name, 'three');
+    await pass(1);
+    expect(reports()).toEqual([
+      names
+        .map((name) => `${name}=three`)
+        .sort()
+        .join(' '),
+    ]);
+  });
+});
+
+describe.each([...Object.entries(KINDS), ['a file alone', FILE] as const])('in %s', (_, kind) => {
   test.each([
     { then: 'chmodded', mode: 0o600 },
     { then: 'left', mode: undefined },
@@ -122,29 +231,6 @@ describe.each(Object.entries(KINDS))('in %s', (_, kind) => {
     expect(reports()).toEqual(['f0=two']);
   });
 
-  test('a file written in place meanwhile is part of the same change; one that is renamed into place is not waited for', async () => {
-    const { at, backend, watcher, replace, pass, reports } = await stage(kind);
-    writeFileSync(at('f1'), 'longer');
-    backend.written(at('f1'));
-    replace('f0', 'two');
-    await pass(30);
-    expect(reports()).toEqual([]);
-    await pass(100);
-    expect(reports()).toEqual(['f0=two f1=longer']);
-
-    writeFileSync(at('f0.next'), 'three');
-    backend.hint(at('f0.next'));
-    backend.written(at('f0.next'));
-    await watcher.idle();
-    renameSync(at('f0.next'), at('f0'));
-    backend.hint(at('f0.next'));
-    backend.hint(at('f0'));
-    await watcher.idle();
-    expect(reports()).toEqual(['f0=three']);
-    await pass(1_000);
-    expect(reports()).toEqual([]);
-  });
-
   test('changes to a file after it was read are found by the check', async () => {
     const { at, watcher, replace, pass, reports } = await stage(kind);
     replace('f0', 'two');
@@ -158,23 +244,6 @@ describe.each(Object.entries(KINDS))('in %s', (_, kind) => {
     rmSync(at('f0'));
     await pass(1_000);
     expect(reports()).toEqual(['f0=four', '-f0']);
-  });
-
-  test('hints without a path, or about very many files, lead to one check', async () => {
-    const { backend, replace, pass, reports } = await stage({ ...kind, files: Math.max(kind.files, 40) });
-    replace('f0', 'two');
-    backend.hint();
-    await pass(1);
-    expect(reports()).toEqual(['f0=two']);
-    const names = Array.from({ length: 40 }, (_, number) => `f${number}`);
-    for (const name of names) replace(name, 'three');
-    await pass(1);
-    expect(reports()).toEqual([
-      names
-        .map((name) => `${name}=three`)
-        .sort()
-        .join(' '),
-    ]);
   });
 
   test('a listener that closes the watcher ends it', async () => {

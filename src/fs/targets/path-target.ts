@@ -23,10 +23,11 @@ import {
   type Target,
 } from '../observation.js';
 import { Rotation } from '../rotation.js';
-import { call, type Effects } from '../effects.js';
+import { call, runSync, type Effects } from '../effects.js';
 import { SwapProbe } from '../swap-probe.js';
 import { DATA_LINK, isRevisionName } from '../volume-layout.js';
 import { PlainDirectory } from './plain-directory.js';
+import { readReplacedFile } from './replaced-file.js';
 import { observeRevision, type DirectoryPlace } from './revision-observation.js';
 
 /** How often a target that is replaced between being found and being read is resolved again. */
@@ -43,6 +44,8 @@ export class PathTarget implements Target {
   readonly #rotation = new Rotation<SeenFile>();
   /** The directory of the last revision that was written into after it was published. */
   #written: string | undefined;
+  /** While a file is there. */
+  #file: Found | undefined;
   /** While a plain directory is there. */
   #plain: PlainDirectory | undefined;
 
@@ -66,6 +69,7 @@ export class PathTarget implements Target {
     const unwritten = known?.immutable && touches === this.#examined ? known : undefined;
     const seen = yield* this.#observe(known, unwritten, allowedMounts, now);
     if (seen.kind !== 'found' || seen.snapshot.kind !== 'directory') this.#plain = undefined;
+    this.#file = seen.kind === 'found' && seen.snapshot.kind === 'file' ? seen : undefined;
     if (seen.kind !== 'found') return seen;
     this.#examined = touches;
     const { realPath } = seen.snapshot;
@@ -138,7 +142,18 @@ export class PathTarget implements Target {
   }
 
   readReplacement(path: string, calls: FileSystemCalls): Replacement | undefined {
-    return this.#plain?.readReplacement(path, calls);
+    return this.#plain ? this.#plain.readReplacement(path, calls) : this.#readReplacedFile(path, calls);
+  }
+
+  /** A file that was published by a link is replaced by retargeting the link. */
+  #readReplacedFile(path: string, calls: FileSystemCalls): Replacement | undefined {
+    const { snapshot, chain, files } = this.#file ?? {};
+    if (snapshot?.realPath !== path || !chain || chain.revision !== undefined) return undefined;
+    const [[key, { inode }] = ['', { inode: '' }]] = files ?? [];
+    const { revision, links } = chain;
+    const place = { path: this.path, realPath: path, revision, links };
+    const file = readReplacedFile(place, this.#limits.maxContentBytes, inode, calls);
+    return file && leadsHere(chain, calls) ? { key, file } : undefined;
   }
 
   /**
@@ -247,6 +262,15 @@ function* areAsBefore(directories: Found['directories']): Effects<boolean> {
     if (signatureOf(yield* call('lstat', path)) !== signature) return false;
   }
   return true;
+}
+
+/** Whether the path still leads to where it led, after that was read: a link on the way may have been retargeted. */
+function leadsHere(chain: LinkChain, calls: FileSystemCalls): boolean {
+  try {
+    return runSync(linksStand(chain), calls);
+  } catch {
+    return false;
+  }
 }
 
 function foundFile(chain: LinkChain, file: SeenFile): Found {

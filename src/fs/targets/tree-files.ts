@@ -14,23 +14,15 @@
  */
 import { errnoOf, hasMoved, isExhausted } from '../../core/errno.js';
 import type { FileSystemCalls } from '../../core/file-system.js';
-import { readFileNow, readSeenFile } from '../file-reading.js';
+import { readSeenFile } from '../file-reading.js';
 import { keysThatDiffer, PersistentMap } from '../persistent-map.js';
-import {
-  COARSEST_TIMESTAMP_MS,
-  MAX_BYTES_AT_ONCE,
-  type ReadLimits,
-  type Replacement,
-  type SeenFile,
-} from '../observation.js';
+import { COARSEST_TIMESTAMP_MS, type ReadLimits, type Replacement, type SeenFile } from '../observation.js';
 import { FileSnapshot, type FileState } from '../snapshot.js';
 import { LONG_PAUSE, PAUSE, type Effects } from '../effects.js';
 import { changedMap } from '../tree-draft.js';
 import type { TreeFile } from '../tree-part.js';
+import { readReplacedFile } from './replaced-file.js';
 import { ReadTotals, type Limited } from './read-limits.js';
-
-/** The smallest page of memory, bytes: the kernel copies less than that in one step. */
-const PAGE_BYTES = 4096;
 
 /** How the files of a tree are read. */
 export interface TreeReading extends ReadLimits {
@@ -99,15 +91,10 @@ export class TreeFiles {
   readReplacement(key: string, path: string, calls: FileSystemCalls): Replacement | undefined {
     const known = this.#walked.get(key);
     if (known?.path !== path || this.#limited.kept !== 'contents') return undefined;
-    const maxContentBytes = Math.min(this.#reading.maxContentBytes, MAX_BYTES_AT_ONCE);
-    const { links } = known;
-    const place = { path: `${this.#path}/${key}`, realPath: path, revision: undefined, links };
-    try {
-      const file = readFileNow(place, maxContentBytes, calls);
-      return file && file.inode !== known.inode && isWhole(file) ? { key, file } : undefined;
-    } catch {
-      return undefined;
-    }
+    const { maxContentBytes } = this.#reading;
+    const place = { path: `${this.#path}/${key}`, realPath: path, revision: undefined, links: known.links };
+    const file = readReplacedFile(place, maxContentBytes, known.inode, calls);
+    return file && { key, file };
   }
 
   /**
@@ -252,14 +239,6 @@ export class TreeFiles {
     });
     return { snapshot, signature, inode, finished, steady: true, links };
   }
-}
-
-/**
- * Whether a new file cannot be one that was created in place and is being written by a call that has not returned, for
- * which there is no event yet. An empty file may be about to be written.
- */
-function isWhole({ finished, snapshot: { size } }: SeenFile): boolean {
-  return size > 0 && (finished || size < PAGE_BYTES);
 }
 
 /** The keys, gathered in portions. */

@@ -75,12 +75,17 @@ export class LastReport {
     return replaced.filter(isChanged).map(({ key }) => key);
   }
 
-  /** Takes these files of a directory or a tree for reported. */
+  /** Takes these files for reported: that of a path, or some of a directory or a tree. */
   replaced(replaced: readonly Replacement[]): void {
     const keys = replaced.map(({ key }) => key);
     const files = new Map(replaced.map(({ key, file }) => [key, file]));
-    const states = new Map(replaced.map(({ key, file }) => [key, file.snapshot]));
     this.#files = withEntries(this.#files, keys, files);
+    const [first] = replaced;
+    if (this.#snapshot.kind === 'file' && first) {
+      this.#snapshot = first.file.snapshot;
+      return;
+    }
+    const states = new Map(replaced.map(({ key, file }) => [key, file.snapshot]));
     this.#snapshot = setLike(this.#snapshot, withEntries(this.#snapshot.files, keys, states));
   }
 

@@ -1,6 +1,6 @@
 /**
- * Files of a directory or a tree that were replaced by rename, read in the callback of the hint and reported by the
- * check that follows, before it observes anything.
+ * Files, alone or of a directory or a tree, that were replaced by rename, read in the callback of the hint and reported by
+ * the check that follows, before it observes anything.
  *
  * | a hint since the last check                        | then                                                       |
  * |----------------------------------------------------|------------------------------------------------------------|

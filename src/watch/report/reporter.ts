@@ -172,7 +172,7 @@ export class Reporter {
   }
 
   /**
-   * Takes files of a directory or a tree that replaced others, and were complete when they did. Everything else, and all of
+   * Takes files, alone or of a directory or a tree, that replaced others, and were complete when they did. Everything else, and all of
    * them if that is not known of each, is left to the check.
    */
   considerReplaced(replaced: readonly Replacement[], cause: ChangeCause): void {
