@@ -87,8 +87,12 @@ export class Observer {
     this.#isToVerify = true;
   }
 
-  /** Whether verifying some of what is known shows no difference. Where that is impossible, `observe` checks all. */
+  /**
+   * Whether verifying some of what is known shows no difference. Where that is impossible, `observe` checks all. After one
+   * `resync()` it is verified once: what was found is noted for `observe`, and a second part would be another one.
+   */
   isUnchanged(): boolean {
+    if (!this.#isToVerify) return false;
     this.#isToVerify = false;
     const sync = this.#sync;
     if (sync && this.#last?.trusted && !this.#swapped) {

@@ -37,22 +37,21 @@ export class PersistentMap<V> implements ReadonlyMap<string, V> {
     if (changes.size === 0) return this;
     const keys = [...changes.keys()].sort();
     const leaves: Leaf<V>[] = [];
-    const before = this.#leaves.length === 0 ? [new Leaf<V>([], [])] : this.#leaves;
+    const before = this.#leaves;
     let { size } = this;
-    let from = 0;
-    for (const [index, leaf] of before.entries()) {
-      const next = before[index + 1]?.keys[0];
-      let to = from;
-      while (to < keys.length && (next === undefined || (keys[to] ?? '') < next)) to += 1;
-      if (to === from) {
-        leaves.push(leaf);
-        continue;
-      }
+    let next = 0;
+    for (let from = 0, to = 0; from < keys.length; from = to) {
+      const place = Math.max(0, leafPlace(before, keys[from] ?? ''));
+      leaves.push(...before.slice(next, place));
+      next = place + 1;
+      const leaf = before[place] ?? new Leaf<V>([], []);
+      const end = before[next]?.keys[0];
+      while (to < keys.length && (end === undefined || (keys[to] ?? '') < end)) to += 1;
       const changed = leaf.with(keys.slice(from, to), changes);
       size += changed.keys.length - leaf.keys.length;
       addLeaf(leaves, changed);
-      from = to;
     }
+    leaves.push(...before.slice(next));
     return new PersistentMap(leaves, size);
   }
 
@@ -99,14 +98,7 @@ export class PersistentMap<V> implements ReadonlyMap<string, V> {
 
   /** The leaf that would hold this key. */
   #leafOf(key: string): Leaf<V> | undefined {
-    let from = 0;
-    let to = this.#leaves.length;
-    while (from < to) {
-      const middle = (from + to) >>> 1;
-      if ((this.#leaves[middle]?.keys[0] ?? '') <= key) from = middle + 1;
-      else to = middle;
-    }
-    return this.#leaves[from - 1];
+    return this.#leaves[leafPlace(this.#leaves, key)];
   }
 }
 
@@ -168,6 +160,18 @@ class Leaf<V> {
   slice(from: number, to: number): Leaf<V> {
     return new Leaf(this.keys.slice(from, to), this.values.slice(from, to));
   }
+}
+
+/** The place of the leaf that would hold this key; -1 if the key is before all of them. */
+function leafPlace<V>(leaves: readonly Leaf<V>[], key: string): number {
+  let from = 0;
+  let to = leaves.length;
+  while (from < to) {
+    const middle = (from + to) >>> 1;
+    if ((leaves[middle]?.keys[0] ?? '') <= key) from = middle + 1;
+    else to = middle;
+  }
+  return from - 1;
 }
 
 /** Adds a leaf of any length to a list of leaves before it. */

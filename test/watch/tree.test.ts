@@ -19,6 +19,7 @@ import { errno, faultyFileSystem } from '../support/faulty-file-system.js';
 import { openScene, type SceneKind } from '../support/open-scene.js';
 import type { Scene, SceneOptions } from '../support/scene.js';
 import { ScriptedScene } from '../support/scripted-scene.js';
+import { placeFile } from './scenarios/place-file.js';
 
 /** The tree that is watched. */
 const treeOf = (scene: Scene): string => scene.at('tree');
@@ -385,4 +386,25 @@ test('above a limit keeps digests or identities of all its files, and warns once
   await shows(scene, ['a', 'b', 'c'], 'c');
   expect(kept()).toEqual(['stat', 'stat', 'stat']);
   expect(warnings).toEqual(['maxTotalBytes', 'maxFiles']);
+});
+
+test('a resync that finds a difference has verified everything else once', async () => {
+  const asked: string[] = [];
+  const fs = faultyFileSystem((name, [path]) => {
+    if (name === 'lstat') asked.push(String(path));
+  });
+  const scene = open(new ScriptedScene());
+  for (const name of ['one/a', 'two/b']) placeFile(join(treeOf(scene), name), '1', scene.root);
+  await scene.watch(treeOf(scene), { recursive: true, fs, resyncIntervalMs: 5_000 });
+  // Then each file has been read once more, since its timestamps were new when it was first read.
+  await scene.clock.advance(15_000);
+  await scene.watcher.idle();
+  asked.length = 0;
+  placeFile(join(treeOf(scene), 'one/a'), '2', scene.root);
+  await scene.clock.advance(5_000);
+  await scene.watcher.idle();
+  expect(asked).toContain(join(treeOf(scene), 'one/a'));
+  const still = join(treeOf(scene), 'two/b');
+  expect(asked.filter((path) => path === still)).toEqual([still]);
+  await scene.comesTo('one/a=2 two/b=1');
 });
