@@ -50,7 +50,7 @@ test('--once writes a token of the account and exits with 0; the token is printe
   const { out, flags } = await account(scene);
   const asked = ['--audience', 'vault', '--audience', 'db', '--expiration', '10m'];
   const { code, stdout, stderr } = await commands.run([...['token', ...flags, ...asked, '--once', '--json']]);
-  expect([code, stderr]).toEqual([0, '']);
+  expect([code, stderr], stdout).toEqual([0, '']);
   const { sub, aud, exp } = claimsIn(out);
   expect([sub, aud]).toEqual(['system:serviceaccount:ci:builder', ['vault', 'db']]);
   const [line = ''] = stdout.split('\n');

@@ -130,6 +130,11 @@ test('the message of a custom parser is not quoted, its line and column are', as
   });
 });
 
+test('a value that no text has is null in a list, and left out of a map', async () => {
+  const parser: ConfigParser = { name: 'mine', parse: () => ({ list: [1, undefined], gone: undefined }) };
+  expect(await parse(parser, 'text')).toStrictEqual({ list: [1, null] });
+});
+
 test('an error about a missing package names it, with the reason and the command to run', async () => {
   const name = ['a-package', 'that-nobody-has'].join('-');
   await expect(import(name).catch(unavailable('yaml', '2.6 or later'))).rejects.toMatchObject({

@@ -104,6 +104,15 @@ test('a volume in a gap of 200 ms is read when it is back', async () => {
   expect(texts(snapshot)).toEqual({ a: 'content', b: 'content' });
 });
 
+test('a file that is removed and created again some milliseconds later is read, not missing', async () => {
+  const path = join(temporaryDirectory(), 'file');
+  const meanwhile = (ms: number): void => {
+    if (ms === 4) writeFileSync(path, 'content');
+  };
+  const snapshot = await read(new PathTarget(path, LIMITS), { meanwhile });
+  expect(String(snapshot.content)).toBe('content');
+});
+
 test('a volume that lost its revision and no longer changes is missing', async () => {
   const { volume, unlink } = volumeIn(temporaryDirectory());
   unlink();

@@ -7,7 +7,7 @@ import type { Readable } from 'node:stream';
 
 import type { ResilientWatcherOptions } from 'resilient-watcher';
 import type { KubeletVolumeOptions, VolumeFiles } from 'resilient-watcher/testing';
-import { afterAll, onTestFinished } from 'vitest';
+import { afterAll, onTestFailed, onTestFinished } from 'vitest';
 
 /** The absolute path of a script, given relative to the repository. */
 export function scriptPath(script: string): string {
@@ -80,6 +80,9 @@ export class Program {
       this.#isOver = true;
       this.#wake();
     });
+    if (killedBy === onTestFinished) {
+      onTestFailed(() => console.error(`${[script, ...args].join(' ')} has printed:\n${this.#output}`));
+    }
     killedBy(async () => {
       child.kill('SIGKILL');
       await this.exit;

@@ -122,7 +122,11 @@ export class EchoClient {
 }
 
 /** Does something again and again, without a pause, until it is told to stop. */
-export function keepDoing<T>(work: () => Promise<T>): { readonly stop: () => Promise<T[]> } {
+export function keepDoing<T>(work: () => Promise<T>): {
+  /** So far. */
+  readonly results: readonly T[];
+  readonly stop: () => Promise<T[]>;
+} {
   const results: T[] = [];
   const stopping = new AbortController();
   const doing = (async () => {
@@ -132,6 +136,7 @@ export function keepDoing<T>(work: () => Promise<T>): { readonly stop: () => Pro
   doing.catch(() => {}); // told by `stop`
   onTestFinished(() => stopping.abort());
   return {
+    results,
     stop: () => {
       stopping.abort();
       return doing;

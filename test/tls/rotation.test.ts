@@ -79,7 +79,12 @@ test.each(['rename', 'remove'] as const)(
       }),
     ];
 
-    for (let index = 1; index <= ROTATIONS; index += 1) {
+    const seenSoFar = (): Set<string | undefined> => new Set(load.flatMap(({ results }) => results));
+    let rotations = 0;
+    // On a busy machine a pair may come and go before a client has seen it.
+    while (rotations < ROTATIONS || seenSoFar().size < known.size) {
+      rotations += 1;
+      const index = rotations;
       if (index % BAD_EVERY === 0) {
         volume.publish(secretOf({ cert: pairAt(index).cert, key: pairAt(index + 1).key }));
         await files.check();
@@ -97,13 +102,13 @@ test.each(['rename', 'remove'] as const)(
     const seen = (await Promise.all(load.map(({ stop }) => stop()))).flat();
     expect(seen.filter((fingerprint) => !known.has(fingerprint))).toEqual([]);
     expect(new Set(seen)).toEqual(known);
-    const last = fingerprintOf(pairAt(ROTATIONS));
+    const last = fingerprintOf(pairAt(rotations));
     expect((await askHttps({ port: httpsPort, ca })).fingerprint).toBe(last);
     expect(fingerprintOn((await openHttp2({ port: http2Port, ca })).socket)).toBe(last);
-    expect(files.status()).toMatchObject({ changes: ROTATIONS + 1, rejected: null });
-    expect(files.status().rejections).toBe(ROTATIONS / BAD_EVERY);
-    expect(servedHttps.status()).toMatchObject({ changes: ROTATIONS + 1, lastError: null });
-    expect(servedHttp2.status()).toMatchObject({ changes: ROTATIONS + 1, lastError: null });
+    expect(files.status()).toMatchObject({ changes: rotations + 1, rejected: null });
+    expect(files.status().rejections).toBe(Math.floor(rotations / BAD_EVERY));
+    expect(servedHttps.status()).toMatchObject({ changes: rotations + 1, lastError: null });
+    expect(servedHttp2.status()).toMatchObject({ changes: rotations + 1, lastError: null });
   },
   300_000,
 );

@@ -81,6 +81,19 @@ test.each([
   expect(debris(directory, 'file')).toEqual([]);
 });
 
+test.each([false, true])('a data source may reuse its buffer (ifChanged: %s)', async (ifChanged) => {
+  const { path } = existing();
+  const buffer = Buffer.alloc(3);
+  function* source(): Generator<Buffer> {
+    for (const text of ['one', 'two']) {
+      buffer.write(text);
+      yield buffer;
+    }
+  }
+  await atomicWriteFile(path, source(), { ifChanged });
+  expect(readFileSync(path, 'utf8')).toBe('onetwo');
+});
+
 test('a stream is written chunk by chunk', async () => {
   const path = join(temporaryDirectory(), 'file');
   await atomicWriteFile(path, Readable.from(['a', 'b', Buffer.from('c')]));

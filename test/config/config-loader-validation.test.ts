@@ -1,0 +1,173 @@
+/** Validators, the values they return, and the values that their messages must not show. */
+import { type } from 'arktype';
+import {
+  ConfigLoader,
+  type ConfigError,
+  type ConfigMap,
+  type ConfigValidator,
+} from 'resilient-watcher/config';
+import * as v from 'valibot';
+import { expect, test } from 'vitest';
+import { z } from 'zod';
+
+import { ConfigScene } from '../support/config-scene.js';
+
+const SECRET = 'hunter2';
+
+test.each<[string, ConfigValidator<unknown>]>([
+  ['zod', z.object({ db: z.object({ port: z.number(), host: z.string() }) })],
+  ['valibot', v.object({ db: v.object({ port: v.number(), host: v.string() }) })],
+  ['arktype', type({ db: { port: 'number', host: 'string' } })],
+  [
+    'a function that throws what it refuses',
+    (values) => z.object({ db: z.object({ port: z.number(), host: z.string() }) }).parse(values),
+  ],
+])('%s validates, its problems bear path and source but not the value', async (_, validate) => {
+  const scene = new ConfigScene();
+  scene.write('db.json', { db: { port: 1 } });
+  const loader = scene.loader({
+    sources: [{ values: { db: { host: 'a' } } }, { provider: scene.file('db.json') }],
+    validate,
+  });
+  expect(await scene.load(loader)).toEqual({ db: { port: 1, host: 'a' } });
+
+  scene.write('db.json', { db: { port: `pass-${SECRET}` } });
+  await scene.pass();
+  expect(scene.rejections).toMatchObject([
+    {
+      sources: [
+        { name: scene.path('db.json'), digest: expect.stringMatching(/^sha256:[\da-f]{64}$/) as string },
+      ],
+      problems: [{ code: 'ERR_CONFIG_SCHEMA', source: scene.path('db.json'), path: ['db', 'port'] }],
+    },
+  ]);
+  expect(JSON.stringify([scene.rejections, loader.status()])).not.toContain(SECRET);
+  expect(loader.current).toEqual({ db: { port: 1, host: 'a' } });
+});
+
+test('a message that quotes values, whole or in part, is shown without them', async () => {
+  const scene = new ConfigScene();
+  scene.write('a.json', { n: 0, url: `postgres://me:${SECRET}@db`, pin: 42, key: 'line\nsecond' });
+  const loader = scene.loader<ConfigMap>({
+    sources: [{ provider: scene.file('a.json') }],
+    validate: (values) => {
+      throw new Error(
+        `${JSON.stringify(values)} ${SECRET} ${SECRET.toUpperCase()} pin42 42 is not a valid thing`,
+      );
+    },
+  });
+  const error = (await scene.load(loader).catch((reason: unknown) => reason)) as ConfigError;
+  expect(error.message).not.toMatch(/hunter2|42|second|postgres/i);
+  expect(error.message).toContain('is not a valid thing');
+});
+
+test.each<[string, unknown]>([
+  ['no options', undefined],
+  ['no sources', { sources: [] }],
+  ['a source of no kind', { sources: [{ file: '/etc/x' }] }],
+  ['a provider that cannot be read', { sources: [{ provider: {} }] }],
+  ['a parser that is none', { sources: [{ provider: { read: () => ({}) }, parser: 1 }] }],
+  ['a schema that is none', { sources: [{ values: {} }], validate: {} }],
+  ['an unknown option', { sources: [{ values: {} }], settle: 1 }],
+])('%s is a TypeError', (_, options) => {
+  expect(() => new ConfigLoader(options as never)).toThrow(TypeError);
+});
+
+const odd: [string, unknown, { path?: string[]; message: string }][] = [
+  ['an issue that is null', { issues: [null] }, { path: [], message: 'refused without a message' }],
+  ['a path that is a number', { issues: [{ message: 'm', path: 5 }] }, { path: [], message: 'm' }],
+  [
+    'a number in a path',
+    { issues: [{ message: 'm', path: ['list', 0] }] },
+    { path: ['list', '0'], message: 'm' },
+  ],
+  ['null in a path', { issues: [{ message: 'm', path: [null, {}] }] }, { path: ['?', '?'], message: 'm' }],
+  [
+    'a message that is none',
+    { issues: [{ message: 7 }] },
+    { path: [], message: 'refused without a message' },
+  ],
+  ['a text', 'not good', { path: [], message: 'not good' }],
+  ['undefined', undefined, { path: [], message: 'refused without a message' }],
+  ['a symbol', Symbol('s'), { path: [], message: 'refused without a message' }],
+  ['an object without a prototype', Object.create(null), { path: [], message: 'refused without a message' }],
+  [
+    'a getter that throws',
+    Object.defineProperty({}, 'issues', {
+      get: () => {
+        throw new Error('getter');
+      },
+    }),
+    { path: [], message: 'refused without a message' },
+  ],
+];
+
+test.each(odd)('a validator that throws %s has refused the update', async (_, thrown, problem) => {
+  const scene = new ConfigScene();
+  scene.write('a', { list: [] });
+  let refuse = false;
+  const loader = scene.loader<ConfigMap>({
+    sources: [{ provider: scene.file('a') }],
+    validate: (values) => {
+      if (refuse) throw thrown;
+      return values as ConfigMap;
+    },
+  });
+  await scene.load(loader);
+  refuse = true;
+  scene.write('a', { list: [1] });
+  await scene.pass();
+  expect(scene.rejections.map(({ problems }) => problems)).toMatchObject([
+    [{ code: 'ERR_CONFIG_SCHEMA', ...problem }],
+  ]);
+  expect(scene.errors).toEqual([]);
+});
+
+test('a schema that returns neither a value nor issues has refused the update', async () => {
+  const scene = new ConfigScene();
+  const schema = { '~standard': { version: 1, vendor: 'none', validate: () => undefined } };
+  const loader = scene.loader<ConfigMap>({ sources: [{ values: {} }], validate: schema as never });
+  await expect(scene.load(loader)).rejects.toThrow('neither a value nor issues');
+});
+
+test('a hundred of thousands of issues are reported', { timeout: 20_000 }, async () => {
+  const scene = new ConfigScene();
+  const list = Array.from({ length: 20_000 }, (_, n) => `value${n}`);
+  const loader = scene.loader<unknown>({
+    sources: [{ values: { list } }],
+    validate: z.object({ list: z.array(z.number()) }),
+  });
+  const error = (await scene.load(loader).catch((reason: unknown) => reason)) as ConfigError;
+  expect(error.problems).toHaveLength(101);
+  expect(error.problems.at(-1)?.message).toBe('19900 more problems');
+});
+
+test('neither a cut message, nor a percent-encoded one, nor a path shows a value', async () => {
+  const scene = new ConfigScene();
+  const secret = 'correct/horse-battery staple';
+  const loader = scene.loader<ConfigMap>({
+    sources: [{ values: { secret, list: ['x'], nested: { here: 1 } } }],
+    validate: () => {
+      const message = `${'. '.repeat(146)}${secret} ${encodeURIComponent(secret)}`;
+      // eslint-disable-next-line @typescript-eslint/only-throw-error -- as some validators do
+      throw {
+        issues: [
+          { message, path: ['nested', 'here'] },
+          { message: encodeURIComponent(secret), path: ['list', 0] },
+          { message: 'is missing', path: ['nested', secret] },
+          { message: 'is missing', path: ['nested', 'hostname'] },
+          { message: 'is missing', path: [`users:${secret}`, 'battery'] },
+        ],
+      };
+    },
+  });
+  const error = (await scene.load(loader).catch((reason: unknown) => reason)) as ConfigError;
+  expect(JSON.stringify([error.message, error.problems])).not.toMatch(/corr|hor|batt|stap/i);
+  expect(error.problems.map(({ path }) => path)).toEqual([
+    ['nested', 'here'],
+    ['list', '0'],
+    ['nested', '…'],
+    ['nested', 'hostname'],
+    ['…', '…'],
+  ]);
+});

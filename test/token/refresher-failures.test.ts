@@ -1,0 +1,300 @@
+/** A refresher whose client, file or watcher fails. */
+import { inspect } from 'node:util';
+
+import { BackendError, TokenError } from 'resilient-watcher';
+import { FakeTokenClient, mintTestToken } from 'resilient-watcher/testing';
+import { describe, expect, test } from 'vitest';
+
+import { Outcome } from '../../src/core/outcome.js';
+import { DAY, HOUR, MINUTE, refresherScene, SECOND } from '../support/refresher-scene.js';
+
+const boom = new Error('ECONNREFUSED 10.0.0.1:443');
+
+describe('failure', () => {
+  test('it is retried after 10, 20, 40, 60, 60 s with up to 50 % jitter; the token is kept', async () => {
+    const { refresher, clock, client, mints, events } = refresherScene();
+    await refresher.start();
+    const token = await refresher.get();
+    client.otherwise = { error: boom };
+    await clock.advance(6 * HOUR + 190 * SECOND);
+    expect(
+      mints()
+        .slice(1)
+        .map((at) => at - 21_600),
+    ).toEqual([0, 10, 30, 70, 130, 190]);
+    expect(await refresher.get()).toBe(token);
+    client.otherwise = {};
+    await clock.advance(MINUTE);
+    expect(events('unhealthy', 'healthy').map(({ event }) => event)).toEqual(['unhealthy', 'healthy']);
+    expect(refresher.status()).toMatchObject({ state: 'waiting', consecutiveFailures: 0, healthy: true });
+  });
+
+  test.each<[string, unknown, string]>([
+    ['an Error', boom, 'ECONNREFUSED'],
+    ['a TypeError, as of broken JSON', new TypeError('fetch failed'), 'fetch failed'],
+    ['a word', 'nope', 'nope'],
+    ['null', null, 'null'],
+  ])('%s thrown by the client is a failure like any other', async (_, error, text) => {
+    const { refresher, clock, client, events } = refresherScene();
+    client.script({ error });
+    await refresher.start();
+    await expect(refresher.get()).rejects.toMatchObject({
+      code: 'ERR_TOKEN_UNAVAILABLE',
+      cause: { code: 'ERR_TOKEN_REQUEST', message: expect.stringContaining(text) as string },
+    });
+    await clock.advance(10 * SECOND);
+    expect(events('retry', 'token').map(({ event }) => event)).toEqual(['retry', 'token']);
+  });
+
+  test('a client that throws synchronously is a failure like any other', async () => {
+    const { refresher, clock, client } = refresherScene({
+      client: {
+        requestToken: () => {
+          throw boom;
+        },
+      },
+    });
+    await refresher.start();
+    await clock.advance(MINUTE);
+    expect(refresher.status()).toMatchObject({ state: 'retrying', consecutiveFailures: 3 });
+    expect(client.requests).toEqual([]);
+  });
+
+  test.each<[string, (client: FakeTokenClient) => unknown, string]>([
+    ['empty', () => ({ token: '', expirationTimestamp: 1e13 }), 'ERR_TOKEN_MALFORMED'],
+    ['not a JWT', () => ({ token: 'abc', expirationTimestamp: 1e13 }), 'ERR_TOKEN_MALFORMED'],
+    ['without expiry', () => ({ token: mintTestToken() }), 'ERR_TOKEN_MALFORMED'],
+    ['over already', (client) => client.mint(-1), 'ERR_TOKEN_EXPIRED'],
+  ])('an answer that is %s is a failed attempt, and nothing is delivered', async (_, answer, code) => {
+    const delivered: string[] = [];
+    const { refresher, clock, client, events } = refresherScene({
+      sinks: [(token) => void delivered.push(token.value)],
+    });
+    await refresher.start();
+    const good = await refresher.get();
+    client.script({ answer: answer(client) });
+    await clock.advance(6 * HOUR);
+    expect(events('retry').map(({ detail }) => (detail as { error: TokenError }).error.code)).toEqual([code]);
+    expect(await refresher.get()).toBe(good);
+    expect(delivered).toEqual([good.value]);
+  });
+
+  test('Retry-After is honoured, whatever the hints, up to 5 minutes', async () => {
+    const { refresher, clock, client, watchers, mints } = refresherScene();
+    client.script(
+      { error: FakeTokenClient.tooManyRequests(90 * SECOND) },
+      { error: Object.assign(new Error('503'), { retryAfterMs: DAY }) },
+    );
+    await refresher.start();
+    await clock.advance(30 * SECOND);
+    watchers.show('projected-1');
+    void refresher.refresh();
+    await clock.advance(10 * MINUTE);
+    expect(mints().slice(0, 3)).toEqual([0, 90, 390]);
+  });
+
+  test('a jump of the clock does not shorten a Retry-After', async () => {
+    const { refresher, clock, client } = refresherScene();
+    const began: number[] = [];
+    refresher.on('retry', () => began.push(clock.monotonic()));
+    client.script({ error: FakeTokenClient.tooManyRequests(4 * MINUTE) }, { error: boom });
+    await refresher.start();
+    clock.jump(HOUR);
+    await clock.advance(5 * MINUTE);
+    expect(began).toEqual([0, 4 * MINUTE]);
+  });
+
+  test('an attempt that is never answered times out, and its late answer is ignored', async () => {
+    const late = new Outcome<never>();
+    const signals: AbortSignal[] = [];
+    const { refresher, clock, events } = refresherScene({
+      client: {
+        requestToken: (_, { signal }) => {
+          signals.push(signal);
+          return late.promise;
+        },
+      },
+    });
+    const started = refresher.start();
+    await clock.advance(10 * SECOND);
+    await started;
+    expect(signals.map(({ aborted }) => aborted)).toEqual([true]);
+    expect(events('retry')).toMatchObject([{ detail: { error: { code: 'ERR_TOKEN_TIMEOUT' } } }]);
+    late.resolve(new FakeTokenClient({ clock }).mint() as never);
+    await clock.advance(0);
+    expect(events('token')).toEqual([]);
+  });
+
+  test('once the token has expired, get() rejects with the last failure as its cause, and `expired` is emitted once', async () => {
+    const { refresher, clock, client, events } = refresherScene();
+    await refresher.start();
+    const { expiresAt } = await refresher.get();
+    client.otherwise = { error: boom };
+    await clock.advance(DAY - 1);
+    expect(await refresher.get()).toBeDefined();
+    expect(events('expired')).toEqual([]);
+    await clock.advance(1);
+    expect(events('expired')).toMatchObject([
+      { at: expiresAt, detail: { current: refresher.current, error: { code: 'ERR_TOKEN_REQUEST' } } },
+    ]);
+    await clock.advance(HOUR);
+    await expect(refresher.get()).rejects.toMatchObject({
+      code: 'ERR_TOKEN_EXPIRED',
+      cause: { code: 'ERR_TOKEN_REQUEST', cause: boom },
+    });
+    expect(events('expired')).toHaveLength(1);
+    expect(refresher.status().healthy).toBe(false);
+    client.otherwise = {};
+    await clock.advance(MINUTE);
+    expect((await refresher.get()).expiresAt).toBeGreaterThan(clock.now());
+    expect(events('healthy')).toHaveLength(1);
+  });
+
+  test('refresh() rejects when its attempt fails, and may be ignored', async () => {
+    const { refresher, clock, client, now } = refresherScene();
+    await refresher.start();
+    await clock.advance(MINUTE);
+    client.script({ error: boom });
+    void refresher.refresh();
+    const refreshed = refresher.refresh();
+    await now();
+    await expect(refreshed).rejects.toMatchObject({ code: 'ERR_TOKEN_REQUEST' });
+  });
+});
+
+test('a client that cannot work is reported once as an `error`, and not called again', async () => {
+  const { refresher, clock, client, events } = refresherScene();
+  const error = new TokenError('ERR_TOKEN_CLIENT', 'npm install it');
+  client.otherwise = { error };
+  await refresher.start();
+  await clock.advance(DAY);
+  void refresher.refresh();
+  await clock.advance(DAY);
+  expect(client.requests).toHaveLength(1);
+  expect(events('retry')).toEqual([]);
+  expect(events('error')).toMatchObject([
+    { detail: { code: 'ERR_TOKEN_CLIENT', message: 'npm install it' } },
+  ]);
+  expect(refresher.status()).toMatchObject({
+    state: 'failed',
+    healthy: false,
+    nextRefreshAt: null,
+    lastError: { code: 'ERR_TOKEN_CLIENT' },
+  });
+  await expect(refresher.get()).rejects.toMatchObject({
+    code: 'ERR_TOKEN_UNAVAILABLE',
+    cause: { code: 'ERR_TOKEN_CLIENT' },
+  });
+  await refresher.close();
+  expect(clock.pending).toBe(0);
+});
+
+describe('a failing watcher never affects the token', () => {
+  test.each<[string, (watchers: ReturnType<typeof refresherScene>['watchers']) => void]>([
+    ['cannot be started', (watchers) => watchers.refusals.push(boom, boom)],
+    [
+      'fails with a TypeError',
+      (watchers) => watchers.refusals.push(new TypeError('no'), new TypeError('no')),
+    ],
+    ['never starts', (watchers) => watchers.refusals.push(undefined, undefined)],
+  ])(
+    'a watcher that %s is reported as degraded, tried again, and reported as recovered',
+    async (_, arrange) => {
+      const { refresher, clock, watchers, mints, events } = refresherScene();
+      arrange(watchers);
+      const started = refresher.start();
+      await clock.advance(10 * SECOND);
+      await started;
+      expect(mints()).toHaveLength(1);
+      expect(events('degraded')).toMatchObject([
+        { detail: { error: { code: 'ERR_BACKEND_UNAVAILABLE' }, pollIntervalMs: 60_000 } },
+      ]);
+      expect(refresher.status()).toMatchObject({ watching: false, healthy: true });
+      await clock.advance(MINUTE);
+      expect(events('degraded', 'recovered').map(({ event }) => event)).toEqual(['degraded', 'recovered']);
+      expect(refresher.status().watching).toBe(true);
+    },
+  );
+
+  test('a watcher that ends without being closed is created again, and missed changes are found', async () => {
+    const { refresher, clock, watchers, mints, events } = refresherScene();
+    await refresher.start();
+    await clock.advance(MINUTE);
+    watchers.refusals.push(boom);
+    watchers.end();
+    watchers.show('projected-1');
+    await clock.advance(MINUTE);
+    expect(watchers.made).toBe(3);
+    expect(events('degraded', 'recovered').map(({ event }) => event)).toEqual(['degraded', 'recovered']);
+    expect(mints()).toEqual([0, 70]);
+  });
+
+  test('its `degraded` and `unreadable` are emitted once, and a change ends `unreadable`', async () => {
+    const { refresher, clock, watchers, events } = refresherScene();
+    await refresher.start();
+    const error = new BackendError('ERR_BACKEND_DOWN', 'fs', 'gone');
+    watchers.tell('degraded', { error, pollIntervalMs: 1_000 });
+    watchers.tell('degraded', { error, pollIntervalMs: 1_000 });
+    await clock.advance(SECOND);
+    watchers.tell('recovered', { backend: 'fs', degradedMs: 7 });
+    for (const end of [() => watchers.show('projected-1'), () => watchers.tell('readable', {})]) {
+      watchers.tell('unreadable', { error: boom });
+      watchers.tell('unreadable', { error: boom });
+      await clock.advance(SECOND);
+      end();
+    }
+    const unreadable = {
+      event: 'unreadable',
+      detail: { error: { name: 'TokenError', code: 'ERR_TOKEN_FILE', cause: boom } },
+    };
+    const readable = { event: 'readable', detail: { unreadableMs: SECOND } };
+    expect(events('degraded', 'recovered', 'unreadable', 'readable')).toMatchObject([
+      { event: 'degraded', detail: { error, pollIntervalMs: 1_000 } },
+      { event: 'recovered', detail: { backend: 'fs', degradedMs: SECOND } },
+      unreadable,
+      readable,
+      unreadable,
+      readable,
+    ]);
+  });
+
+  test('a factory that throws is handled like a watcher that cannot start', async () => {
+    const { refresher, events } = refresherScene({
+      watcherFactory: () => {
+        throw new TypeError('broken');
+      },
+    });
+    await refresher.start();
+    expect(events('degraded')).toHaveLength(1);
+    expect(refresher.status().state).toBe('waiting');
+  });
+});
+
+test('no error, event, status or inspection shows a token, even if the client puts one into its error', async () => {
+  const leaked = mintTestToken({ sub: 'leaked' });
+  const { refresher, clock, client, log } = refresherScene({
+    sinks: [(token) => Promise.reject(new Error(`cannot write ${token.value}`))],
+  });
+  const rejections: unknown[] = [];
+  client.script(
+    { error: new Error(`401 for Bearer ${leaked}`) },
+    {
+      error: Object.assign(new Error('401'), { request: { headers: { authorization: `Bearer ${leaked}` } } }),
+    },
+    { answer: { token: `${leaked}!`, expirationTimestamp: 1e13 } },
+    { error: leaked },
+  );
+  await refresher.start();
+  rejections.push(await refresher.get().catch((error: unknown) => error));
+  await clock.advance(5 * MINUTE);
+  const token = await refresher.get();
+  const secrets = [leaked, token.value].flatMap((value) =>
+    value.split('.').filter((part) => part.length > 30),
+  );
+  const everything = [...log, ...rejections, refresher.status(), token];
+  const deep = { depth: Infinity, showHidden: true };
+  const shown = everything.map((thing) => inspect(thing, deep) + String(thing) + JSON.stringify(thing));
+  shown.push(inspect(refresher, deep));
+  expect(log.map(({ event }) => event)).toEqual(expect.arrayContaining(['retry', 'undelivered', 'token']));
+  for (const text of shown) for (const secret of secrets) expect(text).not.toContain(secret);
+});

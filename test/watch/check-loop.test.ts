@@ -1,0 +1,19 @@
+import { expect, test } from 'vitest';
+
+import { Scope } from '../../src/core/scope.js';
+import { CheckLoop } from '../../src/watch/check-loop.js';
+
+test.each([
+  ['resync', 'fs'],
+  ['fs', 'resync'],
+])('requests by %s and by %s in one turn lead to one check, which is by the hint', async (...causes) => {
+  const checks: string[] = [];
+  const check = (cause: string): Promise<void> => {
+    checks.push(cause);
+    return Promise.resolve();
+  };
+  const loop = new CheckLoop<string>(check, () => false, new Scope());
+  for (const cause of causes) loop.request(cause);
+  await loop.idle();
+  expect(checks).toEqual(['fs']);
+});
