@@ -1,6 +1,4 @@
 /** When a loader updates, and what a bad update keeps. */
-import { unsubscribe } from 'node:diagnostics_channel';
-
 import { type ConfigMap, type ConfigProvider, type ProviderCallback } from 'resilient-watcher/config';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';

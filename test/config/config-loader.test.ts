@@ -3,7 +3,6 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { inspect } from 'node:util';
 
 import { ConfigLoader, type ConfigError, type ConfigMap } from 'resilient-watcher/config';
-import * as v from 'valibot';
 import { expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
 

@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { TokenRefresher } from 'resilient-watcher';
+import type { TokenRefresher } from 'resilient-watcher';
 import { FakeTokenClient, mintTestToken } from 'resilient-watcher/testing';
 import { describe, expect, test } from 'vitest';
 
