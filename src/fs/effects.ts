@@ -138,6 +138,22 @@ export async function runSliced<T>(
   return next.value;
 }
 
+/**
+ * Runs effects that only compute; at each pause the event loop has a turn. Returns whether they ran to their end, and not
+ * only until `hasEnded`; without a pause at once, so that what follows is of the same turn.
+ */
+export function runPausing(effects: Effects<void>, hasEnded: () => boolean): true | Promise<boolean> {
+  return effects.next().done ? true : resume(effects, hasEnded);
+}
+
+async function resume(effects: Effects<void>, hasEnded: () => boolean): Promise<boolean> {
+  do {
+    await nextTurn();
+    if (hasEnded()) return false;
+  } while (!effects.next().done);
+  return true;
+}
+
 /** Reading this many bytes takes as long as a call. */
 const BYTES_PER_CALL = 8_192;
 

@@ -17,6 +17,7 @@ import type { Scope } from '../core/scope.js';
 import { operationChannel } from '../core/telemetry.js';
 import { Ticker } from '../core/ticker.js';
 import type { Hint } from '../core/watch-backend.js';
+import { runPausing } from '../fs/effects.js';
 import type { Target } from '../fs/observation.js';
 import { Observer } from '../fs/observer.js';
 import type { Snapshot } from '../fs/snapshot.js';
@@ -271,12 +272,13 @@ export class WatchSession {
       if (this.#isUnchanged()) return true;
     } else {
       const swap = observer.observeSwap();
-      if (swap) this.#reporter.consider(swap, cause);
+      const isDone = !swap || this.#consider(swap, cause);
+      if (isDone !== true && !(await isDone)) return false;
     }
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
       const seen = await observer.observe(this.#options.clock.monotonic());
       if (this.#scope.ended || seen.kind === 'unstable' || seen.kind === 'disallowed') return false;
-      this.#reporter.consider(seen, cause);
+      if (!(await this.#consider(seen, cause))) return false;
       this.#writes.endObservation(this.#reporter.pendingPaths);
       if (seen.kind === 'found') this.#warnings.found(seen, cause);
       const opened = await this.#directories.set(seen.chain, this.#connection);
@@ -285,6 +287,11 @@ export class WatchSession {
       this.#beginObservation();
     }
     return false;
+  }
+
+  /** Whether it was done before the end of the session. */
+  #consider(...observed: Parameters<Reporter['consider']>): true | Promise<boolean> {
+    return runPausing(this.#reporter.consider(...observed), () => this.#scope.ended);
   }
 
   /**

@@ -186,6 +186,17 @@ test('a directory of large files is read in slices', async () => {
   expect(turns).toBeGreaterThan(1);
 });
 
+test('an empty file takes no memory for content, and a file that does not report its size is read whole', () => {
+  const root = temporaryDirectory();
+  writeFileSync(join(root, 'empty'), '');
+  symlinkSync('/proc/self/status', join(root, 'process'));
+  const seen = observe(new PathTarget(join(root, 'empty'), LIMITS)) as Found;
+  const content = seen.files.get('empty')?.snapshot.content;
+  expect([content?.length, content?.buffer.byteLength]).toEqual([0, 0]);
+  const process = observe(new PathTarget(join(root, 'process'), { ...LIMITS, maxContentBytes: 100_000 }));
+  expect(JSON.stringify(texts(process))).toMatch(/Name:.*voluntary_ctxt_switches/);
+});
+
 test('a key with the same bytes in the next revision shares them, so that large ones are compared once', () => {
   const volume = new KubeletVolume(join(temporaryDirectory(), 'volume'));
   const target = new PathTarget(volume.directory, LIMITS);

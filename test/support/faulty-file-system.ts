@@ -21,9 +21,10 @@ export function faultyFileSystem(fault: Fault, { sync = true } = {}): FileSystem
   return wrap(nodeFileSystem, true);
 }
 
-/** An error as Node makes it: it has no names for some numbers, such as ESTALE and EDQUOT. */
+/** An error as Node makes it: it has no names for some numbers, such as ESTALE and EDQUOT, and codes of its own without one. */
 export function errno(name: string, path = ''): Error {
-  const number = -constants.errno[name as keyof typeof constants.errno];
-  const code = getSystemErrorName(number);
-  return Object.assign(new Error(`${code}: injected, '${path}'`), { errno: number, code });
+  const number = constants.errno[name as keyof typeof constants.errno] as number | undefined;
+  const code = number === undefined ? name : getSystemErrorName(-number);
+  const error = new Error(`${code}: injected, '${path}'`);
+  return Object.assign(error, number === undefined ? { code } : { errno: -number, code });
 }

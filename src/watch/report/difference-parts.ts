@@ -1,4 +1,5 @@
 /** The parts of a difference, each of which has a quiet period of its own. */
+import { FileSnapshot } from '../../fs/snapshot.js';
 import type { SeenFile } from '../../fs/observation.js';
 import type { KeyDifference } from '../change.js';
 
@@ -7,24 +8,22 @@ type Files = ReadonlyMap<string, SeenFile>;
 /** One name for a difference that is reported as a whole. */
 const WHOLE = '';
 
-const NO_DIFFERENCE: KeyDifference = { added: [], changed: [], removed: [] };
+export const NO_DIFFERENCE: KeyDifference = { added: [], changed: [], removed: [] };
 
 /** All of it as one part. */
-export function asOnePart(difference: KeyDifference): ReadonlyMap<string, KeyDifference> {
-  return new Map([[WHOLE, difference]]);
+export function asOnePart(difference: KeyDifference): Iterable<[name: string, part: KeyDifference]> {
+  return [[WHOLE, difference]];
 }
 
 /** A part for each file, by its key. */
-export function partForEachFile({
+export function* partForEachFile({
   added,
   changed,
   removed,
-}: KeyDifference): ReadonlyMap<string, KeyDifference> {
-  const parts = new Map<string, KeyDifference>();
-  for (const key of added) parts.set(key, { ...NO_DIFFERENCE, added: [key] });
-  for (const key of changed) parts.set(key, { ...NO_DIFFERENCE, changed: [key] });
-  for (const key of removed) parts.set(key, { ...NO_DIFFERENCE, removed: [key] });
-  return parts;
+}: KeyDifference): Iterable<[name: string, part: KeyDifference]> {
+  for (const key of added) yield [key, { ...NO_DIFFERENCE, added: [key] }];
+  for (const key of changed) yield [key, { ...NO_DIFFERENCE, changed: [key] }];
+  for (const key of removed) yield [key, { ...NO_DIFFERENCE, removed: [key] }];
 }
 
 /** The difference in two: that of the keys for which it is so, and the rest. */
@@ -48,17 +47,46 @@ export function together(parts: readonly KeyDifference[]): KeyDifference {
   };
 }
 
-/** The paths of the files that differ in these parts. */
-export function pathsIn(files: Files, parts: readonly KeyDifference[]): ReadonlySet<string> {
-  const keys = parts.flatMap(({ added, changed }) => [...added, ...changed]);
-  return new Set(keys.flatMap((key) => files.get(key)?.snapshot.realPath ?? []));
+/** The paths of the files that differ. */
+export function pathsIn(files: Files, { added, changed }: KeyDifference): ReadonlySet<string> {
+  const paths = new Set<string>();
+  for (const keys of [added, changed]) {
+    for (const key of keys) {
+      const path = files.get(key)?.snapshot.realPath;
+      if (path !== undefined) paths.add(path);
+    }
+  }
+  return paths;
 }
 
-/** Equal texts mean that the difference is still the same. */
-export function appearanceOf(files: Files, { added, changed, removed }: KeyDifference): string {
-  const differing = [...added, ...changed].map((key) => {
-    const file = files.get(key);
-    return [key, file?.signature, file?.snapshot.digest];
-  });
-  return JSON.stringify([differing, removed]);
+/** What a difference looks like: the keys and their files, or why there are none. */
+export type Appearance = string | ReadonlyMap<string, SeenFile | undefined>;
+
+/** The files that differ; undefined: removed. */
+export function appearanceOf(files: Files, { added, changed, removed }: KeyDifference): Appearance {
+  const appearance = new Map<string, SeenFile | undefined>();
+  for (const key of added) appearance.set(key, files.get(key));
+  for (const key of changed) appearance.set(key, files.get(key));
+  for (const key of removed) appearance.set(key, undefined);
+  return appearance;
+}
+
+/** Whether the difference is still the same. */
+export function isSameAppearance(one: Appearance, other: Appearance): boolean {
+  if (typeof one === 'string' || typeof other === 'string') return one === other;
+  if (one.size !== other.size) return false;
+  for (const [key, file] of one) if (!other.has(key) || !isSameFile(file, other.get(key))) return false;
+  return true;
+}
+
+function isSameFile(one: SeenFile | undefined, other: SeenFile | undefined): boolean {
+  if (!one || !other) return one === other;
+  return one === other || (one.signature === other.signature && haveSameContent(one, other));
+}
+
+/** Whether two files have the same contents. Digests are computed only where they are needed. */
+export function haveSameContent({ snapshot: one }: SeenFile, { snapshot: other }: SeenFile): boolean {
+  const bytes = FileSnapshot.bytesOf(one);
+  const others = FileSnapshot.bytesOf(other);
+  return bytes && others ? bytes.equals(others) : one.digest === other.digest;
 }

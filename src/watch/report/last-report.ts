@@ -1,10 +1,16 @@
 /** What was last reported, and what is compared with it. */
-import { keysThatDiffer, withEntries } from '../../fs/persistent-map.js';
-import type { Found, Replacement, SeenFile, Swap } from '../../fs/observation.js';
-import { FileSnapshot, MissingSnapshot, SetSnapshot, type Snapshot } from '../../fs/snapshot.js';
+import { LONG_PAUSE, type Effects } from '../../fs/effects.js';
+import { keysThatDiffer, PersistentMap, withEntries } from '../../fs/persistent-map.js';
+import { changedMap } from '../../fs/tree-draft.js';
+import type { Found, Replacement, Swap } from '../../fs/observation.js';
+import { MissingSnapshot, SetSnapshot, type FileSnapshot, type Snapshot } from '../../fs/snapshot.js';
 import { differenceOf, keysOf, type KeyDifference } from '../change.js';
+import { haveSameContent, together } from './difference-parts.js';
 
 const NOTHING: Found['files'] = new Map();
+
+/** So many files are compared within two or three milliseconds. */
+const PORTION = 1_000;
 
 /** What was known of a file when it was last seen. */
 export interface LastFile {
@@ -41,10 +47,21 @@ export class LastReport {
   }
 
   /** What differs from it in these files; undefined: nothing is there. */
-  difference(files: Found['files'] = NOTHING): KeyDifference {
+  *difference(files: Found['files'] = NOTHING): Effects<KeyDifference> {
+    const before = this.#files;
     // The first report may be of many files.
-    if (this.#files.size === 0) return { added: [...files.keys()], changed: [], removed: [] };
-    return differenceOf(this.#files, files, keysThatDiffer(this.#files, files), haveSameContent);
+    if (before.size === 0) return { added: [...files.keys()], changed: [], removed: [] };
+    const parts: KeyDifference[] = [];
+    let keys: string[] = [];
+    for (const key of keysThatDiffer(before, files)) {
+      keys.push(key);
+      if (keys.length < PORTION) continue;
+      parts.push(differenceOf(before, files, keys, haveSameContent));
+      keys = [];
+      yield LONG_PAUSE;
+    }
+    parts.push(differenceOf(before, files, keys, haveSameContent));
+    return together(parts);
   }
 
   /** Takes for reported what a swap has brought. Returns what differs; undefined if nothing does. */
@@ -90,10 +107,10 @@ export class LastReport {
   }
 
   /** What was found, but where the difference is, what was reported. */
-  without(seen: Found, difference: KeyDifference): Found {
+  *without(seen: Found, difference: KeyDifference): Effects<Found> {
     const keys = keysOf(difference);
-    const files = withEntries(seen.files, keys, this.#files);
-    const states = withEntries(seen.snapshot.files, keys, this.#snapshot.files);
+    const files = yield* withManyEntries(seen.files, keys, this.#files);
+    const states = yield* withManyEntries(seen.snapshot.files, keys, this.#snapshot.files);
     return { ...seen, files, snapshot: setLike(seen.snapshot, states) };
   }
 
@@ -134,9 +151,12 @@ function setLike(snapshot: Snapshot, files: SetSnapshot['files']): SetSnapshot {
   return new SetSnapshot({ kind, path, realPath, revision, files });
 }
 
-function haveSameContent({ snapshot: one }: SeenFile, { snapshot: other }: SeenFile): boolean {
-  const bytes = FileSnapshot.bytesOf(one);
-  const others = FileSnapshot.bytesOf(other);
-  // Digests are computed only where they are needed.
-  return bytes && others ? bytes.equals(others) : one.digest === other.digest;
+/** The same as `withEntries`, in slices where there may be many. */
+function* withManyEntries<V>(
+  map: ReadonlyMap<string, V>,
+  keys: readonly string[],
+  from: ReadonlyMap<string, V>,
+): Effects<ReadonlyMap<string, V>> {
+  if (!(map instanceof PersistentMap)) return withEntries(map, keys, from);
+  return yield* changedMap(map as PersistentMap<V>, new Map(keys.map((key) => [key, from.get(key)])));
 }

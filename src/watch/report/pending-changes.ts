@@ -1,26 +1,21 @@
 import type { ChangeCause } from '../change.js';
+import { isSameAppearance, type Appearance } from './difference-parts.js';
 import type { QuietPeriod } from './quiet-period.js';
-
-/** A difference that is reported separately, and its quiet period. */
-export interface Difference {
-  /** Changes when the difference changes; then its quiet period starts again. */
-  readonly appearance: string;
-  readonly quietPeriod: QuietPeriod;
-}
 
 /** Which differences to report now, and when to check again. */
 interface Due {
   /** The names of the differences whose quiet period is over; they are no longer pending. */
-  readonly due: readonly string[];
+  readonly due: ReadonlySet<string>;
   /** What led to the check that first saw one of them. */
   readonly cause: ChangeCause | undefined;
-  /** When the next of the others is due, ms, and what led to it. */
+  /** When the next of the others is due, ms, and what led to it; undefined: there are no others. */
   readonly next: { readonly inMs: number; readonly cause: ChangeCause } | undefined;
 }
 
 /** Differences that were seen but not yet reported, by name. */
 export class PendingChanges {
   readonly #pending = new Map<string, PendingChange>();
+  #check = 0;
 
   get any(): boolean {
     return this.#pending.size > 0;
@@ -30,36 +25,39 @@ export class PendingChanges {
     this.#pending.clear();
   }
 
+  /** A check begins. A difference that it does not see is forgotten. */
+  begin(): void {
+    this.#check += 1;
+  }
+
+  /** The check has seen this difference. If it is another than before, its quiet period starts again. */
+  see(name: string, appearance: Appearance, quietPeriod: QuietPeriod, cause: ChangeCause, now: number): void {
+    let pending = this.#pending.get(name);
+    if (!pending) this.#pending.set(name, (pending = new PendingChange(appearance, cause, now)));
+    pending.see(appearance, quietPeriod, now, this.#check);
+  }
+
   /**
-   * Updates the pending differences; one that is not among the given ones is forgotten.
+   * What is due now that the check has seen all differences.
    * @param togetherMs how long a difference that is due waits for the others, so that they are reported as one
    * change.
    */
-  update(
-    differences: ReadonlyMap<string, Difference>,
-    cause: ChangeCause,
-    now: number,
-    togetherMs: number,
-  ): Due {
-    for (const name of this.#pending.keys()) if (!differences.has(name)) this.#pending.delete(name);
-    const remaining = new Map<string, number>();
-    for (const [name, { appearance, quietPeriod }] of differences) {
-      const pending = this.#pending.get(name) ?? new PendingChange(appearance, cause, now);
-      this.#pending.set(name, pending);
-      remaining.set(name, pending.remaining(appearance, now, quietPeriod));
+  due(togetherMs: number): Due {
+    let areAllDue = true;
+    for (const [name, { seenIn, remainingMs }] of this.#pending) {
+      if (seenIn !== this.#check) this.#pending.delete(name);
+      else if (remainingMs > 0) areAllDue = false;
     }
-    const areAllDue = [...remaining.values()].every((inMs) => inMs <= 0);
-    const due: string[] = [];
+    const due = new Set<string>();
     let first: ChangeCause | undefined;
     let next: Due['next'];
-    for (const [name, pending] of this.#pending) {
-      const dueInMs = remaining.get(name) ?? 0;
-      const inMs = areAllDue || dueInMs > 0 ? dueInMs : dueInMs + togetherMs;
+    for (const [name, { cause, remainingMs }] of this.#pending) {
+      const inMs = areAllDue || remainingMs > 0 ? remainingMs : remainingMs + togetherMs;
       if (inMs <= 0) {
-        due.push(name);
-        first ??= pending.cause;
+        due.add(name);
+        first ??= cause;
         this.#pending.delete(name);
-      } else if (next === undefined || inMs < next.inMs) next = { inMs, cause: pending.cause };
+      } else if (next === undefined || inMs < next.inMs) next = { inMs, cause };
     }
     return { due, cause: first, next };
   }
@@ -69,22 +67,32 @@ class PendingChange {
   /** What led to the check that first saw it. */
   readonly cause: ChangeCause;
   readonly #firstSeen: number;
-  #appearance: string;
+  #appearance: Appearance;
   #unchangedSince: number;
+  #seenIn = 0;
+  #remainingMs = 0;
 
-  constructor(appearance: string, cause: ChangeCause, now: number) {
+  constructor(appearance: Appearance, cause: ChangeCause, now: number) {
     this.#appearance = appearance;
     this.cause = cause;
     this.#firstSeen = now;
     this.#unchangedSince = now;
   }
 
+  /** The check that saw it last. */
+  get seenIn(): number {
+    return this.#seenIn;
+  }
+
   /** How much longer it has to wait, ms; 0 or less: report it now. */
-  remaining(appearance: string, now: number, { quietMs, totalMs }: QuietPeriod): number {
-    if (appearance !== this.#appearance) {
-      this.#appearance = appearance;
-      this.#unchangedSince = now;
-    }
-    return Math.min(this.#unchangedSince + quietMs, this.#firstSeen + totalMs) - now;
+  get remainingMs(): number {
+    return this.#remainingMs;
+  }
+
+  see(appearance: Appearance, { quietMs, totalMs }: QuietPeriod, now: number, check: number): void {
+    if (!isSameAppearance(appearance, this.#appearance)) this.#unchangedSince = now;
+    this.#appearance = appearance;
+    this.#seenIn = check;
+    this.#remainingMs = Math.min(this.#unchangedSince + quietMs, this.#firstSeen + totalMs) - now;
   }
 }

@@ -17,6 +17,7 @@
  * In a tree and in a plain directory each file has a quiet period of its own, and then waits `settleMs` for the others:
  * what changes together is one change, and a file that is written all the time delays no other.
  */
+import { LONG_PAUSE, type Effects } from '../../fs/effects.js';
 import type { TargetError } from '../../fs/target-error.js';
 import type { Clock, Scheduled } from '../../core/clock.js';
 import type { Readable, Unreadable } from '../../core/events.js';
@@ -24,10 +25,18 @@ import type { Found, Observation, Replacement, Swap } from '../../fs/observation
 import type { Snapshot } from '../../fs/snapshot.js';
 import { keysOf, type Change, type ChangeCause, type KeyDifference } from '../change.js';
 import type { RevisionChange } from '../watcher-events.js';
-import { appearanceOf, asOnePart, divided, partForEachFile, pathsIn, together } from './difference-parts.js';
+import {
+  appearanceOf,
+  asOnePart,
+  divided,
+  NO_DIFFERENCE,
+  partForEachFile,
+  pathsIn,
+  type Appearance,
+} from './difference-parts.js';
 import type { InPlaceWrites } from './in-place-writes.js';
 import { LastReport } from './last-report.js';
-import { PendingChanges, type Difference } from './pending-changes.js';
+import { PendingChanges } from './pending-changes.js';
 import {
   NO_QUIET_PERIOD,
   quietPeriodAtStart,
@@ -57,6 +66,9 @@ interface ReporterOptions extends QuietPeriodOptions {
   readonly clock: Clock;
   readonly persistent: boolean;
 }
+
+/** So many differences are considered within two or three milliseconds. */
+const PORTION = 1_000;
 
 const NO_PATHS: ReadonlySet<string> = new Set();
 
@@ -106,11 +118,11 @@ export class Reporter {
     return this.#pendingPaths;
   }
 
-  /** Handles the observation of a check. */
-  consider(seen: StableObservation, cause: ChangeCause): void {
+  /** Handles the observation of a check; in slices, since as many files may differ as there are. */
+  *consider(seen: StableObservation, cause: ChangeCause): Effects<void> {
     const files = filesOf(seen);
-    this.#considerRegrouped(seen, cause);
-    const difference = this.#last.difference(files);
+    yield* this.#considerRegrouped(seen, cause);
+    const difference = yield* this.#last.difference(files);
     if (this.#isKnown(seen, difference)) {
       this.#confirm(seen, cause);
       return;
@@ -121,17 +133,18 @@ export class Reporter {
       this.#report(seen, difference, cause);
       return;
     }
-    const parts = this.#isLoose(seen) ? partForEachFile(difference) : asOnePart(difference);
-    const { due, next, cause: first = cause } = this.#wait(seen, parts, cause);
-    if (next) this.#checkAgain(next.inMs, next.cause);
-    else this.#forgetDifferences();
-    const areDue = new Set(due);
-    const unripe = [...parts].filter(([name]) => !areDue.has(name)).map(([, part]) => part);
+    const { due, next, cause: first = cause } = yield* this.#wait(seen, difference, cause);
+    if (!next) {
+      this.#forgetDifferences();
+      this.#report(seen, difference, first);
+      return;
+    }
+    this.#checkAgain(next.inMs, next.cause);
+    const [part, unripe] =
+      due.size > 0 ? divided(difference, (key) => due.has(key)) : [NO_DIFFERENCE, difference];
     this.#pendingPaths = pathsIn(files, unripe);
-    if (unripe.length === 0) this.#report(seen, difference, first);
-    else if (due.length > 0 && seen.kind === 'found') {
-      const part = together(due.flatMap((name) => parts.get(name) ?? []));
-      this.#report(this.#last.without(seen, together(unripe)), part, first);
+    if (due.size > 0 && seen.kind === 'found') {
+      this.#report(yield* this.#last.without(seen, unripe), part, first);
     }
   }
 
@@ -140,10 +153,10 @@ export class Reporter {
    * so it is due like everything at the start. Only an added file of a group is of one instant with the others, and
    * waits for them.
    */
-  #considerRegrouped(seen: StableObservation, cause: ChangeCause): void {
+  *#considerRegrouped(seen: StableObservation, cause: ChangeCause): Effects<void> {
     if (seen.kind === 'unreadable' || !seen.isRegrouped) return;
     const files = filesOf(seen);
-    const difference = this.#last.difference(files);
+    const difference = yield* this.#last.difference(files);
     const isDue = (key: string): boolean =>
       seen.isRegrouped?.(key) === true && files.get(key)?.steady !== false;
     let [part, rest] = divided(difference, isDue);
@@ -151,7 +164,7 @@ export class Reporter {
       [part, rest] = divided(difference, (key) => isDue(key) && !files.has(key));
     if (keysOf(part).length === 0) return;
     if (keysOf(rest).length === 0) this.#report(seen, part, cause);
-    else if (seen.kind === 'found') this.#report(this.#last.without(seen, rest), part, cause);
+    else if (seen.kind === 'found') this.#report(yield* this.#last.without(seen, rest), part, cause);
   }
 
   /**
@@ -212,20 +225,23 @@ export class Reporter {
   }
 
   /** Updates what is pending. */
-  #wait(
+  *#wait(
     seen: StableObservation,
-    parts: ReadonlyMap<string, KeyDifference>,
+    difference: KeyDifference,
     cause: ChangeCause,
-  ): ReturnType<PendingChanges['update']> {
-    const differences = new Map<string, Difference>();
+  ): Effects<ReturnType<PendingChanges['due']>> {
+    const { clock, settleMs } = this.#options;
+    const now = clock.monotonic();
+    const parts = this.#isLoose(seen) ? partForEachFile(difference) : asOnePart(difference);
+    this.#pending.begin();
+    let count = 0;
     for (const [name, part] of parts) {
       const quietPeriod = this.#quietPeriod(seen, part, cause);
-      // An appearance takes digests, which a difference that is due at once does not need.
-      const appearance = quietPeriod === NO_QUIET_PERIOD ? '' : appearanceIn(seen, part);
-      differences.set(name, { quietPeriod, appearance });
+      this.#pending.see(name, appearanceIn(seen, part), quietPeriod, cause, now);
+      count += 1;
+      if (count % PORTION === 0) yield LONG_PAUSE;
     }
-    const { clock, settleMs } = this.#options;
-    return this.#pending.update(differences, cause, clock.monotonic(), cause === 'start' ? 0 : settleMs);
+    return this.#pending.due(cause === 'start' ? 0 : settleMs);
   }
 
   #quietPeriod(seen: StableObservation, part: KeyDifference, cause: ChangeCause): QuietPeriod {
@@ -323,7 +339,7 @@ function filesOf(seen: StableObservation): Found['files'] {
 }
 
 /** Changes when the difference does. */
-function appearanceIn(seen: StableObservation, part: KeyDifference): string {
+function appearanceIn(seen: StableObservation, part: KeyDifference): Appearance {
   switch (seen.kind) {
     case 'found':
       return appearanceOf(seen.files, part);
