@@ -18,11 +18,11 @@ const peers = Object.keys(peerDependencies);
 
 /** KiB. */
 const BUDGETS: Readonly<Record<string, number>> = {
-  'resilient-watcher': 76,
+  'resilient-watcher': 78,
   'resilient-watcher/action': 12,
-  'resilient-watcher/config': 61,
+  'resilient-watcher/config': 63,
   'resilient-watcher/doctor': 24,
-  'resilient-watcher/kubernetes': 76,
+  'resilient-watcher/kubernetes': 78,
   'resilient-watcher/otel': 8,
   'resilient-watcher/prometheus': 8,
   'resilient-watcher/testing': 20,
@@ -31,7 +31,7 @@ const BUDGETS: Readonly<Record<string, number>> = {
 /** For an entry point that is not listed yet. */
 const OTHERS = 60;
 /** With the pages and examples that README links to, and the packages that are part of it. */
-const TARBALL = 490;
+const TARBALL = 500;
 
 test.each(entryPoints)('%s stays within its budget', async (name) => {
   const { outputFiles } = await build({
