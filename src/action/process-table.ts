@@ -2,11 +2,12 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 
-import { findProcess, parseProcessStat, readProcessStat } from '../core/process.js';
+import { findProcess, parseProcessStat } from '../core/process.js';
 
 interface Process {
   readonly pid: number;
   readonly parent: number;
+  readonly group: number;
   readonly names: readonly string[];
 }
 
@@ -15,20 +16,16 @@ interface Process {
  * nginx is found. The current process is never included.
  */
 export async function processesNamed(name: string): Promise<number[]> {
-  const processes = (await Promise.all((await processIds()).map(readProcess))).flatMap(
-    (found) => found ?? [],
+  const matching = (await runningProcesses()).filter(
+    ({ pid, names }) => pid !== process.pid && names.includes(name),
   );
-  const matching = processes.filter(({ pid, names }) => pid !== process.pid && names.includes(name));
   const matched = new Set(matching.map(({ pid }) => pid));
   return matching.filter(({ parent }) => !matched.has(parent)).map(({ pid }) => pid);
 }
 
 /** Whether a process of this group runs, as far as `/proc` shows. A zombie does not. */
 export async function isGroupRunning(group: number): Promise<boolean> {
-  return (await processIds()).some((pid) => {
-    const found = readProcessStat(pid);
-    return found?.group === group && !found.hasEnded;
-  });
+  return (await runningProcesses()).some((found) => found.group === group);
 }
 
 /** No process: see {@link startTimeOf}. */
@@ -41,9 +38,10 @@ export function startTimeOf(pid: number): string | undefined {
   return found === 'hidden' ? undefined : found.startTime;
 }
 
-async function processIds(): Promise<number[]> {
+async function runningProcesses(): Promise<Process[]> {
   const entries = await readdir('/proc').catch(() => []);
-  return entries.filter((entry) => /^\d+$/.test(entry)).map(Number);
+  const pids = entries.filter((entry) => /^\d+$/.test(entry)).map(Number);
+  return (await Promise.all(pids.map(readProcess))).flatMap((found) => found ?? []);
 }
 
 /** Undefined for a process that has ended meanwhile. */
@@ -55,9 +53,9 @@ async function readProcess(pid: number): Promise<Process | undefined> {
     ]);
     const found = parseProcessStat(stat);
     if (!found || found.hasEnded) return undefined;
-    const { parent, command } = found;
+    const { parent, group, command } = found;
     const [program = ''] = commandLine.split('\0');
-    return { pid, parent, names: [command, basename(program)] };
+    return { pid, parent, group, names: [command, basename(program)] };
   } catch {
     return undefined;
   }
