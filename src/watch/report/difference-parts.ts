@@ -5,6 +5,9 @@ import type { KeyDifference } from '../change.js';
 
 type Files = ReadonlyMap<string, SeenFile>;
 
+/** So many files are compared, or considered, within two or three milliseconds. */
+export const PORTION = 1_000;
+
 /** One name for a difference that is reported as a whole. */
 const WHOLE = '';
 
@@ -73,7 +76,7 @@ export function appearanceOf(files: Files, { added, changed, removed }: KeyDiffe
 
 /** Whether the difference is still the same. */
 export function isSameAppearance(one: Appearance, other: Appearance): boolean {
-  if (typeof one === 'string' || typeof other === 'string') return one === other;
+  if (one === other || typeof one === 'string' || typeof other === 'string') return one === other;
   if (one.size !== other.size) return false;
   for (const [key, file] of one) if (!other.has(key) || !isSameFile(file, other.get(key))) return false;
   return true;

@@ -5,12 +5,9 @@ import { changedMap } from '../../fs/tree-draft.js';
 import type { Found, Replacement, Swap } from '../../fs/observation.js';
 import { MissingSnapshot, SetSnapshot, type FileSnapshot, type Snapshot } from '../../fs/snapshot.js';
 import { differenceOf, keysOf, type KeyDifference } from '../change.js';
-import { haveSameContent, together } from './difference-parts.js';
+import { haveSameContent, PORTION, together } from './difference-parts.js';
 
 const NOTHING: Found['files'] = new Map();
-
-/** So many files are compared within two or three milliseconds. */
-const PORTION = 1_000;
 
 /** What was known of a file when it was last seen. */
 export interface LastFile {

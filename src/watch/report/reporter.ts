@@ -32,6 +32,7 @@ import {
   NO_DIFFERENCE,
   partForEachFile,
   pathsIn,
+  PORTION,
   type Appearance,
 } from './difference-parts.js';
 import type { InPlaceWrites } from './in-place-writes.js';
@@ -66,9 +67,6 @@ interface ReporterOptions extends QuietPeriodOptions {
   readonly clock: Clock;
   readonly persistent: boolean;
 }
-
-/** So many differences are considered within two or three milliseconds. */
-const PORTION = 1_000;
 
 const NO_PATHS: ReadonlySet<string> = new Set();
 
@@ -237,7 +235,9 @@ export class Reporter {
     let count = 0;
     for (const [name, part] of parts) {
       const quietPeriod = this.#quietPeriod(seen, part, cause);
-      this.#pending.see(name, appearanceIn(seen, part), quietPeriod, cause, now);
+      // What is due at once is compared with nothing.
+      const appearance = quietPeriod === NO_QUIET_PERIOD ? '' : appearanceIn(seen, part);
+      this.#pending.see(name, appearance, quietPeriod, cause, now);
       count += 1;
       if (count % PORTION === 0) yield LONG_PAUSE;
     }
