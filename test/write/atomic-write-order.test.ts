@@ -1,0 +1,159 @@
+/** Which of several writes to a file wins, when one is aborted, and when a rename is retried. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+
+import {
+  atomicWriteFile,
+  atomicWriteFileSync,
+  nodeFileSystem,
+  type AtomicWriteFileOptions,
+  type FileSystem,
+} from 'resilient-watcher';
+import { FakeClock } from 'resilient-watcher/testing';
+import { expect, test } from 'vitest';
+
+import { processWrites } from '../../src/write/write-queue.js';
+import { debris } from '../support/debris.js';
+import { errno } from '../support/faulty-file-system.js';
+import { ScriptedFileSystem, slowFileSystem } from '../support/scripted-file-system.js';
+import { existing, outcome } from './written-file.js';
+
+test('calls for one path run one after another, the last one wins, and no state remains', async () => {
+  const { directory, path } = existing();
+  const results = await Promise.all(Array.from({ length: 50 }, (_, i) => atomicWriteFile(path, `${i}`)));
+  expect(results.every(({ written }) => written)).toBe(true);
+  expect(readFileSync(path, 'utf8')).toBe('49');
+  expect(debris(directory, 'file')).toEqual([]);
+  expect(processWrites.size).toBe(0);
+});
+
+test('a write that the data source of another write to the same path starts comes after it', async () => {
+  const { path } = existing();
+  let later: Promise<unknown> | undefined;
+  const data = function* (): Generator<string> {
+    later = atomicWriteFile(path, 'later');
+    yield 'earlier';
+  };
+  await atomicWriteFile(path, data());
+  await later;
+  expect(readFileSync(path, 'utf8')).toBe('later');
+  expect(processWrites.size).toBe(0);
+});
+
+test('with coalesce only the newest waiting call writes, and the others share its result', async () => {
+  const { path } = existing();
+  const fs = new ScriptedFileSystem();
+  const write = (data: string, more?: AtomicWriteFileOptions): Promise<unknown> =>
+    outcome(atomicWriteFile(path, data, { coalesce: true, fs: fs.port, ...more }));
+  const abort = new AbortController();
+  const calls = [write('1'), write('22'), write('333'), write('4444', { signal: abort.signal })];
+  abort.abort(new Error('not needed any more'));
+  const [first, second, third, fourth] = await Promise.all(calls);
+  expect(first).toMatchObject({ bytes: 1 });
+  expect(second).toMatchObject({ bytes: 3 });
+  expect(third).toBe(second);
+  expect(fourth).toBe(abort.signal.reason);
+  expect(readFileSync(path, 'utf8')).toBe('333');
+  expect(fs.names.filter((name) => name === 'rename')).toHaveLength(2);
+});
+
+test('with coalesce, if the newest call is aborted while it writes, the one before it writes', async () => {
+  const { path } = existing();
+  const abort = new AbortController();
+  const reason = new Error('not needed any more');
+  const hanging = new Readable({ read: () => setImmediate(() => abort.abort(reason)) });
+  const calls = [
+    atomicWriteFile(path, 'first'),
+    atomicWriteFile(path, 'second', { coalesce: true }),
+    atomicWriteFile(path, hanging, { coalesce: true, signal: abort.signal }),
+  ];
+  const [, second, third] = await Promise.all(calls.map(outcome));
+  expect(third).toBe(reason);
+  expect(second).toMatchObject({ written: true });
+  expect(readFileSync(path, 'utf8')).toBe('second');
+});
+
+test('a synchronous write is not undone by asynchronous ones that began before it', async () => {
+  const { path, directory } = existing();
+  // In memory a write is done when the function returns; not here.
+  const fs = slowFileSystem({});
+  const earlier = [atomicWriteFile(path, 'earlier', { fs }), atomicWriteFile(path, 'waiting', { fs })];
+  atomicWriteFileSync(path, 'latest');
+  expect((await Promise.all(earlier)).map(({ written }) => written)).toEqual([false, false]);
+  expect(readFileSync(path, 'utf8')).toBe('latest');
+  expect(debris(directory, 'file')).toEqual([]);
+  await atomicWriteFile(path, 'next');
+  expect(readFileSync(path, 'utf8')).toBe('next');
+});
+
+test('an abort before the rename leaves nothing behind, whatever the write waits for; after it, the write is done', async () => {
+  const { path, directory } = existing();
+  const reason = new Error('changed my mind');
+  // A source that never gives anything.
+  const never = new AbortController();
+  const hanging = outcome(
+    atomicWriteFile(path, new Readable({ read: () => undefined }), { signal: never.signal }),
+  );
+  const queued = new AbortController();
+  const waiting = outcome(atomicWriteFile(path, 'x', { signal: queued.signal }));
+  queued.abort(reason);
+  expect(await waiting).toBe(reason);
+  never.abort(reason);
+  expect(await hanging).toBe(reason);
+  expect(await outcome(atomicWriteFile(path, 'x', { signal: AbortSignal.abort(reason) }))).toBe(reason);
+  expect(debris(directory, 'file')).toEqual([]);
+
+  for (let at = 0; ; at += 1) {
+    const abort = new AbortController();
+    let calls = 0;
+    const afterChange = (): void => {
+      if ((calls += 1) === at) abort.abort(reason);
+    };
+    writeFileSync(path, 'old');
+    const fs = new ScriptedFileSystem({ afterChange }).port;
+    const result = await outcome(atomicWriteFile(path, 'new', { fs, signal: abort.signal }));
+    expect(readFileSync(path, 'utf8')).toBe(result === reason ? 'old' : 'new');
+    expect(debris(directory, 'file')).toEqual([]);
+    if (at > 0 && !abort.signal.aborted) break;
+  }
+});
+
+test('any number of writes may share one signal', async () => {
+  const { directory } = existing();
+  const warnings: Error[] = [];
+  const onWarning = (warning: Error): void => void warnings.push(warning);
+  process.on('warning', onWarning);
+  const { signal } = new AbortController();
+  const paths = Array.from({ length: 20 }, (_, i) => join(directory, `${i % 2}`));
+  await Promise.all(paths.map((path) => atomicWriteFile(path, Readable.from(['a', 'b']), { signal })));
+  await new Promise((resolve) => setImmediate(resolve));
+  process.off('warning', onWarning);
+  expect(warnings).toEqual([]);
+});
+
+test('a rename that is refused for a moment is retried for a limited time, by the clock option', async () => {
+  const { path, directory } = existing();
+  const clock = new FakeClock();
+  let refused = 0;
+  const busy = (times: number): FileSystem =>
+    slowFileSystem({
+      rename: (from, to) =>
+        (refused += 1) <= times ? Promise.reject(errno('EBUSY')) : nodeFileSystem.rename(from, to),
+    });
+  const settled = async (work: Promise<unknown>): Promise<unknown> => {
+    let result: unknown;
+    void outcome(work).then((value) => (result = value));
+    while (result === undefined) await clock.advance(10);
+    return result;
+  };
+  expect(await settled(atomicWriteFile(path, 'new', { fs: busy(2), clock }))).toMatchObject({
+    written: true,
+  });
+  const error = await settled(atomicWriteFile(path, 'newer', { fs: busy(Infinity), clock }));
+  expect(error).toMatchObject({ code: 'ERR_WRITE_MOUNTED', step: 'rename', published: false });
+  expect((error as Error).message).toMatch(/mounted by itself/);
+  expect(readFileSync(path, 'utf8')).toBe('new');
+  expect(debris(directory, 'file')).toEqual([]);
+  expect(clock.pending).toBe(0);
+});
