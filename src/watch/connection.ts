@@ -28,24 +28,14 @@ import type { Random } from '../core/random.js';
 import type { Scope } from '../core/scope.js';
 import { sleep } from '../core/sleep.js';
 import { Ticker } from '../core/ticker.js';
-import type {
-  Hint,
-  HintSink,
-  WatchBackend,
-  WatchedDirectory,
-  WatchSubscription,
-} from '../core/watch-backend.js';
+import type { Hint, WatchBackend, WatchedDirectory } from '../core/watch-backend.js';
 import { backendFailure, hasNoEvents, isUnsuited } from './backends/backend-failure.js';
+import { Subscriber, type Subscribed, type SubscriberOptions, type SubscriptionOwner } from './subscriber.js';
 
 /** The owner of a connection. */
-export interface ConnectionOwner {
+export interface ConnectionOwner extends SubscriptionOwner {
   /** @param source the name of the backend, or `poll`. */
   hint(source: string, hint?: Hint): void;
-  /**
-   * Sets the directories of a new subscription, until they are stable.
-   * @throws when they cannot be watched: then the subscription is useless.
-   */
-  arm(subscription: WatchSubscription, backend: WatchBackend): Promise<void>;
   /** An attempt to subscribe again begins. */
   restarting(restart: Restart): void;
   /** The attempt succeeded: something may have changed in the meantime. */
@@ -57,31 +47,18 @@ export interface ConnectionOwner {
 }
 
 /** Options of a connection. */
-export interface ConnectionOptions {
-  /** The watched path, for messages. */
-  readonly path: string;
-  /** In order of preference. */
-  readonly backends: readonly WatchBackend[];
+export interface ConnectionOptions extends SubscriberOptions {
   readonly pollIntervalMs: number;
   readonly restartDelayMs: number;
   readonly maxRestartDelayMs: number;
   readonly maxRestarts: number;
-  readonly persistent: boolean;
   readonly clock: Clock;
   readonly random: Random;
 }
 
-interface Up {
-  readonly tag: 'up';
-  readonly backend: WatchBackend;
-  readonly sink: HintSink;
-  readonly subscription: WatchSubscription;
-  readonly since: number;
-}
-
 type State =
   | { readonly tag: 'closed' }
-  | Up
+  | { readonly tag: 'up'; readonly subscribed: Subscribed; readonly since: number }
   | { readonly tag: 'recovering'; readonly error: BackendError }
   | { readonly tag: 'degraded' | 'suspended'; readonly error: BackendError; readonly since: number };
 
@@ -92,10 +69,8 @@ export class BackendConnection {
   readonly #scope: Scope;
   readonly #backoff: Backoff;
   readonly #polling: Ticker;
+  readonly #subscriber: Subscriber;
   #state: State = { tag: 'closed' };
-  #subscribing: Promise<void> | undefined;
-  /** Subscribed, but not up yet. */
-  #arming: WatchSubscription | undefined;
   #restarts = 0;
 
   constructor(options: ConnectionOptions, owner: ConnectionOwner, scope: Scope) {
@@ -105,6 +80,11 @@ export class BackendConnection {
     this.#scope = scope;
     this.#backoff = new Backoff({ firstDelayMs: restartDelayMs, maxDelayMs: maxRestartDelayMs, random });
     this.#polling = new Ticker({ clock, intervalMs: pollIntervalMs, persistent }, () => owner.hint('poll'));
+    const listener = {
+      up: (subscribed: Subscribed) => this.#up(subscribed),
+      down: (subscribed: Subscribed, error: unknown) => this.#down(subscribed, error),
+    };
+    this.#subscriber = new Subscriber(options, owner, listener, scope);
   }
 
   get state(): State['tag'] {
@@ -113,7 +93,7 @@ export class BackendConnection {
 
   /** The backend that is subscribed; undefined while the target is polled. */
   get backend(): WatchBackend | undefined {
-    return this.#state.tag === 'up' ? this.#state.backend : undefined;
+    return this.#state.tag === 'up' ? this.#state.subscribed.backend : undefined;
   }
 
   /** Why no backend is subscribed. */
@@ -129,7 +109,7 @@ export class BackendConnection {
   /** Subscribes. Resolves when that has succeeded or failed once; a failure leads to polling, not to an error. */
   async open(): Promise<void> {
     try {
-      await this.#subscribe();
+      await this.#subscriber.subscribe();
     } catch (error) {
       if (this.#scope.ended) return;
       this.#degrade(error as BackendError);
@@ -143,7 +123,7 @@ export class BackendConnection {
    */
   async setDirectories(directories: readonly WatchedDirectory[]): Promise<readonly string[]> {
     if (this.#state.tag !== 'up') return [];
-    const { subscription } = this.#state;
+    const { subscription } = this.#state.subscribed;
     try {
       return await subscription.setDirectories(directories);
     } catch (error) {
@@ -173,18 +153,24 @@ export class BackendConnection {
 
   /** Resolves when no attempt is under way; the delay before the next one does not count. */
   async idle(): Promise<void> {
-    while (this.#subscribing) await this.#subscribing.catch(() => undefined);
+    await this.#subscriber.idle();
   }
 
-  /**
-   * Ends it, once the scope has ended. A subscription that is being armed is released immediately, since arming may
-   * hang.
-   */
+  /** Ends it, once the scope has ended. */
   close(): void {
     this.#polling.stop();
-    this.#disarm();
-    if (this.#state.tag === 'up') this.#release(this.#state.subscription);
+    this.#subscriber.close();
+    if (this.#state.tag === 'up') this.#subscriber.release(this.#state.subscribed.subscription);
     this.#state = { tag: 'closed' };
+  }
+
+  #up(subscribed: Subscribed): void {
+    this.#polling.stop();
+    this.#state = { tag: 'up', subscribed, since: this.#options.clock.monotonic() };
+  }
+
+  #down(subscribed: Subscribed, error: unknown): void {
+    if (this.#state.tag === 'up' && this.#state.subscribed === subscribed) this.#lost(error);
   }
 
   #lost(error: unknown): void {
@@ -194,9 +180,10 @@ export class BackendConnection {
   /** False if it is not up. */
   #takeDown(error: unknown): boolean {
     if (this.#state.tag !== 'up' || this.#scope.ended) return false;
-    const { backend, subscription, since } = this.#state;
+    const { subscribed, since } = this.#state;
+    const { backend, subscription } = subscribed;
     this.#state = { tag: 'recovering', error: backendFailure(backend.name, this.#options.path, error) };
-    this.#release(subscription);
+    this.#subscriber.release(subscription);
     // Only a subscription that lived longer than the maximum delay has earned a quick restart.
     if (this.#options.clock.monotonic() - since > this.#options.maxRestartDelayMs) this.#backoff.reset();
     return true;
@@ -208,7 +195,7 @@ export class BackendConnection {
     this.#takeDown(unsuited);
     this.#polling.start();
     try {
-      await this.#subscribe();
+      await this.#subscriber.subscribe();
       return true;
     } catch (error) {
       if (this.#scope.ended) return false;
@@ -216,77 +203,6 @@ export class BackendConnection {
       this.#recover();
       return false;
     }
-  }
-
-  async #subscribe(): Promise<void> {
-    this.#subscribing = this.#subscribeToAny();
-    try {
-      await this.#subscribing;
-    } finally {
-      this.#subscribing = undefined;
-    }
-  }
-
-  /**
-   * Tries the backends in order. Throws an error that is the same for all of them (a limit of the kernel, a file
-   * system without events) immediately, otherwise the failure of the first one that is suited.
-   */
-  async #subscribeToAny(): Promise<void> {
-    const { backends, path } = this.#options;
-    let first: BackendError | undefined;
-    for (const backend of backends) {
-      try {
-        await this.#subscribeTo(backend);
-        return;
-      } catch (error) {
-        const failure = backendFailure(backend.name, path, error);
-        if (failure.sysctl !== undefined || hasNoEvents(failure)) throw failure;
-        if (!first || isUnsuited(first)) first = failure;
-        if (this.#scope.ended) break;
-      }
-    }
-    if (first) throw first;
-  }
-
-  async #subscribeTo(backend: WatchBackend): Promise<void> {
-    const { clock } = this.#options;
-    let early: { readonly error: unknown } | undefined;
-    const sink: HintSink = {
-      hint: (hint) => this.#owner.hint(backend.name, hint),
-      down: (error) => {
-        if (this.#state.tag === 'up' && this.#state.sink === sink) this.#lost(error);
-        else early ??= { error };
-      },
-    };
-    // Tracked: otherwise nobody could release the result.
-    const subscription = await this.#scope.track(this.#granted(backend, sink));
-    try {
-      this.#scope.throwIfEnded();
-      // Not tracked: on a dead server it never ends.
-      await this.#scope.untilEnd(this.#owner.arm(subscription, backend));
-      this.#scope.throwIfEnded();
-      if (early) throw early.error;
-    } catch (error) {
-      this.#disarm();
-      throw error;
-    }
-    this.#arming = undefined;
-    this.#polling.stop();
-    this.#state = { tag: 'up', backend, sink, subscription, since: clock.monotonic() };
-  }
-
-  /** A subscription that is yet to be armed; released already when the scope has ended. */
-  async #granted(backend: WatchBackend, sink: HintSink): Promise<WatchSubscription> {
-    const { persistent } = this.#options;
-    const subscription = await backend.subscribe(sink, { persistent });
-    this.#arming = subscription;
-    if (this.#scope.ended) this.#disarm();
-    return subscription;
-  }
-
-  #disarm(): void {
-    if (this.#arming) this.#release(this.#arming);
-    this.#arming = undefined;
   }
 
   #degrade(error: BackendError): void {
@@ -327,7 +243,7 @@ export class BackendConnection {
     this.#restarts += 1;
     this.#owner.restarting({ attempt, delayMs, error: down.error });
     try {
-      await this.#subscribe();
+      await this.#subscriber.subscribe();
     } catch (error) {
       if (this.#scope.ended) throw error;
       if (down.tag === 'recovering') this.#degrade(error as BackendError);
@@ -341,13 +257,5 @@ export class BackendConnection {
       });
     }
     this.#owner.restarted();
-  }
-
-  #release(subscription: WatchSubscription): void {
-    // It must not throw, but a user's backend may; the subscription is no longer needed.
-    const closing = Promise.resolve()
-      .then(() => subscription.close())
-      .catch(() => undefined);
-    void this.#scope.track(closing);
   }
 }

@@ -8,7 +8,8 @@ import { errnoOf, hasMoved } from '../../core/errno.js';
 import type { FileSystemCalls } from '../../core/file-system.js';
 import { fileAgain, readSeenFile } from '../file-reading.js';
 import { identityOf, signatureOf } from '../file-identity.js';
-import { followSwap, linksStand, resolveChain, unstableChain, type LinkChain } from '../link-chain.js';
+import { followSwap, linksStand, unstableChain, type LinkChain } from '../link-chain.js';
+import { resolveChain } from '../resolve-chain.js';
 import { readingError, targetError } from '../target-error.js';
 import {
   MAX_BYTES_AT_ONCE,

@@ -32,7 +32,8 @@ import type { FileSystemCalls } from '../../core/file-system.js';
 import { within } from '../absolute-path.js';
 import { call, PAUSE, type Effects } from '../effects.js';
 import { identityOf, signatureAt, signatureOf } from '../file-identity.js';
-import { linksStand, mergeChains, resolveChain, type LinkChain } from '../link-chain.js';
+import { linksStand, mergeChains, type LinkChain } from '../link-chain.js';
+import { resolveChain } from '../resolve-chain.js';
 import { listDirectory } from '../list-directory.js';
 import {
   VERIFIED_AT_ONCE,

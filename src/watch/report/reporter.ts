@@ -10,7 +10,7 @@
  * | nothing              | files                           | `change` to missing, after `missingGraceMs`                 |
  * | something unreadable | unreadable for the same reason  | nothing is pending                                          |
  * | something unreadable | anything else                   | `unreadable`, after `missingGraceMs`; the files are kept    |
- * | part of a tree is    | anything else                   | the same, while the rest is reported (unreadable-part.ts)   |
+ * | part of a tree is    | anything else                   | the same, while the rest is reported (readability.ts)       |
  *
  * What a call of `add` or `remove` has added to a group or a tree, or removed from it, is reported at once.
  *
@@ -46,7 +46,7 @@ import {
   type QuietPeriod,
   type QuietPeriodOptions,
 } from './quiet-period.js';
-import { UnreadablePart } from './unreadable-part.js';
+import { Readability } from './readability.js';
 
 /** Receives what is reported. */
 export interface ReportListener {
@@ -80,8 +80,7 @@ export class Reporter {
   readonly #last: LastReport;
   /** Whether `#last` is more than the assumption that nothing was there. */
   #hasReported = false;
-  #unreadable: { readonly error: TargetError; readonly since: number } | undefined;
-  readonly #part: UnreadablePart;
+  readonly #readability: Readability;
   readonly #pending = new PendingChanges();
   #pendingPaths = NO_PATHS;
   #timer: Scheduled | undefined;
@@ -91,7 +90,7 @@ export class Reporter {
     this.#listener = listener;
     this.#writes = writes;
     this.#last = new LastReport(options.path);
-    this.#part = new UnreadablePart(options, (cause) => listener.checkAgain(cause));
+    this.#readability = new Readability(options, listener);
   }
 
   /**
@@ -103,12 +102,12 @@ export class Reporter {
 
   /** Why the target cannot be read at present, if that was reported. */
   get unreadable(): TargetError | undefined {
-    return this.#unreadable?.error;
+    return this.#readability.error;
   }
 
   /** Whether a difference is pending. */
   get hasPending(): boolean {
-    return this.#pending.any || this.#part.isPending;
+    return this.#pending.any || this.#readability.hasPending;
   }
 
   /** The paths of the files whose differences are pending. */
@@ -174,7 +173,7 @@ export class Reporter {
     const last = this.#last;
     const previous = last.snapshot;
     if (previous.kind !== snapshot.kind || last.links === links) return;
-    if (this.#unreadable || this.hasPending) return;
+    if (this.unreadable || this.hasPending) return;
     const difference = last.swapped(swap);
     if (difference) {
       const { added, changed, removed } = difference;
@@ -189,7 +188,7 @@ export class Reporter {
   considerReplaced(replaced: readonly Replacement[], cause: ChangeCause): void {
     const last = this.#last;
     const previous = last.snapshot;
-    if (this.#unreadable || !replaced.every((replacement) => this.#isComplete(replacement))) return;
+    if (this.unreadable || !replaced.every((replacement) => this.#isComplete(replacement))) return;
     const changed = last.changedBy(replaced);
     if (changed.length === 0) return;
     last.replaced(replaced);
@@ -204,15 +203,15 @@ export class Reporter {
 
   /** The target could not be read for so long that it is to be reported now. */
   unreadableNow(error: TargetError): void {
-    if (this.#isUnreadableFor(error)) return;
-    this.close();
-    this.#becomeUnreadable(error);
+    if (this.#readability.isKnown(error)) return;
+    this.#forgetDifferences();
+    this.#readability.unreadable(error);
   }
 
   /** Forgets what is pending. */
   close(): void {
     this.#forgetDifferences();
-    this.#part.forget();
+    this.#readability.forget();
   }
 
   #forgetDifferences(): void {
@@ -261,13 +260,9 @@ export class Reporter {
   }
 
   #isKnown(seen: StableObservation, difference: KeyDifference): boolean {
-    if (seen.kind === 'unreadable') return this.#isUnreadableFor(seen.error);
+    if (seen.kind === 'unreadable') return this.#readability.isKnown(seen.error);
     const isMissing = this.#last.snapshot.kind === 'missing';
     return (seen.kind === 'missing') === isMissing && keysOf(difference).length === 0;
-  }
-
-  #isUnreadableFor({ code, path }: TargetError): boolean {
-    return this.#unreadable?.error.code === code && this.#unreadable.error.path === path;
   }
 
   #confirm(seen: StableObservation, cause: ChangeCause): void {
@@ -288,7 +283,7 @@ export class Reporter {
 
   #report(seen: StableObservation, difference: KeyDifference, cause: ChangeCause): void {
     if (seen.kind === 'unreadable') {
-      this.#becomeUnreadable(seen.error);
+      this.#readability.unreadable(seen.error);
       return;
     }
     const previous = this.#last.snapshot;
@@ -303,28 +298,10 @@ export class Reporter {
     else this.#last.found(seen.snapshot, seen.files, seen.chain.links);
   }
 
-  #becomeUnreadable(error: TargetError): void {
-    this.#part.forget();
-    const since = this.#unreadable?.since ?? this.#options.clock.monotonic();
-    this.#unreadable = { error, since };
-    this.#listener.unreadable({ error });
-  }
-
   #reportReadability(seen: StableObservation, cause: ChangeCause): void {
     const error = seen.kind === 'found' ? seen.unreadable : undefined;
-    if (error && !this.#isUnreadableFor(error)) {
-      if (this.#part.isDue(error, cause)) this.#becomeUnreadable(error);
-      return;
-    }
-    this.#part.forget();
-    if (!error) this.#becomeReadable();
-  }
-
-  #becomeReadable(): void {
-    if (!this.#unreadable) return;
-    const unreadableMs = this.#options.clock.monotonic() - this.#unreadable.since;
-    this.#unreadable = undefined;
-    this.#listener.readable({ unreadableMs });
+    if (error) this.#readability.partlyUnreadable(error, cause);
+    else this.#readability.readable();
   }
 
   #checkAgain(delayMs: number, cause: ChangeCause): void {
