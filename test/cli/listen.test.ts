@@ -6,6 +6,7 @@ import { KubeletVolume } from 'resilient-watcher/testing';
 import { describe, expect, test } from 'vitest';
 
 import { CommandLines, startCli, type Program } from '../support/program.js';
+import { rounds } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 function volume(): KubeletVolume {
@@ -130,16 +131,17 @@ describe('--config', () => {
     const mounted = volume();
     const directory = temporaryDirectory();
     const file = join(directory, 'rules.yaml');
+    const count = rounds(100, 300);
     const many = (exec: string): string =>
-      rules(...Array.from({ length: 300 }, (_, n) => ({ paths: [mounted.path(`${n}`)], exec: [exec] })));
+      rules(...Array.from({ length: count }, (_, n) => ({ paths: [mounted.path(`${n}`)], exec: [exec] })));
     writeFileSync(file, many('echo one'));
     const program = startCli(['watch', '--config', file, '--log-level', 'info']);
-    await program.until(/300 rules in use/);
-    mounted.publish({ 150: 'x' });
+    await program.until(new RegExp(`${count} rules in use`));
+    mounted.publish({ 50: 'x' });
     await program.until(/^one$/m);
     writeFileSync(file, many('echo two'));
-    await program.until(/300 rules in use[^]*300 rules in use/);
-    mounted.publish({ 150: 'y' });
+    await program.until(new RegExp(`${count} rules in use[^]*${count} rules in use`));
+    mounted.publish({ 50: 'y' });
     await program.until(/^two$/m);
     program.child.kill('SIGTERM');
     expect([await program.exit, program.stderr]).toEqual([0, expect.not.stringContaining('Warning')]);

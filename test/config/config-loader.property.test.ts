@@ -131,6 +131,6 @@ test('current is always the merge of the newest good state of each source', asyn
       await loader.close();
       expect([backend.subscriptions, clock.pending]).toEqual([0, 0]);
     }),
-    { numRuns: rounds(20, 60) },
+    { numRuns: rounds(8, 60) },
   );
 });

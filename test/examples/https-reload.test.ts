@@ -11,7 +11,7 @@ import { KubeletProcess, startExample } from '../support/program.js';
 import { rounds } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
-const ROTATIONS = rounds(24, 100);
+const ROTATIONS = rounds(10, 100);
 
 const authority = await createAuthority('authority');
 const pairs = await Promise.all(Array.from({ length: 5 }, () => createServerPair(authority)));

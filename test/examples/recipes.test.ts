@@ -16,7 +16,7 @@ import { rounds } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 import { keepDoing } from '../support/tls-clients.js';
 
-const ROTATIONS = rounds(12, 50);
+const ROTATIONS = rounds(6, 50);
 
 /** A recipe; they are JavaScript, as users write it. */
 async function recipe<T>(name: string): Promise<T> {

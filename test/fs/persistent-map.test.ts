@@ -55,7 +55,7 @@ test('after any changes it equals a Map in key order, earlier versions are uncha
       }
       expect(map.with(new Map())).toBe(map);
     }),
-    { numRuns: rounds(20, 200) },
+    { numRuns: rounds(8, 200) },
   );
 });
 
@@ -73,6 +73,6 @@ test('many changes that are made in portions, whatever their order, make the sam
       const changed = runSync(changedMap(map, changes), nodeFileSystem.sync);
       expect([...changed]).toEqual([...map.with(changes)]);
     }),
-    { numRuns: rounds(20, 200) },
+    { numRuns: rounds(8, 200) },
   );
 });

@@ -112,7 +112,7 @@ test("a worker thread watches with 'auto', and ends when it has closed", async (
 });
 
 describe('while another process writes at full speed', () => {
-  const SWAPS = rounds(150, 3_000);
+  const SWAPS = rounds(75, 3_000);
 
   test.each(['rename', 'remove'] as const)(
     'swaps by %s: every report is complete and new, and the last one equals the disk',
@@ -170,7 +170,7 @@ describe('while another process writes at full speed', () => {
       watcher.on('change', ({ current }) => reported.push(String(current.content)));
       await watcher.start();
 
-      const bursts = rounds(8, 20);
+      const bursts = rounds(4, 20);
       const writer = new Program('test/kernel/programs/write-in-place.mjs', [
         file,
         manner,

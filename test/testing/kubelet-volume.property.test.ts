@@ -79,7 +79,7 @@ describe('whatever is published', () => {
           expect(restarted.publish(next).changed).toBe(false);
         }
       }),
-      { numRuns: rounds(6, 15) }, // times some twenty steps each
+      { numRuns: rounds(3, 15) }, // times some twenty steps each
     );
   });
 });

@@ -134,6 +134,6 @@ test('in any sequence of faults no expired token is returned, requests never ove
         expect(clock.pending).toBe(0);
       },
     ),
-    { numRuns: rounds(25, 150) },
+    { numRuns: rounds(10, 150) },
   );
 });

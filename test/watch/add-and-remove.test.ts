@@ -441,7 +441,7 @@ describe('a tree that changes while it is watched', () => {
         }
         await watcher.close();
       }),
-      { numRuns: rounds(40, 400) },
+      { numRuns: rounds(20, 400) },
     );
   });
 });

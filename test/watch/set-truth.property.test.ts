@@ -115,7 +115,7 @@ test.each([
         if (disk) expect(last && shown(last)).toEqual(shown(disk));
         else expect(target).toBe('unreadable');
       }),
-      { numRuns: rounds(25, 300) },
+      { numRuns: rounds(12, 300) },
     );
   },
 );

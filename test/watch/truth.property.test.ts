@@ -204,7 +204,7 @@ test.each(kinds)(
           if (!loose.has(content)) expect(existed).toContain(content);
         }
       }),
-      { numRuns: kind === 'a key' ? rounds(60, 300) : rounds(30, 150) },
+      { numRuns: kind === 'a key' ? rounds(30, 300) : rounds(15, 150) },
     );
   },
 );

@@ -49,7 +49,7 @@ test(
   'writers that are killed at any moment show readers in other processes nothing partial, and leave nothing behind for good',
   { timeout: 600_000 },
   async () => {
-    const KILLS = rounds(10, 200);
+    const KILLS = rounds(5, 200);
     const directory = temporaryDirectory();
     const [file, volume] = [join(directory, 'files/file'), join(directory, 'volume')];
     mkdirSync(volume);
@@ -95,7 +95,7 @@ test(
 );
 
 test('a certificate and its key that are read with read() match, however often they are swapped', async () => {
-  const SWAPS = rounds(150, 3_000);
+  const SWAPS = rounds(75, 3_000);
   const directory = temporaryDirectory(memory);
   const volume = new AtomicVolume(directory);
   await volume.write({ 'tls.crt': '0', 'tls.key': '0' });

@@ -314,7 +314,7 @@ async function during(loop: string, work: (nextRound: () => string) => Promise<v
 }
 
 test('subdirectories created and removed while their parent is opened have no effect', async () => {
-  const ROUNDS = rounds(60, 200);
+  const ROUNDS = rounds(25, 200);
   for (let round = 0; round <= ROUNDS; round += 1)
     mkdirSync(join(base, 'watched', String(round)), { recursive: true });
   const subscription = await subscribe(new Hints());
@@ -333,7 +333,7 @@ test('a directory that is created and removed while it is opened is either watch
   const path = join(base, 'watched/0');
   const subscription = await subscribe(new Hints());
   await during(`fs.mkdirSync(here); fs.rmdirSync(here);`, async () => {
-    for (let round = 0; round < rounds(100, 300); round += 1) {
+    for (let round = 0; round < rounds(40, 300); round += 1) {
       const directories = [directory(root, 'x'), { path, identity: String(round) }];
       const outcome = await Promise.resolve(subscription.setDirectories(directories)).catch(errnoOf);
       expect(Array.isArray(outcome) ? outcome.includes(path) : outcome).toBeOneOf([true, 'ENOENT']);

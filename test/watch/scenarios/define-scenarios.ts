@@ -3,6 +3,7 @@ import { mkdirSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 
 import { openScene, type SceneKind } from '../../support/open-scene.js';
+import { some } from '../../support/rounds.js';
 import type { Scene } from '../../support/scene.js';
 import { fileScenarios, fileScenariosInFakeTime } from './file-scenarios.js';
 import { setScenarios, setScenariosInFakeTime } from './set-scenarios.js';
@@ -27,10 +28,18 @@ export function defineScenarios(kind: SceneKind): void {
   });
 }
 
-/** Defines a test for each requirement on each kind of target with several files. */
-export function defineRequirements(kind: SceneKind): void {
-  describe.each(Object.entries(subjects))('%s', (_, makeSubject) => {
-    test.each(Object.entries(requirements))('%s', async (_name, requirement) => {
+/**
+ * Defines a test for each requirement on each kind of target with several files. In `npm test` a requirement is put to one
+ * of every `share` targets.
+ */
+export function defineRequirements(kind: SceneKind, share = 1): void {
+  const cases = Object.entries(subjects).map(([name, makeSubject], index) => ({
+    name,
+    makeSubject,
+    required: some(Object.entries(requirements), share, index),
+  }));
+  describe.each(cases)('$name', ({ makeSubject, required }) => {
+    test.each(required)('%s', async (_name, requirement) => {
       const scene = openScene(kind);
       const workshop = scene.at('workshop');
       mkdirSync(workshop);
