@@ -6,7 +6,11 @@ import { systemClock, type Clock } from '../core/clock.js';
 import type { TokenAnswer } from '../core/token-client.js';
 import { failure, type ApiAnswer } from './local-api-server/api-answer.js';
 import { parseBody } from './local-api-server/request-body.js';
-import { createServerCertificates, type ServerCertificates } from './local-api-server/server-certificates.js';
+import {
+  createServerCertificates,
+  firstServerCertificates,
+  type ServerCertificates,
+} from './local-api-server/server-certificates.js';
 import { ServiceAccountApi } from './local-api-server/service-account-api.js';
 import {
   ISSUER,
@@ -109,7 +113,7 @@ export class LocalApiServer {
   /** A running server, with the ServiceAccount `default/default`. */
   static async start({ clock = systemClock, port = 0 }: LocalApiServerOptions = {}): Promise<LocalApiServer> {
     const authority = await TokenAuthority.create(clock);
-    const server = new LocalApiServer(port, authority, await createServerCertificates());
+    const server = new LocalApiServer(port, authority, await firstServerCertificates());
     server.addServiceAccount('default', 'default');
     await server.listen();
     return server;
@@ -120,7 +124,7 @@ export class LocalApiServer {
     return `https://127.0.0.1:${this.#port}`;
   }
 
-  /** The certificate authority that clients have to trust, PEM. */
+  /** The certificate authority that clients have to trust, PEM. Servers of one process start with the same one. */
   get caCertificate(): string {
     return this.#certificates.ca;
   }

@@ -8,6 +8,14 @@ export interface ServerCertificates {
   readonly key: string;
 }
 
+let first: Promise<ServerCertificates> | undefined;
+
+/** What every server of the process starts with: to make certificates takes longer than the rest of its start. */
+export function firstServerCertificates(): Promise<ServerCertificates> {
+  first ??= createServerCertificates();
+  return first;
+}
+
 /**
  * A new certificate authority, and a certificate by it for `localhost` and the loopback addresses. Node can read
  * X.509 but not make it, hence the optional peer dependency `selfsigned`, loaded only here.
