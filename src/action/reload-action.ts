@@ -101,8 +101,8 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
   /** @throws {TypeError | RangeError} for a wrong option. */
   constructor(options: ReloadActionOptions) {
     const resolved = resolveReloadOptions(options);
-    const { name, first, retryDelayMs, maxRetryDelayMs, random, signal, clock } = resolved;
-    super({ kind: 'ReloadAction', name, purpose: `run the action "${first.name}"`, signal, clock });
+    const { name, retryDelayMs, maxRetryDelayMs, random, signal, clock } = resolved;
+    super({ kind: 'ReloadAction', name, signal, clock });
     this.#options = resolved;
     this.#backoff = new Backoff({ firstDelayMs: retryDelayMs, maxDelayMs: maxRetryDelayMs, random });
   }
@@ -141,6 +141,10 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
   /** Resolves when no update is waiting or being handled. While an action is retried, its update is being handled. */
   async idle(): Promise<void> {
     while (this.#loop) await this.#loop;
+  }
+
+  protected override get purpose(): string {
+    return `run the action "${this.#options.first.name}"`;
   }
 
   protected override onClose(): void {

@@ -85,7 +85,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
    */
   constructor(options: ConfigLoaderOptions<T>) {
     const resolved = resolveLoaderOptions(options);
-    super({ ...resolved, kind: 'ConfigLoader', purpose: 'load the configuration' });
+    super({ ...resolved, kind: 'ConfigLoader' });
     this.#options = resolved;
     const { clock, settleMs, parseTimeoutMs: timeoutMs } = resolved;
     const { signal } = this.scope;
@@ -171,6 +171,10 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     emitter.on('change', registered);
     if (immediate && this.#current) listener(selector(this.#current.config), undefined as S);
     return () => void emitter.off('change', registered);
+  }
+
+  protected override get purpose(): string {
+    return 'load the configuration';
   }
 
   protected override async onStart(): Promise<void> {

@@ -82,7 +82,7 @@ export abstract class WatchedProvider implements ConfigProvider {
     this.maxBytes = maxBytes;
     this.name = absolutePath(checkPath(owner.name, owner.argument, path));
     this.#watcherOptions = { ...watching, maxContentBytes: maxBytes };
-    this.#options = resolveWatcherOptions(this.#watcherOptions, { isGroup: false });
+    this.#options = resolveWatcherOptions(this.#watcherOptions, { isGroup: false }).options;
     this.#target = new PathTarget(this.name, this.#options);
   }
 

@@ -4,15 +4,17 @@
  */
 const callbacks = new WeakMap<AbortSignal, Set<() => void>>();
 
+const NOTHING_TO_REMOVE = (): void => undefined;
+
 /**
  * Calls `callback` once when the signal aborts; immediately if it already has. Returns a function that removes the
  * callback. When the last one is removed, so is the listener.
  */
 export function onAbort(signal: AbortSignal | undefined, callback: () => void): () => void {
-  if (!signal) return () => undefined;
+  if (!signal) return NOTHING_TO_REMOVE;
   if (signal.aborted) {
     callback();
-    return () => undefined;
+    return NOTHING_TO_REMOVE;
   }
   let waiting = callbacks.get(signal);
   if (!waiting) {

@@ -6,13 +6,11 @@ import { inspect } from 'node:util';
 import type { EventEmitter } from 'eventemitter3';
 
 import type { Clock } from './clock.js';
-import { Emitter } from './emitter.js';
 import { ClosedError, errorCodeOf } from './errors.js';
 import { redactError, ResilientError } from './resilient-error.js';
-import { Lifecycle, type LifecycleState } from './lifecycle.js';
-import type { Scope } from './scope.js';
+import { Lifecycle } from './lifecycle.js';
 import type { ComponentHandle, OperationMessages, OperationName } from './telemetry-messages.js';
-import { isObserved, publishPoint, trace } from './telemetry.js';
+import { isObserved, operationChannel, publishPoint, trace } from './telemetry.js';
 
 /** The last failure, as plain data. */
 export interface LastError {
@@ -53,8 +51,6 @@ interface ComponentOptions {
   readonly name: string;
   /** The name of the class for telemetry and health checks; unlike `constructor.name` it survives minifiers. */
   readonly kind: string;
-  /** Completes "Cannot … : …" for calls after `close()`, as in "watch "/etc/policy"". */
-  readonly purpose: string;
   readonly signal: AbortSignal | undefined;
   readonly clock: Clock;
 }
@@ -67,39 +63,21 @@ interface ComponentOptions {
 export abstract class Component<
   Events extends ComponentEvents,
   Status extends ComponentStatus,
-> extends Emitter<Events> {
+> extends Lifecycle<Events> {
   /** The name in its status and in telemetry. */
   readonly name: string;
+  /** The name of its class in telemetry. */
+  readonly kind: string;
   readonly #clock: Clock;
-  readonly #lifecycle: Lifecycle;
-  /** The view that telemetry gets: it gives access to nothing but name and status. */
-  readonly #handle: ComponentHandle;
+  /** The view that telemetry gets: it gives access to nothing but name and status. Made when something is published. */
+  #handle: ComponentHandle | undefined;
   #lastError: LastError | null = null;
 
-  protected constructor({ name, kind, purpose, signal, clock }: ComponentOptions) {
-    super();
+  protected constructor({ name, kind, signal, clock }: ComponentOptions) {
+    super(signal);
     this.name = name;
+    this.kind = kind;
     this.#clock = clock;
-    this.#handle = { kind, name, status: () => this.status() };
-    this.#lifecycle = new Lifecycle({
-      signal,
-      open: () => this.onStart(),
-      run: () => {
-        publishPoint(this.#handle, 'start');
-        return this.onRunning();
-      },
-      end: () => {
-        publishPoint(this.#handle, 'close');
-        return this.onClose();
-      },
-      over: () =>
-        signal?.aborted ? (signal.reason as Error) : new ClosedError(`Cannot ${purpose}: it was closed`),
-    });
-  }
-
-  /** The name of its class in telemetry. */
-  get kind(): string {
-    return this.#handle.kind;
   }
 
   /** The current status. Plain data without contents, tokens or secrets. */
@@ -107,27 +85,7 @@ export abstract class Component<
 
   /** The same as `status().state`. */
   get state(): Status['state'] {
-    return this.#lifecycle.state;
-  }
-
-  /**
-   * Starts the component. A second call returns the same promise; after a failure it can be called again.
-   * @throws {ClosedError} (rejects) after or during `close()`; the signal's reason when that has aborted.
-   */
-  start(): Promise<void> {
-    return this.#lifecycle.start();
-  }
-
-  /**
-   * Closes the component. When the promise resolves, no timer, handle or listener is left, and no more events are
-   * emitted. May be called more than once, before `start()` and from within a listener. Never rejects.
-   */
-  close(): Promise<void> {
-    return this.#lifecycle.close();
-  }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close();
+    return this.lifecycleState;
   }
 
   /** The status, for `JSON.stringify` and structured loggers. */
@@ -145,47 +103,28 @@ export abstract class Component<
     ...args: EventEmitter.EventArgs<Events, E>
   ): boolean {
     const name = event as string;
-    if (isObserved(name)) {
-      publishPoint(this.#handle, name, this.telemetryOf(name, (args as readonly object[])[0]));
-    }
+    if (isObserved(name)) this.#publish(name, this.telemetryOf(name, (args as readonly object[])[0]));
     return super.emit(event, ...args);
   }
 
-  /** Acquires resources; see `open` of `Lifecycle`. */
-  protected onStart(): Promise<unknown> {
-    return Promise.resolve();
+  /** Completes "Cannot … : …" for calls after `close()`, as in "watch "/etc/policy"". */
+  protected abstract get purpose(): string;
+
+  protected override announce(phase: 'start' | 'close'): void {
+    if (isObserved(phase)) this.#publish(phase);
   }
 
-  /** Begins the work; `start()` waits for it. */
-  protected onRunning(): void | Promise<void> {}
-
-  /** Releases everything; must not reject. */
-  protected onClose(): unknown {
-    return undefined;
-  }
-
-  /** Ends when the component is closed. */
-  protected get scope(): Scope {
-    return this.#lifecycle.scope;
-  }
-
-  /** The state of the lifecycle; `state` may be more specific. */
-  protected get lifecycleState(): LifecycleState {
-    return this.#lifecycle.state;
+  protected override closedError(): Error {
+    return new ClosedError(`Cannot ${this.purpose}: it was closed`);
   }
 
   protected get lastError(): LastError | null {
     return this.#lastError;
   }
 
-  /** @throws {ClosedError} once closed; the signal's reason when that has aborted. */
-  protected throwIfClosed(): void {
-    this.#lifecycle.throwIfClosed();
-  }
-
   /** Emits an event, unless the component is closed: work that began before the end may finish after it. */
   protected dispatch<E extends keyof Events & string>(event: E, ...args: Events[E] & unknown[]): void {
-    if (this.#lifecycle.state === 'closed') return;
+    if (this.lifecycleState === 'closed') return;
     (this.emit as (event: E, ...args: unknown[]) => boolean).call(this, event, ...args);
   }
 
@@ -201,7 +140,8 @@ export abstract class Component<
     work: () => Promise<T>,
     resultOf: (value: T) => string,
   ): Promise<T> {
-    const message = { component: this.#handle, ...details } as unknown as OperationMessages[N];
+    if (!operationChannel(name).hasSubscribers) return work();
+    const message = { component: this.#telemetryHandle, ...details } as unknown as OperationMessages[N];
     return trace(name, message, work, resultOf);
   }
 
@@ -215,5 +155,15 @@ export abstract class Component<
     const error = thrown instanceof ResilientError ? thrown : redactError(thrown, this.secrets);
     this.recordError(error);
     (this.dispatch as (event: 'error', error: Error) => void).call(this, 'error', error);
+  }
+
+  #publish(event: string, payload?: object): void {
+    publishPoint(this.#telemetryHandle, event, payload);
+  }
+
+  get #telemetryHandle(): ComponentHandle {
+    const { kind, name } = this;
+    this.#handle ??= { kind, name, status: () => this.status() };
+    return this.#handle;
   }
 }

@@ -1,73 +1,58 @@
 /**
  * The start and the end of a component.
  *
- * | state      | `start()`            | `open()` succeeds     | fails                | `close()`, the signal aborts |
- * |------------|----------------------|-----------------------|----------------------|------------------------------|
- * | `idle`     | → `starting`, opens  | –                     | –                    | → `closed`                   |
- * | `starting` | same promise         | → `running`, runs     | → `idle`, rejects    | → `closed`, ends             |
- * | `running`  | same promise         | –                     | the same, of `run()` | → `closed`, ends             |
- * | `closed`   | rejects              | –                     | –                    | same promise                 |
+ * | state      | `start()`             | `onStart()` succeeds | fails                  | `close()`, the signal aborts |
+ * |------------|-----------------------|----------------------|------------------------|------------------------------|
+ * | `idle`     | → `starting`, acquires | –                   | –                      | → `closed`                   |
+ * | `starting` | same promise          | → `running`, works   | → `idle`, rejects      | → `closed`, releases         |
+ * | `running`  | same promise          | –                    | so if `onRunning()` does | → `closed`, releases       |
+ * | `closed`   | rejects               | –                    | –                      | same promise                 |
  *
- * When the component is closed, a pending `start()` rejects without waiting for `open()` or `run()`. A listener is added
- * to the signal only between start and end; before the start only its state is read.
+ * When the component is closed, a pending `start()` rejects without waiting for `onStart()` or `onRunning()`. A listener
+ * is added to the signal only between start and end; before the start only its state is read.
  */
 import { onAbort } from './abort.js';
+import { Emitter } from './emitter.js';
 import { Scope } from './scope.js';
 
 /** Where a component is between its construction and its end. */
 export type LifecycleState = 'idle' | 'starting' | 'running' | 'closed';
 
-/** What a component does when it is started and closed. */
-interface LifecycleOptions<T> {
-  /** Closes the component when it aborts; listened to only between start and end. */
-  readonly signal: AbortSignal | undefined;
-  /**
-   * Acquires resources. If it rejects, it must have released them. If it succeeds after the end, it must release them
-   * itself.
-   */
-  readonly open: () => Promise<unknown>;
-  /**
-   * Begins the work once the component is running. `start()` resolves to its result. If it rejects, it must have released
-   * everything, including what `open()` acquired: another start opens again.
-   */
-  readonly run: () => T | Promise<T>;
-  /** Releases everything. Called once, synchronously, right after the scope has ended; must not reject. */
-  readonly end: () => unknown;
-  /** Creates the error for calls after the end. */
-  readonly over: () => Error;
-}
-
 /** The state machine in the table at the top of this file. */
-export class Lifecycle<T = void> {
-  /** Ends when the component is closed, before `end()`. */
-  readonly scope = new Scope();
-  readonly #options: LifecycleOptions<T>;
+export abstract class Lifecycle<Events extends object> extends Emitter<Events> {
+  /** Ends when the component is closed, before `onClose()`. */
+  protected readonly scope = new Scope();
+  /** Closes the component when it aborts; listened to only between start and end. */
+  readonly #signal: AbortSignal | undefined;
   #state: LifecycleState = 'idle';
-  #unlisten = (): void => undefined;
-  #started: Promise<T> | undefined;
+  #unlisten: (() => void) | undefined;
+  #started: Promise<void> | undefined;
   #closed: Promise<void> | undefined;
 
-  constructor(options: LifecycleOptions<T>) {
-    this.#options = options;
+  protected constructor(signal: AbortSignal | undefined) {
+    super();
+    this.#signal = signal;
   }
 
-  get state(): LifecycleState {
-    return this.#options.signal?.aborted ? 'closed' : this.#state;
-  }
-
-  /** Resolves when the component is running. Returns the same promise to all callers until it rejects. */
-  start(): Promise<T> {
-    if (this.#options.signal?.aborted) void this.close();
-    if (this.state === 'closed') return Promise.reject(this.#options.over());
+  /**
+   * Starts the component. A second call returns the same promise; after a failure it can be called again.
+   * @throws {ClosedError} (rejects) after or during `close()`; the signal's reason when that has aborted.
+   */
+  start(): Promise<void> {
+    if (this.#signal?.aborted) void this.close();
+    if (this.lifecycleState === 'closed') return Promise.reject(this.#reasonOfEnd);
     if (this.#started) return this.#started;
-    let follow!: (start: Promise<T>) => void;
-    // Set before `open()` runs, since it may call `start()` itself.
+    let follow!: (start: Promise<void>) => void;
+    // Set before `onStart()` runs, since it may call `start()` itself.
     const started = (this.#started = new Promise((resolve) => (follow = resolve)));
     follow(this.#start());
     return started;
   }
 
-  /** Resolves when everything is released; never rejects. Returns the same promise to all callers. */
+  /**
+   * Closes the component. When the promise resolves, no timer, handle or listener is left, and no more events are
+   * emitted. May be called more than once, before `start()` and from within a listener. Never rejects.
+   */
   close(): Promise<void> {
     if (!this.#closed) {
       let follow!: (end: Promise<void>) => void;
@@ -78,21 +63,59 @@ export class Lifecycle<T = void> {
     return this.#closed;
   }
 
-  throwIfClosed(): void {
-    if (this.state === 'closed') throw this.#options.over();
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
   }
 
-  async #start(): Promise<T> {
-    const { signal, open, run } = this.#options;
+  /** The state of the lifecycle; `state` may be more specific. */
+  protected get lifecycleState(): LifecycleState {
+    return this.#signal?.aborted ? 'closed' : this.#state;
+  }
+
+  /** @throws {ClosedError} once closed; the signal's reason when that has aborted. */
+  protected throwIfClosed(): void {
+    if (this.lifecycleState === 'closed') throw this.#reasonOfEnd;
+  }
+
+  /**
+   * Acquires resources. If it rejects, it must have released them. If it succeeds after the end, it must release them
+   * itself.
+   */
+  protected onStart(): Promise<unknown> {
+    return Promise.resolve();
+  }
+
+  /**
+   * Begins the work; `start()` waits for it. If it rejects, it must have released everything, including what `onStart()`
+   * acquired: another start begins with that again.
+   */
+  protected onRunning(): void | Promise<void> {}
+
+  /** Releases everything. Called once, synchronously, right after the scope has ended; must not reject. */
+  protected onClose(): unknown {
+    return undefined;
+  }
+
+  /** It is running, or its scope has ended. */
+  protected announce(_phase: 'start' | 'close'): void {}
+
+  /** Creates the error for calls after the end. */
+  protected abstract closedError(): Error;
+
+  get #reasonOfEnd(): Error {
+    return this.#signal?.aborted ? (this.#signal.reason as Error) : this.closedError();
+  }
+
+  async #start(): Promise<void> {
     this.#state = 'starting';
-    this.#unlisten = onAbort(signal, () => void this.close());
+    this.#unlisten = onAbort(this.#signal, () => void this.close());
     try {
-      await this.scope.untilEnd(open());
+      await this.scope.untilEnd(this.onStart());
       this.throwIfClosed();
       this.#state = 'running';
-      const result = await this.scope.untilEnd(run());
+      this.announce('start');
+      await this.scope.untilEnd(this.onRunning());
       this.throwIfClosed();
-      return result;
     } catch (error) {
       this.throwIfClosed();
       this.#state = 'idle';
@@ -103,9 +126,10 @@ export class Lifecycle<T = void> {
   }
 
   async #end(): Promise<void> {
-    const { end, over } = this.#options;
     this.#state = 'closed';
-    this.#unlisten();
-    await Promise.all([this.scope.end(over()), end()]);
+    this.#unlisten?.();
+    const released = this.scope.end(this.#reasonOfEnd);
+    this.announce('close');
+    await Promise.all([released, this.onClose()]);
   }
 }

@@ -21,7 +21,7 @@ type Options = Readonly<Record<string, Option<unknown>>>;
 type Resolved<O extends Options> = { readonly [K in keyof O]: O[K] extends Option<infer T> ? T : never };
 
 /**
- * The options of `owner` with defaults filled in.
+ * The options of `owner` with defaults filled in. When none is given, the result is the same object each time.
  * @param noun what messages call one of them.
  * @throws {TypeError} for something that is not an object, an unknown name, or a value of the wrong type.
  * @throws {RangeError} for a number out of range.
@@ -33,8 +33,9 @@ export function resolveOptions<O extends Options>(
   noun = 'option',
 ): Resolved<O> {
   const values = objectOf(owner, noun, given);
+  const fallbacks = defaultsOf(options);
   // This runs for each atomic write: only the options that are given take time.
-  const resolved: Record<string, unknown> = { ...defaultsOf(options) };
+  let resolved: Record<string, unknown> | undefined;
   for (const name in values) {
     const option = Object.hasOwn(options, name) ? options[name] : undefined;
     if (!option) throw unknown(owner, noun, name, Object.keys(options));
@@ -45,9 +46,10 @@ export function resolveOptions<O extends Options>(
       const message = `${owner}: ${noun} "${name}" must be ${refusal.wanted}, got ${describe(value)}`;
       throw refusal.kind === 'type' ? new TypeError(message) : new RangeError(message);
     }
+    resolved ??= { ...fallbacks };
     resolved[name] = value;
   }
-  return resolved as Resolved<O>;
+  return (resolved ?? fallbacks) as Resolved<O>;
 }
 
 /**
@@ -90,7 +92,8 @@ const defaults = new WeakMap<Options, Readonly<Record<string, unknown>>>();
 function defaultsOf(options: Options): Readonly<Record<string, unknown>> {
   let known = defaults.get(options);
   if (!known) {
-    known = Object.fromEntries(Object.entries(options).map(([name, { fallback }]) => [name, fallback]));
+    const fallbacks = Object.entries(options).map(([name, { fallback }]) => [name, fallback]);
+    known = Object.freeze(Object.fromEntries(fallbacks) as Record<string, unknown>);
     defaults.set(options, known);
   }
   return known;

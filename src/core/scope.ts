@@ -1,10 +1,11 @@
-/** The lifetime of a component: one signal that aborts at its end, and the work in flight. */
+const NO_WORK: readonly Promise<unknown>[] = [];
+
+/** The lifetime of a component: one signal that aborts at its end, and the work in flight. Made of what is in use. */
 export class Scope {
-  /** Made when somebody asks for the signal: it takes as much memory as the rest of a lifecycle. */
   #controller: AbortController | undefined;
-  readonly #work = new Set<Promise<unknown>>();
+  #work: Set<Promise<unknown>> | undefined;
   /** Called at the end. */
-  #leaving: readonly (() => void)[] = [];
+  #leaving: Set<() => void> | undefined;
   #ended = false;
   /** Set at the end. */
   #reason!: Error;
@@ -29,8 +30,12 @@ export class Scope {
 
   /** Tracks work that the end has to wait for. The caller handles its rejection. */
   track<T>(work: Promise<T>): Promise<T> {
+    this.#work ??= new Set();
     this.#work.add(work);
-    const forget = (): void => void this.#work.delete(work);
+    const forget = (): void => {
+      this.#work?.delete(work);
+      if (this.#work?.size === 0) this.#work = undefined;
+    };
     work.then(forget, forget);
     return work;
   }
@@ -40,10 +45,12 @@ export class Scope {
     return new Promise<T>((resolve, reject) => {
       const leave = (): void => reject(this.#reason);
       if (this.#ended) leave();
-      else this.#leaving = [...this.#leaving, leave];
-      void Promise.resolve(work)
-        .then(resolve, reject)
-        .finally(() => (this.#leaving = this.#leaving.filter((each) => each !== leave)));
+      else (this.#leaving ??= new Set()).add(leave);
+      const forget = (): void => {
+        this.#leaving?.delete(leave);
+        if (this.#leaving?.size === 0) this.#leaving = undefined;
+      };
+      void Promise.resolve(work).then(resolve, reject).finally(forget);
     });
   }
 
@@ -52,8 +59,9 @@ export class Scope {
     if (!this.#ended) this.#reason = reason;
     this.#ended = true;
     this.#controller?.abort(reason);
-    for (const leave of this.#leaving) leave();
-    do await Promise.allSettled(this.#work);
-    while (this.#work.size > 0);
+    for (const leave of this.#leaving ?? []) leave();
+    // A pass in any case: what the end itself begins is tracked after this call.
+    do await Promise.allSettled(this.#work ?? NO_WORK);
+    while (this.#work);
   }
 }

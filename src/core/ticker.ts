@@ -1,47 +1,29 @@
 import type { Clock, Scheduled } from './clock.js';
 
-/** Options of a ticker. */
-interface TickerOptions {
+/** What is called back by a ticker. */
+export interface Ticking {
+  onTick(): void;
+}
+
+/** How often a ticker ticks. */
+export interface TickerOptions {
   readonly clock: Clock;
-  /** Milliseconds; 0: never. */
+  /** Milliseconds; above 0. */
   readonly intervalMs: number;
   /** Whether it keeps the process alive. */
   readonly persistent: boolean;
 }
 
 /**
- * Calls back at the multiples of its interval until it is stopped. All tickers with the same options share one timer, so
- * that many watchers tick in one turn of the event loop.
+ * Calls back at the multiples of its interval. All that have the same options share one ticker, so that many watchers
+ * tick in one turn of the event loop. It exists as long as something is called back.
  */
 export class Ticker {
+  /** By clock, interval and persistence. */
+  static readonly #tickers = new WeakMap<Clock, Map<string, Ticker>>();
+
   readonly #options: TickerOptions;
-  readonly #onTick: () => void;
-  #shared: SharedTimer | undefined;
-
-  constructor(options: TickerOptions, onTick: () => void) {
-    this.#options = options;
-    this.#onTick = onTick;
-  }
-
-  /** Has no effect while it is running. */
-  start(): void {
-    if (this.#shared || this.#options.intervalMs === 0) return;
-    this.#shared = SharedTimer.of(this.#options);
-    this.#shared.add(this.#onTick);
-  }
-
-  stop(): void {
-    this.#shared?.delete(this.#onTick);
-    this.#shared = undefined;
-  }
-}
-
-/** The timers of each clock, by interval and persistence. A timer exists as long as a ticker uses it. */
-const timers = new WeakMap<Clock, Map<string, SharedTimer>>();
-
-class SharedTimer {
-  readonly #options: TickerOptions;
-  readonly #callbacks = new Set<() => void>();
+  readonly #ticking = new Set<Ticking>();
   #timer: Scheduled | undefined;
   #at = 0;
 
@@ -49,27 +31,30 @@ class SharedTimer {
     this.#options = options;
   }
 
-  static of(options: TickerOptions): SharedTimer {
+  /** Calls `ticking` back from now on, once at each multiple of the interval. */
+  static start(ticking: Ticking, options: TickerOptions): void {
     const { clock } = options;
-    const ofClock = timers.get(clock) ?? new Map<string, SharedTimer>();
-    timers.set(clock, ofClock);
+    const ofClock = Ticker.#tickers.get(clock) ?? new Map<string, Ticker>();
+    Ticker.#tickers.set(clock, ofClock);
     const key = keyOf(options);
-    const timer = ofClock.get(key) ?? new SharedTimer(options);
-    ofClock.set(key, timer);
-    return timer;
+    const ticker = ofClock.get(key) ?? new Ticker(options);
+    ofClock.set(key, ticker);
+    ticker.#ticking.add(ticking);
+    if (!ticker.#timer) ticker.#schedule();
   }
 
-  add(callback: () => void): void {
-    this.#callbacks.add(callback);
-    if (!this.#timer) this.#schedule();
+  /** @param options those that it was started with. */
+  static stop(ticking: Ticking, options: TickerOptions): void {
+    const ticker = Ticker.#tickers.get(options.clock)?.get(keyOf(options));
+    if (ticker) ticker.#stop(ticking);
   }
 
-  delete(callback: () => void): void {
-    this.#callbacks.delete(callback);
-    if (this.#callbacks.size > 0) return;
+  #stop(ticking: Ticking): void {
+    this.#ticking.delete(ticking);
+    if (this.#ticking.size > 0) return;
     this.#timer?.cancel();
     this.#timer = undefined;
-    timers.get(this.#options.clock)?.delete(keyOf(this.#options));
+    Ticker.#tickers.get(this.#options.clock)?.delete(keyOf(this.#options));
   }
 
   #schedule(): void {
@@ -82,8 +67,8 @@ class SharedTimer {
 
   #tick(): void {
     this.#schedule();
-    // A callback may stop another ticker, or start one, which waits for the next tick.
-    for (const callback of [...this.#callbacks]) if (this.#callbacks.has(callback)) callback();
+    // One may stop another, or start one, which waits for the next tick.
+    for (const ticking of [...this.#ticking]) if (this.#ticking.has(ticking)) ticking.onTick();
   }
 }
 

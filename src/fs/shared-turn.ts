@@ -8,6 +8,11 @@ import { signatureOf } from './file-identity.js';
 /** More files than this are examined in turns, which takes some milliseconds each time. */
 const MAX_EXAMINED = 1_000;
 
+/** Checks in the turn that it has requested. */
+export interface TurnTaker {
+  onTurn(): void;
+}
+
 /** The answers of `readlink` and of `lstat`. */
 type Answer = string | BigIntStats;
 
@@ -25,21 +30,22 @@ type Answer = string | BigIntStats;
  * drops all of them, as does a call that fails: the read is repeated with fresh answers.
  */
 class SharedTurn {
-  #waiting = new Set<() => void>();
-  #immediate: (() => void) | undefined;
+  #waiting = new Set<TurnTaker>();
+  #isScheduled = false;
   #answers: Map<FileSystemCalls, Map<string, Answer>> | undefined;
   /** The number of checks in this stretch. */
   #size = 0;
   #turns = 0;
 
-  /**
-   * Runs `check` in the next turn, after the events that the kernel reports in this one. Returns a function that
-   * cancels it.
-   */
-  request(check: () => void): () => void {
-    this.#waiting.add(check);
-    this.#immediate ??= onNextTurn(() => this.#run());
-    return () => this.#waiting.delete(check);
+  /** Calls `onTurn` in the next turn, once, after the events that the kernel reports in this one. */
+  request(taker: TurnTaker): void {
+    this.#waiting.add(taker);
+    if (!this.#isScheduled) onNextTurn(() => this.#run());
+    this.#isScheduled = true;
+  }
+
+  cancel(taker: TurnTaker): void {
+    this.#waiting.delete(taker);
   }
 
   /** Makes a call, or returns the answer that was obtained in this stretch already. */
@@ -77,14 +83,14 @@ class SharedTurn {
   }
 
   #run(): void {
-    const checks = this.#waiting;
+    const takers = this.#waiting;
     this.#waiting = new Set();
-    this.#immediate = undefined;
-    if (checks.size > 1) this.#answers = new Map();
-    this.#size = checks.size;
+    this.#isScheduled = false;
+    if (takers.size > 1) this.#answers = new Map();
+    this.#size = takers.size;
     this.#turns += 1;
     try {
-      for (const check of checks) check();
+      for (const taker of takers) taker.onTurn();
     } finally {
       this.#answers = undefined;
       this.#size = 0;

@@ -139,7 +139,7 @@ export class VolumePublisher extends Component<VolumePublisherEvents, VolumePubl
   constructor(options?: VolumePublisherOptions) {
     const resolved = resolveOptions('VolumePublisher', options, OPTIONS);
     const { name, signal, clock } = resolved;
-    super({ kind: 'VolumePublisher', name, purpose: 'publish volumes', signal, clock });
+    super({ kind: 'VolumePublisher', name, signal, clock });
     this.#options = resolved;
   }
 
@@ -222,6 +222,10 @@ export class VolumePublisher extends Component<VolumePublisherEvents, VolumePubl
   /** Aborts producers and awaits them. Published contents stay. Never rejects. */
   override close(): Promise<void> {
     return super.close();
+  }
+
+  protected override get purpose(): string {
+    return 'publish volumes';
   }
 
   protected override onClose(): void {

@@ -79,7 +79,7 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
     }
     checkTlsFiles('serveTls', 'files', files);
     const { drainMs, signal, clock, random } = resolveOptions('serveTls', options, OPTIONS);
-    super({ kind: 'TlsServer', name: `serveTls ${files.path}`, purpose: 'serve TLS', signal, clock });
+    super({ kind: 'TlsServer', name: `serveTls ${files.path}`, signal, clock });
     this.#server = server;
     this.#files = files;
     this.#kept = keptOptions(server);
@@ -97,6 +97,10 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
       changes: this.#changes,
       lastError: this.lastError,
     };
+  }
+
+  protected override get purpose(): string {
+    return 'serve TLS';
   }
 
   protected override async onStart(): Promise<void> {

@@ -146,7 +146,7 @@ export class TokenFile
     const file = absolutePath(checkPath('TokenFile', 'path', path));
     const resolved = resolveOptions('TokenFile', options, OPTIONS);
     const { name = basename(file), signal, clock, random, maxAgeMs } = resolved;
-    super({ kind: 'TokenFile', name, purpose: `read the token file "${file}"`, signal, clock });
+    super({ kind: 'TokenFile', name, signal, clock });
     this.path = file;
     this.#options = resolved;
     this.#watch = new TokenWatch({
@@ -162,6 +162,10 @@ export class TokenFile
       onDegraded: (event) => this.dispatch('degraded', event),
       onRecovered: (event) => this.dispatch('recovered', event),
     });
+  }
+
+  protected override get purpose(): string {
+    return `read the token file "${this.path}"`;
   }
 
   protected override get secrets(): readonly string[] {

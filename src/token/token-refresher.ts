@@ -72,7 +72,7 @@ export class TokenRefresher
   constructor(options: TokenRefresherOptions) {
     const resolved = resolveRefresherOptions(options);
     const { name, clock, retryDelayMs, maxRetryDelayMs, random, signal } = resolved;
-    super({ kind: 'TokenRefresher', name, purpose: 'refresh the token', signal, clock });
+    super({ kind: 'TokenRefresher', name, signal, clock });
     this.#options = resolved;
     const backoff = (): Backoff =>
       new Backoff({ firstDelayMs: retryDelayMs, maxDelayMs: maxRetryDelayMs, random });
@@ -91,6 +91,10 @@ export class TokenRefresher
   override get state(): TokenRefresherStatus['state'] {
     const { lifecycleState } = this;
     return lifecycleState === 'running' ? this.#phase : lifecycleState;
+  }
+
+  protected override get purpose(): string {
+    return 'refresh the token';
   }
 
   protected override get secrets(): readonly string[] {

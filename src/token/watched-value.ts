@@ -124,13 +124,7 @@ export abstract class WatchedValue<
     const { signal, clock = systemClock, name, ...watcherOptions } = options;
     const settings = { persistent: false, ...watcherOptions, clock, maxContentBytes: maxBytes };
     const watcher = new ResilientWatcher(path, settings);
-    super({
-      kind,
-      name: name ?? watcher.name,
-      purpose: `read "${watcher.path}"`,
-      signal,
-      clock,
-    });
+    super({ kind, name: name ?? watcher.name, signal, clock });
     this.path = watcher.path;
     this.clock = clock;
     this.#watcher = watcher;
@@ -219,6 +213,10 @@ export abstract class WatchedValue<
   /** Why there is no newer value; undefined while the contents of the files are in use. */
   protected get refusal(): Error | undefined {
     return (this.#unreadable ?? this.#refusal)?.error;
+  }
+
+  protected override get purpose(): string {
+    return `read "${this.path}"`;
   }
 
   protected override get secrets(): readonly string[] {

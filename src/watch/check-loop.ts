@@ -1,5 +1,21 @@
 import type { Scope } from '../core/scope.js';
-import { sharedTurn } from '../fs/shared-turn.js';
+import { sharedTurn, type TurnTaker } from '../fs/shared-turn.js';
+
+/** Does the checks. */
+export interface Checker<Cause extends string> {
+  /** Must not reject. */
+  checkBecause(cause: Cause): Promise<void>;
+  /** Does the check if nothing has to be waited for, and says whether it has. */
+  checkAtOnce(cause: Cause): boolean;
+}
+
+/** Waits for a check. */
+interface Waiter {
+  readonly isReady: () => boolean;
+  readonly resolve: () => void;
+}
+
+const NOBODY: readonly Waiter[] = [];
 
 /**
  * Turns requests into checks, one at a time. All requests of one turn of the event loop lead to one check, and all
@@ -11,25 +27,17 @@ import { sharedTurn } from '../fs/shared-turn.js';
  * | requested | keep the better cause | → checking   | –                                        |
  * | checking  | remember the cause    | –            | → requested if there is one, else → idle |
  */
-export class CheckLoop<Cause extends string> {
-  readonly #check: (cause: Cause) => Promise<void>;
-  readonly #checkAtOnce: (cause: Cause) => boolean;
+export class CheckLoop<Cause extends string> implements TurnTaker {
+  readonly #checker: Checker<Cause>;
   readonly #scope: Scope;
-  #waiters: readonly { readonly isReady: () => boolean; readonly resolve: () => void }[] = [];
+  #waiters = NOBODY;
   #cause: Cause | undefined;
-  readonly #onTurn = (): void => this.#next();
-  #cancelTurn: (() => void) | undefined;
   #checking = false;
   #begun = 0;
   #done = 0;
 
-  /**
-   * @param check must not reject.
-   * @param checkAtOnce does the check if nothing has to be waited for, and says whether it has.
-   */
-  constructor(check: (cause: Cause) => Promise<void>, checkAtOnce: (cause: Cause) => boolean, scope: Scope) {
-    this.#check = check;
-    this.#checkAtOnce = checkAtOnce;
+  constructor(checker: Checker<Cause>, scope: Scope) {
+    this.#checker = checker;
     this.#scope = scope;
   }
 
@@ -49,7 +57,7 @@ export class CheckLoop<Cause extends string> {
     // A hint explains a change better than a resync that happens to come at the same time.
     if (this.#cause === undefined || this.#cause === 'resync') this.#cause = cause;
     // After what the kernel reports in this turn, so that the six events of a swap lead to one check.
-    if (!this.#checking) this.#cancelTurn ??= sharedTurn.request(this.#onTurn);
+    if (!this.#checking) sharedTurn.request(this);
   }
 
   /** Resolves when a check that began after this call has ended, or the scope has. */
@@ -66,24 +74,24 @@ export class CheckLoop<Cause extends string> {
 
   /** Ends the loop, once the scope has ended, and resolves every `check()` and `idle()` that waits. */
   close(): void {
-    this.#cancelTurn?.();
+    sharedTurn.cancel(this);
     this.#cause = undefined;
     this.#release();
   }
 
-  #next(): void {
+  /** The turn that was requested has come. */
+  onTurn(): void {
     const cause = this.#cause;
-    this.#cancelTurn = undefined;
     this.#cause = undefined;
     if (cause === undefined) return;
     this.#begun += 1;
-    if (this.#checkAtOnce(cause)) this.#ended();
+    if (this.#checker.checkAtOnce(cause)) this.#ended();
     else void this.#checkInTime(cause);
   }
 
   async #checkInTime(cause: Cause): Promise<void> {
     this.#checking = true;
-    await this.#check(cause);
+    await this.#checker.checkBecause(cause);
     this.#checking = false;
     this.#ended();
   }

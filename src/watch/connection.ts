@@ -23,31 +23,35 @@ import { Backoff } from '../core/backoff.js';
 import type { Clock } from '../core/clock.js';
 import { hasMoved } from '../core/errno.js';
 import type { BackendError } from '../core/backend-error.js';
-import type { Degradation, Recovery, Restart } from '../core/events.js';
 import type { Random } from '../core/random.js';
 import type { Scope } from '../core/scope.js';
 import { sleep } from '../core/sleep.js';
-import { Ticker } from '../core/ticker.js';
+import { Ticker, type TickerOptions, type Ticking } from '../core/ticker.js';
 import type { Hint, WatchBackend, WatchedDirectory } from '../core/watch-backend.js';
 import { backendFailure, hasNoEvents, isUnsuited } from './backends/backend-failure.js';
-import { Subscriber, type Subscribed, type SubscriberOptions, type SubscriptionOwner } from './subscriber.js';
+import type { BackendSink } from './backend-sink.js';
+import {
+  Subscriber,
+  type Subscribed,
+  type SubscriberListener,
+  type SubscriptionOwner,
+} from './subscriber.js';
+import type { WatcherEvent } from './watcher-events.js';
 
 /** The owner of a connection. */
 export interface ConnectionOwner extends SubscriptionOwner {
   /** @param source the name of the backend, or `poll`. */
   hint(source: string, hint?: Hint): void;
-  /** An attempt to subscribe again begins. */
-  restarting(restart: Restart): void;
-  /** The attempt succeeded: something may have changed in the meantime. */
-  restarted(): void;
-  degraded(degradation: Degradation): void;
-  recovered(recovery: Recovery): void;
-  /** No attempts are left; the target is polled from now on. */
-  gaveUp(error: unknown): void;
+  /**
+   * Emits `restart`, `degraded` or `recovered`; `error` when no attempts are left, so that the target is polled from now
+   * on.
+   */
+  report(...event: WatcherEvent): void;
 }
 
 /** Options of a connection. */
-export interface ConnectionOptions extends SubscriberOptions {
+export interface ConnectionOptions {
+  readonly persistent: boolean;
   readonly pollIntervalMs: number;
   readonly restartDelayMs: number;
   readonly maxRestartDelayMs: number;
@@ -62,29 +66,27 @@ type State =
   | { readonly tag: 'recovering'; readonly error: BackendError }
   | { readonly tag: 'degraded' | 'suspended'; readonly error: BackendError; readonly since: number };
 
+const CLOSED: State = { tag: 'closed' };
+
 /** A connection to whichever backend works. */
-export class BackendConnection {
+export class BackendConnection implements SubscriberListener, Ticking {
+  readonly #path: string;
   readonly #options: ConnectionOptions;
   readonly #owner: ConnectionOwner;
   readonly #scope: Scope;
-  readonly #backoff: Backoff;
-  readonly #polling: Ticker;
+  /** Since the last failure. */
+  #backoff: Backoff | undefined;
   readonly #subscriber: Subscriber;
-  #state: State = { tag: 'closed' };
+  #state: State = CLOSED;
   #restarts = 0;
 
-  constructor(options: ConnectionOptions, owner: ConnectionOwner, scope: Scope) {
-    const { restartDelayMs, maxRestartDelayMs, pollIntervalMs, clock, persistent, random } = options;
+  /** @param path the watched path, for messages. */
+  constructor(path: string, options: ConnectionOptions, owner: ConnectionOwner, scope: Scope) {
+    this.#path = path;
     this.#options = options;
     this.#owner = owner;
     this.#scope = scope;
-    this.#backoff = new Backoff({ firstDelayMs: restartDelayMs, maxDelayMs: maxRestartDelayMs, random });
-    this.#polling = new Ticker({ clock, intervalMs: pollIntervalMs, persistent }, () => owner.hint('poll'));
-    const listener = {
-      up: (subscribed: Subscribed) => this.#up(subscribed),
-      down: (subscribed: Subscribed, error: unknown) => this.#down(subscribed, error),
-    };
-    this.#subscriber = new Subscriber(options, owner, listener, scope);
+    this.#subscriber = new Subscriber(path, options.persistent, owner, this, scope);
   }
 
   get state(): State['tag'] {
@@ -140,14 +142,14 @@ export class BackendConnection {
     if (this.#state.tag !== 'up') return;
     this.#takeDown(error);
     this.#degrade(error);
-    this.#polling.start();
+    this.#poll();
   }
 
   /** The target is no longer where no backend reports events. */
   resume(): void {
     if (this.#state.tag !== 'suspended') return;
     this.#state = { ...this.#state, tag: 'degraded' };
-    this.#backoff.reset();
+    this.#backoff = undefined;
     this.#recover();
   }
 
@@ -158,19 +160,36 @@ export class BackendConnection {
 
   /** Ends it, once the scope has ended. */
   close(): void {
-    this.#polling.stop();
+    this.#stopPolling();
     this.#subscriber.close();
     if (this.#state.tag === 'up') this.#subscriber.release(this.#state.subscribed.subscription);
-    this.#state = { tag: 'closed' };
+    this.#state = CLOSED;
   }
 
-  #up(subscribed: Subscribed): void {
-    this.#polling.stop();
+  up(subscribed: Subscribed): void {
+    this.#stopPolling();
     this.#state = { tag: 'up', subscribed, since: this.#options.clock.monotonic() };
   }
 
-  #down(subscribed: Subscribed, error: unknown): void {
-    if (this.#state.tag === 'up' && this.#state.subscribed === subscribed) this.#lost(error);
+  down(sink: BackendSink, error: unknown): void {
+    if (this.#state.tag === 'up' && this.#state.subscribed.sink === sink) this.#lost(error);
+  }
+
+  onTick(): void {
+    this.#owner.hint('poll');
+  }
+
+  get #polling(): TickerOptions {
+    const { clock, pollIntervalMs: intervalMs, persistent } = this.#options;
+    return { clock, intervalMs, persistent };
+  }
+
+  #poll(): void {
+    Ticker.start(this, this.#polling);
+  }
+
+  #stopPolling(): void {
+    Ticker.stop(this, this.#polling);
   }
 
   #lost(error: unknown): void {
@@ -182,10 +201,10 @@ export class BackendConnection {
     if (this.#state.tag !== 'up' || this.#scope.ended) return false;
     const { subscribed, since } = this.#state;
     const { backend, subscription } = subscribed;
-    this.#state = { tag: 'recovering', error: backendFailure(backend.name, this.#options.path, error) };
+    this.#state = { tag: 'recovering', error: backendFailure(backend.name, this.#path, error) };
     this.#subscriber.release(subscription);
     // Only a subscription that lived longer than the maximum delay has earned a quick restart.
-    if (this.#options.clock.monotonic() - since > this.#options.maxRestartDelayMs) this.#backoff.reset();
+    if (this.#options.clock.monotonic() - since > this.#options.maxRestartDelayMs) this.#backoff = undefined;
     return true;
   }
 
@@ -193,7 +212,7 @@ export class BackendConnection {
   async #useAnother(unsuited: BackendError): Promise<boolean> {
     // Closed before the next one opens, which may need its watches.
     this.#takeDown(unsuited);
-    this.#polling.start();
+    this.#poll();
     try {
       await this.#subscriber.subscribe();
       return true;
@@ -208,13 +227,13 @@ export class BackendConnection {
   #degrade(error: BackendError): void {
     const { clock, pollIntervalMs } = this.#options;
     this.#state = { tag: hasNoEvents(error) ? 'suspended' : 'degraded', error, since: clock.monotonic() };
-    this.#owner.degraded({ error, pollIntervalMs });
+    this.#owner.report('degraded', { error, pollIntervalMs });
   }
 
   /** Polls, and unless it is suspended tries to subscribe again. */
   #recover(): void {
     const down = this.#state;
-    this.#polling.start();
+    this.#poll();
     if (down.tag !== 'recovering' && down.tag !== 'degraded') return;
     const { maxRestarts } = this.#options;
     const { signal } = this.#scope;
@@ -229,19 +248,20 @@ export class BackendConnection {
             signal,
           });
     const recovery = attempts.catch((error: unknown) => {
-      if (!signal.aborted && this.#state.tag !== 'suspended') this.#owner.gaveUp(error);
+      if (!signal.aborted && this.#state.tag !== 'suspended') this.#owner.report('error', error as Error);
     });
     void this.#scope.track(recovery);
   }
 
   async #attempt(attempt: number): Promise<void> {
-    const { clock, persistent } = this.#options;
+    const { clock, persistent, random, restartDelayMs, maxRestartDelayMs: maxDelayMs } = this.#options;
     const down = this.#state;
     if (down.tag !== 'recovering' && down.tag !== 'degraded') return;
+    this.#backoff ??= new Backoff({ firstDelayMs: restartDelayMs, maxDelayMs, random });
     const delayMs = this.#backoff.next();
     await sleep(clock, delayMs, { signal: this.#scope.signal, ref: persistent });
     this.#restarts += 1;
-    this.#owner.restarting({ attempt, delayMs, error: down.error });
+    this.#owner.report('restart', { attempt, delayMs, error: down.error });
     try {
       await this.#subscriber.subscribe();
     } catch (error) {
@@ -251,11 +271,10 @@ export class BackendConnection {
       throw hasNoEvents(error) ? new AbortError(error) : error;
     }
     if (down.tag === 'degraded') {
-      this.#owner.recovered({
-        backend: this.backend?.name ?? 'poll',
-        degradedMs: clock.monotonic() - down.since,
-      });
+      const degradedMs = clock.monotonic() - down.since;
+      this.#owner.report('recovered', { backend: this.backend?.name ?? 'poll', degradedMs });
     }
-    this.#owner.restarted();
+    // Something may have changed in the meantime.
+    this.#owner.hint('restart');
   }
 }

@@ -27,38 +27,27 @@
 import type { Observer } from '../fs/observer.js';
 import type { ChangeCause } from './change.js';
 import type { CheckLoop } from './check-loop.js';
-import type { Instability } from './instability.js';
 import { ReplacedFiles } from './report/replaced-files.js';
 import type { Reporter } from './report/reporter.js';
-
-/** What it takes part in. */
-interface EarlyReportParts {
-  readonly loop: CheckLoop<ChangeCause>;
-  readonly instability: Instability;
-  readonly observer: Observer;
-  readonly reporter: Reporter;
-}
 
 /** Reads in the callback of a hint, and reports before the check. */
 export class EarlyReport {
   readonly #loop: CheckLoop<ChangeCause>;
-  readonly #instability: Instability;
   readonly #observer: Observer;
   readonly #reporter: Reporter;
-  readonly #replaced: ReplacedFiles;
+  /** From the first hint until the check, or as long as a file is pending. */
+  #replaced: ReplacedFiles | undefined;
 
-  constructor({ loop, instability, observer, reporter }: EarlyReportParts) {
+  constructor(loop: CheckLoop<ChangeCause>, observer: Observer, reporter: Reporter) {
     this.#loop = loop;
-    this.#instability = instability;
     this.#observer = observer;
     this.#reporter = reporter;
-    this.#replaced = new ReplacedFiles((path) => observer.readReplacement(path));
   }
 
   /** A hint about a possible swap. The other hints of the burst add nothing, unless they name the link. */
   swapHinted(path: string, cause: ChangeCause): void {
     const { state } = this.#loop;
-    if (state === 'checking' || this.#instability.lasts) return;
+    if (state === 'checking') return;
     if (state === 'requested' && !this.#observer.isSwapped(path)) return;
     const swap = this.#observer.readSwap();
     if (swap) this.#reporter.considerSwap(swap, cause);
@@ -66,18 +55,20 @@ export class EarlyReport {
 
   /** A hint of a backend that reports writes: without them it is unknown whether a new file is complete. */
   fileHinted(path: string | undefined, written: boolean): void {
-    if (this.#loop.state === 'checking' || this.#instability.lasts) return;
+    if (this.#loop.state === 'checking') return;
+    this.#replaced ??= new ReplacedFiles(this.#observer);
     this.#replaced.hinted(path, written);
   }
 
   /** A check begins. */
   checking(cause: ChangeCause): void {
-    const replaced = this.#replaced.take();
-    if (replaced.length > 0) this.#reporter.considerReplaced(replaced, cause);
+    const replaced = this.#replaced?.take();
+    if (replaced && replaced.length > 0) this.#reporter.considerReplaced(replaced, cause);
   }
 
   /** A check has ended. */
   checked(): void {
-    this.#replaced.checked(this.#reporter.pendingPaths);
+    const { pendingPaths } = this.#reporter;
+    this.#replaced = pendingPaths.size > 0 ? new ReplacedFiles(this.#observer, pendingPaths) : undefined;
   }
 }

@@ -4,7 +4,7 @@
  * | a check         | then                                                                                          |
  * |-----------------|-----------------------------------------------------------------------------------------------|
  * | did not succeed | another one after a delay that grows; once that lasts for `missingGraceMs`, it is `unreadable` |
- * | succeeded       | it is stable: the next delay is the first one again                                           |
+ * | succeeded       | it is stable again, and this instability is over                                              |
  */
 import { Backoff } from '../core/backoff.js';
 import type { Clock, Scheduled } from '../core/clock.js';
@@ -19,34 +19,27 @@ const MAX_RETRY_MS = 1_000;
 
 /** Options of an instability. */
 interface InstabilityOptions {
-  /** The watched path, for messages. */
-  readonly path: string;
   readonly clock: Clock;
   readonly random: Random;
   readonly persistent: boolean;
   readonly missingGraceMs: number;
 }
 
-/** Since when no check has succeeded, and when the next one begins. */
+/** The time in which no check succeeds, and when the next one begins. */
 export class Instability {
+  readonly #path: string;
   readonly #options: InstabilityOptions;
   readonly #delays: Backoff;
   #retry: Scheduled | undefined;
   /** Monotonic ms. */
   #since: number | undefined;
 
-  constructor(options: InstabilityOptions) {
+  /** @param path the watched path, for messages. */
+  constructor(path: string, options: InstabilityOptions) {
+    const { random } = options;
+    this.#path = path;
     this.#options = options;
-    this.#delays = new Backoff({
-      firstDelayMs: FIRST_RETRY_MS,
-      maxDelayMs: MAX_RETRY_MS,
-      random: options.random,
-    });
-  }
-
-  /** Whether the last check did not succeed. */
-  get lasts(): boolean {
-    return this.#since !== undefined;
+    this.#delays = new Backoff({ firstDelayMs: FIRST_RETRY_MS, maxDelayMs: MAX_RETRY_MS, random });
   }
 
   /**
@@ -54,24 +47,19 @@ export class Instability {
    * @param checkAgain called after the delay.
    */
   unstable(checkAgain: () => void): TargetError | undefined {
-    const { path, clock, persistent, missingGraceMs } = this.#options;
+    const { clock, persistent, missingGraceMs } = this.#options;
     const now = clock.monotonic();
     this.#since ??= now;
     const unstableMs = Math.round(now - this.#since);
     this.#retry?.cancel();
     this.#retry = clock.schedule(checkAgain, this.#delays.next(), { ref: persistent });
     if (unstableMs === 0 || unstableMs < missingGraceMs) return undefined;
+    const path = this.#path;
     const message = `Cannot read "${path}": it was replaced during every attempt to read it for ${unstableMs} ms; it is tried again`;
     return new TargetError('ERR_TARGET_IO', path, message);
   }
 
-  /** A check succeeded. */
-  stable(): void {
-    this.#since = undefined;
-    this.#delays.reset();
-    this.#retry?.cancel();
-  }
-
+  /** A check has succeeded, or there will be none. */
   close(): void {
     this.#retry?.cancel();
   }

@@ -13,7 +13,9 @@ const OCCASIONS: readonly ChangeCause[] = ['start', 'restart', 'resync'];
  */
 export class MountExamination {
   readonly #fs: FileSystem;
-  #examined: string | undefined;
+  /** Where it was examined: the path, and of a file the inode. */
+  #realPath: string | undefined;
+  #inode: string | undefined;
 
   constructor(fs: FileSystem) {
     this.#fs = fs;
@@ -22,12 +24,13 @@ export class MountExamination {
   /** What is wrong with the mount, if anything; undefined instead of a promise if that is known already. */
   examine({ snapshot, files }: Found, cause: ChangeCause): Promise<string | undefined> | undefined {
     if (!OCCASIONS.includes(cause) || snapshot.kind === 'group') return undefined;
-    const inodes = snapshot.kind === 'file' ? [...files.values()].map(({ inode }) => inode).join() : '';
-    const place = `${snapshot.realPath} ${inodes}`;
-    if (place === this.#examined) return undefined;
-    this.#examined = place;
+    const { realPath } = snapshot;
+    const [file] = snapshot.kind === 'file' ? files.values() : [];
+    if (realPath === this.#realPath && file?.inode === this.#inode) return undefined;
+    this.#realPath = realPath;
+    this.#inode = file?.inode;
     const kind = snapshot.kind === 'file' ? 'file' : 'directory';
-    return mountsFrom(this.#fs).then((mounts) => staleMountIn(mounts, snapshot.realPath, kind)?.message);
+    return mountsFrom(this.#fs).then((mounts) => staleMountIn(mounts, realPath, kind)?.message);
   }
 }
 

@@ -10,13 +10,15 @@ import { describe } from '../core/options.js';
 import { differenceSince, digestsOf, type Change, type Digests, type KeyDifference } from './change.js';
 import { ChangeStream } from './change-stream.js';
 import { WatchSession } from './watch-session.js';
-import type { ResilientWatcherEvents } from './watcher-events.js';
+import type { ResilientWatcherEvents, WatcherEvent } from './watcher-events.js';
 import {
   resolveWatcherOptions,
   type ResilientWatcherOptions,
   type ResolvedWatcherOptions,
 } from './watcher-options.js';
 import type { WatcherStatus } from './watcher-status.js';
+
+const NO_STREAMS: readonly ChangeStream[] = [];
 
 /**
  * Reports every change of a file, a volume, a directory, a tree or a group of files, once and whole, for as long as
@@ -41,7 +43,7 @@ export class ResilientWatcher
   readonly #target: Target;
   readonly #options: ResolvedWatcherOptions;
   readonly #session: WatchSession;
-  #streams: readonly ChangeStream[] = [];
+  #streams = NO_STREAMS;
   #lastChange: Change | undefined;
 
   /**
@@ -52,28 +54,14 @@ export class ResilientWatcher
    * @throws {RangeError} for a number out of range.
    */
   constructor(path: TargetPath, options?: ResilientWatcherOptions) {
-    const resolved = resolveWatcherOptions(options, { isGroup: isGroup(path) });
-    const target = targetAt(path, resolved, resolved.tree);
+    const { options: resolved, tree } = resolveWatcherOptions(options, { isGroup: isGroup(path) });
+    const target = targetAt(path, resolved, tree);
     const { signal, clock, name = nameOf(path) } = resolved;
-    super({ kind: 'ResilientWatcher', name, purpose: `watch "${target.path}"`, signal, clock });
+    super({ kind: 'ResilientWatcher', name, signal, clock });
     this.#target = target;
     this.#options = resolved;
     this.#session = new WatchSession(target, resolved, this.scope, {
-      change: (change) => this.#change(change),
-      revision: (revision) => this.dispatch('revision', revision),
-      unreadable: ({ error }) => {
-        this.recordError(error);
-        this.dispatch('unreadable', { error });
-      },
-      readable: (readable) => this.dispatch('readable', readable),
-      restarting: (restart) => this.dispatch('restart', restart),
-      degraded: (degradation) => {
-        this.recordError(degradation.error);
-        this.dispatch('degraded', degradation);
-      },
-      recovered: (recovery) => this.dispatch('recovered', recovery),
-      warning: (warning) => this.dispatch('warning', warning),
-      failed: (error) => this.fail(error),
+      report: (...event) => this.#report(...event),
       traced: (cause, check, resultOf) => this.trace('check', { cause }, check, resultOf),
     });
   }
@@ -196,6 +184,10 @@ export class ResilientWatcher
     return stream;
   }
 
+  protected override get purpose(): string {
+    return `watch "${this.path}"`;
+  }
+
   protected override onStart(): Promise<void> {
     return this.#session.open();
   }
@@ -232,10 +224,16 @@ export class ResilientWatcher
     await this.#session.checkTouched();
   }
 
-  #change(change: Change): void {
-    this.#lastChange = change;
-    this.dispatch('change', change);
-    for (const stream of this.#streams) stream.push(change);
+  #report(...event: WatcherEvent): void {
+    const [name, payload] = event;
+    if (name === 'error') {
+      this.fail(payload);
+      return;
+    }
+    if (name === 'change') this.#lastChange = payload;
+    if (name === 'unreadable' || name === 'degraded') this.recordError(payload.error);
+    (this.dispatch as (...event: WatcherEvent) => void).call(this, ...event);
+    if (name === 'change') for (const stream of this.#streams) stream.push(payload);
   }
 }
 

@@ -1,16 +1,20 @@
 import type { BackendError } from '../core/backend-error.js';
 import type { Scope } from '../core/scope.js';
-import type { Hint, HintSink, WatchBackend, WatchSubscription } from '../core/watch-backend.js';
+import type { Hint, WatchBackend, WatchSubscription } from '../core/watch-backend.js';
+import { BackendSink } from './backend-sink.js';
 import { backendFailure, hasNoEvents, isUnsuited } from './backends/backend-failure.js';
 
 /** A backend that is subscribed to, with its directories set. */
 export interface Subscribed {
   readonly backend: WatchBackend;
   readonly subscription: WatchSubscription;
+  readonly sink: BackendSink;
 }
 
 /** What a subscription needs from the watcher. */
 export interface SubscriptionOwner {
+  /** The backends to try, in order of preference. */
+  backends(): Iterable<WatchBackend>;
   /** @param source the name of the backend. */
   hint(source: string, hint?: Hint): void;
   /**
@@ -21,25 +25,17 @@ export interface SubscriptionOwner {
 }
 
 /** Receives what becomes of the subscriptions. */
-interface SubscriberListener {
+export interface SubscriberListener {
   /** A subscription is armed. */
   up(subscribed: Subscribed): void;
-  /** A subscription that was armed has ended. */
-  down(subscribed: Subscribed, error: unknown): void;
-}
-
-/** Options of a subscriber. */
-export interface SubscriberOptions {
-  /** The watched path, for messages. */
-  readonly path: string;
-  /** In order of preference. */
-  readonly backends: readonly WatchBackend[];
-  readonly persistent: boolean;
+  /** The subscription that reports to this sink has ended. */
+  down(sink: BackendSink, error: unknown): void;
 }
 
 /** Subscribes to the first backend that can be had, and arms it. */
 export class Subscriber {
-  readonly #options: SubscriberOptions;
+  readonly #path: string;
+  readonly #persistent: boolean;
   readonly #owner: SubscriptionOwner;
   readonly #listener: SubscriberListener;
   readonly #scope: Scope;
@@ -47,13 +43,19 @@ export class Subscriber {
   /** Subscribed to, but not armed yet. */
   #arming: WatchSubscription | undefined;
 
+  /**
+   * @param path the watched path, for messages.
+   * @param persistent whether subscriptions keep the process alive.
+   */
   constructor(
-    options: SubscriberOptions,
+    path: string,
+    persistent: boolean,
     owner: SubscriptionOwner,
     listener: SubscriberListener,
     scope: Scope,
   ) {
-    this.#options = options;
+    this.#path = path;
+    this.#persistent = persistent;
     this.#owner = owner;
     this.#listener = listener;
     this.#scope = scope;
@@ -94,14 +96,13 @@ export class Subscriber {
    * system without events) immediately, otherwise the failure of the first one that is suited.
    */
   async #subscribeToAny(): Promise<void> {
-    const { backends, path } = this.#options;
     let first: BackendError | undefined;
-    for (const backend of backends) {
+    for (const backend of this.#owner.backends()) {
       try {
         await this.#subscribeTo(backend);
         return;
       } catch (error) {
-        const failure = backendFailure(backend.name, path, error);
+        const failure = backendFailure(backend.name, this.#path, error);
         if (failure.sysctl !== undefined || hasNoEvents(failure)) throw failure;
         if (!first || isUnsuited(first)) first = failure;
         if (this.#scope.ended) break;
@@ -111,15 +112,7 @@ export class Subscriber {
   }
 
   async #subscribeTo(backend: WatchBackend): Promise<void> {
-    let early: { readonly error: unknown } | undefined;
-    let armed: Subscribed | undefined = undefined;
-    const sink: HintSink = {
-      hint: (hint) => this.#owner.hint(backend.name, hint),
-      down: (error) => {
-        if (armed) this.#listener.down(armed, error);
-        else early ??= { error };
-      },
-    };
+    const sink = new BackendSink(backend.name, this.#owner, this.#listener);
     // Tracked: otherwise nobody could release the result.
     const subscription = await this.#scope.track(this.#granted(backend, sink));
     try {
@@ -127,20 +120,18 @@ export class Subscriber {
       // Not tracked: on a dead server it never ends.
       await this.#scope.untilEnd(this.#owner.arm(subscription, backend));
       this.#scope.throwIfEnded();
-      if (early) throw early.error;
+      sink.throwIfDown();
     } catch (error) {
       this.close();
       throw error;
     }
     this.#arming = undefined;
-    armed = { backend, subscription };
-    this.#listener.up(armed);
+    this.#listener.up({ backend, subscription, sink });
   }
 
   /** A subscription that is yet to be armed; released already when the scope has ended. */
-  async #granted(backend: WatchBackend, sink: HintSink): Promise<WatchSubscription> {
-    const { persistent } = this.#options;
-    const subscription = await backend.subscribe(sink, { persistent });
+  async #granted(backend: WatchBackend, sink: BackendSink): Promise<WatchSubscription> {
+    const subscription = await backend.subscribe(sink, { persistent: this.#persistent });
     this.#arming = subscription;
     if (this.#scope.ended) this.close();
     return subscription;

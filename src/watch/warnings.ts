@@ -14,18 +14,24 @@ import type { ChangeCause } from './change.js';
 import { MountExamination } from './mount-examination.js';
 import type { WatcherWarning } from './watcher-events.js';
 
+/** Receives each new warning. */
+interface WarningsOwner {
+  report(event: 'warning', warning: WatcherWarning): void;
+}
+
+const NO_WARNINGS: readonly WatcherWarning[] = [];
+
 /** The warnings of one watcher. */
 export class Warnings {
   readonly #mount: MountExamination;
   readonly #scope: Scope;
-  readonly #warn: (warning: WatcherWarning) => void;
-  #current: readonly WatcherWarning[] = [];
+  readonly #owner: WarningsOwner;
+  #current = NO_WARNINGS;
 
-  /** @param warn receives each new warning. */
-  constructor(fs: FileSystem, scope: Scope, warn: (warning: WatcherWarning) => void) {
+  constructor(fs: FileSystem, scope: Scope, owner: WarningsOwner) {
     this.#mount = new MountExamination(fs);
     this.#scope = scope;
-    this.#warn = warn;
+    this.#owner = owner;
   }
 
   /** Those that hold at present. */
@@ -47,6 +53,6 @@ export class Warnings {
     this.#current = this.#current.filter((warning) => warning.code !== code);
     if (message === undefined) return;
     this.#current = [...this.#current, { code, message }];
-    this.#warn({ code, message });
+    this.#owner.report('warning', { code, message });
   }
 }

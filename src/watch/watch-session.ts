@@ -15,8 +15,8 @@
  */
 import type { Scope } from '../core/scope.js';
 import { operationChannel } from '../core/telemetry.js';
-import { Ticker } from '../core/ticker.js';
-import type { Hint } from '../core/watch-backend.js';
+import { Ticker, type TickerOptions, type Ticking } from '../core/ticker.js';
+import type { Hint, WatchBackend, WatchSubscription } from '../core/watch-backend.js';
 import { runPausing } from '../fs/effects.js';
 import type { Target } from '../fs/observation.js';
 import { Observer } from '../fs/observer.js';
@@ -24,36 +24,38 @@ import type { Snapshot } from '../fs/snapshot.js';
 import { backendsFor } from './backends/catalog.js';
 import type { Change, ChangeCause } from './change.js';
 import { changeDelayMs } from './change-delay.js';
-import { CheckLoop } from './check-loop.js';
+import { CheckLoop, type Checker } from './check-loop.js';
 import { BackendConnection, type ConnectionOwner } from './connection.js';
 import { EarlyReport } from './early-report.js';
 import { Instability } from './instability.js';
 import { InPlaceWrites } from './report/in-place-writes.js';
-import { Reporter, type ReportListener } from './report/reporter.js';
+import { Reporter, type ReportOwner } from './report/reporter.js';
 import { MAX_ROUNDS, WatchedDirectories } from './watched-directories.js';
 import { Warnings } from './warnings.js';
-import type { WatcherWarning } from './watcher-events.js';
+import type { WatcherEvent } from './watcher-events.js';
 import type { ResolvedWatcherOptions } from './watcher-options.js';
 import type { WatcherState, WatcherStatus } from './watcher-status.js';
 
-/** Receives what happens; see `ResilientWatcherEvents`. */
-type SessionListener = Omit<ReportListener, 'checkAgain'> &
-  Pick<ConnectionOwner, 'restarting' | 'degraded' | 'recovered'> & {
-    warning(warning: WatcherWarning): void;
-    /** A failure that does not heal by itself. */
-    failed(error: unknown): void;
-    /** Does a check and publishes it as an operation. */
-    traced<T>(cause: ChangeCause, check: () => Promise<T>, resultOf: (value: T) => string): Promise<T>;
-  };
+/** The watcher that the session works for. */
+interface SessionOwner {
+  /** Emits an event; `error`: a failure that does not heal by itself. */
+  report(...event: WatcherEvent): void;
+  /** Does a check and publishes it as an operation. */
+  traced<T>(cause: ChangeCause, check: () => Promise<T>, resultOf: (value: T) => string): Promise<T>;
+}
 
 /** The session's part of the status. */
 type SessionStatus = Omit<WatcherStatus, 'name' | 'path' | 'state' | 'lastError'>;
 
+/** A hint that does not say where. */
+const NOWHERE: Hint = {};
+
 /** Check loop, observation and report for one target. */
-export class WatchSession {
+export class WatchSession implements Checker<ChangeCause>, ConnectionOwner, ReportOwner, Ticking {
+  readonly #path: string;
   readonly #options: ResolvedWatcherOptions;
   readonly #scope: Scope;
-  readonly #listener: SessionListener;
+  readonly #owner: SessionOwner;
   readonly #observer: Observer;
   readonly #writes = new InPlaceWrites();
   readonly #reporter: Reporter;
@@ -61,72 +63,34 @@ export class WatchSession {
   readonly #directories: WatchedDirectories;
   readonly #connection: BackendConnection;
   readonly #loop: CheckLoop<ChangeCause>;
-  readonly #resync: Ticker;
   readonly #warnings: Warnings;
-  readonly #instability: Instability;
+  /** While no check succeeds. */
+  #instability: Instability | undefined;
   #running = false;
-  #checking: Promise<void> = Promise.resolve();
+  /** The check that is under way. */
+  #checking: Promise<void> | undefined;
   #changes = 0;
   /** As many as there were when the last check had ended. */
   #changesBefore = 0;
   #resyncs = 0;
   #lastChangeAt: number | null = null;
+  /** By the wall clock and by the monotonic one. */
   #lastCheck: { readonly at: number; readonly monotonic: number } | undefined;
 
-  constructor(target: Target, options: ResolvedWatcherOptions, scope: Scope, listener: SessionListener) {
-    const { fs, clock, persistent, resyncIntervalMs } = options;
-    const settings = { ...options, path: target.path };
+  constructor(target: Target, options: ResolvedWatcherOptions, scope: Scope, owner: SessionOwner) {
+    const { fs } = options;
+    const { path } = target;
+    this.#path = path;
     this.#options = options;
     this.#scope = scope;
-    this.#listener = listener;
+    this.#owner = owner;
     this.#observer = new Observer(target, fs);
-    this.#warnings = new Warnings(fs, scope, (warning) => listener.warning(warning));
-    this.#loop = new CheckLoop(
-      (cause) => (this.#checking = this.#check(cause)),
-      (cause) => this.#resyncAtOnce(cause),
-      scope,
-    );
-    this.#resync = new Ticker({ clock, intervalMs: resyncIntervalMs, persistent }, () =>
-      this.#hint('resync'),
-    );
-    this.#instability = new Instability(settings);
-    this.#reporter = new Reporter(
-      settings,
-      {
-        change: (change) => this.#change(change),
-        revision: (revision) => listener.revision(revision),
-        unreadable: (error) => listener.unreadable(error),
-        readable: (readable) => listener.readable(readable),
-        checkAgain: (cause) => this.#request(cause),
-      },
-      this.#writes,
-    );
-    this.#early = new EarlyReport({
-      loop: this.#loop,
-      instability: this.#instability,
-      observer: this.#observer,
-      reporter: this.#reporter,
-    });
-    this.#directories = new WatchedDirectories({
-      path: target.path,
-      observer: this.#observer,
-      writes: this.#writes,
-      scope,
-    });
-    const backends = backendsFor(options.backend, options, { isTree: options.tree !== undefined });
-    this.#connection = new BackendConnection(
-      { ...settings, backends },
-      {
-        hint: (source, hint) => this.#hint(source, hint),
-        arm: (subscription, backend) => this.#directories.arm(subscription, backend),
-        restarting: (restart) => listener.restarting(restart),
-        restarted: () => this.#hint('restart'),
-        degraded: (degradation) => listener.degraded(degradation),
-        recovered: (recovery) => listener.recovered(recovery),
-        gaveUp: (error) => listener.failed(error),
-      },
-      scope,
-    );
+    this.#warnings = new Warnings(fs, scope, this);
+    this.#loop = new CheckLoop(this, scope);
+    this.#reporter = new Reporter(path, options, this, this.#writes);
+    this.#early = new EarlyReport(this.#loop, this.#observer, this.#reporter);
+    this.#directories = new WatchedDirectories(path, this.#observer, this.#writes, scope);
+    this.#connection = new BackendConnection(path, options, this, scope);
   }
 
   /** What was last reported; undefined before the first check. */
@@ -180,7 +144,7 @@ export class WatchSession {
   async run(): Promise<void> {
     this.#running = true;
     await this.#loop.checkNow('start');
-    if (!this.#scope.ended) this.#resync.start();
+    if (!this.#scope.ended && this.#resync.intervalMs > 0) Ticker.start(this, this.#resync);
   }
 
   /** Resolves when a check of everything that began after this call has ended. */
@@ -203,8 +167,8 @@ export class WatchSession {
   /** Ends it, once the scope has ended. Returns what has to be awaited. */
   close(): Promise<void> | undefined {
     this.#running = false;
-    this.#resync.stop();
-    this.#instability.close();
+    Ticker.stop(this, this.#resync);
+    this.#instability?.close();
     this.#reporter.close();
     this.#connection.close();
     this.#loop.close();
@@ -219,8 +183,18 @@ export class WatchSession {
     return this.#connection.backend ? null : pollIntervalMs;
   }
 
-  #hint(cause: ChangeCause, { path, written = false }: Hint = {}): void {
-    if (this.#running) {
+  report(...event: WatcherEvent): void {
+    const [name, payload] = event;
+    if (name === 'change') {
+      this.#lastChangeAt = this.#options.clock.now();
+      this.#changes += 1;
+      if (payload.cause === 'resync') this.#resyncs += 1;
+    }
+    this.#owner.report(...event);
+  }
+
+  hint(cause: ChangeCause, { path, written = false }: Hint = NOWHERE): void {
+    if (this.#running && !this.#instability) {
       if (path !== undefined) this.#early.swapHinted(path, cause);
       if (this.#reportsWrites) this.#early.fileHinted(path, written);
     }
@@ -229,7 +203,41 @@ export class WatchSession {
     if (path !== undefined && this.#loop.state !== 'checking' && !this.#isConcerned(path)) return;
     // Only if a check follows, which clears the record.
     if (path !== undefined && written) this.#writes.reported(path);
-    this.#request(cause);
+    this.checkAgain(cause);
+  }
+
+  checkAgain(cause: ChangeCause): void {
+    if (this.#running) this.#loop.request(cause);
+  }
+
+  onTick(): void {
+    this.hint('resync');
+  }
+
+  backends(): Iterable<WatchBackend> {
+    return backendsFor(this.#options.backend, this.#options, { isTree: this.#options.recursive !== false });
+  }
+
+  arm(subscription: WatchSubscription, backend: WatchBackend): Promise<void> {
+    return this.#directories.arm(subscription, backend);
+  }
+
+  /**
+   * Handles the usual case of a resync, in which nothing has changed, without a promise, since a thousand watchers
+   * resync in the same turn. If the operation has subscribers, the ordinary check is made instead.
+   */
+  checkAtOnce(cause: ChangeCause): boolean {
+    if (cause !== 'resync' || operationChannel('check').hasSubscribers) return false;
+    this.#beginObservation();
+    if (!this.#isUnchanged()) return false;
+    this.#checked();
+    return true;
+  }
+
+  async checkBecause(cause: ChangeCause): Promise<void> {
+    this.#checking = this.#check(cause);
+    await this.#checking;
+    this.#checking = undefined;
   }
 
   get #reportsWrites(): boolean {
@@ -244,8 +252,9 @@ export class WatchSession {
     return !this.#reportsWrites || this.#observer.isConcerned(path);
   }
 
-  #request(cause: ChangeCause): void {
-    if (this.#running) this.#loop.request(cause);
+  get #resync(): TickerOptions {
+    const { clock, resyncIntervalMs: intervalMs, persistent } = this.#options;
+    return { clock, intervalMs, persistent };
   }
 
   async #check(cause: ChangeCause): Promise<void> {
@@ -254,11 +263,10 @@ export class WatchSession {
       return this.#changes > this.#changesBefore ? 'changed' : 'unchanged';
     };
     try {
-      if (await this.#listener.traced(cause, () => this.#observeAndReport(cause), resultOf))
-        this.#instability.stable();
+      if (await this.#owner.traced(cause, () => this.#observeAndReport(cause), resultOf)) this.#stable();
       else if (!this.#scope.ended) this.#unstable(cause);
     } catch (error) {
-      this.#listener.failed(error);
+      this.#owner.report('error', error as Error);
     }
     this.#checked();
   }
@@ -295,24 +303,12 @@ export class WatchSession {
   }
 
   /**
-   * Handles the usual case of a resync, in which nothing has changed, without a promise, since a thousand watchers
-   * resync in the same turn. If the operation has subscribers, the ordinary check is made instead.
-   */
-  #resyncAtOnce(cause: ChangeCause): boolean {
-    if (cause !== 'resync' || operationChannel('check').hasSubscribers) return false;
-    this.#beginObservation();
-    if (!this.#isUnchanged()) return false;
-    this.#checked();
-    return true;
-  }
-
-  /**
    * Changes that this cannot see cause a hint. If the hint is lost as well, the only effect is that watches are set
    * late.
    */
   #isUnchanged(): boolean {
     const isUnchanged = this.#observer.isUnchanged();
-    return isUnchanged && !this.#reporter.hasPending && !this.#instability.lasts;
+    return isUnchanged && !this.#reporter.hasPending && !this.#instability;
   }
 
   #checked(): void {
@@ -326,15 +322,14 @@ export class WatchSession {
     this.#writes.beginObservation(this.#reportsWrites);
   }
 
-  #unstable(cause: ChangeCause): void {
-    const error = this.#instability.unstable(() => this.#hint(cause));
-    if (error) this.#reporter.unreadableNow(error);
+  #stable(): void {
+    this.#instability?.close();
+    this.#instability = undefined;
   }
 
-  #change(change: Change): void {
-    this.#lastChangeAt = this.#options.clock.now();
-    this.#changes += 1;
-    if (change.cause === 'resync') this.#resyncs += 1;
-    this.#listener.change(change);
+  #unstable(cause: ChangeCause): void {
+    this.#instability ??= new Instability(this.#path, this.#options);
+    const error = this.#instability.unstable(() => this.hint(cause));
+    if (error) this.#reporter.unreadableNow(error);
   }
 }

@@ -22,14 +22,7 @@ import type { InPlaceWrites } from './report/in-place-writes.js';
 /** How often the directories are set again because some of them are new. */
 export const MAX_ROUNDS = 5;
 
-/** What it takes part in. */
-interface WatchedDirectoriesParts {
-  /** The watched path, for messages. */
-  readonly path: string;
-  readonly observer: Observer;
-  readonly writes: InPlaceWrites;
-  readonly scope: Scope;
-}
+const NO_DIRECTORIES: readonly WatchedDirectory[] = [];
 
 /** The watched directories of one target. */
 export class WatchedDirectories {
@@ -37,9 +30,10 @@ export class WatchedDirectories {
   readonly #observer: Observer;
   readonly #writes: InPlaceWrites;
   readonly #scope: Scope;
-  #directories: readonly WatchedDirectory[] = [];
+  #directories = NO_DIRECTORIES;
 
-  constructor({ path, observer, writes, scope }: WatchedDirectoriesParts) {
+  /** @param path the watched path, for messages. */
+  constructor(path: string, observer: Observer, writes: InPlaceWrites, scope: Scope) {
     this.#path = path;
     this.#observer = observer;
     this.#writes = writes;

@@ -43,3 +43,8 @@ export interface ResilientWatcherEvents extends ComponentEvents {
    */
   error: [error: Error];
 }
+
+/** An event by name, with its payload. */
+export type WatcherEvent = {
+  [E in keyof ResilientWatcherEvents]: [event: E, ...payload: ResilientWatcherEvents[E]];
+}[keyof ResilientWatcherEvents];

@@ -154,10 +154,10 @@ const TREE_OPTIONS = {
 const OWNER = 'ResilientWatcher';
 
 /** The options of a watcher, complete and checked. */
-export type ResolvedWatcherOptions = ReturnType<typeof resolveWatcherOptions>;
+export type ResolvedWatcherOptions = ReturnType<typeof resolveWatcherOptions>['options'];
 
 /**
- * Fills in the defaults. `tree` is how a directory is watched with everything below it, if it is.
+ * Fills in the defaults; watchers without options share one object. `tree` is how a directory is watched with everything below it, if it is.
  * @throws {TypeError} for an unknown option, one of the wrong type, or one that has no effect in this combination.
  * @throws {RangeError} for a number out of range.
  */
@@ -167,7 +167,8 @@ export function resolveWatcherOptions(
   { isGroup }: { readonly isGroup: boolean },
 ) {
   refuseMisplaced(given);
-  const { recursive, ...options } = resolveOptions(OWNER, given, OPTIONS);
+  const options = resolveOptions(OWNER, given, OPTIONS);
+  const { recursive } = options;
   const tree =
     recursive === false
       ? undefined
@@ -194,7 +195,7 @@ export function resolveWatcherOptions(
       'with "recursive.content": false, where nothing is read',
     );
   }
-  return Object.freeze({ ...options, tree });
+  return { options, tree };
 }
 
 function refuseMisplaced(given: unknown): void {

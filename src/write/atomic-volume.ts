@@ -134,7 +134,7 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
     const path = resolve(checkPath('AtomicVolume', 'directory', directory));
     const settings = resolveOptions('AtomicVolume', options, OPTIONS);
     const { name = basename(path), signal, clock } = settings;
-    super({ kind: 'AtomicVolume', name, purpose: `use the volume "${path}"`, signal, clock });
+    super({ kind: 'AtomicVolume', name, signal, clock });
     this.directory = path;
     this.#settings = settings;
     this.#writer = new VolumeWriter(path, settings, (error) => this.recordError(error));
@@ -219,6 +219,10 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
   }
 
   /** Replaced revisions that are still there stay until the next write. */
+  protected override get purpose(): string {
+    return `use the volume "${this.directory}"`;
+  }
+
   protected override onClose(): void {
     this.#removal?.cancel();
     this.#removal = undefined;

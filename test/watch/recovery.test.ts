@@ -156,13 +156,13 @@ class ModestBackend extends ScriptedBackend {
 
 test.each<[string, number, boolean, string[]]>([
   ['takes over at once, and nothing is said', 1, true, []],
-  ['cannot be had: that is the failure', 1, false, ['gaveUp: Cannot watch "/etc" with "strong": no']],
+  ['cannot be had: that is the failure', 1, false, ['error: Cannot watch "/etc" with "strong": no']],
   ['serves from the start', 2, true, []],
   [
     'is unavailable at the start: its failure is reported',
     2,
     false,
-    ['degraded: Cannot watch "/etc" with "strong": no', 'gaveUp: Cannot watch "/etc" with "strong": no'],
+    ['degraded: Cannot watch "/etc" with "strong": no', 'error: Cannot watch "/etc" with "strong": no'],
   ],
 ])('where a backend is not suited, the next one %s', async (_, atFirst, isHad, expected) => {
   const [modest, strong] = [new ModestBackend('modest'), new ScriptedBackend('strong')];
@@ -174,9 +174,8 @@ test.each<[string, number, boolean, string[]]>([
   const events: string[] = [];
   const scope = new Scope();
   const connection = new BackendConnection(
+    '/etc',
     {
-      path: '/etc',
-      backends: [modest, strong],
       pollIntervalMs: 1_000,
       restartDelayMs: 50,
       maxRestartDelayMs: 5_000,
@@ -186,15 +185,15 @@ test.each<[string, number, boolean, string[]]>([
       random: () => 0,
     },
     {
+      backends: () => [modest, strong],
       hint: () => events.push('hint'),
       arm: async (subscription) => {
         await subscription.setDirectories(directories);
       },
-      restarting: () => events.push('restarting'),
-      restarted: () => events.push('restarted'),
-      degraded: ({ error }) => events.push(`degraded: ${error.message}`),
-      recovered: () => events.push('recovered'),
-      gaveUp: (error) => events.push(`gaveUp: ${(error as Error).message}`),
+      report: (event, payload) => {
+        const error = event === 'degraded' ? payload.error : payload;
+        events.push(error instanceof Error ? `${event}: ${error.message}` : event);
+      },
     },
     scope,
   );

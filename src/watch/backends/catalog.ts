@@ -44,18 +44,22 @@ export type BackendName = 'auto' | keyof typeof BACKENDS;
 /** All names that the option `backend` accepts. */
 export const BACKEND_NAMES: readonly string[] = ['auto', ...Object.keys(BACKENDS)];
 
-/** The backends to try, in order. */
-export function backendsFor(
+/** The backends to try, in order; each is made when its turn comes. */
+export function* backendsFor(
   choice: BackendName | WatchBackend,
   ports: BackendPorts,
   { isTree }: { readonly isTree: boolean },
-): readonly WatchBackend[] {
-  if (typeof choice !== 'string') return [choice];
-  if (choice !== 'auto') return [BACKENDS[choice](ports)];
-  const fs = BACKENDS.fs();
-  const parcel = BACKENDS.parcel(ports);
-  // By measurement: `fs` is faster, reports writes, and all its watches share one inotify instance.
-  if (!isTree) return [fs, parcel];
-  // On Linux `parcel` too takes a watch for each directory of a tree; elsewhere one for the whole tree.
-  return process.platform === 'linux' ? [forSmallTrees(fs), parcel, fs] : [parcel, fs];
+): Generator<WatchBackend, void> {
+  if (typeof choice !== 'string') yield choice;
+  else if (choice !== 'auto') yield BACKENDS[choice](ports);
+  else if (!isTree) {
+    // By measurement: `fs` is faster, reports writes, and all its watches share one inotify instance.
+    yield BACKENDS.fs();
+    yield BACKENDS.parcel(ports);
+  } else {
+    // On Linux `parcel` too takes a watch for each directory of a tree; elsewhere one for the whole tree.
+    if (process.platform === 'linux') yield forSmallTrees(BACKENDS.fs());
+    yield BACKENDS.parcel(ports);
+    yield BACKENDS.fs();
+  }
 }

@@ -39,6 +39,9 @@ interface Subscriber {
   ended(): void;
 }
 
+/** How often a native watch was opened on a directory: the clock by which subscriptions know what they have missed. */
+let openings = 0;
+
 /** The entries that hints are wanted about; undefined: all. */
 type Entries = ReadonlySet<string> | undefined;
 
@@ -50,8 +53,8 @@ class DirectoryWatch {
   #persistent = 0;
   #native: FSWatcher | undefined;
   #identity: string | undefined;
-  /** Changes whenever events may have been missed. */
-  #generation = 0;
+  /** The time, in openings, since which nothing was missed. */
+  #since = 0;
 
   constructor(path: string) {
     this.#path = path;
@@ -61,16 +64,17 @@ class DirectoryWatch {
     return this.#subscribers.size === 0;
   }
 
-  /** Ensures that the directory with this identity is watched. Returns the generation of the watch. */
+  /** Ensures that the directory with this identity is watched. Returns since when, in openings. */
   arm(identity: string, persistent: boolean): number {
-    if (this.#native && this.#identity === identity) return this.#generation;
+    if (this.#native && this.#identity === identity) return this.#since;
     const isReplaced = this.#native !== undefined;
     this.#open(persistent);
     this.#identity = identity;
-    this.#generation += 1;
+    openings += 1;
+    this.#since = openings;
     // Other subscribers rely on the old one.
     if (isReplaced) this.#hintAll(true);
-    return this.#generation;
+    return this.#since;
   }
 
   /**
@@ -90,9 +94,12 @@ class DirectoryWatch {
     if (this.#persistent > 0) native.ref();
   }
 
-  subscribe(subscriber: Subscriber, entries: Entries): void {
-    if (!this.#subscribers.has(subscriber)) this.#count(subscriber, 1);
+  /** Returns whether it was not subscribed before. */
+  subscribe(subscriber: Subscriber, entries: Entries): boolean {
+    const isNew = !this.#subscribers.has(subscriber);
+    if (isNew) this.#count(subscriber, 1);
     this.#subscribers.set(subscriber, entries);
+    return isNew;
   }
 
   unsubscribe(subscriber: Subscriber): void {
@@ -167,13 +174,19 @@ class DirectoryWatch {
  */
 const table = new Map<string, DirectoryWatch>();
 
+const NO_DIRECTORIES: readonly WatchedDirectory[] = [];
+const NOTHING_OPENED: readonly string[] = [];
+const NOTHING_WANTED: ReadonlySet<string> = new Set();
+
 class Subscription implements WatchSubscription, Subscriber {
   readonly sink: HintSink;
   readonly persistent: boolean;
-  /** The generation of each directory's watch at the last call: a later generation may have missed something. */
-  readonly #watches = new Map<string, number>();
-  /** The directories of the last call, while all of them are watched. */
-  #intact: readonly WatchedDirectory[] | undefined;
+  /** The directories of the last call. */
+  #directories = NO_DIRECTORIES;
+  /** The time of the last call, in openings. */
+  #at = 0;
+  /** Whether all of them are watched. */
+  #isIntact = false;
 
   constructor(sink: HintSink, persistent: boolean) {
     this.sink = sink;
@@ -181,38 +194,40 @@ class Subscription implements WatchSubscription, Subscriber {
   }
 
   ended(): void {
-    this.#intact = undefined;
+    this.#isIntact = false;
   }
 
   setDirectories(directories: readonly WatchedDirectory[]): readonly string[] {
+    const before = this.#directories;
     // A tree has many directories, and most checks find the same ones.
-    if (directories === this.#intact) return [];
-    this.#intact = directories;
+    if (this.#isIntact && directories === before) return NOTHING_OPENED;
+    this.#isIntact = true;
     const opened: string[] = [];
     try {
-      for (const directory of directories) {
-        if (this.#watch(directory)) opened.push(directory.path);
-      }
+      for (const directory of directories) if (this.#watch(directory)) opened.push(directory.path);
     } catch (error) {
-      this.#intact = undefined;
+      // Some of them are watched.
+      this.#directories = [...before, ...directories];
+      this.#isIntact = false;
       throw error;
     }
-    const wanted = new Set(directories.map(({ path }) => path));
-    for (const path of this.#watches.keys()) {
-      if (!wanted.has(path)) this.#unwatch(path);
-    }
+    this.#directories = directories;
+    this.#at = openings;
+    if (directories !== before) this.#unwatch(before, new Set(directories.map(({ path }) => path)));
     return opened;
   }
 
   close(): void {
-    for (const path of this.#watches.keys()) this.#unwatch(path);
+    this.#unwatch(this.#directories, NOTHING_WANTED);
+    this.#directories = NO_DIRECTORIES;
   }
 
+  /** Returns whether something may have been missed since the last call. */
   #watch({ path, identity, entries }: WatchedDirectory): boolean {
     const shared = table.get(path) ?? new DirectoryWatch(path);
-    let generation: number;
+    let since: number;
     try {
-      generation = shared.arm(identity, this.persistent);
+      since = shared.arm(identity, this.persistent);
     } catch (error) {
       const code = errnoOf(error);
       if (code === 'ENOENT' || code === 'ENOTDIR') throw error;
@@ -221,17 +236,16 @@ class Subscription implements WatchSubscription, Subscriber {
       throw backendFailure(NAME, path, error);
     }
     table.set(path, shared);
-    shared.subscribe(this, entries);
-    const isNew = this.#watches.get(path) !== generation;
-    this.#watches.set(path, generation);
-    return isNew;
+    return shared.subscribe(this, entries) || since > this.#at;
   }
 
-  #unwatch(path: string): void {
-    this.#watches.delete(path);
-    const shared = table.get(path);
-    shared?.unsubscribe(this);
-    if (shared?.idle) table.delete(path);
+  #unwatch(directories: readonly WatchedDirectory[], wanted: ReadonlySet<string>): void {
+    for (const { path } of directories) {
+      if (wanted.has(path)) continue;
+      const shared = table.get(path);
+      shared?.unsubscribe(this);
+      if (shared?.idle) table.delete(path);
+    }
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Clock } from '../../core/clock.js';
-import { Ticker } from '../../core/ticker.js';
+import { Ticker, type Ticking } from '../../core/ticker.js';
 import type { WatchBackend } from '../../core/watch-backend.js';
 
 /** The backend `poll`: a hint every `intervalMs`. */
@@ -7,11 +7,12 @@ export function pollingBackend(clock: Clock, intervalMs: number): WatchBackend {
   return {
     name: 'poll',
     subscribe(sink, { persistent }) {
-      const ticker = new Ticker({ clock, intervalMs, persistent }, () => sink.hint());
-      ticker.start();
+      const ticking: Ticking = { onTick: () => sink.hint() };
+      const options = { clock, intervalMs, persistent };
+      Ticker.start(ticking, options);
       return {
         setDirectories: () => [],
-        close: () => ticker.stop(),
+        close: () => Ticker.stop(ticking, options),
       };
     },
   };

@@ -11,7 +11,9 @@ export const PORTION = 1_000;
 /** One name for a difference that is reported as a whole. */
 const WHOLE = '';
 
-export const NO_DIFFERENCE: KeyDifference = { added: [], changed: [], removed: [] };
+const NO_KEYS: readonly string[] = Object.freeze([]);
+
+export const NO_DIFFERENCE: KeyDifference = { added: NO_KEYS, changed: NO_KEYS, removed: NO_KEYS };
 
 /** All of it as one part. */
 export function asOnePart(difference: KeyDifference): Iterable<[name: string, part: KeyDifference]> {

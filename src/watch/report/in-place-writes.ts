@@ -14,56 +14,69 @@ import { dirname } from 'node:path';
 
 import type { WatchedDirectory } from '../../core/watch-backend.js';
 
-const NOTHING_OPENED: ReadonlySet<string> = new Set();
+const NO_DIRECTORIES: readonly WatchedDirectory[] = [];
 
 /** The writes in place that one watcher knows of. */
 export class InPlaceWrites {
   /** The observation during which each was reported, by path. */
-  readonly #reported = new Map<string, number>();
+  #reported: Map<string, number> | undefined;
   /** The files of which nothing is known, by path. */
-  readonly #unknown = new Set<string>();
-  #directories: readonly WatchedDirectory[] = [];
-  #watched: ReadonlySet<string> = new Set();
+  #unknown: Set<string> | undefined;
+  #directories = NO_DIRECTORIES;
   /** The directories that are watched only since the last observation, or since it began. */
-  readonly #opened = new Set<string>();
+  #opened: Set<string> | undefined;
   #observations = 0;
-  /** The directories in which every write was reported for this observation. */
-  #covered: { readonly watched: ReadonlySet<string>; readonly except: ReadonlySet<string> } | undefined;
+  /** The directories that were watched when this observation began; undefined: no writes are reported. */
+  #watched: readonly WatchedDirectory[] | undefined;
+  /** Their paths, made when somebody asks. */
+  #paths: ReadonlySet<string> | undefined;
+  /** Those of them that were not watched before. */
+  #except: ReadonlySet<string> | undefined;
 
   /** A write of the file at this path was reported. */
   reported(path: string): void {
+    this.#reported ??= new Map();
     this.#reported.set(path, this.#observations);
   }
 
   /** These directories are watched from now on; those in `opened` were not watched before. */
   directoriesSet(directories: readonly WatchedDirectory[], opened: readonly string[]): void {
-    if (directories !== this.#directories) this.#watched = new Set(directories.map(({ path }) => path));
     this.#directories = directories;
-    for (const path of opened) this.#opened.add(path);
+    if (opened.length > 0) this.#opened = new Set([...(this.#opened ?? []), ...opened]);
   }
 
   /** @param areReported whether there is a backend that reports writes. */
   beginObservation(areReported: boolean): void {
     this.#observations += 1;
-    const except = this.#opened.size === 0 ? NOTHING_OPENED : new Set(this.#opened);
-    this.#covered = areReported ? { watched: this.#watched, except } : undefined;
+    this.#watched = areReported ? this.#directories : undefined;
+    this.#paths = undefined;
+    this.#except = this.#opened;
   }
 
   /** Whether the file, which differs in this observation, was written in place; undefined: unknown. */
   isWritten(path: string): boolean | undefined {
-    if (!this.#covered) return undefined;
-    if (this.#reported.has(path)) return true;
-    const directory = dirname(path);
-    if (!this.#covered.watched.has(directory) || this.#covered.except.has(directory)) this.#unknown.add(path);
-    return this.#unknown.has(path) ? undefined : false;
+    if (!this.#watched) return undefined;
+    if (this.#reported?.has(path)) return true;
+    if (!this.#isCovered(dirname(path), this.#watched)) (this.#unknown ??= new Set()).add(path);
+    return this.#unknown?.has(path) ? undefined : false;
   }
 
   /** Forgets what this observation has handled, except for the files that are pending. */
   endObservation(pendingPaths: ReadonlySet<string>): void {
-    for (const path of this.#covered?.except ?? []) this.#opened.delete(path);
-    for (const [path, observation] of this.#reported) {
-      if (observation < this.#observations && !pendingPaths.has(path)) this.#reported.delete(path);
+    if (this.#opened === this.#except) this.#opened = undefined;
+    else for (const path of this.#except ?? []) this.#opened?.delete(path);
+    this.#paths = undefined;
+    for (const [path, observation] of this.#reported ?? []) {
+      if (observation < this.#observations && !pendingPaths.has(path)) this.#reported?.delete(path);
     }
-    for (const path of this.#unknown) if (!pendingPaths.has(path)) this.#unknown.delete(path);
+    if (this.#reported?.size === 0) this.#reported = undefined;
+    for (const path of this.#unknown ?? []) if (!pendingPaths.has(path)) this.#unknown?.delete(path);
+    if (this.#unknown?.size === 0) this.#unknown = undefined;
+  }
+
+  /** Whether every write in the directory was reported for this observation. */
+  #isCovered(directory: string, watched: readonly WatchedDirectory[]): boolean {
+    this.#paths ??= new Set(watched.map(({ path }) => path));
+    return this.#paths.has(directory) && this.#except?.has(directory) !== true;
   }
 }

@@ -24,7 +24,7 @@ export class LastReport {
   /** The files as they were when they last equalled what was reported. */
   #files: Found['files'] = NOTHING;
   /** The files that are gone, as they were last seen. */
-  readonly #gone = new Map<string, LastFile>();
+  #gone: Map<string, LastFile> | undefined;
   /** The links of the last target that was found. */
   #links = '';
 
@@ -113,14 +113,14 @@ export class LastReport {
 
   /** The file with this key as it was last seen, whether it is there or gone. */
   file(key: string): LastFile | undefined {
-    return this.#files.get(key) ?? this.#gone.get(key);
+    return this.#files.get(key) ?? this.#gone?.get(key);
   }
 
   /** Takes what is there for reported. */
   found(snapshot: FileSnapshot | SetSnapshot, files: Found['files'], links: string): void {
     // A file of a group that is gone may come back through a link; a file of a directory may be replaced.
     if (snapshot.kind === 'group') this.#noteGone(files);
-    else this.#gone.clear();
+    else this.#gone = undefined;
     this.#files = files;
     this.#snapshot = snapshot;
     this.#links = links;
@@ -136,8 +136,8 @@ export class LastReport {
   #noteGone(files: Found['files']): void {
     for (const key of keysThatDiffer(this.#files, files)) {
       const last = this.#files.get(key);
-      if (files.has(key)) this.#gone.delete(key);
-      else if (last) this.#gone.set(key, { links: last.links, inode: last.inode });
+      if (files.has(key)) this.#gone?.delete(key);
+      else if (last) (this.#gone ??= new Map()).set(key, { links: last.links, inode: last.inode });
     }
   }
 }

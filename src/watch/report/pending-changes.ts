@@ -17,14 +17,6 @@ export class PendingChanges {
   readonly #pending = new Map<string, PendingChange>();
   #check = 0;
 
-  get any(): boolean {
-    return this.#pending.size > 0;
-  }
-
-  clear(): void {
-    this.#pending.clear();
-  }
-
   /** A check begins. A difference that it does not see is forgotten. */
   begin(): void {
     this.#check += 1;

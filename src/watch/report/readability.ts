@@ -14,9 +14,9 @@
  * A part is a part of a tree; the rest is reported meanwhile.
  */
 import type { Clock, Scheduled } from '../../core/clock.js';
-import type { Readable, Unreadable } from '../../core/events.js';
 import type { TargetError } from '../../fs/target-error.js';
 import type { ChangeCause } from '../change.js';
+import type { WatcherEvent } from '../watcher-events.js';
 
 interface ReadabilityOptions {
   readonly clock: Clock;
@@ -24,10 +24,10 @@ interface ReadabilityOptions {
   readonly missingGraceMs: number;
 }
 
-/** Receives what is reported. */
-interface ReadabilityListener {
-  unreadable(unreadable: Unreadable): void;
-  readable(readable: Readable): void;
+/** Whoever this is reported for. */
+interface ReadabilityOwner {
+  /** Emits `unreadable` or `readable`. */
+  report(...event: WatcherEvent): void;
   /** A part is due now. */
   checkAgain(cause: ChangeCause): void;
 }
@@ -41,15 +41,15 @@ interface Failure {
 /** What cannot be read at present. */
 export class Readability {
   readonly #options: ReadabilityOptions;
-  readonly #listener: ReadabilityListener;
+  readonly #owner: ReadabilityOwner;
   #reported: Failure | undefined;
   /** The part that is yet to be reported. */
   #pending: Failure | undefined;
   #timer: Scheduled | undefined;
 
-  constructor(options: ReadabilityOptions, listener: ReadabilityListener) {
+  constructor(options: ReadabilityOptions, owner: ReadabilityOwner) {
     this.#options = options;
-    this.#listener = listener;
+    this.#owner = owner;
   }
 
   /** Why the target cannot be read, if that was reported. */
@@ -71,7 +71,7 @@ export class Readability {
     this.forget();
     const since = this.#reported?.since ?? this.#options.clock.monotonic();
     this.#reported = { error, since };
-    this.#listener.unreadable({ error });
+    this.#owner.report('unreadable', { error });
   }
 
   /** The target was read, except this part of it. */
@@ -86,7 +86,7 @@ export class Readability {
     if (!this.#reported) return;
     const unreadableMs = this.#options.clock.monotonic() - this.#reported.since;
     this.#reported = undefined;
-    this.#listener.readable({ unreadableMs });
+    this.#owner.report('readable', { unreadableMs });
   }
 
   /** Forgets what is pending. */
@@ -104,7 +104,7 @@ export class Readability {
     const remainingMs = cause === 'start' ? 0 : pending.since + missingGraceMs - now;
     this.#timer?.cancel();
     if (remainingMs <= 0) return true;
-    this.#timer = clock.schedule(() => this.#listener.checkAgain(cause), remainingMs, { ref: persistent });
+    this.#timer = clock.schedule(() => this.#owner.checkAgain(cause), remainingMs, { ref: persistent });
     return false;
   }
 }

@@ -25,18 +25,24 @@ const MAX_FILES = 16;
 
 const NOTHING: readonly Replacement[] = [];
 
+/** See `Target.readReplacement`. */
+interface ReplacementReader {
+  readReplacement(path: string): Replacement | undefined;
+}
+
 /** What was read since the last check. */
 export class ReplacedFiles {
-  readonly #read: (path: string) => Replacement | undefined;
+  readonly #reader: ReplacementReader;
   readonly #replaced = new Map<string, Replacement>();
   /** The files that were written in place, or are pending, by path. */
-  readonly #busy = new Set<string>();
+  readonly #busy: Set<string>;
   #isLeft = false;
   #bytes = 0;
 
-  /** @param read see `Target.readReplacement`. */
-  constructor(read: (path: string) => Replacement | undefined) {
-    this.#read = read;
+  /** @param pendingPaths the paths of the files whose differences are pending since the last check. */
+  constructor(reader: ReplacementReader, pendingPaths?: Iterable<string>) {
+    this.#reader = reader;
+    this.#busy = new Set(pendingPaths);
   }
 
   /** A hint about this path; undefined: about anything. */
@@ -58,17 +64,8 @@ export class ReplacedFiles {
     return replaced;
   }
 
-  /** A check has ended. @param pendingPaths the paths of the files whose differences are pending. */
-  checked(pendingPaths: ReadonlySet<string>): void {
-    this.#isLeft = false;
-    this.#bytes = 0;
-    this.#replaced.clear();
-    this.#busy.clear();
-    for (const path of pendingPaths) this.#busy.add(path);
-  }
-
   #consider(path: string): void {
-    const replacement = this.#read(path);
+    const replacement = this.#reader.readReplacement(path);
     this.#replaced.delete(path);
     if (!replacement) return;
     this.#replaced.set(path, replacement);

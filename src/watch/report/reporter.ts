@@ -20,11 +20,10 @@
 import { LONG_PAUSE, type Effects } from '../../fs/effects.js';
 import type { TargetError } from '../../fs/target-error.js';
 import type { Clock, Scheduled } from '../../core/clock.js';
-import type { Readable, Unreadable } from '../../core/events.js';
 import type { Found, Observation, Replacement, Swap } from '../../fs/observation.js';
 import type { Snapshot } from '../../fs/snapshot.js';
-import { keysOf, type Change, type ChangeCause, type KeyDifference } from '../change.js';
-import type { RevisionChange } from '../watcher-events.js';
+import { keysOf, type ChangeCause, type KeyDifference } from '../change.js';
+import type { WatcherEvent } from '../watcher-events.js';
 import {
   appearanceOf,
   asOnePart,
@@ -48,12 +47,10 @@ import {
 } from './quiet-period.js';
 import { Readability } from './readability.js';
 
-/** Receives what is reported. */
-export interface ReportListener {
-  change(change: Change): void;
-  revision(revision: RevisionChange): void;
-  unreadable(unreadable: Unreadable): void;
-  readable(readable: Readable): void;
+/** Whoever the reports are made for. */
+export interface ReportOwner {
+  /** Emits `change`, `revision`, `unreadable` or `readable`. */
+  report(...event: WatcherEvent): void;
   /** Something is pending and is due now. */
   checkAgain(cause: ChangeCause): void;
 }
@@ -63,7 +60,6 @@ type StableObservation = Exclude<Observation, { kind: 'unstable' | 'disallowed' 
 
 /** Options of a reporter. */
 interface ReporterOptions extends QuietPeriodOptions {
-  readonly path: string;
   readonly clock: Clock;
   readonly persistent: boolean;
 }
@@ -75,22 +71,24 @@ const NOTHING: Found['files'] = new Map();
 /** What was last reported, and what is pending. */
 export class Reporter {
   readonly #options: ReporterOptions;
-  readonly #listener: ReportListener;
+  readonly #owner: ReportOwner;
   readonly #writes: InPlaceWrites;
   readonly #last: LastReport;
   /** Whether `#last` is more than the assumption that nothing was there. */
   #hasReported = false;
   readonly #readability: Readability;
-  readonly #pending = new PendingChanges();
+  /** While a difference is pending. */
+  #pending: PendingChanges | undefined;
   #pendingPaths = NO_PATHS;
   #timer: Scheduled | undefined;
 
-  constructor(options: ReporterOptions, listener: ReportListener, writes: InPlaceWrites) {
+  /** @param path the watched path. */
+  constructor(path: string, options: ReporterOptions, owner: ReportOwner, writes: InPlaceWrites) {
     this.#options = options;
-    this.#listener = listener;
+    this.#owner = owner;
     this.#writes = writes;
-    this.#last = new LastReport(options.path);
-    this.#readability = new Readability(options, listener);
+    this.#last = new LastReport(path);
+    this.#readability = new Readability(options, owner);
   }
 
   /**
@@ -107,7 +105,7 @@ export class Reporter {
 
   /** Whether a difference is pending. */
   get hasPending(): boolean {
-    return this.#pending.any || this.#readability.hasPending;
+    return this.#pending !== undefined || this.#readability.hasPending;
   }
 
   /** The paths of the files whose differences are pending. */
@@ -177,7 +175,7 @@ export class Reporter {
     const difference = last.swapped(swap);
     if (difference) {
       const { added, changed, removed } = difference;
-      this.#listener.change({ previous, current: snapshot, cause, added, changed, removed });
+      this.#owner.report('change', { previous, current: snapshot, cause, added, changed, removed });
     } else this.#reportRevision(previous.revision, snapshot.revision);
   }
 
@@ -192,7 +190,7 @@ export class Reporter {
     const changed = last.changedBy(replaced);
     if (changed.length === 0) return;
     last.replaced(replaced);
-    this.#listener.change({ previous, current: last.snapshot, cause, added: [], changed, removed: [] });
+    this.#owner.report('change', { ...NO_DIFFERENCE, previous, current: last.snapshot, cause, changed });
   }
 
   #isComplete({ key, file }: Replacement): boolean {
@@ -215,7 +213,7 @@ export class Reporter {
   }
 
   #forgetDifferences(): void {
-    this.#pending.clear();
+    this.#pending = undefined;
     this.#pendingPaths = NO_PATHS;
     this.#timer?.cancel();
     this.#timer = undefined;
@@ -230,17 +228,18 @@ export class Reporter {
     const { clock, settleMs } = this.#options;
     const now = clock.monotonic();
     const parts = this.#isLoose(seen) ? partForEachFile(difference) : asOnePart(difference);
-    this.#pending.begin();
+    const pending = (this.#pending ??= new PendingChanges());
+    pending.begin();
     let count = 0;
     for (const [name, part] of parts) {
       const quietPeriod = this.#quietPeriod(seen, part, cause);
       // What is due at once is compared with nothing.
       const appearance = quietPeriod === NO_QUIET_PERIOD ? '' : appearanceIn(seen, part);
-      this.#pending.see(name, appearance, quietPeriod, cause, now);
+      pending.see(name, appearance, quietPeriod, cause, now);
       count += 1;
       if (count % PORTION === 0) yield LONG_PAUSE;
     }
-    return this.#pending.due(cause === 'start' ? 0 : settleMs);
+    return pending.due(cause === 'start' ? 0 : settleMs);
   }
 
   #quietPeriod(seen: StableObservation, part: KeyDifference, cause: ChangeCause): QuietPeriod {
@@ -278,7 +277,7 @@ export class Reporter {
 
   /** The same contents, of another revision. */
   #reportRevision(previous: string | undefined, current: string | undefined): void {
-    if (current !== undefined && current !== previous) this.#listener.revision({ previous, current });
+    if (current !== undefined && current !== previous) this.#owner.report('revision', { previous, current });
   }
 
   #report(seen: StableObservation, difference: KeyDifference, cause: ChangeCause): void {
@@ -290,7 +289,7 @@ export class Reporter {
     this.#hasReported = true;
     this.#reportReadability(seen, cause);
     this.#remember(seen);
-    this.#listener.change({ previous, current: this.#last.snapshot, cause, ...difference });
+    this.#owner.report('change', { previous, current: this.#last.snapshot, cause, ...difference });
   }
 
   #remember(seen: Exclude<StableObservation, { kind: 'unreadable' }>): void {
@@ -307,7 +306,7 @@ export class Reporter {
   #checkAgain(delayMs: number, cause: ChangeCause): void {
     const { clock, persistent } = this.#options;
     this.#timer?.cancel();
-    this.#timer = clock.schedule(() => this.#listener.checkAgain(cause), delayMs, { ref: persistent });
+    this.#timer = clock.schedule(() => this.#owner.checkAgain(cause), delayMs, { ref: persistent });
   }
 }
 

@@ -36,17 +36,16 @@ test('whatever is compared, awaited or left out of a report of many files is han
     return seen;
   };
   const changes: Change[] = [];
-  const ignore = (): void => undefined;
   const clock = new FakeClock();
-  const settings = { path, clock, persistent: false, groupSettleMs: 0, missingGraceMs: 100 };
+  const settings = { clock, persistent: false, groupSettleMs: 0, missingGraceMs: 100 };
   const reporter = new Reporter(
+    path,
     { ...settings, settleMs: 50, maxSettleMs: 10_000 },
     {
-      change: (change) => changes.push(change),
-      revision: ignore,
-      unreadable: ignore,
-      readable: ignore,
-      checkAgain: ignore,
+      report(event, payload) {
+        if (event === 'change') changes.push(payload);
+      },
+      checkAgain: () => undefined,
     },
     new InPlaceWrites(),
   );
