@@ -48,7 +48,7 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     setupFiles: ['test/support/telemetry-guard.ts'],
-    exclude: ['test/soak/**', 'test/package/**', 'test/site/**'],
+    exclude: ['test/soak/**', 'test/package/**', 'test/site/**', 'test/types/**'],
     // A limit for a hang, not for speed: nothing in the suite waits on purpose.
     testTimeout: 120_000,
     hookTimeout: 120_000,

@@ -17,6 +17,9 @@ export interface CodeBlock {
   readonly line: number;
 }
 
+/** The languages of the blocks that test/types compiles. */
+export const COMPILED: ReadonlySet<string> = new Set(['ts', 'js']);
+
 /** README.md and the pages in the root and in docs/, as paths relative to the root. */
 export const pages: readonly string[] = [
   ...readdirSync(root).filter((file) => file.endsWith('.md')),

@@ -4,6 +4,7 @@ import type { VolumeFiles } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
 import { KubeletProcess, startExample } from '../support/program.js';
+import { rounds } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 /** A policy that lets these accounts read. */
@@ -29,21 +30,22 @@ test('a new account is let in after each storm of swaps, also when the watch was
   expect(await answerTo('alice')).toBe(200);
   expect(await answerTo('alice', 'PUT')).toBe(403);
 
-  const rounds = [
+  const storms = [
     ['rename', 'made anew at once'],
     ['remove', 'made anew at once'],
     ['rename', 'seen missing first'],
     ['remove', 'seen missing first'],
   ] as const;
-  for (const [round, [swap, then]] of rounds.entries()) {
-    const storm = Array.from({ length: 300 }, (_, index) =>
+  const STORM = rounds(100, 300);
+  for (const [round, [swap, then]] of storms.entries()) {
+    const storm = Array.from({ length: STORM }, (_, index) =>
       policyFor('alice', `passer-by-${round}-${index}`),
     );
     const newcomer = `newcomer-${round}`;
     expect(await answerTo(newcomer)).toBe(403);
     await kubelet.publish([...storm, policyFor('alice', newcomer)], swap);
     await expect.poll(() => answerTo(newcomer)).toBe(200);
-    expect(await answerTo(`passer-by-${round}-299`)).toBe(403);
+    expect(await answerTo(`passer-by-${round}-${STORM - 1}`)).toBe(403);
 
     // Every watch of the kernel in the volume ends here.
     const rejections = rejected();

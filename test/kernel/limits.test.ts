@@ -6,6 +6,7 @@ import { expect, test } from 'vitest';
 
 import { setLimit, skip, underLimit, type InotifyLimit } from '../support/namespace.js';
 import { WatchingProgram } from '../support/program.js';
+import { some } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 const limits: Record<InotifyLimit, { code: string; sysctl: string }> = {
@@ -19,11 +20,11 @@ const limits: Record<InotifyLimit, { code: string; sysctl: string }> = {
   },
 };
 
-const cases = (['fs', 'auto', 'parcel'] as const).flatMap((backend) =>
-  (Object.keys(limits) as InotifyLimit[]).map((limit) => ({ backend, limit })),
+const cases = (Object.keys(limits) as InotifyLimit[]).flatMap((limit) =>
+  (['fs', 'auto', 'parcel'] as const).map((backend) => ({ backend, limit })),
 );
 
-test.for(cases)(
+test.for(some(cases, 2))(
   '$backend with $limit exhausted: polls, emits the reason once, and recovers when the limit is raised',
   async ({ backend, limit }, context) => {
     const prefix = underLimit(limit, 0);

@@ -1,9 +1,9 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 
-import { build } from 'tsup';
+import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 const home = mkdtempSync(join(tmpdir(), 'parcel-limits-'));
@@ -12,19 +12,17 @@ const complete = join(home, 'complete');
 
 beforeAll(async () => {
   chmodSync(home, 0o755); // One scenario gives up being root.
-  for (const outDir of [bare, complete]) {
-    mkdirSync(outDir);
-    await build({
-      config: false,
-      entry: ['test/kernel/parcel-child.ts'],
-      format: 'esm',
-      target: 'node20',
-      outDir,
-      outExtension: () => ({ js: '.mjs' }),
-      external: ['@parcel/watcher'],
-      silent: true,
-    });
-  }
+  await build({
+    entryPoints: ['test/kernel/parcel-child.ts'],
+    bundle: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node20',
+    external: ['@parcel/watcher', 'picomatch'],
+    outfile: join(complete, 'parcel-child.mjs'),
+  });
+  mkdirSync(bare);
+  copyFileSync(join(complete, 'parcel-child.mjs'), join(bare, 'parcel-child.mjs'));
   symlinkSync(resolve('node_modules'), join(complete, 'node_modules'));
   mkdirSync(join(bare, 'node_modules'));
   symlinkSync(resolve('node_modules/picomatch'), join(bare, 'node_modules/picomatch'));

@@ -10,7 +10,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 
 import { linuxOnly } from '../support/namespace.js';
 import { Program, scriptPath, Transcript, WATCH, WatchingProgram } from '../support/program.js';
-import { rounds } from '../support/rounds.js';
+import { rounds, some } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 import { openScene } from '../support/open-scene.js';
 import { isSealed, seal } from './programs/sealed.mjs';
@@ -67,7 +67,7 @@ describe('when the process may end', () => {
     { backend: 'fs', resyncIntervalMs: 0 },
   ];
 
-  test.each(kinds)('with persistent: false it ends by itself, with %o', async (options) => {
+  test.each(some(kinds, 2, 1))('with persistent: false it ends by itself, with %o', async (options) => {
     for (const path of [makeVolume().path('key'), join(temporaryDirectory(), 'missing', 'key')]) {
       const process = new WatchingProgram(path, { ...options, persistent: false });
       await process.transcript.until({ event: 'started' });
@@ -76,7 +76,7 @@ describe('when the process may end', () => {
     }
   });
 
-  test.each([...kinds, { backend: 'parcel' } as const])(
+  test.each(some<ResilientWatcherOptions>([...kinds, { backend: 'parcel' }], 2))(
     'otherwise it stays until close(), and then ends by itself, with %o',
     async (options) => {
       const volume = makeVolume();

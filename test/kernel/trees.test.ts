@@ -8,6 +8,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 
 import { linuxOnly, setLimit, skip, underLimit } from '../support/namespace.js';
 import { scriptPath, Transcript, WATCH, WatchingProgram, type WatchEvent } from '../support/program.js';
+import { some } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 linuxOnly();
@@ -22,6 +23,8 @@ const NATIVE: ResilientWatcherOptions = { ...SOON, recursive: true, resyncInterv
 
 /** The same with a resync, which leaves time for parcel and the settling to be first. */
 const BACKED: ResilientWatcherOptions = { ...NATIVE, resyncIntervalMs: 350 };
+
+const BACKENDS = ['fs', 'parcel', 'auto'] as const;
 
 /** A tree on disk. */
 class Tree {
@@ -60,7 +63,7 @@ class Tree {
 }
 
 describe('@parcel/watcher', () => {
-  test.for(['new', 'a/new new', 'new new/deep/er'])(
+  test.for(some(['new', 'a/new new', 'new new/deep/er'], 3, 1))(
     '%s: directories that are lost in an overflow are found by the resync, and then watched natively',
     async (names, context) => {
       const directories = names.split(' ');
@@ -146,7 +149,7 @@ describe("'auto' ends with the backend that works", () => {
   });
 });
 
-test.for(['fs', 'parcel', 'auto'] as const)(
+test.for(some(BACKENDS, 2))(
   '%s: a tree that needs more inotify watches than allowed is polled, emits degraded, and recovers when the limit is raised',
   async (backend, context) => {
     const prefix = underLimit('max_inotify_watches', 20);
@@ -170,7 +173,7 @@ test.for(['fs', 'parcel', 'auto'] as const)(
   },
 );
 
-test.each(['fs', 'parcel', 'auto'] as const)(
+test.each(some(BACKENDS, 2, 1))(
   '%s: changes in a directory without read permission are reported once it is readable, all others at once',
   async (backend) => {
     const tree = new Tree('a/b');
@@ -193,7 +196,7 @@ test.each(['fs', 'parcel', 'auto'] as const)(
   },
 );
 
-test.each(['fs', 'parcel', 'auto'] as const)(
+test.each(some(BACKENDS, 2))(
   '%s: a root that another process deletes and creates again is watched again',
   async (backend) => {
     const tree = new Tree('a/b');

@@ -32,8 +32,15 @@ export function inMountNamespace(fileUrl: string, define: () => void): void {
   });
 }
 
-/** The command that runs another where it may mount. */
+let mounting: readonly string[] | null | undefined;
+
+/** The command that runs another where it may mount. It is tried once. */
 function mountNamespace(): readonly string[] | undefined {
+  mounting ??= findMountNamespace() ?? null;
+  return mounting ?? undefined;
+}
+
+function findMountNamespace(): readonly string[] | undefined {
   const candidates = [
     ['unshare', '-Urm'],
     ['unshare', '-m'],
