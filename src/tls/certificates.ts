@@ -92,11 +92,25 @@ export function parseKey(path: string, bytes: Buffer): KeyObject {
 }
 
 /**
- * Checks that each certificate after the first has issued one before it. Plain chains, chains with cross-signed
- * alternatives and repeated certificates pass; a chain in another order does not.
+ * The longest certificate message that clients based on OpenSSL accept, bytes (`SSL_MAX_CERT_LIST_DEFAULT`): a header of
+ * 4 bytes, and up to 5 for each certificate.
+ */
+const MAX_MESSAGE_BYTES = 100 * 1024;
+
+/**
+ * Checks that clients accept the length of the chain, and that each certificate after the first has issued one before
+ * it. Plain chains, chains with cross-signed alternatives and repeated certificates pass, as they do in clients; a chain
+ * in another order does not.
  * @throws {TlsError} `ERR_TLS_CHAIN`.
  */
 export function checkChain(path: string, chain: readonly X509Certificate[]): void {
+  const bytes = chain.reduce((sum, { raw }) => sum + raw.length + 5, 4);
+  if (bytes > MAX_MESSAGE_BYTES) {
+    throw new TlsError(
+      'ERR_TLS_CHAIN',
+      `The chain in "${path}" is too long: ${chain.length} certificates take ${bytes} bytes in a handshake, and clients accept ${MAX_MESSAGE_BYTES}`,
+    );
+  }
   for (const [index, issuer] of chain.entries()) {
     const before = chain.slice(0, index);
     if (index === 0 || before.some((issued) => isSame(issuer, issued) || hasIssued(issuer, issued))) continue;

@@ -14,7 +14,7 @@ export type TlsErrorCode =
   | 'ERR_TLS_KEY_ENCRYPTED'
   /** The private key does not belong to the certificate. */
   | 'ERR_TLS_MISMATCH'
-  /** In the chain, a certificate is not followed by its issuer. */
+  /** In the chain, a certificate is not followed by its issuer, or the chain is longer than clients accept. */
   | 'ERR_TLS_CHAIN'
   | 'ERR_TLS_EXPIRED'
   | 'ERR_TLS_NOT_YET_VALID'

@@ -90,7 +90,8 @@ export class ServiceAccountToken implements TokenDates {
 }
 
 /**
- * The token in the answer to a TokenRequest. It expires at the answer's `expirationTimestamp`.
+ * The token in the answer to a TokenRequest. It expires at the answer's `expirationTimestamp`, or at its own `exp` if
+ * that is earlier.
  * @throws {TokenError} `ERR_TOKEN_MALFORMED`; the message never quotes the token.
  */
 export function tokenFromAnswer(answer: unknown): ServiceAccountToken {
@@ -100,13 +101,12 @@ export function tokenFromAnswer(answer: unknown): ServiceAccountToken {
   const claims = decode(token);
   const expiresAt = parseTimestamp(expirationTimestamp);
   if (!isDate(expiresAt)) throw malformed('"expirationTimestamp" is missing or is not a date');
-  const { exp, ...start } = datesOf(claims);
-  return new ServiceAccountToken(token, { ...start, expiresAt, notAfter: exp ?? expiresAt }, claims);
+  return new ServiceAccountToken(token, datesOf(claims, expiresAt), claims);
 }
 
 /**
  * The token in the text of a file; surrounding white space is not part of it. It expires at
- * `kubernetes.io.warnafter` if it has one, else at `exp`.
+ * `kubernetes.io.warnafter` or at `exp`, whichever is earlier.
  * @param format `opaque` takes any text that fits a header.
  * @throws {TokenError} `ERR_TOKEN_MALFORMED`.
  */
@@ -119,10 +119,9 @@ export function tokenFromText(text: string, format: TokenFormat = 'jwt'): Servic
     return new ServiceAccountToken(value, { issuedAt: undefined, notBefore: undefined, ...forever });
   }
   const claims = decode(value);
-  const { exp = Infinity, ...start } = datesOf(claims);
   const kubernetes = claims['kubernetes.io'] as { warnafter?: unknown } | undefined;
   const warnAfter = dateOf('warnafter', kubernetes?.warnafter);
-  return new ServiceAccountToken(value, { ...start, expiresAt: warnAfter ?? exp, notAfter: exp }, claims);
+  return new ServiceAccountToken(value, datesOf(claims, warnAfter ?? Infinity), claims);
 }
 
 function decode(value: string): TokenClaims {
@@ -135,11 +134,15 @@ function decode(value: string): TokenClaims {
   }
 }
 
-function datesOf(claims: TokenClaims): Pick<TokenDates, 'issuedAt' | 'notBefore'> & { exp?: number } {
+/**
+ * The dates of a token that is to be replaced at this time. A token cannot outlive its own `exp`, whoever says so; both
+ * times come from the clock of the server, so a clock that is wrong here does not change which is earlier.
+ */
+function datesOf(claims: TokenClaims, replaceAt: number): TokenDates {
   const issuedAt = dateOf('iat', claims.iat);
   const notBefore = dateOf('nbf', claims.nbf) ?? issuedAt;
   const exp = dateOf('exp', claims.exp);
-  return exp === undefined ? { issuedAt, notBefore } : { issuedAt, notBefore, exp };
+  return { issuedAt, notBefore, expiresAt: Math.min(replaceAt, exp ?? Infinity), notAfter: exp ?? replaceAt };
 }
 
 /** Epoch ms of a claim in seconds. */

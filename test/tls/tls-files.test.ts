@@ -189,6 +189,12 @@ describe('a bad set is rejected and the last good one stays:', () => {
       'ERR_TLS_CHAIN',
       /has issued none before it/,
     ],
+    [
+      'a chain that is longer than clients accept',
+      secretOf({ cert: chain(...Array.from({ length: 400 }, () => good.cert)), key: good.key }),
+      'ERR_TLS_CHAIN',
+      /is too long: 400 certificates take \d+ bytes/,
+    ],
     ['an expired certificate', secretOf(old), 'ERR_TLS_EXPIRED', /expired at/],
     ['a certificate of tomorrow', secretOf(early), 'ERR_TLS_NOT_YET_VALID', /is not valid before/],
     ['a CA bundle that is none', secretOf(other, 'hello'), 'ERR_TLS_CA', /ca\.crt" holds no PEM certificate/],

@@ -65,6 +65,11 @@ describe('failure', () => {
     ['not a JWT', () => ({ token: 'abc', expirationTimestamp: 1e13 }), 'ERR_TOKEN_MALFORMED'],
     ['without expiry', () => ({ token: mintTestToken() }), 'ERR_TOKEN_MALFORMED'],
     ['over already', (client) => client.mint(-1), 'ERR_TOKEN_EXPIRED'],
+    [
+      'past its own exp, whatever it says itself',
+      (client) => ({ ...client.mint(-1), expirationTimestamp: 1e13 }),
+      'ERR_TOKEN_EXPIRED',
+    ],
   ])('an answer that is %s is a failed attempt, and nothing is delivered', async (_, answer, code) => {
     const delivered: string[] = [];
     const { refresher, clock, client, events } = refresherScene({
