@@ -12,7 +12,7 @@ import { checkPath } from '../core/options.js';
 import { absolutePath } from '../fs/absolute-path.js';
 import { runAsync } from '../fs/effects.js';
 import { fileSystemKind } from '../fs/file-system-kind.js';
-import type { LinkChain } from '../fs/link-chain.js';
+import { hopsOf, type LinkChain } from '../fs/link-chain.js';
 import { readMounts, staleMountIn } from '../fs/mount-table.js';
 import { PathTarget } from '../fs/targets/path-target.js';
 import { finding, type Finding } from './finding.js';
@@ -85,7 +85,7 @@ export async function diagnose(
   return {
     path: target.path,
     realPath,
-    links: [...chain.hops].map(([from, to]) => ({ path: from, target: to })),
+    links: [...hopsOf(chain)].map(([from, to]) => ({ path: from, target: to })),
     mounts: mounts.map(({ path: at, type }) => ({ path: at, type })),
     revision: chain.revision ?? null,
     revisionAt,
@@ -98,10 +98,10 @@ function mayBeToken({ end }: LinkChain): boolean {
   return end.kind === 'found' && end.stat.isFile() && end.stat.size <= MAX_TOKEN_BYTES;
 }
 
-function endFindings({ end, hops, path }: LinkChain): Finding[] {
+function endFindings({ end, links, path }: LinkChain): Finding[] {
   switch (end.kind) {
     case 'missing':
-      return [...hops.values()].length > 0
+      return links !== ''
         ? [finding('DANGLING', `"${path}" leads to "${end.path}", which does not exist`)]
         : [finding('MISSING', `"${end.path}" does not exist`)];
     case 'unreadable':

@@ -17,26 +17,36 @@ export type ChainEnd =
   /** A mount point that is not in `allowedMounts`; nothing behind it was touched. */
   | { readonly kind: 'disallowed' };
 
-/** What a path means at one instant: every directory consulted and every link followed while it is resolved. */
-export interface LinkChain {
+/** The way to a path at one instant: every directory consulted and every link followed while it is resolved. */
+export interface Way {
   /** What was resolved. */
   readonly path: string;
   /** The directories whose change can change the meaning of the path. */
   readonly directories: readonly WatchedDirectory[];
   /** The directories at which a file system begins, by their identity. */
   readonly mounts: ReadonlyMap<string, string>;
-  /** The links followed and their targets, in order. */
-  readonly hops: ReadonlyMap<string, string>;
-  /** The same as one string: equal strings mean that no link was retargeted. */
+  /**
+   * The links followed and their targets, in order, as one string; see `hopsOf`. Equal strings mean that no link was
+   * retargeted.
+   */
   readonly links: string;
   /** The target of the last `..data` link on the way. */
   readonly revision: string | undefined;
+}
+
+/** What a path means at one instant. */
+export interface LinkChain extends Way {
   readonly end: ChainEnd;
+}
+
+/** The way alone, to be kept: what is known of its end takes three times the memory. */
+export function wayOf({ path, directories, mounts, links, revision }: Way): Way {
+  return { path, directories, mounts, links, revision };
 }
 
 /** The chain of a path that changed during every attempt. */
 export function unstableChain(path: string): LinkChain {
-  const nothing = { directories: [], mounts: new Map(), hops: new Map(), links: '', revision: undefined };
+  const nothing = { directories: [], mounts: new Map(), links: '', revision: undefined };
   return { ...nothing, path, end: { kind: 'unstable' } };
 }
 
@@ -45,8 +55,9 @@ export function unstableChain(path: string): LinkChain {
  * does, and the rest is assumed to be unchanged. Undefined when no link was retargeted, or in another way.
  */
 export function* followSwap(
-  chain: LinkChain,
-): Effects<{ readonly realPath: string; readonly chain: LinkChain } | undefined> {
+  chain: Way,
+): Effects<{ readonly realPath: string; readonly chain: Way } | undefined> {
+  const before = hopsOf(chain);
   const names = chain.path.split('/').reverse();
   const hops = new Map<string, string>();
   let { revision } = chain;
@@ -57,7 +68,7 @@ export function* followSwap(
     // After a link, `..` does not mean the directory before it; only a complete resolution knows.
     if (name === '..') return undefined;
     const place = `${here}/${name}`;
-    const known = chain.hops.get(place);
+    const known = before.get(place);
     if (known === undefined) {
       here = place;
       continue;
@@ -72,32 +83,33 @@ export function* followSwap(
     if (target.startsWith('/')) here = '';
   }
   const links = linksText(hops);
-  return links === chain.links ? undefined : { realPath: here, chain: { ...chain, hops, links, revision } };
+  return links === chain.links ? undefined : { realPath: here, chain: { ...chain, links, revision } };
 }
 
 /**
  * Whether each link on the way still has the same target: then, as far as links decide it, the path leads to the
  * same place.
  */
-export function* linksStand({ hops }: LinkChain): Effects<boolean> {
-  for (const [place, target] of hops) {
+export function* linksStand(way: Way): Effects<boolean> {
+  for (const [place, target] of hopsOf(way)) {
     if ((yield* call('readlink', place)) !== target) return false;
   }
   return true;
 }
 
 /** The first chain, with the directories and mounts of the others: for a target that is several files. */
-export function mergeChains(
-  first: LinkChain,
-  others: Iterable<Pick<LinkChain, 'directories' | 'mounts'>>,
-): LinkChain {
+export function mergeChains<W extends Way>(
+  first: W,
+  others: Iterable<Pick<Way, 'directories' | 'mounts'>>,
+): W {
   const all = [first, ...others];
+  if (all.length === 1) return first;
   const mounts = new Map(all.flatMap((chain) => [...chain.mounts]));
   return { ...first, directories: mergeDirectories(all), mounts };
 }
 
 /** The directories of all chains, each once. */
-export function mergeDirectories(chains: Iterable<Pick<LinkChain, 'directories'>>): WatchedDirectory[] {
+export function mergeDirectories(chains: Iterable<Pick<Way, 'directories'>>): WatchedDirectory[] {
   const merged = new Map<string, WatchedDirectory>();
   for (const { directories } of chains) {
     for (const directory of directories) {
@@ -113,6 +125,14 @@ function together(one: WatchedDirectory, other: WatchedDirectory): WatchedDirect
   return one.entries && other.entries
     ? { path, identity, entries: new Set([...one.entries, ...other.entries]) }
     : { path, identity };
+}
+
+/** The links followed on the way and their targets, in order. */
+export function hopsOf({ links }: Pick<Way, 'links'>): ReadonlyMap<string, string> {
+  const hops = new Map<string, string>();
+  const texts = links.split('\0');
+  for (let at = 1; at < texts.length; at += 2) hops.set(texts[at - 1] ?? '', texts[at] ?? '');
+  return hops;
 }
 
 /** The links as one string. */

@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import type { WatchedDirectory } from '../core/watch-backend.js';
 import { DirectoryWalk, type Entry, type TreeWalkOptions } from './directory-walk.js';
 import type { Effects } from './effects.js';
-import { mergeDirectories, type LinkChain } from './link-chain.js';
+import { hopsOf, mergeDirectories, type LinkChain } from './link-chain.js';
 import { resolveChain } from './resolve-chain.js';
 import { Subtrees } from './tree-draft.js';
 import { keyBelow } from './tree-key.js';
@@ -74,7 +74,7 @@ export class LinkedWalk extends DirectoryWalk {
   *#follow(key: string, path: string): Effects<void> {
     const { followLinks, allowedMounts, skipFiles } = this.options;
     const chain = yield* resolveChain(path, allowedMounts);
-    const { end, mounts, links, hops } = chain;
+    const { end, mounts, links } = chain;
     if (end.kind === 'disallowed') throw this.disallowed(path);
     if (end.kind !== 'found') return;
     for (const [identity, place] of mounts) {
@@ -89,7 +89,8 @@ export class LinkedWalk extends DirectoryWalk {
     }
     // The links in a volume represent its contents; one that leads out of the volume is an ordinary link.
     const isKey =
-      hops.get(path)?.startsWith(`${DATA_LINK}/`) === true && keyBelow(dirname(path), end.path) !== undefined;
+      hopsOf(chain).get(path)?.startsWith(`${DATA_LINK}/`) === true &&
+      keyBelow(dirname(path), end.path) !== undefined;
     if (end.stat.isDirectory() && (followLinks || isKey)) yield* this.list([found]);
   }
 }

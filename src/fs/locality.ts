@@ -21,15 +21,19 @@ import { systemClock } from '../core/clock.js';
 import type { FileSystem, FileSystemCalls } from '../core/file-system.js';
 import { runSync, type Call, type Effects } from './effects.js';
 import { kindAt, kindOfType, type FileSystemKind } from './file-system-kind.js';
-import type { LinkChain } from './link-chain.js';
+import type { Way } from './link-chain.js';
 import { readMounts } from './mount-table.js';
+
+const NO_MOUNTS: ReadonlyMap<string, string> = new Map();
 
 /** What is known of the file systems that a path leads through. */
 export class Locality {
-  /** Mounts, by the identity of the directory at which they begin: a local one may be entered synchronously. */
-  #local: ReadonlyMap<string, true> = new Map();
-  /** Every mount of the last chain that could be identified, with its name if it reports no events. */
-  #classified: ReadonlyMap<string, string | undefined> = new Map();
+  /** The mounts of the last way that could be identified, by the identity of the directory at which they begin. */
+  #identified = NO_MOUNTS;
+  /** Those of them that may be entered synchronously. */
+  #local = NO_MOUNTS;
+  /** The names of those that report no events. */
+  #silent = NO_MOUNTS;
   readonly #platform: NodeJS.Platform;
 
   /** @param platform anything but Linux: nothing is known to be local. */
@@ -42,43 +46,52 @@ export class Locality {
     return this.#local;
   }
 
-  /** Whether the whole chain may be resolved synchronously. */
-  isLocal({ mounts, end }: LinkChain): boolean {
-    return end.kind !== 'unstable' && [...mounts.keys()].every((identity) => this.#local.has(identity));
+  /** Whether the whole way may be gone synchronously. One without any mount is not known. */
+  isLocal({ mounts }: Way): boolean {
+    for (const identity of mounts.keys()) if (!this.#local.has(identity)) return false;
+    return mounts.size > 0;
   }
 
-  /** The name of a file system on the chain that reports no events, if there is one. */
-  silentFileSystem({ mounts }: LinkChain): string | undefined {
+  /** The name of a file system on the way that reports no events, if there is one. */
+  silentFileSystem({ mounts }: Way): string | undefined {
+    if (this.#silent.size === 0) return undefined;
     for (const identity of mounts.keys()) {
-      const name = this.#classified.get(identity);
+      const name = this.#silent.get(identity);
       if (name !== undefined) return name;
     }
     return undefined;
   }
 
   /**
-   * Identifies the mounts of the chain that are not known yet, and forgets all others: numbers of devices are reused, so
+   * Identifies the mounts of the way that are not known yet, and forgets all others: numbers of devices are reused, so
    * what comes back may be another file system. To be run asynchronously, unless everything is local.
    */
-  *classify({ mounts }: LinkChain): Effects<void> {
-    const local = new Map<string, true>();
-    const classified = new Map<string, string | undefined>();
+  *classify({ mounts }: Way): Effects<void> {
+    if (mounts === this.#identified) return;
+    const identified = new Map<string, string>();
+    const local = new Map<string, string>();
+    const silent = new Map<string, string>();
     for (const [identity, path] of mounts) {
-      if (this.#classified.has(identity)) {
-        classified.set(identity, this.#classified.get(identity));
-        if (this.#local.has(identity)) local.set(identity, true);
+      if (this.#identified.has(identity)) {
+        const name = this.#silent.get(identity);
+        identified.set(identity, path);
+        if (this.#local.has(identity)) local.set(identity, path);
+        if (name !== undefined) silent.set(identity, name);
         continue;
       }
       try {
         const kind = yield* kindAt(path, this.#platform);
-        classified.set(identity, kind?.place === 'remote' ? kind.name : undefined);
-        if (kind && kind.place !== 'remote') local.set(identity, true);
+        identified.set(identity, path);
+        if (kind?.place === 'remote') silent.set(identity, kind.name);
+        else if (kind) local.set(identity, path);
       } catch {
         // Gone or unreadable: it stays unknown, so it is called asynchronously and identified by the next check.
       }
     }
-    this.#local = local;
-    this.#classified = classified;
+    // What all of them are is the map that the way has in common with others.
+    this.#identified = identified.size === mounts.size ? mounts : identified;
+    this.#local = local.size === mounts.size ? mounts : local;
+    this.#silent = silent.size > 0 ? silent : NO_MOUNTS;
   }
 }
 

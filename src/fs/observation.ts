@@ -1,7 +1,7 @@
 /** What can be observed, and the result of an observation. */
 import type { FileSystemCalls } from '../core/file-system.js';
 import type { TargetError } from './target-error.js';
-import type { LinkChain } from './link-chain.js';
+import type { LinkChain, Way } from './link-chain.js';
 import type { FileSnapshot, SetSnapshot } from './snapshot.js';
 import type { Ask, Effects } from './effects.js';
 
@@ -26,7 +26,7 @@ export interface SeenFile {
 /** What was found at the target. */
 export interface Found {
   readonly kind: 'found';
-  readonly chain: LinkChain;
+  readonly chain: Way;
   readonly snapshot: FileSnapshot | SetSnapshot;
   /** The files by the keys of the snapshot. */
   readonly files: ReadonlyMap<string, SeenFile>;
@@ -63,8 +63,12 @@ export const NO_DIRECTORIES: Found['directories'] = new Map();
 /** The result of one check. */
 export type Observation =
   | Found
-  | ({ readonly chain: LinkChain } & (
-      | { readonly kind: 'missing'; readonly isRegrouped?: Regrouped | undefined }
+  | {
+      readonly kind: 'missing';
+      readonly chain: LinkChain;
+      readonly isRegrouped?: Regrouped | undefined;
+    }
+  | ({ readonly chain: Way } & (
       | { readonly kind: 'unreadable'; readonly error: TargetError }
       /** The target was replaced during every attempt; check again soon. */
       | { readonly kind: 'unstable' }

@@ -1,6 +1,6 @@
 import { dirname } from 'node:path';
 
-import type { LinkChain } from './link-chain.js';
+import type { LinkChain, Way } from './link-chain.js';
 import { isEverythingLocal, Locality } from './locality.js';
 import { nodeFileSystem, type FileSystem, type FileSystemCalls } from '../core/file-system.js';
 import {
@@ -17,13 +17,6 @@ import { runAsync, runSliced, runSync } from './effects.js';
 import { oneCallForEachRemoteMount } from './remote-mounts.js';
 import { sharedTurn } from './shared-turn.js';
 import { isRevisionName } from './volume-layout.js';
-
-/** What was found, and whether its signatures are trusted. */
-interface Knowledge {
-  readonly found: Found;
-  readonly since: number;
-  readonly trusted: boolean;
-}
 
 /**
  * Until it has run eight times, V8 interprets a function without caches for the properties it uses, and it sets them up the
@@ -44,13 +37,18 @@ export class Observer {
   readonly #fs: FileSystem;
   readonly #locality = new Locality();
   #sync: FileSystem['sync'];
-  #last: Knowledge | undefined;
+  /** What was last found, */
+  #last: Found | undefined;
+  /** since when, monotonic ms, */
+  #since = 0;
+  /** and whether its signatures are trusted. */
+  #isTrusted = false;
   /** What a swap has brought since the last observation. */
   #swapped: (() => Found) | undefined;
   #isToVerify = false;
   /** Reads the next swap, where that takes few calls. */
   #swapReader: SwapReader | undefined;
-  /** Where the link is that a swap retargets. */
+  /** Where the link is whose swap was read. */
   #linkDirectory: string | undefined;
 
   constructor(target: Target, fs: FileSystem) {
@@ -71,13 +69,13 @@ export class Observer {
     // Another hint has displaced the resync as the cause of this check.
     if (this.#isToVerify) this.isUnchanged();
     const swapped = this.#known();
-    const known = this.#last?.trusted ? this.#last.found : undefined;
+    const known = this.#isTrusted ? this.#last : undefined;
     this.#swapped = undefined;
     const seen = await this.#observe(swapped ?? known, now);
     this.#swapReader = seen.kind === 'found' && this.#sync ? this.#target.swapReader?.(seen) : undefined;
-    this.#linkDirectory = this.#swapReader && dirname(this.#swapReader.place);
+    this.#linkDirectory = undefined;
     if (seen.kind === 'found') this.#learn(seen, now);
-    else this.#last = undefined;
+    else this.#forget();
     this.#rehearse(seen);
     return seen;
   }
@@ -95,10 +93,9 @@ export class Observer {
     if (!this.#isToVerify) return false;
     this.#isToVerify = false;
     const sync = this.#sync;
-    if (sync && this.#last?.trusted && !this.#swapped) {
+    if (sync && this.#last && this.#isTrusted && !this.#swapped) {
       const stands = this.#stands(sync);
-      if (stands === undefined)
-        return runSync(this.#target.isUnchanged(this.#last.found), sync, sharedTurn.ask);
+      if (stands === undefined) return runSync(this.#target.isUnchanged(this.#last), sync, sharedTurn.ask);
       if (stands) return true;
     }
     this.touch();
@@ -107,7 +104,7 @@ export class Observer {
 
   /** Finds a swap sooner than `observe()`, which has to follow. Only where synchronous calls are safe. */
   observeSwap(): Found | undefined {
-    const before = this.#known() ?? this.#last?.found;
+    const before = this.#known() ?? this.#last;
     if (!this.#sync || !before || !isSmall(before)) return undefined;
     const effects = this.#target.observeSwap(before, this.#locality.local);
     const found = runSync(effects, this.#sync, sharedTurn.ask);
@@ -121,6 +118,7 @@ export class Observer {
     const swap = this.#swapReader.read(this.#sync);
     if (swap) {
       this.#swapped = swap.observation;
+      this.#linkDirectory = dirname(this.#swapReader.place);
       // The next one is prepared by the check that follows.
       this.#swapReader = undefined;
     }
@@ -203,7 +201,7 @@ export class Observer {
   }
 
   /** The name of a file system on the way that reports no events, if there is one. */
-  silentFileSystem(chain: LinkChain): string | undefined {
+  silentFileSystem(chain: Way): string | undefined {
     return this.#locality.silentFileSystem(chain);
   }
 
@@ -230,18 +228,25 @@ export class Observer {
    * once more.
    */
   #learn(found: Found, now: number): void {
-    const last = this.#last;
-    const { since, trusted } =
-      last?.found.signature === found.signature ? last : { since: now, trusted: false };
-    const isOld = now - since >= COARSEST_TIMESTAMP_MS;
     const isPublished = found.immutable === true || this.#isNewlyPublished(found);
-    this.#last = { found, since, trusted: trusted || isOld || isPublished || found.remembered === true };
+    if (this.#last?.signature !== found.signature) {
+      this.#since = now;
+      this.#isTrusted = false;
+    }
+    this.#last = found;
+    const isOld = now - this.#since >= COARSEST_TIMESTAMP_MS;
+    this.#isTrusted ||= isOld || isPublished || found.remembered === true;
+  }
+
+  #forget(): void {
+    this.#last = undefined;
+    this.#isTrusted = false;
   }
 
   /** Whether it is a key of another revision than before. In the same one somebody has written into it. */
   #isNewlyPublished({ snapshot, chain }: Found): boolean {
     const isKey = snapshot.kind === 'file' && this.#swapReader !== undefined;
-    return isKey && isRevisionName(chain.revision ?? '') && this.#last?.found.chain.links !== chain.links;
+    return isKey && isRevisionName(chain.revision ?? '') && this.#last?.chain.links !== chain.links;
   }
 }
 

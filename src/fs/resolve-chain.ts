@@ -15,6 +15,7 @@ import { within } from './absolute-path.js';
 import { call, type Effects } from './effects.js';
 import { identityOf } from './file-identity.js';
 import { isName, linksText, unstableChain, type ChainEnd, type LinkChain } from './link-chain.js';
+import { shared } from './shared-way.js';
 import { readingError, targetError, type TargetError } from './target-error.js';
 import { DATA_LINK, isRevisionName } from './volume-layout.js';
 
@@ -85,9 +86,7 @@ class Walk {
     const end = yield* this.#walk();
     return {
       path: this.#path,
-      directories: this.#directories(),
-      mounts: this.#mounts,
-      hops: this.#hops,
+      ...shared(this.#directories(), this.#mounts),
       links: linksText(this.#hops),
       revision: this.#revision,
       end,

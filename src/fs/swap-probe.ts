@@ -25,7 +25,7 @@ import type { FileSystemCalls } from '../core/file-system.js';
 import type { Ask } from './effects.js';
 import { inodeIn, signatureOf } from './file-identity.js';
 import { readFileNow } from './file-reading.js';
-import type { LinkChain } from './link-chain.js';
+import { hopsOf, type Way } from './link-chain.js';
 import {
   MAX_BYTES_AT_ONCE,
   NO_DIRECTORIES,
@@ -44,50 +44,35 @@ const MAX_KEYS = 64;
 /** A volume that holds more bytes is left to the check. No ConfigMap or Secret does. */
 const MAX_VOLUME_BYTES = 1_048_576;
 
-type Hop = readonly [place: string, target: string];
-
-/** What is before and after the name of the revision. */
-interface Around {
-  readonly before: string;
-  readonly after: string;
+/** Where a key is, or a volume. */
+interface Place {
+  readonly path: string;
+  readonly realPath: string;
+  readonly revision: string;
+  readonly links: string;
 }
 
 /** The link, and the known target, in which to detect a swap. */
 export class SwapProbe implements SwapReader {
   readonly place: string;
-  readonly #chain: LinkChain;
-  readonly #path: string;
-  readonly #key: string;
-  readonly #isVolume: boolean;
+  readonly #found: Found;
   /** Of a key: as it was observed. */
   readonly #file: SeenFile | undefined;
   readonly #inode: number;
+  /** The name of the revision. */
   readonly #target: string;
-  /** The real path, before and after the name of the revision. */
-  readonly #realPath: Around;
-  /** `LinkChain.links`, before and after the target of this link. */
-  readonly #links: Around;
-  readonly #others: readonly Hop[];
+  /** Where that is in `LinkChain.links`. */
+  readonly #inLinks: number;
   readonly #limits: ReadLimits;
-  readonly #maxContentBytes: number;
 
-  private constructor({ chain, snapshot, files }: Found, [place, target]: Hop, limits: ReadLimits) {
-    const { path, realPath } = snapshot;
+  private constructor(found: Found, place: string, target: string, limits: ReadLimits) {
     this.place = place;
-    this.#target = target;
-    this.#chain = chain;
-    this.#path = path;
-    this.#key = basename(path);
-    this.#isVolume = snapshot.kind === 'volume';
-    [this.#file] = this.#isVolume ? [] : files.values();
+    this.#found = found;
+    [this.#file] = found.snapshot.kind === 'file' ? found.files.values() : [];
     this.#inode = this.#file ? inodeIn(this.#file.signature) : 0;
-    const directory = `${dirname(place)}/`;
-    this.#realPath = { before: directory, after: realPath.slice(directory.length + target.length) };
-    const [before = '', after = ''] = chain.links.split(`${place}\0${target}`, 2);
-    this.#links = { before: `${before}${place}\0`, after };
-    this.#others = [...chain.hops].filter((hop) => hop[0] !== place);
+    this.#target = target;
+    this.#inLinks = found.chain.links.indexOf(`${place}\0${target}`) + place.length + 1;
     this.#limits = limits;
-    this.#maxContentBytes = Math.min(limits.maxContentBytes, MAX_BYTES_AT_ONCE);
   }
 
   /** Undefined for what is neither a key of a volume nor a volume of plain files. */
@@ -95,12 +80,14 @@ export class SwapProbe implements SwapReader {
     const { chain, snapshot } = found;
     if (chain.revision === undefined) return undefined;
     if (snapshot.kind !== 'file' && !(snapshot.kind === 'volume' && isSmallRevision(found))) return undefined;
-    const data = [...chain.hops].filter(([place]) => place.endsWith(`/${DATA_LINK}`)).at(-1);
-    if (!data || data[1].includes('/')) return undefined;
-    const revision = `${dirname(data[0])}/${data[1]}/`;
+    const hops = hopsOf(chain);
+    const place = [...hops.keys()].filter((each) => each.endsWith(`/${DATA_LINK}`)).at(-1);
+    const target = place && hops.get(place);
+    if (!target || target.includes('/')) return undefined;
+    const revision = `${dirname(place)}/${target}/`;
     const isInside = (path: string): boolean => `${path}/`.startsWith(revision);
-    if (!isInside(snapshot.realPath) || [...chain.hops.keys()].some(isInside)) return undefined;
-    return new SwapProbe(found, data, limits);
+    if (!isInside(snapshot.realPath) || [...hops.keys()].some(isInside)) return undefined;
+    return new SwapProbe(found, place, target, limits);
   }
 
   /**
@@ -108,12 +95,12 @@ export class SwapProbe implements SwapReader {
    * no path leads through them. About all other names nothing is known, since a file system may fold case.
    */
   concerns(path: string): boolean {
-    const { before: directory } = this.#realPath;
+    const directory = this.#directory;
     if (!path.startsWith(`${directory}..`) || path.includes('/', directory.length)) return true;
     return (
       path.length - directory.length < 3 ||
       path === `${directory}${this.#target}` ||
-      this.#chain.hops.has(path)
+      hopsOf(this.#found.chain).has(path)
     );
   }
 
@@ -122,7 +109,7 @@ export class SwapProbe implements SwapReader {
       const revision = this.swappedTo(calls, isRehearsal);
       if (revision === undefined) return undefined;
       const swap = this.readRevision(revision, calls);
-      return this.#isVolume && calls.readlink(this.place) !== revision ? undefined : swap;
+      return !this.#file && calls.readlink(this.place) !== revision ? undefined : swap;
     } catch {
       return undefined;
     }
@@ -134,7 +121,7 @@ export class SwapProbe implements SwapReader {
     if (!file) return undefined;
     if (ask(['readlink', this.place], calls, false) !== this.#target) return false;
     if (!isExamined(this.#inode)) return true;
-    for (const [place, target] of this.#others) if (calls.readlink(place) !== target) return false;
+    if (!this.#othersStand(calls)) return false;
     return signatureOf(calls.lstat(file.snapshot.realPath)) === file.signature;
   }
 
@@ -147,22 +134,44 @@ export class SwapProbe implements SwapReader {
 
   /** What the target holds if this revision is the linked one. Throws what the calls throw. */
   readRevision(revision: string, calls: FileSystemCalls): Swap | undefined {
-    if (!this.#others.every((hop) => calls.readlink(hop[0]) === hop[1])) return undefined;
-    const realPath = this.#realPath.before + revision + this.#realPath.after;
-    const links = this.#links.before + revision + this.#links.after;
-    return this.#isVolume
-      ? this.#readVolume(revision, realPath, links, calls)
-      : this.#readKey(revision, realPath, links, calls);
+    if (!this.#othersStand(calls)) return undefined;
+    const { links } = this.#found.chain;
+    const directory = this.#directory;
+    const { realPath } = this.#found.snapshot;
+    const length = this.#target.length;
+    const swapped = {
+      path: this.#found.snapshot.path,
+      realPath: directory + revision + realPath.slice(directory.length + length),
+      revision,
+      links: links.slice(0, this.#inLinks) + revision + links.slice(this.#inLinks + length),
+    };
+    return this.#file ? this.#readKey(swapped, calls) : this.#readVolume(swapped, calls);
   }
 
-  #readKey(revision: string, realPath: string, links: string, calls: FileSystemCalls): Swap | undefined {
-    const file = readFileNow({ path: this.#path, realPath, revision, links }, this.#maxContentBytes, calls);
+  /** Where the links and the revisions of the volume are, with a slash at the end. */
+  get #directory(): string {
+    return this.place.slice(0, -DATA_LINK.length);
+  }
+
+  /** Whether each of the other links leads where it led. */
+  #othersStand(calls: FileSystemCalls): boolean {
+    const hops = this.#found.chain.links.split('\0');
+    for (let at = 1; at < hops.length; at += 2) {
+      const place = hops[at - 1] ?? '';
+      if (place !== this.place && calls.readlink(place) !== hops[at]) return false;
+    }
+    return true;
+  }
+
+  #readKey(place: Place, calls: FileSystemCalls): Swap | undefined {
+    const file = readFileNow(place, Math.min(this.#limits.maxContentBytes, MAX_BYTES_AT_ONCE), calls);
     if (!file) return undefined;
     const { snapshot } = file;
-    const files = new Map<string, SeenFile>().set(this.#key, file);
+    const { links } = place;
+    const files = new Map<string, SeenFile>().set(basename(place.path), file);
     const observation = (): Found => ({
       kind: 'found',
-      chain: this.#chainTo(revision, links),
+      chain: this.#wayOver(place),
       snapshot,
       files,
       directories: NO_DIRECTORIES,
@@ -171,11 +180,10 @@ export class SwapProbe implements SwapReader {
     return { snapshot, files, links, observation };
   }
 
-  #readVolume(revision: string, realPath: string, links: string, calls: FileSystemCalls): Swap | undefined {
+  #readVolume(volume: Place, calls: FileSystemCalls): Swap | undefined {
+    const { path, realPath, revision, links } = volume;
     if (!isRevisionName(revision)) return undefined;
-    const { maxFiles, maxTotalBytes } = this.#limits;
-    const maxContentBytes = this.#maxContentBytes;
-    const path = this.#path;
+    const { maxFiles, maxTotalBytes, maxContentBytes } = this.#limits;
     const directory = calls.lstat(realPath);
     const keys = calls.readdir(realPath);
     if (keys.length > Math.min(maxFiles, MAX_KEYS)) return undefined;
@@ -197,7 +205,7 @@ export class SwapProbe implements SwapReader {
       const directories = new Map([[realPath, signatureOf(directory)]]);
       return {
         kind: 'found',
-        chain: this.#chainTo(revision, links),
+        chain: this.#wayOver(volume),
         snapshot,
         files,
         directories,
@@ -208,9 +216,8 @@ export class SwapProbe implements SwapReader {
     return { snapshot, files, links, observation };
   }
 
-  #chainTo(revision: string, links: string): LinkChain {
-    const hops = new Map(this.#chain.hops).set(this.place, revision);
-    return { ...this.#chain, hops, links, revision };
+  #wayOver({ revision, links }: Place): Way {
+    return { ...this.#found.chain, links, revision };
   }
 }
 

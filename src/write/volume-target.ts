@@ -1,7 +1,7 @@
 import { TargetError, type TargetErrorCode } from '../fs/target-error.js';
 import { within } from '../fs/absolute-path.js';
 import { call, type Effects } from '../fs/effects.js';
-import type { LinkChain } from '../fs/link-chain.js';
+import { hopsOf, type Way, type LinkChain } from '../fs/link-chain.js';
 import { resolveChain } from '../fs/resolve-chain.js';
 import { targetError } from '../fs/target-error.js';
 import type { AllowedMounts, Found, Observation } from '../fs/observation.js';
@@ -22,10 +22,11 @@ export class VolumeTarget extends PathTarget {
     const link = within(end.path, DATA_LINK);
     // Nothing of a directory that is no volume is read.
     const chain = yield* this.resolve(allowedMounts);
-    if (chain.end.kind === 'found' && !chain.hops.has(link)) return yield* this.#withoutRevision(chain, link);
+    if (chain.end.kind === 'found' && !hopsOf(chain).has(link))
+      return yield* this.#withoutRevision(chain, link);
     const seen = yield* super.observe(known, allowedMounts, now);
     if (seen.kind !== 'found') return seen;
-    if (!seen.chain.hops.has(link)) return { kind: 'unstable', chain: seen.chain };
+    if (!hopsOf(seen.chain).has(link)) return { kind: 'unstable', chain: seen.chain };
     for (const { snapshot } of seen.files.values()) {
       if (!snapshot.realPath.startsWith(`${seen.snapshot.realPath}/`)) {
         return { kind: 'unreadable', chain, error: targetError('ERR_TARGET_LAYOUT', snapshot.path) };
@@ -43,7 +44,7 @@ export class VolumeTarget extends PathTarget {
     return this.#unreadable(chain, 'ERR_TARGET_NOT_DIRECTORY', `"${DATA_LINK}" is not a symbolic link`);
   }
 
-  #unreadable(chain: LinkChain, code: TargetErrorCode, what: string): Observation {
+  #unreadable(chain: Way, code: TargetErrorCode, what: string): Observation {
     const error = new TargetError(code, this.path, `Cannot read the volume "${this.path}": ${what}`);
     return { kind: 'unreadable', chain, error };
   }

@@ -1,6 +1,6 @@
 /** Several files as one target: their contents are those of one instant. */
 import { GroupSwapProbe } from '../group-swap-probe.js';
-import { linksStand, mergeChains, type LinkChain } from '../link-chain.js';
+import { linksStand, mergeChains, type LinkChain, type Way } from '../link-chain.js';
 import { targetError } from '../target-error.js';
 import {
   MAX_FILES_AT_ONCE,
@@ -167,15 +167,16 @@ export class GroupTarget implements Target {
     const limited: string[] = [];
     for (const [index, member] of members.entries()) {
       if (member.kind === 'missing') continue;
-      if (member.kind !== 'found') return { ...member, chain: { ...chain, end: member.chain.end } };
+      if (member.kind !== 'found') return { ...member, chain };
       const [file] = member.files.values();
       if (member.snapshot.kind !== 'file' || !file)
         return { kind: 'unreadable', chain, error: notAFile(member) };
       files.set(keys[index] ?? '', file);
       if (member.limited) limited.push(member.limited);
     }
-    return files.size === 0
-      ? { kind: 'missing', chain }
+    const [first] = members;
+    return files.size === 0 && first?.kind === 'missing'
+      ? { kind: 'missing', chain: { ...chain, end: first.chain.end } }
       : this.#found(group, members, files, chain, limited[0]);
   }
 
@@ -203,16 +204,16 @@ export class GroupTarget implements Target {
   }
 }
 
-function mergeAll(chains: readonly LinkChain[]): LinkChain {
+function mergeAll<W extends Way>(chains: readonly W[]): W {
   return chains.reduce((merged, chain) => mergeChains(merged, [chain]));
 }
 
 /** Whether every link is as it was when its file was read: then everything that was read existed at one instant. */
 function* stand(members: readonly Observation[]): Effects<boolean> {
   try {
-    for (const { chain } of members) {
+    for (const { kind, chain } of members) {
       if (!(yield* linksStand(chain))) return false;
-      if (chain.end.kind === 'missing' && (yield* exists(chain.end.path))) return false;
+      if (kind === 'missing' && chain.end.kind === kind && (yield* exists(chain.end.path))) return false;
     }
     return true;
   } catch (error) {

@@ -8,7 +8,15 @@ import { errnoOf, hasMoved } from '../../core/errno.js';
 import type { FileSystemCalls } from '../../core/file-system.js';
 import { fileAgain, readSeenFile } from '../file-reading.js';
 import { identityOf, signatureOf } from '../file-identity.js';
-import { followSwap, linksStand, unstableChain, type LinkChain } from '../link-chain.js';
+import {
+  followSwap,
+  hopsOf,
+  linksStand,
+  unstableChain,
+  wayOf,
+  type LinkChain,
+  type Way,
+} from '../link-chain.js';
 import { resolveChain } from '../resolve-chain.js';
 import { readingError, targetError } from '../target-error.js';
 import {
@@ -42,7 +50,8 @@ export class PathTarget implements Target {
   #touches = 0;
   /** The number of these hints when the files were last checked. */
   #examined = 0;
-  readonly #rotation = new Rotation<SeenFile>();
+  /** Of a volume with many files: where the next resync continues. */
+  #rotation: Rotation<SeenFile> | undefined;
   /** The directory of the last revision that was written into after it was published. */
   #written: string | undefined;
   /** While a file is there. */
@@ -101,7 +110,8 @@ export class PathTarget implements Target {
           this.#plain ??= new PlainDirectory(this.path, this.#limits);
           return yield* this.#plain.observe(chain, { path: realPath, stat }, allowedMounts, now);
         }
-        if (unwritten && (yield* this.#isSameRevision(chain, unwritten))) return { ...unwritten, chain };
+        if (unwritten && (yield* this.#isSameRevision(chain, unwritten)))
+          return { ...unwritten, chain: wayOf(chain) };
         const found = stat.isFile()
           ? yield* this.#observeFile(chain, realPath, stat, known)
           : yield* observeRevision(this.#directoryAt(chain, realPath), known, allowedMounts);
@@ -118,7 +128,7 @@ export class PathTarget implements Target {
 
   /** The kernel resolves the path when it is opened, so the content is what the target holds at that moment. */
   *observeSwap({ chain, snapshot }: Found, allowedMounts?: AllowedMounts): Effects<Found | undefined> {
-    if (chain.hops.size === 0 || snapshot.kind === 'directory') return undefined;
+    if (chain.links === '' || snapshot.kind === 'directory') return undefined;
     try {
       const swapped = yield* followSwap(chain);
       if (!swapped) return undefined;
@@ -174,7 +184,10 @@ export class PathTarget implements Target {
     try {
       if (!(yield* linksStand(chain))) return false;
       if (!(yield* areAsBefore(directories))) return false;
-      for (const [, { snapshot, signature, links }] of this.#rotation.next(files, MAX_FILES_AT_ONCE)) {
+      for (const [, { snapshot, signature, links }] of (this.#rotation ??= new Rotation()).next(
+        files,
+        MAX_FILES_AT_ONCE,
+      )) {
         // A file behind a link of its own is left to a complete check.
         if (links !== chain.links) return false;
         if (signatureOf(yield* call('lstat', snapshot.realPath)) !== signature) return false;
@@ -198,7 +211,7 @@ export class PathTarget implements Target {
     return unstableChain(this.path);
   }
 
-  #directoryAt(chain: LinkChain, realPath: string): DirectoryPlace {
+  #directoryAt(chain: Way, realPath: string): DirectoryPlace {
     const { path } = this;
     return { path, chain, realPath, limits: this.#limits, isWritten: realPath === this.#written };
   }
@@ -219,7 +232,7 @@ export class PathTarget implements Target {
     return foundFile(chain, fileAgain(file, realPath, chain));
   }
 
-  *#readFile(chain: LinkChain, realPath: string, found?: BigIntStats): Effects<Found | undefined> {
+  *#readFile(chain: Way, realPath: string, found?: BigIntStats): Effects<Found | undefined> {
     const { path } = this;
     const { revision, links } = chain;
     const { maxContentBytes } = this.#limits;
@@ -236,7 +249,7 @@ export class PathTarget implements Target {
  */
 function volumeOrDirectory(chain: LinkChain, directory: string, data: LinkChain): LinkChain {
   const place = within(directory, DATA_LINK);
-  const target = data.hops.get(place);
+  const target = hopsOf(data).get(place);
   const { end } = data;
   if (target !== undefined) {
     const isInside = isEntryName(target) && (end.kind !== 'found' || end.path === within(directory, target));
@@ -266,7 +279,7 @@ function* areAsBefore(directories: Found['directories']): Effects<boolean> {
 }
 
 /** Whether the path still leads to where it led, after that was read: a link on the way may have been retargeted. */
-function leadsHere(chain: LinkChain, calls: FileSystemCalls): boolean {
+function leadsHere(chain: Way, calls: FileSystemCalls): boolean {
   try {
     return runSync(linksStand(chain), calls);
   } catch {
@@ -274,8 +287,8 @@ function leadsHere(chain: LinkChain, calls: FileSystemCalls): boolean {
   }
 }
 
-function foundFile(chain: LinkChain, file: SeenFile): Found {
+function foundFile(chain: Way, file: SeenFile): Found {
   const { snapshot, signature } = file;
   const files = new Map([[basename(snapshot.path), file]]);
-  return { kind: 'found', chain, snapshot, files, directories: NO_DIRECTORIES, signature };
+  return { kind: 'found', chain: wayOf(chain), snapshot, files, directories: NO_DIRECTORIES, signature };
 }

@@ -119,7 +119,7 @@ export class PlainDirectory {
   }
 
   /** See `Target.isUnchanged`. What links lead to is left to `observe`. */
-  *isUnchanged(chain: LinkChain): Effects<boolean> {
+  *isUnchanged(chain: Found['chain']): Effects<boolean> {
     const listing = this.#listing;
     if (!listing) return false;
     try {
@@ -174,7 +174,7 @@ export class PlainDirectory {
     return this.#found(merged, at.path, listing.signature);
   }
 
-  #found(chain: LinkChain, realPath: string, directory: string): Found {
+  #found(chain: Found['chain'], realPath: string, directory: string): Found {
     const { seen: files, states, version, limited } = this.#files;
     const directories = new Map([[realPath, directory]]);
     if (this.#last?.files === files && this.#last.snapshot.realPath === realPath)

@@ -18,7 +18,7 @@ import { sha256 } from '../../core/digest.js';
 import { fileAgain, readSeenFile } from '../file-reading.js';
 import type { WatchedDirectory } from '../../core/watch-backend.js';
 import { identityIn, signatureOf } from '../file-identity.js';
-import { linksStand, mergeChains, type LinkChain } from '../link-chain.js';
+import { linksStand, mergeChains, wayOf, type LinkChain, type Way } from '../link-chain.js';
 import { resolveChain } from '../resolve-chain.js';
 import type { AllowedMounts, Found, ReadLimits, SeenFile, Observation } from '../observation.js';
 import { FileSnapshot, SetSnapshot } from '../snapshot.js';
@@ -30,7 +30,7 @@ import { limitReading, type Limited } from './read-limits.js';
 /** A directory, and how it was found. */
 export interface DirectoryPlace {
   readonly path: string;
-  readonly chain: LinkChain;
+  readonly chain: Way;
   readonly realPath: string;
   readonly limits: ReadLimits;
   /** Whether this revision was written into after it was published. */
@@ -68,7 +68,7 @@ export function* observeRevision(
   yield* listing.read('');
   if (listing.isTooLong) return undefined;
   const { entries, signatures: directories } = listing;
-  const chain = mergeChains(place.chain, isOfKubelet ? listing.chains : [...listing.chains, listing]);
+  const chain = mergeChains(wayOf(place.chain), isOfKubelet ? listing.chains : [...listing.chains, listing]);
   if (listing.chains.some(({ end }) => end.kind === 'disallowed')) return { kind: 'disallowed', chain };
   let limited: string | undefined;
   const before = known?.snapshot.realPath === realPath ? known : undefined;
@@ -260,11 +260,7 @@ function* seenFile(
   return yield* readSeenFile({ ...place, found: stat, maxContentBytes, digestOnly });
 }
 
-function* stands(
-  chain: LinkChain,
-  realPath: string,
-  directories: ReadonlyMap<string, string>,
-): Effects<boolean> {
+function* stands(chain: Way, realPath: string, directories: ReadonlyMap<string, string>): Effects<boolean> {
   if (!(yield* linksStand(chain))) return false;
   return signatureOf(yield* call('lstat', realPath)) === directories.get(realPath);
 }

@@ -25,7 +25,7 @@ import { within } from '../absolute-path.js';
 import { errnoOf } from '../../core/errno.js';
 import type { FileSystemCalls } from '../../core/file-system.js';
 import { identityOf, signatureAt } from '../file-identity.js';
-import { linksStand, mergeDirectories, type LinkChain } from '../link-chain.js';
+import { hopsOf, linksStand, mergeDirectories, type LinkChain } from '../link-chain.js';
 import { resolveChain } from '../resolve-chain.js';
 import { readingError, TargetError } from '../target-error.js';
 import { globsIn, type IgnorePattern } from '../path-globs.js';
@@ -314,9 +314,9 @@ function unreadablePart({ root, files, unreadable }: TreeWalk): TargetError | un
 }
 
 /** Nothing else in the directory that holds the root matters, unless a link on the way is in it. */
-function onlyRoot(directory: WatchedDirectory, root: string, { hops }: LinkChain): WatchedDirectory {
+function onlyRoot(directory: WatchedDirectory, root: string, way: LinkChain): WatchedDirectory {
   const { path, identity } = directory;
-  const holdsLink = [...hops.keys()].some((link) => dirname(link) === path);
+  const holdsLink = [...hopsOf(way).keys()].some((link) => dirname(link) === path);
   return path === dirname(root) && !holdsLink
     ? { path, identity, entries: new Set([basename(root)]) }
     : directory;

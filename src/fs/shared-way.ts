@@ -1,0 +1,36 @@
+import type { WatchedDirectory } from '../core/watch-backend.js';
+import type { Way } from './link-chain.js';
+
+type Surroundings = Pick<Way, 'directories' | 'mounts'>;
+
+/** Those of the last way. */
+let last: Surroundings = { directories: [], mounts: new Map() };
+
+/**
+ * The directories and the mounts on a way. Those of all watchers of one volume are equal; they are resolved one after
+ * another, and share one object in memory.
+ */
+export function shared(directories: Way['directories'], mounts: Way['mounts']): Surroundings {
+  if (!areSame(directories, last.directories) || !haveSameEntries(mounts, last.mounts)) {
+    last = { directories, mounts };
+  }
+  return last;
+}
+
+function areSame(some: readonly WatchedDirectory[], others: readonly WatchedDirectory[]): boolean {
+  return some.length === others.length && some.every((one, index) => isSame(one, others[index]));
+}
+
+function isSame({ path, identity, entries }: WatchedDirectory, other: WatchedDirectory | undefined): boolean {
+  if (other?.path !== path || other.identity !== identity) return false;
+  if (!entries || !other.entries) return entries === other.entries;
+  if (entries.size !== other.entries.size) return false;
+  for (const entry of entries) if (!other.entries.has(entry)) return false;
+  return true;
+}
+
+function haveSameEntries(one: Way['mounts'], other: Way['mounts']): boolean {
+  if (one.size !== other.size) return false;
+  for (const [identity, path] of one) if (other.get(identity) !== path) return false;
+  return true;
+}
