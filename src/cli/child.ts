@@ -21,7 +21,7 @@ export const STOP_TIMEOUT_MS = 10_000;
 const OTHER_SIGNALS: readonly NodeJS.Signals[] = ['SIGUSR1', 'SIGUSR2', 'SIGWINCH'];
 
 /** How the command is stopped, and what happens when it ends. */
-export interface ChildOptions {
+interface ChildOptions {
   /** Aborts when the program ends; after that, nothing is started. */
   readonly signal: AbortSignal;
   readonly stopSignal: NodeJS.Signals;

@@ -13,7 +13,7 @@ interface Closable {
 }
 
 /** A component of the library, for health checks and `/status`. */
-export interface SessionComponent extends Closable {
+interface SessionComponent extends Closable {
   readonly kind: string;
   readonly name: string;
   readonly state: string;

@@ -13,6 +13,32 @@ export class Outcome<T> {
   }
 }
 
+/** The outcome of the attempt in progress or, if there is none, of the next one. */
+export class NextOutcome<T> {
+  #awaited: Outcome<T> | undefined;
+
+  get promise(): Promise<T> {
+    this.#awaited ??= new Outcome();
+    return this.#awaited.promise;
+  }
+
+  /** The attempt has succeeded. */
+  resolve(value: T): void {
+    this.#take()?.resolve(value);
+  }
+
+  /** The attempt has failed. */
+  reject(error: Error): void {
+    this.#take()?.reject(error);
+  }
+
+  #take(): Outcome<T> | undefined {
+    const awaited = this.#awaited;
+    this.#awaited = undefined;
+    return awaited;
+  }
+}
+
 /** The same promise; an ignored rejection does not end the process. */
 export function markHandled<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => {});

@@ -24,14 +24,11 @@ export type Call = {
 /** Something to wait for that is not a call. */
 type Wait = [name: 'wait', work: () => Promise<unknown>];
 
-/** A call whose answer is needed later. */
-type Begin = [name: 'begin', call: Call];
-
 /**
  * Effects that run on their own, in one stretch. The result is that of `yield*`, but their calls do not pass
  * through every generator on the stack, which saves a quarter of the time for many small files.
  */
-export type Part = [name: 'part', effects: Effects<unknown>];
+type Part = [name: 'part', effects: Effects<unknown>];
 
 /** The same, but each call reaches the disk: no answer is shared with another check. */
 type Fresh = [name: 'fresh', effects: Effects<unknown>];
@@ -48,7 +45,7 @@ const SLICE_COST = 500;
 /** A pause after work that took as long as a slice: the next one begins here. */
 export const LONG_PAUSE: Pause = ['pause', SLICE_COST];
 
-type Effect = Call | Wait | Begin | Part | Fresh | Pause;
+type Effect = Call | Wait | Part | Fresh | Pause;
 
 /** Work that yields calls and returns a `T`. */
 export type Effects<T> = Generator<Effect, T, unknown>;
@@ -72,22 +69,6 @@ export function* freshly<T>(effects: Effects<T>): Effects<T> {
 /** A wait as effects. */
 export function* wait<T>(work: () => Promise<T>): Effects<T> {
   return (yield ['wait', work]) as T;
-}
-
-/**
- * Begins a call without waiting for it. The answer is the result of the returned effects, which must be run if the
- * answer has to be closed. When effects run synchronously, the call is made here.
- */
-export function* begin<K extends keyof FileSystemCalls>(
-  name: K,
-  ...args: Parameters<FileSystemCalls[K]>
-): Effects<() => Effects<ReturnType<FileSystemCalls[K]>>> {
-  type Answer = ReturnType<FileSystemCalls[K]>;
-  const effect = ['begin', [name, ...args]] as unknown as Begin;
-  const begun = (yield effect) as Promise<Answer> | (() => Answer);
-  return function* () {
-    return typeof begun === 'function' ? begun() : yield* wait(() => begun);
-  };
 }
 
 /**
@@ -202,10 +183,6 @@ class Stretch {
       this.#left -= step[1];
       return undefined;
     }
-    if (step[0] === 'begin') {
-      this.#left -= 1;
-      return outcomeNow(step[1], this.#calls);
-    }
     const answer = this.#ask(step, this.#calls, isFresh);
     this.#left -= costOf(step[0], answer);
     return answer;
@@ -244,9 +221,7 @@ export async function runAsync<T>(
       if (step[0] === 'pause') cost += step[1];
       else if (step[0] === 'wait') answer = await step[1]();
       else if (step[0] === 'part' || step[0] === 'fresh') answer = await runAsync(step[1], fs, atOnce);
-      else if (step[0] === 'begin') {
-        answer = fs.sync && atOnce(step[1]) ? outcomeNow(step[1], fs.sync) : callLater(step[1], fs);
-      } else if (fs.sync && atOnce(step)) {
+      else if (fs.sync && atOnce(step)) {
         answer = makeCall(step, fs.sync);
         cost += costOf(step[0], answer);
       } else answer = await callSoon(step, fs);
@@ -261,25 +236,6 @@ export async function runAsync<T>(
 
 const never = (): boolean => false;
 
-/** An answer or an error that is taken later. */
-function outcomeNow(call: Call, calls: FileSystemCalls): () => unknown {
-  try {
-    const answer = makeCall(call, calls);
-    return () => answer;
-  } catch (error) {
-    return () => {
-      throw error;
-    };
-  }
-}
-
 function callSoon(call: Call, fs: FileSystem): Promise<unknown> {
   return apply(fs as unknown as Record<string, AnyCall>, call) as Promise<unknown>;
-}
-
-function callLater(call: Call, fs: FileSystem): Promise<unknown> {
-  const answer = callSoon(call, fs);
-  // The effects may end before they take it.
-  answer.catch(() => undefined);
-  return answer;
 }

@@ -61,7 +61,7 @@ export interface OwnPart extends TreePart {
 }
 
 /** What was found under its own path, what links lead to, and both together. */
-export interface TreeParts extends TreePart {
+interface TreeParts extends TreePart {
   readonly own: OwnPart;
   readonly linked: TreePart;
 }

@@ -27,7 +27,7 @@ export function symlink(target: string, path: string): VolumeStep {
   return { name: 'symlink', path };
 }
 
-export function unlink(path: string): VolumeStep {
+function unlink(path: string): VolumeStep {
   fs.unlinkSync(path);
   return { name: 'unlink', path };
 }

@@ -6,11 +6,11 @@ import { TokenError } from '../core/token-error.js';
 import { redactError } from '../core/resilient-error.js';
 import type { ValueSource } from '../core/value-source.js';
 import { Alarm } from './alarm.js';
-import { TokenDelivery, type TokenSink } from './delivery.js';
+import { TokenDeliveries } from './deliveries.js';
 import type { TokenLease } from './lease.js';
 import { TokenMint } from './mint.js';
 import { NextAttempt } from './next-attempt.js';
-import { markHandled, Outcome } from '../core/outcome.js';
+import { markHandled, NextOutcome } from '../core/outcome.js';
 import { AttemptRecord } from './attempt-record.js';
 import {
   resolveRefresherOptions,
@@ -51,7 +51,7 @@ export class TokenRefresher
   readonly #options: ResolvedRefresherOptions;
   readonly #mint: TokenMint;
   readonly #record: AttemptRecord;
-  readonly #deliveries: readonly TokenDelivery[];
+  readonly #deliveries: TokenDeliveries;
   readonly #watch: TokenWatch | undefined;
   readonly #next: NextAttempt;
   /** Set while attempts fail, to report when the current token expires. */
@@ -60,8 +60,7 @@ export class TokenRefresher
   /** The state while the component is running. */
   #phase: 'refreshing' | 'waiting' | 'retrying' | 'failed' = 'refreshing';
   #lease: TokenLease | undefined;
-  /** Settles with the attempt in progress, or the next one. */
-  #outcome: Outcome<ServiceAccountToken> | undefined;
+  readonly #outcome = new NextOutcome<ServiceAccountToken>();
   #attempting: Promise<void> | undefined;
   #refused: ServiceAccountToken | undefined;
 
@@ -74,7 +73,7 @@ export class TokenRefresher
     const { name, clock, retryDelayMs, maxRetryDelayMs, random, signal } = resolved;
     super({ kind: 'TokenRefresher', name, signal, clock });
     this.#options = resolved;
-    const backoff = (): Backoff =>
+    const newBackoff = (): Backoff =>
       new Backoff({ firstDelayMs: retryDelayMs, maxDelayMs: maxRetryDelayMs, random });
     this.#mint = new TokenMint(this.#options);
     this.#record = new AttemptRecord(this.#options.unhealthyAfter);
@@ -84,8 +83,18 @@ export class TokenRefresher
       onJump: () => this.#onJump(),
     });
     this.#expiry = new Alarm(clock, false, () => this.#onExpiry());
-    this.#deliveries = this.#options.sinks.map((sink) => this.#deliveryTo(sink, backoff()));
-    this.#watch = this.#watchOf(backoff());
+    this.#deliveries = new TokenDeliveries(
+      { ...resolved, newBackoff },
+      {
+        traced: (sink, deliver) => this.trace('token.delivery', { sink }, deliver, () => 'delivered'),
+        delivered: (sink, token) => {
+          this.#record.delivered(clock.now());
+          this.dispatch('delivered', { sink, token });
+        },
+        undelivered: (sink, error) => this.dispatch('undelivered', { sink, error }),
+      },
+    );
+    this.#watch = this.#watchOf(newBackoff());
   }
 
   override get state(): TokenRefresherStatus['state'] {
@@ -158,7 +167,7 @@ export class TokenRefresher
   /** Resolves when no attempt is in progress and no sink is being called. */
   async idle(): Promise<void> {
     while (this.#attempting) await this.#attempting;
-    await Promise.all(this.#deliveries.map((delivery) => delivery.idle()));
+    await this.#deliveries.idle();
   }
 
   status(): TokenRefresherStatus {
@@ -173,7 +182,7 @@ export class TokenRefresher
       nextRefreshAt: this.#next.at ?? null,
       ...this.#record.recorded,
       watching: this.#watch?.watching ?? false,
-      sinks: this.#deliveries.map((delivery) => delivery.status()),
+      sinks: this.#deliveries.status(),
     };
   }
 
@@ -197,8 +206,8 @@ export class TokenRefresher
   protected override async onClose(): Promise<void> {
     this.#next.clear();
     this.#expiry.clear();
-    this.#takeOutcome()?.reject(this.scope.signal.reason as Error);
-    await Promise.all([this.#watch, ...this.#deliveries].map(async (part) => part?.close()));
+    this.#outcome.reject(this.scope.signal.reason as Error);
+    await Promise.all([this.#watch?.close(), this.#deliveries.close()]);
   }
 
   // ---------------------------------------------------------------------------------------------- attempts
@@ -240,10 +249,10 @@ export class TokenRefresher
     this.#lease = lease;
     this.#expiry.clear();
     const { recovered, skewed } = this.#record.succeeded(now, aheadMs);
-    if (isNew) for (const delivery of this.#deliveries) delivery.deliver(token);
+    if (isNew) this.#deliveries.deliver(token);
     this.#next.succeeded(this.#scheduled(lease));
 
-    this.#takeOutcome()?.resolve(token);
+    this.#outcome.resolve(token);
     if (isNew) this.dispatch('token', { token, reason });
     if (skewed) this.dispatch('skew', { aheadMs, token });
     if (recovered) this.dispatch('healthy');
@@ -258,7 +267,7 @@ export class TokenRefresher
     if (!isFatal) this.#next.failed(error);
     if (this.#lease) this.#expiry.set(Math.max(0, this.#lease.remainingMs()));
 
-    this.#takeOutcome()?.reject(error);
+    this.#outcome.reject(error);
     const { consecutiveFailures } = this.#record.recorded;
     if (isFatal) this.fail(error);
     else {
@@ -308,34 +317,10 @@ export class TokenRefresher
     } catch (error) {
       return markHandled(Promise.reject(error as Error));
     }
-    this.#outcome ??= new Outcome();
     return this.#outcome.promise;
   }
 
-  #takeOutcome(): Outcome<ServiceAccountToken> | undefined {
-    const outcome = this.#outcome;
-    this.#outcome = undefined;
-    return outcome;
-  }
-
-  // ------------------------------------------------------------------------------------------------- parts
-
-  #deliveryTo(sink: TokenSink, backoff: Backoff): TokenDelivery {
-    const { clock, sinkTimeoutMs: timeoutMs, persistent: ref } = this.#options;
-    const delivery: TokenDelivery = new TokenDelivery(sink, {
-      clock,
-      backoff,
-      timeoutMs,
-      ref,
-      traced: (deliver) => this.trace('token.delivery', { sink: delivery.name }, deliver, () => 'delivered'),
-      onDelivered: (token) => {
-        this.#record.delivered(clock.now());
-        this.dispatch('delivered', { sink: delivery.name, token });
-      },
-      onFailed: (error) => this.dispatch('undelivered', { sink: delivery.name, error }),
-    });
-    return delivery;
-  }
+  // ------------------------------------------------------------------------------------------- token file
 
   #watchOf(backoff: Backoff): TokenWatch | undefined {
     const { tokenFile, attemptTimeoutMs, maxRetryDelayMs, ...options } = this.#options;

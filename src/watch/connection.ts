@@ -50,7 +50,7 @@ export interface ConnectionOwner extends SubscriptionOwner {
 }
 
 /** Options of a connection. */
-export interface ConnectionOptions {
+interface ConnectionOptions {
   readonly persistent: boolean;
   readonly pollIntervalMs: number;
   readonly restartDelayMs: number;

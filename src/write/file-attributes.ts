@@ -31,7 +31,7 @@ export interface FileAttributes {
 }
 
 /** What the caller of a write asks for; see the options of the same names. */
-export interface WantedAttributes {
+interface WantedAttributes {
   readonly mode: number | 'keep' | undefined;
   readonly owner: Owner | undefined;
 }

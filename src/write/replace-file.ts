@@ -42,7 +42,7 @@ interface ReplaceSettings {
 }
 
 /** What only an asynchronous write has. */
-export interface Waiting {
+interface Waiting {
   readonly clock: Clock;
   readonly random: Random;
   readonly signal: AbortSignal | undefined;

@@ -36,11 +36,22 @@ export function divided(
   { added, changed, removed }: KeyDifference,
   isSo: (key: string) => boolean,
 ): [part: KeyDifference, rest: KeyDifference] {
-  const isNotSo = (key: string): boolean => !isSo(key);
+  const [addedPart, addedRest] = partition(added, isSo);
+  const [changedPart, changedRest] = partition(changed, isSo);
+  const [removedPart, removedRest] = partition(removed, isSo);
   return [
-    { added: added.filter(isSo), changed: changed.filter(isSo), removed: removed.filter(isSo) },
-    { added: added.filter(isNotSo), changed: changed.filter(isNotSo), removed: removed.filter(isNotSo) },
+    { added: addedPart, changed: changedPart, removed: removedPart },
+    { added: addedRest, changed: changedRest, removed: removedRest },
   ];
+}
+
+function partition(
+  keys: readonly string[],
+  isSo: (key: string) => boolean,
+): [part: string[], rest: string[]] {
+  const parts: [string[], string[]] = [[], []];
+  for (const key of keys) parts[isSo(key) ? 0 : 1].push(key);
+  return parts;
 }
 
 /** Parts as one difference. */
