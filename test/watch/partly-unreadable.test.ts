@@ -1,56 +1,44 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 
-import { ResilientWatcher, type Change } from 'resilient-watcher';
-import { FakeClock, ScriptedBackend } from 'resilient-watcher/testing';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 
 import { errno, faultyFileSystem } from '../support/faulty-file-system.js';
-import { temporaryDirectory } from '../support/temporary-directory.js';
+import { ScriptedScene } from '../support/scripted-scene.js';
 
 test('a directory in a tree that becomes unreadable keeps its files; that and its recovery are reported', async () => {
-  const root = temporaryDirectory();
-  mkdirSync(join(root, 'closed'));
-  writeFileSync(join(root, 'closed', 'file'), 'kept');
+  const scene = new ScriptedScene();
+  const closed = scene.at('closed');
+  mkdirSync(closed);
+  writeFileSync(scene.at('closed/file'), 'kept');
   let isClosed = false;
   const fs = faultyFileSystem((name, [path]) => {
-    if (isClosed && name === 'scandir' && path === join(root, 'closed')) throw errno('EACCES', path);
+    if (isClosed && name === 'scandir' && path === closed) throw errno('EACCES', path);
   });
-  const clock = new FakeClock();
-  const backend = new ScriptedBackend();
-  const watcher = new ResilientWatcher(root, { recursive: true, backend, clock, fs, resyncIntervalMs: 0 });
-  const events: unknown[] = [];
-  watcher.on('change', ({ added, changed, removed }: Change) =>
-    events.push([...added, ...changed, ...removed]),
-  );
-  watcher.on('unreadable', ({ error }) => events.push(error.message));
-  watcher.on('readable', () => events.push('readable'));
-  onTestFinished(() => watcher.close());
-  await watcher.start();
-
-  const settle = async (): Promise<unknown[]> => {
-    backend.hint();
-    for (let second = 0; second < 3; second += 1) {
-      await watcher.idle();
-      await clock.advance(1_000);
-    }
-    await watcher.idle();
-    return events.splice(0);
+  await scene.watch(scene.root, { recursive: true, fs });
+  /** What is reported from now on until nothing is left to do. */
+  const settled = async (): Promise<{ keys: string[]; events: string[] }> => {
+    await scene.settle();
+    const keys = scene.changes
+      .splice(0)
+      .flatMap(({ added, changed, removed }) => [...added, ...changed, ...removed]);
+    return { keys, events: scene.events.splice(0).filter((event) => !event.startsWith('change')) };
   };
-  expect(await settle()).toEqual([['closed/file']]);
+  expect(await settled()).toEqual({ keys: ['closed/file'], events: [] });
   // As when a directory is created and then given to its reader.
   isClosed = true;
-  backend.hint();
-  await watcher.idle();
+  await scene.hint();
   isClosed = false;
-  expect(await settle()).toEqual([]);
+  expect(await settled()).toEqual({ keys: [], events: [] });
   isClosed = true;
-  expect(await settle()).toEqual([expect.stringMatching(/^Cannot read ".*closed": permission denied/)]);
-  expect(watcher.status().target).toBe('unreadable');
-  writeFileSync(join(root, 'file'), 'reported');
-  expect(await settle()).toEqual([['file']]);
+  expect(await settled()).toEqual({
+    keys: [],
+    events: [expect.stringMatching(/^unreadable: Cannot read ".*closed": permission denied/)],
+  });
+  expect(scene.watcher.status().target).toBe('unreadable');
+  writeFileSync(scene.at('file'), 'reported');
+  expect(await settled()).toEqual({ keys: ['file'], events: [] });
   isClosed = false;
-  expect(await settle()).toEqual(['readable']);
-  rmSync(join(root, 'closed'), { recursive: true });
-  expect(await settle()).toEqual([['closed/file']]);
+  expect(await settled()).toEqual({ keys: [], events: [expect.stringMatching(/^readable after/)] });
+  rmSync(closed, { recursive: true });
+  expect(await settled()).toEqual({ keys: ['closed/file'], events: [] });
 });

@@ -13,11 +13,10 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 
-import { ResilientWatcher, type Change } from 'resilient-watcher';
-import { FakeClock, ScriptedBackend } from 'resilient-watcher/testing';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import type { Change } from 'resilient-watcher';
+import { describe, expect, test } from 'vitest';
 
-import { temporaryDirectory } from '../support/temporary-directory.js';
+import { ScriptedScene } from '../support/scripted-scene.js';
 
 /** In a directory of no more than 500 files all are compared after any hint. */
 const MANY = 520;
@@ -41,33 +40,27 @@ function shown({ current, added, changed, removed }: Change): string {
   return [...[...added, ...changed].map(text), ...removed.map((key) => `-${key}`)].sort().join(' ');
 }
 
-async function stage({ recursive, files, target = '' }: Kind) {
-  const base = temporaryDirectory();
-  const at = (name: string): string => join(base, 'root', name);
+/** A directory of files that is watched, or one of them; its first report is taken. */
+async function watched({ recursive, files, target = '' }: Kind) {
+  const scene = new ScriptedScene({ reportsWrites: true });
+  const { backend, changes } = scene;
+  const at = (name: string): string => scene.at(join('root', name));
   mkdirSync(at(''));
   for (let file = 0; file < files; file += 1) writeFileSync(at(`f${file}`), 'one');
-  const [clock, backend] = [new FakeClock(), new ScriptedBackend('scripted', { reportsWrites: true })];
-  const watcher = new ResilientWatcher(at(target), { clock, backend, recursive });
-  onTestFinished(() => watcher.close());
-  await watcher.start();
-  const changes: Change[] = [];
-  watcher.on('change', (change) => changes.push(change));
+  await scene.watch(at(target), { recursive });
+  const reports = (): string[] => changes.splice(0).map(shown);
+  reports();
   const replace = (name: string, text: string): void => {
-    writeFileSync(join(base, 'next'), text);
-    renameSync(join(base, 'next'), at(name));
+    writeFileSync(scene.at('next'), text);
+    renameSync(scene.at('next'), at(name));
     backend.hint(at(name));
   };
-  /** Lets time pass. */
-  const pass = async (ms: number): Promise<void> => {
-    await watcher.idle();
-    await clock.advance(ms);
-    await watcher.idle();
-  };
-  return { at, clock, backend, watcher, changes, replace, pass, reports: () => changes.splice(0).map(shown) };
+  const pass = (ms: number): Promise<void> => scene.pass(ms);
+  return { at, backend, watcher: scene.watcher, changes, replace, pass, reports };
 }
 
 test('a file alone that was replaced is reported once for each hint, in its turn', async () => {
-  const { at, watcher, changes, replace, pass, reports } = await stage(FILE);
+  const { at, watcher, changes, replace, pass, reports } = await watched(FILE);
   const before = watcher.current;
   replace('f0', 'two');
   await watcher.idle();
@@ -88,37 +81,31 @@ test('a file alone that was replaced is reported once for each hint, in its turn
 });
 
 test('a file alone behind a link that was retargeted is read where the link leads', async () => {
-  const base = temporaryDirectory();
-  const at = (name: string): string => join(base, name);
+  const scene = new ScriptedScene({ reportsWrites: true });
   for (const name of ['one', 'two']) {
-    mkdirSync(at(name));
-    writeFileSync(join(at(name), 'file'), name);
+    mkdirSync(scene.at(name));
+    writeFileSync(scene.at(`${name}/file`), name);
   }
-  symlinkSync('one', at('link'));
-  const [clock, backend] = [new FakeClock(), new ScriptedBackend('scripted', { reportsWrites: true })];
-  const watcher = new ResilientWatcher(join(at('link'), 'file'), { clock, backend });
-  onTestFinished(() => watcher.close());
-  const told: string[] = [];
-  watcher.on('change', ({ current }) => told.push(String(current.content)));
-  await watcher.start();
+  symlinkSync('one', scene.at('link'));
+  await scene.watch(scene.at('link/file'));
   const replace = (text: string): void => {
-    writeFileSync(at('next'), text);
-    renameSync(at('next'), join(at('one'), 'file'));
-    backend.hint(join(at('one'), 'file'));
+    writeFileSync(scene.at('next'), text);
+    renameSync(scene.at('next'), scene.at('one/file'));
+    scene.backend.hint(scene.at('one/file'));
   };
   replace('replaced');
-  await watcher.idle();
-  expect(told).toEqual(['one', 'replaced']);
-  symlinkSync('two', at('link.next'));
-  renameSync(at('link.next'), at('link'));
+  await scene.watcher.idle();
+  expect(scene.reported).toEqual(['one', 'replaced']);
+  symlinkSync('two', scene.at('link.next'));
+  renameSync(scene.at('link.next'), scene.at('link'));
   replace('not at the path');
-  await watcher.idle();
-  expect(told).toEqual(['one', 'replaced', 'two']);
+  await scene.watcher.idle();
+  expect(scene.reported).toEqual(['one', 'replaced', 'two']);
 });
 
 describe.each(Object.entries(KINDS))('in %s', (_, kind) => {
   test('a replaced file is reported once, in the turn of its hint, whatever else is pending', async () => {
-    const { at, backend, watcher, changes, replace, pass, reports } = await stage(kind);
+    const { at, backend, watcher, changes, replace, pass, reports } = await watched(kind);
     const before = watcher.current;
     rmSync(at('f2'));
     backend.hint(at('f2'));
@@ -134,7 +121,7 @@ describe.each(Object.entries(KINDS))('in %s', (_, kind) => {
   });
 
   test('each of many replacements is reported, and those of one turn as one change', async () => {
-    const { watcher, replace, reports } = await stage(kind);
+    const { watcher, replace, reports } = await watched(kind);
     for (const text of ['two', 'three', 'four']) {
       replace('f0', text);
       replace('f1', `not ${text}`);
@@ -145,7 +132,7 @@ describe.each(Object.entries(KINDS))('in %s', (_, kind) => {
   });
 
   test('a file written in place meanwhile is part of the same change; one that is renamed into place is not waited for', async () => {
-    const { at, backend, watcher, replace, pass, reports } = await stage(kind);
+    const { at, backend, watcher, replace, pass, reports } = await watched(kind);
     writeFileSync(at('f1'), 'longer');
     backend.written(at('f1'));
     replace('f0', 'two');
@@ -168,7 +155,7 @@ describe.each(Object.entries(KINDS))('in %s', (_, kind) => {
   });
 
   test('hints without a path, or about very many files, lead to one check', async () => {
-    const { backend, replace, pass, reports } = await stage({ ...kind, files: Math.max(kind.files, 40) });
+    const { backend, replace, pass, reports } = await watched({ ...kind, files: Math.max(kind.files, 40) });
     replace('f0', 'two');
     backend.hint();
     await pass(1);
@@ -190,7 +177,7 @@ describe.each([...Object.entries(KINDS), ['a file alone', FILE] as const])('in %
     { then: 'chmodded', mode: 0o600 },
     { then: 'left', mode: undefined },
   ])('a file that was created again and $then is not reported before it is whole', async ({ mode }) => {
-    const { at, backend, pass, reports } = await stage(kind);
+    const { at, backend, pass, reports } = await watched(kind);
     rmSync(at('f0'));
     backend.hint(at('f0'));
     writeFileSync(at('f0'), 'half');
@@ -207,7 +194,7 @@ describe.each([...Object.entries(KINDS), ['a file alone', FILE] as const])('in %
   });
 
   test('a file that was created again and is still being written is not reported before it is complete', async () => {
-    const { at, backend, watcher, changes, pass } = await stage(kind);
+    const { at, backend, watcher, changes, pass } = await watched(kind);
     rmSync(at('f0'));
     writeFileSync(at('f0'), 'x'.repeat(8_192));
     backend.hint(at('f0'));
@@ -220,7 +207,7 @@ describe.each([...Object.entries(KINDS), ['a file alone', FILE] as const])('in %
   });
 
   test('a file that was created again and is still empty is not reported', async () => {
-    const { at, backend, pass, reports } = await stage(kind);
+    const { at, backend, pass, reports } = await watched(kind);
     rmSync(at('f0'));
     writeFileSync(at('f0'), '');
     backend.hint(at('f0'));
@@ -232,7 +219,7 @@ describe.each([...Object.entries(KINDS), ['a file alone', FILE] as const])('in %
   });
 
   test('changes to a file after it was read are found by the check', async () => {
-    const { at, watcher, replace, pass, reports } = await stage(kind);
+    const { at, watcher, replace, pass, reports } = await watched(kind);
     replace('f0', 'two');
     writeFileSync(at('f0'), 'three');
     await watcher.idle();
@@ -247,7 +234,7 @@ describe.each([...Object.entries(KINDS), ['a file alone', FILE] as const])('in %
   });
 
   test('a listener that closes the watcher ends it', async () => {
-    const { watcher, replace, reports } = await stage(kind);
+    const { watcher, replace, reports } = await watched(kind);
     const closed = new Promise<void>((resolve) => {
       watcher.once('change', () => void watcher.close().then(resolve));
     });
@@ -258,7 +245,7 @@ describe.each([...Object.entries(KINDS), ['a file alone', FILE] as const])('in %
 });
 
 test('files of a small directory that were replaced one after the other are still one change', async () => {
-  const { replace, at, watcher, backend, pass, reports } = await stage({ recursive: false, files: 2 });
+  const { replace, at, watcher, backend, pass, reports } = await watched({ recursive: false, files: 2 });
   replace('f0', 'two');
   await watcher.idle();
   writeFileSync(at('..next'), 'two');
