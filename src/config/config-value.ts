@@ -14,6 +14,8 @@ export type ConfigValue = string | number | bigint | boolean | null | readonly C
 /** Assignments to these keys reach the prototype that all objects share. */
 const POLLUTING_KEYS = ['__proto__', 'constructor', 'prototype'];
 
+const PLAIN: ReadonlySet<string> = new Set(['string', 'number', 'bigint', 'boolean']);
+
 /** Deeper than any real configuration. A cycle of YAML aliases, or an attack on the stack, exceeds it. */
 const MAX_DEPTH = 200;
 
@@ -42,24 +44,33 @@ export function keyProblem(path: readonly string[]): string | undefined {
   return bad === undefined ? undefined : `the key "${bad}" is not allowed`;
 }
 
-function copyMap(map: Readonly<Record<string, unknown>>, path: readonly string[]): ConfigMap {
+/** `path` is where the map is. Below it, it is changed in place: a copy for each value would be most of the work. */
+function copyMap(map: Readonly<Record<string, unknown>>, path: string[]): ConfigMap {
   const copy: Record<string, ConfigValue> = {};
   for (const key of Object.keys(map)) {
-    const at = [...path, key];
-    if (POLLUTING_KEYS.includes(key)) throw refused(at, `the key "${key}" is not allowed`);
-    if (map[key] !== undefined) copy[key] = copyValue(map[key], at);
+    path.push(key);
+    if (POLLUTING_KEYS.includes(key)) throw refused(path, `the key "${key}" is not allowed`);
+    if (map[key] !== undefined) copy[key] = copyValue(map[key], path);
+    path.pop();
   }
   return copy;
 }
 
-function copyValue(value: unknown, path: readonly string[]): ConfigValue {
+function copyArray(items: readonly unknown[], path: string[]): ConfigValue[] {
+  return items.map((item, index) => {
+    path.push(`${index}`);
+    const copy = copyValue(item ?? null, path);
+    path.pop();
+    return copy;
+  });
+}
+
+function copyValue(value: unknown, path: string[]): ConfigValue {
   if (path.length > MAX_DEPTH) throw refused([], `nested more than ${MAX_DEPTH} levels deep, or cyclic`);
-  if (Array.isArray(value)) return value.map((item, index) => copyValue(item ?? null, [...path, `${index}`]));
+  if (value === null || PLAIN.has(typeof value)) return value as ConfigValue;
+  if (Array.isArray(value)) return copyArray(value, path);
   if (isMap(value)) return copyMap(value, path);
   if (isDate(value)) return value.toISOString();
-  if (value === null || ['string', 'number', 'bigint', 'boolean'].includes(typeof value)) {
-    return value as ConfigValue;
-  }
   throw refused(path, `the value must be plain data, got ${kindOf(value)}`);
 }
 

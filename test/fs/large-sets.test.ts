@@ -50,15 +50,16 @@ class Subject {
   #found: Found;
 
   constructor({ target, key }: (typeof kinds)[keyof typeof kinds], files = FILES) {
-    for (let number = 0; number < files; number += 1) this.write(key(number), 'text');
+    const keys = Array.from({ length: files }, (_, number) => key(number));
+    for (const directory of new Set(keys.map(dirname)))
+      mkdirSync(join(this.root, directory), { recursive: true });
+    for (const name of keys) this.write(name, 'text');
     this.#target = target(this.root);
     this.#found = this.observe().found;
   }
 
   write(key: string, text: string): void {
-    const path = join(this.root, key);
-    mkdirSync(dirname(path), { recursive: true });
-    writeFileSync(path, text);
+    writeFileSync(join(this.root, key), text);
   }
 
   hint(key: string): void {
