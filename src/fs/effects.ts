@@ -25,12 +25,12 @@ export type Call = {
 type Wait = [name: 'wait', work: () => Promise<unknown>];
 
 /**
- * Effects that run on their own, in one stretch. The result is that of `yield*`, but their calls do not pass
- * through every generator on the stack, which saves a quarter of the time for many small files.
+ * Work that makes blocking calls itself, which takes half the time for many small files. It catches what they throw, and
+ * returns what it has cost, in calls. Through promises it is not done, and costs nothing.
  */
-type Part = [name: 'part', effects: Effects<unknown>];
+type Direct = [name: 'direct', work: (calls: FileSystemCalls) => number];
 
-/** The same, but each call reaches the disk: no answer is shared with another check. */
+/** Effects in one stretch, of which each call reaches the disk: no answer is shared with another check. */
 type Fresh = [name: 'fresh', effects: Effects<unknown>];
 
 /** A slice may end here: what was done since the last call took about as long as this many calls. */
@@ -45,7 +45,7 @@ const SLICE_COST = 500;
 /** A pause after work that took as long as a slice: the next one begins here. */
 export const LONG_PAUSE: Pause = ['pause', SLICE_COST];
 
-type Effect = Call | Wait | Part | Fresh | Pause;
+type Effect = Call | Wait | Direct | Fresh | Pause;
 
 /** Work that yields calls and returns a `T`. */
 export type Effects<T> = Generator<Effect, T, unknown>;
@@ -69,6 +69,11 @@ export function* freshly<T>(effects: Effects<T>): Effects<T> {
 /** A wait as effects. */
 export function* wait<T>(work: () => Promise<T>): Effects<T> {
   return (yield ['wait', work]) as T;
+}
+
+/** Work that makes blocking calls itself, as effects: what it has cost; 0 if it was not done. See `Direct`. */
+export function* direct(work: (calls: FileSystemCalls) => number): Effects<number> {
+  return (yield ['direct', work]) as number;
 }
 
 /**
@@ -135,6 +140,11 @@ async function resume(effects: Effects<void>, hasEnded: () => boolean): Promise<
   return true;
 }
 
+/** The cost of reading a small file directly, and of what follows for it, with this many bytes. */
+export function costOfReading(bytes: number): number {
+  return 3 + bytes / BYTES_PER_CALL;
+}
+
 /** Reading this many bytes takes as long as a call. */
 const BYTES_PER_CALL = 8_192;
 
@@ -176,7 +186,11 @@ class Stretch {
   }
 
   #take(step: Effect, isFresh: boolean): unknown {
-    if (step[0] === 'part') return this.#run(step[1], step[1].next(), -Infinity, isFresh).value;
+    if (step[0] === 'direct') {
+      const cost = step[1](this.#calls);
+      this.#left -= cost;
+      return cost;
+    }
     if (step[0] === 'fresh') return this.#run(step[1], step[1].next(), -Infinity, true).value;
     if (step[0] === 'wait') throw new Error('Synchronous work cannot wait');
     if (step[0] === 'pause') {
@@ -220,7 +234,8 @@ export async function runAsync<T>(
       }
       if (step[0] === 'pause') cost += step[1];
       else if (step[0] === 'wait') answer = await step[1]();
-      else if (step[0] === 'part' || step[0] === 'fresh') answer = await runAsync(step[1], fs, atOnce);
+      else if (step[0] === 'direct') answer = 0;
+      else if (step[0] === 'fresh') answer = await runAsync(step[1], fs, atOnce);
       else if (fs.sync && atOnce(step)) {
         answer = makeCall(step, fs.sync);
         cost += costOf(step[0], answer);

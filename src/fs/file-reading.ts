@@ -2,18 +2,18 @@
 import { constants, type BigIntStats } from 'node:fs';
 
 import type { FileSystemCalls } from '../core/file-system.js';
-import { statDigest, identityIn, identityOf, signatureOf } from './file-identity.js';
+import { statDigest, identityIn, identityOf, signatureOf, type Signed } from './file-identity.js';
 import type { LinkChain } from './link-chain.js';
 import { digestOf, FileSnapshot } from './snapshot.js';
 import type { SeenFile } from './observation.js';
 import type { Effects } from './effects.js';
-import { readToEnd } from './read-to-end.js';
+import { NO_BYTES, readToEnd } from './read-to-end.js';
 
 /** A pipe (O_NONBLOCK) or a link (O_NOFOLLOW) may have replaced the file that was found. */
 const READ_ONLY = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
 
 /** Where a file is. */
-interface FilePlace {
+export interface FilePlace {
   /** The path for its snapshot. */
   readonly path: string;
   /** The path it is read from, with all links resolved. */
@@ -27,6 +27,8 @@ interface FileReading extends FilePlace {
   /** What is known of the file; it must be the same when it is read. */
   readonly found?: BigIntStats | undefined;
   readonly maxContentBytes: number;
+  /** The file as it was before, whose bytes are shared if they are equal: that compares them once for all. */
+  readonly before?: FileSnapshot | undefined;
   /** Whether only the digest of the content is kept. */
   readonly digestOnly?: boolean;
 }
@@ -53,26 +55,33 @@ export function* readSeenFile(reading: FileReading): Effects<SeenFile | undefine
   }
 }
 
-/** The same, at once, and only of a file that fits: undefined for anything else. Throws what the calls throw. */
+/**
+ * The same, at once, and only of a file that fits: undefined for anything else, and if a call fails.
+ * @param before see `FileReading`.
+ */
 export function readFileNow(
   { path, realPath, revision, links }: FilePlace,
   maxContentBytes: number,
   calls: FileSystemCalls,
+  before?: FileSnapshot,
 ): SeenFile | undefined {
-  const fd = calls.open(realPath, READ_ONLY);
+  let fd: number | undefined;
   try {
+    fd = calls.open(realPath, READ_ONLY);
     const stat = calls.fstat(fd);
     if (!stat.isFile() || stat.size > maxContentBytes) return undefined;
     const size = Number(stat.size);
     // A file without a size may have content all the same, as in /proc.
     const bytes = Buffer.allocUnsafe(size || 1);
     if (calls.read(fd, bytes, 0, bytes.length, 0) !== size) return undefined;
-    const content = size === 0 ? bytes.subarray(0, 0) : bytes;
+    const content = size === 0 ? NO_BYTES : sharedBytes(bytes, before);
     const mode = modeOf(stat);
     const snapshot = new FileSnapshot({ path, realPath, revision, content, size, mode });
     return new FileReadNow(snapshot, links, stat);
+  } catch {
+    return undefined;
   } finally {
-    calls.close(fd);
+    if (fd !== undefined) calls.close(fd);
   }
 }
 
@@ -81,36 +90,29 @@ class FileReadNow implements SeenFile {
   readonly snapshot: FileSnapshot;
   readonly links: string;
   readonly steady = true;
-  #stat: BigIntStats | undefined;
+  readonly finished: boolean;
+  #signed: Signed | undefined;
   #signature = '';
-  #finished = false;
 
   constructor(snapshot: FileSnapshot, links: string, stat: BigIntStats) {
+    const { dev, ino, birthtimeNs, size, mtimeNs, ctimeNs } = stat;
     this.snapshot = snapshot;
     this.links = links;
-    this.#stat = stat;
+    this.finished = isFinished(stat);
+    // Whatever survives a collection of garbage makes it slower, and the whole stat takes four times as much.
+    this.#signed = { dev, ino, birthtimeNs, size, mtimeNs, ctimeNs };
   }
 
   get signature(): string {
-    this.#digestStat();
+    if (this.#signed) {
+      this.#signature = signatureOf(this.#signed);
+      this.#signed = undefined;
+    }
     return this.#signature;
   }
 
   get inode(): string {
     return identityIn(this.signature);
-  }
-
-  get finished(): boolean {
-    this.#digestStat();
-    return this.#finished;
-  }
-
-  /** The stat takes twenty times the memory of what is made of it. */
-  #digestStat(): void {
-    if (!this.#stat) return;
-    this.#signature = signatureOf(this.#stat);
-    this.#finished = isFinished(this.#stat);
-    this.#stat = undefined;
   }
 }
 
@@ -133,7 +135,7 @@ export function fileAgain(
 
 /** @param content undefined if it was not read; then `statDigest` represents it. */
 function seenFile(
-  { path, realPath, revision, links, digestOnly = false }: FileReading,
+  { path, realPath, revision, links, before, digestOnly = false }: FileReading,
   stat: BigIntStats,
   content: Buffer | undefined,
   steady: boolean,
@@ -149,12 +151,17 @@ function seenFile(
       path,
       realPath,
       revision,
-      content: digestOnly ? undefined : content,
+      content: digestOnly || !content ? undefined : sharedBytes(content, before),
       digest: content ? (digestOnly ? digestOf(content) : undefined) : statDigest(stat),
       size: content?.length ?? Number(stat.size),
       mode: modeOf(stat),
     }),
   };
+}
+
+function sharedBytes(bytes: Buffer, before: FileSnapshot | undefined): Buffer {
+  const known = before && FileSnapshot.bytesOf(before);
+  return known?.equals(bytes) ? known : bytes;
 }
 
 /** Whether the inode was changed after the last write. Being unlinked changes it, too, but not its bytes. */

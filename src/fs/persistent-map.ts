@@ -262,13 +262,11 @@ function lowerBound(keys: readonly string[], key: string): number {
   return from;
 }
 
-/** The first map, with the values of the second under these keys. */
+/** The map with these entries set, and those removed whose value is undefined. */
 export function withEntries<V>(
   map: ReadonlyMap<string, V>,
-  keys: readonly string[],
-  from: ReadonlyMap<string, V>,
+  changes: ReadonlyMap<string, V | undefined>,
 ): ReadonlyMap<string, V> {
-  const changes = new Map(keys.map((key) => [key, from.get(key)]));
   if (map instanceof PersistentMap) return (map as PersistentMap<V>).with(changes);
   const copy = new Map(map);
   for (const [key, value] of changes) {

@@ -3,7 +3,8 @@ import type { Effects } from './effects.js';
 /** The chunk size for files that do not report their size, as in /proc. */
 const CHUNK_BYTES = 65_536;
 
-const NOTHING = Buffer.alloc(0);
+/** The content of every empty file. */
+export const NO_BYTES = Buffer.alloc(0);
 
 /**
  * Reads an open file from its beginning; undefined when it has more than `maxBytes`.
@@ -13,7 +14,7 @@ const NOTHING = Buffer.alloc(0);
  */
 export function* readToEnd(fd: number, size?: number, maxBytes = Infinity): Effects<Buffer | undefined> {
   // A chunk for each of many empty files would take most of the time, and be kept with the content.
-  if (size === 0 && (yield ['read', fd, Buffer.allocUnsafe(1), 0, 1, 0]) === 0) return NOTHING;
+  if (size === 0 && (yield ['read', fd, Buffer.allocUnsafe(1), 0, 1, 0]) === 0) return NO_BYTES;
   // Not zeroed: only what was read is returned.
   let buffer = Buffer.allocUnsafe(size === undefined || size === 0 ? CHUNK_BYTES : size);
   let length = 0;

@@ -93,22 +93,11 @@ export class FileSnapshot implements FileState {
     return new Map([[basename(this.path), this]]);
   }
 
-  /** The same file; it shares the bytes of the other one if they are equal, which compares them once for all. */
-  sharing(other: FileSnapshot | undefined): FileSnapshot {
-    const bytes = this.#bytes;
-    const others = other && other.#bytes;
-    if (!bytes || !others || bytes === others || !bytes.equals(others)) return this;
-    return this.#with(this.realPath, this.revision, others);
-  }
-
   /** The same file under another path. */
   movedTo(realPath: string, revision: string | undefined): FileSnapshot {
-    return this.#with(realPath, revision, this.#bytes);
-  }
-
-  #with(realPath: string, revision: string | undefined, content: Buffer | undefined): FileSnapshot {
     const { path, size, mode } = this;
-    return new FileSnapshot({ path, realPath, revision, content, size, mode, digest: this.#digest });
+    const [content, digest] = [this.#bytes, this.#digest];
+    return new FileSnapshot({ path, realPath, revision, content, digest, size, mode });
   }
 
   toJSON(): Record<string, unknown> {

@@ -1,20 +1,28 @@
 import { LONG_PAUSE, type Effects } from './effects.js';
-import { PersistentMap } from './persistent-map.js';
+import { PersistentMap, withEntries } from './persistent-map.js';
 import { sortedKeys } from './sorted-keys.js';
 
 /** The number of entries that are changed or visited within two or three milliseconds. */
 const PORTION = 2_000;
 const SWEPT_AT_ONCE = 10_000;
 
-/** The map with these changes, made in portions. */
-export function* changedMap<V>(
+/** The same as `withEntries`, in portions where there may be many. */
+export function changedMap<V>(
   map: PersistentMap<V>,
   changes: ReadonlyMap<string, V | undefined>,
-): Effects<PersistentMap<V>> {
-  if (changes.size <= PORTION) return map.with(changes);
+): Effects<PersistentMap<V>>;
+export function changedMap<V>(
+  map: ReadonlyMap<string, V>,
+  changes: ReadonlyMap<string, V | undefined>,
+): Effects<ReadonlyMap<string, V>>;
+export function* changedMap<V>(
+  map: ReadonlyMap<string, V>,
+  changes: ReadonlyMap<string, V | undefined>,
+): Effects<ReadonlyMap<string, V>> {
+  if (changes.size <= PORTION || !(map instanceof PersistentMap)) return withEntries(map, changes);
   // In order, so that each portion is about a few leaves.
   const keys = yield* sortedKeys(changes.keys());
-  let changed = map;
+  let changed = map as PersistentMap<V>;
   for (let from = 0; from < keys.length; from += PORTION) {
     const portion = keys.slice(from, from + PORTION);
     changed = changed.with(new Map(portion.map((key) => [key, changes.get(key)])));

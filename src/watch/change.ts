@@ -32,17 +32,29 @@ export function differenceOf<Before, After>(
   keys: Iterable<string>,
   isSame: (before: Before, after: After) => boolean,
 ): KeyDifference {
-  const added: string[] = [];
-  const changed: string[] = [];
-  const removed: string[] = [];
-  for (const key of keys) {
-    const earlier = before.get(key);
-    const file = after.get(key);
-    if (earlier === undefined && file !== undefined) added.push(key);
-    else if (earlier !== undefined && file === undefined) removed.push(key);
-    else if (earlier !== undefined && file !== undefined && !isSame(earlier, file)) changed.push(key);
+  const difference = new DifferenceDraft();
+  for (const key of keys) difference.compare(key, before.get(key), after.get(key), isSame);
+  return difference;
+}
+
+/** A difference in the making. */
+export class DifferenceDraft implements KeyDifference {
+  readonly added: string[] = [];
+  readonly changed: string[] = [];
+  readonly removed: string[] = [];
+
+  /** @param before undefined: it was not there. @param after undefined: it is not there. */
+  compare<Before, After>(
+    key: string,
+    before: Before | undefined,
+    after: After | undefined,
+    isSame: (before: Before, after: After) => boolean,
+  ): void {
+    if (before === undefined) {
+      if (after !== undefined) this.added.push(key);
+    } else if (after === undefined) this.removed.push(key);
+    else if (!isSame(before, after)) this.changed.push(key);
   }
-  return { added, changed, removed };
 }
 
 /** Merges a change that was not taken yet with the next one; undefined if together they change nothing. */
@@ -52,7 +64,7 @@ export function mergeChanges(waiting: Change, next: Change): Change | undefined 
   // Nothing has changed under other keys. The digests of the sets would take the digest of every file.
   const keys = new Set([...keysOf(waiting), ...keysOf(next)]);
   const difference = differenceOf(previous.files, current.files, keys, haveSameDigest);
-  const isBack = previous.kind === current.kind && keysOf(difference).length === 0;
+  const isBack = previous.kind === current.kind && isEmpty(difference);
   return isBack ? undefined : { previous, current, cause, ...difference };
 }
 
@@ -69,6 +81,11 @@ export function differenceSince(digests: Digests, { files }: Snapshot): KeyDiffe
   const before = new Map(Object.entries(digests));
   const keys = new Set([...before.keys(), ...files.keys()]);
   return differenceOf(before, files, keys, (digest, file) => digest === file.digest);
+}
+
+/** Whether no key differs. */
+export function isEmpty({ added, changed, removed }: KeyDifference): boolean {
+  return added.length === 0 && changed.length === 0 && removed.length === 0;
 }
 
 /** All keys that differ. */

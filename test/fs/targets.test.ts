@@ -6,7 +6,7 @@ import { nodeFileSystem, type FileSystemCalls } from 'resilient-watcher';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { describe, expect, test } from 'vitest';
 
-import { runSliced, runSync } from '../../src/fs/effects.js';
+import { runAsync, runSliced, runSync } from '../../src/fs/effects.js';
 import type { Found, Observation, Target } from '../../src/fs/observation.js';
 import { FileSnapshot } from '../../src/fs/snapshot.js';
 import { PathTarget } from '../../src/fs/targets/path-target.js';
@@ -195,6 +195,44 @@ test('an empty file takes no memory for content, and a file that does not report
   expect([content?.length, content?.buffer.byteLength]).toEqual([0, 0]);
   const process = observe(new PathTarget(join(root, 'process'), { ...LIMITS, maxContentBytes: 100_000 }));
   expect(JSON.stringify(texts(process))).toMatch(/Name:.*voluntary_ctxt_switches/);
+});
+
+test.each([
+  ['plain files', { first: 'text', empty: '', 'with space': 'text' }],
+  ['a directory', { first: 'text', 'a/b/c': 'deep', last: 'text' }],
+  [
+    'a file that is too large',
+    { first: 'text', large: 'x'.repeat(LIMITS.maxContentBytes + 1), last: 'text' },
+  ],
+  ['too many bytes', Object.fromEntries(Array.from('abcdefghijkl', (key) => [key, key.repeat(1_000)]))],
+  ['too many files', Object.fromEntries(Array.from({ length: 101 }, (_, number) => [`f${number}`, 'x']))],
+])('a revision of %s is the same through promises as with blocking calls, known or not', async (_, files) => {
+  const volume = new KubeletVolume(join(temporaryDirectory(), 'volume'));
+  volume.publish({ first: 'before' });
+  const target = (): PathTarget => new PathTarget(volume.directory, LIMITS);
+  const before = observe(target()) as Found;
+  volume.publish(files);
+  const { sync, ...promises } = nodeFileSystem;
+  const all = [
+    runSync(target().observe(), sync),
+    runSync(target().observe(before), sync),
+    await runSliced(target().observe(before), sync),
+    await runAsync(target().observe(before), promises),
+  ] as Found[];
+  const [first, ...others] = all.map((seen) => ({
+    snapshot: seen.snapshot.toJSON(),
+    texts: texts(seen),
+    signatures: [...seen.files].map(([key, { signature, inode, finished }]) => [
+      key,
+      signature,
+      inode,
+      finished,
+    ]),
+    immutable: seen.immutable,
+    limited: seen.limited,
+  }));
+  expect(all[0]?.files.size).toBe(Object.keys(files).length);
+  for (const other of others) expect(other).toEqual(first);
 });
 
 test('a key with the same bytes in the next revision shares them, so that large ones are compared once', () => {

@@ -17,12 +17,8 @@ export function readReplacedFile(
   inode: string,
   calls: FileSystemCalls,
 ): SeenFile | undefined {
-  try {
-    const file = readFileNow(place, Math.min(maxContentBytes, MAX_BYTES_AT_ONCE), calls);
-    return file && file.inode !== inode && isWhole(file) ? file : undefined;
-  } catch {
-    return undefined;
-  }
+  const file = readFileNow(place, Math.min(maxContentBytes, MAX_BYTES_AT_ONCE), calls);
+  return file && file.inode !== inode && isWhole(file) ? file : undefined;
 }
 
 /**

@@ -15,14 +15,15 @@
 import type { BigIntStats, Dirent } from 'node:fs';
 
 import { sha256 } from '../../core/digest.js';
-import { fileAgain, readSeenFile } from '../file-reading.js';
+import type { FileSystemCalls } from '../../core/file-system.js';
+import { fileAgain, readFileNow, readSeenFile, type FilePlace } from '../file-reading.js';
 import type { WatchedDirectory } from '../../core/watch-backend.js';
 import { identityIn, signatureOf } from '../file-identity.js';
 import { linksStand, mergeChains, wayOf, type LinkChain, type Way } from '../link-chain.js';
 import { resolveChain } from '../resolve-chain.js';
 import type { AllowedMounts, Found, ReadLimits, SeenFile, Observation } from '../observation.js';
 import { FileSnapshot, SetSnapshot } from '../snapshot.js';
-import { call, freshly, PAUSE, type Effects } from '../effects.js';
+import { call, costOfReading, direct, freshly, PAUSE, type Effects } from '../effects.js';
 import { isRevisionName, isUserVisible } from '../volume-layout.js';
 import { listDirectory } from '../list-directory.js';
 import { limitReading, type Limited } from './read-limits.js';
@@ -42,13 +43,10 @@ export interface DirectoryPlace {
 }
 
 /** A file in the directory, not yet read. */
-interface Entry {
+interface Entry extends FilePlace {
   readonly key: string;
-  readonly realPath: string;
   /** Undefined if the listing alone shows that it is a file. */
   readonly stat: BigIntStats | undefined;
-  /** The links that led to it, see `LinkChain.links`. */
-  readonly links: string;
 }
 
 /**
@@ -81,7 +79,7 @@ export function* observeRevision(
   // Unchanged, so it was neither replaced nor removed while it was read.
   if (!(yield* freshly(stands(chain, realPath, directories)))) return undefined;
   const snapshots = new Map<string, FileSnapshot>();
-  for (const [key, file] of files) snapshots.set(key, file.snapshot);
+  files.forEach(({ snapshot }, key) => snapshots.set(key, snapshot));
   const immutable = isPublished && listing.chains.length === 0 && isUnwritten(files, before);
   return {
     kind: 'found',
@@ -102,31 +100,86 @@ export function* observeRevision(
 }
 
 /**
- * The files of a revision; the size of each is read when it is open. What is as in the revision before shares its
- * bytes, so that comparing both later takes no time. Undefined when one is too large, or all are
- * too many: then the sizes have to be known in advance.
+ * The files of a revision; the size of each is read when it is open. Undefined when one is too large, or all are too
+ * many: then the sizes have to be known in advance.
  */
 function* readAtOnce(
   entries: readonly Entry[],
-  { path, chain: { revision }, limits, maxBytes = Infinity }: DirectoryPlace,
+  place: DirectoryPlace,
   known: Found | undefined,
-): Effects<Map<string, SeenFile> | undefined> {
-  const { maxFiles, maxContentBytes } = limits;
-  const maxTotalBytes = Math.min(limits.maxTotalBytes, maxBytes);
-  if (entries.length > maxFiles) return undefined;
-  const files = new Map<string, SeenFile>();
-  let total = 0;
-  for (const { key, realPath, stat: found, links } of entries) {
-    const reading = { path: `${path}/${key}`, realPath, revision, links, found, maxContentBytes };
-    const file = (yield ['part', readSeenFile(reading)]) as SeenFile | undefined;
-    if (!file || !FileSnapshot.bytesOf(file.snapshot)) return undefined;
-    total += file.snapshot.size;
-    if (total > maxTotalBytes) return undefined;
-    files.set(key, { ...file, snapshot: file.snapshot.sharing(known?.files.get(key)?.snapshot) });
+): Effects<ReadonlyMap<string, SeenFile> | undefined> {
+  const { limits, maxBytes = Infinity } = place;
+  if (entries.length > limits.maxFiles) return undefined;
+  const reading = new RevisionReading(entries, {
+    maxContentBytes: limits.maxContentBytes,
+    maxTotalBytes: Math.min(limits.maxTotalBytes, maxBytes),
+    known: known?.files,
+  });
+  for (let next = reading.next; next; next = reading.next) {
+    if ((yield* direct((calls) => reading.readSome(calls))) > 0) continue;
+    const { stat: found, ...entry } = next;
+    const before = known?.files.get(entry.key)?.snapshot;
+    const { maxContentBytes } = limits;
+    const file = yield* readSeenFile({ ...entry, found, maxContentBytes, before });
+    if (!file || !reading.add(entry.key, file)) return undefined;
     // Comparing takes a fraction of the time of reading.
     yield PAUSE;
   }
-  return files;
+  return reading.files;
+}
+
+/** So many calls are made in one step, which is a part of a slice. */
+const STEP_COST = 100;
+
+interface RevisionLimits {
+  readonly maxContentBytes: number;
+  readonly maxTotalBytes: number;
+  /** The files of the revision before. */
+  readonly known: Found['files'] | undefined;
+}
+
+/** The files of a revision, read one after another. */
+class RevisionReading {
+  readonly files = new Map<string, SeenFile>();
+  readonly #entries: readonly Entry[];
+  readonly #maxContentBytes: number;
+  readonly #known: Found['files'] | undefined;
+  #next = 0;
+  #bytesLeft: number;
+
+  constructor(entries: readonly Entry[], { maxContentBytes, maxTotalBytes, known }: RevisionLimits) {
+    this.#entries = entries;
+    this.#maxContentBytes = maxContentBytes;
+    this.#bytesLeft = maxTotalBytes;
+    this.#known = known;
+  }
+
+  /** The next one to read; undefined: there is none. */
+  get next(): Entry | undefined {
+    return this.#entries[this.#next];
+  }
+
+  /** Reads the next ones, up to one that is unusual. Returns the cost. */
+  readSome(calls: FileSystemCalls): number {
+    let cost = 0;
+    for (let next = this.next; next && !next.stat && cost < STEP_COST; next = this.next) {
+      const { key } = next;
+      const file = readFileNow(next, this.#maxContentBytes, calls, this.#known?.get(key)?.snapshot);
+      if (!file || !this.add(key, file)) return cost;
+      cost += costOfReading(file.snapshot.size);
+    }
+    return cost;
+  }
+
+  /** Adds the next one; false if its content is not kept, or all are too large. */
+  add(key: string, file: SeenFile): boolean {
+    const { snapshot } = file;
+    if (!FileSnapshot.bytesOf(snapshot) || snapshot.size > this.#bytesLeft) return false;
+    this.#bytesLeft -= snapshot.size;
+    this.#next += 1;
+    this.files.set(key, file);
+    return true;
+  }
 }
 
 /**
@@ -148,7 +201,7 @@ function* readWithinLimits(
   const { kept, limited } = limitReading(sizes, place.limits);
   const files = new Map<string, SeenFile>();
   for (const entry of entries) {
-    const file = yield* seenFile(entry, place, kept, known?.files.get(entry.key));
+    const file = yield* seenFile(entry, place.limits, kept, known?.files.get(entry.key));
     if (!file) return undefined;
     files.set(entry.key, file);
     // Files that are not read make no calls.
@@ -159,10 +212,10 @@ function* readWithinLimits(
 
 /** Whether these files were not written into, neither while they were read nor since an earlier check. */
 function isUnwritten(files: ReadonlyMap<string, SeenFile>, before: Found | undefined): boolean {
-  if (before && (!before.immutable || before.files.size !== files.size)) return false;
-  for (const [key, { steady, signature }] of files) {
-    if (!steady || (before && before.files.get(key)?.signature !== signature)) return false;
-  }
+  for (const { steady } of files.values()) if (!steady) return false;
+  if (!before) return true;
+  if (!before.immutable || before.files.size !== files.size) return false;
+  for (const [key, { signature }] of files) if (before.files.get(key)?.signature !== signature) return false;
   return true;
 }
 
@@ -219,7 +272,7 @@ class Listing {
       if (below === '' && !isUserVisible(name)) continue;
       const [key, realPath] = [`${below}${name}`, `${directory}/${name}`];
       if (this.#isPublished && entry.isFile()) {
-        this.entries.push({ key, realPath, stat: undefined, links: this.#place.chain.links });
+        this.#addFile(key, realPath, this.#place.chain.links);
         continue;
       }
       yield* this.#add(key, realPath, entry);
@@ -230,22 +283,27 @@ class Listing {
     const { links } = this.#place.chain;
     const stat = this.#isPublished ? undefined : yield* call('lstat', realPath);
     const entry = stat ?? listed;
-    if (entry.isFile()) this.entries.push({ key, realPath, stat, links });
+    if (entry.isFile()) this.#addFile(key, realPath, links, stat);
     else if (entry.isDirectory()) yield* this.read(`${key}/`);
     else if (entry.isSymbolicLink()) {
       const chain = yield* resolveChain(realPath, this.#allowedMounts);
       this.chains.push(chain);
       const { end } = chain;
       if (end.kind === 'found' && end.stat.isFile()) {
-        this.entries.push({ key, realPath: end.path, stat: end.stat, links: chain.links });
+        this.#addFile(key, end.path, chain.links, end.stat);
       }
     }
+  }
+
+  #addFile(key: string, realPath: string, links: string, stat?: BigIntStats): void {
+    const { path, chain } = this.#place;
+    this.entries.push({ key, path: `${path}/${key}`, realPath, revision: chain.revision, links, stat });
   }
 }
 
 function* seenFile(
-  { key, realPath, stat, links }: StatedEntry,
-  { path, chain: { revision }, limits }: DirectoryPlace,
+  { stat, ...place }: StatedEntry,
+  limits: ReadLimits,
   kept: Limited['kept'],
   known: SeenFile | undefined,
 ): Effects<SeenFile | undefined> {
@@ -254,9 +312,8 @@ function* seenFile(
   if (known?.signature === signatureOf(stat)) {
     const isKept = FileSnapshot.bytesOf(known.snapshot) !== undefined;
     const isWanted = !digestOnly && stat.size <= maxContentBytes;
-    if (isKept === isWanted) return fileAgain(known, realPath, { links, revision });
+    if (isKept === isWanted) return fileAgain(known, place.realPath, place);
   }
-  const place = { path: `${path}/${key}`, realPath, revision, links };
   return yield* readSeenFile({ ...place, found: stat, maxContentBytes, digestOnly });
 }
 

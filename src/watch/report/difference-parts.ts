@@ -54,15 +54,6 @@ function partition(
   return parts;
 }
 
-/** Parts as one difference. */
-export function together(parts: readonly KeyDifference[]): KeyDifference {
-  return {
-    added: parts.flatMap(({ added }) => added),
-    changed: parts.flatMap(({ changed }) => changed),
-    removed: parts.flatMap(({ removed }) => removed),
-  };
-}
-
 /** The paths of the files that differ. */
 export function pathsIn(files: Files, { added, changed }: KeyDifference): ReadonlySet<string> {
   const paths = new Set<string>();

@@ -1,11 +1,11 @@
 /** What was last reported, and what is compared with it. */
 import { LONG_PAUSE, type Effects } from '../../fs/effects.js';
-import { keysThatDiffer, PersistentMap, withEntries } from '../../fs/persistent-map.js';
+import { keysThatDiffer, withEntries } from '../../fs/persistent-map.js';
 import { changedMap } from '../../fs/tree-draft.js';
 import type { Found, Replacement, Swap } from '../../fs/observation.js';
 import { MissingSnapshot, SetSnapshot, type FileSnapshot, type Snapshot } from '../../fs/snapshot.js';
-import { differenceOf, keysOf, type KeyDifference } from '../change.js';
-import { haveSameContent, PORTION, together } from './difference-parts.js';
+import { DifferenceDraft, isEmpty, keysOf, type KeyDifference } from '../change.js';
+import { haveSameContent, PORTION } from './difference-parts.js';
 
 const NOTHING: Found['files'] = new Map();
 
@@ -48,36 +48,26 @@ export class LastReport {
     const before = this.#files;
     // The first report may be of many files.
     if (before.size === 0) return { added: [...files.keys()], changed: [], removed: [] };
-    const parts: KeyDifference[] = [];
-    let keys: string[] = [];
+    const difference = new DifferenceDraft();
+    let compared = 0;
     for (const key of keysThatDiffer(before, files)) {
-      keys.push(key);
-      if (keys.length < PORTION) continue;
-      parts.push(differenceOf(before, files, keys, haveSameContent));
-      keys = [];
-      yield LONG_PAUSE;
+      difference.compare(key, before.get(key), files.get(key), haveSameContent);
+      compared += 1;
+      if (compared % PORTION === 0) yield LONG_PAUSE;
     }
-    parts.push(differenceOf(before, files, keys, haveSameContent));
-    return together(parts);
+    return difference;
   }
 
   /** Takes for reported what a swap has brought. Returns what differs; undefined if nothing does. */
   swapped({ snapshot, files, links }: Swap): KeyDifference | undefined {
     const before = this.#files;
-    const added: string[] = [];
-    const changed: string[] = [];
-    const removed: string[] = [];
-    files.forEach((file, key) => {
-      const earlier = before.get(key);
-      if (!earlier) added.push(key);
-      else if (!haveSameContent(earlier, file)) changed.push(key);
-    });
-    if (before.size + added.length > files.size) {
-      for (const key of before.keys()) if (!files.has(key)) removed.push(key);
+    const difference = new DifferenceDraft();
+    files.forEach((file, key) => difference.compare(key, before.get(key), file, haveSameContent));
+    if (before.size + difference.added.length > files.size) {
+      for (const key of before.keys()) if (!files.has(key)) difference.removed.push(key);
     }
     this.found(snapshot, files, links);
-    const isSame = added.length === 0 && changed.length === 0 && removed.length === 0;
-    return isSame ? undefined : { added, changed, removed };
+    return isEmpty(difference) ? undefined : difference;
   }
 
   /** The keys of those of these files whose contents differ. */
@@ -91,23 +81,21 @@ export class LastReport {
 
   /** Takes these files for reported: that of a path, or some of a directory or a tree. */
   replaced(replaced: readonly Replacement[]): void {
-    const keys = replaced.map(({ key }) => key);
-    const files = new Map(replaced.map(({ key, file }) => [key, file]));
-    this.#files = withEntries(this.#files, keys, files);
+    this.#files = withEntries(this.#files, new Map(replaced.map(({ key, file }) => [key, file])));
     const [first] = replaced;
     if (this.#snapshot.kind === 'file' && first) {
       this.#snapshot = first.file.snapshot;
       return;
     }
     const states = new Map(replaced.map(({ key, file }) => [key, file.snapshot]));
-    this.#snapshot = setLike(this.#snapshot, withEntries(this.#snapshot.files, keys, states));
+    this.#snapshot = setLike(this.#snapshot, withEntries(this.#snapshot.files, states));
   }
 
   /** What was found, but where the difference is, what was reported. */
   *without(seen: Found, difference: KeyDifference): Effects<Found> {
     const keys = keysOf(difference);
-    const files = yield* withManyEntries(seen.files, keys, this.#files);
-    const states = yield* withManyEntries(seen.snapshot.files, keys, this.#snapshot.files);
+    const files = yield* changedMap(seen.files, entriesOf(this.#files, keys));
+    const states = yield* changedMap(seen.snapshot.files, entriesOf(this.#snapshot.files, keys));
     return { ...seen, files, snapshot: setLike(seen.snapshot, states) };
   }
 
@@ -148,12 +136,7 @@ function setLike(snapshot: Snapshot, files: SetSnapshot['files']): SetSnapshot {
   return new SetSnapshot({ kind, path, realPath, revision, files });
 }
 
-/** The same as `withEntries`, in slices where there may be many. */
-function* withManyEntries<V>(
-  map: ReadonlyMap<string, V>,
-  keys: readonly string[],
-  from: ReadonlyMap<string, V>,
-): Effects<ReadonlyMap<string, V>> {
-  if (!(map instanceof PersistentMap)) return withEntries(map, keys, from);
-  return yield* changedMap(map as PersistentMap<V>, new Map(keys.map((key) => [key, from.get(key)])));
+/** What the map holds under these keys; undefined: nothing. */
+function entriesOf<V>(map: ReadonlyMap<string, V>, keys: readonly string[]): Map<string, V | undefined> {
+  return new Map(keys.map((key) => [key, map.get(key)]));
 }

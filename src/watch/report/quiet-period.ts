@@ -88,22 +88,36 @@ export function quietPeriodAtStart(
 
 function areWhole(files: Found['files'], keys: readonly string[]): boolean {
   // For all files, iterating is faster than a lookup for each key.
-  if (keys.length < files.size) return keys.every((key) => files.get(key)?.steady);
+  return keys.length < files.size ? keys.every((key) => files.get(key)?.steady) : areSteady(files);
+}
+
+function areSteady(files: Found['files']): boolean {
   for (const { steady } of files.values()) if (!steady) return false;
   return true;
 }
 
-/** For a difference between what was found and what was last reported. */
-export function quietPeriodFor(
+/** For each part of the difference between what was found and what was last reported. */
+export function quietPeriodsFor(
+  seen: Found,
+  last: LastReport,
+  writes: InPlaceWrites,
+  options: QuietPeriodOptions,
+): (part: KeyDifference) => QuietPeriod {
+  const isSwapped = isDirectory(seen) && seen.chain.links !== last.links;
+  // Of all files, so it is found out once for all parts.
+  if (isSwapped && areSteady(seen.files)) return () => NO_QUIET_PERIOD;
+  return (part) => quietPeriodForPart(seen, part, isSwapped, last, writes, options);
+}
+
+function quietPeriodForPart(
   seen: Found,
   { added, changed, removed }: KeyDifference,
+  isSwapped: boolean,
   last: LastReport,
   writes: InPlaceWrites,
   options: QuietPeriodOptions,
 ): QuietPeriod {
-  const isSwapped = isDirectory(seen) && seen.chain.links !== last.links;
   let quietPeriod = removed.length > 0 && !isSwapped ? quietPeriodForLoss(options) : NO_QUIET_PERIOD;
-  if (isSwapped && [...seen.files.values()].every(({ steady }) => steady)) return quietPeriod;
   for (const key of [...added, ...changed]) {
     const file = seen.files.get(key);
     if (!file) continue;

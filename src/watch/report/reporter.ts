@@ -22,7 +22,7 @@ import type { TargetError } from '../../fs/target-error.js';
 import type { Clock, Scheduled } from '../../core/clock.js';
 import type { Found, Observation, Replacement, Swap } from '../../fs/observation.js';
 import type { Snapshot } from '../../fs/snapshot.js';
-import { keysOf, type ChangeCause, type KeyDifference } from '../change.js';
+import { isEmpty, type ChangeCause, type KeyDifference } from '../change.js';
 import type { WatcherEvent } from '../watcher-events.js';
 import {
   appearanceOf,
@@ -40,8 +40,8 @@ import { PendingChanges } from './pending-changes.js';
 import {
   NO_QUIET_PERIOD,
   quietPeriodAtStart,
-  quietPeriodFor,
   quietPeriodForLoss,
+  quietPeriodsFor,
   type QuietPeriod,
   type QuietPeriodOptions,
 } from './quiet-period.js';
@@ -123,7 +123,7 @@ export class Reporter {
       return;
     }
     // There may be many files, and none of them waits.
-    if (cause === 'start' && this.#quietPeriod(seen, difference, cause) === NO_QUIET_PERIOD) {
+    if (cause === 'start' && this.#quietPeriods(seen, cause)(difference) === NO_QUIET_PERIOD) {
       this.#forgetDifferences();
       this.#report(seen, difference, cause);
       return;
@@ -155,10 +155,10 @@ export class Reporter {
     const isDue = (key: string): boolean =>
       seen.isRegrouped?.(key) === true && files.get(key)?.steady !== false;
     let [part, rest] = divided(difference, isDue);
-    if (keysOf(rest).length > 0 && !this.#isLoose(seen))
+    if (!isEmpty(rest) && !this.#isLoose(seen))
       [part, rest] = divided(difference, (key) => isDue(key) && !files.has(key));
-    if (keysOf(part).length === 0) return;
-    if (keysOf(rest).length === 0) this.#report(seen, part, cause);
+    if (isEmpty(part)) return;
+    if (isEmpty(rest)) this.#report(seen, part, cause);
     else if (seen.kind === 'found') this.#report(yield* this.#last.without(seen, rest), part, cause);
   }
 
@@ -228,11 +228,12 @@ export class Reporter {
     const { clock, settleMs } = this.#options;
     const now = clock.monotonic();
     const parts = this.#isLoose(seen) ? partForEachFile(difference) : asOnePart(difference);
+    const quietPeriodOf = this.#quietPeriods(seen, cause);
     const pending = (this.#pending ??= new PendingChanges());
     pending.begin();
     let count = 0;
     for (const [name, part] of parts) {
-      const quietPeriod = this.#quietPeriod(seen, part, cause);
+      const quietPeriod = quietPeriodOf(part);
       // What is due at once is compared with nothing.
       const appearance = quietPeriod === NO_QUIET_PERIOD ? '' : appearanceIn(seen, part);
       pending.see(name, appearance, quietPeriod, cause, now);
@@ -242,11 +243,11 @@ export class Reporter {
     return pending.due(cause === 'start' ? 0 : settleMs);
   }
 
-  #quietPeriod(seen: StableObservation, part: KeyDifference, cause: ChangeCause): QuietPeriod {
+  #quietPeriods(seen: StableObservation, cause: ChangeCause): (part: KeyDifference) => QuietPeriod {
     const options = this.#options;
-    if (cause === 'start') return quietPeriodAtStart(filesOf(seen), part, options);
-    if (seen.kind !== 'found') return quietPeriodForLoss(options);
-    return quietPeriodFor(seen, part, this.#last, this.#writes, options);
+    if (cause === 'start') return (part) => quietPeriodAtStart(filesOf(seen), part, options);
+    if (seen.kind !== 'found') return () => quietPeriodForLoss(options);
+    return quietPeriodsFor(seen, this.#last, this.#writes, options);
   }
 
   /** Whether each file is reported separately: in a directory that is the same as before, or new. */
@@ -261,7 +262,7 @@ export class Reporter {
   #isKnown(seen: StableObservation, difference: KeyDifference): boolean {
     if (seen.kind === 'unreadable') return this.#readability.isKnown(seen.error);
     const isMissing = this.#last.snapshot.kind === 'missing';
-    return (seen.kind === 'missing') === isMissing && keysOf(difference).length === 0;
+    return (seen.kind === 'missing') === isMissing && isEmpty(difference);
   }
 
   #confirm(seen: StableObservation, cause: ChangeCause): void {
