@@ -22,6 +22,9 @@ const PUBLISH = 'test/kernel/programs/publish.mjs';
 /** Without a resync, and never tired of waiting: what is reported, a native event led to. */
 const NATIVE_ONLY = { resyncIntervalMs: 0, missingGraceMs: 600_000 } as const;
 
+/** While a process does not run. */
+const SWAPS_MEANWHILE = rounds(150, 500);
+
 function makeVolume(options = {}): KubeletVolume {
   const volume = new KubeletVolume(join(temporaryDirectory(), 'volume'), options);
   volume.publish({ key: 'v0' });
@@ -36,13 +39,13 @@ describe('a process that does not run', () => {
     await transcript.until({ event: 'started' });
     for (const round of ['a', 'b']) {
       await process.stop();
-      for (let swap = 1; swap <= 500; swap += 1) volume.publish({ key: `${round}${swap}` });
+      for (let swap = 1; swap <= SWAPS_MEANWHILE; swap += 1) volume.publish({ key: `${round}${swap}` });
       process.continue();
-      await transcript.until({ event: 'change', content: `${round}500` });
+      await transcript.until({ event: 'change', content: `${round}${SWAPS_MEANWHILE}` });
     }
     volume.publish({ key: 'end' });
     await transcript.until({ event: 'change', content: 'end' });
-    expect(transcript.contents).toEqual(['v0', 'a500', 'b500', 'end']);
+    expect(transcript.contents).toEqual(['v0', `a${SWAPS_MEANWHILE}`, `b${SWAPS_MEANWHILE}`, 'end']);
   });
 
   test('an event loop that is blocked while another process publishes', async () => {
@@ -51,9 +54,9 @@ describe('a process that does not run', () => {
     volume.publish({ key: 'v0' });
     await scene.watch(volume.path('key'));
     await scene.reports('v0');
-    const args = [scriptPath(PUBLISH), volume.directory, '{}', '1', '500', 'key'];
+    const args = [scriptPath(PUBLISH), volume.directory, '{}', '1', String(SWAPS_MEANWHILE), 'key'];
     expect(spawnSync(process.execPath, args).status).toBe(0);
-    await scene.reports(seal(500));
+    await scene.reports(seal(SWAPS_MEANWHILE));
     volume.publish({ key: 'end' });
     await scene.reports('end');
   });

@@ -23,7 +23,7 @@ import {
 } from '../support/tls-clients.js';
 import { fingerprintOf, secretOf } from '../support/tls-sets.js';
 
-const ROTATIONS = rounds(12, 500);
+const ROTATIONS = rounds(8, 500);
 /** After every so many there is a bad pair in between. */
 const BAD_EVERY = 25;
 

@@ -11,9 +11,9 @@ import { requirements, subjects } from './subjects.js';
 
 /**
  * Defines a test for each scenario: what a watcher must report on real files, with each source of hints. With `fs` and
- * `parcel` there is no resync, so that what is reported, a native event led to.
+ * `parcel` there is no resync, so that what is reported, a native event led to. In `npm test` one of every `share` scenarios.
  */
-export function defineScenarios(kind: SceneKind): void {
+export function defineScenarios(kind: SceneKind, share = 1): void {
   const isFake = kind === 'scripted' || kind === 'poll';
   const scenarios = {
     ...fileScenarios,
@@ -21,7 +21,7 @@ export function defineScenarios(kind: SceneKind): void {
     ...(isFake && fileScenariosInFakeTime),
     ...(isFake && setScenariosInFakeTime),
   };
-  test.each(Object.entries(scenarios))('%s', async (_, scenario) => {
+  test.each(some(Object.entries(scenarios), share))('%s', async (_, scenario) => {
     const scene = openScene(kind);
     await scenario(scene);
     expectOnlyTargetErrors(scene);
