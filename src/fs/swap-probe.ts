@@ -35,6 +35,7 @@ import {
   type Swap,
   type SwapReader,
 } from './observation.js';
+import { SingleEntryMap } from './single-entry-map.js';
 import { SetSnapshot, type FileState } from './snapshot.js';
 import { DATA_LINK, isRevisionName, isUserVisible } from './volume-layout.js';
 
@@ -71,7 +72,7 @@ export class SwapProbe implements SwapReader {
     [this.#file] = found.snapshot.kind === 'file' ? found.files.values() : [];
     this.#inode = this.#file ? inodeIn(this.#file.signature) : 0;
     this.#target = target;
-    this.#inLinks = found.chain.links.indexOf(`${place}\0${target}`) + place.length + 1;
+    this.#inLinks = found.chain.links.lastIndexOf(`${place}\0${target}`) + place.length + 1;
     this.#limits = limits;
   }
 
@@ -82,8 +83,8 @@ export class SwapProbe implements SwapReader {
     if (snapshot.kind !== 'file' && !(snapshot.kind === 'volume' && isSmallRevision(found))) return undefined;
     const hops = hopsOf(chain);
     const place = [...hops.keys()].filter((each) => each.endsWith(`/${DATA_LINK}`)).at(-1);
-    const target = place && hops.get(place);
-    if (!target || target.includes('/')) return undefined;
+    const target = chain.revision;
+    if (place === undefined || target.includes('/')) return undefined;
     const revision = `${dirname(place)}/${target}/`;
     const isInside = (path: string): boolean => `${path}/`.startsWith(revision);
     if (!isInside(snapshot.realPath) || [...hops.keys()].some(isInside)) return undefined;
@@ -168,7 +169,7 @@ export class SwapProbe implements SwapReader {
     if (!file) return undefined;
     const { snapshot } = file;
     const { links } = place;
-    const files = new Map<string, SeenFile>().set(basename(place.path), file);
+    const files = new SingleEntryMap<SeenFile>(basename(place.path), file);
     const observation = (): Found => ({
       kind: 'found',
       chain: this.#wayOver(place),

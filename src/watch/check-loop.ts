@@ -115,7 +115,8 @@ export class CheckLoop<Cause extends string> implements TurnTaker {
     if (this.#waiters.length === 0) return;
     const isOver = this.#scope.ended;
     const ready = this.#waiters.filter(({ isReady }) => isOver || isReady());
-    this.#waiters = this.#waiters.filter((waiter) => !ready.includes(waiter));
+    this.#waiters =
+      ready.length < this.#waiters.length ? this.#waiters.filter((each) => !ready.includes(each)) : NOBODY;
     for (const { resolve } of ready) resolve();
   }
 }

@@ -7,9 +7,16 @@ import { stableRead } from '../fs/stable-read.js';
 import { isGroup, targetAt, type TargetPath } from '../fs/targets/target.js';
 import type { Target } from '../fs/observation.js';
 import { describe } from '../core/options.js';
-import { differenceSince, digestsOf, type Change, type Digests, type KeyDifference } from './change.js';
+import {
+  differenceSince,
+  digestsOf,
+  type Change,
+  type ChangeCause,
+  type Digests,
+  type KeyDifference,
+} from './change.js';
 import { ChangeStream } from './change-stream.js';
-import { WatchSession } from './watch-session.js';
+import { WatchSession, type SessionOwner } from './watch-session.js';
 import type { ResilientWatcherEvents, WatcherEvent } from './watcher-events.js';
 import {
   resolveWatcherOptions,
@@ -40,6 +47,23 @@ export class ResilientWatcher
   extends Component<ResilientWatcherEvents, WatcherStatus>
   implements AsyncIterable<Change>
 {
+  /** The watcher, as its session sees it. */
+  static readonly #Owner = class implements SessionOwner {
+    readonly #watcher: ResilientWatcher;
+
+    constructor(watcher: ResilientWatcher) {
+      this.#watcher = watcher;
+    }
+
+    report(...event: WatcherEvent): void {
+      this.#watcher.#report(...event);
+    }
+
+    traced<T>(cause: ChangeCause, check: () => Promise<T>, resultOf: (value: T) => string): Promise<T> {
+      return this.#watcher.trace('check', { cause }, check, resultOf);
+    }
+  };
+
   readonly #target: Target;
   readonly #options: ResolvedWatcherOptions;
   readonly #session: WatchSession;
@@ -60,10 +84,7 @@ export class ResilientWatcher
     super({ kind: 'ResilientWatcher', name, signal, clock });
     this.#target = target;
     this.#options = resolved;
-    this.#session = new WatchSession(target, resolved, this.scope, {
-      report: (...event) => this.#report(...event),
-      traced: (cause, check, resultOf) => this.trace('check', { cause }, check, resultOf),
-    });
+    this.#session = new WatchSession(target, resolved, this.scope, new ResilientWatcher.#Owner(this));
   }
 
   /** The path that is watched, absolute; of a group, all of them. */

@@ -37,7 +37,7 @@ import type { ResolvedWatcherOptions } from './watcher-options.js';
 import type { WatcherState, WatcherStatus } from './watcher-status.js';
 
 /** The watcher that the session works for. */
-interface SessionOwner {
+export interface SessionOwner {
   /** Emits an event; `error`: a failure that does not heal by itself. */
   report(...event: WatcherEvent): void;
   /** Does a check and publishes it as an operation. */
@@ -74,8 +74,9 @@ export class WatchSession implements Checker<ChangeCause>, ConnectionOwner, Repo
   #changesBefore = 0;
   #resyncs = 0;
   #lastChangeAt: number | null = null;
-  /** By the wall clock and by the monotonic one. */
-  #lastCheck: { readonly at: number; readonly monotonic: number } | undefined;
+  #lastCheckAt: number | null = null;
+  /** The same, by the monotonic clock. */
+  #lastCheckTime = 0;
 
   constructor(target: Target, options: ResolvedWatcherOptions, scope: Scope, owner: SessionOwner) {
     const { fs } = options;
@@ -121,8 +122,9 @@ export class WatchSession implements Checker<ChangeCause>, ConnectionOwner, Repo
       changes: this.#changes,
       resyncs: this.#resyncs,
       lastChangeAt: this.#lastChangeAt,
-      lastCheckAt: this.#lastCheck?.at ?? null,
-      sinceLastCheckMs: this.#lastCheck ? this.#options.clock.monotonic() - this.#lastCheck.monotonic : null,
+      lastCheckAt: this.#lastCheckAt,
+      sinceLastCheckMs:
+        this.#lastCheckAt === null ? null : this.#options.clock.monotonic() - this.#lastCheckTime,
       checkIntervalMs: this.#checkIntervalMs,
       watchedDirectories: this.#directories.paths,
       warnings: this.#warnings.current,
@@ -315,7 +317,8 @@ export class WatchSession implements Checker<ChangeCause>, ConnectionOwner, Repo
     this.#early.checked();
     this.#changesBefore = this.#changes;
     const { clock } = this.#options;
-    this.#lastCheck = { at: clock.now(), monotonic: clock.monotonic() };
+    this.#lastCheckAt = clock.now();
+    this.#lastCheckTime = clock.monotonic();
   }
 
   #beginObservation(): void {

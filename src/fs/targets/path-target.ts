@@ -33,6 +33,7 @@ import {
 } from '../observation.js';
 import { Rotation } from '../rotation.js';
 import { call, runSync, type Effects } from '../effects.js';
+import { SingleEntryMap } from '../single-entry-map.js';
 import { SwapProbe } from '../swap-probe.js';
 import { DATA_LINK, isRevisionName } from '../volume-layout.js';
 import { PlainDirectory } from './plain-directory.js';
@@ -289,6 +290,6 @@ function leadsHere(chain: Way, calls: FileSystemCalls): boolean {
 
 function foundFile(chain: Way, file: SeenFile): Found {
   const { snapshot, signature } = file;
-  const files = new Map([[basename(snapshot.path), file]]);
+  const files = new SingleEntryMap(basename(snapshot.path), file);
   return { kind: 'found', chain: wayOf(chain), snapshot, files, directories: NO_DIRECTORIES, signature };
 }

@@ -5,7 +5,7 @@ import { changedMap } from '../../fs/tree-draft.js';
 import type { Found, Replacement, Swap } from '../../fs/observation.js';
 import { MissingSnapshot, SetSnapshot, type FileSnapshot, type Snapshot } from '../../fs/snapshot.js';
 import { DifferenceDraft, isEmpty, keysOf, type KeyDifference } from '../change.js';
-import { haveSameContent, PORTION } from './difference-parts.js';
+import { haveSameContent, NO_DIFFERENCE, PORTION } from './difference-parts.js';
 
 const NOTHING: Found['files'] = new Map();
 
@@ -47,7 +47,7 @@ export class LastReport {
   *difference(files: Found['files'] = NOTHING): Effects<KeyDifference> {
     const before = this.#files;
     // The first report may be of many files.
-    if (before.size === 0) return { added: [...files.keys()], changed: [], removed: [] };
+    if (before.size === 0) return { ...NO_DIFFERENCE, added: [...files.keys()] };
     const difference = new DifferenceDraft();
     let compared = 0;
     for (const key of keysThatDiffer(before, files)) {

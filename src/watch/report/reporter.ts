@@ -290,7 +290,8 @@ export class Reporter {
     this.#hasReported = true;
     this.#reportReadability(seen, cause);
     this.#remember(seen);
-    this.#owner.report('change', { previous, current: this.#last.snapshot, cause, ...difference });
+    const { added, changed, removed } = difference;
+    this.#owner.report('change', { previous, current: this.#last.snapshot, cause, added, changed, removed });
   }
 
   #remember(seen: Exclude<StableObservation, { kind: 'unreadable' }>): void {
