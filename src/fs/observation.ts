@@ -85,7 +85,10 @@ export const MAX_FILES_AT_ONCE = 100;
 /** More bytes than this are read in slices only: reading them takes a millisecond or two. */
 export const MAX_BYTES_AT_ONCE = 2 * 1_048_576;
 
-/** So many directories and files of a directory or a tree are verified at each resync, within a few milliseconds. */
+/**
+ * So many directories and files of a directory or a tree are verified at each resync, within a few milliseconds, and so
+ * many watched files of all those that resync in the same turn.
+ */
 export const VERIFIED_AT_ONCE = 500;
 
 /**

@@ -4,9 +4,7 @@ import { onNextTurn } from '../core/event-loop.js';
 import type { FileSystemCalls } from '../core/file-system.js';
 import { makeCall, type Ask, type Call } from './effects.js';
 import { signatureOf } from './file-identity.js';
-
-/** More files than this are examined in turns, which takes some milliseconds each time. */
-const MAX_EXAMINED = 1_000;
+import { VERIFIED_AT_ONCE } from './observation.js';
 
 /** Checks in the turn that it has requested. */
 export interface TurnTaker {
@@ -66,10 +64,10 @@ class SharedTurn {
 
   /**
    * Whether it is the turn of the file with this inode number to be examined. All are examined in each turn, unless there
-   * are more than `MAX_EXAMINED`: then as many, so that a file is examined once in (checks / `MAX_EXAMINED`) turns.
+   * are more than `VERIFIED_AT_ONCE`: then as many, so that a file is examined once in (checks / `VERIFIED_AT_ONCE`) turns.
    */
   isTurnOf(inode: number): boolean {
-    const slices = Math.ceil(this.#size / MAX_EXAMINED);
+    const slices = Math.ceil(this.#size / VERIFIED_AT_ONCE);
     return slices <= 1 || (inode + this.#turns) % slices === 0;
   }
 
