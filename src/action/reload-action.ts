@@ -86,7 +86,7 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
   readonly #backoff: Backoff;
   #phase: 'ready' | 'waiting' | 'running' | 'retrying' = 'ready';
   #pending: ActionUpdate | undefined;
-  /** The update that was not handled successfully; merged into the next one. */
+  /** The update that is being handled, or was not handled successfully; merged into the next one. */
   #missed: ActionUpdate | undefined;
   /** Ends the current wait or, with `restart`, the current run. */
   #interrupt: (() => void) | undefined;
@@ -138,6 +138,14 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
     this.#loop ??= this.scope.track(this.#drain());
   }
 
+  /**
+   * What was not handled successfully so far: all updates since the last success, merged; undefined if there are none.
+   * After `close()`, this is what is left to whoever takes over.
+   */
+  get unhandled(): ActionUpdate | undefined {
+    return this.#pending ? merged(this.#missed, this.#pending) : this.#missed;
+  }
+
   /** Resolves when no update is waiting or being handled. While an action is retried, its update is being handled. */
   async idle(): Promise<void> {
     while (this.#loop) await this.#loop;
@@ -148,7 +156,6 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
   }
 
   protected override onClose(): void {
-    this.#pending = undefined;
     this.#interrupt?.();
   }
 
@@ -160,15 +167,16 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
       if (this.scope.ended) break;
       const update = merged(this.#missed, this.#pending);
       this.#pending = undefined;
-      this.#missed = (await this.#settle(update)) ? undefined : update;
+      this.#missed = update;
+      await this.#settle(update);
     }
     this.#phase = 'ready';
     // Not a microtask later: an update that came meanwhile would wait for the next one.
     this.#loop = undefined;
   }
 
-  /** Handles the update until it succeeds, is rejected, or a newer one arrives. Returns whether it succeeded. */
-  async #settle(update: ActionUpdate): Promise<boolean> {
+  /** Handles the update until it succeeds, is rejected, or a newer one arrives. */
+  async #settle(update: ActionUpdate): Promise<void> {
     const { actions, check, maxAttempts } = this.#options;
     const remaining = [...actions];
     this.#backoff.reset();
@@ -178,24 +186,23 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
       if (check && remaining.length === actions.length) {
         const verdict = await this.#run(check, update);
         if (verdict instanceof ActionError) this.#reject(update, verdict);
-        if (verdict !== 'succeeded') return false;
+        if (verdict !== 'succeeded') return;
       }
       this.#attempts += 1;
       this.dispatch('started', { update, attempt });
       const result = await this.#runAll(remaining, update);
-      if (result === 'interrupted') return false;
+      if (result === 'interrupted') return;
       if (result === 'succeeded') {
         this.#succeed(update, attempt, this.#options.clock.monotonic() - begun);
-        return true;
+        return;
       }
       const retryDelayMs = attempt < maxAttempts ? this.#backoff.next() : null;
       this.#fail(update, attempt, result, retryDelayMs);
-      if (retryDelayMs === null || this.#hasNewer()) return false;
+      if (retryDelayMs === null || this.#hasNewer()) return;
       this.#phase = 'retrying';
       await this.#pause(retryDelayMs, 'newer');
-      if (this.#hasNewer()) return false;
+      if (this.#hasNewer()) return;
     }
-    return false;
   }
 
   #hasNewer(): boolean {
@@ -203,6 +210,7 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
   }
 
   #succeed(update: ActionUpdate, attempt: number, durationMs: number): void {
+    this.#missed = undefined;
     this.#successes += 1;
     this.#lastSuccessful = true;
     this.#lastSuccessAt = this.#options.clock.now();

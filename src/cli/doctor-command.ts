@@ -42,7 +42,7 @@ export async function runDoctor({ paths, flags, session }: Invocation<Flags>): P
     if (paths.length > 0) throw new ExitError(EXIT.usage, 'give paths or --manifest, not both');
     refuseUnused(flags, ['live'], 'paths instead of --manifest');
     const findings = findingsInManifests(await documentsIn(flags.manifest));
-    session.output.result(findings.length === 0 ? 'nothing found' : listOf(findings), { findings });
+    await session.output.result(findings.length === 0 ? 'nothing found' : listOf(findings), { findings });
     session.end(exitCodeFor(findings));
     return;
   }
@@ -52,7 +52,7 @@ export async function runDoctor({ paths, flags, session }: Invocation<Flags>): P
   for (const path of paths) {
     const diagnosis = await diagnose(path);
     all.push(...diagnosis.findings);
-    session.output.result(pageOf(diagnosis), diagnosis);
+    await session.output.result(pageOf(diagnosis), diagnosis);
   }
   if (flags.live === undefined) session.end(exitCodeFor(all));
   else await waitForUpdate(paths, flags.live, session);

@@ -2,6 +2,8 @@
 import { styleText } from 'node:util';
 
 import { isoTime, systemClock } from '../core/clock.js';
+import { errnoOf } from '../core/errno.js';
+import { EXIT, ExitError } from './exit-code.js';
 
 /** In ascending order of importance. */
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
@@ -25,6 +27,7 @@ const COLORS: Readonly<Record<LogLevel, 'gray' | 'cyan' | 'yellow' | 'red'>> = {
 export class Output {
   readonly #options: OutputOptions;
   readonly #isColored: boolean;
+  #isLost = false;
 
   constructor(options: OutputOptions) {
     this.#options = options;
@@ -39,7 +42,9 @@ export class Output {
     if (LOG_LEVELS.indexOf(level) < LOG_LEVELS.indexOf(this.#options.level)) return;
     const time = isoTime(systemClock.now());
     if (this.#options.json) {
-      process.stdout.write(`${JSON.stringify({ time, level, event, message, ...fields })}\n`);
+      process.stdout.write(`${JSON.stringify({ time, level, event, message, ...fields })}\n`, (error) =>
+        this.#written(error),
+      );
       return;
     }
     const label = level.toUpperCase().padEnd(5);
@@ -47,8 +52,28 @@ export class Output {
     process.stderr.write(`${time} ${shown} ${message}\n`);
   }
 
-  /** Prints the result of a command, as text or as one JSON document. */
-  result(text: string, document: unknown): void {
-    process.stdout.write(this.#options.json ? `${JSON.stringify(document)}\n` : `${text}\n`);
+  /**
+   * Prints the result of a command, as text or as one JSON document.
+   * @throws {ExitError} (rejects) when it cannot be written, for example to a full disk.
+   */
+  result(text: string, document: unknown): Promise<void> {
+    const shown = this.#options.json ? JSON.stringify(document) : text;
+    return new Promise((resolve, reject) => {
+      process.stdout.write(`${shown}\n`, (error) => {
+        if (!error || isReaderGone(error)) resolve();
+        else reject(new ExitError(EXIT.failed, `stdout cannot be written: ${error.message}`));
+      });
+    });
   }
+
+  /** Events are not worth ending for. */
+  #written(error: Error | null | undefined): void {
+    if (!error || this.#isLost || isReaderGone(error)) return;
+    this.#isLost = true;
+    process.stderr.write(`stdout cannot be written, so events are not shown: ${error.message}\n`);
+  }
+}
+
+function isReaderGone(error: Error): boolean {
+  return errnoOf(error) === 'EPIPE';
 }

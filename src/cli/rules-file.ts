@@ -1,11 +1,29 @@
-/** `--config`: the rules of `watch` in a YAML file that is itself watched. A rule has the flags of the command line. */
+/**
+ * `--config`: the rules of `watch` in a YAML file that is itself watched. A rule has the flags of the command line.
+ *
+ * Rules are exchanged in one step: the old ones stop reporting and acting, and only then the new ones begin. An update of
+ * a path that both watch is acted on by one of them at least:
+ *
+ * | the update                                              | is acted on by                                          |
+ * |---------------------------------------------------------|---------------------------------------------------------|
+ * | was reported by the old rule, and its action succeeded  | the old rule, and never by the new one                  |
+ * | waits, is being acted on, failed, or was rejected       | the new rule, with the keys that the old one has left   |
+ * | was not reported yet, or is made during the exchange    | the new rule: it differs from what the old one reported |
+ * | is made after the first check of the new rule           | the new rule, as any change                             |
+ * | cannot be read by the new rule yet                      | the new rule when it can, or the one that replaces it   |
+ *
+ * If a new rule combines paths in another way than the old ones (`--group`), it acts on all that is there.
+ */
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
+
 import { Command, CommanderError } from 'commander';
 
 import { ConfigLoader, FileProvider, yamlParser } from '../config.js';
-import { ExitError } from './exit-code.js';
+import { EXIT, ExitError } from './exit-code.js';
 import { Session } from './session.js';
 import { addRuleFlags } from './watch-flags.js';
-import { checkPaths, WatchRule, type Progress, type RuleFlags, type RuleOptions } from './watch-rule.js';
+import { checkPaths, WatchRule, type RuleFlags, type RuleOptions } from './watch-rule.js';
 
 interface RunningRule {
   /** The text of the rule, to recognize it in the next revision. */
@@ -33,9 +51,19 @@ export class RulesFile {
     );
   }
 
-  /** @throws {ConfigError} (rejects) when the file is not valid at the start. */
+  /**
+   * @throws {ConfigError} (rejects) when the file is not valid at the start.
+   * @throws {ExitError} (rejects) for a directory.
+   */
   async start(): Promise<void> {
     const { output } = this.#session;
+    const { name } = this.#loader;
+    if ((await stat(name).catch(() => undefined))?.isDirectory()) {
+      throw new ExitError(
+        EXIT.usage,
+        `--config ${name} is a directory; give the file in it, as in ${join(name, 'rules.yaml')}`,
+      );
+    }
     this.#loader.on('rejected', ({ problems }) => {
       const reasons = problems
         .map(({ path, message }) => [path?.join('.'), message].filter(Boolean).join(': '))
@@ -47,17 +75,14 @@ export class RulesFile {
     );
     this.#loader.on('change', ({ current }) => this.#use(current));
     this.#loader.on('error', (error) => output.log('error', 'error', error.message));
-    this.#use(await this.#loader.load());
-    await this.#exchange;
+    await this.#loader.load();
+    this.#use(this.#loader.current ?? []);
   }
 
   #use(rules: readonly RuleOptions[]): void {
     this.#exchange = this.#exchange
       .then(() => this.#replace(rules))
-      .catch((error: unknown) => {
-        if (this.#session.signal.aborted) return;
-        this.#session.output.log('error', 'error', error instanceof Error ? error.message : String(error));
-      });
+      .catch((error: unknown) => this.#failed(error));
   }
 
   /** Unchanged rules continue. A rule that replaces another one acts on the changes that the other had not handled. */
@@ -68,19 +93,34 @@ export class RulesFile {
       const index = before.findIndex((running) => running.source === source);
       return { options, source, rule: index < 0 ? undefined : before.splice(index, 1)[0]?.rule };
     });
-    const progress: Progress = new Map(
-      (await Promise.all(before.map(({ rule }) => rule.close()))).flatMap((one) => [...one]),
-    );
-    this.#running = kept.map(({ options, source, rule }) => ({
-      source,
-      rule: rule ?? new WatchRule(options, this.#session.fork()),
-    }));
-    for (const [index, { rule }] of kept.entries())
-      if (!rule) await this.#running[index]?.rule.start(progress);
-    const { length } = rules;
-    this.#session.output.log('info', 'config', `${length} ${length === 1 ? 'rule' : 'rules'} in use`, {
-      rules: length,
+    const remainders = (await Promise.all(before.map(({ rule }) => rule.close()))).flat();
+    if (this.#session.signal.aborted) return;
+    const fresh: WatchRule[] = [];
+    this.#running = kept.map(({ options, source, rule }) => {
+      if (rule) return { source, rule };
+      const created = new WatchRule(options, this.#session.fork());
+      fresh.push(created);
+      return { source, rule: created };
     });
+    const running = this.#running;
+    // Not awaited: a path on a file system that hangs must not keep the next revision from being applied.
+    Promise.all(fresh.map((rule) => rule.start(remainders))).then(
+      () => this.#report(rules.length),
+      (error: unknown) => {
+        if (running === this.#running) this.#failed(error);
+      },
+    );
+  }
+
+  #report(rules: number): void {
+    this.#session.output.log('info', 'config', `${rules} ${rules === 1 ? 'rule' : 'rules'} in use`, {
+      rules,
+    });
+  }
+
+  #failed(error: unknown): void {
+    if (this.#session.signal.aborted) return;
+    this.#session.output.log('error', 'error', error instanceof Error ? error.message : String(error));
   }
 }
 

@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 
 import { InvalidArgumentError, type Command } from 'commander';
 
-import { ActionError, ReloadAction, updateOf } from '../action.js';
+import { ActionError, ReloadAction } from '../action.js';
 import { addRunFlags, reloadOptions, type RunFlags } from './action-flags.js';
 import { each, signalOr } from './arguments.js';
 import { forwardSignals, superviseCommand, type Child } from './child.js';
@@ -72,7 +72,7 @@ export async function runRun({ paths, flags, command, session }: Invocation<Flag
   becomeInit(session.output);
   const child = superviseCommand(command, session, flags);
   forwardSignals(child, session);
-  const reactionTo = (path: string): Reaction => reactions.get(path) ?? flags.onChange ?? 'SIGHUP';
+  const reactionTo = (path: string): Reaction => reactions.get(resolve(path)) ?? flags.onChange ?? 'SIGHUP';
   const reload = session.closeAtEnd(
     new ReloadAction({
       ...reloadOptions(flags, session),
@@ -92,18 +92,19 @@ export async function runRun({ paths, flags, command, session }: Invocation<Flag
     else session.output.log('info', 'waiting', `waiting for ${missing.join(', ')}`, { missing });
   };
   let isReady = false;
-  const watchers = createWatchers(paths, flags, session, (change, path) => {
+  const watched = createWatchers(paths, flags, session, (change, one) => {
+    const { path } = one.watcher;
     if (!isReady) return;
     presence.set(path, change.current.kind !== 'missing');
     if (!child.isRunning) startWhenComplete();
-    else if (reactionTo(path) !== 'none') reload.trigger(updateOf(change, path));
+    else if (reactionTo(path) !== 'none') reload.trigger(one.updateOf(change, change.cause));
   });
   await listen(flags, session);
   await reload.start();
-  await startWatchers(watchers);
+  await startWatchers(watched);
   isReady = true;
-  for (const { path, current } of watchers)
-    presence.set(path, current !== undefined && current.kind !== 'missing');
+  for (const { watcher } of watched)
+    presence.set(watcher.path, watcher.current !== undefined && watcher.current.kind !== 'missing');
   startWhenComplete();
 }
 

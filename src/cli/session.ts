@@ -86,12 +86,12 @@ export class Session {
     this.end(exitCode);
   }
 
-  /** Closes everything. */
+  /** Closes everything. May be called again meanwhile: the program waits for a part that is just being closed. */
   async close(): Promise<void> {
-    if (this.#parent) this.#parent.#open.delete(this);
     this.#ending.abort();
     for (const closable of [...this.#open].reverse()) await closable.close();
     this.#open.clear();
+    if (this.#parent) this.#parent.#open.delete(this);
   }
 
   /** Resolves to the exit code once the program has ended and everything is closed. */

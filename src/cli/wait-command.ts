@@ -1,12 +1,18 @@
 import { Option, type Command } from 'commander';
 
-import { systemClock, type ResilientWatcher, type Snapshot } from '../index.js';
+import { systemClock, type Snapshot } from '../index.js';
 import { duration, text } from './arguments.js';
 import { forwardSignals, superviseCommand } from './child.js';
 import { EXIT, ExitError } from './exit-code.js';
 import type { Invocation } from './invocation.js';
 import { checkPaths } from './watch-rule.js';
-import { addWatchFlags, createWatchers, startWatchers, type WatchFlags } from './watched-paths.js';
+import {
+  addWatchFlags,
+  createWatchers,
+  startWatchers,
+  type WatchedPaths,
+  type WatchFlags,
+} from './watched-paths.js';
 
 interface Flags extends WatchFlags {
   readonly key?: string;
@@ -44,39 +50,40 @@ export async function runWait({ paths, flags, command, session }: Invocation<Fla
   const isWanted = predicate(flags);
   const child = command.length === 0 ? undefined : superviseCommand(command, session);
   forwardSignals(child, session);
-  const awaited = new Set<ResilientWatcher>();
+  const awaited = new Set<WatchedPaths>();
   let isOver = false;
   const finish = (): void => {
     if (isOver || awaited.size > 0) return;
     isOver = true;
     timer?.cancel();
-    for (const watcher of watchers) void watcher.close();
+    for (const { watcher } of watched) void watcher.close();
     if (child) child.start();
     else session.end(EXIT.ok);
   };
   const giveUp = (): void => {
-    const missing = [...awaited].map(({ path }) => path);
+    const missing = [...awaited].map(({ watcher }) => watcher.path);
     session.output.log('error', 'timeout', `gave up waiting for ${missing.join(', ')}`, { missing });
     session.end(EXIT.timeout);
   };
   const timer = flags.timeout === undefined ? undefined : systemClock.schedule(giveUp, flags.timeout);
   let isStarted = false;
-  const watchers = createWatchers(paths, flags, session, () => {
+  const watched = createWatchers(paths, flags, session, () => {
     if (isStarted) check();
   });
   const check = (): void => {
-    for (const watcher of watchers) {
-      if (watcher.current && isWanted(watcher.current)) awaited.delete(watcher);
-      else awaited.add(watcher);
+    for (const one of watched) {
+      const { current } = one.watcher;
+      if (current && isWanted(current)) awaited.delete(one);
+      else awaited.add(one);
     }
     finish();
   };
-  for (const watcher of watchers) awaited.add(watcher);
-  await startWatchers(watchers);
+  for (const one of watched) awaited.add(one);
+  await startWatchers(watched);
   isStarted = true;
   check();
   if (awaited.size === 0) return;
-  const waiting = [...awaited].map(({ path }) => path);
+  const waiting = [...awaited].map(({ watcher }) => watcher.path);
   session.output.log('info', 'waiting', `waiting for ${waiting.join(', ')}`, { paths: waiting });
 }
 

@@ -1,11 +1,14 @@
 /** One rule of `watch`, from the command line or from the file of `--config`. */
-import { ReloadAction, updateOf, type ActionUpdate } from '../action.js';
-import type { ResilientWatcher } from '../index.js';
+import { resolve } from 'node:path';
+
+import { mergeUpdates, ReloadAction, type ActionUpdate } from '../action.js';
+import type { Digests, KeyDifference } from '../index.js';
 import { actionsOf, reloadOptions, type ActionFlags } from './action-flags.js';
 import { EXIT, ExitError } from './exit-code.js';
+import { isProgram } from './find-program.js';
 import { report } from './report.js';
 import type { Session } from './session.js';
-import { createWatchers, startWatchers, type WatchFlags } from './watched-paths.js';
+import { createWatchers, startWatchers, type WatchedPaths, type WatchFlags } from './watched-paths.js';
 
 /** The flags of `watch`. */
 export interface RuleFlags extends ActionFlags, WatchFlags {
@@ -20,17 +23,29 @@ export interface RuleOptions {
   readonly command: readonly string[];
 }
 
-type Digests = ReturnType<ResilientWatcher['digests']>;
-
-/** The contents that a rule has acted on, by path; `unfinished` if it has not acted on the newest. */
-export type Progress = ReadonlyMap<string, Digests | 'unfinished'>;
+/** What a rule leaves to the one that replaces it, for one of its watchers. */
+export interface Remainder {
+  /** Absolute. */
+  readonly paths: readonly string[];
+  /** What was last reported. Whatever differs from it has not been handled. */
+  readonly digests: Digests;
+  /** What was reported but not handled successfully. */
+  readonly unhandled: ActionUpdate | undefined;
+}
 
 /** Watches paths and acts on their changes until its session is closed. */
 export class WatchRule {
   readonly #options: RuleOptions;
   readonly #session: Session;
-  readonly #watchers: readonly ResilientWatcher[];
+  readonly #watched: readonly WatchedPaths[];
   readonly #reload: ReloadAction | undefined;
+  /** Of the rules that this one replaces. */
+  #remainders: readonly Remainder[] = [];
+  /** Those that have not reported anything so far. */
+  readonly #silent: Set<WatchedPaths>;
+  /** Collected until all have been checked, so that one action handles what is there at the start. */
+  #early: ActionUpdate | undefined;
+  #isStarted = false;
 
   /**
    * Does no I/O.
@@ -46,47 +61,75 @@ export class WatchRule {
       this.#reload = session.closeAtEnd(new ReloadAction({ ...reloadOptions(flags, session), action }));
       this.#follow(this.#reload);
     }
-    this.#watchers = createWatchers(paths, flags, session, (change, path) => {
-      if (change.cause !== 'start') this.#act(updateOf(change, path));
+    this.#watched = createWatchers(paths, flags, session, (change, watched) => {
+      if (this.#silent.has(watched)) this.#begin(watched, change.cause);
+      else this.#act(watched.updateOf(change, change.cause));
     });
+    this.#silent = new Set(this.#watched);
   }
 
-  /** @param progress of the rules that this one replaces; changes that they did not handle are handled. */
-  async start(progress: Progress = new Map()): Promise<void> {
+  /** @param remainders of the rules that this one replaces; changes that they did not handle are handled. */
+  async start(remainders: readonly Remainder[] = []): Promise<void> {
+    this.#remainders = remainders;
     await this.#reload?.start();
-    await startWatchers(this.#watchers);
-    const { paths, flags } = this.#options;
+    await startWatchers(this.#watched);
     const { output } = this.#session;
+    const { paths } = this.#options;
     output.log('info', 'ready', `watching ${paths.join(', ')}`, { paths });
-    for (const watcher of this.#watchers) {
+    for (const { watcher } of this.#watched) {
       if (watcher.status().target !== 'missing') continue;
       const { path } = watcher;
       output.log('warn', 'missing', `${path}: does not exist; it will be seen when it is created`, { path });
     }
-    for (const watcher of this.#watchers) {
-      const done = flags.initial ? 'unfinished' : progress.get(watcher.name);
-      if (done !== undefined) this.#catchUp(watcher, done);
+    await this.#checkCommand();
+    // That nothing is there is known without a report.
+    for (const watched of this.#silent) if (watched.watcher.current) this.#begin(watched, 'start');
+    this.#isStarted = true;
+    if (this.#early) this.#act(this.#early);
+    this.#early = undefined;
+  }
+
+  /** Closes the rule, and resolves to what it leaves to its replacement. */
+  async close(): Promise<readonly Remainder[]> {
+    const { paths = [], cause = '' } = merged(this.#early, this.#reload?.unhandled) ?? {};
+    const left = this.#watched.flatMap((watched): readonly Remainder[] => {
+      if (this.#silent.has(watched)) return this.#remaindersOf(watched);
+      const own = paths.filter(({ path }) => watched.paths.includes(resolve(path)));
+      const unhandled = own.length > 0 ? { paths: own, cause } : undefined;
+      return [{ paths: watched.paths, digests: watched.watcher.digests(), unhandled }];
+    });
+    await this.#session.close();
+    return left;
+  }
+
+  /** Acts on the first contents as far as that is asked for: with `--initial`, or for the rules that it replaces. */
+  #begin(watched: WatchedPaths, cause: string): void {
+    this.#silent.delete(watched);
+    const remainders = this.#options.flags.initial ? [everythingOf(watched)] : this.#remaindersOf(watched);
+    // What could not be read at the start, and so was not known, is a change.
+    if (remainders.length === 0 && cause !== 'start') remainders.push(everythingOf(watched));
+    for (const { paths, digests, unhandled } of remainders) {
+      const isSame =
+        paths.length === watched.paths.length && paths.every((path) => watched.paths.includes(path));
+      const difference = watched.watcher.changedSince(isSame ? digests : {});
+      const newer = keysOf(difference).length > 0 ? watched.updateOf(difference, cause) : undefined;
+      const update = merged(isSame ? unhandled : undefined, newer);
+      if (!update) continue;
+      if (this.#isStarted) this.#act(update);
+      else this.#early = merged(this.#early, update);
     }
   }
 
-  /** Closes the rule, and resolves to the progress that its replacement needs. */
-  async close(): Promise<Progress> {
-    const status = this.#reload?.status();
-    const isFinished = !status || (status.state === 'ready' && status.lastSuccessful !== false);
-    const progress = this.#watchers
-      .filter(({ current }) => current !== undefined)
-      .map((watcher) => [watcher.name, isFinished ? watcher.digests() : 'unfinished'] as const);
-    await this.#session.close();
-    return new Map(progress);
+  /** Not an error: the command may be on a volume that is filled later. */
+  async #checkCommand(): Promise<void> {
+    const [program] = this.#options.command;
+    if (program === undefined || (await isProgram(program))) return;
+    const message = `${program}: there is no such program${program.includes('/') ? '' : ' in PATH'}; each action fails until there is`;
+    this.#session.output.log('warn', 'missing-program', message, { program });
   }
 
-  /** Acts on the present contents as far as they have not been handled. */
-  #catchUp(watcher: ResilientWatcher, done: Digests | 'unfinished'): void {
-    const { path, current } = watcher;
-    if (!current) return;
-    const difference = watcher.changedSince(done === 'unfinished' ? {} : done);
-    if (Object.values(difference).every(({ length }) => length === 0)) return;
-    this.#act({ paths: [{ path, ...difference, revision: current.revision ?? null }], cause: 'start' });
+  #remaindersOf(watched: WatchedPaths): Remainder[] {
+    return this.#remainders.filter(({ paths }) => paths.some((path) => watched.paths.includes(path)));
   }
 
   #act(update: ActionUpdate): void {
@@ -105,12 +148,40 @@ export class WatchRule {
   }
 }
 
-/** @throws {ExitError} if there is nothing to watch. */
+/** As if nothing had been handled. */
+function everythingOf({ paths }: WatchedPaths): Remainder {
+  return { paths, digests: {}, unhandled: undefined };
+}
+
+function merged(
+  earlier: ActionUpdate | undefined,
+  later: ActionUpdate | undefined,
+): ActionUpdate | undefined {
+  return earlier && later ? mergeUpdates(earlier, later) : (later ?? earlier);
+}
+
+function keysOf({ added, changed, removed }: KeyDifference): readonly string[] {
+  return [...added, ...changed, ...removed];
+}
+
+/** @throws {ExitError} if there is nothing to watch, or the same twice. */
 export function checkPaths(paths: readonly string[]): void {
   if (paths.includes('')) throw new ExitError(EXIT.usage, 'a path is empty');
+  const known = absolutePaths(paths);
+  const twice = known.find((path, index) => known.indexOf(path) < index);
+  if (twice !== undefined) throw new ExitError(EXIT.usage, `${twice} is given twice`);
   if (paths.length > 0) return;
   throw new ExitError(
     EXIT.usage,
     'there is no path. The value of a flag is not one, and paths come before --',
   );
+}
+
+/** @throws {ExitError} for a relative path whose working directory is gone. */
+function absolutePaths(paths: readonly string[]): string[] {
+  try {
+    return paths.map((path) => resolve(path));
+  } catch {
+    throw new ExitError(EXIT.usage, 'the working directory was removed; give absolute paths');
+  }
 }

@@ -1,7 +1,10 @@
 /** The watchers of `watch`, `run` and `wait`, and the output about them. */
+import { basename, resolve } from 'node:path';
+
 import type { Command } from 'commander';
 
-import { ResilientWatcher, type Change } from '../index.js';
+import type { ActionUpdate } from '../action.js';
+import { ResilientWatcher, type Change, type KeyDifference } from '../index.js';
 import { duration } from './arguments.js';
 import type { Session } from './session.js';
 
@@ -15,8 +18,51 @@ export interface WatchFlags {
 export function addWatchFlags(command: Command): Command {
   return command
     .optionsGroup('How paths are watched:')
-    .option('--group', 'treat the paths as one: changes that belong together are handled once')
+    .option('--group', 'treat the files as one: changes that belong together are handled once')
     .option('--poll <duration>', 'check this often instead of listening for events', duration);
+}
+
+/** Polling is checking; the checks that a watcher makes in any case must not be more frequent than asked for, ms. */
+const RESYNC_MS = 5_000;
+
+/** The watcher of one path, or of a group of them. */
+export class WatchedPaths {
+  readonly watcher: ResilientWatcher;
+  /** Absolute. */
+  readonly paths: readonly string[];
+  /** Of a group: the paths by the keys of the watcher. */
+  readonly #members: ReadonlyMap<string, string> | undefined;
+
+  constructor(given: string | readonly string[], { poll }: WatchFlags, session: Session) {
+    const members = [given].flat();
+    this.paths = members.map((path) => resolve(path));
+    this.#members =
+      typeof given === 'string' ? undefined : new Map(members.map((path) => [path, resolve(path)]));
+    this.watcher = new ResilientWatcher(given, {
+      name: members.join(' '),
+      signal: session.signal,
+      ...(poll !== undefined && {
+        backend: 'poll',
+        pollIntervalMs: poll,
+        resyncIntervalMs: Math.max(poll, RESYNC_MS),
+      }),
+    });
+    session.closeAtEnd(this.watcher);
+  }
+
+  /** The input of an action. Each file of a group is a path of its own, as if it were watched alone. */
+  updateOf({ added, changed, removed }: KeyDifference, cause: string): ActionUpdate {
+    const { path, current } = this.watcher;
+    const revision = current?.revision ?? null;
+    if (!this.#members) return { paths: [{ path, added, changed, removed, revision }], cause };
+    const paths = [...this.#members].flatMap(([key, file]) => {
+      const only = (keys: readonly string[]): string[] => (keys.includes(key) ? [basename(file)] : []);
+      const [isAdded, isChanged, isRemoved] = [only(added), only(changed), only(removed)];
+      if (isAdded.length + isChanged.length + isRemoved.length === 0) return [];
+      return { path: file, added: isAdded, changed: isChanged, removed: isRemoved, revision };
+    });
+    return { paths, cause };
+  }
 }
 
 /**
@@ -25,26 +71,22 @@ export function addWatchFlags(command: Command): Command {
  */
 export function createWatchers(
   paths: readonly string[],
-  { group, poll }: WatchFlags,
+  flags: WatchFlags,
   session: Session,
-  onChange: (change: Change, path: string) => void,
-): ResilientWatcher[] {
-  const targets = group && paths.length > 1 ? [paths] : paths;
+  onChange: (change: Change, watched: WatchedPaths) => void,
+): WatchedPaths[] {
+  const targets = flags.group && paths.length > 1 ? [paths] : paths;
   return targets.map((target) => {
-    const watcher = new ResilientWatcher(target, {
-      name: [target].flat().join(' '),
-      signal: session.signal,
-      ...(poll !== undefined && { backend: 'poll', pollIntervalMs: poll }),
-    });
-    report(watcher, session);
-    watcher.on('change', (change) => onChange(change, watcher.path));
-    return session.closeAtEnd(watcher);
+    const watched = new WatchedPaths(target, flags, session);
+    report(watched.watcher, session);
+    watched.watcher.on('change', (change) => onChange(change, watched));
+    return watched;
   });
 }
 
 /** Resolves when all watchers have reported the present contents. */
-export async function startWatchers(watchers: readonly ResilientWatcher[]): Promise<void> {
-  await Promise.all(watchers.map((watcher) => watcher.start()));
+export async function startWatchers(watched: readonly WatchedPaths[]): Promise<void> {
+  await Promise.all(watched.map(({ watcher }) => watcher.start()));
 }
 
 function report(watcher: ResilientWatcher, { output }: Session): void {

@@ -250,3 +250,27 @@ test.each<[string, () => Action, RegExp]>([
 ])('an action with %s is refused', (_what, make, says) => {
   expect(make).toThrow(says);
 });
+
+test('what was not handled is kept, whatever happened to it, until a run succeeds', async () => {
+  const { reload, runs, clock, settled } = scene({ maxAttempts: 1 });
+  const left = (): string[] | undefined => reload.unhandled && keysIn(reload.unhandled);
+  expect(left()).toBeUndefined();
+  reload.trigger(update('a'));
+  await settled();
+  expect(left()).toEqual(['a']);
+  reload.trigger(update('b'));
+  expect(left()).toEqual(['a', 'b']);
+  runs[0]?.outcome.reject(new Error('no'));
+  await settled();
+  expect([runs.length, left()]).toEqual([2, ['a', 'b']]);
+  const atSuccess: unknown[] = [];
+  reload.on('succeeded', () => atSuccess.push(left()));
+  runs[1]?.outcome.resolve();
+  await reload.idle();
+  expect(atSuccess).toEqual([undefined]);
+  reload.trigger(update('c'));
+  await settled();
+  reload.trigger(update('d'));
+  await reload.close();
+  expect([left(), clock.pending]).toEqual([['c', 'd'], 0]);
+});

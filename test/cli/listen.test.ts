@@ -127,6 +127,83 @@ describe('--config', () => {
     expect(program.stderr).not.toMatch(/^first/m);
   });
 
+  describe('what a rule has not handled is left to the rule that replaces it', () => {
+    const acts = 'echo "now [$RW_PATH] [$RW_KEYS]" | tr "\\n" " "; echo; cat > /dev/null';
+
+    async function failing(
+      ...given: object[]
+    ): Promise<{ program: Program; replace: (...next: object[]) => void }> {
+      const file = join(temporaryDirectory(), 'rules.yaml');
+      writeFileSync(file, rules(...given));
+      const program = startCli(['watch', '--config', file]);
+      await program.until(/rules? in use/);
+      return { program, replace: (...next) => writeFileSync(file, rules(...next)) };
+    }
+
+    test('with the keys that it has left', async () => {
+      const mounted = volume();
+      const { program, replace } = await failing({ paths: [mounted.directory], exec: ['exit 1'] });
+      mounted.publish({ n: '0', more: '' });
+      await program.until(/exited with code 1/);
+      replace({ paths: [mounted.directory], exec: [acts] });
+      await program.until(/now \[.*volume\] \[more\]/);
+    });
+
+    test('a removal', async () => {
+      const file = join(temporaryDirectory(), 'file');
+      writeFileSync(file, '');
+      const { program, replace } = await failing({ paths: [file], exec: ['exit 1'] });
+      rmSync(file);
+      await program.until(/exited with code 1/);
+      replace({ paths: [file], exec: [acts] });
+      await program.until(/now \[.*\/file\] \[file\]/);
+    });
+
+    test('of several rules for the same path, one of which has handled it', async () => {
+      const mounted = volume();
+      const paths = [mounted.directory];
+      const { program, replace } = await failing(
+        { paths, exec: ['exit 1'] },
+        { paths, exec: ['echo this one has'] },
+      );
+      mounted.publish({ n: '0', more: '' });
+      await program.until(/exited with code 1/);
+      await program.until(/this one has": done/);
+      replace({ paths, exec: [acts] }, { paths, exec: ['echo fine'] });
+      await program.until(/now \[.*volume\] \[more\]/);
+    });
+
+    test('for paths that are spelled or combined in another way', async () => {
+      const directory = temporaryDirectory();
+      const [a, b] = [join(directory, 'a'), join(directory, 'b')];
+      for (const path of [a, b]) writeFileSync(path, '0');
+      const { program, replace } = await failing({ paths: [a, b], group: true, exec: ['exit 1'] });
+      writeFileSync(a, '1');
+      await program.until(/exited with code 1/);
+      replace({ paths: [`${directory}/./b`, a], group: true, exec: ['exit 2'] });
+      await program.until(/exited with code 2/);
+      replace({ paths: [a], exec: [acts] });
+      await program.until(/now \[.*\/a\] \[a\]/);
+    });
+
+    test('but not while the program ends', async () => {
+      const mounted = volume();
+      const stubborn = `trap 'echo asked' TERM; echo begun; while :; do sleep 0.05; done`;
+      const { program, replace } = await failing({
+        paths: [mounted.directory],
+        exec: [stubborn],
+        'stop-timeout': '1s',
+      });
+      mounted.publish({ n: '1' });
+      await program.until(/begun/);
+      replace({ paths: [mounted.directory], exec: [acts] }, { paths: [mounted.path('n')] });
+      await program.until(/asked/);
+      program.child.kill('SIGTERM');
+      expect(await program.exit).toBe(0);
+      expect((await program.finished()).stderr).not.toMatch(/now|2 rules in use/);
+    });
+  });
+
   test('hundreds of rules are in use, exchanged and stopped without a warning', async () => {
     const mounted = volume();
     const directory = temporaryDirectory();

@@ -368,13 +368,52 @@ test('--initial runs the action for the first state, --once ends after it', asyn
   expect((await program.finished()).stderr).toContain('acted on start');
 });
 
-test('several paths in a --group that change together lead to one action', async () => {
+test('several paths in a --group that change together lead to one action, which gets each as a path of its own', async () => {
   const directory = temporaryDirectory();
   const [a, b] = [join(directory, 'a'), join(directory, 'b')];
   for (const path of [a, b]) writeFileSync(path, '0');
-  const program = watch([a, b], '--group', '--initial', '--once', '--exec', 'echo acted');
+  const program = watch(
+    [a, b],
+    '--group',
+    '--initial',
+    '--once',
+    '--exec',
+    'echo "acted [$RW_PATH] [$RW_KEYS]"',
+  );
   expect(await program.exit).toBe(0);
-  expect((await program.finished()).stderr.match(/acted/g)).toHaveLength(1);
+  const { stderr } = await program.finished();
+  expect(stderr.match(/acted/g)).toHaveLength(1);
+  expect(stderr).toContain(`acted [${a}\n${b}] [a\nb]`);
+});
+
+test('with --initial one action handles all paths, and --once ends after it', async () => {
+  const [a, b] = [volume(), volume()];
+  const program = watch(
+    [a.directory, b.directory],
+    '--initial',
+    '--once',
+    '--exec',
+    'echo "acted [$RW_PATH]"',
+  );
+  expect(await program.exit).toBe(0);
+  const { stderr } = await program.finished();
+  expect(
+    stderr
+      .match(/acted \[([^]*)\]/)?.[1]
+      ?.split('\n')
+      .sort(),
+  ).toEqual([a.directory, b.directory].sort());
+});
+
+test('--poll is how often it checks, and nothing else checks in between', async () => {
+  const mounted = volume();
+  const program = startCli(['watch', mounted.directory, '--poll', '2h', '--listen', '127.0.0.1:0', '--json']);
+  await event(program, 'ready');
+  const { port } = await event(program, 'listening');
+  const { components } = (await (await fetch(`http://127.0.0.1:${String(port)}/status`)).json()) as {
+    components: { backend?: string; checkIntervalMs?: number }[];
+  };
+  expect(components).toMatchObject([{ backend: 'poll', checkIntervalMs: 7_200_000 }]);
 });
 
 test('it continues to act when the reader of its output has closed the pipe', async () => {
