@@ -98,6 +98,12 @@ async function refresh(flags: TokenFlags, sink: TokenSink, session: Session): Pr
   const { output, signal } = session;
   const { audience: audiences, expiration: expirationSeconds, kubeconfig: kubeConfig, once } = flags;
   const account = await serviceAccountOf(flags);
+  if (kubeConfig === undefined && !process.env['KUBERNETES_SERVICE_HOST']) {
+    throw new ExitError(
+      EXIT.usage,
+      'there is no KUBERNETES_SERVICE_HOST, so this is not a pod; give --kubeconfig',
+    );
+  }
   const refresher = session.closeAtEnd(
     new TokenRefresher({
       client: tokenRequestClient({ ...account, kubeConfig }),

@@ -131,7 +131,10 @@ export function tokenRequestClient(options: TokenRequestClientOptions): TokenCli
     ? checkPath(owner, 'option "kubeConfig"', resolved.kubeConfig)
     : resolved.kubeConfig;
   const ports = { fs: resolved.fs, clock: resolved.clock, random: systemRandom };
+  const needsPackage = api !== undefined || kubeConfig !== undefined;
   return {
+    // It takes a second of CPU time.
+    prepare: () => (needsPackage ? loadClientNode() : Promise.resolve()),
     async requestToken({ audiences, expirationSeconds, credential: projected }, { signal }) {
       const refused: string[] = [];
       const secrets = projected ? [projected.value] : [];

@@ -57,6 +57,8 @@ export class TokenMint {
     const { client, audiences, expirationSeconds, tokenFile } = this.#options;
     const request = { audiences, expirationSeconds, ...(credential && { credential }) };
     let answer: unknown;
+    await this.#prepare();
+    signal.throwIfAborted();
     try {
       answer = await this.#inTime(signal, (inTime) => client.requestToken(request, { signal: inTime }));
     } catch (error) {
@@ -67,6 +69,14 @@ export class TokenMint {
       throw requestFailed(error, [credential?.value, current?.token.value]);
     }
     return tokenFromAnswer(answer);
+  }
+
+  async #prepare(): Promise<void> {
+    try {
+      await this.#options.client.prepare?.();
+    } catch {
+      // The request will fail for the same reason, and say so.
+    }
   }
 
   #inTime<T>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {

@@ -102,12 +102,12 @@ describe('a failure with --once ends with 1 and says what to do', () => {
     ]);
     expect([code, stderr]).toEqual([1, expect.stringContaining('Cannot write "/proc/nowhere/token"')]);
   });
+});
 
-  test('a program outside of a pod, without a kubeconfig', async () => {
-    const args = ['token', '--out', '/tmp/t', '--service-account', 'a/b', '--once'];
-    const { code, stderr } = await commands.run(args, { KUBERNETES_SERVICE_HOST: '' });
-    expect([code, stderr]).toEqual([1, expect.stringContaining('this is not a pod')]);
-  });
+test('outside of a pod and without a kubeconfig it ends at once, even without --once', async () => {
+  const args = ['token', '--out', '/tmp/t', '--service-account', 'a/b'];
+  const { code, stderr } = await commands.run(args, { KUBERNETES_SERVICE_HOST: '' });
+  expect([code, stderr]).toEqual([2, expect.stringMatching(/this is not a pod; give --kubeconfig/)]);
 });
 
 test('a server that fails is asked again, a token that expires meanwhile is reported, and SIGTERM ends it with 0', async () => {

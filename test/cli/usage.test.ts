@@ -1,5 +1,5 @@
 /** A wrong command line ends with exit code 2 and a line that says what is wrong. */
-import { writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 
@@ -43,6 +43,8 @@ describe('a wrong command line ends with 2 and says what is wrong', () => {
     ['watch /etc --poll 0s', /must be at least 1ms/],
     ['watch /etc --timeout 0s -- true', /must be at least 1ms/],
     ['watch ', /a path is empty/],
+    ['watch /etc /etc/', /\/etc is given twice/],
+    ['watch --config /etc', /--config \/etc is a directory; give the file in it/],
     ['watch /etc --exec ', /--exec[^]*It is empty/],
     ['run /etc', /there is no command; it follows after --/],
     ['run -- true', /there is no path/],
@@ -81,6 +83,24 @@ test('--help teaches each command by examples, --version is that of the package'
   }
   const version = await commands.run(['--version']);
   expect([version.code, version.stdout]).toEqual([0, expect.stringMatching(/^\d+\.\d+\.\d+/)]);
+});
+
+test('a full disk behind stdout is a failure of doctor, and does not keep watch from acting', async () => {
+  if (!existsSync('/dev/full')) return;
+  const full = { prefix: ['/bin/sh', '-c', 'exec "$@" > /dev/full', 'sh'] };
+  const doctor = await runCli(['doctor', '/etc'], full);
+  expect([doctor.code, doctor.stderr]).toEqual([1, expect.stringContaining('ENOSPC')]);
+  const acting = await runCli(
+    ['watch', '/etc/hostname', '--json', '--initial', '--once', '--exec', 'true'],
+    full,
+  );
+  expect([acting.code, acting.stderr]).toEqual([0, expect.stringContaining('events are not shown: ENOSPC')]);
+});
+
+test('relative paths in a directory that was removed are refused', async () => {
+  const gone = ['/bin/sh', '-c', 'cd "$0" && rmdir "$0" && exec "$@"', temporaryDirectory()];
+  const { code, stderr } = await runCli(['watch', 'file'], { prefix: gone });
+  expect([code, stderr]).toEqual([2, expect.stringContaining('the working directory was removed')]);
 });
 
 test('an address in use is reported as such', async () => {

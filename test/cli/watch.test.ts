@@ -397,12 +397,8 @@ test('with --initial one action handles all paths, and --once ends after it', as
   );
   expect(await program.exit).toBe(0);
   const { stderr } = await program.finished();
-  expect(
-    stderr
-      .match(/acted \[([^]*)\]/)?.[1]
-      ?.split('\n')
-      .sort(),
-  ).toEqual([a.directory, b.directory].sort());
+  const [, paths = ''] = /acted \[([^]*)\]/.exec(stderr) ?? [];
+  expect(paths.split('\n').sort()).toEqual([a.directory, b.directory].sort());
 });
 
 test('--poll is how often it checks, and nothing else checks in between', async () => {
@@ -414,6 +410,20 @@ test('--poll is how often it checks, and nothing else checks in between', async 
     components: { backend?: string; checkIntervalMs?: number }[];
   };
   expect(components).toMatchObject([{ backend: 'poll', checkIntervalMs: 7_200_000 }]);
+});
+
+test('a program that does not exist is named at the start, and used once it does', async () => {
+  const mounted = volume();
+  const hook = join(temporaryDirectory(), 'hook');
+  const program = watch([mounted.directory], '--', hook);
+  expect(await event(program, 'missing-program')).toMatchObject({ level: 'warn', program: hook });
+  mounted.publish({ n: '1' });
+  await event(program, 'failed');
+  writeFileSync(hook, '#!/bin/sh\n', { mode: 0o755 });
+  await succeededWith(program, mounted.revision);
+  const found = watch([mounted.directory], '--initial', '--once', '--', 'true');
+  expect(await found.exit).toBe(0);
+  expect((await found.finished()).stdout).not.toContain('missing-program');
 });
 
 test('it continues to act when the reader of its output has closed the pipe', async () => {

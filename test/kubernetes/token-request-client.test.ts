@@ -9,9 +9,10 @@ import { CoreV1Api, type Cluster, type User } from '@kubernetes/client-node';
 import { decodeJwt } from 'jose';
 import { TokenError, TokenRefresher, type TokenAnswer } from 'resilient-watcher';
 import { tokenRequestClient, type TokenRequestClientOptions } from 'resilient-watcher/kubernetes';
-import { mintTestToken } from 'resilient-watcher/testing';
+import { FakeClock, mintTestToken } from 'resilient-watcher/testing';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 
+import { Outcome } from '../../src/core/outcome.js';
 import { createAuthority } from '../support/certificates.js';
 import { clusterScene, type ClusterScene } from '../support/cluster-scene.js';
 
@@ -335,4 +336,30 @@ test.each<[string, Record<string, unknown>, string]>([
   const make = (): unknown => tokenRequestClient({ ...builder, ...options });
   expect(make).toThrow(TypeError);
   expect(make).toThrow(reason);
+});
+
+test('loading the Kubernetes client does not count against the time of a request', async () => {
+  const { server, kubeconfigFile } = await clusterScene();
+  const { token } = await server.mint('ci', 'builder', { expirationSeconds: 24 * 3_600 });
+  const [begun, loaded] = [new Outcome<void>(), new Outcome<void>()];
+  vi.doMock('@kubernetes/client-node', async (original) => {
+    begun.resolve();
+    await loaded.promise;
+    return original();
+  });
+  onTestFinished(() => {
+    vi.doUnmock('@kubernetes/client-node');
+  });
+  const clock = new FakeClock(Date.now());
+  const client = tokenRequestClient({ ...builder, kubeConfig: kubeconfigFile(token) });
+  const refresher = new TokenRefresher({ client, clock, tokenFile: false });
+  onTestFinished(() => refresher.close());
+  const retries: unknown[] = [];
+  refresher.on('retry', ({ error }) => retries.push(error.message));
+  const started = refresher.start();
+  await begun.promise;
+  await clock.advance(60_000);
+  loaded.resolve();
+  await started;
+  expect([retries, refresher.current?.subject]).toEqual([[], 'system:serviceaccount:ci:builder']);
 });
