@@ -70,8 +70,16 @@ async function documentsIn(file: string): Promise<unknown[]> {
   });
   const documents = [...parseAllDocuments(manifests)];
   const [error] = documents.flatMap(({ errors }) => errors);
-  if (error) throw new ExitError(EXIT.usage, `${file === '-' ? 'stdin' : file} is not YAML: ${error.code}`);
-  return documents.map((document): unknown => document.toJS());
+  const name = file === '-' ? 'stdin' : file;
+  if (error) throw new ExitError(EXIT.usage, `${name} is not YAML: ${error.code}`);
+  const values = documents.map((document): unknown => document.toJS());
+  // As when the command before the pipe has failed.
+  if (!values.some(isManifest)) throw new ExitError(EXIT.usage, `${name} contains no manifest`);
+  return values;
+}
+
+function isManifest(value: unknown): boolean {
+  return typeof (Object(value) as { readonly kind?: unknown }).kind === 'string';
 }
 
 function exitCodeFor(findings: readonly Finding[]): number {

@@ -203,6 +203,8 @@ test('--manifest lints a file or stdin, and its exit code is that of the worst f
   writeFileSync(file, 'a: [');
   const broken = await commands.run(['doctor', '--manifest', file]);
   expect([broken.code, broken.stderr]).toEqual([2, expect.stringContaining('is not YAML')]);
+  const empty = await runCli(['doctor', '--manifest', '-'], { input: '' });
+  expect([empty.code, empty.stderr]).toEqual([2, expect.stringContaining('stdin contains no manifest')]);
   const missing = await commands.run(['doctor', '--manifest', `${file}.not`]);
   expect([missing.code, missing.stderr]).toEqual([2, expect.stringContaining('cannot be read')]);
 });
