@@ -1,4 +1,6 @@
-import { readFile, stat } from 'node:fs/promises';
+import { Buffer } from 'node:buffer';
+import { constants } from 'node:fs';
+import { open } from 'node:fs/promises';
 
 import { errnoOf } from '../core/errno.js';
 import { ActionError } from './action-error.js';
@@ -67,6 +69,9 @@ async function pidsNamed(name: string, processName: string): Promise<readonly nu
   throw failed(name, 'there is no such process; a sidecar needs shareProcessNamespace: true in its pod');
 }
 
+/** Enough for a PID with white space around it. */
+const MAX_PID_FILE_BYTES = 64;
+
 /** The PID, and an identifier of the file that changes when the file is replaced. */
 async function readPidFile(
   name: string,
@@ -75,9 +80,16 @@ async function readPidFile(
   let text: string;
   let file: string;
   try {
-    text = (await readFile(path, 'utf8')).trim();
-    const { ino, mtimeNs } = await stat(path, { bigint: true });
-    file = `${ino} ${mtimeNs} ${text}`;
+    // Without waiting for the writer of a named pipe.
+    const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    try {
+      const { ino, mtimeNs } = await handle.stat({ bigint: true });
+      const { buffer, bytesRead } = await handle.read(Buffer.alloc(MAX_PID_FILE_BYTES));
+      text = buffer.toString('latin1', 0, bytesRead).trim();
+      file = `${ino} ${mtimeNs} ${text}`;
+    } finally {
+      await handle.close();
+    }
   } catch (cause) {
     throw failed(name, `the file cannot be read (${errnoOf(cause) ?? String(cause)})`, cause);
   }

@@ -102,17 +102,15 @@ export class RulesFile {
       fresh.push(created);
       return { source, rule: created };
     });
-    const running = this.#running;
     // Not awaited: a path on a file system that hangs must not keep the next revision from being applied.
     Promise.all(fresh.map((rule) => rule.start(remainders))).then(
       () => this.#report(rules.length),
-      (error: unknown) => {
-        if (running === this.#running) this.#failed(error);
-      },
+      (error: unknown) => this.#failed(error),
     );
   }
 
   #report(rules: number): void {
+    if (this.#session.signal.aborted) return;
     this.#session.output.log('info', 'config', `${rules} ${rules === 1 ? 'rule' : 'rules'} in use`, {
       rules,
     });

@@ -68,11 +68,23 @@ export class WatchRule {
     this.#silent = new Set(this.#watched);
   }
 
-  /** @param remainders of the rules that this one replaces; changes that they did not handle are handled. */
+  /**
+   * Resolves when the present contents are known, or the rule has been closed meanwhile.
+   * @param remainders of the rules that this one replaces; changes that they did not handle are handled.
+   */
   async start(remainders: readonly Remainder[] = []): Promise<void> {
     this.#remainders = remainders;
-    await this.#reload?.start();
-    await startWatchers(this.#watched);
+    try {
+      await this.#reload?.start();
+      await startWatchers(this.#watched);
+      await this.#checkCommand();
+    } catch (error) {
+      if (!this.#session.signal.aborted) throw error;
+    }
+    if (!this.#session.signal.aborted) this.#started();
+  }
+
+  #started(): void {
     const { output } = this.#session;
     const { paths } = this.#options;
     output.log('info', 'ready', `watching ${paths.join(', ')}`, { paths });
@@ -81,7 +93,6 @@ export class WatchRule {
       const { path } = watcher;
       output.log('warn', 'missing', `${path}: does not exist; it will be seen when it is created`, { path });
     }
-    await this.#checkCommand();
     // That nothing is there is known without a report.
     for (const watched of this.#silent) if (watched.watcher.current) this.#begin(watched, 'start');
     this.#isStarted = true;
