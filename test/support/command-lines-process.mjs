@@ -16,8 +16,9 @@ for await (const line of createInterface({ input: process.stdin })) {
   const { args, env } = JSON.parse(line);
   const result = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr']) {
-    process[name].write = (text) => {
+    process[name].write = (text, written) => {
       result[name] += String(text);
+      written?.();
       return true;
     };
   }
