@@ -16,6 +16,16 @@ export function identityIn(signature: string): string {
   return signature.slice(0, end);
 }
 
+/** The device in a signature. */
+export function deviceIn(signature: string): string {
+  return signature.slice(0, signature.indexOf(':'));
+}
+
+/** The `ctime` in a signature, ns, rounded as every number is: a later one never becomes an earlier one. */
+export function changedAt(signature: string): number {
+  return Number(signature.slice(signature.lastIndexOf(':') + 1));
+}
+
 /** The inode number in a signature, if need be rounded. */
 export function inodeIn(signature: string): number {
   return Number(signature.split(':', 2)[1]);

@@ -79,6 +79,14 @@ export type Observation =
 /** Mounts that may be entered, see `resolveChain`. */
 export type AllowedMounts = ReadonlyMap<string, unknown> | undefined;
 
+/** When an observation begins. */
+export interface Moment {
+  /** Monotonic ms. */
+  readonly monotonic: number;
+  /** By the clock from which the file systems of the target take their timestamps, epoch ms; undefined if it is not known. */
+  readonly timestampMs?: number | undefined;
+}
+
 /** More files than this are checked in slices only. Reading one takes some five calls, so these are one slice. */
 export const MAX_FILES_AT_ONCE = 100;
 
@@ -93,7 +101,7 @@ export const VERIFIED_AT_ONCE = 500;
 
 /**
  * A signature represents the content only if the content was read at least this long after the signature was first
- * seen, ms: two writes within one tick of the file system's clock (2 s on FAT, 1 s on old ext) have equal
+ * seen, ms, unless timestamp-proof.ts shows that sooner: two writes within one tick of the file system's clock (2 s on FAT, 1 s on old ext) have equal
  * timestamps.
  */
 export const COARSEST_TIMESTAMP_MS = 2_000;
@@ -142,9 +150,8 @@ export interface Target {
   /**
    * Observes the target.
    * @param known the result of an earlier check whose signatures are trusted: unchanged files are not read again.
-   * @param now monotonic ms.
    */
-  observe(known?: Found, allowedMounts?: AllowedMounts, now?: number): Effects<Observation>;
+  observe(known?: Found, allowedMounts?: AllowedMounts, now?: Moment): Effects<Observation>;
   /**
    * Checks only whether a link was retargeted, and if so reads what it leads to, so that a swap is reported after a
    * few calls. Undefined when no link was, or when anything is unusual, such as more than `MAX_FILES_AT_ONCE`

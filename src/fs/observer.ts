@@ -2,6 +2,7 @@ import { dirname } from 'node:path';
 
 import type { LinkChain, Way } from './link-chain.js';
 import { isEverythingLocal, Locality } from './locality.js';
+import { systemClock } from '../core/clock.js';
 import { nodeFileSystem, type FileSystem, type FileSystemCalls } from '../core/file-system.js';
 import {
   COARSEST_TIMESTAMP_MS,
@@ -208,7 +209,7 @@ export class Observer {
   async #observe(known: Found | undefined, now: number): Promise<Observation> {
     if (this.#sync) {
       const seen = await runSliced(
-        this.#target.observe(known, this.#locality.local, now),
+        this.#target.observe(known, this.#locality.local, { monotonic: now, timestampMs: this.#timestampMs }),
         this.#sync,
         sharedTurn.ask,
       );
@@ -216,10 +217,15 @@ export class Observer {
       this.#sync = undefined;
     }
     const { fs } = await oneCallForEachRemoteMount(this.#fs);
-    const seen = await runAsync(this.#target.observe(known, undefined, now), fs);
+    const seen = await runAsync(this.#target.observe(known, undefined, { monotonic: now }), fs);
     await runAsync(this.#locality.classify(seen.chain), fs);
     this.#sync = this.#locality.isLocal(seen.chain) ? this.#fs.sync : undefined;
     return seen;
+  }
+
+  /** Local file systems have the clock of this process; of one that a user brings nothing is known. */
+  get #timestampMs(): number | undefined {
+    return this.#fs === nodeFileSystem ? systemClock.now() : undefined;
   }
 
   /**

@@ -4,7 +4,7 @@ import { call, type Effects } from '../fs/effects.js';
 import { hopsOf, type Way, type LinkChain } from '../fs/link-chain.js';
 import { resolveChain } from '../fs/resolve-chain.js';
 import { targetError } from '../fs/target-error.js';
-import type { AllowedMounts, Found, Observation } from '../fs/observation.js';
+import type { AllowedMounts, Found, Moment, Observation } from '../fs/observation.js';
 import { PathTarget } from '../fs/targets/path-target.js';
 import { DATA_LINK } from '../fs/volume-layout.js';
 import { ifExists } from './tolerated-failures.js';
@@ -14,7 +14,7 @@ import { ifExists } from './tolerated-failures.js';
  * could otherwise make a privileged reader load and hand out any file. `PathTarget` refuses a `..data` that leads out.
  */
 export class VolumeTarget extends PathTarget {
-  override *observe(known?: Found, allowedMounts?: AllowedMounts, now?: number): Effects<Observation> {
+  override *observe(known?: Found, allowedMounts?: AllowedMounts, now?: Moment): Effects<Observation> {
     const volume = yield* resolveChain(this.path, allowedMounts);
     const { end } = volume;
     if (end.kind !== 'found' || !end.stat.isDirectory())

@@ -70,7 +70,10 @@ class Subject {
     const counted = new CountedCalls();
     // Later than any signature has to be doubted.
     this.#now += 10_000;
-    const seen = runSync(this.#target.observe(this.#found, undefined, this.#now), counted.sync);
+    const seen = runSync(
+      this.#target.observe(this.#found, undefined, { monotonic: this.#now }),
+      counted.sync,
+    );
     if (seen.kind !== 'found') throw new Error(`It is ${seen.kind}`);
     this.#found = seen;
     return { found: seen, calls: counted.calls };

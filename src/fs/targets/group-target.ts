@@ -6,6 +6,7 @@ import {
   MAX_FILES_AT_ONCE,
   type AllowedMounts,
   type Found,
+  type Moment,
   type Observation,
   type ReadLimits,
   type SeenFile,
@@ -73,7 +74,7 @@ export class GroupTarget implements Target {
     this.#members = new Map(rest);
   }
 
-  *observe(known?: Found, allowedMounts?: AllowedMounts, now?: number): Effects<Observation> {
+  *observe(known?: Found, allowedMounts?: AllowedMounts, now?: Moment): Effects<Observation> {
     for (let reading = 0; ; reading += 1) {
       const group = this.#members;
       const earlier = known && this.#observed.get(known) === group ? known.members : undefined;

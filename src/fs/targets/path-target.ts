@@ -25,6 +25,7 @@ import {
   NO_DIRECTORIES,
   type AllowedMounts,
   type Found,
+  type Moment,
   type ReadLimits,
   type SeenFile,
   type Observation,
@@ -75,7 +76,11 @@ export class PathTarget implements Target {
     if (path === undefined || dirname(path).split('/').some(isRevisionName)) this.#touches += 1;
   }
 
-  *observe(known?: Found, allowedMounts?: AllowedMounts, now = 0): Effects<Observation> {
+  *observe(
+    known?: Found,
+    allowedMounts?: AllowedMounts,
+    now: Moment = { monotonic: 0 },
+  ): Effects<Observation> {
     const touches = this.#touches;
     const unwritten = known?.immutable && touches === this.#examined ? known : undefined;
     const seen = yield* this.#observe(known, unwritten, allowedMounts, now);
@@ -93,7 +98,7 @@ export class PathTarget implements Target {
     known: Found | undefined,
     unwritten: Found | undefined,
     allowedMounts: AllowedMounts,
-    now: number,
+    now: Moment,
   ): Effects<Observation> {
     let chain: LinkChain | undefined;
     for (let reading = 0; reading < MAX_READS; reading += 1) {

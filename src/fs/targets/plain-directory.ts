@@ -39,6 +39,7 @@ import {
   VERIFIED_AT_ONCE,
   type AllowedMounts,
   type Found,
+  type Moment,
   type Observation,
   type ReadLimits,
   type Replacement,
@@ -109,7 +110,7 @@ export class PlainDirectory {
   }
 
   /** Throws what the calls throw; then everything is checked the next time. */
-  *observe(chain: LinkChain, at: Place, allowedMounts: AllowedMounts, now: number): Effects<Observation> {
+  *observe(chain: LinkChain, at: Place, allowedMounts: AllowedMounts, now: Moment): Effects<Observation> {
     try {
       return yield* this.#observe(chain, at, allowedMounts, now);
     } catch (error) {
@@ -142,7 +143,7 @@ export class PlainDirectory {
     this.#last = undefined;
   }
 
-  *#observe(chain: LinkChain, at: Place, allowedMounts: AllowedMounts, now: number): Effects<Observation> {
+  *#observe(chain: LinkChain, at: Place, allowedMounts: AllowedMounts, now: Moment): Effects<Observation> {
     const place = `${chain.links} ${at.path} ${identityOf(at.stat)}`;
     const before = place === this.#place ? this.#listing : undefined;
     this.#place = place;

@@ -5,21 +5,28 @@
  * |-------------------------------------------------------|----------------------------------------------------------|
  * | has another signature than at the walk before         | now                                                      |
  * | has the same, and changed while it was read           | now                                                      |
- * | has the same, read within `COARSEST_TIMESTAMP_MS`      | now if a hint names it; once more when that time is over, |
- * | after the signature was first seen                    | `PROVEN_AT_ONCE` of them at each check: two writes within |
- * |                                                       | one tick of the file system's clock leave a signature    |
- * |                                                       | unchanged                                                |
- * | has the same, read later                              | not                                                      |
+ * | has the same, and a write might not show in it        | now if a hint names it; once more `COARSEST_TIMESTAMP_MS` |
+ * | (timestamp-proof.ts)                                  | after the signature was first seen, `PROVEN_AT_ONCE` of  |
+ * |                                                       | them at each check                                       |
+ * | has the same, and was read once more, or every write  | not                                                      |
+ * | shows in it                                           |                                                          |
  * | is larger than a limit                                | not; inode and timestamps stand for its content          |
  */
 import { errnoOf, hasMoved, isExhausted } from '../../core/errno.js';
 import type { FileSystemCalls } from '../../core/file-system.js';
 import { readSeenFile } from '../file-reading.js';
 import { keysThatDiffer, PersistentMap } from '../persistent-map.js';
-import { COARSEST_TIMESTAMP_MS, type ReadLimits, type Replacement, type SeenFile } from '../observation.js';
+import {
+  COARSEST_TIMESTAMP_MS,
+  type Moment,
+  type ReadLimits,
+  type Replacement,
+  type SeenFile,
+} from '../observation.js';
 import { FileSnapshot, type FileState } from '../snapshot.js';
 import { LONG_PAUSE, PAUSE, type Effects } from '../effects.js';
 import { changedMap } from '../tree-draft.js';
+import { TimestampProof } from '../timestamp-proof.js';
 import type { TreeFile } from '../tree-part.js';
 import { readReplacedFile } from './replaced-file.js';
 import { ReadTotals, type Limited } from './read-limits.js';
@@ -48,6 +55,7 @@ export class TreeFiles {
   #states = PersistentMap.empty<FileState>();
   /** Those that changed while they were read. */
   readonly #unsteady = new Set<string>();
+  readonly #proof = new TimestampProof();
   /** When the signatures of those that are to be read once more were first seen, the oldest first, monotonic ms. */
   readonly #unproven = new Map<string, number>();
   #limited: Limited = { kept: 'identities', limited: undefined };
@@ -100,14 +108,14 @@ export class TreeFiles {
   /**
    * Takes in the files of a walk.
    * @param named the files that hints name, or all.
-   * @param now monotonic ms.
    * @returns the files that did not stand still, and those that differ from the walk before.
    */
   *take(
     files: PersistentMap<TreeFile>,
     named: Iterable<string> | 'all',
-    now: number,
+    { monotonic: now, timestampMs }: Moment,
   ): Effects<readonly TreeFile[]> {
+    this.#proof.begin(timestampMs);
     const isFirst = !this.#hasTaken;
     const different = yield* setOf(isFirst ? files.keys() : keysThatDiffer(this.#walked, files));
     const totals = yield* this.#totalsWith(files, different);
@@ -143,7 +151,9 @@ export class TreeFiles {
     const totals = new ReadTotals(this.#reading, this.#totals);
     for (const key of different) {
       totals.remove(this.#walked.get(key)?.size);
-      totals.add(files.get(key)?.size);
+      const file = files.get(key);
+      totals.add(file?.size);
+      if (file) this.#proof.saw(file.signature);
       yield PAUSE;
     }
     return totals;
@@ -186,7 +196,8 @@ export class TreeFiles {
     if (isSteady) this.#unsteady.delete(key);
     else this.#unsteady.add(key);
     const since = isDifferent ? undefined : this.#unproven.get(key);
-    const isProven = isSteady && since !== undefined && now - since >= COARSEST_TIMESTAMP_MS;
+    const isLater = since !== undefined && now - since >= COARSEST_TIMESTAMP_MS;
+    const isProven = isSteady && (isLater || (file !== undefined && this.#proof.isProven(file.signature)));
     const isRead = file !== undefined && this.#isRead(file, this.#limited);
     if (isDifferent || isProven || !isRead) this.#unproven.delete(key);
     if (isRead && !isProven && !this.#unproven.has(key)) this.#unproven.set(key, now);

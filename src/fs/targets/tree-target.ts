@@ -34,6 +34,7 @@ import {
   VERIFIED_AT_ONCE,
   type AllowedMounts,
   type Found,
+  type Moment,
   type Observation,
   type Regrouped,
   type Replacement,
@@ -133,7 +134,11 @@ export class TreeTarget implements Target {
     this.#touched.add(path);
   }
 
-  *observe(_known?: Found, allowedMounts?: AllowedMounts, now = 0): Effects<Observation> {
+  *observe(
+    _known?: Found,
+    allowedMounts?: AllowedMounts,
+    now: Moment = { monotonic: 0 },
+  ): Effects<Observation> {
     let chain = yield* resolveChain(this.path, allowedMounts);
     for (let walks = 0; walks < MAX_WALKS; walks += 1) {
       const { end } = chain;
@@ -240,7 +245,7 @@ export class TreeTarget implements Target {
     return before ? yield* rewalkTree(before, [root], options) : yield* walkTree(root, options);
   }
 
-  *#foundOrUnreadable(chain: LinkChain, walk: TreeWalk, touched: Places, now: number): Effects<Observation> {
+  *#foundOrUnreadable(chain: LinkChain, walk: TreeWalk, touched: Places, now: Moment): Effects<Observation> {
     try {
       return yield* this.#found(chain, walk, touched, now);
     } catch (error) {
@@ -250,7 +255,7 @@ export class TreeTarget implements Target {
     }
   }
 
-  *#found(chain: LinkChain, walk: TreeWalk, touched: Places, now: number): Effects<Observation> {
+  *#found(chain: LinkChain, walk: TreeWalk, touched: Places, now: Moment): Effects<Observation> {
     const restless = yield* this.#files.take(walk.files, keysAt(touched, walk), now);
     this.#walk = walk;
     // They are checked again when they are due to be reported.
