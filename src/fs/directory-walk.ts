@@ -49,7 +49,7 @@ export class EarlyEnd extends Error {
   }
 }
 
-/** Visits directories, and notes in a part of the tree what it found. */
+/** Visits directories, and records what it finds in one part of the tree. */
 export abstract class DirectoryWalk {
   protected readonly root: string;
   protected readonly options: TreeWalkOptions;
@@ -64,7 +64,7 @@ export abstract class DirectoryWalk {
     this.#linked = linked;
   }
 
-  /** Whether a directory is to be listed; asked once for each time it was found. */
+  /** Whether to list a directory; called each time one is found. */
   protected abstract enters(directory: Entry, identity: string): boolean;
 
   protected abstract onLink(key: string, path: string): void;
@@ -164,7 +164,7 @@ export abstract class DirectoryWalk {
     }
   }
 
-  /** A call failed at this place: without the root there is no tree, and without anything else only that is missing. */
+  /** A call failed here. Without its root there is no tree; anything else is left out. */
   #failed(key: string, error: unknown): string {
     const errno = errnoOf(error);
     if (errno === undefined) throw error;

@@ -9,8 +9,8 @@
  *     }
  *     runSync(size(path), fs.sync);  await runAsync(size(path), fs);
  *
- * `wait` is for what is not a call (a pause, the next chunk of a stream); only the second way can take it. `begin`
- * starts a call whose answer is needed later. `freshly` asks the disk even for what other checks have just asked.
+ * `wait` is for what is not a call (a pause, the next chunk of a stream); only the second way can take it. `freshly`
+ * asks the disk even for what other checks have just asked.
  */
 import { withErrno } from '../core/errno.js';
 import { nextTurn } from '../core/event-loop.js';

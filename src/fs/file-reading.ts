@@ -85,7 +85,7 @@ export function readFileNow(
   }
 }
 
-/** A file that was read in whole. Its signature is made when somebody asks for it, which nobody does before the report. */
+/** A file that was read completely. Its signature is computed on demand, which is never before the report. */
 class FileReadNow implements SeenFile {
   readonly snapshot: FileSnapshot;
   readonly links: string;

@@ -10,10 +10,10 @@
  * | read-only, or the kernel's own   | all calls                             | none                                   |
  * | remote or unknown                | none                                  | none                                   |
  *
- * The mount table is read first: if everything in it is local, no path leads anywhere else, whatever links are on the way.
- * Otherwise a watcher asks `statfs`, asynchronously, at every directory where a file system begins, and keeps the answers,
- * and a write asks `statfs` about its own directory, each time. What remains: a server that is mounted over a directory
- * of the path and dies before the next check, or within `TABLE_AGE_MS`.
+ * The mount table is read first: if everything in it is local, no path leads anywhere else, whatever links are on the
+ * way. Otherwise a watcher asks `statfs`, asynchronously, at every directory where a file system begins, and keeps the
+ * answers, and a write asks `statfs` about its own directory, each time. One risk remains: a server that is mounted
+ * over a directory of the path and dies before the next check, or within `TABLE_AGE_MS`.
  */
 import { constants, type BigIntStats } from 'node:fs';
 

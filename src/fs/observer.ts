@@ -44,7 +44,7 @@ export class Observer {
   #since = 0;
   /** and whether its signatures are trusted. */
   #isTrusted = false;
-  /** What a swap has brought since the last observation. */
+  /** What was read after a swap since the last observation. */
   #swapped: (() => Found) | undefined;
   #isToVerify = false;
   /** Reads the next swap, where that takes few calls. */
@@ -87,8 +87,8 @@ export class Observer {
   }
 
   /**
-   * Whether verifying some of what is known shows no difference. Where that is impossible, `observe` checks all. After one
-   * `resync()` it is verified once: what was found is noted for `observe`, and a second part would be another one.
+   * Whether verifying a part of what is known shows no difference. Where that is impossible, `observe` checks
+   * everything. Only one part is verified for each `resync()`; what it finds is noted for `observe`.
    */
   isUnchanged(): boolean {
     if (!this.#isToVerify) return false;
@@ -167,7 +167,7 @@ export class Observer {
     }
   }
 
-  /** What a swap has brought, as an observation, which is made once. */
+  /** What was read after a swap, as an observation, which is created once. */
   #known(): Found | undefined {
     const found = this.#swapped?.();
     if (found) this.#swapped = () => found;

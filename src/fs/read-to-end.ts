@@ -13,7 +13,8 @@ export const NO_BYTES = Buffer.alloc(0);
  * size. Undefined: it is read to the end, in chunks.
  */
 export function* readToEnd(fd: number, size?: number, maxBytes = Infinity): Effects<Buffer | undefined> {
-  // A chunk for each of many empty files would take most of the time, and be kept with the content.
+  // For many empty files, allocating a chunk for each would take most of the time, and the chunk is kept with the
+  // content.
   if (size === 0 && (yield ['read', fd, Buffer.allocUnsafe(1), 0, 1, 0]) === 0) return NO_BYTES;
   // Not zeroed: only what was read is returned.
   let buffer = Buffer.allocUnsafe(size === undefined || size === 0 ? CHUNK_BYTES : size);

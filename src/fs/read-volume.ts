@@ -30,8 +30,8 @@ export interface ReadVolumeOptions {
 }
 
 /**
- * Reads a volume once, without watching it: all keys of one revision, even if it is swapped meanwhile. Of a plain
- * directory it reads the files, each of them whole.
+ * Reads a volume once, without watching it: all keys of one revision, even if it is swapped meanwhile. In a plain
+ * directory each file is read completely, but not all at the same instant.
  *
  * ```ts
  * const { files } = await readVolume('/etc/tls');

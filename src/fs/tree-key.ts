@@ -12,7 +12,7 @@ export function parentOf(key: string): string {
   return key.slice(0, Math.max(0, key.lastIndexOf('/')));
 }
 
-/** What happens behind names that a volume does not show, shows in the directory that contains them. */
+/** A change behind a name that a volume hides is visible in the directory that contains the name. */
 export function shownPlace(key: string): string {
   return key.replace(/(^|\/)\.\..*$/, '');
 }

@@ -1,7 +1,7 @@
 /**
  * Keeps one backend subscribed.
  *
- * | state        | opened  | lost, or cannot be had | a check finds no events | events again | attempt succeeds | attempt fails  |
+ * | state        | opened  | lost, or not available | a check finds no events | events again | attempt succeeds | attempt fails  |
  * |--------------|---------|------------------------|-------------------------|--------------|------------------|----------------|
  * | `closed`     | → `up`  | → `degraded`           | → `suspended`           | –            | –                | –              |
  * | `up`         | –       | → `recovering`         | → `suspended`           | –            | –                | –              |

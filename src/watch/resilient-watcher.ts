@@ -28,8 +28,8 @@ import type { WatcherStatus } from './watcher-status.js';
 const NO_STREAMS: readonly ChangeStream[] = [];
 
 /**
- * Reports every change of a file, a volume, a directory, a tree or a group of files, once and whole, for as long as
- * the process lives.
+ * Reports every change of a file, a volume, a directory, a tree or a group of files, once and never in part, for as
+ * long as the process lives.
  *
  * The path may be a plain file, a link, a key of a volume, a volume, or not exist yet, at any depth; what is there may
  * become something else. A group of files is given as an array. What is there at `start()` is reported as the first
@@ -92,7 +92,7 @@ export class ResilientWatcher
     return this.#target.path;
   }
 
-  /** What was last reported; undefined before the first check, and while nothing could be read since. */
+  /** What was last reported; undefined before the first check, and as long as nothing has been readable since. */
   get current(): Snapshot | undefined {
     return this.#session.reported;
   }
@@ -107,7 +107,7 @@ export class ResilientWatcher
   }
 
   /**
-   * Checks now. Resolves when a check that began after this call has ended, its report made.
+   * Checks now. Resolves when a check that began after this call has ended and what it found has been reported.
    * @throws {ClosedError} (rejects) when the watcher is closed.
    * @throws {Error} (rejects) when it has not been started.
    */

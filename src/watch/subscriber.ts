@@ -32,7 +32,7 @@ export interface SubscriberListener {
   down(sink: BackendSink, error: unknown): void;
 }
 
-/** Subscribes to the first backend that can be had, and arms it. */
+/** Subscribes to the first backend that is available, and arms it. */
 export class Subscriber {
   readonly #path: string;
   readonly #persistent: boolean;
@@ -61,7 +61,7 @@ export class Subscriber {
     this.#scope = scope;
   }
 
-  /** Rejects with a `BackendError` if no backend can be had, and when the scope ends. */
+  /** Rejects with a `BackendError` if no backend is available, and when the scope ends. */
   async subscribe(): Promise<void> {
     this.#attempt = this.#subscribeToAny();
     try {

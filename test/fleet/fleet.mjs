@@ -17,7 +17,7 @@ export const story = {
   /** All start within a minute, as after a power cut. */
   startMs: MINUTE,
   rotationMs: 14 * HOUR,
-  /** A wave of the fleet without chance falls into it, 18 h after the rotation: its worst case. */
+  /** A wave of the fleet without jitter falls into it, 18 h after the rotation: its worst case. */
   outageMs: 31.9 * HOUR,
   outageLastsMs: 30 * MINUTE,
   /** Who uses a token finds out that it is refused with the next request, within this time. */
@@ -41,12 +41,12 @@ function seeded(seed) {
 /**
  * One node in ten is a pod: it asks with its projected token and follows the file, so after the rotation of the signing
  * key it is refused until kubelet has projected a new one. The others ask with a certificate.
- * @param options of every refresher, and whether there is `chance` in them.
+ * @param options of every refresher, and whether there is `jitter` in them.
  * @returns requests in each second, and for each node how long after the rotation it had a good token, ms.
  */
-async function liveThrough({ chance: hasChance = true, ...options }) {
+async function liveThrough({ jitter: hasJitter = true, ...options }) {
   const clock = new FleetClock(Date.UTC(2024, 0, 1), story.hours * HOUR);
-  const chance = seeded(1);
+  const random = seeded(1);
   const perSecond = new Uint32Array(story.hours * 3600);
   const recoveredMs = [];
   const isOut = () => {
@@ -94,31 +94,31 @@ async function liveThrough({ chance: hasChance = true, ...options }) {
       close: async () => {},
     });
     const refresher = new TokenRefresher({
-      random: hasChance ? chance : () => 0,
+      random: hasJitter ? random : () => 0,
       ...options,
       client,
       clock,
       watcherFactory,
       ...(!isPod && { tokenFile: false }),
     });
-    clock.schedule(() => void refresher.start(), chance() * story.startMs);
+    clock.schedule(() => void refresher.start(), random() * story.startMs);
     clock.schedule(
       () => void refresher.get().then((token) => void refresher.reportUnauthorized(token)),
-      story.rotationMs + chance() * story.noticeMs,
+      story.rotationMs + random() * story.noticeMs,
     );
     if (isPod) {
       let projections = 0;
       const project = () => {
         if (isOut()) {
           const restMs = story.outageMs + story.outageLastsMs - clock.monotonic();
-          clock.schedule(project, restMs + chance() * story.projectionLateMs);
+          clock.schedule(project, restMs + random() * story.projectionLateMs);
           return;
         }
         projectedAfterRotation = isRotated();
         showChange({ current: { content: Buffer.from(`projected ${(projections += 1)}`) } });
         clock.schedule(project, story.projectionMs);
       };
-      clock.schedule(project, story.startMs + chance() * story.projectionMs);
+      clock.schedule(project, story.startMs + random() * story.projectionMs);
     }
     return refresher;
   });

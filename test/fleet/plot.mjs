@@ -1,5 +1,5 @@
 import { scaleLinear, scaleSymlog } from 'd3-scale';
-import { area } from 'd3-shape';
+import { line } from 'd3-shape';
 
 const WIDTH = 960;
 const PANEL = 130;
@@ -7,17 +7,20 @@ const LEFT = 60;
 const TOP = 64;
 const GAP = 46;
 
-/** Requests per second over time as SVG: one panel for each series, the highest second of each minute. */
+/** How many minutes a point of the picture is about, which is as wide as a pixel and a half. */
+const MINUTES = 5;
+
+/** Requests per second over time as SVG: one panel for each series, the highest second of each five minutes. */
 export function plotRequests({ title, hours, marks, series }) {
   const height = TOP + series.length * (PANEL + GAP) + 10;
   const highest = Math.max(...series.flatMap(({ perSecond }) => peaks(perSecond)));
   const x = scaleLinear([0, hours], [LEFT, WIDTH - 20]);
   const y = scaleSymlog([0, highest], [PANEL, 0]);
   const panels = series.map(({ name, note, perSecond }, index) => {
-    const shape = area()
-      .x((_, minute) => round(x(minute / 60)))
-      .y0(PANEL)
-      .y1((rate) => round(y(rate)));
+    const outline = line()
+      .x((_, index) => round(x((index * MINUTES) / 60)))
+      .y((rate) => round(y(rate)));
+    const shape = (rates) => `${outline(rates)}V${PANEL}H${LEFT}Z`;
     const ticks = [0, 1, 10, 100, 1000].filter((tick) => tick <= highest);
     const parts = [
       `<text class="name" x="${LEFT}" y="-8">${name} <tspan class="note">${note}</tspan></text>`,
@@ -59,8 +62,9 @@ ${panels.join('\n')}
 }
 
 function peaks(perSecond) {
-  return Array.from({ length: perSecond.length / 60 }, (_, minute) =>
-    Math.max(...perSecond.subarray(minute * 60, minute * 60 + 60)),
+  const seconds = MINUTES * 60;
+  return Array.from({ length: perSecond.length / seconds }, (_, index) =>
+    Math.max(...perSecond.subarray(index * seconds, (index + 1) * seconds)),
   );
 }
 

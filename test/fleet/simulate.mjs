@@ -11,13 +11,13 @@ const HOUR = 3_600_000;
 const fleets = [
   {
     name: 'this library',
-    note: 'a quarter of the life plus chance; retries 5–10 s growing to 60 s',
+    note: 'a quarter of the lifetime plus jitter; retries 5–10 s growing to 60 s',
     options: {},
   },
   {
     name: 'no jitter',
-    note: 'the same without chance',
-    options: { chance: false, wakeJitterMs: 0 },
+    note: 'the same without jitter',
+    options: { jitter: false, wakeJitterMs: 0 },
   },
   {
     name: 'flat retry',
@@ -87,7 +87,7 @@ const file = new URL('../../docs/fleet.svg', import.meta.url);
 writeFileSync(
   file,
   plotRequests({
-    title: `Requests per second of ${story.nodes} refreshers (highest second of each minute, logarithmic)`,
+    title: `Requests per second of ${story.nodes} refreshers (highest second of each 5 minutes, logarithmic)`,
     hours: story.hours,
     marks: [
       { name: 'signing key rotated', from: story.rotationMs / HOUR, to: story.rotationMs / HOUR },

@@ -15,8 +15,8 @@
  * | a file that a resync finds other than it was | the file                                                            |
  *
  * So when every hint is lost, what is added or removed is found at the next resync, and so is everything else in a
- * directory of at most `VERIFIED_AT_ONCE` files. In a larger one each file is verified once in so many resyncs as there
- * are times `VERIFIED_AT_ONCE` files.
+ * directory of at most `VERIFIED_AT_ONCE` files. In a larger one each file is verified once in (files /
+ * `VERIFIED_AT_ONCE`) resyncs.
  *
  * | an entry                                        | is                                                               |
  * |-------------------------------------------------|------------------------------------------------------------------|

@@ -39,10 +39,13 @@ export interface TreeReading extends ReadLimits {
   readonly isWhole?: boolean;
 }
 
-/** So many files are read once more at each check, within some milliseconds: a hint that comes meanwhile waits. */
+/**
+ * The number of files that are read once more at each check. This takes some milliseconds, for which hints have to
+ * wait.
+ */
 const PROVEN_AT_ONCE = 200;
 
-/** So many keys are gathered within a millisecond or two. */
+/** The number of keys that are gathered within a millisecond or two. */
 const GATHERED_AT_ONCE = 10_000;
 
 /** What was read of the files of a walk. What fails changes nothing, so that it can be repeated. */

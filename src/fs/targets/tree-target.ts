@@ -1,5 +1,5 @@
 /**
- * A directory with all that is below it.
+ * A directory with everything below it.
  *
  * | what led to the check                     | what is checked                                                        |
  * |-------------------------------------------|------------------------------------------------------------------------|
@@ -15,9 +15,9 @@
  *
  * A file that was replaced is read before any of that, in the callback of the hint (`readReplacement`): the checks prove it.
  *
- * So when every hint is lost, what is added, removed or replaced among the first `VERIFIED_AT_ONCE` directories, and what
- * is written into as many files, is found at the next resync. Of a larger tree each directory and file is verified once
- * in so many resyncs as it has times `VERIFIED_AT_ONCE` of them, however often it changes meanwhile.
+ * So when every hint is lost, what is added, removed or replaced among the first `VERIFIED_AT_ONCE` directories, and
+ * what is written into as many files, is found at the next resync. In a larger tree each directory and file is verified
+ * once in (directories or files / `VERIFIED_AT_ONCE`) resyncs, however often the tree changes meanwhile.
  */
 import { basename, dirname, relative, resolve, sep } from 'node:path';
 

@@ -5,7 +5,7 @@ import type { KeyDifference } from '../change.js';
 
 type Files = ReadonlyMap<string, SeenFile>;
 
-/** So many files are compared, or considered, within two or three milliseconds. */
+/** The number of files that are compared, or considered, within two or three milliseconds. */
 export const PORTION = 1_000;
 
 /** One name for a difference that is reported as a whole. */
@@ -31,7 +31,7 @@ export function* partForEachFile({
   for (const key of removed) yield [key, { ...NO_DIFFERENCE, removed: [key] }];
 }
 
-/** The difference in two: that of the keys for which it is so, and the rest. */
+/** Splits a difference: the keys that `isSo` accepts, and the rest. */
 export function divided(
   { added, changed, removed }: KeyDifference,
   isSo: (key: string) => boolean,

@@ -58,7 +58,7 @@ export class LastReport {
     return difference;
   }
 
-  /** Takes for reported what a swap has brought. Returns what differs; undefined if nothing does. */
+  /** Marks what was read after a swap as reported. Returns what differs; undefined if nothing does. */
   swapped({ snapshot, files, links }: Swap): KeyDifference | undefined {
     const before = this.#files;
     const difference = new DifferenceDraft();
@@ -79,7 +79,7 @@ export class LastReport {
     return replaced.filter(isChanged).map(({ key }) => key);
   }
 
-  /** Takes these files for reported: that of a path, or some of a directory or a tree. */
+  /** Marks these files as reported: that of a path, or some of a directory or a tree. */
   replaced(replaced: readonly Replacement[]): void {
     this.#files = withEntries(this.#files, new Map(replaced.map(({ key, file }) => [key, file])));
     const [first] = replaced;
@@ -91,7 +91,7 @@ export class LastReport {
     this.#snapshot = setLike(this.#snapshot, withEntries(this.#snapshot.files, states));
   }
 
-  /** What was found, but where the difference is, what was reported. */
+  /** What was found, except for this difference: there, what was reported. */
   *without(seen: Found, difference: KeyDifference): Effects<Found> {
     const keys = keysOf(difference);
     const files = yield* changedMap(seen.files, entriesOf(this.#files, keys));

@@ -180,8 +180,8 @@ export class Reporter {
   }
 
   /**
-   * Takes files, alone or of a directory or a tree, that replaced others, and were complete when they did. Everything else, and all of
-   * them if that is not known of each, is left to the check.
+   * Takes files, alone or of a directory or a tree, that replaced others, and were complete when they did. Everything
+   * else is left to the check, and so are these files unless each of them is known to be complete.
    */
   considerReplaced(replaced: readonly Replacement[], cause: ChangeCause): void {
     const last = this.#last;
