@@ -58,7 +58,8 @@ const CLASSES: Readonly<Record<string, (directory: string, clock: FakeClock) => 
     new ConfigLoader({ sources: [{ provider: new FileProvider(join(directory, 'app.json'), { clock }) }] }),
   AtomicVolume: (directory, clock) => new AtomicVolume(join(directory, 'written'), { clock }),
   VolumePublisher: (_, clock) => new VolumePublisher({ clock }),
-  ReloadAction: (_, clock) => new ReloadAction({ action: { name: 'custom', run: () => {} }, clock }),
+  ReloadAction: (_, clock) =>
+    new ReloadAction({ action: { name: 'custom', run: () => Promise.resolve() }, clock }),
 };
 
 describe.each(Object.keys(CLASSES))('%s', (name) => {

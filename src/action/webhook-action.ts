@@ -46,16 +46,7 @@ export function webhookAction(options: WebhookActionOptions): Action {
   const { method, headers, token, timeoutMs, clock } = resolved;
   const [from, to] = resolved.status;
   const { url, authorization } = withoutCredentials(resolved.url);
-  const sources = [
-    authorization['authorization'],
-    token,
-    Object.keys(headers).find((name) => name.toLowerCase() === 'authorization'),
-  ].filter((source) => source !== undefined);
-  if (sources.length > 1) {
-    throw new TypeError(
-      'webhookAction: give one of "token", an Authorization header, and a user and password in "url"',
-    );
-  }
+  refuseTwoAuthorizations(authorization, token, headers);
   // Not the query, which may hold a secret.
   const name = `${method} ${url.origin}${url.pathname}`;
   const failed = (reason: string): ActionError =>
@@ -102,6 +93,24 @@ export function webhookAction(options: WebhookActionOptions): Action {
       }
     },
   };
+}
+
+function refuseTwoAuthorizations(
+  fromUrl: Readonly<Record<string, string>>,
+  token: WebhookActionOptions['token'],
+  headers: Readonly<Record<string, string>>,
+): void {
+  const names = Object.keys(headers).map((name) => name.toLowerCase());
+  const sources = [
+    fromUrl['authorization'] !== undefined,
+    token !== undefined,
+    names.includes('authorization'),
+  ];
+  if (sources.filter(Boolean).length > 1) {
+    throw new TypeError(
+      'webhookAction: give one of "token", an Authorization header, and a user and password in "url"',
+    );
+  }
 }
 
 const isStatus = (value: unknown): boolean => Number.isInteger(value);

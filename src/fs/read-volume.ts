@@ -1,5 +1,5 @@
 import { absolutePath } from './absolute-path.js';
-import { TargetError } from './target-error.js';
+import { notAVolume, TargetError } from './target-error.js';
 import { checkPath, fileSystem, PORT_OPTIONS, resolveOptions } from '../core/options.js';
 import { systemRandom } from '../core/random.js';
 import type { Clock } from '../core/clock.js';
@@ -11,7 +11,7 @@ import { READ_CALLS, READ_LIMITS } from './targets/read-limits.js';
 
 /** Options of {@link readVolume}. */
 export interface ReadVolumeOptions {
-  /** Files up to this size are read, bytes. Default 1 MiB. */
+  /** Files up to this size are read, bytes. Larger ones are compared by inode, size and timestamps. Default 1 MiB. */
   readonly maxContentBytes?: number | undefined;
   /**
    * When the files together are larger than this, only the digests of their contents are kept, bytes. Default 64
@@ -52,8 +52,6 @@ export async function readVolume(directory: string, options?: ReadVolumeOptions)
   if (snapshot.kind === 'missing') {
     throw new TargetError('ERR_TARGET_MISSING', path, `Cannot read the volume "${path}": it does not exist`);
   }
-  if (snapshot.kind === 'file') {
-    throw new TargetError('ERR_TARGET_NOT_DIRECTORY', path, `Cannot read the volume "${path}": it is a file`);
-  }
+  if (snapshot.kind === 'file') throw notAVolume(path);
   return snapshot;
 }

@@ -48,3 +48,8 @@ export function targetError(code: TargetError['code'], path: string, cause?: unk
 export function readingError(path: string, cause: unknown): TargetError {
   return targetError(isDenied(cause) ? 'ERR_TARGET_ACCESS' : 'ERR_TARGET_IO', path, cause);
 }
+
+/** The error of whoever reads a volume where there is a file. */
+export function notAVolume(path: string): TargetError {
+  return new TargetError('ERR_TARGET_NOT_DIRECTORY', path, `Cannot read the volume "${path}": it is a file`);
+}

@@ -15,6 +15,7 @@ import type { Clock } from '../core/clock.js';
 import type { FileSystem } from '../core/file-system.js';
 import type { Random } from '../core/random.js';
 import type { WatchBackend } from '../core/watch-backend.js';
+import type { ReadVolumeOptions } from '../fs/read-volume.js';
 import { READ_CALLS, READ_LIMITS } from '../fs/targets/read-limits.js';
 import { BACKEND_NAMES, type BackendName } from './backends/catalog.js';
 
@@ -33,7 +34,10 @@ export interface TreeWatchOptions {
 }
 
 /** Options of `ResilientWatcher`; all may be left out, and `undefined` means the default. */
-export interface ResilientWatcherOptions {
+export interface ResilientWatcherOptions extends Pick<
+  ReadVolumeOptions,
+  'maxContentBytes' | 'maxTotalBytes' | 'maxFiles'
+> {
   /** The name of the watcher in its status and telemetry. Default: the base name of the path. */
   readonly name?: string | undefined;
   /**
@@ -72,15 +76,6 @@ export interface ResilientWatcherOptions {
   readonly groupSettleMs?: number | undefined;
   /** Whether a directory is watched recursively, or how. Default false: only the files in the directory itself. */
   readonly recursive?: boolean | TreeWatchOptions | undefined;
-  /** Files up to this size are read, bytes. Larger ones are compared by inode, size and timestamps. Default 1 MiB. */
-  readonly maxContentBytes?: number | undefined;
-  /** When the files together are larger than this, only the digests of their contents are kept, bytes. Default 64 MiB. */
-  readonly maxTotalBytes?: number | undefined;
-  /**
-   * Directories with more files than this are compared by inode, size and timestamps; contents are not read. Default
-   * 16 384.
-   */
-  readonly maxFiles?: number | undefined;
   /** Whether watching keeps the process alive. Default true. */
   readonly persistent?: boolean | undefined;
   /** Closes the watcher when it aborts. */

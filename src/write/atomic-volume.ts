@@ -2,7 +2,7 @@ import { basename, resolve } from 'node:path';
 
 import type { Clock, Scheduled } from '../core/clock.js';
 import { Component, type ComponentEvents, type ComponentStatus } from '../core/component.js';
-import { TargetError } from '../fs/target-error.js';
+import { notAVolume } from '../fs/target-error.js';
 import type { FileSystem } from '../core/file-system.js';
 import {
   componentName,
@@ -175,13 +175,7 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
       const { directory } = this;
       const snapshot = await stableRead(new VolumeTarget(directory, this.#settings), this.#settings);
       if (snapshot.kind === 'missing') return { revision: undefined, files: new Map() };
-      if (snapshot.kind === 'file') {
-        throw new TargetError(
-          'ERR_TARGET_NOT_DIRECTORY',
-          directory,
-          `Cannot read the volume "${directory}": it is a file`,
-        );
-      }
+      if (snapshot.kind === 'file') throw notAVolume(directory);
       const files = new Map<string, Buffer>();
       for (const [key, { content }] of snapshot.files) if (content) files.set(key, content);
       return { revision: snapshot.revision, files };
