@@ -48,7 +48,7 @@ export function staleMountIn(
     return { kind: 'revision', message };
   }
   if (kind === 'file' && mount.point === realPath) {
-    const message = `"${realPath}" is mounted by itself (subPath, or a bind mount of one file); a file that replaces its source never shows. Mount the directory instead`;
+    const message = `"${realPath}" is mounted by itself (subPath, or a bind mount of one file); a file that replaces its source never appears there. Mount the directory instead`;
     return { kind: 'file', message };
   }
   return undefined;

@@ -63,7 +63,7 @@ export const METRICS = {
     '1',
     'greatest',
     ['target', 'code'],
-    'Whether a watcher warns of what it cannot cure (subPath, limit).',
+    'Whether a watcher warns of a problem that it cannot solve (subPath, limit).',
   ),
   last_change_timestamp_seconds: gauge(
     'resilient_watcher.last_change.timestamp',
