@@ -32,6 +32,7 @@ export function resolveOptions<O extends Options>(
   options: O,
   noun = 'option',
 ): Resolved<O> {
+  if (given === undefined) return defaultsOf(options) as Resolved<O>;
   const values = objectOf(owner, noun, given);
   const fallbacks = defaultsOf(options);
   // This runs for each atomic write: only the options that are given take time.
@@ -213,8 +214,8 @@ export function isPlainObject(value: unknown): value is Readonly<Record<string, 
 
 /** Whether a value is a path: a non-empty string without NUL bytes, or a `file:` URL. */
 export function isPath(value: unknown): value is string | URL {
-  if (value instanceof URL) return value.protocol === 'file:';
-  return typeof value === 'string' && value !== '' && !value.includes('\0');
+  if (typeof value === 'string') return value !== '' && !value.includes('\0');
+  return value instanceof URL && value.protocol === 'file:';
 }
 
 /**

@@ -104,7 +104,7 @@ const LOOKUPS: ReadonlySet<Call[0]> = new Set<Call[0]>(['lstat', 'stat', 'fstat'
 const SMALL_DIRECTORY_BYTES = 4096n;
 
 /** Copying this much takes some ten microseconds; more is copied outside the event loop. */
-const SMALL_BYTES = 65_536;
+export const SMALL_BYTES = 65_536;
 
 /** The calls of one write: the directory that it works in, and which calls may be synchronous there. */
 export class SynchronousCalls {
@@ -128,21 +128,36 @@ export class SynchronousCalls {
     return this.#place === 'disk';
   }
 
+  /** Whether the write is to a file system of this kernel. */
+  get isLocal(): boolean {
+    return this.#place !== 'unknown';
+  }
+
+  /** Whether the write is to memory. */
+  get isInMemory(): boolean {
+    return this.#place === 'memory';
+  }
+
   /**
    * The time of the file system's own clock, ns. Only that of a local file system is known: it is the kernel's, which
    * this process has, too.
    */
   get now(): bigint | undefined {
-    return this.#place === 'unknown' ? undefined : BigInt(systemClock.now()) * 1_000_000n;
+    return this.isLocal ? BigInt(systemClock.now()) * 1_000_000n : undefined;
   }
 
   /** To be run before the directory at this path is opened. */
   *approach(path: string): Effects<void> {
+    if (!this.approachNow()) yield* this.#identify(path);
+  }
+
+  /** The same if the mount table is enough: then it returns the calls with which the directory may be opened. */
+  approachNow(): FileSystemCalls | undefined {
     this.#small = undefined;
     this.#mounts = localMounts(this.fs, this.#platform);
     // Wherever it is, opening it is a lookup.
     if (this.#mounts) this.#place = 'disk';
-    else yield* this.#identify(path);
+    return this.#mounts && this.fs.sync;
   }
 
   /**
@@ -155,6 +170,13 @@ export class SynchronousCalls {
     // A Btrfs subvolume, or mounted since.
     else if (this.#mounts) yield* this.#identify(at);
     this.#small = this.#place !== 'unknown' && size <= SMALL_DIRECTORY_BYTES ? at : undefined;
+  }
+
+  /** The same after `approachNow`, without asking; false if the mount table is not enough. Listings are asynchronous. */
+  enterNow(dev: bigint): boolean {
+    const kind = this.#mounts?.get(dev);
+    if (kind) this.#place = placeOf(kind);
+    return kind !== undefined && this.#place !== 'unknown';
   }
 
   /** To be given to `runAsync`. */

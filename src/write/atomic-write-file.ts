@@ -1,4 +1,4 @@
-import { resolve } from 'node:path';
+import { resolve, sep } from 'node:path';
 
 import type { Clock } from '../core/clock.js';
 import type { FileSystem } from '../core/file-system.js';
@@ -17,10 +17,11 @@ import { runAsync, runSync } from '../fs/effects.js';
 import { SynchronousCalls } from '../fs/locality.js';
 import { isMode, isOwner, type Owner } from './file-attributes.js';
 import type { Durability } from './pending-file.js';
+import { writeDirectly } from './direct-write.js';
 import { replaceFile, type AtomicWriteResult } from './replace-file.js';
 import { trace, traceSync } from '../core/telemetry.js';
 import { processWrites } from './write-queue.js';
-import { WriteSource, type SyncWriteData, type WriteData } from './write-source.js';
+import { isChunk, toBytes, WriteSource, type SyncWriteData, type WriteData } from './write-source.js';
 
 /** Options of {@link atomicWriteFileSync}, and of {@link atomicWriteFile}. */
 export interface AtomicWriteFileSyncOptions {
@@ -84,24 +85,49 @@ export interface AtomicWriteFileOptions extends AtomicWriteFileSyncOptions {
  * @throws {TypeError | RangeError} (rejects) for an invalid argument.
  * @throws the signal's reason (rejects) when aborted.
  */
-export async function atomicWriteFile(
+export function atomicWriteFile(
   path: string,
   data: WriteData,
   options?: AtomicWriteFileOptions,
 ): Promise<AtomicWriteResult> {
+  try {
+    return begin(path, data, options);
+  } catch (error) {
+    const reason = error as Error;
+    return Promise.reject(reason);
+  }
+}
+
+function begin(
+  path: string,
+  data: WriteData,
+  options: AtomicWriteFileOptions | undefined,
+): Promise<AtomicWriteResult> {
   const settings = resolveOptions('atomicWriteFile', options, OPTIONS);
-  const source = new WriteSource('atomicWriteFile', data, { canWait: true });
+  const whole = isChunk(data) ? toBytes(data) : undefined;
+  const source = whole ? undefined : new WriteSource('atomicWriteFile', data, { canWait: true });
   const target = absolutePath(checkPath('atomicWriteFile', 'path', path));
-  const { coalesce, signal, fs } = settings;
+  const { coalesce, signal, fs, clock, random } = settings;
   const work = (isOvertaken: () => boolean): Promise<AtomicWriteResult> => {
     const calls = new SynchronousCalls(fs);
-    const { clock, random } = settings;
     const waiting = { clock, random, signal, isOvertaken };
-    return runAsync(replaceFile(target, source, settings, calls, waiting), fs, calls.allows);
+    const otherwise = (): Promise<AtomicWriteResult> => {
+      const given = source ?? new WriteSource('atomicWriteFile', whole, { canWait: true });
+      return runAsync(replaceFile(target, given, settings, calls, waiting), fs, calls.allows);
+    };
+    if (!whole) return otherwise();
+    return writeDirectly({ path: target, bytes: whole, settings, calls, waiting, otherwise });
   };
   const run = (): Promise<AtomicWriteResult> =>
-    processWrites.run(resolve(target), { coalesce, signal, work });
+    processWrites.run(queueKey(target), { coalesce, signal, work });
   return trace('write', { path: target }, run, resultOf);
+}
+
+/** The path under which writes wait for each other, however it is spelled. */
+function queueKey(path: string): string {
+  // Most paths are normal, which is found more quickly than it is done.
+  const isNormal = !path.includes('//') && !path.includes('/.') && !path.endsWith('/');
+  return isNormal && sep === '/' ? path : resolve(path);
 }
 
 /**
@@ -126,7 +152,7 @@ export function atomicWriteFileSync(
   const run = (): AtomicWriteResult =>
     runSync(replaceFile(target, source, settings, new SynchronousCalls(fs)), sync);
   const result = traceSync('write', { path: target }, run, resultOf);
-  processWrites.overtake(resolve(target));
+  processWrites.overtake(queueKey(target));
   return result;
 }
 

@@ -45,15 +45,28 @@ export function attributesFor(
   existing: BigIntStats | undefined,
 ): FileAttributes {
   return {
-    mode: typeof mode === 'number' ? mode : modeAfter(existing, mode === 'keep'),
+    mode: modeFor(mode, existing),
     owner: owner ?? (existing && { uid: Number(existing.uid), gid: Number(existing.gid) }),
     required: { mode: typeof mode === 'number', owner: owner !== undefined },
   };
 }
 
-function modeAfter(existing: BigIntStats | undefined, keep: boolean): number {
+/** The permissions alone. */
+export function modeFor(mode: WantedAttributes['mode'], existing: BigIntStats | undefined): number {
+  if (typeof mode === 'number') return mode;
   if (!existing) return DEFAULT_MODE;
-  return keep ? Number(existing.mode & 0o7777n) : inheritedMode(existing);
+  return mode === 'keep' ? Number(existing.mode) & 0o7777 : inheritedMode(existing);
+}
+
+/** Whether a new file has everything that `attributesFor` says. */
+export function isAsWanted(
+  { mode, owner }: WantedAttributes,
+  existing: BigIntStats | undefined,
+  created: BigIntStats,
+): boolean {
+  if ((Number(created.mode) & 0o7777) !== modeFor(mode, existing)) return false;
+  if (owner) return hasOwner(owner, created);
+  return !existing || (created.uid === existing.uid && created.gid === existing.gid);
 }
 
 /** Whether a file already has the attributes that the caller asks for. */

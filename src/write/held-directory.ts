@@ -2,7 +2,7 @@ import { constants, type BigIntStats } from 'node:fs';
 import { basename, dirname, isAbsolute } from 'node:path';
 
 import { errnoOf } from '../core/errno.js';
-import { MAX_LINKS } from '../core/file-system.js';
+import { MAX_LINKS, type FileSystem, type FileSystemCalls } from '../core/file-system.js';
 import { call, type Effects } from '../fs/effects.js';
 import type { SynchronousCalls } from '../fs/locality.js';
 import { ifSupported, ifExists } from './tolerated-failures.js';
@@ -32,14 +32,20 @@ const NOT_A_DIRECTORY: ReadonlySet<string | undefined> = new Set(['ENOTDIR', 'EL
 export class HeldDirectory {
   /** As it was given; for messages. */
   readonly path: string;
-  /** What it was when it was opened. */
-  readonly stat: BigIntStats;
   readonly #fd: number | undefined;
   readonly #entries: string;
 
-  private constructor(path: string, stat: BigIntStats, fd: number | undefined, entries: string) {
+  /** What it was when it was opened, or the call that determines it. */
+  #stat: BigIntStats | (() => BigIntStats);
+
+  private constructor(
+    path: string,
+    stat: BigIntStats | (() => BigIntStats),
+    fd: number | undefined,
+    entries: string,
+  ) {
     this.path = path;
-    this.stat = stat;
+    this.#stat = stat;
     this.#fd = fd;
     this.#entries = entries;
   }
@@ -62,6 +68,16 @@ export class HeldDirectory {
     }
   }
 
+  /**
+   * Opens a directory at once, if it is no link and its entries are known to be reachable through descriptors. The caller
+   * closes it.
+   */
+  static openNow(path: string, calls: FileSystemCalls, readable: boolean): HeldDirectory {
+    const fd = calls.open(path, (readable ? O_RDONLY : O_PATH) | O_DIRECTORY | O_NOFOLLOW);
+    // What most writes do not need is not asked for.
+    return new HeldDirectory(path, () => calls.fstat(fd), fd, `/proc/self/fd/${fd}`);
+  }
+
   /** Opens a directory in this one. A link is not followed: ENOTDIR or ELOOP. */
   enter(name: string): Effects<HeldDirectory> {
     return HeldDirectory.#hold(this.at(name), `${this.path}/${name}`, O_RDONLY, this.isByDescriptor);
@@ -80,6 +96,12 @@ export class HeldDirectory {
       yield* call('close', fd);
       throw error;
     }
+  }
+
+  /** What it was when it was opened. */
+  get stat(): BigIntStats {
+    if (typeof this.#stat === 'function') this.#stat = this.#stat();
+    return this.#stat;
   }
 
   /** Whether entries are reached through the descriptor. */
@@ -121,6 +143,10 @@ export class HeldDirectory {
     if (this.#fd !== undefined) yield* ifSupported(call('fsync', this.#fd), true);
   }
 
+  closeNow(calls: FileSystemCalls): void {
+    if (this.#fd !== undefined) calls.close(this.#fd);
+  }
+
   *close(): Effects<void> {
     if (this.#fd === undefined) return;
     try {
@@ -159,6 +185,11 @@ function* followLink(path: string, reason: unknown): Effects<string> {
 
 /** File systems on which entries can be reached through descriptors. It never changes, and is checked once for each. */
 const proven = new WeakSet<object>();
+
+/** Whether this is known of a file system. */
+export function areEntriesByDescriptor(fs: FileSystem): boolean {
+  return proven.has(fs);
+}
 
 /** Opens the directory that a write works in; see {@link HeldDirectory.open}. */
 export function* enterDirectory(

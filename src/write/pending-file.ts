@@ -1,6 +1,7 @@
 import { constants, type BigIntStats } from 'node:fs';
 
 import { errnoOf } from '../core/errno.js';
+import type { FileSystemCalls } from '../core/file-system.js';
 import { call, type Effects } from '../fs/effects.js';
 import type { HeldDirectory } from './held-directory.js';
 import { hasOwner, type FileAttributes, type Owner } from './file-attributes.js';
@@ -13,7 +14,7 @@ import type { WriteProgress } from './write-progress.js';
 export type Durability = 'full' | 'file' | 'none';
 
 /** No other user can open the file before it is complete. */
-const MODE_WHILE_PENDING = 0o600;
+export const MODE_WHILE_PENDING = 0o600;
 
 /**
  * Whether a new file most likely has these attributes: in a directory with the set-group-id bit it has another group.
@@ -24,7 +25,7 @@ export function isAsCreated({ mode, owner }: FileAttributes): boolean {
 }
 
 const { O_NOFOLLOW = 0, O_SYNC = 0 } = constants as Partial<typeof constants>;
-const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | O_NOFOLLOW;
+export const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | O_NOFOLLOW;
 
 /** Linux writes at most 2 GiB at a time. A smaller limit costs nothing and lets an abort take effect sooner. */
 export const MAX_WRITE_BYTES = 8 * 2 ** 20;
@@ -42,7 +43,11 @@ export class PendingFile {
   /** Whether all that was written to it, and every change of its attributes, is on disk. */
   #isSynced: boolean;
 
-  private constructor(path: string, fd: number, progress: WriteProgress, isSynced: boolean) {
+  /**
+   * @param fd its descriptor, which the file closes.
+   * @param isSynced each write reaches the disk before it returns.
+   */
+  constructor(path: string, fd: number, progress: WriteProgress, isSynced: boolean) {
     this.path = path;
     this.#fd = fd;
     this.#progress = progress;
@@ -87,6 +92,18 @@ export class PendingFile {
       done += count;
       this.#written += count;
     }
+  }
+
+  /** Bytes have been written to its descriptor. */
+  addWritten(count: number): void {
+    this.#written += count;
+  }
+
+  closeNow(calls: FileSystemCalls): void {
+    const fd = this.#open;
+    this.#progress.step = 'close';
+    this.#fd = undefined;
+    calls.close(fd);
   }
 
   /** How many bytes were written. */
@@ -143,8 +160,8 @@ export class PendingFile {
     return created;
   }
 
-  /** Removes it; if that is not possible now, a later sweep does. */
-  *discard(): Effects<void> {
+  /** Removes it; if that is not possible now, a later sweep does. Returns whether it was there, and no longer is. */
+  *discard(): Effects<boolean> {
     const fd = this.#fd;
     this.#fd = undefined;
     if (fd !== undefined) {
@@ -154,7 +171,7 @@ export class PendingFile {
         // The file is discarded.
       }
     }
-    yield* removeUnfinished(this.path);
+    return yield* removeUnfinished(this.path);
   }
 
   get #open(): number {

@@ -42,21 +42,37 @@ export function* renameFile(
   file: BigIntStats,
   retrying: Retrying | undefined,
 ): Effects<void> {
+  try {
+    yield* call('rename', from, to);
+  } catch (error) {
+    yield* recoverRename(from, to, file, retrying, error);
+  }
+}
+
+/** The same after a first attempt that failed with this error. Throws the last error. */
+export function* recoverRename(
+  from: string,
+  to: string,
+  file: BigIntStats,
+  retrying: Retrying | undefined,
+  failure: unknown,
+): Effects<void> {
   let backoff: Backoff | undefined;
   for (let waitedMs = 0; ;) {
-    try {
-      yield* call('rename', from, to);
-      return;
-    } catch (error) {
-      // When the answer of a server is lost, the rename is sent again, and fails the second time.
-      if (yield* isAt(to, file)) return;
-      if (!retrying || waitedMs >= renameRetryMs(errnoOf(error))) throw error;
-    }
+    // When the answer of a server is lost, the rename is sent again, and fails the second time.
+    if (yield* isAt(to, file)) return;
+    if (!retrying || waitedMs >= renameRetryMs(errnoOf(failure))) throw failure;
     const { clock, random, signal } = retrying;
     backoff ??= new Backoff({ firstDelayMs: FIRST_DELAY_MS, maxDelayMs: MAX_DELAY_MS, random });
     const delayMs = backoff.next();
     waitedMs += delayMs;
     yield* wait(() => sleep(clock, delayMs, signal && { signal }));
+    try {
+      yield* call('rename', from, to);
+      return;
+    } catch (error) {
+      failure = error;
+    }
   }
 }
 

@@ -31,7 +31,7 @@ export interface AtomicWriteResult {
 }
 
 /** How to replace a file; see the options of the same names. */
-interface ReplaceSettings {
+export interface ReplaceSettings {
   readonly mode: number | 'keep' | undefined;
   readonly owner: Owner | undefined;
   readonly durability: Durability;
@@ -67,17 +67,39 @@ export function* replaceFile(
     yield* destination.open();
     return yield* new Replacement(destination, settings, calls, progress, waiting).run(source);
   } catch (cause) {
-    if (waiting?.signal?.aborted && cause === waiting.signal.reason) throw cause;
-    const { directory } = destination;
-    // What writers that were killed left may take the room.
-    if (directory && settings.sweep && OUT_OF_ROOM.has(errnoOf(cause))) {
-      yield* sweepFiles(directory, { fs: calls.fs, now: calls.now, isUrgent: true });
-    }
-    throw progress.failure(cause);
+    throw yield* failureOf(cause, progress, destination.directory, settings, calls, waiting);
   } finally {
     source.close();
     yield* destination.close();
   }
+}
+
+/**
+ * Removes the file of a write that failed. If the rename failed, three things can be seen: the file is at its destination,
+ * by its inode number (`renameFile` finds it, and the rename was done); it is still here to be removed (it was not done); or
+ * neither, because inode numbers change with each lookup, as on some FUSE file systems, or lookups are cached. Then it is not
+ * known. On a local file system it is: what the kernel says to have failed has not been done.
+ */
+export function* abandon(file: PendingFile, progress: WriteProgress, calls: SynchronousCalls): Effects<void> {
+  const isRemoved = yield* file.discard();
+  if (progress.isRenaming && !isRemoved && !calls.isLocal) progress.published = null;
+}
+
+/** What to throw when a write was ended by `cause`. */
+export function* failureOf(
+  cause: unknown,
+  progress: WriteProgress,
+  directory: HeldDirectory | undefined,
+  { sweep }: ReplaceSettings,
+  calls: SynchronousCalls,
+  waiting: Waiting | undefined,
+): Effects<unknown> {
+  if (waiting?.signal?.aborted && cause === waiting.signal.reason) return cause;
+  // What writers that were killed left may take the room.
+  if (directory && sweep && OUT_OF_ROOM.has(errnoOf(cause))) {
+    yield* sweepFiles(directory, { fs: calls.fs, now: calls.now, isUrgent: true });
+  }
+  return progress.failure(cause);
 }
 
 /** Replaces the file at a destination that is open. */
@@ -127,7 +149,7 @@ class Replacement {
         yield* sweepFiles(directory, { fs: this.#calls.fs, now: created.ctimeNs });
       }
     } finally {
-      if (!this.#progress.published) yield* file.discard();
+      if (!this.#progress.published) yield* abandon(file, this.#progress, this.#calls);
     }
     return { path: destination.path, written: isPublished, bytes: file.written };
   }
@@ -187,6 +209,7 @@ class Replacement {
     yield* directory.assertInPlace();
     this.#throwIfAborted();
     if (this.#waiting?.isOvertaken()) return false;
+    this.#progress.isRenaming = true;
     yield* renameFile(file.path, directory.at(this.#destination.name), created, this.#waiting);
     this.#progress.published = true;
     this.#progress.step = 'sync-directory';

@@ -39,8 +39,7 @@ export function* sweepFiles(
   directory: HeldDirectory,
   { fs, now, isUrgent = false }: SweepSettings,
 ): Effects<void> {
-  // All writers of the process have this clock in common, whatever theirs are.
-  if (!isDue(directory.path, fs, systemClock.monotonic()) && !isUrgent) return;
+  if (!isUrgent && !isSweepDue(directory, fs)) return;
   let entries: readonly string[];
   try {
     entries = yield* call('readdir', directory.at('.'));
@@ -62,18 +61,20 @@ export function* sweepFiles(
   }
 }
 
-/** Whether the directory was not swept for a while; if so, it counts as swept now. */
-function isDue(directory: string, fs: FileSystem, nowMs: number): boolean {
+/** Whether a directory was not swept for a while. If so, it counts as swept now. */
+export function isSweepDue({ path }: HeldDirectory, fs: FileSystem): boolean {
   let swept = sweeps.get(fs);
   if (!swept) sweeps.set(fs, (swept = new Map<string, number>()));
-  const isRecent = (at: number): boolean => nowMs - at < SWEEP_INTERVAL_MS;
-  const last = swept.get(directory);
-  if (last !== undefined && isRecent(last)) return false;
+  // All writers of the process have this clock in common, whatever theirs are.
+  const nowMs = systemClock.monotonic();
+  const last = swept.get(path);
+  if (last !== undefined && nowMs - last < SWEEP_INTERVAL_MS) return false;
   for (const [other, at] of swept) {
-    if (isRecent(at)) break;
+    if (nowMs - at < SWEEP_INTERVAL_MS) break;
     swept.delete(other);
   }
-  swept.set(directory, nowMs);
+  swept.delete(path);
+  swept.set(path, nowMs);
   return true;
 }
 

@@ -45,9 +45,23 @@ let ownName: string | undefined;
 export function temporaryName(kind: 'file' | 'link', owner?: ProcessIdentity): string {
   const prefix = kind === 'file' ? FILE_PREFIX : LINK_PREFIX;
   const who = owner ? nameOf(owner) : (ownName ??= nameOf(processes.self));
-  // 122 random bits: no two writers choose the same name, and nobody can create it beforehand.
-  return `${prefix}${who}.${crypto.randomUUID().replaceAll('-', '')}${SUFFIX}`;
+  return `${prefix}${who}.${randomDigits()}${SUFFIX}`;
 }
+
+/** 128 random bits in hex: no two writers choose the same name, and nobody can create it beforehand. */
+function randomDigits(): string {
+  if (unused.length < DIGITS) {
+    unused = Buffer.from(crypto.getRandomValues(new Uint8Array(DIGITS * 64))).toString('hex');
+  }
+  const digits = unused.slice(0, DIGITS);
+  unused = unused.slice(DIGITS);
+  return digits;
+}
+
+const DIGITS = 32;
+
+/** Random digits that are in no name yet: producing them for one name takes as long as for a hundred. */
+let unused = '';
 
 function nameOf(owner: ProcessIdentity | undefined): string {
   return owner
@@ -86,11 +100,16 @@ const givenUp = new Set<string>();
 /** If there are more of them, the first ones stay until the process has ended. */
 const MAX_GIVEN_UP = 1024;
 
-/** Removes an unfinished entry. If that is not possible now, a later sweep removes it, although its owner runs. */
-export function* removeUnfinished(path: string): Effects<void> {
+/**
+ * Removes an unfinished entry. If that is not possible now, a later sweep removes it, although its owner runs.
+ * Returns whether it was there, and no longer is.
+ */
+export function* removeUnfinished(path: string): Effects<boolean> {
   const name = basename(path);
-  if (yield* tryUnlink(path)) givenUp.delete(name);
-  else giveUp(name);
+  const outcome = yield* tryUnlink(path);
+  if (outcome === 'failed') giveUp(name);
+  else givenUp.delete(name);
+  return outcome === 'removed';
 }
 
 /** Lets a later sweep remove an unfinished entry of ours. */

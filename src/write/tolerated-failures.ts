@@ -32,13 +32,13 @@ export function* ifExists<T>(steps: Effects<T>): Effects<T | undefined> {
   }
 }
 
-/** Removes a file or link; false if something keeps it from being removed. */
-export function* tryUnlink(path: string): Effects<boolean> {
+/** Removes a file or link, if it is there and nothing keeps it from being removed. */
+export function* tryUnlink(path: string): Effects<'removed' | 'missing' | 'failed'> {
   try {
-    yield* ifExists(call('unlink', path));
-    return true;
-  } catch {
-    return false;
+    yield* call('unlink', path);
+    return 'removed';
+  } catch (error) {
+    return errnoOf(error) === 'ENOENT' ? 'missing' : 'failed';
   }
 }
 

@@ -26,9 +26,15 @@ function isSharedWith(writers: bigint, { mode }: BigIntStats): boolean {
   return (mode & STICKY) !== 0n && (mode & writers) !== 0n;
 }
 
-function isTrusted({ uid }: BigIntStats, directory: BigIntStats): boolean {
+function isTrusted(entry: BigIntStats, directory: BigIntStats): boolean {
+  return entry.uid === directory.uid || isOurs(entry);
+}
+
+/** Whether it belongs to the user of this process, who is trusted in any directory. */
+export function isOurs({ uid }: BigIntStats): boolean {
+  const user = Number(uid);
   // Windows has neither user ids nor sticky directories.
-  return uid === directory.uid || uid === BigInt(process.geteuid?.() ?? uid);
+  return user === (process.geteuid?.() ?? user);
 }
 
 /**
@@ -36,7 +42,7 @@ function isTrusted({ uid }: BigIntStats, directory: BigIntStats): boolean {
  * most it grants to anybody, not what it grants to the group. Node.js cannot read ACLs, so none is taken at its word.
  */
 export function inheritedMode({ mode }: BigIntStats): number {
-  return withoutGroup(Number(mode & 0o7777n));
+  return withoutGroup(Number(mode) & 0o7777);
 }
 
 /** These permissions, with only those for the group that everybody has. */

@@ -161,10 +161,10 @@ export class VolumeWriter {
     }
     let next: { readonly revision: string; readonly now: bigint };
     try {
-      next = yield* this.#replace(volume, files, progress);
+      next = yield* this.#replace(volume, files, progress, calls);
     } catch (error) {
       // What writers that were killed left may take the room.
-      yield* this.#sweep(volume, progress, calls.now);
+      if (progress.published !== null) yield* this.#sweep(volume, progress, calls.now);
       throw error;
     }
     if (current !== undefined) this.sweeper.retire(current);
@@ -217,6 +217,7 @@ export class VolumeWriter {
     volume: HeldDirectory,
     files: VolumeFiles,
     progress: WriteProgress,
+    calls: SynchronousCalls,
   ): Effects<{ revision: string; now: bigint }> {
     const pending = yield* this.#announce(volume, progress);
     const { name, link, directory } = pending;
@@ -227,11 +228,15 @@ export class VolumeWriter {
       const announced = yield* readLink(volume, link);
       const stat = yield* ifExists(call('lstat', volume.at(name)));
       if (announced !== name || !stat || !directory.is(stat)) throw replaced(name);
+      progress.isRenaming = true;
       yield* this.#swap(volume, pending);
       progress.published = true;
       return { revision: name, now: stat.ctimeNs };
     } catch (error) {
-      yield* this.#withdraw(volume, name, link, directory);
+      // As with a file (see `abandon`). A revision that may be published is left to the sweep of the next write.
+      const isKnown = !progress.isRenaming || calls.isLocal || (yield* removeUnfinished(volume.at(link)));
+      if (isKnown) yield* this.#withdraw(volume, name, link, directory);
+      else progress.published = null;
       throw error;
     } finally {
       yield* directory.close();
@@ -277,7 +282,7 @@ export class VolumeWriter {
       // Wherever it was moved to.
       if (directory) yield* emptyDirectory(directory);
       yield* removeTree(volume, name);
-      yield* call('unlink', volume.at(link));
+      yield* ifExists(call('unlink', volume.at(link)));
     } catch {
       // The next write removes it.
       giveUp(link);

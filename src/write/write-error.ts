@@ -36,20 +36,23 @@ export type WriteStep =
   | 'link'
   | 'remove';
 
-/** A file or a volume could not be written. Unless `published` is true, readers see the previous content. */
+/** A file or a volume could not be written. `published` says what readers see. */
 export class WriteError extends ResilientError {
   override readonly name = 'WriteError';
   readonly code: WriteErrorCode;
   /** The absolute path of the file or volume. */
   readonly path: string;
   readonly step: WriteStep;
-  /** Whether readers see the new content: it is in place, but a later step failed. */
-  readonly published: boolean;
+  /**
+   * What readers see: false, the previous content; true, the new content, and only a later step failed; null, it is not
+   * known, because a file server reported the rename as failed, and the temporary file is gone.
+   */
+  readonly published: boolean | null;
 
   constructor(
     code: WriteErrorCode,
     message: string,
-    details: { readonly path: string; readonly step: WriteStep; readonly published: boolean },
+    details: { readonly path: string; readonly step: WriteStep; readonly published: boolean | null },
     options?: ErrorOptions,
   ) {
     super(message, options);

@@ -18,8 +18,10 @@ export class WriteProgress {
   /** What is being written. */
   path: string;
   step: WriteStep = 'resolve';
-  /** Readers see the new content. */
-  published = false;
+  /** Whether readers see the new content; null: unknown. */
+  published: boolean | null = false;
+  /** The rename has begun. Until then nothing can be published. */
+  isRenaming = false;
 
   constructor(path: string) {
     this.path = path;
@@ -38,12 +40,9 @@ export class WriteProgress {
 
   #error(code: WriteErrorCode, what: string, options?: ErrorOptions): WriteError {
     const { path, step, published } = this;
-    const state = published
-      ? 'The new content is in place, but not everything after that succeeded'
-      : 'The old content is still in place';
     return new WriteError(
       code,
-      `Cannot write "${path}": ${what}, at step "${step}". ${state}.`,
+      `Cannot write "${path}": ${what}, at step "${step}". ${STATES[String(published) as keyof typeof STATES]}.`,
       { path, step, published },
       options,
     );
@@ -59,6 +58,12 @@ export class WriteProgress {
     return { code, what };
   }
 }
+
+const STATES = {
+  true: 'The new content is in place, but not everything after that succeeded',
+  false: 'The old content is still in place',
+  null: 'It is not known whether the old or the new content is in place; read it, or write again',
+};
 
 /**
  * Without the code and the paths of a system error: both are in our message already, and the paths may lead through a

@@ -29,7 +29,7 @@ interface Group {
 /** The writes to one path. */
 interface Lane {
   readonly waiting: Group[];
-  running: Turn | undefined;
+  running: { overtaken: boolean } | undefined;
 }
 
 /** A queue for each path. Nothing is kept for a path that nobody writes to. */
@@ -45,19 +45,36 @@ class WriteQueue {
    * Runs `work` after all earlier work for this path. Rejects with the signal's reason as soon as it aborts while the
    * work waits; once the work runs, aborting is up to the work.
    */
-  run<T>(path: string, { coalesce, signal, work }: QueuedWrite<T>): Promise<T> {
-    return new Promise<T>((resolve, reject) => {
-      const turn: Turn = {
-        signal,
-        work,
-        resolve: resolve as (value: unknown) => void,
-        reject,
-        unlisten: () => undefined,
-        overtaken: false,
-      };
-      turn.unlisten = onAbort(signal, () => reject(signal?.reason as Error));
-      if (!signal?.aborted) this.#enqueue(path, coalesce, turn);
-    });
+  run<T>(path: string, write: QueuedWrite<T>): Promise<T> {
+    const lane = this.#lanes.get(path);
+    return lane ? enqueue(lane, write) : this.#begin(path, write);
+  }
+
+  /** Runs a write that has to wait for no other; then those that were added meanwhile, perhaps by the write itself. */
+  #begin<T>(path: string, { signal, work }: QueuedWrite<T>): Promise<T> {
+    if (signal?.aborted) return Promise.reject(signal.reason as Error);
+    const running = { overtaken: false };
+    const lane: Lane = { waiting: [], running };
+    this.#lanes.set(path, lane);
+    const result = work(() => running.overtaken);
+    const next = (): void => this.#next(path, lane);
+    result.then(next, next);
+    return result;
+  }
+
+  #next(path: string, lane: Lane): void {
+    lane.running = undefined;
+    if (lane.waiting.length === 0) this.#lanes.delete(path);
+    else void this.#runWaiting(path, lane);
+  }
+
+  async #runWaiting(path: string, lane: Lane): Promise<void> {
+    // The caller of the first write gets its result before the second one begins.
+    await Promise.resolve();
+    for (let next = lane.waiting.shift(); next; next = lane.waiting.shift()) {
+      await runNewest(next.turns, lane);
+    }
+    this.#lanes.delete(path);
   }
 
   /** Marks all writes to the path that run or wait as overtaken by a newer one. */
@@ -67,27 +84,25 @@ class WriteQueue {
     if (lane.running) lane.running.overtaken = true;
     for (const { turns } of lane.waiting) for (const turn of turns) turn.overtaken = true;
   }
+}
 
-  #enqueue(path: string, coalesce: boolean, turn: Turn): void {
-    const lane = this.#lanes.get(path);
-    if (!lane) {
-      void this.#run(path, { coalesce, turns: [turn] });
-      return;
-    }
-    const last = lane.waiting.at(-1);
+/** Adds a write that waits for its turn. */
+function enqueue<T>({ waiting }: Lane, { coalesce, signal, work }: QueuedWrite<T>): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    const turn: Turn = {
+      signal,
+      work,
+      resolve: resolve as (value: unknown) => void,
+      reject,
+      unlisten: () => undefined,
+      overtaken: false,
+    };
+    turn.unlisten = onAbort(signal, () => reject(signal?.reason as Error));
+    if (signal?.aborted) return;
+    const last = waiting.at(-1);
     if (coalesce && last?.coalesce) last.turns.push(turn);
-    else lane.waiting.push({ coalesce, turns: [turn] });
-  }
-
-  /** Runs a write at once, and then those that were added meanwhile, perhaps by the write itself. */
-  async #run(path: string, first: Group): Promise<void> {
-    const lane: Lane = { waiting: [first], running: undefined };
-    this.#lanes.set(path, lane);
-    for (let next = lane.waiting.shift(); next; next = lane.waiting.shift()) {
-      await runNewest(next.turns, lane);
-    }
-    this.#lanes.delete(path);
-  }
+    else waiting.push({ coalesce, turns: [turn] });
+  });
 }
 
 /** Runs the newest write that is not aborted; the older ones get its result. Never rejects. */

@@ -1,7 +1,7 @@
 /**
  * `npm run bench:write`: atomic writes side by side, on a real disk and in memory, each comparison at equal
- * durability. Contenders take turns every few writes, so that noise of the machine falls on all of them alike;
- * the ratio is that of their medians.
+ * durability. Contenders take turns every few writes, in an order that is drawn anew each time, so that noise of the
+ * machine falls on all of them alike; the ratio is that of their medians.
  *
  *     node test/bench/write.mjs [--writes 1500] [--bytes 1024] [--sizes 0,65536,1048576] [--dir /path/on/a/disk]
  */
@@ -39,7 +39,7 @@ const call = Object.fromEntries(
   ['open', 'write', 'fsync', 'close', 'rename'].map((name) => [name, promisify(fs[name])]),
 );
 
-/** The floor: the calls that the durability needs, and no check of anything. */
+/** The floor of what leaves the event loop free: the calls that the durability needs, and no check of anything. */
 const raw = (durability) => {
   let count = 0;
   return async (path, directory) => {
@@ -53,6 +53,40 @@ const raw = (durability) => {
     const directoryFd = await call.open(directory, 'r');
     await call.fsync(directoryFd);
     await call.close(directoryFd);
+  };
+};
+
+/** The same calls as most programs would make them. */
+const rawPromises = (durability) => {
+  let count = 0;
+  return async (path, directory) => {
+    const temporary = `${path}.${(count += 1)}`;
+    const handle = await fs.promises.open(temporary, 'wx', 0o600);
+    if (data.length > 0) await handle.write(data, 0, data.length, null);
+    if (durability !== 'none') await handle.sync();
+    await handle.close();
+    await fs.promises.rename(temporary, path);
+    if (durability !== 'full') return;
+    const directoryHandle = await fs.promises.open(directory, 'r');
+    await directoryHandle.sync();
+    await directoryHandle.close();
+  };
+};
+
+/** The same calls while nothing else runs in the process, for as long as the disk takes. */
+const rawBlocking = (durability) => {
+  let count = 0;
+  return (path, directory) => {
+    const temporary = `${path}.${(count += 1)}`;
+    const fd = fs.openSync(temporary, 'wx', 0o600);
+    if (data.length > 0) fs.writeSync(fd, data, 0, data.length, null);
+    if (durability !== 'none') fs.fsyncSync(fd);
+    fs.closeSync(fd);
+    fs.renameSync(temporary, path);
+    if (durability !== 'full') return;
+    const directoryFd = fs.openSync(directory, 'r');
+    fs.fsyncSync(directoryFd);
+    fs.closeSync(directoryFd);
   };
 };
 
@@ -79,10 +113,14 @@ const volume = (durability) => {
 const comparisons = {
   'full: data and name survive a power cut': {
     'raw calls': raw('full'),
+    'raw calls, fs/promises': rawPromises('full'),
+    'raw calls, blocking': rawBlocking('full'),
     atomicWriteFile: ours('full'),
   },
   'file: never an empty or partial file after a power cut': {
     'raw calls': raw('file'),
+    'raw calls, fs/promises': rawPromises('file'),
+    'raw calls, blocking': rawBlocking('file'),
     'write-file-atomic 7': (path) => writeFileAtomic7(path, data, { fsync: true, mode: 0o600 }),
     'write-file-atomic 8': (path) => writeFileAtomic8(path, data, { fsync: true, mode: 0o600 }),
     atomically: (path) => atomically(path, data, { fsync: true, mode: 0o600 }),
@@ -90,6 +128,8 @@ const comparisons = {
   },
   'none: atomic for running programs': {
     'raw calls': raw('none'),
+    'raw calls, fs/promises': rawPromises('none'),
+    'raw calls, blocking': rawBlocking('none'),
     'write-file-atomic 7': (path) => writeFileAtomic7(path, data, { fsync: false, mode: 0o600 }),
     'write-file-atomic 8': (path) => writeFileAtomic8(path, data, { fsync: false, mode: 0o600 }),
     atomically: (path) => atomically(path, data, { fsync: false, mode: 0o600 }),
@@ -104,6 +144,11 @@ const comparisons = {
 
 const quantile = (sorted, q) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))];
 const ascending = (numbers) => [...numbers].sort((a, b) => a - b);
+const shuffled = (names) =>
+  names
+    .map((name) => ({ name, at: Math.random() }))
+    .sort((a, b) => a.at - b.at)
+    .map(({ name }) => name);
 const mean = (numbers) => numbers.reduce((sum, number) => sum + number, 0) / numbers.length;
 
 /** @param chart the name of its chart, without where it was measured. */
@@ -119,8 +164,7 @@ async function compare(title, contenders, directory, place, chart) {
     }
   };
   for (let done = 0; done < writes; done += WRITES_IN_TURN) {
-    // Another one begins each time.
-    for (const index of names.keys()) await turn(names[(index + done) % names.length]);
+    for (const name of shuffled(names)) await turn(name);
   }
   const sorted = Object.fromEntries(
     // The first writes are for the compiler.
@@ -136,7 +180,7 @@ async function compare(title, contenders, directory, place, chart) {
           name,
           {
             'ops/s at p50': Math.round(1000 / median),
-            [`x ${names[0]}`]: Number((floor / median).toFixed(2)),
+            [`: ${names[0]}`]: Number((median / floor).toFixed(2)),
             'p50 ms': Number(median.toFixed(3)),
             'p99 ms': Number(quantile(sorted[name], 0.99).toFixed(3)),
             'mean ms': Number(mean(sorted[name]).toFixed(3)),

@@ -27,6 +27,8 @@ export interface Script {
   readonly always?: Partial<Record<CallName, string>>;
   /** Runs after every call that may have changed something: what does a reader see now? */
   readonly afterChange?: () => void;
+  /** What is read instead of the kernel's mount table. */
+  readonly mountTable?: string;
   /** No write takes more bytes. */
   readonly longestWriteBytes?: number;
 }
@@ -58,12 +60,18 @@ export function isCrash(error: unknown): boolean {
 /** The real file system, with scripted failures and a record of its calls. */
 export class ScriptedFileSystem {
   readonly calls: { readonly name: CallName; readonly args: readonly unknown[] }[] = [];
-  readonly #script: Script;
+  #script: Script;
   readonly #open = new Set<number>();
   #dead = false;
   #isReadingTable = false;
 
   constructor(script: Script = {}) {
+    this.#script = script;
+  }
+
+  /** Follows this script from now on; its calls are counted anew. */
+  follow(script: Script): void {
+    this.calls.length = 0;
     this.#script = script;
   }
 
@@ -102,7 +110,10 @@ export class ScriptedFileSystem {
 
   #call(name: CallName, args: unknown[]): unknown {
     if (this.#dead) throw new Crash();
-    if (this.#isOfMountTable(name, args)) return this.#real(name, args);
+    if (this.#isOfMountTable(name, args)) {
+      const { mountTable } = this.#script;
+      return this.#real(name, name === 'open' && mountTable !== undefined ? args.with(0, mountTable) : args);
+    }
     const { at, fault, always, afterChange } = this.#script;
     const strikes = this.calls.length === at;
     this.calls.push({ name, args: args.map(withoutDescriptor) });

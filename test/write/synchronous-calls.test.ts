@@ -1,11 +1,12 @@
 /** Which calls of a write are made on the event loop: where is the directory, by the mount table and by `statfs`? */
-import { constants, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { constants, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { atomicWriteFile, nodeFileSystem, type FileSystem, type FileSystemCalls } from 'resilient-watcher';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 
 import { systemClock } from '../../src/core/clock.js';
+import { arrange } from '../support/mount-table.js';
 import { nameOfTheDead } from '../support/scripted-file-system.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
@@ -36,21 +37,6 @@ function recorded(table: string, magic: number): { fs: FileSystem; calls: Called
     Object.fromEntries(names.map((name) => [name, wrap(name, real, isSynchronous)]));
   const fs = { ...all(nodeFileSystem, false), sync: all(nodeFileSystem.sync, true) };
   return { fs: fs as unknown as FileSystem, calls };
-}
-
-/** A directory, and a mount table in which its file system has this type, and another one that. */
-function arrange(type: string, other = 'proc'): { directory: string; table: string } {
-  const directory = temporaryDirectory();
-  const table = join(temporaryDirectory(), 'mountinfo');
-  const dev = statSync(directory, { bigint: true }).dev;
-  const major = ((dev >> 8n) & 0xfffn) | ((dev >> 32n) & ~0xfffn);
-  const minor = (dev & 0xffn) | ((dev >> 12n) & ~0xffn);
-  const lines = [
-    `1 1 ${major}:${minor} / / rw - ${type} device rw`,
-    `2 1 0:9 / /other rw - ${other} other rw`,
-  ];
-  writeFileSync(table, `${lines.join('\n')}\n`);
-  return { directory, table };
 }
 
 const namesOf = (calls: readonly Called[], isSynchronous: boolean): string[] =>

@@ -1,0 +1,94 @@
+/** A file server that reports a rename as failed: was it done? */
+import { readFileSync, readlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import type { BigIntStats } from 'node:fs';
+
+import {
+  AtomicVolume,
+  atomicWriteFile,
+  atomicWriteFileSync,
+  nodeFileSystem,
+  type FileSystem,
+} from 'resilient-watcher';
+import { expect, test } from 'vitest';
+
+import { debris } from '../support/debris.js';
+import { errno, faultyFileSystem } from '../support/faulty-file-system.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
+
+const FUSE = 0x65735546;
+
+/** What the server does with a rename, which it reports as failed, and what it says afterwards. */
+interface Server {
+  readonly renames: boolean;
+  readonly inodes: 'stable' | 'changing';
+  /** What `..data` leads to, as long as it is cached. */
+  readonly cached?: string;
+}
+
+function serverThat({ renames, inodes, cached }: Server): FileSystem {
+  let lookups = 0n;
+  const { sync } = nodeFileSystem;
+  return faultyFileSystem(
+    (name, args) => {
+      const [path, to] = args as [string, string];
+      if (name === 'statfs') return { type: FUSE };
+      if (name === 'readlink' && path.endsWith('/..data')) return cached;
+      if (name === 'rename') {
+        if (renames) sync.rename(path, to);
+        throw errno('EIO');
+      }
+      if (name !== 'lstat' || inodes === 'stable') return undefined;
+      const stat = sync.lstat(path);
+      const ino = (lookups += 1n);
+      return Object.assign(Object.create(Object.getPrototypeOf(stat) as object) as BigIntStats, stat, {
+        ino,
+      });
+    },
+    { sync: false },
+  );
+}
+
+const settled = <T>(work: Promise<T>): Promise<unknown> => work.catch((error: unknown) => error);
+
+test.each([
+  { server: { renames: true, inodes: 'stable' }, published: 'done', content: 'new' },
+  { server: { renames: true, inodes: 'changing' }, published: null, content: 'new' },
+  { server: { renames: false, inodes: 'stable' }, published: false, content: 'old' },
+  { server: { renames: false, inodes: 'changing' }, published: false, content: 'old' },
+] as const)(
+  'a server that renames a file ($server.renames), with $server.inodes inode numbers, but says that it failed: published is $published',
+  async ({ server, published, content }) => {
+    const directory = temporaryDirectory();
+    const path = join(directory, 'file');
+    atomicWriteFileSync(path, 'old');
+    const outcome = await settled(atomicWriteFile(path, 'new', { fs: serverThat(server) }));
+    expect(readFileSync(path, 'utf8')).toBe(content);
+    expect(debris(directory, 'file')).toEqual([]);
+    if (published === 'done') expect(outcome).toMatchObject({ written: true });
+    else expect(outcome).toMatchObject({ step: 'rename', published });
+    if (published === null) expect(outcome).toHaveProperty('message', expect.stringMatching(/not known/));
+  },
+);
+
+test.each([
+  { renames: true, isCached: false, published: 'done', content: 'new' },
+  { renames: true, isCached: true, published: null, content: 'new' },
+  { renames: false, isCached: false, published: false, content: 'old' },
+] as const)(
+  'a server that swaps a volume ($renames), answers lookups from a cache ($isCached), and says that it failed: published is $published, and the set is whole',
+  async ({ renames, isCached, published, content }) => {
+    const directory = temporaryDirectory();
+    await new AtomicVolume(directory).write({ one: 'old', two: 'old' });
+    const cached = isCached ? readlinkSync(join(directory, '..data')) : undefined;
+    const fs = serverThat({ renames, inodes: 'stable', ...(cached !== undefined && { cached }) });
+    const outcome = await settled(new AtomicVolume(directory, { fs }).write({ one: 'new', two: 'new' }));
+    for (const key of ['one', 'two']) expect(readFileSync(join(directory, key), 'utf8')).toBe(content);
+    if (published === 'done') expect(outcome).toMatchObject({ changed: true });
+    else expect(outcome).toMatchObject({ step: 'rename', published });
+    await new AtomicVolume(directory).write({ one: 'next' });
+    expect(
+      debris(directory, '..data', 'one').filter((name) => name !== readlinkSync(join(directory, '..data'))),
+    ).toEqual([]);
+  },
+);
