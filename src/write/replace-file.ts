@@ -42,7 +42,7 @@ export interface ReplaceSettings {
 }
 
 /** What only an asynchronous write has. */
-interface Waiting {
+export interface Waiting {
   readonly clock: Clock;
   readonly random: Random;
   readonly signal: AbortSignal | undefined;
