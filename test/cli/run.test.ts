@@ -4,9 +4,9 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { KubeletVolume } from 'resilient-watcher/testing';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 
-import { runCli, startCli } from '../support/program.js';
+import { runCli, startCli as start, type Program, type ProgramOptions } from '../support/program.js';
 import { skip } from '../support/namespace.js';
 import { isRunning } from '../support/running.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
@@ -15,6 +15,20 @@ function volume(): KubeletVolume {
   const mounted = new KubeletVolume(join(temporaryDirectory(), 'volume'));
   mounted.publish({ n: '0' });
   return mounted;
+}
+
+/** Starts the program; what it leaves running when it is killed, as nothing else ends it, is killed after the test. */
+function startCli(args: readonly string[], options?: ProgramOptions): Program {
+  const program = start(args, options);
+  onTestFinished(async () => {
+    program.child.kill('SIGKILL');
+    await program.exit;
+    if (options?.prefix) return; // The PIDs are those of a namespace, which ends with the program.
+    for (const [, pid] of program.stdout.matchAll(/^up (\d+)/gm)) {
+      if (isRunning(Number(pid))) process.kill(-Number(pid), 'SIGKILL');
+    }
+  });
+  return program;
 }
 
 /** Prints its PID, and each signal it gets; ends with 7 on TERM. */
