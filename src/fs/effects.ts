@@ -25,7 +25,7 @@ export type Call = {
 type Wait = [name: 'wait', work: () => Promise<unknown>];
 
 /**
- * Work that makes blocking calls itself, which takes half the time for many small files. It catches what they throw, and
+ * Work that makes blocking calls itself, so that many small files take no generator each. It catches what they throw, and
  * returns what it has cost, in calls. Through promises it is not done, and costs nothing.
  */
 type Direct = [name: 'direct', work: (calls: FileSystemCalls) => number];
