@@ -18,11 +18,11 @@ const peers = Object.keys(peerDependencies);
 
 /** KiB. */
 const BUDGETS: Readonly<Record<string, number>> = {
-  'resilient-watcher': 78,
+  'resilient-watcher': 80,
   'resilient-watcher/action': 12,
   'resilient-watcher/config': 63,
   'resilient-watcher/doctor': 24,
-  'resilient-watcher/kubernetes': 78,
+  'resilient-watcher/kubernetes': 80,
   'resilient-watcher/otel': 8,
   'resilient-watcher/prometheus': 8,
   'resilient-watcher/testing': 20,
