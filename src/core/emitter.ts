@@ -48,7 +48,7 @@ export class Emitter<Events extends object> extends EventEmitter<Events> {
     return this;
   }
 
-  /** Calls those that listen now: one that is added or removed by another hears the next event, or still this one. */
+  /** Calls the listeners that were registered when the event was emitted, as Node.js does. */
   override emit<E extends Names<Events>>(event: E, ...args: EventEmitter.EventArgs<Events, E>): boolean {
     const registered = this.#registered(event);
     if (registered === undefined) {

@@ -5,7 +5,7 @@
  * |------------|-----------------------|----------------------|------------------------|------------------------------|
  * | `idle`     | → `starting`, acquires | –                   | –                      | → `closed`                   |
  * | `starting` | same promise          | → `running`, works   | → `idle`, rejects      | → `closed`, releases         |
- * | `running`  | same promise          | –                    | so if `onRunning()` does | → `closed`, releases       |
+ * | `running`  | same promise          | –                    | the same if `onRunning()` does | → `closed`, releases |
  * | `closed`   | rejects               | –                    | –                      | same promise                 |
  *
  * When the component is closed, a pending `start()` rejects without waiting for `onStart()` or `onRunning()`. A listener

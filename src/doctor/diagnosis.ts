@@ -12,7 +12,7 @@ import { checkPath } from '../core/options.js';
 import { absolutePath } from '../fs/absolute-path.js';
 import { runAsync } from '../fs/effects.js';
 import { fileSystemKind } from '../fs/file-system-kind.js';
-import { hopsOf, type LinkChain } from '../fs/link-chain.js';
+import { hopsOf, type ResolvedChain } from '../fs/link-chain.js';
 import { readMounts, staleMountIn } from '../fs/mount-table.js';
 import { PathTarget } from '../fs/targets/path-target.js';
 import { finding, type Finding } from './finding.js';
@@ -94,11 +94,11 @@ export async function diagnose(
   };
 }
 
-function mayBeToken({ end }: LinkChain): boolean {
+function mayBeToken({ end }: ResolvedChain): boolean {
   return end.kind === 'found' && end.stat.isFile() && end.stat.size <= MAX_TOKEN_BYTES;
 }
 
-function endFindings({ end, links, path }: LinkChain): Finding[] {
+function endFindings({ end, links, path }: ResolvedChain): Finding[] {
   switch (end.kind) {
     case 'missing':
       return links !== ''
@@ -146,7 +146,7 @@ async function mountFindings(realPath: string, kind: 'file' | 'directory'): Prom
 
 async function mountsOf({
   mounts,
-}: LinkChain): Promise<{ readonly path: string; readonly type: string; readonly isRemote: boolean }[]> {
+}: ResolvedChain): Promise<{ readonly path: string; readonly type: string; readonly isRemote: boolean }[]> {
   return Promise.all(
     [...mounts.values()].map(async (path) => {
       const stat = await nodeFileSystem.statfs(path).catch(() => undefined);

@@ -3,7 +3,7 @@ import { constants, type BigIntStats } from 'node:fs';
 
 import type { FileSystemCalls } from '../core/file-system.js';
 import { statDigest, identityIn, identityOf, signatureOf, type Signed } from './file-identity.js';
-import type { LinkChain } from './link-chain.js';
+import type { ResolvedChain } from './link-chain.js';
 import { digestOf, FileSnapshot } from './snapshot.js';
 import type { SeenFile } from './observation.js';
 import type { Effects } from './effects.js';
@@ -120,7 +120,7 @@ class FileReadNow implements SeenFile {
 export function fileAgain(
   { signature, inode, snapshot }: SeenFile,
   realPath: string,
-  { revision, links }: Pick<LinkChain, 'revision' | 'links'>,
+  { revision, links }: Pick<ResolvedChain, 'revision' | 'links'>,
 ): SeenFile {
   const moved = snapshot.realPath !== realPath || snapshot.revision !== revision;
   return {

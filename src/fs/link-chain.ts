@@ -17,8 +17,8 @@ export type ChainEnd =
   /** A mount point that is not in `allowedMounts`; nothing behind it was touched. */
   | { readonly kind: 'disallowed' };
 
-/** The way to a path at one instant: every directory consulted and every link followed while it is resolved. */
-export interface Way {
+/** Every directory that was consulted and every link that was followed while a path was resolved. */
+export interface LinkChain {
   /** What was resolved. */
   readonly path: string;
   /** The directories whose change can change the meaning of the path. */
@@ -34,18 +34,18 @@ export interface Way {
   readonly revision: string | undefined;
 }
 
-/** What a path means at one instant. */
-export interface LinkChain extends Way {
+/** A chain, and where it led at that instant. */
+export interface ResolvedChain extends LinkChain {
   readonly end: ChainEnd;
 }
 
-/** The way alone, to be kept: what is known of its end takes three times the memory. */
-export function wayOf({ path, directories, mounts, links, revision }: Way): Way {
+/** The chain alone, to be kept: what is known of its end takes three times the memory. */
+export function withoutEnd({ path, directories, mounts, links, revision }: LinkChain): LinkChain {
   return { path, directories, mounts, links, revision };
 }
 
 /** The chain of a path that changed during every attempt. */
-export function unstableChain(path: string): LinkChain {
+export function unstableChain(path: string): ResolvedChain {
   const nothing = { directories: [], mounts: new Map(), links: '', revision: undefined };
   return { ...nothing, path, end: { kind: 'unstable' } };
 }
@@ -55,8 +55,8 @@ export function unstableChain(path: string): LinkChain {
  * does, and the rest is assumed to be unchanged. Undefined when no link was retargeted, or in another way.
  */
 export function* followSwap(
-  chain: Way,
-): Effects<{ readonly realPath: string; readonly chain: Way } | undefined> {
+  chain: LinkChain,
+): Effects<{ readonly realPath: string; readonly chain: LinkChain } | undefined> {
   const before = hopsOf(chain);
   const names = chain.path.split('/').reverse();
   const hops = new Map<string, string>();
@@ -90,17 +90,17 @@ export function* followSwap(
  * Whether each link on the way still has the same target: then, as far as links decide it, the path leads to the
  * same place.
  */
-export function* linksStand(way: Way): Effects<boolean> {
-  for (const [place, target] of hopsOf(way)) {
+export function* linksStand(chain: LinkChain): Effects<boolean> {
+  for (const [place, target] of hopsOf(chain)) {
     if ((yield* call('readlink', place)) !== target) return false;
   }
   return true;
 }
 
 /** The first chain, with the directories and mounts of the others: for a target that is several files. */
-export function mergeChains<W extends Way>(
+export function mergeChains<W extends LinkChain>(
   first: W,
-  others: Iterable<Pick<Way, 'directories' | 'mounts'>>,
+  others: Iterable<Pick<LinkChain, 'directories' | 'mounts'>>,
 ): W {
   const all = [first, ...others];
   if (all.length === 1) return first;
@@ -109,7 +109,7 @@ export function mergeChains<W extends Way>(
 }
 
 /** The directories of all chains, each once. */
-export function mergeDirectories(chains: Iterable<Pick<Way, 'directories'>>): WatchedDirectory[] {
+export function mergeDirectories(chains: Iterable<Pick<LinkChain, 'directories'>>): WatchedDirectory[] {
   const merged = new Map<string, WatchedDirectory>();
   for (const { directories } of chains) {
     for (const directory of directories) {
@@ -128,7 +128,7 @@ function together(one: WatchedDirectory, other: WatchedDirectory): WatchedDirect
 }
 
 /** The links followed on the way and their targets, in order. */
-export function hopsOf({ links }: Pick<Way, 'links'>): ReadonlyMap<string, string> {
+export function hopsOf({ links }: Pick<LinkChain, 'links'>): ReadonlyMap<string, string> {
   const hops = new Map<string, string>();
   const texts = links.split('\0');
   for (let at = 1; at < texts.length; at += 2) hops.set(texts[at - 1] ?? '', texts[at] ?? '');

@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import type { WatchedDirectory } from '../core/watch-backend.js';
 import { DirectoryWalk, type Entry, type TreeWalkOptions } from './directory-walk.js';
 import type { Effects } from './effects.js';
-import { hopsOf, mergeDirectories, type LinkChain } from './link-chain.js';
+import { hopsOf, mergeDirectories, type ResolvedChain } from './link-chain.js';
 import { resolveChain } from './resolve-chain.js';
 import { Subtrees } from './tree-draft.js';
 import { keyBelow } from './tree-key.js';
@@ -24,7 +24,7 @@ export class LinkedWalk extends DirectoryWalk {
   #waiting: Link[];
   readonly #mounts = new Map<string, string>();
   /** The chains of the links that lead to files in directories that are not in the tree. */
-  readonly #chains: LinkChain[] = [];
+  readonly #chains: ResolvedChain[] = [];
 
   /** @param own what was found under its own path. */
   constructor(root: string, options: TreeWalkOptions, own: OwnPart, previous: TreePart | undefined) {

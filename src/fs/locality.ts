@@ -21,14 +21,14 @@ import { systemClock } from '../core/clock.js';
 import type { FileSystem, FileSystemCalls } from '../core/file-system.js';
 import { runSync, type Call, type Effects } from './effects.js';
 import { kindAt, kindOfType, type FileSystemKind } from './file-system-kind.js';
-import type { Way } from './link-chain.js';
+import type { LinkChain } from './link-chain.js';
 import { readMounts } from './mount-table.js';
 
 const NO_MOUNTS: ReadonlyMap<string, string> = new Map();
 
 /** What is known of the file systems that a path leads through. */
 export class Locality {
-  /** The mounts of the last way that could be identified, by the identity of the directory at which they begin. */
+  /** The mounts of the last chain that could be identified, by the identity of the directory at which they begin. */
   #identified = NO_MOUNTS;
   /** Those of them that may be entered synchronously. */
   #local = NO_MOUNTS;
@@ -46,14 +46,14 @@ export class Locality {
     return this.#local;
   }
 
-  /** Whether the whole way may be gone synchronously. One without any mount is not known. */
-  isLocal({ mounts }: Way): boolean {
+  /** Whether the whole chain may be followed synchronously. One without any mount is not known. */
+  isLocal({ mounts }: LinkChain): boolean {
     for (const identity of mounts.keys()) if (!this.#local.has(identity)) return false;
     return mounts.size > 0;
   }
 
   /** The name of a file system on the way that reports no events, if there is one. */
-  silentFileSystem({ mounts }: Way): string | undefined {
+  silentFileSystem({ mounts }: LinkChain): string | undefined {
     if (this.#silent.size === 0) return undefined;
     for (const identity of mounts.keys()) {
       const name = this.#silent.get(identity);
@@ -63,10 +63,10 @@ export class Locality {
   }
 
   /**
-   * Identifies the mounts of the way that are not known yet, and forgets all others: numbers of devices are reused, so
+   * Identifies the mounts of the chain that are not known yet, and forgets all others: numbers of devices are reused, so
    * what comes back may be another file system. To be run asynchronously, unless everything is local.
    */
-  *classify({ mounts }: Way): Effects<void> {
+  *classify({ mounts }: LinkChain): Effects<void> {
     if (mounts === this.#identified) return;
     const identified = new Map<string, string>();
     const local = new Map<string, string>();
@@ -88,7 +88,7 @@ export class Locality {
         // Gone or unreadable: it stays unknown, so it is called asynchronously and identified by the next check.
       }
     }
-    // What all of them are is the map that the way has in common with others.
+    // What all of them are is the map that the chain has in common with others.
     this.#identified = identified.size === mounts.size ? mounts : identified;
     this.#local = local.size === mounts.size ? mounts : local;
     this.#silent = silent.size > 0 ? silent : NO_MOUNTS;

@@ -1,7 +1,7 @@
 /** What can be observed, and the result of an observation. */
 import type { FileSystemCalls } from '../core/file-system.js';
 import type { TargetError } from './target-error.js';
-import type { LinkChain, Way } from './link-chain.js';
+import type { ResolvedChain, LinkChain } from './link-chain.js';
 import type { FileSnapshot, SetSnapshot } from './snapshot.js';
 import type { Ask, Effects } from './effects.js';
 
@@ -26,7 +26,7 @@ export interface SeenFile {
 /** What was found at the target. */
 export interface Found {
   readonly kind: 'found';
-  readonly chain: Way;
+  readonly chain: LinkChain;
   readonly snapshot: FileSnapshot | SetSnapshot;
   /** The files by the keys of the snapshot. */
   readonly files: ReadonlyMap<string, SeenFile>;
@@ -65,10 +65,10 @@ export type Observation =
   | Found
   | {
       readonly kind: 'missing';
-      readonly chain: LinkChain;
+      readonly chain: ResolvedChain;
       readonly isRegrouped?: Regrouped | undefined;
     }
-  | ({ readonly chain: Way } & (
+  | ({ readonly chain: LinkChain } & (
       | { readonly kind: 'unreadable'; readonly error: TargetError }
       /** The target was replaced during every attempt; check again soon. */
       | { readonly kind: 'unstable' }
@@ -179,7 +179,7 @@ export interface Target {
    */
   touch?(path?: string): void;
   /** Resolves the path without reading any file. */
-  resolve(allowedMounts?: AllowedMounts): Effects<LinkChain>;
+  resolve(allowedMounts?: AllowedMounts): Effects<ResolvedChain>;
   /** The same target, for a separate observation. */
   fresh(): Target;
   /**

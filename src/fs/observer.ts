@@ -1,6 +1,6 @@
 import { dirname } from 'node:path';
 
-import type { LinkChain, Way } from './link-chain.js';
+import type { ResolvedChain, LinkChain } from './link-chain.js';
 import { isEverythingLocal, Locality } from './locality.js';
 import { systemClock } from '../core/clock.js';
 import { nodeFileSystem, type FileSystem, type FileSystemCalls } from '../core/file-system.js';
@@ -179,7 +179,7 @@ export class Observer {
   }
 
   /** Resolves the path without reading anything. */
-  async resolve(): Promise<LinkChain> {
+  async resolve(): Promise<ResolvedChain> {
     if (this.#sync) {
       const chain = await runSliced(this.#target.resolve(this.#locality.local), this.#sync);
       if (chain.end.kind !== 'disallowed') return chain;
@@ -202,7 +202,7 @@ export class Observer {
   }
 
   /** The name of a file system on the way that reports no events, if there is one. */
-  silentFileSystem(chain: Way): string | undefined {
+  silentFileSystem(chain: LinkChain): string | undefined {
     return this.#locality.silentFileSystem(chain);
   }
 

@@ -14,8 +14,8 @@ import type { WatchedDirectory } from '../core/watch-backend.js';
 import { within } from './absolute-path.js';
 import { call, type Effects } from './effects.js';
 import { identityOf } from './file-identity.js';
-import { isName, linksText, unstableChain, type ChainEnd, type LinkChain } from './link-chain.js';
-import { shared } from './shared-way.js';
+import { isName, linksText, unstableChain, type ChainEnd, type ResolvedChain } from './link-chain.js';
+import { shared } from './shared-directories.js';
 import { readingError, targetError, type TargetError } from './target-error.js';
 import { DATA_LINK, isRevisionName } from './volume-layout.js';
 
@@ -34,8 +34,8 @@ const MAX_WALKS = 20;
 export function* resolveChain(
   path: string,
   allowedMounts?: ReadonlyMap<string, unknown>,
-): Effects<LinkChain> {
-  let failed: LinkChain | undefined;
+): Effects<ResolvedChain> {
+  let failed: ResolvedChain | undefined;
   for (let walk = 0; walk < MAX_WALKS; walk += 1) {
     const chain = yield* new Walk(path, allowedMounts).run();
     if (chain.end.kind === 'found' || chain.end.kind === 'disallowed') return chain;
@@ -45,8 +45,8 @@ export function* resolveChain(
   return unstableChain(path);
 }
 
-function sameFailure(a: LinkChain, b: LinkChain): boolean {
-  const place = ({ end }: LinkChain): string =>
+function sameFailure(a: ResolvedChain, b: ResolvedChain): boolean {
+  const place = ({ end }: ResolvedChain): string =>
     end.kind === 'missing'
       ? end.path
       : end.kind === 'unreadable'
@@ -82,7 +82,7 @@ class Walk {
     this.#allowedMounts = allowedMounts;
   }
 
-  *run(): Effects<LinkChain> {
+  *run(): Effects<ResolvedChain> {
     const end = yield* this.#walk();
     return {
       path: this.#path,

@@ -3,7 +3,7 @@ import { basename, dirname } from 'node:path';
 import { Backoff } from '../core/backoff.js';
 import { TargetError } from './target-error.js';
 import { signatureOf } from './file-identity.js';
-import { type LinkChain } from './link-chain.js';
+import { type ResolvedChain } from './link-chain.js';
 import type { Clock } from '../core/clock.js';
 import type { FileSystem } from '../core/file-system.js';
 import type { Random } from '../core/random.js';
@@ -83,7 +83,7 @@ interface Absence {
 }
 
 async function absenceAt(
-  { end }: LinkChain,
+  { end }: ResolvedChain,
   before: Absence | undefined,
   fs: FileSystem,
   now: number,
@@ -94,7 +94,7 @@ async function absenceAt(
 }
 
 /** The stamp of the directory in which a swap would show; undefined if there is no volume. */
-async function stampOf(end: LinkChain['end'], fs: FileSystem): Promise<string | undefined> {
+async function stampOf(end: ResolvedChain['end'], fs: FileSystem): Promise<string | undefined> {
   // The volume's directory is there without `..data`, or the path leads to the missing target of `..data`.
   const isGap = end.kind === 'found' || (end.kind === 'missing' && !isUserVisible(basename(end.path)));
   if (!isGap) return undefined;

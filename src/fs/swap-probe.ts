@@ -25,7 +25,7 @@ import type { FileSystemCalls } from '../core/file-system.js';
 import type { Ask } from './effects.js';
 import { inodeIn, signatureOf } from './file-identity.js';
 import { readFileNow } from './file-reading.js';
-import { hopsOf, type Way } from './link-chain.js';
+import { hopsOf, type LinkChain } from './link-chain.js';
 import {
   MAX_BYTES_AT_ONCE,
   NO_DIRECTORIES,
@@ -172,7 +172,7 @@ export class SwapProbe implements SwapReader {
     const files = new SingleEntryMap<SeenFile>(basename(place.path), file);
     const observation = (): Found => ({
       kind: 'found',
-      chain: this.#wayOver(place),
+      chain: this.#chainOver(place),
       snapshot,
       files,
       directories: NO_DIRECTORIES,
@@ -206,7 +206,7 @@ export class SwapProbe implements SwapReader {
       const directories = new Map([[realPath, signatureOf(directory)]]);
       return {
         kind: 'found',
-        chain: this.#wayOver(volume),
+        chain: this.#chainOver(volume),
         snapshot,
         files,
         directories,
@@ -217,7 +217,7 @@ export class SwapProbe implements SwapReader {
     return { snapshot, files, links, observation };
   }
 
-  #wayOver({ revision, links }: Place): Way {
+  #chainOver({ revision, links }: Place): LinkChain {
     return { ...this.#found.chain, links, revision };
   }
 }

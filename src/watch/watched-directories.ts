@@ -14,7 +14,7 @@ import { BackendError } from '../core/backend-error.js';
 import { hasMoved } from '../core/errno.js';
 import type { Scope } from '../core/scope.js';
 import type { WatchBackend, WatchedDirectory, WatchSubscription } from '../core/watch-backend.js';
-import type { Way } from '../fs/link-chain.js';
+import type { LinkChain } from '../fs/link-chain.js';
 import type { Observer } from '../fs/observer.js';
 import type { BackendConnection } from './connection.js';
 import type { InPlaceWrites } from './report/in-place-writes.js';
@@ -46,7 +46,7 @@ export class WatchedDirectories {
   }
 
   /** Watches what a check has found. Returns the paths that were not watched before. */
-  async set(chain: Way, connection: BackendConnection): Promise<readonly string[]> {
+  async set(chain: LinkChain, connection: BackendConnection): Promise<readonly string[]> {
     const { backend } = connection;
     this.#directories = chain.directories;
     const silence = backend && this.#silence(chain, backend);
@@ -79,7 +79,7 @@ export class WatchedDirectories {
   }
 
   /** Why this backend would report no events there, if so. */
-  #silence(chain: Way, { name, needsKernelEvents = false }: WatchBackend): BackendError | undefined {
+  #silence(chain: LinkChain, { name, needsKernelEvents = false }: WatchBackend): BackendError | undefined {
     const fileSystem = needsKernelEvents ? this.#observer.silentFileSystem(chain) : undefined;
     if (fileSystem === undefined) return undefined;
     const message = `Cannot watch "${this.#path}": it is on ${fileSystem}, which gives no events; it is polled`;

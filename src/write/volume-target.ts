@@ -1,7 +1,7 @@
 import { TargetError, type TargetErrorCode } from '../fs/target-error.js';
 import { within } from '../fs/absolute-path.js';
 import { call, type Effects } from '../fs/effects.js';
-import { hopsOf, type Way, type LinkChain } from '../fs/link-chain.js';
+import { hopsOf, type LinkChain, type ResolvedChain } from '../fs/link-chain.js';
 import { resolveChain } from '../fs/resolve-chain.js';
 import { targetError } from '../fs/target-error.js';
 import type { AllowedMounts, Found, Moment, Observation } from '../fs/observation.js';
@@ -37,14 +37,14 @@ export class VolumeTarget extends PathTarget {
   }
 
   /** Nothing is published, or `..data` is something else than a link. */
-  *#withoutRevision(chain: LinkChain, link: string): Effects<Observation> {
+  *#withoutRevision(chain: ResolvedChain, link: string): Effects<Observation> {
     const stat = yield* ifExists(call('lstat', link));
     if (!stat) return { kind: 'missing', chain };
     if (stat.isSymbolicLink()) return { kind: 'unstable', chain };
     return this.#unreadable(chain, 'ERR_TARGET_NOT_DIRECTORY', `"${DATA_LINK}" is not a symbolic link`);
   }
 
-  #unreadable(chain: Way, code: TargetErrorCode, what: string): Observation {
+  #unreadable(chain: LinkChain, code: TargetErrorCode, what: string): Observation {
     const error = new TargetError(code, this.path, `Cannot read the volume "${this.path}": ${what}`);
     return { kind: 'unreadable', chain, error };
   }

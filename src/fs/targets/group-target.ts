@@ -1,6 +1,6 @@
 /** Several files as one target: their contents are those of one instant. */
 import { GroupSwapProbe } from '../group-swap-probe.js';
-import { linksStand, mergeChains, type LinkChain, type Way } from '../link-chain.js';
+import { linksStand, mergeChains, type ResolvedChain, type LinkChain } from '../link-chain.js';
 import { targetError } from '../target-error.js';
 import {
   MAX_FILES_AT_ONCE,
@@ -142,8 +142,8 @@ export class GroupTarget implements Target {
     return true;
   }
 
-  *resolve(allowedMounts?: AllowedMounts): Effects<LinkChain> {
-    const chains: LinkChain[] = [];
+  *resolve(allowedMounts?: AllowedMounts): Effects<ResolvedChain> {
+    const chains: ResolvedChain[] = [];
     for (const member of this.#members.values()) chains.push(yield* member.resolve(allowedMounts));
     // A member that cannot be resolved makes the whole group unreadable.
     const telling = chains.find(({ end }) => end.kind !== 'found' && end.kind !== 'missing');
@@ -205,7 +205,7 @@ export class GroupTarget implements Target {
   }
 }
 
-function mergeAll<W extends Way>(chains: readonly W[]): W {
+function mergeAll<W extends LinkChain>(chains: readonly W[]): W {
   return chains.reduce((merged, chain) => mergeChains(merged, [chain]));
 }
 

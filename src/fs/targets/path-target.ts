@@ -13,9 +13,9 @@ import {
   hopsOf,
   linksStand,
   unstableChain,
-  wayOf,
+  withoutEnd,
+  type ResolvedChain,
   type LinkChain,
-  type Way,
 } from '../link-chain.js';
 import { resolveChain } from '../resolve-chain.js';
 import { readingError, targetError } from '../target-error.js';
@@ -100,7 +100,7 @@ export class PathTarget implements Target {
     allowedMounts: AllowedMounts,
     now: Moment,
   ): Effects<Observation> {
-    let chain: LinkChain | undefined;
+    let chain: ResolvedChain | undefined;
     for (let reading = 0; reading < MAX_READS; reading += 1) {
       chain = yield* this.resolve(allowedMounts);
       const { end } = chain;
@@ -117,7 +117,7 @@ export class PathTarget implements Target {
           return yield* this.#plain.observe(chain, { path: realPath, stat }, allowedMounts, now);
         }
         if (unwritten && (yield* this.#isSameRevision(chain, unwritten)))
-          return { ...unwritten, chain: wayOf(chain) };
+          return { ...unwritten, chain: withoutEnd(chain) };
         const found = stat.isFile()
           ? yield* this.#observeFile(chain, realPath, stat, known)
           : yield* observeRevision(this.#directoryAt(chain, realPath), known, allowedMounts);
@@ -205,7 +205,7 @@ export class PathTarget implements Target {
   }
 
   /** Of a directory also its `..data` link, if it has one; if not, every entry of it matters. */
-  *resolve(allowedMounts?: AllowedMounts): Effects<LinkChain> {
+  *resolve(allowedMounts?: AllowedMounts): Effects<ResolvedChain> {
     for (let walk = 0; walk < MAX_READS; walk += 1) {
       const chain = yield* resolveChain(this.path, allowedMounts);
       if (chain.end.kind !== 'found' || !chain.end.stat.isDirectory()) return chain;
@@ -217,18 +217,18 @@ export class PathTarget implements Target {
     return unstableChain(this.path);
   }
 
-  #directoryAt(chain: Way, realPath: string): DirectoryPlace {
+  #directoryAt(chain: LinkChain, realPath: string): DirectoryPlace {
     const { path } = this;
     return { path, chain, realPath, limits: this.#limits, isWritten: realPath === this.#written };
   }
 
-  *#isSameRevision({ links, end }: LinkChain, { chain, snapshot, directories }: Found): Effects<boolean> {
+  *#isSameRevision({ links, end }: ResolvedChain, { chain, snapshot, directories }: Found): Effects<boolean> {
     if (links !== chain.links || end.kind !== 'found' || end.path !== snapshot.realPath) return false;
     return yield* areAsBefore(directories);
   }
 
   *#observeFile(
-    chain: LinkChain,
+    chain: ResolvedChain,
     realPath: string,
     stat: BigIntStats,
     known: Found | undefined,
@@ -238,7 +238,7 @@ export class PathTarget implements Target {
     return foundFile(chain, fileAgain(file, realPath, chain));
   }
 
-  *#readFile(chain: Way, realPath: string, found?: BigIntStats): Effects<Found | undefined> {
+  *#readFile(chain: LinkChain, realPath: string, found?: BigIntStats): Effects<Found | undefined> {
     const { path } = this;
     const { revision, links } = chain;
     const { maxContentBytes } = this.#limits;
@@ -253,7 +253,7 @@ export class PathTarget implements Target {
  * @param data the chain of its `..data`. Only a link makes it a volume: a copy made with `cp -rL` has a directory
  * there.
  */
-function volumeOrDirectory(chain: LinkChain, directory: string, data: LinkChain): LinkChain {
+function volumeOrDirectory(chain: ResolvedChain, directory: string, data: ResolvedChain): ResolvedChain {
   const place = within(directory, DATA_LINK);
   const target = hopsOf(data).get(place);
   const { end } = data;
@@ -285,7 +285,7 @@ function* areAsBefore(directories: Found['directories']): Effects<boolean> {
 }
 
 /** Whether the path still leads to where it led, after that was read: a link on the way may have been retargeted. */
-function leadsHere(chain: Way, calls: FileSystemCalls): boolean {
+function leadsHere(chain: LinkChain, calls: FileSystemCalls): boolean {
   try {
     return runSync(linksStand(chain), calls);
   } catch {
@@ -293,8 +293,8 @@ function leadsHere(chain: Way, calls: FileSystemCalls): boolean {
   }
 }
 
-function foundFile(chain: Way, file: SeenFile): Found {
+function foundFile(chain: LinkChain, file: SeenFile): Found {
   const { snapshot, signature } = file;
   const files = new SingleEntryMap(basename(snapshot.path), file);
-  return { kind: 'found', chain: wayOf(chain), snapshot, files, directories: NO_DIRECTORIES, signature };
+  return { kind: 'found', chain: withoutEnd(chain), snapshot, files, directories: NO_DIRECTORIES, signature };
 }

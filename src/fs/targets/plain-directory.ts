@@ -32,7 +32,7 @@ import type { FileSystemCalls } from '../../core/file-system.js';
 import { within } from '../absolute-path.js';
 import { call, PAUSE, type Effects } from '../effects.js';
 import { identityOf, signatureAt, signatureOf } from '../file-identity.js';
-import { linksStand, mergeChains, type LinkChain } from '../link-chain.js';
+import { linksStand, mergeChains, type ResolvedChain } from '../link-chain.js';
 import { resolveChain } from '../resolve-chain.js';
 import { listDirectory } from '../list-directory.js';
 import {
@@ -110,7 +110,7 @@ export class PlainDirectory {
   }
 
   /** Throws what the calls throw; then everything is checked the next time. */
-  *observe(chain: LinkChain, at: Place, allowedMounts: AllowedMounts, now: Moment): Effects<Observation> {
+  *observe(chain: ResolvedChain, at: Place, allowedMounts: AllowedMounts, now: Moment): Effects<Observation> {
     try {
       return yield* this.#observe(chain, at, allowedMounts, now);
     } catch (error) {
@@ -143,7 +143,12 @@ export class PlainDirectory {
     this.#last = undefined;
   }
 
-  *#observe(chain: LinkChain, at: Place, allowedMounts: AllowedMounts, now: Moment): Effects<Observation> {
+  *#observe(
+    chain: ResolvedChain,
+    at: Place,
+    allowedMounts: AllowedMounts,
+    now: Moment,
+  ): Effects<Observation> {
     const place = `${chain.links} ${at.path} ${identityOf(at.stat)}`;
     const before = place === this.#place ? this.#listing : undefined;
     this.#place = place;
@@ -271,13 +276,13 @@ class DirectoryReading {
   /** Follows what leads elsewhere, which no hint may report. */
   *end(allowedMounts: AllowedMounts): Effects<{
     readonly listing: Listing;
-    readonly chains: readonly LinkChain[];
+    readonly chains: readonly ResolvedChain[];
     /** Whether some of its links lead to `..data`, which leads nowhere. */
     readonly hasDanglingKeys: boolean;
   }> {
     const [own, ways] = [yield* this.#own.map(), yield* this.#ways.map()];
     const draft = new Draft(sameFile, this.#before?.linked);
-    const chains: LinkChain[] = [];
+    const chains: ResolvedChain[] = [];
     let hasDanglingKeys = false;
     for (const [name, way] of ways) {
       const path = within(this.#at.path, name);

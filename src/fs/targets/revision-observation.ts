@@ -19,7 +19,7 @@ import type { FileSystemCalls } from '../../core/file-system.js';
 import { fileAgain, readFileNow, readSeenFile, type FilePlace } from '../file-reading.js';
 import type { WatchedDirectory } from '../../core/watch-backend.js';
 import { identityIn, signatureOf } from '../file-identity.js';
-import { linksStand, mergeChains, wayOf, type LinkChain, type Way } from '../link-chain.js';
+import { linksStand, mergeChains, withoutEnd, type ResolvedChain, type LinkChain } from '../link-chain.js';
 import { resolveChain } from '../resolve-chain.js';
 import type { AllowedMounts, Found, ReadLimits, SeenFile, Observation } from '../observation.js';
 import { FileSnapshot, SetSnapshot } from '../snapshot.js';
@@ -31,7 +31,7 @@ import { limitReading, type Limited } from './read-limits.js';
 /** A directory, and how it was found. */
 export interface DirectoryPlace {
   readonly path: string;
-  readonly chain: Way;
+  readonly chain: LinkChain;
   readonly realPath: string;
   readonly limits: ReadLimits;
   /** Whether this revision was written into after it was published. */
@@ -66,7 +66,10 @@ export function* observeRevision(
   yield* listing.read('');
   if (listing.isTooLong) return undefined;
   const { entries, signatures: directories } = listing;
-  const chain = mergeChains(wayOf(place.chain), isOfKubelet ? listing.chains : [...listing.chains, listing]);
+  const chain = mergeChains(
+    withoutEnd(place.chain),
+    isOfKubelet ? listing.chains : [...listing.chains, listing],
+  );
   if (listing.chains.some(({ end }) => end.kind === 'disallowed')) return { kind: 'disallowed', chain };
   let limited: string | undefined;
   const before = known?.snapshot.realPath === realPath ? known : undefined;
@@ -232,7 +235,7 @@ class Listing {
   /** The signatures of the directories that were read, by path. */
   readonly signatures = new Map<string, string>();
   /** Where the links among the entries lead. */
-  readonly chains: LinkChain[] = [];
+  readonly chains: ResolvedChain[] = [];
   /** A volume is one file system. */
   readonly mounts: ReadonlyMap<string, string> = new Map();
   #listed = 0;
@@ -317,7 +320,11 @@ function* seenFile(
   return yield* readSeenFile({ ...place, found: stat, maxContentBytes, digestOnly });
 }
 
-function* stands(chain: Way, realPath: string, directories: ReadonlyMap<string, string>): Effects<boolean> {
+function* stands(
+  chain: LinkChain,
+  realPath: string,
+  directories: ReadonlyMap<string, string>,
+): Effects<boolean> {
   if (!(yield* linksStand(chain))) return false;
   return signatureOf(yield* call('lstat', realPath)) === directories.get(realPath);
 }

@@ -25,7 +25,7 @@ import { within } from '../absolute-path.js';
 import { errnoOf } from '../../core/errno.js';
 import type { FileSystemCalls } from '../../core/file-system.js';
 import { identityOf, signatureAt } from '../file-identity.js';
-import { hopsOf, linksStand, mergeDirectories, type LinkChain } from '../link-chain.js';
+import { hopsOf, linksStand, mergeDirectories, type ResolvedChain } from '../link-chain.js';
 import { resolveChain } from '../resolve-chain.js';
 import { readingError, TargetError } from '../target-error.js';
 import { globsIn, type IgnorePattern } from '../path-globs.js';
@@ -197,7 +197,7 @@ export class TreeTarget implements Target {
   }
 
   /** The chain of the root with the directories of the tree, without its files. */
-  *resolve(allowedMounts?: AllowedMounts): Effects<LinkChain> {
+  *resolve(allowedMounts?: AllowedMounts): Effects<ResolvedChain> {
     const chain = yield* resolveChain(this.path, allowedMounts);
     this.touch();
     if (chain.end.kind !== 'found' || !chain.end.stat.isDirectory()) return chain;
@@ -245,7 +245,12 @@ export class TreeTarget implements Target {
     return before ? yield* rewalkTree(before, [root], options) : yield* walkTree(root, options);
   }
 
-  *#foundOrUnreadable(chain: LinkChain, walk: TreeWalk, touched: Places, now: Moment): Effects<Observation> {
+  *#foundOrUnreadable(
+    chain: ResolvedChain,
+    walk: TreeWalk,
+    touched: Places,
+    now: Moment,
+  ): Effects<Observation> {
     try {
       return yield* this.#found(chain, walk, touched, now);
     } catch (error) {
@@ -255,7 +260,7 @@ export class TreeTarget implements Target {
     }
   }
 
-  *#found(chain: LinkChain, walk: TreeWalk, touched: Places, now: Moment): Effects<Observation> {
+  *#found(chain: ResolvedChain, walk: TreeWalk, touched: Places, now: Moment): Effects<Observation> {
     const restless = yield* this.#files.take(walk.files, keysAt(touched, walk), now);
     this.#walk = walk;
     // They are checked again when they are due to be reported.
@@ -285,7 +290,7 @@ export class TreeTarget implements Target {
   }
 
   /** The chain of the root with the directories of the tree: the same array while nothing differs. */
-  #chainOf(chain: LinkChain, walk: TreeWalk): LinkChain {
+  #chainOf(chain: ResolvedChain, walk: TreeWalk): ResolvedChain {
     const root = chain.directories.map((directory) => onlyRoot(directory, walk.root, chain));
     const above = mergeDirectories([{ directories: root }, { directories: walk.consulted }]);
     const key = JSON.stringify(
@@ -319,9 +324,9 @@ function unreadablePart({ root, files, unreadable }: TreeWalk): TargetError | un
 }
 
 /** Nothing else in the directory that holds the root matters, unless a link on the way is in it. */
-function onlyRoot(directory: WatchedDirectory, root: string, way: LinkChain): WatchedDirectory {
+function onlyRoot(directory: WatchedDirectory, root: string, chain: ResolvedChain): WatchedDirectory {
   const { path, identity } = directory;
-  const holdsLink = [...hopsOf(way).keys()].some((link) => dirname(link) === path);
+  const holdsLink = [...hopsOf(chain).keys()].some((link) => dirname(link) === path);
   return path === dirname(root) && !holdsLink
     ? { path, identity, entries: new Set([basename(root)]) }
     : directory;

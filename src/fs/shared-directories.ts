@@ -1,16 +1,16 @@
 import type { WatchedDirectory } from '../core/watch-backend.js';
-import type { Way } from './link-chain.js';
+import type { LinkChain } from './link-chain.js';
 
-type Surroundings = Pick<Way, 'directories' | 'mounts'>;
+type Surroundings = Pick<LinkChain, 'directories' | 'mounts'>;
 
-/** Those of the last way. */
+/** Those of the last chain. */
 let last: Surroundings = { directories: [], mounts: new Map() };
 
 /**
- * The directories and the mounts on a way. Those of all watchers of one volume are equal; they are resolved one after
- * another, and share one object in memory.
+ * The directories and the mounts of a chain. Those of all watchers of one volume are equal, and the watchers resolve their
+ * paths one after another, so they share one object in memory.
  */
-export function shared(directories: Way['directories'], mounts: Way['mounts']): Surroundings {
+export function shared(directories: LinkChain['directories'], mounts: LinkChain['mounts']): Surroundings {
   if (!areSame(directories, last.directories) || !haveSameEntries(mounts, last.mounts)) {
     last = { directories, mounts };
   }
@@ -29,7 +29,7 @@ function isSame({ path, identity, entries }: WatchedDirectory, other: WatchedDir
   return true;
 }
 
-function haveSameEntries(one: Way['mounts'], other: Way['mounts']): boolean {
+function haveSameEntries(one: LinkChain['mounts'], other: LinkChain['mounts']): boolean {
   if (one.size !== other.size) return false;
   for (const [identity, path] of one) if (other.get(identity) !== path) return false;
   return true;
