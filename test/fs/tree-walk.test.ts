@@ -279,10 +279,13 @@ const place = fc
 /** Something that is done; it gives the paths it touched. */
 type Operation = (root: string) => string[];
 
-/** Where the kernel would say that it happened: the entry in the directory that the way there leads to. */
+/**
+ * Where the kernel would say that it happened: the entry in the directory that the way there leads to. Node.js's own
+ * `realpathSync` takes `..` behind a link for its parent, and never returns for some links.
+ */
 function entryAt(path: string): string[] {
   try {
-    return [join(realpathSync(dirname(path)), basename(path))];
+    return [join(realpathSync.native(dirname(path)), basename(path))];
   } catch {
     return [path];
   }
@@ -291,7 +294,7 @@ function entryAt(path: string): string[] {
 /** And what a link there leads to, which is what is written. */
 function endOf(path: string): string[] {
   try {
-    return [realpathSync(path)];
+    return [realpathSync.native(path)];
   } catch {
     return [];
   }
