@@ -212,11 +212,11 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
     return this.status().state;
   }
 
-  /** Replaced revisions that are still there stay until the next write. */
   protected override get purpose(): string {
     return `use the volume "${this.directory}"`;
   }
 
+  /** Replaced revisions that are still there stay until the next write. */
   protected override onClose(): void {
     this.#removal?.cancel();
     this.#removal = undefined;
