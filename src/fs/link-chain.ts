@@ -1,6 +1,6 @@
 import type { BigIntStats } from 'node:fs';
 
-import { MAX_LINKS } from '../core/file-system.js';
+import { MAX_LINKS, type FileSystemCalls } from '../core/file-system.js';
 import type { WatchedDirectory } from '../core/watch-backend.js';
 import { call, type Effects } from './effects.js';
 import type { TargetError } from './target-error.js';
@@ -135,9 +135,25 @@ export function hopsOf({ links }: Pick<LinkChain, 'links'>): ReadonlyMap<string,
   return hops;
 }
 
+/** Whether every link but the one at this place has the same target. In the callback of a hint, hence without a map. */
+export function otherLinksStand({ links }: LinkChain, except: string, calls: FileSystemCalls): boolean {
+  const texts = links.split('\0');
+  for (let at = 1; at < texts.length; at += 2) {
+    const place = texts[at - 1] ?? '';
+    if (place !== except && calls.readlink(place) !== texts[at]) return false;
+  }
+  return true;
+}
+
 /** The links as one string. */
 export function linksText(hops: ReadonlyMap<string, string>): string {
   return [...hops].map((hop) => hop.join('\0')).join('\0');
+}
+
+/** The links as one string, after the one at this place was retargeted. */
+export function retargetedLinks({ links }: LinkChain, place: string, from: string, to: string): string {
+  const at = links.lastIndexOf(`${place}\0${from}`) + place.length + 1;
+  return links.slice(0, at) + to + links.slice(at + from.length);
 }
 
 /** Whether a component of a path is the name of an entry. */

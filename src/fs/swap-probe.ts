@@ -25,7 +25,7 @@ import type { FileSystemCalls } from '../core/file-system.js';
 import type { Ask } from './effects.js';
 import { inodeIn, signatureOf } from './file-identity.js';
 import { readFileNow } from './file-reading.js';
-import { hopsOf, type LinkChain } from './link-chain.js';
+import { hopsOf, otherLinksStand, retargetedLinks, type LinkChain } from './link-chain.js';
 import {
   MAX_BYTES_AT_ONCE,
   NO_DIRECTORIES,
@@ -62,8 +62,6 @@ export class SwapProbe implements SwapReader {
   readonly #inode: number;
   /** The name of the revision. */
   readonly #target: string;
-  /** Where that is in `LinkChain.links`. */
-  readonly #inLinks: number;
   readonly #limits: ReadLimits;
 
   private constructor(found: Found, place: string, target: string, limits: ReadLimits) {
@@ -72,7 +70,6 @@ export class SwapProbe implements SwapReader {
     [this.#file] = found.snapshot.kind === 'file' ? found.files.values() : [];
     this.#inode = this.#file ? inodeIn(this.#file.signature) : 0;
     this.#target = target;
-    this.#inLinks = found.chain.links.lastIndexOf(`${place}\0${target}`) + place.length + 1;
     this.#limits = limits;
   }
 
@@ -122,7 +119,7 @@ export class SwapProbe implements SwapReader {
     if (!file) return undefined;
     if (ask(['readlink', this.place], calls, false) !== this.#target) return false;
     if (!isExamined(this.#inode)) return true;
-    if (!this.#othersStand(calls)) return false;
+    if (!otherLinksStand(this.#found.chain, this.place, calls)) return false;
     return signatureOf(calls.lstat(file.snapshot.realPath)) === file.signature;
   }
 
@@ -135,16 +132,15 @@ export class SwapProbe implements SwapReader {
 
   /** What the target holds if this revision is the linked one. Throws what the calls throw. */
   readRevision(revision: string, calls: FileSystemCalls): Swap | undefined {
-    if (!this.#othersStand(calls)) return undefined;
-    const { links } = this.#found.chain;
+    const { chain, snapshot } = this.#found;
+    if (!otherLinksStand(chain, this.place, calls)) return undefined;
     const directory = this.#directory;
-    const { realPath } = this.#found.snapshot;
-    const length = this.#target.length;
+    const inRevision = snapshot.realPath.slice(directory.length + this.#target.length);
     const swapped = {
-      path: this.#found.snapshot.path,
-      realPath: directory + revision + realPath.slice(directory.length + length),
+      path: snapshot.path,
+      realPath: directory + revision + inRevision,
       revision,
-      links: links.slice(0, this.#inLinks) + revision + links.slice(this.#inLinks + length),
+      links: retargetedLinks(chain, this.place, this.#target, revision),
     };
     return this.#file ? this.#readKey(swapped, calls) : this.#readVolume(swapped, calls);
   }
@@ -152,16 +148,6 @@ export class SwapProbe implements SwapReader {
   /** Where the links and the revisions of the volume are, with a slash at the end. */
   get #directory(): string {
     return this.place.slice(0, -DATA_LINK.length);
-  }
-
-  /** Whether each of the other links leads where it led. */
-  #othersStand(calls: FileSystemCalls): boolean {
-    const hops = this.#found.chain.links.split('\0');
-    for (let at = 1; at < hops.length; at += 2) {
-      const place = hops[at - 1] ?? '';
-      if (place !== this.place && calls.readlink(place) !== hops[at]) return false;
-    }
-    return true;
   }
 
   #readKey(place: Place, calls: FileSystemCalls): Swap | undefined {
