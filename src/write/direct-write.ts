@@ -9,7 +9,7 @@
  * | before the file is created    | nothing has happened: `replaceFile` does it all, or says why it cannot         |
  * | from then on                  | the functions of `replaceFile` take over for that step, and for every failure  |
  */
-import { constants, type BigIntStats } from 'node:fs';
+import type { BigIntStats } from 'node:fs';
 import { basename, dirname } from 'node:path';
 
 import { errnoOf, withErrno } from '../core/errno.js';
@@ -18,7 +18,7 @@ import { call, runAsync, wait, type Effects } from '../fs/effects.js';
 import { SMALL_BYTES, type SynchronousCalls } from '../fs/locality.js';
 import { attributesFor, isAsWanted, modeFor } from './file-attributes.js';
 import { areEntriesByDescriptor, HeldDirectory } from './held-directory.js';
-import { CREATE, MAX_WRITE_BYTES, MODE_WHILE_PENDING, PendingFile } from './pending-file.js';
+import { creationFlags, MAX_WRITE_BYTES, MODE_WHILE_PENDING, PendingFile } from './pending-file.js';
 import { recoverRename } from './rename-file.js';
 import {
   abandon,
@@ -31,8 +31,6 @@ import { isSweepDue, sweepFiles } from './sweep-files.js';
 import { removeUnfinished, temporaryName } from './temporary-name.js';
 import { isOurs, mayReplace } from './trust.js';
 import { WriteProgress } from './write-progress.js';
-
-const { O_SYNC = 0 } = constants as Partial<typeof constants>;
 
 /** The modes of the files on disks that were written last, by path; the latest last. */
 const expectedModes = new Map<string, number>();
@@ -82,12 +80,12 @@ async function writeIn(
   try {
     waiting.signal?.throwIfAborted();
     const expected = expectedModes.get(path);
-    let isSynced = durability !== 'none' && size > 0 && expected === MODE_WHILE_PENDING;
+    const syncsAt = (mode: number | undefined): boolean =>
+      durability !== 'none' && size > 0 && mode === MODE_WHILE_PENDING;
+    let isSynced = syncsAt(expected);
     // Most likely the path is as it was: the file is created while the path is looked up.
     const creating =
-      expected === undefined
-        ? undefined
-        : fs.open(temporary, isSynced ? CREATE | O_SYNC : CREATE, MODE_WHILE_PENDING);
+      expected === undefined ? undefined : fs.open(temporary, creationFlags(isSynced), MODE_WHILE_PENDING);
     const found = findFile(to, directory, lookups, calls);
     if (!found) {
       expectedModes.delete(path);
@@ -104,8 +102,8 @@ async function writeIn(
     try {
       if (creating) fd = await creating;
       else {
-        isSynced = durability !== 'none' && size > 0 && mode === MODE_WHILE_PENDING && !now;
-        const flags = isSynced ? CREATE | O_SYNC : CREATE;
+        isSynced = syncsAt(mode) && !now;
+        const flags = creationFlags(isSynced);
         fd = now
           ? now.open(temporary, flags, MODE_WHILE_PENDING)
           : await fs.open(temporary, flags, MODE_WHILE_PENDING);

@@ -25,7 +25,12 @@ export function isAsCreated({ mode, owner }: FileAttributes): boolean {
 }
 
 const { O_NOFOLLOW = 0, O_SYNC = 0 } = constants as Partial<typeof constants>;
-export const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | O_NOFOLLOW;
+const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | O_NOFOLLOW;
+
+/** How to open a file that is created. @param syncs each write reaches the disk before it returns. */
+export function creationFlags(syncs: boolean): number {
+  return syncs ? CREATE | O_SYNC : CREATE;
+}
 
 /** Linux writes at most 2 GiB at a time. A smaller limit costs nothing and lets an abort take effect sooner. */
 export const MAX_WRITE_BYTES = 8 * 2 ** 20;
@@ -69,7 +74,7 @@ export class PendingFile {
     for (let attempt = 1; ; attempt += 1) {
       const path = directory.at(name());
       try {
-        const fd = yield* call('open', path, syncs ? CREATE | O_SYNC : CREATE, mode);
+        const fd = yield* call('open', path, creationFlags(syncs), mode);
         return new PendingFile(path, fd, progress, syncs);
       } catch (error) {
         if (errnoOf(error) !== 'EEXIST') {
