@@ -25,7 +25,7 @@ export interface ActionUpdate {
 }
 
 /** Converts a change into the input of an action. */
-export function updateOf(change: Change, path: string): ActionUpdate {
+export function updateOf(change: Omit<Change, 'previous'>, path: string): ActionUpdate {
   const { added, changed, removed, current, cause } = change;
   return { paths: [{ path, added, changed, removed, revision: current.revision ?? null }], cause };
 }

@@ -97,7 +97,7 @@ export async function runRun({ paths, flags, command, session }: Invocation<Flag
     if (!isReady) return;
     presence.set(path, change.current.kind !== 'missing');
     if (!child.isRunning) startWhenComplete();
-    else if (reactionTo(path) !== 'none') reload.trigger(one.updateOf(change, change.cause));
+    else if (reactionTo(path) !== 'none') reload.trigger(one.updateOf(change));
   });
   await listen(flags, session);
   await reload.start();

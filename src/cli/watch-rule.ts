@@ -2,7 +2,7 @@
 import { resolve } from 'node:path';
 
 import { mergeUpdates, ReloadAction, type ActionUpdate } from '../action.js';
-import type { Digests, KeyDifference } from '../index.js';
+import type { Digests, KeyDifference, Snapshot } from '../index.js';
 import { actionsOf, reloadOptions, type ActionFlags } from './action-flags.js';
 import { EXIT, ExitError } from './exit-code.js';
 import { isProgram } from './find-program.js';
@@ -62,8 +62,8 @@ export class WatchRule {
       this.#follow(this.#reload);
     }
     this.#watched = createWatchers(paths, flags, session, (change, watched) => {
-      if (this.#silent.has(watched)) this.#begin(watched, change.cause);
-      else this.#act(watched.updateOf(change, change.cause));
+      if (this.#silent.has(watched)) this.#begin(watched, change.current, change.cause);
+      else this.#act(watched.updateOf(change));
     });
     this.#silent = new Set(this.#watched);
   }
@@ -94,7 +94,10 @@ export class WatchRule {
       output.log('warn', 'missing', `${path}: does not exist; it will be seen when it is created`, { path });
     }
     // That nothing is there is known without a report.
-    for (const watched of this.#silent) if (watched.watcher.current) this.#begin(watched, 'start');
+    for (const watched of this.#silent) {
+      const { current } = watched.watcher;
+      if (current) this.#begin(watched, current, 'start');
+    }
     this.#isStarted = true;
     if (this.#early) this.#act(this.#early);
     this.#early = undefined;
@@ -114,7 +117,7 @@ export class WatchRule {
   }
 
   /** Acts on the first contents as far as that is asked for: with `--initial`, or for the rules that it replaces. */
-  #begin(watched: WatchedPaths, cause: string): void {
+  #begin(watched: WatchedPaths, current: Snapshot, cause: string): void {
     this.#silent.delete(watched);
     const remainders = this.#options.flags.initial ? [everythingOf(watched)] : this.#remaindersOf(watched);
     // What could not be read at the start, and so was not known, is a change.
@@ -123,7 +126,8 @@ export class WatchRule {
       const isSame =
         paths.length === watched.paths.length && paths.every((path) => watched.paths.includes(path));
       const difference = watched.watcher.changedSince(isSame ? digests : {});
-      const newer = keysOf(difference).length > 0 ? watched.updateOf(difference, cause) : undefined;
+      const isNewer = keysOf(difference).length > 0;
+      const newer = isNewer ? watched.updateOf({ ...difference, current, cause }) : undefined;
       const update = merged(isSame ? unhandled : undefined, newer);
       if (!update) continue;
       if (this.#isStarted) this.#act(update);

@@ -3,8 +3,8 @@ import { basename, resolve } from 'node:path';
 
 import type { Command } from 'commander';
 
-import type { ActionUpdate } from '../action.js';
-import { ResilientWatcher, type Change, type KeyDifference } from '../index.js';
+import { updateOf, type ActionUpdate } from '../action.js';
+import { ResilientWatcher, type Change } from '../index.js';
 import { duration } from './arguments.js';
 import type { Session } from './session.js';
 
@@ -51,15 +51,14 @@ export class WatchedPaths {
   }
 
   /** The input of an action. Each file of a group is a path of its own, as if it were watched alone. */
-  updateOf({ added, changed, removed }: KeyDifference, cause: string): ActionUpdate {
-    const { path, current } = this.watcher;
-    const revision = current?.revision ?? null;
-    if (!this.#members) return { paths: [{ path, added, changed, removed, revision }], cause };
+  updateOf(change: Omit<Change, 'previous'>): ActionUpdate {
+    if (!this.#members) return updateOf(change, this.watcher.path);
+    const { added, changed, removed, cause } = change;
     const paths = [...this.#members].flatMap(([key, file]) => {
       const only = (keys: readonly string[]): string[] => (keys.includes(key) ? [basename(file)] : []);
       const [isAdded, isChanged, isRemoved] = [only(added), only(changed), only(removed)];
       if (isAdded.length + isChanged.length + isRemoved.length === 0) return [];
-      return { path: file, added: isAdded, changed: isChanged, removed: isRemoved, revision };
+      return updateOf({ ...change, added: isAdded, changed: isChanged, removed: isRemoved }, file).paths;
     });
     return { paths, cause };
   }
