@@ -66,10 +66,11 @@ export interface TokenAnswer {
  */
 export interface TokenClient {
   /**
-   * Loads what a request needs, such as a package. Called before each request, and not limited by its timeout: a busy
-   * machine may need long for it. If it rejects, the request is made nevertheless.
+   * Loads what a request needs, such as a package. Called before each request, whose timeout does not include it: a busy
+   * machine may need long for it. After a minute its signal aborts, and the attempt fails with `ERR_TOKEN_TIMEOUT`. If it
+   * rejects, the request is made nevertheless.
    */
-  prepare?(): Promise<unknown>;
+  prepare?(options: { readonly signal: AbortSignal }): Promise<unknown>;
   /**
    * Rejects with any error if there is no token. If the error has a finite `retryAfterMs`, the next attempt waits that
    * long. Two codes of a `TokenError` are special: `ERR_TOKEN_UNSUPPORTED` means that the server has no TokenRequest API,

@@ -29,6 +29,9 @@ interface MintContext {
   readonly signal: AbortSignal;
 }
 
+/** The timeout of a client's `prepare()`, ms: a busy machine may take half a minute to load a large package. */
+const PREPARE_TIMEOUT_MS = 60_000;
+
 /** Requests one token and checks that it is valid. */
 export class TokenMint {
   readonly #options: TokenMintOptions;
@@ -57,8 +60,7 @@ export class TokenMint {
     const { client, audiences, expirationSeconds, tokenFile } = this.#options;
     const request = { audiences, expirationSeconds, ...(credential && { credential }) };
     let answer: unknown;
-    await this.#prepare();
-    signal.throwIfAborted();
+    await this.#prepare(signal);
     try {
       answer = await this.#inTime(signal, (inTime) => client.requestToken(request, { signal: inTime }));
     } catch (error) {
@@ -71,20 +73,33 @@ export class TokenMint {
     return tokenFromAnswer(answer);
   }
 
-  async #prepare(): Promise<void> {
-    try {
-      await this.#options.client.prepare?.();
-    } catch {
-      // The request will fail for the same reason, and say so.
-    }
+  async #prepare(signal: AbortSignal): Promise<void> {
+    const { client, clock } = this.#options;
+    if (!client.prepare) return;
+    const work = async (inTime: AbortSignal): Promise<void> => {
+      try {
+        await client.prepare?.({ signal: inTime });
+      } catch {
+        // The request will fail for the same reason, and say so.
+      }
+    };
+    await withDeadline(work, {
+      clock,
+      timeoutMs: PREPARE_TIMEOUT_MS,
+      signal,
+      late: () => timedOut('The client was not ready', PREPARE_TIMEOUT_MS),
+    });
   }
 
   #inTime<T>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const { clock, attemptTimeoutMs: timeoutMs } = this.#options;
-    const late = (): Error =>
-      new TokenError('ERR_TOKEN_TIMEOUT', `The client gave no answer within ${timeoutMs} ms`);
+    const late = (): Error => timedOut('The client gave no answer', timeoutMs);
     return withDeadline(work, { clock, timeoutMs, signal, late });
   }
+}
+
+function timedOut(what: string, timeoutMs: number): TokenError {
+  return new TokenError('ERR_TOKEN_TIMEOUT', `${what} within ${timeoutMs} ms`);
 }
 
 /** Converts the rejection of a client into a `TokenError` that shows no token. */

@@ -130,6 +130,46 @@ describe('failure', () => {
     expect(events('token')).toEqual([]);
   });
 
+  test('a client whose prepare() never returns fails the attempt in time, and is asked again', async () => {
+    const signals: AbortSignal[] = [];
+    const { refresher, clock, client, events } = refresherScene({
+      client: {
+        prepare: ({ signal }) => {
+          signals.push(signal);
+          return signals.length === 1 ? new Promise(() => {}) : Promise.resolve();
+        },
+        requestToken: (request, options) => client.requestToken(request, options),
+      },
+    });
+    void refresher.start();
+    await clock.advance(MINUTE);
+    expect(events('retry')).toMatchObject([{ detail: { error: { code: 'ERR_TOKEN_TIMEOUT' } } }]);
+    expect(signals.map(({ aborted }) => aborted)).toEqual([true]);
+    expect(client.requests).toEqual([]);
+    await clock.advance(10 * SECOND);
+    expect(events('token')).toHaveLength(1);
+  });
+
+  test('a prepare() that rejects does not keep the request from being made', async () => {
+    const { refresher, client } = refresherScene({
+      client: {
+        prepare: () => Promise.reject(boom),
+        requestToken: (request, options) => client.requestToken(request, options),
+      },
+    });
+    await refresher.start();
+    expect(refresher.current).toBeDefined();
+  });
+
+  test('close() does not wait for a prepare() that never returns', async () => {
+    const client = { prepare: () => new Promise(() => {}), requestToken: () => Promise.reject(boom) };
+    const { refresher, clock } = refresherScene({ client });
+    void refresher.start();
+    await clock.advance(SECOND);
+    await refresher.close();
+    expect(clock.pending).toBe(0);
+  });
+
   test('once the token has expired, get() rejects with the last failure as its cause, and `expired` is emitted once', async () => {
     const { refresher, clock, client, events } = refresherScene();
     await refresher.start();
