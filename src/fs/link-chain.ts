@@ -135,6 +135,11 @@ export function hopsOf({ links }: Pick<LinkChain, 'links'>): ReadonlyMap<string,
   return hops;
 }
 
+/** Whether one of the links is that of a volume, which leads to what is complete. */
+export function leadThroughVolume(links: string): boolean {
+  return links.includes(`/${DATA_LINK}\0`);
+}
+
 /** Whether every link but the one at this place has the same target. In the callback of a hint, hence without a map. */
 export function otherLinksStand({ links }: LinkChain, except: string, calls: FileSystemCalls): boolean {
   const texts = links.split('\0');

@@ -94,6 +94,43 @@ test('a file in a tree, reached through a link', async () => {
   expect(reports(scene)).toEqual(['new=half and half']);
 });
 
+test.each<[string, string | readonly string[], SceneOptions]>([
+  ['a file', 'current/d/new', {}],
+  ['a file, itself a link', 'link', {}],
+  ['a file of a group', ['current/d/new', 'other'], {}],
+  ['a file in a directory', 'current/d', {}],
+  ['a file in a tree', 'current/d', { recursive: true }],
+  ['a file in a tree, itself a link', 'links', { recursive: true }],
+  ['a file, after its link was retargeted', 'retargeted/d/new', {}],
+])('%s that is created behind links which led nowhere', async (_, target, options) => {
+  const scene = openScene();
+  for (const directory of ['r0/d', 'r1', 'links']) mkdirSync(scene.at(directory), { recursive: true });
+  symlinkSync('r1', scene.at('current'));
+  symlinkSync('r0', scene.at('retargeted'));
+  writeFileSync(scene.at('r0/d/new'), 'old');
+  symlinkSync('r1/d/new', scene.at('link'));
+  symlinkSync('../r1/d/new', scene.at('links/new'));
+  writeFileSync(scene.at('other'), 'other');
+  const paths = typeof target === 'string' ? scene.at(target) : target.map((path) => scene.at(path));
+  await scene.watch(paths, options);
+  symlinkSync('r1', scene.at('next'));
+  renameSync(scene.at('next'), scene.at('retargeted'));
+  await scene.hint();
+  mkdirSync(scene.at('r1/d'));
+  await scene.hint();
+  reports(scene);
+  const file = scene.at('r1/d/new');
+  for (const text of ['', 'half', ' and half']) {
+    appendFileSync(file, text);
+    if (text === '') scene.backend.hint(file);
+    else scene.backend.written(file);
+    await scene.pass(20);
+  }
+  expect(reports(scene).filter((report) => /new|link/.test(report))).toEqual([]);
+  await scene.pass(1_000);
+  expect(reports(scene).at(-1)).toMatch(/(?:new|link|retargeted)=half and half$/);
+});
+
 test.each([true, false])(
   'a link to a directory that is retargeted is one change, recursive: %s',
   async (recursive) => {

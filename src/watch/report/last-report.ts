@@ -1,6 +1,7 @@
 /** What was last reported, and what is compared with it. */
 import { LONG_PAUSE, type Effects } from '../../fs/effects.js';
 import { keysThatDiffer, withEntries } from '../../fs/persistent-map.js';
+import { leadThroughVolume } from '../../fs/link-chain.js';
 import { changedMap } from '../../fs/tree-draft.js';
 import type { Found, Replacement, Swap } from '../../fs/observation.js';
 import { MissingSnapshot, SetSnapshot, type FileSnapshot, type Snapshot } from '../../fs/snapshot.js';
@@ -25,8 +26,10 @@ export class LastReport {
   #files: Found['files'] = NOTHING;
   /** The files that are gone, as they were last seen. */
   #gone: Map<string, LastFile> | undefined;
-  /** The links of the last target that was found. */
-  #links = '';
+  /** The links of the last target that was found; undefined: none was. */
+  #links: string | undefined;
+  /** The links that have led to nothing since. */
+  #deadLinks: string | undefined;
 
   /** @param path the watched path. */
   constructor(path: string) {
@@ -38,9 +41,24 @@ export class LastReport {
     return this.#snapshot;
   }
 
-  /** See `LinkChain.links`. */
-  get links(): string {
+  /** See `LinkChain.links`; undefined: nothing was found yet. */
+  get links(): string | undefined {
     return this.#links;
+  }
+
+  /**
+   * Whether links were retargeted, and so lead to what was there already. Links to what was never seen may be those to a
+   * file that is being created, unless they lead through a volume.
+   * @param before the links that were known; undefined: nothing was seen behind them.
+   */
+  isRetargeted(links: string, before: string | undefined): boolean {
+    if (links === this.#deadLinks) return false;
+    return before === undefined ? leadThroughVolume(links) : links !== before;
+  }
+
+  /** Nothing is behind these links at present. */
+  lost(links: string): void {
+    this.#deadLinks = links;
   }
 
   /** What differs from it in these files; undefined: nothing is there. */
@@ -112,6 +130,7 @@ export class LastReport {
     this.#files = files;
     this.#snapshot = snapshot;
     this.#links = links;
+    this.#deadLinks = undefined;
   }
 
   /** Takes it for reported that nothing is there. */

@@ -4,7 +4,8 @@
  *
  * | a file that differs                                 | quiet period                                              |
  * |-----------------------------------------------------|-----------------------------------------------------------|
- * | behind a retargeted link                            | 0: its bytes were there before the link                   |
+ * | behind a retargeted link, or new behind that of a   | 0: its bytes were there before the link                   |
+ * | volume, unless the link led to nothing for a while  |                                                           |
  * | a new inode, changed after its last byte            | 0: it was complete when it was renamed into place; where  |
  * |                                                     | writes are reported `CONFIRM_MS`, for a writer that       |
  * |                                                     | changes the mode of its file                              |
@@ -63,10 +64,10 @@ function longer(one: QuietPeriod, other: QuietPeriod): QuietPeriod {
 function quietPeriodForFile(
   seen: SeenFile,
   last: LastFile | undefined,
+  isRetargeted: boolean,
   written: boolean | undefined,
   { settleMs, maxSettleMs, missingGraceMs }: QuietPeriodOptions,
 ): QuietPeriod {
-  const isRetargeted = seen.links !== (last?.links ?? '');
   const isNew = seen.inode !== last?.inode;
   if (seen.steady && isRetargeted) return NO_QUIET_PERIOD;
   if (seen.steady && isNew && seen.finished && written !== true) {
@@ -103,7 +104,7 @@ export function quietPeriodsFor(
   writes: InPlaceWrites,
   options: QuietPeriodOptions,
 ): (part: KeyDifference) => QuietPeriod {
-  const isSwapped = isDirectory(seen) && seen.chain.links !== last.links;
+  const isSwapped = isDirectory(seen) && last.isRetargeted(seen.chain.links, last.links);
   // Of all files, so it is found out once for all parts.
   if (isSwapped && areSteady(seen.files)) return () => NO_QUIET_PERIOD;
   return (part) => quietPeriodForPart(seen, part, isSwapped, last, writes, options);
@@ -122,21 +123,17 @@ function quietPeriodForPart(
     const file = seen.files.get(key);
     if (!file) continue;
     const written = writes.isWritten(file.snapshot.realPath);
-    const own = quietPeriodForFile(file, lastFile(key, seen, last), written, options);
+    const known = last.file(key);
+    // A new file of a directory is behind the same links as the others.
+    const isRetargeted =
+      (known !== undefined || file.links !== last.links) && last.isRetargeted(file.links, known?.links);
+    const own = quietPeriodForFile(file, known, isRetargeted, written, options);
     if (own !== NO_QUIET_PERIOD) quietPeriod = longer(quietPeriod, own);
   }
   const { groupSettleMs } = options;
   return seen.snapshot.kind === 'group' && isPartlyRetargeted(seen, last)
     ? longer(quietPeriod, { quietMs: groupSettleMs, totalMs: groupSettleMs })
     : quietPeriod;
-}
-
-/** A file in a directory that was not there was behind the same links as the others. */
-function lastFile(key: string, { snapshot }: Found, last: LastReport): LastFile | undefined {
-  const file = last.file(key);
-  if (file || snapshot.kind === 'file' || snapshot.kind === 'group') return file;
-  // The links of a tree's files are counted from its root.
-  return { links: snapshot.kind === 'tree' ? '' : last.links, inode: undefined };
 }
 
 /** Whether some of the links that lead to a group's files were retargeted, and some were not. */

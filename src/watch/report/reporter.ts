@@ -116,6 +116,7 @@ export class Reporter {
   /** Handles the observation of a check; in slices, since as many files may differ as there are. */
   *consider(seen: StableObservation, cause: ChangeCause): Effects<void> {
     const files = filesOf(seen);
+    if (seen.kind === 'missing') this.#last.lost(seen.chain.links);
     yield* this.#considerRegrouped(seen, cause);
     const difference = yield* this.#last.difference(files);
     if (this.#isKnown(seen, difference)) {
