@@ -30,6 +30,12 @@ export const OBSERVERS: readonly Observer[] = [
   },
   { name: 'config-loader', volume: 'config', program: 'loader', target: '/etc/config/app.yaml' },
   { name: 'chokidar-file', volume: 'config', program: 'chokidar', target: '/etc/config/app.yaml' },
+  {
+    name: 'chokidar-directory',
+    volume: 'config',
+    program: 'chokidar-directory',
+    target: '/etc/config/app.yaml',
+  },
   { name: 'fs-watch-file', volume: 'config', program: 'fs.watch', target: '/etc/config/app.yaml' },
   {
     name: 'fs-watch-directory',

@@ -6,6 +6,8 @@ export interface Line {
   readonly sequence?: number | null;
   readonly false?: boolean;
   readonly died?: string;
+  /** Since the process itself saw the swap, ms. */
+  readonly afterSwapMs?: number;
 }
 
 export interface Row {
@@ -16,6 +18,8 @@ export interface Row {
   /** Behind the first observer of the same volume to see the update, ms; undefined when it saw none. */
   readonly medianMs: number | undefined;
   readonly maxMs: number | undefined;
+  /** Behind a bare `fs.watch` of its own process, ms: without the wait for a CPU, which all observers share. */
+  readonly medianAfterSwapMs: number | undefined;
   /** Why it ended before the test did. */
   readonly died: string | undefined;
 }
@@ -47,32 +51,54 @@ export function tally(logs: ReadonlyMap<string, string>): Row[] {
 }
 
 function rowOf(observer: string, printed: readonly Line[], first: ReadonlyMap<number, number>): Row {
-  const seen = new Map<number, number>();
-  for (const { sequence, at } of printed) {
-    if (typeof sequence === 'number' && !seen.has(sequence)) seen.set(sequence, at);
+  const seen = new Map<number, Line>();
+  for (const line of printed) {
+    const { sequence } = line;
+    if (typeof sequence === 'number' && !seen.has(sequence)) seen.set(sequence, line);
   }
-  const delays = [...seen]
-    // What was there at the start, each saw when its container ran.
-    .filter(([sequence]) => sequence > 0)
-    .map(([sequence, at]) => at - (first.get(sequence) ?? at))
-    .sort((one, other) => one - other);
+  // What was there at the start, each saw when its container ran.
+  const updates = [...seen].filter(([sequence]) => sequence > 0);
+  const delays = sorted(updates.map(([sequence, { at }]) => at - (first.get(sequence) ?? at)));
+  const afterSwap = sorted(updates.flatMap(([, { afterSwapMs }]) => afterSwapMs ?? []));
   return {
     observer,
     seen: seen.size,
     missed: first.size - seen.size,
     false: printed.filter((line) => line.false).length,
-    medianMs: delays[Math.floor(delays.length / 2)],
+    medianMs: medianOf(delays),
     maxMs: delays.at(-1),
+    medianAfterSwapMs: medianOf(afterSwap),
     died: printed.find(({ died }) => died !== undefined)?.died,
   };
 }
 
+function sorted(values: readonly number[]): number[] {
+  return values.toSorted((one, other) => one - other);
+}
+
+function medianOf(ascending: readonly number[]): number | undefined {
+  return ascending[Math.floor(ascending.length / 2)];
+}
+
 /** The rows as a table in Markdown. */
 export function tableOf(rows: readonly Row[]): string {
-  const ms = (value: number | undefined): string => (value === undefined ? '' : `${value} ms`);
-  const cells = rows.map(({ observer, seen, missed, false: wrong, medianMs, maxMs, died = '' }) =>
-    [observer, seen, missed, wrong, ms(medianMs), ms(maxMs), died].join(' | '),
+  const ms = (value: number | undefined): string =>
+    value === undefined ? '' : `${Number(value.toFixed(2))} ms`;
+  const cells = rows.map(({ observer, seen, missed, false: wrong, ...row }) =>
+    [
+      observer,
+      seen,
+      missed,
+      wrong,
+      ms(row.medianMs),
+      ms(row.maxMs),
+      ms(row.medianAfterSwapMs),
+      row.died ?? '',
+    ].join(' | '),
   );
-  const head = 'observer | seen | missed | false | median after the first | most | died';
-  return [head, '--- | --: | --: | --: | --: | --: | ---', ...cells].map((line) => `| ${line} |`).join('\n');
+  const head =
+    'observer | seen | missed | false | median after the first | most | median after its own fs.watch | died';
+  return [head, '--- | --: | --: | --: | --: | --: | --: | ---', ...cells]
+    .map((line) => `| ${line} |`)
+    .join('\n');
 }

@@ -1,15 +1,16 @@
 /**
  * Runs in a pod: watches one thing in one way, and prints a line of JSON for each report.
  *
- *   OBSERVE   who watches: library, chokidar, fs.watch, group, loader, token, refresher
+ *   OBSERVE   who watches: library, chokidar, chokidar-directory, fs.watch, fs.watch-directory, group, loader, token,
+ *             refresher
  *   TARGET    what: a path; for `group` two, separated by a comma
  *
  * The number of an update is in the contents, as `update: 17`. A line with `false: true` is a report without news.
+ * `afterSwapMs` is the time since a bare `fs.watch` of the same process saw that `..data` had changed.
  */
 import { once } from 'node:events';
-import { watch as watchDirectory } from 'node:fs';
-import { readFile } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { readFileSync, readlinkSync, watch as watchDirectory } from 'node:fs';
+import { dirname, join } from 'node:path';
 
 import { ResilientWatcher, TokenFile, TokenRefresher } from 'resilient-watcher';
 import { ConfigLoader, FileProvider } from 'resilient-watcher/config';
@@ -18,22 +19,50 @@ import { kubeconfigSink, tokenRequestClient } from 'resilient-watcher/kubernetes
 const { OBSERVE: who, TARGET: target } = process.env;
 
 let last;
+/** When the volume was last seen to be swapped. */
+let swappedAt;
+
+/** Called first, so that its listener runs before that of the observer for the same event. */
+function watchSwaps(directory) {
+  const revision = () => {
+    try {
+      return readlinkSync(join(directory, '..data'));
+    } catch {
+      return undefined;
+    }
+  };
+  let seen = revision();
+  if (seen === undefined) return;
+  watchDirectory(directory, () => {
+    const found = revision();
+    if (found === seen) return;
+    seen = found;
+    swappedAt = performance.now();
+  });
+}
 
 function report(content) {
+  const afterSwapMs = swappedAt === undefined ? undefined : performance.now() - swappedAt;
   const text = String(content ?? '');
   const sequence = /update: ?(\d+)/.exec(text)?.[1];
   const isFalse = sequence === undefined || text === last;
   if (sequence !== undefined) last = text;
-  print({ sequence: sequence === undefined ? null : Number(sequence), false: isFalse });
+  print({ sequence: sequence === undefined ? null : Number(sequence), false: isFalse, afterSwapMs });
 }
 
 function print(fields) {
   console.log(JSON.stringify({ who, at: Date.now(), ...fields }));
 }
 
-/** What programs without this library do at an event: read the file. */
-async function readAndReport(path) {
-  report(await readFile(path, 'utf8').catch(() => undefined));
+/** What programs without this library do at an event: read the file, here in the fastest way. */
+function readAndReport(path) {
+  let content;
+  try {
+    content = readFileSync(path, 'utf8');
+  } catch {
+    // It is away for a moment, or for good.
+  }
+  report(content);
 }
 
 const observers = {
@@ -88,17 +117,24 @@ const observers = {
   },
   async chokidar() {
     const { watch } = await import('chokidar');
-    await readAndReport(target);
-    const watcher = watch(target, { ignoreInitial: true }).on('all', () => void readAndReport(target));
+    readAndReport(target);
+    const watcher = watch(target, { ignoreInitial: true }).on('all', () => readAndReport(target));
+    await once(watcher, 'ready');
+  },
+  async 'chokidar-directory'() {
+    const { watch } = await import('chokidar');
+    readAndReport(target);
+    const watcher = watch(dirname(target), { ignoreInitial: true });
+    watcher.on('all', () => readAndReport(target));
     await once(watcher, 'ready');
   },
   async 'fs.watch'() {
-    await readAndReport(target);
-    watchDirectory(target, () => void readAndReport(target));
+    readAndReport(target);
+    watchDirectory(target, () => readAndReport(target));
   },
   async 'fs.watch-directory'() {
-    await readAndReport(target);
-    watchDirectory(dirname(target), () => void readAndReport(target));
+    readAndReport(target);
+    watchDirectory(dirname(target), () => readAndReport(target));
   },
 };
 
@@ -108,5 +144,6 @@ process.on('uncaughtException', ({ code, message }) => {
   process.exit();
 });
 process.on('SIGTERM', () => process.exit());
+if (who !== 'token' && who !== 'refresher') for (const path of target.split(',')) watchSwaps(dirname(path));
 await observers[who]();
 print({ ready: true });
