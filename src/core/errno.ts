@@ -42,3 +42,8 @@ export function isExhausted(error: unknown): boolean {
 export function hasMoved(error: unknown): boolean {
   return ['ENOENT', 'ENOTDIR', 'ESTALE', 'ELOOP'].includes(errnoOf(error) ?? '');
 }
+
+/** Whether `readlink` failed because something else than a link is there. */
+export function isNoLink(error: unknown): boolean {
+  return errnoOf(error) === 'EINVAL';
+}

@@ -1,6 +1,7 @@
 import type { BigIntStats } from 'node:fs';
 
 import { MAX_LINKS, type FileSystemCalls } from '../core/file-system.js';
+import { isNoLink } from '../core/errno.js';
 import type { WatchedDirectory } from '../core/watch-backend.js';
 import { call, type Effects } from './effects.js';
 import type { TargetError } from './target-error.js';
@@ -86,13 +87,23 @@ export function* followSwap(
   return links === chain.links ? undefined : { realPath: here, chain: { ...chain, links, revision } };
 }
 
+/** The target of the link at this place; undefined if something else is there. */
+export function* linkAt(place: string): Effects<string | undefined> {
+  try {
+    return yield* call('readlink', place);
+  } catch (error) {
+    if (isNoLink(error)) return undefined;
+    throw error;
+  }
+}
+
 /**
  * Whether each link on the way still has the same target: then, as far as links decide it, the path leads to the
  * same place.
  */
 export function* linksStand(chain: LinkChain): Effects<boolean> {
   for (const [place, target] of hopsOf(chain)) {
-    if ((yield* call('readlink', place)) !== target) return false;
+    if ((yield* linkAt(place)) !== target) return false;
   }
   return true;
 }

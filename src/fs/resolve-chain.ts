@@ -12,9 +12,9 @@ import { errnoOf, isDenied } from '../core/errno.js';
 import { MAX_LINKS } from '../core/file-system.js';
 import type { WatchedDirectory } from '../core/watch-backend.js';
 import { within } from './absolute-path.js';
-import { call, type Effects } from './effects.js';
+import type { Effects } from './effects.js';
 import { identityOf } from './file-identity.js';
-import { isName, linksText, unstableChain, type ChainEnd, type ResolvedChain } from './link-chain.js';
+import { isName, linkAt, linksText, unstableChain, type ChainEnd, type ResolvedChain } from './link-chain.js';
 import { shared } from './shared-directories.js';
 import { readingError, targetError, type TargetError } from './target-error.js';
 import { DATA_LINK, isRevisionName } from './volume-layout.js';
@@ -38,7 +38,9 @@ export function* resolveChain(
   let failed: ResolvedChain | undefined;
   for (let walk = 0; walk < MAX_WALKS; walk += 1) {
     const chain = yield* new Walk(path, allowedMounts).run();
-    if (chain.end.kind === 'found' || chain.end.kind === 'disallowed') return chain;
+    const { kind } = chain.end;
+    if (kind === 'found' || kind === 'disallowed') return chain;
+    if (kind === 'unstable') continue;
     if (chain.links === '' || (failed && sameFailure(failed, chain))) return chain;
     failed = chain;
   }
@@ -124,7 +126,9 @@ class Walk {
         if (entry.isSymbolicLink()) {
           if (directory) directory.holds = true;
           if ((this.#followed += 1) > MAX_LINKS) return unreadable('ERR_TARGET_LOOP', place);
-          const target = yield* call('readlink', place);
+          const target = yield* linkAt(place);
+          // It was replaced since.
+          if (target === undefined) return { kind: 'unstable' };
           this.#follow(place, target);
           names.push(...target.split('/').reverse());
           if (target.startsWith('/')) {

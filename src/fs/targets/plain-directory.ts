@@ -32,7 +32,7 @@ import type { FileSystemCalls } from '../../core/file-system.js';
 import { within } from '../absolute-path.js';
 import { call, PAUSE, type Effects } from '../effects.js';
 import { identityOf, signatureAt, signatureOf } from '../file-identity.js';
-import { linksStand, mergeChains, type ResolvedChain } from '../link-chain.js';
+import { linkAt, linksStand, mergeChains, type ResolvedChain } from '../link-chain.js';
 import { resolveChain } from '../resolve-chain.js';
 import { listDirectory } from '../list-directory.js';
 import {
@@ -334,14 +334,10 @@ function showsRevision(entries: readonly Dirent[]): boolean {
 
 function* leadsToData(path: string): Effects<boolean> {
   try {
-    return (yield* call('readlink', path)).startsWith(`${DATA_LINK}/`);
-  } catch (error) {
     // Replaced meanwhile: then it is resolved like any other entry.
-    if (hasMoved(error) || isNoLink(error)) return false;
+    return (yield* linkAt(path))?.startsWith(`${DATA_LINK}/`) === true;
+  } catch (error) {
+    if (hasMoved(error)) return false;
     throw error;
   }
-}
-
-function isNoLink(error: unknown): boolean {
-  return (error as NodeJS.ErrnoException).code === 'EINVAL';
 }
