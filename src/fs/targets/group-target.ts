@@ -1,7 +1,7 @@
 /** Several files as one target: their contents are those of one instant. */
 import { GroupSwapProbe } from '../group-swap-probe.js';
 import { linksStand, mergeChains, type ResolvedChain, type LinkChain } from '../link-chain.js';
-import { targetError } from '../target-error.js';
+import { readingError, targetError } from '../target-error.js';
 import {
   MAX_FILES_AT_ONCE,
   type AllowedMounts,
@@ -14,7 +14,7 @@ import {
   type Target,
 } from '../observation.js';
 import { SetSnapshot } from '../snapshot.js';
-import { hasMoved } from '../../core/errno.js';
+import { errnoOf, hasMoved } from '../../core/errno.js';
 import type { TargetError } from '../target-error.js';
 import type { SwapProbe } from '../swap-probe.js';
 import { call, freshly, type Effects } from '../effects.js';
@@ -86,7 +86,13 @@ export class GroupTarget implements Target {
       }
       const seen = this.#together(group, members);
       if (seen.kind !== 'found' && seen.kind !== 'missing') return seen;
-      if (yield* freshly(stand(members))) return this.#regrouped(seen, group);
+      try {
+        if (yield* freshly(stand(members))) return this.#regrouped(seen, group);
+      } catch (error) {
+        if (errnoOf(error) === undefined) throw error;
+        const at = (error as NodeJS.ErrnoException).path ?? this.path;
+        return { kind: 'unreadable', chain: seen.chain, error: readingError(at, error) };
+      }
       if (reading === MAX_READS) return { kind: 'unstable', chain: seen.chain };
     }
   }
@@ -106,7 +112,11 @@ export class GroupTarget implements Target {
       swapped ||= after !== undefined;
       seen.push(after ?? before);
     }
-    if (!swapped || !(yield* freshly(stand(seen)))) return undefined;
+    try {
+      if (!swapped || !(yield* freshly(stand(seen)))) return undefined;
+    } catch {
+      return undefined;
+    }
     const together = this.#together(group, seen);
     return together.kind === 'found' ? together : undefined;
   }
