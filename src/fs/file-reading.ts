@@ -9,6 +9,11 @@ import type { SeenFile } from './observation.js';
 import type { Effects } from './effects.js';
 import { NO_BYTES, readToEnd } from './read-to-end.js';
 
+const { S_IFMT, S_IFREG } = constants;
+
+/** The bits of a mode that are not its type. */
+const PERMISSIONS = 0o7777;
+
 /** A pipe (O_NONBLOCK) or a link (O_NOFOLLOW) may have replaced the file that was found. */
 const READ_ONLY = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
 
@@ -69,14 +74,15 @@ export function readFileNow(
   try {
     fd = calls.open(realPath, READ_ONLY);
     const stat = calls.fstat(fd);
-    if (!stat.isFile() || stat.size > maxContentBytes) return undefined;
+    const mode = Number(stat.mode);
     const size = Number(stat.size);
+    // In place of `isFile()`, which creates two more bigints.
+    if ((mode & S_IFMT) !== S_IFREG || size > maxContentBytes) return undefined;
     // A file without a size may have content all the same, as in /proc.
     const bytes = Buffer.allocUnsafe(size || 1);
     if (calls.read(fd, bytes, 0, bytes.length, 0) !== size) return undefined;
     const content = size === 0 ? NO_BYTES : sharedBytes(bytes, before);
-    const mode = modeOf(stat);
-    const snapshot = new FileSnapshot({ path, realPath, revision, content, size, mode });
+    const snapshot = new FileSnapshot({ path, realPath, revision, content, size, mode: mode & PERMISSIONS });
     return new FileReadNow(snapshot, links, stat);
   } catch {
     return undefined;
@@ -170,5 +176,5 @@ function isFinished({ mtimeNs, ctimeNs, nlink }: BigIntStats): boolean {
 }
 
 function modeOf({ mode }: BigIntStats): number {
-  return Number(mode) & 0o7777;
+  return Number(mode) & PERMISSIONS;
 }

@@ -49,8 +49,8 @@ export class Observer {
   #isToVerify = false;
   /** Reads the next swap, where that takes few calls. */
   #swapReader: SwapReader | undefined;
-  /** Where the link is whose swap was read. */
-  #linkDirectory: string | undefined;
+  /** The link whose swap was read. */
+  #swappedLink: string | undefined;
 
   constructor(target: Target, fs: FileSystem) {
     this.#target = target;
@@ -74,7 +74,7 @@ export class Observer {
     this.#swapped = undefined;
     const seen = await this.#observe(swapped ?? known, now);
     this.#swapReader = seen.kind === 'found' && this.#sync ? this.#target.swapReader?.(seen) : undefined;
-    this.#linkDirectory = undefined;
+    this.#swappedLink = undefined;
     if (seen.kind === 'found') this.#learn(seen, now);
     else this.#forget();
     this.#rehearse(seen);
@@ -119,7 +119,7 @@ export class Observer {
     const swap = this.#swapReader.read(this.#sync);
     if (swap) {
       this.#swapped = swap.observation;
-      this.#linkDirectory = dirname(this.#swapReader.place);
+      this.#swappedLink = this.#swapReader.place;
       // The next one is prepared by the check that follows.
       this.#swapReader = undefined;
     }
@@ -175,7 +175,7 @@ export class Observer {
   }
 
   #isBesideLinks(path: string): boolean {
-    return dirname(path) === this.#linkDirectory;
+    return this.#swappedLink !== undefined && dirname(path) === dirname(this.#swappedLink);
   }
 
   /** Resolves the path without reading anything. */

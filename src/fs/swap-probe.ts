@@ -19,7 +19,7 @@
  * it again. A set is read from one revision, which was the published one before and after. What happens after the first
  * call leads to a hint, and so to another check.
  */
-import { basename, dirname } from 'node:path';
+import { dirname } from 'node:path';
 
 import type { FileSystemCalls } from '../core/file-system.js';
 import type { Ask } from './effects.js';
@@ -45,6 +45,9 @@ const MAX_KEYS = 64;
 /** A volume that holds more bytes is left to the check. No ConfigMap or Secret does. */
 const MAX_VOLUME_BYTES = 1_048_576;
 
+/** Of a volume. */
+const NO_KEY: readonly [key: string, file: undefined] = ['', undefined];
+
 /** Where a key is, or a volume. */
 interface Place {
   readonly path: string;
@@ -57,7 +60,8 @@ interface Place {
 export class SwapProbe implements SwapReader {
   readonly place: string;
   readonly #found: Found;
-  /** Of a key: as it was observed. */
+  /** Of a key: its name, and the file as it was observed. */
+  readonly #key: string;
   readonly #file: SeenFile | undefined;
   readonly #inode: number;
   /** The name of the revision. */
@@ -67,7 +71,8 @@ export class SwapProbe implements SwapReader {
   private constructor(found: Found, place: string, target: string, limits: ReadLimits) {
     this.place = place;
     this.#found = found;
-    [this.#file] = found.snapshot.kind === 'file' ? found.files.values() : [];
+    const [entry = NO_KEY] = found.snapshot.kind === 'file' ? found.files : [];
+    [this.#key, this.#file] = entry;
     this.#inode = this.#file ? inodeIn(this.#file.signature) : 0;
     this.#target = target;
     this.#limits = limits;
@@ -155,7 +160,7 @@ export class SwapProbe implements SwapReader {
     if (!file) return undefined;
     const { snapshot } = file;
     const { links } = place;
-    const files = new SingleEntryMap<SeenFile>(basename(place.path), file);
+    const files = new SingleEntryMap<SeenFile>(this.#key, file);
     const observation = (): Found => ({
       kind: 'found',
       chain: this.#chainOver(place),

@@ -46,7 +46,7 @@ export interface ConnectionOwner extends SubscriptionOwner {
    * Emits `restart`, `degraded` or `recovered`; `error` when no attempts are left, so that the target is polled from now
    * on.
    */
-  report(...event: WatcherEvent): void;
+  report(event: WatcherEvent): void;
 }
 
 /** Options of a connection. */
@@ -227,7 +227,7 @@ export class BackendConnection implements SubscriberListener, Ticking {
   #degrade(error: BackendError): void {
     const { clock, pollIntervalMs } = this.#options;
     this.#state = { tag: hasNoEvents(error) ? 'suspended' : 'degraded', error, since: clock.monotonic() };
-    this.#owner.report('degraded', { error, pollIntervalMs });
+    this.#owner.report({ name: 'degraded', payload: { error, pollIntervalMs } });
   }
 
   /** Polls, and unless it is suspended tries to subscribe again. */
@@ -248,7 +248,8 @@ export class BackendConnection implements SubscriberListener, Ticking {
             signal,
           });
     const recovery = attempts.catch((error: unknown) => {
-      if (!signal.aborted && this.#state.tag !== 'suspended') this.#owner.report('error', error as Error);
+      if (!signal.aborted && this.#state.tag !== 'suspended')
+        this.#owner.report({ name: 'error', payload: error as Error });
     });
     void this.#scope.track(recovery);
   }
@@ -261,7 +262,7 @@ export class BackendConnection implements SubscriberListener, Ticking {
     const delayMs = this.#backoff.next();
     await sleep(clock, delayMs, { signal: this.#scope.signal, ref: persistent });
     this.#restarts += 1;
-    this.#owner.report('restart', { attempt, delayMs, error: down.error });
+    this.#owner.report({ name: 'restart', payload: { attempt, delayMs, error: down.error } });
     try {
       await this.#subscriber.subscribe();
     } catch (error) {
@@ -272,7 +273,10 @@ export class BackendConnection implements SubscriberListener, Ticking {
     }
     if (down.tag === 'degraded') {
       const degradedMs = clock.monotonic() - down.since;
-      this.#owner.report('recovered', { backend: this.backend?.name ?? 'poll', degradedMs });
+      this.#owner.report({
+        name: 'recovered',
+        payload: { backend: this.backend?.name ?? 'poll', degradedMs },
+      });
     }
     // Something may have changed in the meantime.
     this.#owner.hint('restart');

@@ -55,8 +55,8 @@ export class ResilientWatcher
       this.#watcher = watcher;
     }
 
-    report(...event: WatcherEvent): void {
-      this.#watcher.#report(...event);
+    report(event: WatcherEvent): void {
+      this.#watcher.#report(event);
     }
 
     traced<T>(cause: ChangeCause, check: () => Promise<T>, resultOf: (value: T) => string): Promise<T> {
@@ -245,16 +245,19 @@ export class ResilientWatcher
     await this.#session.checkTouched();
   }
 
-  #report(...event: WatcherEvent): void {
-    const [name, payload] = event;
-    if (name === 'error') {
-      this.fail(payload);
+  #report(event: WatcherEvent): void {
+    if (event.name === 'change') {
+      this.#lastChange = event.payload;
+      this.dispatch('change', event.payload);
+      for (const stream of this.#streams) stream.push(event.payload);
       return;
     }
-    if (name === 'change') this.#lastChange = payload;
-    if (name === 'unreadable' || name === 'degraded') this.recordError(payload.error);
-    (this.dispatch as (...event: WatcherEvent) => void).call(this, ...event);
-    if (name === 'change') for (const stream of this.#streams) stream.push(payload);
+    if (event.name === 'error') {
+      this.fail(event.payload);
+      return;
+    }
+    if (event.name === 'unreadable' || event.name === 'degraded') this.recordError(event.payload.error);
+    (this.dispatch as (name: string, payload: unknown) => void).call(this, event.name, event.payload);
   }
 }
 

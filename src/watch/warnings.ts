@@ -16,7 +16,7 @@ import type { WatcherWarning } from './watcher-events.js';
 
 /** Receives each new warning. */
 interface WarningsOwner {
-  report(event: 'warning', warning: WatcherWarning): void;
+  report(event: { readonly name: 'warning'; readonly payload: WatcherWarning }): void;
 }
 
 const NO_WARNINGS: readonly WatcherWarning[] = [];
@@ -53,6 +53,6 @@ export class Warnings {
     this.#current = this.#current.filter((warning) => warning.code !== code);
     if (message === undefined) return;
     this.#current = [...this.#current, { code, message }];
-    this.#owner.report('warning', { code, message });
+    this.#owner.report({ name: 'warning', payload: { code, message } });
   }
 }

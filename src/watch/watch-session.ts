@@ -39,7 +39,7 @@ import type { WatcherState, WatcherStatus } from './watcher-status.js';
 /** The watcher that the session works for. */
 export interface SessionOwner {
   /** Emits an event; `error`: a failure that does not heal by itself. */
-  report(...event: WatcherEvent): void;
+  report(event: WatcherEvent): void;
   /** Does a check and publishes it as an operation. */
   traced<T>(cause: ChangeCause, check: () => Promise<T>, resultOf: (value: T) => string): Promise<T>;
 }
@@ -185,14 +185,13 @@ export class WatchSession implements Checker<ChangeCause>, ConnectionOwner, Repo
     return this.#connection.backend ? null : pollIntervalMs;
   }
 
-  report(...event: WatcherEvent): void {
-    const [name, payload] = event;
-    if (name === 'change') {
+  report(event: WatcherEvent): void {
+    if (event.name === 'change') {
       this.#lastChangeAt = this.#options.clock.now();
       this.#changes += 1;
-      if (payload.cause === 'resync') this.#resyncs += 1;
+      if (event.payload.cause === 'resync') this.#resyncs += 1;
     }
-    this.#owner.report(...event);
+    this.#owner.report(event);
   }
 
   hint(cause: ChangeCause, { path, written = false }: Hint = NOWHERE): void {
@@ -268,7 +267,7 @@ export class WatchSession implements Checker<ChangeCause>, ConnectionOwner, Repo
       if (await this.#owner.traced(cause, () => this.#observeAndReport(cause), resultOf)) this.#stable();
       else if (!this.#scope.ended) this.#unstable(cause);
     } catch (error) {
-      this.#owner.report('error', error as Error);
+      this.#owner.report({ name: 'error', payload: error as Error });
     }
     this.#checked();
   }

@@ -46,5 +46,5 @@ export interface ResilientWatcherEvents extends ComponentEvents {
 
 /** An event by name, with its payload. */
 export type WatcherEvent = {
-  [E in keyof ResilientWatcherEvents]: [event: E, ...payload: ResilientWatcherEvents[E]];
+  [E in keyof ResilientWatcherEvents]: { readonly name: E; readonly payload: ResilientWatcherEvents[E][0] };
 }[keyof ResilientWatcherEvents];

@@ -190,9 +190,9 @@ test.each<[string, number, boolean, string[]]>([
       arm: async (subscription) => {
         await subscription.setDirectories(directories);
       },
-      report: (event, payload) => {
-        const error = event === 'degraded' ? payload.error : payload;
-        events.push(error instanceof Error ? `${event}: ${error.message}` : event);
+      report: ({ name, payload }) => {
+        const error = name === 'degraded' ? payload.error : payload;
+        events.push(error instanceof Error ? `${name}: ${error.message}` : name);
       },
     },
     scope,

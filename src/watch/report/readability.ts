@@ -27,7 +27,7 @@ interface ReadabilityOptions {
 /** Whoever this is reported for. */
 interface ReadabilityOwner {
   /** Emits `unreadable` or `readable`. */
-  report(...event: WatcherEvent): void;
+  report(event: WatcherEvent): void;
   /** A part is due now. */
   checkAgain(cause: ChangeCause): void;
 }
@@ -61,6 +61,11 @@ export class Readability {
     return this.#pending !== undefined;
   }
 
+  /** Whether everything can be read, and always could since that was last reported. */
+  get isClear(): boolean {
+    return this.#reported === undefined && this.#pending === undefined;
+  }
+
   /** Whether this was reported. */
   isKnown(error: TargetError): boolean {
     return isSame(this.#reported, error);
@@ -71,7 +76,7 @@ export class Readability {
     this.forget();
     const since = this.#reported?.since ?? this.#options.clock.monotonic();
     this.#reported = { error, since };
-    this.#owner.report('unreadable', { error });
+    this.#owner.report({ name: 'unreadable', payload: { error } });
   }
 
   /** The target was read, except this part of it. */
@@ -86,7 +91,7 @@ export class Readability {
     if (!this.#reported) return;
     const unreadableMs = this.#options.clock.monotonic() - this.#reported.since;
     this.#reported = undefined;
-    this.#owner.report('readable', { unreadableMs });
+    this.#owner.report({ name: 'readable', payload: { unreadableMs } });
   }
 
   /** Forgets what is pending. */

@@ -50,7 +50,7 @@ import { Readability } from './readability.js';
 /** Whoever the reports are made for. */
 export interface ReportOwner {
   /** Emits `change`, `revision`, `unreadable` or `readable`. */
-  report(...event: WatcherEvent): void;
+  report(event: WatcherEvent): void;
   /** Something is pending and is due now. */
   checkAgain(cause: ChangeCause): void;
 }
@@ -172,11 +172,12 @@ export class Reporter {
     const last = this.#last;
     const previous = last.snapshot;
     if (previous.kind !== snapshot.kind || last.links === links) return;
-    if (this.unreadable || this.hasPending) return;
+    if (this.#pending || !this.#readability.isClear) return;
     const difference = last.swapped(swap);
     if (difference) {
       const { added, changed, removed } = difference;
-      this.#owner.report('change', { previous, current: snapshot, cause, added, changed, removed });
+      const payload = { previous, current: snapshot, cause, added, changed, removed };
+      this.#owner.report({ name: 'change', payload });
     } else this.#reportRevision(previous.revision, snapshot.revision);
   }
 
@@ -191,7 +192,8 @@ export class Reporter {
     const changed = last.changedBy(replaced);
     if (changed.length === 0) return;
     last.replaced(replaced);
-    this.#owner.report('change', { ...NO_DIFFERENCE, previous, current: last.snapshot, cause, changed });
+    const payload = { ...NO_DIFFERENCE, previous, current: last.snapshot, cause, changed };
+    this.#owner.report({ name: 'change', payload });
   }
 
   #isComplete({ key, file }: Replacement): boolean {
@@ -279,7 +281,8 @@ export class Reporter {
 
   /** The same contents, of another revision. */
   #reportRevision(previous: string | undefined, current: string | undefined): void {
-    if (current !== undefined && current !== previous) this.#owner.report('revision', { previous, current });
+    if (current === undefined || current === previous) return;
+    this.#owner.report({ name: 'revision', payload: { previous, current } });
   }
 
   #report(seen: StableObservation, difference: KeyDifference, cause: ChangeCause): void {
@@ -292,7 +295,8 @@ export class Reporter {
     this.#reportReadability(seen, cause);
     this.#remember(seen);
     const { added, changed, removed } = difference;
-    this.#owner.report('change', { previous, current: this.#last.snapshot, cause, added, changed, removed });
+    const payload = { previous, current: this.#last.snapshot, cause, added, changed, removed };
+    this.#owner.report({ name: 'change', payload });
   }
 
   #remember(seen: Exclude<StableObservation, { kind: 'unreadable' }>): void {

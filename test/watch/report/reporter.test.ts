@@ -42,8 +42,8 @@ test('whatever is compared, awaited or left out of a report of many files is han
     path,
     { ...settings, settleMs: 50, maxSettleMs: 10_000 },
     {
-      report(event, payload) {
-        if (event === 'change') changes.push(payload);
+      report(event) {
+        if (event.name === 'change') changes.push(event.payload);
       },
       checkAgain: () => undefined,
     },
