@@ -45,10 +45,38 @@ let openings = 0;
 /** The entries that hints are wanted about; undefined: all. */
 type Entries = ReadonlySet<string> | undefined;
 
+/**
+ * The entries that the subscribers of one directory want, together: a thousand watchers below a busy directory such as
+ * `/tmp` want one entry of it, and an event about any other costs as much as with one watcher.
+ */
+class WantedEntries {
+  /** How many want all entries. */
+  #all = 0;
+  /** How many want each entry. */
+  readonly #each = new Map<string, number>();
+
+  has(entry: string): boolean {
+    return this.#all > 0 || this.#each.has(entry);
+  }
+
+  count(entries: Entries, by: 1 | -1): void {
+    if (!entries) {
+      this.#all += by;
+      return;
+    }
+    for (const entry of entries) {
+      const count = (this.#each.get(entry) ?? 0) + by;
+      if (count > 0) this.#each.set(entry, count);
+      else this.#each.delete(entry);
+    }
+  }
+}
+
 /** One native watch. */
 class DirectoryWatch {
   readonly #path: string;
   readonly #subscribers = new Map<Subscriber, Entries>();
+  readonly #wanted = new WantedEntries();
   /** The number of subscribers that keep the process alive. */
   #persistent = 0;
   #native: FSWatcher | undefined;
@@ -98,12 +126,18 @@ class DirectoryWatch {
   subscribe(subscriber: Subscriber, entries: Entries): boolean {
     const isNew = !this.#subscribers.has(subscriber);
     if (isNew) this.#count(subscriber, 1);
+    else this.#wanted.count(this.#subscribers.get(subscriber), -1);
+    this.#wanted.count(entries, 1);
     this.#subscribers.set(subscriber, entries);
     return isNew;
   }
 
   unsubscribe(subscriber: Subscriber): void {
-    if (this.#subscribers.delete(subscriber)) this.#count(subscriber, -1);
+    const entries = this.#subscribers.get(subscriber);
+    if (this.#subscribers.delete(subscriber)) {
+      this.#count(subscriber, -1);
+      this.#wanted.count(entries, -1);
+    }
     if (this.idle) this.close();
   }
 
@@ -122,6 +156,7 @@ class DirectoryWatch {
       if (!this.idle && !this.#survives()) this.#endAll();
       return;
     }
+    if (!this.#wanted.has(entry)) return;
     const hint = { path: within(this.#path, entry), written: IS_INOTIFY && type === 'change' };
     // Sooner than iterating over entries, when it happens as rarely as this.
     this.#subscribers.forEach((entries, { sink }) => {

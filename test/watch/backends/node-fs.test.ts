@@ -155,6 +155,43 @@ test('other entries of an ancestor cause no hint', async () => {
 });
 
 test.runIf(process.platform === 'linux')(
+  'each subscriber gets hints about the entries that it wants now, whatever others want and wanted before',
+  async () => {
+    const directory = temporaryDirectory();
+    const elsewhere = temporaryDirectory();
+    const entries = ['a', 'b', 'c'];
+    const subscribers = await Promise.all(Array.from({ length: 3 }, () => subscribe(candidate())));
+    /** The entries that each of them wants; undefined: all, empty: not even the directory. */
+    const rounds = [
+      [['a'], ['a', 'b'], ['b']],
+      [['a'], ['b'], ['c']],
+      [undefined, ['b'], ['c']],
+      [['c'], [], undefined],
+      [['c'], ['b'], []],
+      [[], ['a'], ['a']],
+    ];
+    for (const [round, wanted] of rounds.entries()) {
+      const heardBefore = subscribers.map(({ paths }) => paths.length);
+      for (const [index, { subscription }] of subscribers.entries()) {
+        const names = wanted[index];
+        const own = names?.length === 0 ? [] : [directoryAt(directory, names)];
+        await subscription.setDirectories([...own, directoryAt(elsewhere)]);
+      }
+      for (const entry of entries) writeFileSync(join(directory, entry), '');
+      // The kernel reports it to everybody after the others.
+      const last = join(elsewhere, String(round));
+      writeFileSync(last, '');
+      for (const { paths, hinted } of subscribers) while (!paths.includes(last)) await hinted();
+      const heard = subscribers.map(({ paths }, index) => {
+        const about = paths.slice(heardBefore[index]).filter((path) => path?.startsWith(`${directory}/`));
+        return new Set(about.map((path) => path?.slice(directory.length + 1)));
+      });
+      expect(heard).toEqual(wanted.map((names) => new Set(names ?? entries)));
+    }
+  },
+);
+
+test.runIf(process.platform === 'linux')(
   'names that are not UTF-8 are watched, and hints have their exact names',
   async () => {
     const root = temporaryDirectory();
