@@ -3,8 +3,7 @@
  * them come from one revision, and `..data` led to it before the first was read and after the last.
  */
 import type { FileSystemCalls } from '../core/file-system.js';
-import type { Ask } from './effects.js';
-import type { Found, SeenFile, Swap, SwapReader } from './observation.js';
+import type { Found, SeenFile, Swap, SwapReader, Turn } from './observation.js';
 import { SetSnapshot, type FileState } from './snapshot.js';
 import type { SwapProbe } from './swap-probe.js';
 
@@ -46,10 +45,10 @@ export class GroupSwapProbe implements SwapReader {
     return false;
   }
 
-  stands(calls: FileSystemCalls, ask: Ask, isExamined: (inode: number) => boolean): boolean | undefined {
+  stands(calls: FileSystemCalls, turn: Turn, timestampMs: number | undefined): boolean | undefined {
     const { members, isCurrent } = this.#group;
     if (!isCurrent()) return false;
-    for (const member of members.values()) if (!member.stands(calls, ask, isExamined)) return false;
+    for (const member of members.values()) if (!member.stands(calls, turn, timestampMs)) return false;
     return true;
   }
 

@@ -1,4 +1,5 @@
 import type { BigIntStats } from 'node:fs';
+import { dirname } from 'node:path';
 
 import { MAX_LINKS, type FileSystemCalls } from '../core/file-system.js';
 import { isNoLink } from '../core/errno.js';
@@ -151,8 +152,15 @@ export function leadThroughVolume(links: string): boolean {
   return links.includes(`/${DATA_LINK}\0`);
 }
 
-/** Whether every link but the one at this place has the same target. In the callback of a hint, hence without a map. */
-export function otherLinksStand({ links }: LinkChain, except: string, calls: FileSystemCalls): boolean {
+/**
+ * Whether every link but the one at this place has the same target. In the callback of a hint, hence without a map.
+ * @param links see `LinkChain.links`.
+ */
+export function otherLinksStand(
+  links: string,
+  except: string,
+  calls: Pick<FileSystemCalls, 'readlink'>,
+): boolean {
   const texts = links.split('\0');
   for (let at = 1; at < texts.length; at += 2) {
     const place = texts[at - 1] ?? '';
@@ -161,8 +169,13 @@ export function otherLinksStand({ links }: LinkChain, except: string, calls: Fil
   return true;
 }
 
+/** Those of these links that are not in this directory, as one string. */
+export function linksOutside(hops: ReadonlyMap<string, string>, directory: string): string {
+  return linksText([...hops].filter(([place]) => dirname(place) !== directory));
+}
+
 /** The links as one string. */
-export function linksText(hops: ReadonlyMap<string, string>): string {
+export function linksText(hops: Iterable<readonly [place: string, target: string]>): string {
   return [...hops].map((hop) => hop.join('\0')).join('\0');
 }
 

@@ -87,16 +87,16 @@ export interface Moment {
   readonly timestampMs?: number | undefined;
 }
 
-/** More files than this are checked in slices only. Reading one takes some five calls, so these are one slice. */
+/**
+ * More files than this are checked in slices only. Reading one takes some five calls, so these are one slice. Of a
+ * volume so many files are verified at each resync, and so many of the keys of volumes that resync in the same turn.
+ */
 export const MAX_FILES_AT_ONCE = 100;
 
 /** More bytes than this are read in slices only: reading them takes a millisecond or two. */
 export const MAX_BYTES_AT_ONCE = 2 * 1_048_576;
 
-/**
- * So many directories and files of a directory or a tree are verified at each resync, within a few milliseconds, and so
- * many watched files of all those that resync in the same turn.
- */
+/** So many directories and files of a directory or a tree are verified at each resync, within a few milliseconds. */
 export const VERIFIED_AT_ONCE = 500;
 
 /**
@@ -117,6 +117,26 @@ export interface Swap {
   readonly observation: () => Found;
 }
 
+/** A volume, as the watchers of its keys see it: see volume-signature.ts. */
+export interface VolumeSignature {
+  /** The target of `..data`. */
+  readonly revision: string;
+  /** Whether kubelet gives such names, so that nobody writes into the revision. */
+  readonly isPublished: boolean;
+  /** That of the directories of the volume and of the revision; undefined if it does not show every later change. */
+  readonly proven: string | undefined;
+}
+
+/** What the checks of one turn of the event loop have in common. */
+export interface Turn {
+  /** Asks the disk for what others may have asked. */
+  readonly ask: Ask;
+  /** The files of published revisions are examined in so many turns, some in each. */
+  readonly slices: number;
+  /** See `volumeSignature`. */
+  volume(link: string, timestampMs: number | undefined, calls: FileSystemCalls): VolumeSignature;
+}
+
 /** Reads a target right after a swap; a whole check has to follow. */
 export interface SwapReader {
   /** The link that a swap retargets. */
@@ -131,10 +151,9 @@ export interface SwapReader {
   /**
    * Whether links and signatures are as they were observed, as `Target.isUnchanged`; undefined if this cannot tell.
    * Throws what the calls throw.
-   * @param ask asks for what others have in common with it.
-   * @param isExamined whether it is the turn of the file with this inode number.
+   * @param timestampMs see `Moment`.
    */
-  stands(calls: FileSystemCalls, ask: Ask, isExamined: (inode: number) => boolean): boolean | undefined;
+  stands(calls: FileSystemCalls, turn: Turn, timestampMs: number | undefined): boolean | undefined;
 }
 
 /** A file in whose place another one was found, and read. */

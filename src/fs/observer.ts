@@ -161,7 +161,7 @@ export class Observer {
   /** Whether the key of a volume is as it was found; undefined for anything else. */
   #stands(sync: FileSystemCalls): boolean | undefined {
     try {
-      return this.#swapReader?.stands(sync, sharedTurn.ask, (inode) => sharedTurn.isTurnOf(inode));
+      return this.#swapReader?.stands(sync, sharedTurn, this.#timestampMs);
     } catch {
       return false;
     }

@@ -4,7 +4,8 @@ import { onNextTurn } from '../core/event-loop.js';
 import type { FileSystemCalls } from '../core/file-system.js';
 import { makeCall, type Ask, type Call } from './effects.js';
 import { signatureOf } from './file-identity.js';
-import { VERIFIED_AT_ONCE } from './observation.js';
+import { MAX_FILES_AT_ONCE, type Turn, type VolumeSignature } from './observation.js';
+import { volumeSignature } from './volume-signature.js';
 
 /** Checks in the turn that it has requested. */
 export interface TurnTaker {
@@ -13,6 +14,9 @@ export interface TurnTaker {
 
 /** The answers of `readlink` and of `lstat`. */
 type Answer = string | BigIntStats;
+
+/** What is known in a stretch: answers by the question, and volumes by the path of their `..data` link. */
+type Known = Map<string, Answer | VolumeSignature>;
 
 /**
  * Runs the checks of all watchers that want one in the same turn of the event loop one right after the other, and asks
@@ -27,13 +31,12 @@ type Answer = string | BigIntStats;
  * stretch. The proof that the set stood still is asked `freshly`, and an answer that differs from the shared one
  * drops all of them, as does a call that fails: the read is repeated with fresh answers.
  */
-class SharedTurn {
+class SharedTurn implements Turn {
   #waiting = new Set<TurnTaker>();
   #isScheduled = false;
-  #answers: Map<FileSystemCalls, Map<string, Answer>> | undefined;
+  #answers: Map<FileSystemCalls, Known> | undefined;
   /** The number of checks in this stretch. */
   #size = 0;
-  #turns = 0;
 
   /** Calls `onTurn` in the next turn, once, after the events that the kernel reports in this one. */
   request(taker: TurnTaker): void {
@@ -51,10 +54,9 @@ class SharedTurn {
     if (!this.#answers) return makeCall(call, calls);
     const [name, path] = call;
     if (name !== 'lstat' && name !== 'readlink') return this.#make(call, calls);
-    let known = this.#answers.get(calls);
-    if (!known) this.#answers.set(calls, (known = new Map<string, Answer>()));
+    const known = this.#knownOf(calls, this.#answers);
     const question = `${name} ${path}`;
-    const before = known.get(question);
+    const before = known.get(question) as Answer | undefined;
     if (before !== undefined && !isFresh) return before;
     const answer = this.#make(call, calls) as Answer;
     if (before !== undefined && !isSame(before, answer)) this.#answers.clear();
@@ -62,13 +64,22 @@ class SharedTurn {
     return answer;
   };
 
-  /**
-   * Whether it is the turn of the file with this inode number to be examined. All are examined in each turn, unless there
-   * are more than `VERIFIED_AT_ONCE`: then as many, so that a file is examined once in (checks / `VERIFIED_AT_ONCE`) turns.
-   */
-  isTurnOf(inode: number): boolean {
-    const slices = Math.ceil(this.#size / VERIFIED_AT_ONCE);
-    return slices <= 1 || (inode + this.#turns) % slices === 0;
+  get slices(): number {
+    return Math.ceil(this.#size / MAX_FILES_AT_ONCE);
+  }
+
+  volume(link: string, timestampMs: number | undefined, calls: FileSystemCalls): VolumeSignature {
+    if (!this.#answers) return volumeSignature(link, timestampMs, calls);
+    const known = this.#knownOf(calls, this.#answers);
+    let volume = known.get(link) as VolumeSignature | undefined;
+    if (!volume) known.set(link, (volume = volumeSignature(link, timestampMs, calls)));
+    return volume;
+  }
+
+  #knownOf(calls: FileSystemCalls, answers: Map<FileSystemCalls, Known>): Known {
+    let known = answers.get(calls);
+    if (!known) answers.set(calls, (known = new Map<string, Answer | VolumeSignature>()));
+    return known;
   }
 
   #make(call: Call, calls: FileSystemCalls): unknown {
@@ -86,7 +97,6 @@ class SharedTurn {
     this.#isScheduled = false;
     if (takers.size > 1) this.#answers = new Map();
     this.#size = takers.size;
-    this.#turns += 1;
     try {
       for (const taker of takers) taker.onTurn();
     } finally {
@@ -101,5 +111,5 @@ function isSame(one: Answer, other: Answer): boolean {
   return signatureOf(one) === signatureOf(other);
 }
 
-/** The shared turn of this process. Between turns it holds nothing but their number. */
+/** The shared turn of this process. Between turns it holds nothing. */
 export const sharedTurn = new SharedTurn();

@@ -22,10 +22,9 @@
 import { dirname } from 'node:path';
 
 import type { FileSystemCalls } from '../core/file-system.js';
-import type { Ask } from './effects.js';
 import { inodeIn, signatureOf } from './file-identity.js';
 import { readFileNow } from './file-reading.js';
-import { hopsOf, otherLinksStand, retargetedLinks, type LinkChain } from './link-chain.js';
+import { hopsOf, linksOutside, otherLinksStand, retargetedLinks, type LinkChain } from './link-chain.js';
 import {
   MAX_BYTES_AT_ONCE,
   NO_DIRECTORIES,
@@ -34,6 +33,7 @@ import {
   type SeenFile,
   type Swap,
   type SwapReader,
+  type Turn,
 } from './observation.js';
 import { SingleEntryMap } from './single-entry-map.js';
 import { SetSnapshot, type FileState } from './snapshot.js';
@@ -47,6 +47,9 @@ const MAX_VOLUME_BYTES = 1_048_576;
 
 /** Of a volume. */
 const NO_KEY: readonly [key: string, file: undefined] = ['', undefined];
+
+/** Not more slices than these have a turn of their own for each file that was not examined before. */
+const MAX_SPARED = 1_000;
 
 /** Where a key is, or a volume. */
 interface Place {
@@ -63,17 +66,23 @@ export class SwapProbe implements SwapReader {
   /** Of a key: its name, and the file as it was observed. */
   readonly #key: string;
   readonly #file: SeenFile | undefined;
-  readonly #inode: number;
+  /** The links that are not in the volume, as one string. */
+  readonly #outside: string;
   /** The name of the revision. */
   readonly #target: string;
   readonly #limits: ReadLimits;
+  /** The signature of the volume with which links and file were as they were observed. */
+  #proven: string | undefined;
+  /** How many resyncs come before the one in which the file is examined. At first it differs from file to file. */
+  #spared: number;
 
-  private constructor(found: Found, place: string, target: string, limits: ReadLimits) {
+  private constructor(found: Found, place: string, target: string, outside: string, limits: ReadLimits) {
     this.place = place;
     this.#found = found;
     const [entry = NO_KEY] = found.snapshot.kind === 'file' ? found.files : [];
     [this.#key, this.#file] = entry;
-    this.#inode = this.#file ? inodeIn(this.#file.signature) : 0;
+    this.#spared = this.#file ? inodeIn(this.#file.signature) % MAX_SPARED : 0;
+    this.#outside = outside;
     this.#target = target;
     this.#limits = limits;
   }
@@ -90,7 +99,7 @@ export class SwapProbe implements SwapReader {
     const revision = `${dirname(place)}/${target}/`;
     const isInside = (path: string): boolean => `${path}/`.startsWith(revision);
     if (!isInside(snapshot.realPath) || [...hops.keys()].some(isInside)) return undefined;
-    return new SwapProbe(found, place, target, limits);
+    return new SwapProbe(found, place, target, linksOutside(hops, dirname(place)), limits);
   }
 
   /**
@@ -118,14 +127,33 @@ export class SwapProbe implements SwapReader {
     }
   }
 
-  /** Of a key, in one call for each link but `..data`, whose answer is shared, and one for the file. */
-  stands(calls: FileSystemCalls, ask: Ask, isExamined: (inode: number) => boolean): boolean | undefined {
+  /** Of a key: volume-signature.ts explains why it need not make any call of its own, but when it is its turn. */
+  stands(calls: FileSystemCalls, turn: Turn, timestampMs: number | undefined): boolean | undefined {
     const file = this.#file;
     if (!file) return undefined;
-    if (ask(['readlink', this.place], calls, false) !== this.#target) return false;
-    if (!isExamined(this.#inode)) return true;
-    if (!otherLinksStand(this.#found.chain, this.place, calls)) return false;
+    const { revision, isPublished, proven } = turn.volume(this.place, timestampMs, calls);
+    if (revision !== this.#target || !this.#isReached(calls, turn)) return false;
+    const isAsBefore = proven !== undefined && proven === this.#proven;
+    const isSpared = this.#isSpared(turn.slices) && isPublished;
+    if (isAsBefore && isSpared) return true;
+    this.#proven = proven;
+    if (!otherLinksStand(this.#found.chain.links, this.place, calls)) return false;
     return signatureOf(calls.lstat(file.snapshot.realPath)) === file.signature;
+  }
+
+  /** Whether the links that lead to the volume stand. */
+  #isReached(calls: FileSystemCalls, { ask }: Turn): boolean {
+    if (this.#outside === '') return true;
+    const readlink = (place: string): string => ask(['readlink', place], calls, false) as string;
+    return otherLinksStand(this.#outside, this.place, { readlink });
+  }
+
+  /** Whether the file is not to be examined in this turn. It is in one of so many turns. */
+  #isSpared(slices: number): boolean {
+    if (slices <= 1) return false;
+    const spared = this.#spared % slices;
+    this.#spared = spared === 0 ? slices - 1 : spared - 1;
+    return spared > 0;
   }
 
   /** The revision that is linked now; undefined if it is the same as before. Throws what the call throws. */
@@ -138,7 +166,7 @@ export class SwapProbe implements SwapReader {
   /** What the target holds if this revision is the linked one. Throws what the calls throw. */
   readRevision(revision: string, calls: FileSystemCalls): Swap | undefined {
     const { chain, snapshot } = this.#found;
-    if (!otherLinksStand(chain, this.place, calls)) return undefined;
+    if (!otherLinksStand(chain.links, this.place, calls)) return undefined;
     const directory = this.#directory;
     const inRevision = snapshot.realPath.slice(directory.length + this.#target.length);
     const swapped = {

@@ -45,8 +45,19 @@ export class TimestampProof {
 
   /** Whether every write shows that follows a reading of the file after this check began. */
   isProven(signature: string): boolean {
-    const changed = changedAt(signature);
-    if (changed < this.#now - COARSEST_TIMESTAMP_MS * NS_PER_MS) return true;
-    return changed < (this.#newest.get(deviceIn(signature)) ?? -Infinity);
+    if (isBefore(signature, this.#now)) return true;
+    return changedAt(signature) < (this.#newest.get(deviceIn(signature)) ?? -Infinity);
   }
+}
+
+/**
+ * Whether every change shows that comes after this time.
+ * @param timestampMs see `Moment`.
+ */
+export function isPast(signature: string, timestampMs: number): boolean {
+  return isBefore(signature, timestampMs * NS_PER_MS);
+}
+
+function isBefore(signature: string, now: number): boolean {
+  return changedAt(signature) < now - COARSEST_TIMESTAMP_MS * NS_PER_MS;
 }

@@ -55,7 +55,9 @@ export interface ResilientWatcherOptions extends Pick<
   /**
    * How often the target is checked without any hint, ms. Default 5 000; 0: never. Each of these checks verifies only a
    * part of a large set: 500 directories and 500 files of a directory or a tree, 100 files of a volume. So all of the
-   * `n` files in a directory are verified within `n / 500` intervals.
+   * `n` files in a directory are verified within `n / 500` intervals. A published revision is not written into, so of `n`
+   * watchers of keys the files of 100 are verified each time, all of them within `n / 100` intervals; that a link or a file
+   * was replaced is found each time.
    */
   readonly resyncIntervalMs?: number | undefined;
   /** How often the target is checked while native watching is unavailable, ms. Default 1 000. */
