@@ -17,7 +17,7 @@
 import { Backoff } from '../core/backoff.js';
 import { Component, type ComponentEvents, type ComponentStatus } from '../core/component.js';
 import { ActionError } from './action-error.js';
-import { markHandled } from '../core/outcome.js';
+import { begin, markHandled } from '../core/outcome.js';
 import { sleep } from '../core/sleep.js';
 import type { Action } from './action.js';
 import { ActionRun } from './action-run.js';
@@ -135,7 +135,12 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
     void markHandled(this.start());
     this.#pending = merged(this.#pending, update);
     if (this.#phase === 'retrying' || this.#options.onBusy === 'restart') this.#interrupt?.();
-    this.#loop ??= this.scope.track(this.#drain());
+    if (this.#loop) return;
+    const loop = begin(
+      (begun) => (this.#loop = begun),
+      () => this.#drain(),
+    );
+    void this.scope.track(loop);
   }
 
   /**
@@ -243,7 +248,8 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
 
   /** Runs one action. */
   async #run(action: Action, update: ActionUpdate): Promise<RunResult> {
-    if (this.scope.ended) return 'interrupted';
+    const isOutdated = this.#options.onBusy === 'restart' && this.#hasNewer();
+    if (this.scope.ended || isOutdated) return 'interrupted';
     const run = new ActionRun(action, this.#options);
     this.#interrupt = () => run.interrupt();
     try {

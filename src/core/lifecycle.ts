@@ -13,6 +13,7 @@
  */
 import { onAbort } from './abort.js';
 import { Emitter } from './emitter.js';
+import { begin } from './outcome.js';
 import { Scope } from './scope.js';
 
 /** Where a component is between its construction and its end. */
@@ -42,11 +43,10 @@ export abstract class Lifecycle<Events extends object> extends Emitter<Events> {
     if (this.#signal?.aborted) void this.close();
     if (this.lifecycleState === 'closed') return Promise.reject(this.#reasonOfEnd);
     if (this.#started) return this.#started;
-    let follow!: (start: Promise<void>) => void;
-    // Set before `onStart()` runs, since it may call `start()` itself.
-    const started = (this.#started = new Promise((resolve) => (follow = resolve)));
-    follow(this.#start());
-    return started;
+    return begin(
+      (started) => (this.#started = started),
+      () => this.#start(),
+    );
   }
 
   /**
@@ -54,13 +54,13 @@ export abstract class Lifecycle<Events extends object> extends Emitter<Events> {
    * emitted. May be called more than once, before `start()` and from within a listener. Never rejects.
    */
   close(): Promise<void> {
-    if (!this.#closed) {
-      let follow!: (end: Promise<void>) => void;
-      // Set before the end is announced, since listeners may call `close()` themselves.
-      this.#closed = new Promise((resolve) => (follow = resolve));
-      follow(this.#end());
-    }
-    return this.#closed;
+    return (
+      this.#closed ??
+      begin(
+        (closed) => (this.#closed = closed),
+        () => this.#end(),
+      )
+    );
   }
 
   [Symbol.asyncDispose](): Promise<void> {

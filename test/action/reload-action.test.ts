@@ -274,3 +274,20 @@ test('what was not handled is kept, whatever happened to it, until a run succeed
   await reload.close();
   expect([left(), clock.pending]).toEqual([['c', 'd'], 0]);
 });
+
+test.each(['queue', 'restart'] as const)(
+  'an update that arrives as an attempt begins never runs beside it (%s)',
+  async (onBusy) => {
+    const { reload, runs, events, settled } = scene({ onBusy });
+    reload.once('started', () => reload.trigger(update('b')));
+    reload.trigger(update('a'));
+    for (let run = 0; run < 2; run += 1) {
+      await settled();
+      expect(runs.slice(run + 1)).toEqual([]);
+      runs[run]?.outcome.resolve();
+    }
+    await reload.idle();
+    expect(events).toEqual(onBusy === 'queue' ? ['succeeded a', 'succeeded b'] : ['succeeded a,b']);
+    expect(reload.unhandled).toBeUndefined();
+  },
+);
