@@ -4,6 +4,7 @@ import { withDeadline } from '../core/deadline.js';
 import { ClosedError } from '../core/errors.js';
 import { TokenError } from '../core/token-error.js';
 import type { Clock } from '../core/clock.js';
+import { begin } from '../core/outcome.js';
 import { redactError } from '../core/resilient-error.js';
 import { sleep } from '../core/sleep.js';
 import type { ServiceAccountToken } from './token.js';
@@ -86,7 +87,11 @@ export class TokenDelivery {
     if (this.#controller.signal.aborted) return;
     this.#wanted = token;
     this.#endPause?.();
-    this.#work ??= this.#deliverAll();
+    if (this.#work) return;
+    void begin(
+      (work) => (this.#work = work),
+      () => this.#deliverAll(),
+    );
   }
 
   /** Resolves when no call is in progress, except one that is overdue. */

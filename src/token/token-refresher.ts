@@ -249,8 +249,12 @@ export class TokenRefresher
     this.#lease = lease;
     this.#expiry.clear();
     const { recovered, skewed } = this.#record.succeeded(now, aheadMs);
+    this.#refused = undefined;
+    const delayMs = this.#scheduled(lease);
     if (isNew) this.#deliveries.deliver(token);
-    this.#next.succeeded(this.#scheduled(lease));
+    // The schedule or a sink may have closed it.
+    if (this.scope.ended) return;
+    this.#next.succeeded(delayMs);
 
     this.#outcome.resolve(token);
     if (isNew) this.dispatch('token', { token, reason });
@@ -293,6 +297,12 @@ export class TokenRefresher
   #onExpiry(): void {
     const { error } = this.#record;
     if (!this.#lease || !error) return;
+    const remainingMs = this.#lease.remainingMs();
+    // The wall clock was ahead when the alarm was set.
+    if (remainingMs > 0) {
+      this.#expiry.set(remainingMs);
+      return;
+    }
     const { first, unhealthy } = this.#record.expired();
     const { consecutiveFailures } = this.#record.recorded;
     if (first) this.dispatch('expired', { current: this.#lease.token, error });

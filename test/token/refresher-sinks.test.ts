@@ -1,7 +1,7 @@
 /** Where tokens are delivered to, and what is left to do at the end. */
 import { getEventListeners } from 'node:events';
 
-import { ClosedError } from 'resilient-watcher';
+import { ClosedError, type TokenRefresherOptions } from 'resilient-watcher';
 import { describe, expect, test } from 'vitest';
 
 import { Outcome } from '../../src/core/outcome.js';
@@ -143,6 +143,37 @@ describe('the end', () => {
     await stuck.clock.advance(5_000);
     await ending;
     expect(stuck.clock.pending).toBe(0);
+  });
+
+  test.each<[string, (close: () => void) => Partial<TokenRefresherOptions>]>([
+    ['a sink', (close) => ({ sinks: [close] })],
+    ['the schedule', (close) => ({ schedule: () => (close(), HOUR) })],
+  ])('called by %s it leaves no timer', async (_, optionsOf) => {
+    const { refresher, clock, events } = refresherScene(optionsOf(() => void refresher.close()));
+    void refresher.start();
+    await clock.advance(SECOND);
+    await refresher.close();
+    expect(clock.pending).toBe(0);
+    expect(events('token', 'delivered')).toEqual([]);
+  });
+
+  test('called by a sink it waits for that sink, too', async () => {
+    const answer = new Outcome<void>();
+    const closed: string[] = [];
+    const { refresher, clock } = refresherScene({
+      sinks: [
+        () => {
+          void refresher.close().then(() => closed.push('closed'));
+          return answer.promise;
+        },
+      ],
+    });
+    void refresher.start();
+    await clock.advance(SECOND);
+    expect(closed).toEqual([]);
+    answer.resolve();
+    await clock.advance(0);
+    expect(closed).toEqual(['closed']);
   });
 
   test('it may be called by a listener, or triggered by the signal', async () => {
