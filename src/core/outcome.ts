@@ -16,7 +16,7 @@ export class Outcome<T> {
 /**
  * Begins work at once. Its promise is passed to `note` before, since the work may call what joins it or waits for it.
  */
-export function begin<T>(note: (work: Promise<T>) => void, work: () => Promise<T>): Promise<T> {
+export function begin<T>(note: (work: Promise<T>) => unknown, work: () => Promise<T>): Promise<T> {
   let follow!: (begun: Promise<T>) => void;
   const promise = new Promise<T>((resolve) => (follow = resolve));
   note(promise);

@@ -37,7 +37,7 @@ export type TokenErrorCode =
 export class TokenError extends ResilientError {
   override readonly name = 'TokenError';
   readonly code: TokenErrorCode;
-  /** How long the server asked to wait (`Retry-After`), ms. */
+  /** How long the server asked to wait (`Retry-After`), ms; undefined for anything but a number above 0. */
   readonly retryAfterMs: number | undefined;
 
   constructor(
@@ -47,6 +47,7 @@ export class TokenError extends ResilientError {
   ) {
     super(message, options);
     this.code = code;
-    this.retryAfterMs = options?.retryAfterMs;
+    const retryAfterMs: unknown = options?.retryAfterMs;
+    this.retryAfterMs = typeof retryAfterMs === 'number' && retryAfterMs > 0 ? retryAfterMs : undefined;
   }
 }

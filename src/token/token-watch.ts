@@ -62,6 +62,9 @@ interface TokenWatchOptions {
   readonly onRecovered: (event: Recovery) => void;
 }
 
+/** Why a watcher that was not closed is gone. */
+const ENDED = 'the watcher ended by itself';
+
 /** Why changes may be noticed late: there is no watcher (`down`), or the watcher is degraded (`polling`). */
 interface Degraded {
   readonly kind: 'down' | 'polling';
@@ -149,6 +152,7 @@ export class TokenWatch {
       const started = (watcher = watcherFactory(path));
       // Before a later attempt the file may have changed unseen, so only the first one finds what was there.
       let initial = !this.#attempted;
+      const state = { hasEnded: false };
       this.#attempted = true;
       started.on('change', (change) => this.#onChange(change, initial));
       started.on('unreadable', (detail) => this.#onUnreadable(reasonOf(detail)));
@@ -156,7 +160,10 @@ export class TokenWatch {
       started.on('degraded', (detail) => this.#degrade('polling', reasonOf(detail), intervalOf(detail)));
       started.on('recovered', (detail) => this.#recover(detail));
       started.on('error', (error) => this.#onError(reasonOf(error)));
-      started.on('close', () => this.#ended(started));
+      started.on('close', () => {
+        state.hasEnded = true;
+        this.#ended(started);
+      });
       await withDeadline(() => started.start(), {
         clock,
         timeoutMs: startTimeoutMs,
@@ -164,6 +171,9 @@ export class TokenWatch {
         late: () => new Error(`it did not start within ${startTimeoutMs} ms`),
       });
       initial = false;
+      // Either may have happened after the start, but before this was reached.
+      this.#controller.signal.throwIfAborted();
+      if (state.hasEnded) throw new Error(ENDED);
       this.#watcher = started;
     } catch (cause) {
       await quietly(watcher);
@@ -191,7 +201,7 @@ export class TokenWatch {
     if (watcher !== this.#watcher || this.#controller.signal.aborted) return;
     const { pollIntervalMs } = this.#options;
     this.#watcher = undefined;
-    this.#degrade('down', this.#unwatchable(new Error('the watcher ended by itself')), pollIntervalMs);
+    this.#degrade('down', this.#unwatchable(new Error(ENDED)), pollIntervalMs);
     this.#work = this.#keepStarting();
   }
 

@@ -98,6 +98,30 @@ describe('failure', () => {
     expect(mints().slice(0, 3)).toEqual([0, 90, 390]);
   });
 
+  test('a Retry-After that is no number above 0 is ignored', async () => {
+    for (const retryAfterMs of [Number.NaN, -1, 0]) {
+      const { refresher, clock, client, mints } = refresherScene();
+      client.script({ error: FakeTokenClient.tooManyRequests(retryAfterMs) });
+      await refresher.start();
+      await clock.advance(MINUTE);
+      expect(mints()).toEqual([0, 10]);
+      await refresher.get();
+    }
+  });
+
+  test('a token that has not expired after all, since the clock was ahead for a while, is not reported as expired', async () => {
+    const { refresher, clock, client, events } = refresherScene();
+    await refresher.start();
+    clock.jump(23 * HOUR);
+    client.otherwise = { error: new TokenError('ERR_TOKEN_CLIENT', 'no package') };
+    await clock.advance(MINUTE);
+    clock.jump(-23 * HOUR);
+    await clock.advance(2 * HOUR);
+    expect(events('expired')).toEqual([]);
+    await clock.advance(22 * HOUR);
+    expect(events('expired')).toHaveLength(1);
+  });
+
   test('a jump of the clock does not shorten a Retry-After', async () => {
     const { refresher, clock, client } = refresherScene();
     const began: number[] = [];
@@ -301,6 +325,37 @@ describe('a failing watcher never affects the token', () => {
       unreadable,
       readable,
     ]);
+  });
+
+  test('a watcher that ends while it starts is replaced', async () => {
+    const { refresher, clock, watchers } = refresherScene({
+      watcherFactory: (path) => {
+        const watcher = watchers.factory(path);
+        const isFirst = watchers.made === 1;
+        return { ...watcher, start: () => watcher.start().then(() => isFirst && watchers.end()) };
+      },
+    });
+    void refresher.start();
+    await clock.advance(MINUTE);
+    expect([watchers.made, watchers.open.size, refresher.status().watching]).toEqual([2, 1, true]);
+  });
+
+  test('a watcher is closed, too, if it has just started when the refresher is closed', async () => {
+    for (let microtasks = 0; microtasks < 15; microtasks += 1) {
+      const { refresher, clock, watchers } = refresherScene({
+        watcherFactory: (path) => {
+          const watcher = watchers.factory(path);
+          const closeLater = async (): Promise<void> => {
+            for (let turn = 0; turn < microtasks; turn += 1) await Promise.resolve();
+            await refresher.close();
+          };
+          return { ...watcher, start: () => watcher.start().then(() => void closeLater()) };
+        },
+      });
+      void refresher.start();
+      await clock.advance(SECOND);
+      expect([watchers.made, watchers.open.size]).toEqual([1, 0]);
+    }
   });
 
   test('a factory that throws is handled like a watcher that cannot start', async () => {

@@ -187,6 +187,23 @@ describe('hints', () => {
     expect(mints()).toEqual([0, 3600]);
   });
 
+  test('a 401 for a token that the server returned again is answered within a minute, not by the schedule', async () => {
+    const { refresher, clock, client, mints } = refresherScene();
+    client.otherwise = { answer: client.mint(86_400) };
+    await refresher.start();
+    const token = await refresher.get();
+    for (let report = 0; report < 10; report += 1) {
+      const answer = refresher.reportUnauthorized(token);
+      await clock.advance(MINUTE);
+      expect(await Promise.race([answer, Promise.resolve('none')])).toBe(token);
+    }
+    client.otherwise = {};
+    const answer = refresher.reportUnauthorized(token);
+    await clock.advance(MINUTE);
+    expect(await Promise.race([answer, Promise.resolve(token)])).not.toBe(token);
+    expect(mints().length).toBeLessThanOrEqual(12);
+  });
+
   test('a server that refuses every token is not hammered with requests for more', async () => {
     const { refresher, clock, client } = refresherScene();
     await refresher.start();
