@@ -56,9 +56,9 @@ export interface WatchBackend {
   /** Shown as `backend` in `status()`, and as the `cause` of the changes found by its hints. */
   readonly name: string;
   /**
-   * Whether every event is reported separately, and every write in place with `written`. A new file without such a report
-   * is then known to have been renamed into place, and is reported at once; otherwise it has to settle first. If events
-   * are merged, every hint leads to a check, whichever path it names. Default false.
+   * Whether every event is reported separately, and every write in place with `written`. A file that another one has
+   * replaced, and that a single event was about, is then known to have been renamed into place, and is reported at once;
+   * otherwise it has to settle first. If events are merged, every hint leads to a check, whichever path it names. Default false.
    */
   readonly reportsWrites?: boolean;
   /**

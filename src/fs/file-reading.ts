@@ -63,12 +63,14 @@ export function* readSeenFile(reading: FileReading): Effects<SeenFile | undefine
 /**
  * The same, at once, and only of a file that fits: undefined for anything else, and if a call fails.
  * @param before see `FileReading`.
+ * @param inode that of a file which is not wanted: undefined for it, too.
  */
 export function readFileNow(
   { path, realPath, revision, links }: FilePlace,
   maxContentBytes: number,
   calls: FileSystemCalls,
   before?: FileSnapshot,
+  inode?: string,
 ): SeenFile | undefined {
   let fd: number | undefined;
   try {
@@ -78,6 +80,7 @@ export function readFileNow(
     const size = Number(stat.size);
     // In place of `isFile()`, which creates two more bigints.
     if ((mode & S_IFMT) !== S_IFREG || size > maxContentBytes) return undefined;
+    if (inode !== undefined && identityOf(stat) === inode) return undefined;
     // A file without a size may have content all the same, as in /proc.
     const bytes = Buffer.allocUnsafe(size || 1);
     if (calls.read(fd, bytes, 0, bytes.length, 0) !== size) return undefined;
@@ -87,7 +90,16 @@ export function readFileNow(
   } catch {
     return undefined;
   } finally {
-    if (fd !== undefined) calls.close(fd);
+    if (fd !== undefined) closeQuietly(fd, calls);
+  }
+}
+
+/** Nothing was written, so a failure means nothing; and a caller may be the callback of an event. */
+function closeQuietly(fd: number, calls: FileSystemCalls): void {
+  try {
+    calls.close(fd);
+  } catch {
+    // The descriptor is released all the same.
   }
 }
 

@@ -37,6 +37,8 @@ export class EarlyReport {
   readonly #reporter: Reporter;
   /** From the first hint until the check, or as long as a file is pending. */
   #replaced: ReplacedFiles | undefined;
+  /** Of the next check: what hints were about since the one that is under way began. */
+  #next: ReplacedFiles | undefined;
 
   constructor(loop: CheckLoop<ChangeCause>, observer: Observer, reporter: Reporter) {
     this.#loop = loop;
@@ -55,7 +57,11 @@ export class EarlyReport {
 
   /** A hint of a backend that reports writes: without them it is unknown whether a new file is complete. */
   fileHinted(path: string | undefined, written: boolean): void {
-    if (this.#loop.state === 'checking') return;
+    if (this.#loop.state === 'checking') {
+      this.#next ??= new ReplacedFiles(this.#observer);
+      this.#next.missed(path);
+      return;
+    }
     this.#replaced ??= new ReplacedFiles(this.#observer);
     this.#replaced.hinted(path, written);
   }
@@ -69,6 +75,10 @@ export class EarlyReport {
   /** A check has ended. */
   checked(): void {
     const { pendingPaths } = this.#reporter;
-    this.#replaced = pendingPaths.size > 0 ? new ReplacedFiles(this.#observer, pendingPaths) : undefined;
+    this.#replaced = this.#next;
+    this.#next = undefined;
+    if (pendingPaths.size === 0) return;
+    this.#replaced ??= new ReplacedFiles(this.#observer);
+    this.#replaced.await(pendingPaths);
   }
 }

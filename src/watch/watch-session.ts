@@ -204,6 +204,7 @@ export class WatchSession implements Checker<ChangeCause>, ConnectionOwner, Repo
     if (path !== undefined && this.#loop.state !== 'checking' && !this.#isConcerned(path)) return;
     // Only if a check follows, which clears the record.
     if (path !== undefined && written) this.#writes.reported(path);
+    else if (path !== undefined && this.#reportsWrites) this.#writes.moved(path);
     this.checkAgain(cause);
   }
 

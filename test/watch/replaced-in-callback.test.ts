@@ -9,6 +9,7 @@ import {
   renameSync,
   rmSync,
   symlinkSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
@@ -16,6 +17,7 @@ import { join } from 'node:path';
 import type { Change } from 'resilient-watcher';
 import { describe, expect, test } from 'vitest';
 
+import { errno, faultyFileSystem } from '../support/faulty-file-system.js';
 import { ScriptedScene } from '../support/scripted-scene.js';
 
 /** In a directory of no more than 500 files all are compared after any hint. */
@@ -50,8 +52,10 @@ async function watched({ recursive, files, target = '' }: Kind) {
   await scene.watch(at(target), { recursive });
   const reports = (): string[] => changes.splice(0).map(shown);
   reports();
-  const replace = (name: string, text: string): void => {
+  /** @param isShown its timestamps show the rename. */
+  const replace = (name: string, text: string, isShown = false): void => {
     writeFileSync(scene.at('next'), text);
+    if (isShown) utimesSync(scene.at('next'), 1, 1);
     renameSync(scene.at('next'), at(name));
     backend.hint(at(name));
   };
@@ -70,7 +74,7 @@ test('a file alone that was replaced is reported once for each hint, in its turn
   expect(watcher.current).toMatchObject({ kind: 'file', path: at('f0'), realPath: at('f0'), size: 3 });
   expect(reports()).toEqual(['f0=two']);
   replace('f0', 'three');
-  replace('f0', 'four');
+  replace('f0', 'four', true);
   replace('f1', 'another');
   await watcher.idle();
   expect(reports()).toEqual(['f0=four']);
@@ -125,7 +129,7 @@ describe.each(Object.entries(KINDS))('in %s', (_, kind) => {
     for (const text of ['two', 'three', 'four']) {
       replace('f0', text);
       replace('f1', `not ${text}`);
-      replace('f1', text);
+      replace('f1', text, true);
       await watcher.idle();
       expect(reports()).toEqual([`f0=${text} f1=${text}`]);
     }
@@ -254,4 +258,26 @@ test('files of a small directory that were replaced one after the other are stil
   await pass(1);
   await pass(1);
   expect(reports()).toEqual(['f0=two f1=two']);
+});
+
+test('a file that is exchanged thousands of times in one turn is read a few times only, and no failure escapes', async () => {
+  const scene = new ScriptedScene({ reportsWrites: true });
+  let [opened, isCallback] = [0, false];
+  const fs = faultyFileSystem((name, [path]) => {
+    if (name === 'open' && path === scene.file) opened += 1;
+    if (name === 'close' && isCallback) throw errno('EIO');
+  });
+  writeFileSync(scene.file, 'one');
+  await scene.watch(scene.file, { fs });
+  opened = 0;
+  for (let exchanged = 0; exchanged < 5_000; exchanged += 1) {
+    writeFileSync(scene.at('next'), `${exchanged}`);
+    renameSync(scene.at('next'), scene.file);
+    isCallback = true;
+    scene.backend.hint(scene.file);
+    isCallback = false;
+  }
+  expect(opened).toBeLessThan(200);
+  await scene.pass(1_000);
+  expect(scene.reported.at(-1)).toBe('4999');
 });

@@ -17,8 +17,8 @@ export function readReplacedFile(
   inode: string,
   calls: FileSystemCalls,
 ): SeenFile | undefined {
-  const file = readFileNow(place, Math.min(maxContentBytes, MAX_BYTES_AT_ONCE), calls);
-  return file && file.inode !== inode && isWhole(file) ? file : undefined;
+  const file = readFileNow(place, Math.min(maxContentBytes, MAX_BYTES_AT_ONCE), calls, undefined, inode);
+  return file && isWhole(file) ? file : undefined;
 }
 
 /**

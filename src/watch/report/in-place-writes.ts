@@ -1,12 +1,16 @@
 /**
  * Which files were written in place, as far as the backend reports that. That no write of a file was reported means
- * that it was renamed into place only if its directory has been watched since before the previous observation, which
- * did not find the file as it is now.
+ * that none has returned, and only if its directory has been watched since before the previous observation, which did not
+ * find the file as it is now.
  *
  * | the directory of the file                           | a write was reported | none was reported                   |
  * |-----------------------------------------------------|----------------------|-------------------------------------|
  * | watched since before the observation before this one | written              | not written                         |
  * | watched for less time, or not at all                 | written              | unknown, until the file is reported |
+ *
+ * The first write may not have returned: with O_SYNC it takes milliseconds, and its bytes can be read meanwhile. But who
+ * creates a file in the place of another one removes that first, which is an event, too. So a file whose name was
+ * mentioned once was renamed over the other one.
  *
  * An observation takes time. What is reported during it is about what the next one will find.
  */
@@ -33,10 +37,30 @@ export class InPlaceWrites {
   /** Those of them that were not watched before. */
   #except: ReadonlySet<string> | undefined;
 
+  /** How often each entry has come or gone. */
+  #moves: Map<string, { times: number; observation: number }> | undefined;
+
   /** A write of the file at this path was reported. */
   reported(path: string): void {
     this.#reported ??= new Map();
     this.#reported.set(path, this.#observations);
+  }
+
+  /** It was reported that something at this path has come or gone. */
+  moved(path: string, times = 1): void {
+    this.#moves ??= new Map();
+    const before = this.#moves.get(path)?.times ?? 0;
+    this.#moves.set(path, { times: before + times, observation: this.#observations });
+  }
+
+  /** This observation did not find the file at this path: its name is free. */
+  gone(path: string): void {
+    if (this.#watched) this.moved(path, 2);
+  }
+
+  /** Whether the file that was known at this path was replaced by rename, if it was replaced. */
+  isRenamed(path: string): boolean {
+    return this.#moves?.get(path)?.times === 1;
   }
 
   /** These directories are watched from now on; those in `opened` were not watched before. */
@@ -70,6 +94,10 @@ export class InPlaceWrites {
       if (observation < this.#observations && !pendingPaths.has(path)) this.#reported?.delete(path);
     }
     if (this.#reported?.size === 0) this.#reported = undefined;
+    for (const [path, { observation }] of this.#moves ?? []) {
+      if (observation < this.#observations && !pendingPaths.has(path)) this.#moves?.delete(path);
+    }
+    if (this.#moves?.size === 0) this.#moves = undefined;
     for (const path of this.#unknown ?? []) if (!pendingPaths.has(path)) this.#unknown?.delete(path);
     if (this.#unknown?.size === 0) this.#unknown = undefined;
   }

@@ -122,6 +122,11 @@ export class LastReport {
     return this.#files.get(key) ?? this.#gone?.get(key);
   }
 
+  /** Where the file with this key was found. */
+  pathOf(key: string): string | undefined {
+    return this.#files.get(key)?.snapshot.realPath;
+  }
+
   /** Takes what is there for reported. */
   found(snapshot: FileSnapshot | SetSnapshot, files: Found['files'], links: string): void {
     // A file of a group that is gone may come back through a link; a file of a directory may be replaced.

@@ -9,7 +9,8 @@
  * | a new inode, changed after its last byte            | 0: it was complete when it was renamed into place; where  |
  * |                                                     | writes are reported `CONFIRM_MS`, for a writer that       |
  * |                                                     | changes the mode of its file                              |
- * | a new inode, and no write was reported              | `CONFIRM_MS`: the same, within one tick of the clock      |
+ * | a new inode, in place of one whose name was never   | `CONFIRM_MS`: the same, within one tick of the clock      |
+ * | free, and no write was reported                     |                                                           |
  * | written in place or just created, and empty         | `missingGraceMs`: truncated, and yet to be written        |
  * | written in place or just created                    | `settleMs`                                                |
  * | gone, unless from a new revision                    | `missingGraceMs`                                          |
@@ -60,12 +61,13 @@ function longer(one: QuietPeriod, other: QuietPeriod): QuietPeriod {
  * For a file that differs from what was reported.
  *
  * @param written whether a write in place was reported; undefined: unknown.
+ * @param isRenamed see `InPlaceWrites`.
  */
 function quietPeriodForFile(
   seen: SeenFile,
   last: LastFile | undefined,
   isRetargeted: boolean,
-  written: boolean | undefined,
+  { written, isRenamed }: { readonly written: boolean | undefined; readonly isRenamed: boolean },
   { settleMs, maxSettleMs, missingGraceMs }: QuietPeriodOptions,
 ): QuietPeriod {
   const isNew = seen.inode !== last?.inode;
@@ -74,7 +76,8 @@ function quietPeriodForFile(
     return { quietMs: written === false ? CONFIRM_MS : 0, totalMs: maxSettleMs };
   }
   if (seen.snapshot.size === 0) return { quietMs: missingGraceMs, totalMs: maxSettleMs };
-  if (seen.steady && isNew && written === false) return { quietMs: CONFIRM_MS, totalMs: maxSettleMs };
+  if (seen.steady && isNew && isRenamed && last?.inode !== undefined && written === false)
+    return { quietMs: CONFIRM_MS, totalMs: maxSettleMs };
   return { quietMs: settleMs, totalMs: maxSettleMs };
 }
 
@@ -119,15 +122,20 @@ function quietPeriodForPart(
   options: QuietPeriodOptions,
 ): QuietPeriod {
   let quietPeriod = removed.length > 0 && !isSwapped ? quietPeriodForLoss(options) : NO_QUIET_PERIOD;
+  for (const key of removed) {
+    const path = last.pathOf(key);
+    if (path !== undefined) writes.gone(path);
+  }
   for (const key of [...added, ...changed]) {
     const file = seen.files.get(key);
     if (!file) continue;
-    const written = writes.isWritten(file.snapshot.realPath);
+    const { realPath } = file.snapshot;
+    const reported = { written: writes.isWritten(realPath), isRenamed: writes.isRenamed(realPath) };
     const known = last.file(key);
     // A new file of a directory is behind the same links as the others.
     const isRetargeted =
       (known !== undefined || file.links !== last.links) && last.isRetargeted(file.links, known?.links);
-    const own = quietPeriodForFile(file, known, isRetargeted, written, options);
+    const own = quietPeriodForFile(file, known, isRetargeted, reported, options);
     if (own !== NO_QUIET_PERIOD) quietPeriod = longer(quietPeriod, own);
   }
   const { groupSettleMs } = options;

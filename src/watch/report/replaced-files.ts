@@ -8,20 +8,26 @@
  * | that a file was written in place, or about a file  | all is left to the check: what changes together is one     |
  * | that was pending, and not that it came or went     | change                                                     |
  * | that another file has come or gone                 | it is no longer waited for                                 |
+ * | the second one about the file, whose timestamps do | all is left to the check: its name may have been free      |
+ * | not show a rename                                  |                                                            |
  * | that does not say where                            | all is left to the check                                   |
  * | about more than `MAX_FILES` files, or of more than | all is left to the check                                   |
  * | `MAX_BYTES_AT_ONCE`                                |                                                            |
+ * | one of more than `MAX_HINTS`                       | the same: while events are handled more slowly than they   |
+ * |                                                    | come, Node.js does nothing else                            |
  *
- * Why a file is complete: the kernel queues an event for each write before the write returns, and all events that are
- * queued when a callback runs are delivered in the same turn of the event loop. The check begins after them. So if a
- * file was created in place instead, every write before it was read has been reported by the kernel at that time,
- * except that of a call that has not returned yet: a file of more than a page counts only if it was changed after its
- * last write, as a rename does.
+ * Why a file is complete: it was changed after its last write, as a rename does; or nothing else was reported about its name
+ * since the other file was found there. Whoever creates a file in the place of another one removes that first, and the kernel
+ * reports both. Writes are reported, too, before they return, and all events that are queued when a callback runs are
+ * delivered in the same turn of the event loop. The check begins after them.
  */
 import { MAX_BYTES_AT_ONCE, type Replacement } from '../../fs/observation.js';
 
 /** More files than this are compared by the check, and are one change. */
 const MAX_FILES = 16;
+
+/** A file may be opened for each of them. Replacing a file leads to three: two are about its temporary name. */
+const MAX_HINTS = 4 * MAX_FILES;
 
 const NOTHING: readonly Replacement[] = [];
 
@@ -35,14 +41,26 @@ export class ReplacedFiles {
   readonly #reader: ReplacementReader;
   readonly #replaced = new Map<string, Replacement>();
   /** The files that were written in place, or are pending, by path. */
-  readonly #busy: Set<string>;
+  readonly #busy = new Set<string>();
+  /** The paths that hints were about. */
+  readonly #mentioned = new Set<string>();
   #isLeft = false;
+  #hints = 0;
   #bytes = 0;
 
-  /** @param pendingPaths the paths of the files whose differences are pending since the last check. */
-  constructor(reader: ReplacementReader, pendingPaths?: Iterable<string>) {
+  constructor(reader: ReplacementReader) {
     this.#reader = reader;
-    this.#busy = new Set(pendingPaths);
+  }
+
+  /** These are the paths of the files whose differences are pending. */
+  await(pendingPaths: Iterable<string>): void {
+    for (const path of pendingPaths) this.#busy.add(path);
+  }
+
+  /** A hint during the check before, about this path; undefined: about anything. */
+  missed(path: string | undefined): void {
+    if (path === undefined || this.#mentioned.size >= MAX_HINTS) this.#leave();
+    else this.#mentioned.add(path);
   }
 
   /** A hint about this path; undefined: about anything. */
@@ -65,9 +83,20 @@ export class ReplacedFiles {
   }
 
   #consider(path: string): void {
+    this.#hints += 1;
+    if (this.#hints > MAX_HINTS) {
+      this.#leave();
+      return;
+    }
+    const isFirst = !this.#mentioned.has(path);
+    this.#mentioned.add(path);
     const replacement = this.#reader.readReplacement(path);
     this.#replaced.delete(path);
     if (!replacement) return;
+    if (!isFirst && !replacement.file.finished) {
+      this.#leave();
+      return;
+    }
     this.#replaced.set(path, replacement);
     this.#bytes += replacement.file.snapshot.size;
     if (this.#replaced.size > MAX_FILES || this.#bytes > MAX_BYTES_AT_ONCE) this.#leave();

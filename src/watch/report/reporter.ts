@@ -116,7 +116,7 @@ export class Reporter {
   /** Handles the observation of a check; in slices, since as many files may differ as there are. */
   *consider(seen: StableObservation, cause: ChangeCause): Effects<void> {
     const files = filesOf(seen);
-    if (seen.kind === 'missing') this.#last.lost(seen.chain.links);
+    if (seen.kind === 'missing') this.#noteLoss(seen.chain.links);
     yield* this.#considerRegrouped(seen, cause);
     const difference = yield* this.#last.difference(files);
     if (this.#isKnown(seen, difference)) {
@@ -220,6 +220,12 @@ export class Reporter {
     this.#pendingPaths = NO_PATHS;
     this.#timer?.cancel();
     this.#timer = undefined;
+  }
+
+  #noteLoss(links: string): void {
+    const { snapshot } = this.#last;
+    this.#last.lost(links);
+    if (snapshot.kind === 'file') this.#writes.gone(snapshot.realPath);
   }
 
   /** Updates what is pending. */
