@@ -7,8 +7,44 @@ import { hopsOf, mergeDirectories, type ResolvedChain } from './link-chain.js';
 import { resolveChain } from './resolve-chain.js';
 import { Subtrees } from './tree-draft.js';
 import { keyBelow } from './tree-key.js';
+import { PersistentMap } from './persistent-map.js';
 import type { OwnPart, TreePart } from './tree-part.js';
 import { DATA_LINK } from './volume-layout.js';
+
+/** What the links of a tree lead to. */
+interface Linked {
+  readonly part: TreePart;
+  /** The paths of the directories at which a file system begins, by identity. */
+  readonly mounts: ReadonlyMap<string, string>;
+  /** The directories on the way to the files that links lead to, outside of the tree. */
+  readonly consulted: readonly WatchedDirectory[];
+}
+
+const NOTHING: Linked = {
+  part: {
+    files: PersistentMap.empty(),
+    directories: PersistentMap.empty(),
+    unreadable: PersistentMap.empty(),
+  },
+  mounts: new Map(),
+  consulted: [],
+};
+
+/**
+ * Visits what the links of a tree lead to.
+ * @param own what was found under its own path.
+ * @param previous what links led to before; files that can no longer be reached may be kept.
+ */
+export function* walkLinks(
+  root: string,
+  options: TreeWalkOptions,
+  own: OwnPart,
+  previous: TreePart = NOTHING.part,
+): Effects<Linked> {
+  // Most trees have no links, and this is part of each check.
+  if (own.links.size === 0 && previous === NOTHING.part) return NOTHING;
+  return yield* new LinkedWalk(root, options, own, previous).run();
+}
 
 /** A link: its path relative to the root, and the absolute one. */
 type Link = readonly [key: string, path: string];
@@ -17,7 +53,7 @@ type Link = readonly [key: string, path: string];
  * Visits what the links of a tree lead to, and the links found on the way. A directory that has a path of its own in
  * the tree, or was visited through another link, is not visited again.
  */
-export class LinkedWalk extends DirectoryWalk {
+class LinkedWalk extends DirectoryWalk {
   readonly #own: OwnPart;
   /** The directories that were visited, by identity. */
   readonly #visited: Set<string>;
@@ -27,7 +63,7 @@ export class LinkedWalk extends DirectoryWalk {
   readonly #chains: ResolvedChain[] = [];
 
   /** @param own what was found under its own path. */
-  constructor(root: string, options: TreeWalkOptions, own: OwnPart, previous: TreePart | undefined) {
+  constructor(root: string, options: TreeWalkOptions, own: OwnPart, previous: TreePart) {
     super(root, options, true, previous);
     this.#own = own;
     this.#waiting = [...own.links];
@@ -35,17 +71,7 @@ export class LinkedWalk extends DirectoryWalk {
     this.#visited = new Set(Array.from(directories, ({ identity }) => identity));
   }
 
-  /** The paths of the directories at which a file system begins, by identity. */
-  get mounts(): ReadonlyMap<string, string> {
-    return this.#mounts;
-  }
-
-  /** The directories on the way to the files that links lead to, outside of the tree. */
-  get consulted(): readonly WatchedDirectory[] {
-    return mergeDirectories(this.#chains);
-  }
-
-  *run(): Effects<TreePart> {
+  *run(): Effects<Linked> {
     while (this.#waiting.length > 0) {
       // The first link to a directory determines its path, so there must be an order.
       const links = this.#waiting.sort(([a], [b]) => (a < b ? -1 : 1));
@@ -54,7 +80,8 @@ export class LinkedWalk extends DirectoryWalk {
     }
     const { unreadable } = this.#own;
     yield* this.part.sweep([], new Subtrees(['']), this.options.scope, () => false, unreadable);
-    return yield* this.part.part();
+    const part = yield* this.part.part();
+    return { part, mounts: this.#mounts, consulted: mergeDirectories(this.#chains) };
   }
 
   protected override enters(_directory: Entry, identity: string): boolean {

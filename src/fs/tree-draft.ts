@@ -76,7 +76,7 @@ export class Draft<V> {
 
   /** The present map; the earlier map itself if nothing differs. */
   *map(): Effects<PersistentMap<V>> {
-    return yield* changedMap(this.#before, this.#changes);
+    return this.#changes.size === 0 ? this.#before : yield* changedMap(this.#before, this.#changes);
   }
 
   #sweep(key: string): void {

@@ -13,7 +13,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { within } from './absolute-path.js';
 import { EarlyEnd, type TreeWalkOptions } from './directory-walk.js';
 import type { Effects } from './effects.js';
-import { LinkedWalk } from './linked-walk.js';
+import { walkLinks } from './linked-walk.js';
 import { OwnWalk } from './own-walk.js';
 import { keysThatDiffer } from './persistent-map.js';
 import { keyBelow } from './tree-key.js';
@@ -60,11 +60,15 @@ function* walked(
 ): Effects<TreeObservation> {
   try {
     const own = yield* new OwnWalk(root, options, previous?.own).run(keys, relisted);
-    const links = new LinkedWalk(root, options, own, previous?.linked);
-    const parts = yield* joinParts(own, yield* links.run(), previous);
-    const mounts = new Map(links.mounts);
+    const {
+      part: linked,
+      consulted,
+      mounts: linkedMounts,
+    } = yield* walkLinks(root, options, own, previous?.linked);
+    const parts = yield* joinParts(own, linked, previous);
+    const mounts = new Map(linkedMounts);
     for (const [key, identity] of own.mounts) mounts.set(identity, within(root, key));
-    const walk: TreeWalk = { kind: 'tree', root, mounts, consulted: links.consulted, ...parts };
+    const walk: TreeWalk = { kind: 'tree', root, mounts, consulted, ...parts };
     return previous && sameWalk(previous, walk) ? previous : walk;
   } catch (error) {
     if (error instanceof EarlyEnd) return error.observation;
@@ -79,7 +83,7 @@ function sameWalk(a: TreeWalk, b: TreeWalk): boolean {
     a.directories === b.directories &&
     a.unreadable === b.unreadable &&
     [...keysThatDiffer(a.mounts, b.mounts)].length === 0 &&
-    isDeepStrictEqual(a.consulted, b.consulted)
+    (a.consulted === b.consulted || isDeepStrictEqual(a.consulted, b.consulted))
   );
 }
 
