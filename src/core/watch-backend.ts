@@ -42,8 +42,8 @@ export interface WatchSubscription {
    * Sets the directories to watch from now on. Called after every check, usually with the directories that are
    * watched already, and must be cheap then.
    *
-   * Returns the paths of the directories that were not watched before (for a tree that is opened as a whole, its root).
-   * They are checked again, because something may have changed before they were watched. If a directory cannot be
+   * Returns the paths of the directories that were not watched before, or not for these entries (for a tree that is opened
+   * as a whole, its root). They are checked again, because something may have changed before they were watched. If a directory cannot be
    * watched, it may throw the errno error; `ENOENT` and `ENOTDIR` mean that the directory has moved.
    */
   setDirectories(directories: readonly WatchedDirectory[]): readonly string[] | Promise<readonly string[]>;

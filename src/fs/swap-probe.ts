@@ -103,16 +103,18 @@ export class SwapProbe implements SwapReader {
   }
 
   /**
-   * Other names with two dots beside the link are those of other revisions and of the link that is yet to be renamed:
-   * no path leads through them. About all other names nothing is known, since a file system may fold case.
+   * Other names with two dots beside the link are those of other revisions and of the link that is yet to be renamed, unless
+   * the path leads through them. About all other names nothing is known, since a file system may fold case.
    */
   concerns(path: string): boolean {
+    const { chain } = this.#found;
     const directory = this.#directory;
     if (!path.startsWith(`${directory}..`) || path.includes('/', directory.length)) return true;
     return (
       path.length - directory.length < 3 ||
       path === `${directory}${this.#target}` ||
-      hopsOf(this.#found.chain).has(path)
+      hopsOf(chain).has(path) ||
+      chain.directories.some((consulted) => consulted.path === path)
     );
   }
 

@@ -267,6 +267,19 @@ test('a key whose path no longer includes the swapped link is left to the check'
   expect(reported).toEqual(['elsewhere']);
 });
 
+test('an event about a directory with two dots that the path leads through is one about the path', async () => {
+  const scene = new ScriptedScene({ reportsWrites: true });
+  const { volume } = scene;
+  volume.publish({ key: 'one' });
+  mkdirSync(volume.path('..links'));
+  symlinkSync('../..data/key', volume.path('..links/key'));
+  await scene.watch(volume.path('..links/key'));
+  renameSync(volume.path('..links'), volume.path('..away'));
+  await scene.hint(volume.path('..links'));
+  await scene.pass(1_000);
+  expect(scene.watcher.current?.kind).toBe('missing');
+});
+
 test('the first small target of a process is read several times, so that its first swap finds warm code', async () => {
   vi.resetModules();
   const { ResilientWatcher: FreshWatcher } = await import('resilient-watcher');

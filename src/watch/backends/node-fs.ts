@@ -72,6 +72,13 @@ class WantedEntries {
   }
 }
 
+function includesAll(some: Entries, others: Entries): boolean {
+  if (!some || some === others) return true;
+  if (!others) return false;
+  for (const entry of others) if (!some.has(entry)) return false;
+  return true;
+}
+
 /** One native watch. */
 class DirectoryWatch {
   readonly #path: string;
@@ -122,14 +129,15 @@ class DirectoryWatch {
     if (this.#persistent > 0) native.ref();
   }
 
-  /** Returns whether it was not subscribed before. */
+  /** Returns whether there are entries that it was not subscribed to before. */
   subscribe(subscriber: Subscriber, entries: Entries): boolean {
+    const before = this.#subscribers.get(subscriber);
     const isNew = !this.#subscribers.has(subscriber);
     if (isNew) this.#count(subscriber, 1);
-    else this.#wanted.count(this.#subscribers.get(subscriber), -1);
+    else this.#wanted.count(before, -1);
     this.#wanted.count(entries, 1);
     this.#subscribers.set(subscriber, entries);
-    return isNew;
+    return isNew || !includesAll(before, entries);
   }
 
   unsubscribe(subscriber: Subscriber): void {

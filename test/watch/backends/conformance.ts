@@ -247,6 +247,20 @@ export function conforms(candidate: () => Candidate): void {
     }
   });
 
+  test('a directory of which more entries are wanted than before is returned, since events about them had no effect', async () => {
+    const { native, ...rest } = candidate();
+    if (!native) return;
+    const directory = temporaryDirectory();
+    const { subscription } = await subscribe({ native, ...rest });
+    const isReturned = async (entries?: string[]): Promise<boolean> =>
+      (await subscription.setDirectories([directoryAt(directory, entries)])).length > 0;
+    await isReturned(['a']);
+    expect(await isReturned(['a'])).toBe(false);
+    expect(await isReturned(['b', 'a'])).toBe(true);
+    expect(await isReturned()).toBe(true);
+    expect(await isReturned()).toBe(false);
+  });
+
   test('the named entries of an ancestor cause hints; if hints have paths, the other entries cause none', async () => {
     const { native, ...rest } = candidate();
     const directory = temporaryDirectory();
