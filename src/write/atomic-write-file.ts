@@ -20,7 +20,7 @@ import type { Durability } from './pending-file.js';
 import { writeDirectly } from './direct-write.js';
 import { replaceFile, type AtomicWriteResult } from './replace-file.js';
 import { trace, traceSync } from '../core/telemetry.js';
-import { processWrites } from './write-queue.js';
+import { processWrites, type RunningWrite } from './write-queue.js';
 import { isChunk, toBytes, WriteSource, type SyncWriteData, type WriteData } from './write-source.js';
 
 /** Options of {@link atomicWriteFileSync}, and of {@link atomicWriteFile}. */
@@ -108,9 +108,9 @@ function begin(
   const source = whole ? undefined : new WriteSource('atomicWriteFile', data, { canWait: true });
   const target = absolutePath(checkPath('atomicWriteFile', 'path', path));
   const { coalesce, signal, fs, clock, random } = settings;
-  const work = (isOvertaken: () => boolean): Promise<AtomicWriteResult> => {
+  const work = (turn: RunningWrite): Promise<AtomicWriteResult> => {
     const calls = new SynchronousCalls(fs);
-    const waiting = { clock, random, signal, isOvertaken };
+    const waiting = { clock, random, signal, turn };
     const otherwise = (): Promise<AtomicWriteResult> => {
       const given = source ?? new WriteSource('atomicWriteFile', whole, { canWait: true });
       return runAsync(replaceFile(target, given, settings, calls, waiting), fs, calls.allows);

@@ -10,11 +10,10 @@
  * | from then on                  | the functions of `replaceFile` take over for that step, and for every failure  |
  */
 import type { BigIntStats } from 'node:fs';
-import { basename, dirname } from 'node:path';
 
 import { errnoOf, withErrno } from '../core/errno.js';
 import type { FileSystemCalls } from '../core/file-system.js';
-import { call, runAsync, wait, type Effects } from '../fs/effects.js';
+import { runAsync, type Effects } from '../fs/effects.js';
 import { SMALL_BYTES, type SynchronousCalls } from '../fs/locality.js';
 import { attributesFor, isAsWanted, modeFor } from './file-attributes.js';
 import { areEntriesByDescriptor, HeldDirectory } from './held-directory.js';
@@ -32,12 +31,6 @@ import { removeUnfinished, temporaryName } from './temporary-name.js';
 import { isOurs, mayReplace } from './trust.js';
 import { WriteProgress } from './write-progress.js';
 
-/** The modes of the files on disks that were written last, by path; the latest last. */
-const expectedModes = new Map<string, number>();
-
-/** Any other file is created a lookup later. */
-const MAX_EXPECTED = 256;
-
 /** What a direct write needs. */
 interface DirectWrite {
   readonly path: string;
@@ -52,130 +45,40 @@ interface DirectWrite {
 /** Replaces the file. Rejects with a `WriteError`, or the signal's reason. */
 export function writeDirectly(write: DirectWrite): Promise<AtomicWriteResult> {
   const { path, bytes, settings, calls } = write;
-  const isUsual = !settings.ifChanged && bytes.byteLength <= MAX_WRITE_BYTES && !path.endsWith('/');
+  const slash = path.lastIndexOf('/');
+  const isUsual = !settings.ifChanged && bytes.byteLength <= MAX_WRITE_BYTES && slash < path.length - 1;
   const lookups = isUsual && areEntriesByDescriptor(calls.fs) ? calls.approachNow() : undefined;
   if (!lookups) return write.otherwise();
   let directory: HeldDirectory;
   try {
-    directory = HeldDirectory.openNow(dirname(path), lookups, settings.durability === 'full');
+    directory = HeldDirectory.openNow(path.slice(0, slash) || '/', lookups, settings.durability === 'full');
   } catch {
     return write.otherwise();
   }
-  return writeIn(directory, lookups, write);
+  const to = directory.at(path.slice(slash + 1));
+  const existing = findFile(to, directory, lookups, calls);
+  if (existing !== 'unusual') return writeIn(directory, to, existing, lookups, write);
+  directory.closeNow(lookups);
+  return write.otherwise();
 }
 
-async function writeIn(
-  directory: HeldDirectory,
-  lookups: FileSystemCalls,
-  { path, bytes, settings, calls, waiting, otherwise }: DirectWrite,
-): Promise<AtomicWriteResult> {
-  const { fs } = calls;
-  const { durability } = settings;
-  const size = bytes.byteLength;
-  const run = <T>(effects: Effects<T>): Promise<T> => runAsync(effects, fs, calls.allows);
-  const progress = new WriteProgress(path);
-  const temporary = directory.at(temporaryName('file'));
-  const to = directory.at(basename(path));
-  let file: PendingFile | undefined;
-  try {
-    waiting.signal?.throwIfAborted();
-    const expected = expectedModes.get(path);
-    const syncsAt = (mode: number | undefined): boolean =>
-      durability !== 'none' && size > 0 && mode === MODE_WHILE_PENDING;
-    let isSynced = syncsAt(expected);
-    // Most likely the path is as it was: the file is created while the path is looked up.
-    const creating =
-      expected === undefined ? undefined : fs.open(temporary, creationFlags(isSynced), MODE_WHILE_PENDING);
-    const found = findFile(to, directory, lookups, calls);
-    if (!found) {
-      expectedModes.delete(path);
-      if (creating) await run(discard(temporary, creating));
-      return await otherwise();
-    }
-    const { existing } = found;
-    const mode = modeFor(settings.mode, existing);
-    // Undefined on a disk, where a change may have to wait for the journal.
-    const now = calls.isInMemory ? lookups : undefined;
-
-    progress.step = 'create';
-    let fd: number;
-    try {
-      if (creating) fd = await creating;
-      else {
-        isSynced = syncsAt(mode) && !now;
-        const flags = creationFlags(isSynced);
-        fd = now
-          ? now.open(temporary, flags, MODE_WHILE_PENDING)
-          : await fs.open(temporary, flags, MODE_WHILE_PENDING);
-      }
-    } catch (error) {
-      if (errnoOf(error) === 'EEXIST') return await otherwise();
-      await run(removeUnfinished(temporary));
-      throw error;
-    }
-    file = new PendingFile(temporary, fd, progress, isSynced);
-
-    progress.step = 'write';
-    if (size > 0) {
-      const isSmall = now && size <= SMALL_BYTES;
-      const count = isSmall ? now.write(fd, bytes, 0, size) : await fs.write(fd, bytes, 0, size);
-      file.addWritten(count);
-      if (count < size) await run(file.write(bytes.subarray(count)));
-    }
-
-    progress.step = 'verify';
-    const created = lookups.fstat(fd);
-    const isComplete = Number(created.size) === size && (isSynced || durability === 'none');
-    if (isComplete && isAsWanted(settings, existing, created)) file.closeNow(lookups);
-    else await run(file.finish(attributesFor(settings, existing), durability));
-
-    progress.step = 'rename';
-    waiting.signal?.throwIfAborted();
-    if (waiting.isOvertaken()) {
-      await run(file.discard());
-      return { path, written: false, bytes: size };
-    }
-    progress.isRenaming = true;
-    try {
-      if (now) now.rename(temporary, to);
-      else await fs.rename(temporary, to);
-    } catch (error) {
-      await run(recoverRename(temporary, to, created, waiting, withErrno(error)));
-    }
-    progress.published = true;
-    if (!now && expected !== mode) expect(path, mode);
-    progress.step = 'sync-directory';
-    if (durability === 'full') await run(directory.sync());
-    if (settings.sweep && isSweepDue(directory, fs)) {
-      await run(sweepFiles(directory, { fs, now: created.ctimeNs, isUrgent: true }));
-    }
-    return { path, written: true, bytes: size };
-  } catch (error) {
-    const cause = withErrno(error);
-    if (file && !progress.published) await run(abandon(file, progress, calls));
-    throw await run(failureOf(cause, progress, directory, settings, calls, waiting));
-  } finally {
-    directory.closeNow(lookups);
-  }
-}
-
-/** The file to replace, if there is one; undefined if replacing it is not the usual case. */
+/** The file to replace, if there is one. */
 function findFile(
   path: string,
   directory: HeldDirectory,
   lookups: FileSystemCalls,
   calls: SynchronousCalls,
-): { readonly existing: BigIntStats | undefined } | undefined {
+): BigIntStats | undefined | 'unusual' {
   try {
     const existing = lstatIfExists(path, lookups);
     // What has another `st_dev` than its directory is a mount point, which cannot be replaced.
-    if (!calls.enterNow((existing ?? directory.stat).dev)) return undefined;
-    if (!existing) return { existing };
+    if (!calls.enterNow((existing ?? directory.stat).dev)) return 'unusual';
+    if (!existing) return existing;
     const isUsual = existing.isFile() && (isOurs(existing) || mayReplace(existing, directory.stat));
-    return isUsual ? { existing } : undefined;
+    return isUsual ? existing : 'unusual';
   } catch {
     // `replaceFile` gives the reason.
-    return undefined;
+    return 'unusual';
   }
 }
 
@@ -188,19 +91,84 @@ function lstatIfExists(path: string, lookups: FileSystemCalls): BigIntStats | un
   }
 }
 
-function expect(path: string, mode: number): void {
-  const [oldest = path] = expectedModes.keys();
-  if (expectedModes.size === MAX_EXPECTED) expectedModes.delete(oldest);
-  expectedModes.set(path, mode);
+/** Replaces the file in this directory, which it closes. */
+async function writeIn(
+  directory: HeldDirectory,
+  to: string,
+  existing: BigIntStats | undefined,
+  lookups: FileSystemCalls,
+  { path, bytes, settings, calls, waiting, otherwise }: DirectWrite,
+): Promise<AtomicWriteResult> {
+  const { fs } = calls;
+  const { durability } = settings;
+  const size = bytes.byteLength;
+  const mode = modeFor(settings.mode, existing);
+  // Undefined on a disk, where a change may have to wait for the journal.
+  const now = calls.isInMemory ? lookups : undefined;
+  // The call that writes also syncs the file, which saves a trip: if nothing is changed after it.
+  const isSynced = !now && durability !== 'none' && size > 0 && mode === MODE_WHILE_PENDING;
+  const progress = new WriteProgress(path);
+  const temporary = directory.at(temporaryName('file'));
+  let file: PendingFile | undefined;
+  try {
+    progress.step = 'create';
+    const flags = creationFlags(isSynced);
+    let fd: number;
+    try {
+      fd = now
+        ? now.open(temporary, flags, MODE_WHILE_PENDING)
+        : await fs.open(temporary, flags, MODE_WHILE_PENDING);
+    } catch (error) {
+      if (errnoOf(error) === 'EEXIST') return await otherwise();
+      await run(removeUnfinished(temporary), calls);
+      throw error;
+    }
+    file = new PendingFile(temporary, fd, progress, isSynced);
+
+    progress.step = 'write';
+    if (size > 0) {
+      const isSmall = now && size <= SMALL_BYTES;
+      const count = isSmall ? now.write(fd, bytes, 0, size) : await fs.write(fd, bytes, 0, size);
+      file.addWritten(count);
+      if (count < size) await run(file.write(bytes.subarray(count)), calls);
+    }
+
+    progress.step = 'verify';
+    const created = lookups.fstat(fd);
+    if (Number(created.size) === size && isAsWanted(settings.owner, mode, existing, created)) {
+      if (durability !== 'none' && !isSynced) await run(file.sync(), calls);
+      file.closeNow(lookups);
+    } else await run(file.finish(attributesFor(settings, existing), durability), calls);
+
+    progress.step = 'rename';
+    waiting.signal?.throwIfAborted();
+    if (waiting.turn.overtaken) {
+      await run(file.discard(), calls);
+      return { path, written: false, bytes: size };
+    }
+    progress.isRenaming = true;
+    try {
+      if (now) now.rename(temporary, to);
+      else await fs.rename(temporary, to);
+    } catch (error) {
+      await run(recoverRename(temporary, to, created, waiting, withErrno(error)), calls);
+    }
+    progress.published = true;
+    progress.step = 'sync-directory';
+    if (durability === 'full') await run(directory.sync(), calls);
+    if (settings.sweep && isSweepDue(directory, fs)) {
+      await run(sweepFiles(directory, { fs, now: created.ctimeNs, isUrgent: true }), calls);
+    }
+    return { path, written: true, bytes: size };
+  } catch (error) {
+    const cause = withErrno(error);
+    if (file && !progress.published) await run(abandon(file, progress, calls), calls);
+    throw await run(failureOf(cause, progress, directory, settings, calls, waiting), calls);
+  } finally {
+    directory.closeNow(lookups);
+  }
 }
 
-/** Removes a file that is being created. It may be there even if that fails. */
-function* discard(path: string, creating: Promise<number>): Effects<void> {
-  try {
-    const fd = yield* wait(() => creating);
-    yield* call('close', fd);
-  } catch (error) {
-    if (errnoOf(error) === 'EEXIST') return;
-  }
-  yield* removeUnfinished(path);
+function run<T>(effects: Effects<T>, { fs, allows }: SynchronousCalls): Promise<T> {
+  return runAsync(effects, fs, allows);
 }

@@ -58,13 +58,14 @@ export function modeFor(mode: WantedAttributes['mode'], existing: BigIntStats | 
   return mode === 'keep' ? Number(existing.mode) & 0o7777 : inheritedMode(existing);
 }
 
-/** Whether a new file has everything that `attributesFor` says. */
+/** Whether a new file has this mode, and the owner that `attributesFor` says. */
 export function isAsWanted(
-  { mode, owner }: WantedAttributes,
+  owner: WantedAttributes['owner'],
+  mode: number,
   existing: BigIntStats | undefined,
   created: BigIntStats,
 ): boolean {
-  if ((Number(created.mode) & 0o7777) !== modeFor(mode, existing)) return false;
+  if ((Number(created.mode) & 0o7777) !== mode) return false;
   if (owner) return hasOwner(owner, created);
   return !existing || (created.uid === existing.uid && created.gid === existing.gid);
 }

@@ -144,7 +144,12 @@ export class HeldDirectory {
   }
 
   closeNow(calls: FileSystemCalls): void {
-    if (this.#fd !== undefined) calls.close(this.#fd);
+    if (this.#fd === undefined) return;
+    try {
+      calls.close(this.#fd);
+    } catch {
+      // As in `close()`.
+    }
   }
 
   *close(): Effects<void> {

@@ -127,6 +127,12 @@ export class PendingFile {
     yield* call('fchmod', this.#open, MODE_WHILE_PENDING);
   }
 
+  /** Syncs it, where the file system can. */
+  *sync(): Effects<void> {
+    this.#progress.step = 'sync';
+    yield* ifSupported(call('fsync', this.#open), true);
+  }
+
   /** Sets its attributes, syncs and closes it. */
   *finish({ mode, owner, required }: FileAttributes, durability: Durability): Effects<BigIntStats> {
     const progress = this.#progress;
@@ -154,10 +160,7 @@ export class PendingFile {
       yield* ifSupported(call('fchmod', fd, wanted), !required.mode);
     }
     // Otherwise the rename can reach the disk before the data: after a power cut the file is there, and empty.
-    if (durability !== 'none' && !this.#isSynced) {
-      progress.step = 'sync';
-      yield* ifSupported(call('fsync', fd), true);
-    }
+    if (durability !== 'none' && !this.#isSynced) yield* this.sync();
     // A network file system may report only now that the disk is full.
     progress.step = 'close';
     this.#fd = undefined;

@@ -18,6 +18,7 @@ import { renameFile } from './rename-file.js';
 import { sweepFiles } from './sweep-files.js';
 import { RENEWAL_MS, temporaryName } from './temporary-name.js';
 import { WriteProgress } from './write-progress.js';
+import type { RunningWrite } from './write-queue.js';
 import type { WriteSource } from './write-source.js';
 
 /** The result of an atomic write. */
@@ -46,8 +47,7 @@ export interface Waiting {
   readonly clock: Clock;
   readonly random: Random;
   readonly signal: AbortSignal | undefined;
-  /** Whether a newer write has completed meanwhile. */
-  readonly isOvertaken: () => boolean;
+  readonly turn: RunningWrite;
 }
 
 /** The disk, the inodes or the quota are used up. */
@@ -208,7 +208,7 @@ class Replacement {
     this.#progress.step = 'rename';
     yield* directory.assertInPlace();
     this.#throwIfAborted();
-    if (this.#waiting?.isOvertaken()) return false;
+    if (this.#waiting?.turn.overtaken) return false;
     this.#progress.isRenaming = true;
     yield* renameFile(file.path, directory.at(this.#destination.name), created, this.#waiting);
     this.#progress.published = true;

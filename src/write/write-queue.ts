@@ -6,13 +6,18 @@ interface QueuedWrite<T> {
   /** Several waiting writes in a row that coalesce are done as one: the newest runs and the others get its result. */
   readonly coalesce: boolean;
   readonly signal?: AbortSignal | undefined;
-  /** @param isOvertaken whether a synchronous write to the path has completed meanwhile. */
-  readonly work: (isOvertaken: () => boolean) => Promise<T>;
+  readonly work: (turn: RunningWrite) => Promise<T>;
+}
+
+/** A write that has its turn. */
+export interface RunningWrite {
+  /** Whether a synchronous write to the path has completed meanwhile. */
+  readonly overtaken: boolean;
 }
 
 interface Turn {
   readonly signal: AbortSignal | undefined;
-  readonly work: (isOvertaken: () => boolean) => Promise<unknown>;
+  readonly work: (turn: RunningWrite) => Promise<unknown>;
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: unknown) => void;
   /** Stops listening to the signal. */
@@ -26,10 +31,10 @@ interface Group {
   readonly turns: Turn[];
 }
 
-/** The writes to one path. */
+/** The writes to one path: those that wait, and the one that runs. */
 interface Lane {
   readonly waiting: Group[];
-  running: { overtaken: boolean } | undefined;
+  overtaken: boolean;
 }
 
 /** A queue for each path. Nothing is kept for a path that nobody writes to. */
@@ -53,19 +58,21 @@ class WriteQueue {
   /** Runs a write that has to wait for no other; then those that were added meanwhile, perhaps by the write itself. */
   #begin<T>(path: string, { signal, work }: QueuedWrite<T>): Promise<T> {
     if (signal?.aborted) return Promise.reject(signal.reason as Error);
-    const running = { overtaken: false };
-    const lane: Lane = { waiting: [], running };
+    const lane: Lane = { waiting: [], overtaken: false };
     this.#lanes.set(path, lane);
-    const result = work(() => running.overtaken);
-    const next = (): void => this.#next(path, lane);
+    let result: Promise<T>;
+    try {
+      result = work(lane);
+    } catch (error) {
+      this.#lanes.delete(path);
+      throw error;
+    }
+    const next = (): void => {
+      if (lane.waiting.length === 0) this.#lanes.delete(path);
+      else void this.#runWaiting(path, lane);
+    };
     result.then(next, next);
     return result;
-  }
-
-  #next(path: string, lane: Lane): void {
-    lane.running = undefined;
-    if (lane.waiting.length === 0) this.#lanes.delete(path);
-    else void this.#runWaiting(path, lane);
   }
 
   async #runWaiting(path: string, lane: Lane): Promise<void> {
@@ -81,7 +88,7 @@ class WriteQueue {
   overtake(path: string): void {
     const lane = this.#lanes.get(path);
     if (!lane) return;
-    if (lane.running) lane.running.overtaken = true;
+    lane.overtaken = true;
     for (const { turns } of lane.waiting) for (const turn of turns) turn.overtaken = true;
   }
 }
@@ -123,14 +130,12 @@ async function runNewest(turns: Turn[], lane: Lane): Promise<void> {
 
 /** Runs one write; returns what settles a caller with its outcome. */
 async function run(turn: Turn, lane: Lane): Promise<(turn: Turn) => void> {
-  lane.running = turn;
+  lane.overtaken = turn.overtaken;
   try {
-    const result = await turn.work(() => turn.overtaken);
+    const result = await turn.work(lane);
     return ({ resolve }) => resolve(result);
   } catch (error) {
     return ({ reject }) => reject(error);
-  } finally {
-    lane.running = undefined;
   }
 }
 

@@ -41,6 +41,14 @@ test('a write that the data source of another write to the same path starts come
   expect(processWrites.size).toBe(0);
 });
 
+test('work that throws at once does not keep later work waiting', () => {
+  const work = (): never => {
+    throw errno('EIO', 'close');
+  };
+  expect(() => processWrites.run('/nowhere', { coalesce: false, work })).toThrow('EIO');
+  expect(processWrites.size).toBe(0);
+});
+
 test('with coalesce only the newest waiting call writes, and the others share its result', async () => {
   const { path } = existing();
   const fs = new ScriptedFileSystem();

@@ -103,6 +103,15 @@ describe.runIf(process.platform === 'linux').each(['ext4', 'tmpfs'])('on %s', (t
     expect(debris(directory, 'file')).toEqual([]);
   });
 
+  test('nothing is created before the path has been examined', async () => {
+    const { path, fs, port, mountTable } = await writtenFile(type);
+    events['it becomes a link'](path);
+    fs.follow({ mountTable });
+    const refused = atomicWriteFile(path, NEW, { fs: port, symlink: 'error' });
+    await expect(refused).rejects.toMatchObject({ code: 'ERR_WRITE_SYMLINK' });
+    expect(fs.names.filter((name) => ['write', 'unlink', 'rename'].includes(name))).toEqual([]);
+  });
+
   test('a link that has taken its place is followed, or not, as wanted', async () => {
     const { directory, path, port } = await writtenFile(type);
     events['it becomes a link'](path);
