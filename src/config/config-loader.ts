@@ -288,7 +288,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
       this.recordError(now.error);
       this.dispatch('unreadable', { error: now.error, source: source.name });
     } else if (before && !now) {
-      const unreadableMs = this.#options.clock.now() - before.since;
+      const unreadableMs = this.#options.clock.monotonic() - before.since;
       this.dispatch('readable', { unreadableMs, source: source.name });
     }
   }

@@ -43,6 +43,7 @@ export class LoadedSource {
   #pending: ConfigMap | undefined;
   #digest: string | undefined;
   #problems: readonly ConfigProblem[] = [];
+  /** Monotonic ms. */
   #unreadableSince: number | undefined;
   #isDegraded = false;
   /** Whether watching has begun; undefined if the source is not watched. */
@@ -68,7 +69,7 @@ export class LoadedSource {
     return this.#problems;
   }
 
-  /** Why it cannot be read; undefined when it can. */
+  /** Why it cannot be read, and since when, monotonic ms; undefined when it can. */
   get unreadable(): { readonly error: ConfigError; readonly since: number } | undefined {
     const since = this.#unreadableSince;
     return since === undefined ? undefined : { error: invalid(this.#problems), since };
@@ -187,7 +188,7 @@ export class LoadedSource {
     // An error of other code does not say why: a provider that parses may throw because of bad text.
     const isUnreadable =
       error instanceof ResilientError && this.#problems.every(({ code }) => UNREADABLE.includes(code));
-    if (isUnreadable) this.#unreadableSince ??= this.#ports.clock.now();
+    if (isUnreadable) this.#unreadableSince ??= this.#ports.clock.monotonic();
     else this.#unreadableSince = undefined;
   }
 

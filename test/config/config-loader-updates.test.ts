@@ -347,3 +347,19 @@ test('`degraded` and `recovered` of a source are emitted with its name', async (
   expect(loader.status()).toMatchObject({ state: 'running', sources: [{ degraded: false }] });
   expect(scene.errors).toEqual([]);
 });
+
+test('how long a source could not be read does not depend on the wall clock', async () => {
+  const scene = new ConfigScene();
+  scene.write('a.json', { n: 1 });
+  const loader = scene.loader({ sources: [{ provider: scene.file('a.json') }] });
+  await scene.load(loader);
+  const outages: number[] = [];
+  loader.on('readable', ({ unreadableMs }) => outages.push(unreadableMs));
+  scene.remove('a.json');
+  await scene.pass();
+  scene.clock.jump(-3_600_000);
+  scene.write('a.json', { n: 2 });
+  await scene.pass();
+  expect(outages).toHaveLength(1);
+  expect(outages[0]).toBeGreaterThanOrEqual(0);
+});
