@@ -83,7 +83,8 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
   readonly #expiryWarningMs: number | undefined;
   readonly #expiry: Alarm;
   readonly #validity: Alarm;
-  #pending: Snapshot | undefined;
+  /** A set that is not valid yet. */
+  #pending: { readonly snapshot: Snapshot; readonly notBefore: number } | undefined;
   #reported: 'valid' | 'expiring' | 'expired' = 'valid';
 
   /**
@@ -170,15 +171,16 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
     super.take(snapshot);
   }
 
-  protected override onValue(): void {
+  protected override onReported(): void {
     this.#reported = 'valid';
     this.#watchExpiry();
   }
 
   protected override onRefused(error: Error, snapshot: Snapshot): void {
     if (!(error instanceof NotYetValid)) return;
-    this.#pending = snapshot;
-    this.#validity.set(error.notBefore - this.clock.now());
+    const { notBefore } = error;
+    this.#pending = { snapshot, notBefore };
+    this.#validity.set(notBefore - this.clock.now());
   }
 
   protected override onClose(): Promise<void> {
@@ -247,7 +249,11 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
   }
 
   #retryPending(): void {
-    if (this.#pending) this.take(this.#pending);
+    if (!this.#pending) return;
+    const { snapshot, notBefore } = this.#pending;
+    const remainingMs = notBefore - this.clock.now();
+    if (remainingMs > 0) this.#validity.set(remainingMs);
+    else this.take(snapshot);
   }
 
   /** Emits `expiring` or `expired` if it is time, and sets the alarm for the next of them. */

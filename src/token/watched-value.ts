@@ -223,8 +223,8 @@ export abstract class WatchedValue<
     return this.#current === undefined ? [] : this.secretsOf(this.#current);
   }
 
-  /** Called with a new value, before `change` is emitted. */
-  protected onValue(_value: T): void {}
+  /** Called after `change` was emitted, unless a listener has closed the component. */
+  protected onReported(): void {}
 
   /** Called when a value is refused, before `rejected` is emitted. */
   protected onRefused(_error: Error, _snapshot: Snapshot): void {}
@@ -274,9 +274,9 @@ export abstract class WatchedValue<
     this.#current = value;
     this.#changes += 1;
     this.#lastChangeAt = this.clock.now();
-    this.onValue(value);
     for (const next of this.#waiting) next.resolve(value);
     this.#emit('change', { current: value, previous });
+    if (!this.scope.ended) this.onReported();
   }
 
   #refusalBy(error: Error): Refusal {

@@ -262,6 +262,29 @@ test('a certificate that is not valid yet is used as soon as it is', async () =>
   ]);
 });
 
+test('a certificate that is about to expire when it is taken is reported as `change` first, then as `expiring`', async () => {
+  const { volume, files, events, clock } = watchedFiles({ expiryWarningMs: 1e12 });
+  volume.publish(secretOf(good));
+  await files.start();
+  expect(events.map((event) => event.split(' ')[0])).toEqual(['change', 'expiring']);
+  files.once('change', () => void files.close());
+  volume.publish(secretOf(other));
+  await files.check();
+  await files.close();
+  expect(clock.pending).toBe(0);
+});
+
+test('a certificate that is not valid yet is rejected once, even if the clock is set back meanwhile', async () => {
+  const { volume, files, events, clock } = watchedFiles();
+  volume.publish(secretOf(early));
+  await files.start();
+  clock.jump(-DAY_MS / 2);
+  await clock.advance(DAY_MS + 1_000);
+  expect(events).toEqual(['ERR_TLS_NOT_YET_VALID']);
+  await clock.advance(DAY_MS / 2);
+  expect(events.slice(1)).toEqual([expect.stringMatching(/^change/)]);
+});
+
 test('a certificate about to expire is reported once, then its expiry with the reason; then get() rejects', async () => {
   const { volume, files, events, clock } = watchedFiles();
   const pair = await createServerPair(root, { notBefore: inDays(-30), notAfter: inDays(30) });
