@@ -15,8 +15,10 @@ export class OwnWalk extends DirectoryWalk {
   readonly #links: Draft<string>;
   readonly #mounts: Draft<string>;
   readonly #listed: Draft<string>;
-  /** Whether directories that have not changed are not entered. */
+  /** Whether directories that have not changed are not entered, */
   #isShallow = false;
+  /** but for these, which lead to those to be listed again. */
+  #onTheWay: ReadonlySet<string> = new Set();
   /** Those that were not entered. */
   readonly #unchanged = new Set<string>();
 
@@ -36,6 +38,7 @@ export class OwnWalk extends DirectoryWalk {
     const [done, listedAgain] = [new Set<string>(), new Set<string>()];
     for (const key of keys) yield* this.#visitNamed(shownPlace(key), done);
     this.#isShallow = true;
+    this.#onTheWay = new Set(relisted.flatMap((key) => [...placesOnTheWay(key)]));
     for (const key of relisted) yield* this.#visitNamed(key, listedAgain);
     yield* this.#sweep(done, new Set());
     yield* this.#sweep(listedAgain, this.#unchanged);
@@ -72,7 +75,7 @@ export class OwnWalk extends DirectoryWalk {
   }
 
   protected override isUnchanged({ key, stat }: Entry): boolean {
-    if (!this.#isShallow || !stat.isDirectory()) return false;
+    if (!this.#isShallow || !stat.isDirectory() || this.#onTheWay.has(key)) return false;
     if (this.#previous?.listed.get(key) !== signatureOf(stat)) return false;
     this.#unchanged.add(key);
     return true;

@@ -11,7 +11,7 @@
  * | a resync                                     | the directory, the next `VERIFIED_AT_ONCE` files in turn, and what  |
  * |                                              | links lead to                                                       |
  * | a directory that a resync finds other than   | its entries: all of them if they are no more than                   |
- * | it was listed                                | `VERIFIED_AT_ONCE`, else those that have come or gone               |
+ * | it was listed, or soon after it was changed  | `VERIFIED_AT_ONCE`, else those that have come or gone               |
  * | a file that a resync finds other than it was | the file                                                            |
  *
  * So when every hint is lost, what is added or removed is found at the next resync, and so is everything else in a
@@ -35,6 +35,7 @@ import { identityOf, signatureAt, signatureOf } from '../file-identity.js';
 import { linkAt, linksStand, mergeChains, type ResolvedChain } from '../link-chain.js';
 import { resolveChain } from '../resolve-chain.js';
 import { listDirectory } from '../list-directory.js';
+import { ListingProof } from '../listing-proof.js';
 import {
   VERIFIED_AT_ONCE,
   type AllowedMounts,
@@ -86,6 +87,7 @@ export class PlainDirectory {
   #isToList = false;
   readonly #turns = new Rotation<TreeFile>();
   #listing: Listing | undefined;
+  readonly #listings = new ListingProof();
   /** Identifies the directory and the links by which it was reached. */
   #place = '';
   #last: Found | undefined;
@@ -130,6 +132,7 @@ export class PlainDirectory {
     }
     const root = this.#last?.snapshot.realPath ?? '';
     if ((yield* signatureAt(root)) !== listing.signature) this.#isToList = true;
+    for (const _ of this.#listings.next(1)) this.#isToList = true;
     for (const [, { path, signature }] of this.#turns.next(listing.own, VERIFIED_AT_ONCE)) {
       if ((yield* signatureAt(path)) !== signature) this.touch(path);
     }
@@ -140,6 +143,7 @@ export class PlainDirectory {
   #forget(): void {
     this.touch();
     this.#listing = undefined;
+    this.#listings.forget();
     this.#last = undefined;
   }
 
@@ -157,7 +161,8 @@ export class PlainDirectory {
     const reading = new DirectoryReading(at, chain.links, before);
     const isToList = this.#isToList;
     this.#isToList = false;
-    if (names === 'all' || isSmall(before)) yield* reading.list(false);
+    const isWhole = names === 'all' || isSmall(before);
+    if (isWhole) yield* reading.list(false);
     else {
       yield* reading.visit(names);
       if (isToList) yield* reading.list(true);
@@ -177,6 +182,7 @@ export class PlainDirectory {
     // They are checked again when they are due to be reported.
     for (const { path } of restless) this.touch(path);
     this.#listing = listing;
+    yield* this.#listings.take(new Map([['', listing.signature]]), isWhole || isToList ? [''] : [], now);
     return this.#found(merged, at.path, listing.signature);
   }
 

@@ -9,7 +9,7 @@
  * | a resync                                  | the root, the next `VERIFIED_AT_ONCE` directories and files in turn,   |
  * |                                           | what links lead to, and what could not be read                         |
  * | a directory that a resync finds other than | its entries; directories in it only if they differ, too                |
- * | it was listed                             |                                                                        |
+ * | it was listed, or listing-proof.ts names  |                                                                        |
  * | a file that a resync finds other than it  | the file                                                               |
  * | was                                       |                                                                        |
  *
@@ -40,6 +40,7 @@ import {
   type Replacement,
   type Target,
 } from '../observation.js';
+import { ListingProof } from '../listing-proof.js';
 import { Rotation } from '../rotation.js';
 import { SetSnapshot } from '../snapshot.js';
 import type { Effects } from '../effects.js';
@@ -71,6 +72,7 @@ export class TreeTarget implements Target {
   readonly #touched = new Touched();
   /** The keys of the directories that are no longer as they were listed. */
   #relisted = new Set<string>();
+  readonly #listings = new ListingProof();
   readonly #directoryTurns = new Rotation<string>();
   readonly #fileTurns = new Rotation<TreeFile>();
   #walk: TreeWalk | undefined;
@@ -145,10 +147,13 @@ export class TreeTarget implements Target {
       if (end.kind === 'missing') return this.#lost({ kind: 'missing', chain });
       if (end.kind !== 'found') return this.#lost({ ...end, chain });
       const scope = this.#scope;
+      const relisted = [...this.#relisted];
       const touched = this.#take(`${chain.links} ${end.path} ${identityOf(end.stat)}`);
       const seen = yield* this.#walkAt(end.path, touched, scope, allowedMounts);
       if (seen.kind === 'disallowed') return this.#lost({ kind: 'disallowed', chain });
       if (seen.kind === 'tree') {
+        const { listed } = seen.own;
+        yield* this.#listings.take(listed, touched === 'all' ? listed.keys() : relisted, now);
         const found = yield* this.#foundOrUnreadable(chain, seen, touched, now);
         const isRegrouped = found.kind === 'found' ? this.#regrouped(scope) : undefined;
         return isRegrouped ? ({ ...found, isRegrouped } as Observation) : found;
@@ -186,6 +191,7 @@ export class TreeTarget implements Target {
 
   *#verify({ root, own }: TreeWalk): Effects<void> {
     const directories = new Map(this.#directoryTurns.next(own.listed, VERIFIED_AT_ONCE));
+    for (const key of this.#listings.next(VERIFIED_AT_ONCE)) this.#relisted.add(key);
     const signature = own.listed.get('');
     if (signature !== undefined) directories.set('', signature);
     for (const [key, before] of directories) {
@@ -215,6 +221,7 @@ export class TreeTarget implements Target {
   #lost(observation: Observation): Observation {
     this.touch();
     this.#walk = undefined;
+    this.#listings.forget();
     this.#last = undefined;
     return observation;
   }
