@@ -32,6 +32,14 @@ const MAX_REHEARSED_BYTES = 16_384;
 /** Once in the life of the process is enough. */
 let isRehearsed = false;
 
+/** In place of one that has read a swap: the next one is prepared by the check that follows. */
+const SPENT: SwapReader = {
+  place: '',
+  concerns: () => true,
+  read: () => undefined,
+  stands: () => undefined,
+};
+
 /** Observes a target: synchronously where that is safe, and without reading again what cannot have changed. */
 export class Observer {
   readonly #target: Target;
@@ -120,10 +128,14 @@ export class Observer {
     if (swap) {
       this.#swapped = swap.observation;
       this.#swappedLink = this.#swapReader.place;
-      // The next one is prepared by the check that follows.
-      this.#swapReader = undefined;
+      this.#swapReader = SPENT;
     }
     return swap;
+  }
+
+  /** Whether the target, as it was last observed, changes by swaps: then none of its files can be replaced. */
+  get isSwapped(): boolean {
+    return this.#swapReader !== undefined;
   }
 
   /** Reads a file of a directory or a tree that was replaced: see `Target.readReplacement`. */
@@ -132,7 +144,7 @@ export class Observer {
   }
 
   /** Whether an event about this path is that of a swap. */
-  isSwapped(path: string): boolean {
+  isSwap(path: string): boolean {
     return this.#swapReader?.place === path;
   }
 

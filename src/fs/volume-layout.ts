@@ -23,6 +23,8 @@ const RANDOM_DIGITS = 1_000_000_000;
 
 const REVISION = /^\.\.\d{4}(?:_\d\d){5}\.\d+$/;
 
+const INSIDE_REVISION = /\/\.\.\d{4}(?:_\d\d){5}\.\d+\//;
+
 /** A new name for a revision; `now` is epoch ms. */
 export function revisionName(now: number, random: Random): string {
   const second = isoTime(now).slice(0, 19).replace(/\D/g, '_');
@@ -32,6 +34,11 @@ export function revisionName(now: number, random: Random): string {
 /** Whether an entry of a volume is a revision. */
 export function isRevisionName(name: string): boolean {
   return REVISION.test(name);
+}
+
+/** Whether this absolute path leads through a revision. */
+export function isInsideRevision(path: string): boolean {
+  return INSIDE_REVISION.test(path);
 }
 
 /** Whether an entry of a volume is for its users; all others begin with two dots. */

@@ -50,7 +50,7 @@ export class EarlyReport {
   swapHinted(path: string, cause: ChangeCause): void {
     const { state } = this.#loop;
     if (state === 'checking') return;
-    if (state === 'requested' && !this.#observer.isSwapped(path)) return;
+    if (state === 'requested' && !this.#observer.isSwap(path)) return;
     const swap = this.#observer.readSwap();
     if (swap) this.#reporter.considerSwap(swap, cause);
   }
@@ -62,6 +62,7 @@ export class EarlyReport {
       this.#next.missed(path);
       return;
     }
+    if (this.#observer.isSwapped) return;
     this.#replaced ??= new ReplacedFiles(this.#observer);
     this.#replaced.hinted(path, written);
   }

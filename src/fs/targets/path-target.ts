@@ -1,7 +1,7 @@
 /** One path: a file, a volume, a directory or nothing, whatever is there at the time. */
 import type { BigIntStats } from 'node:fs';
 
-import { basename, dirname } from 'node:path';
+import { basename } from 'node:path';
 
 import { within } from '../absolute-path.js';
 import { errnoOf, hasMoved } from '../../core/errno.js';
@@ -36,7 +36,7 @@ import { Rotation } from '../rotation.js';
 import { call, runSync, type Effects } from '../effects.js';
 import { SingleEntryMap } from '../single-entry-map.js';
 import { SwapProbe } from '../swap-probe.js';
-import { DATA_LINK, isRevisionName } from '../volume-layout.js';
+import { DATA_LINK, isInsideRevision, isRevisionName } from '../volume-layout.js';
 import { PlainDirectory } from './plain-directory.js';
 import { readReplacedFile } from './replaced-file.js';
 import { observeRevision, type DirectoryPlace } from './revision-observation.js';
@@ -73,7 +73,7 @@ export class PathTarget implements Target {
   /** Of a volume: no native watch is in a revision; other events show in the links or in the directories. */
   touch(path?: string): void {
     this.#plain?.touch(path);
-    if (path === undefined || dirname(path).split('/').some(isRevisionName)) this.#touches += 1;
+    if (path === undefined || isInsideRevision(path)) this.#touches += 1;
   }
 
   *observe(
