@@ -17,6 +17,15 @@ export function shared(directories: LinkChain['directories'], mounts: LinkChain[
   return last;
 }
 
+/** The last one. */
+let link = '';
+
+/** The path of the `..data` link of a volume, which is one string in memory for all its keys. */
+export function sharedLink(path: string): string {
+  if (path !== link) link = path;
+  return link;
+}
+
 function areSame(some: readonly WatchedDirectory[], others: readonly WatchedDirectory[]): boolean {
   return some.length === others.length && some.every((one, index) => isSame(one, others[index]));
 }

@@ -35,6 +35,7 @@ import {
   type SwapReader,
   type Turn,
 } from './observation.js';
+import { sharedLink } from './shared-directories.js';
 import { SingleEntryMap } from './single-entry-map.js';
 import { SetSnapshot, type FileState } from './snapshot.js';
 import { DATA_LINK, isRevisionName, isUserVisible } from './volume-layout.js';
@@ -77,7 +78,7 @@ export class SwapProbe implements SwapReader {
   #spared: number;
 
   private constructor(found: Found, place: string, target: string, outside: string, limits: ReadLimits) {
-    this.place = place;
+    this.place = sharedLink(place);
     this.#found = found;
     const [entry = NO_KEY] = found.snapshot.kind === 'file' ? found.files : [];
     [this.#key, this.#file] = entry;

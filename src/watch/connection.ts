@@ -62,7 +62,7 @@ interface ConnectionOptions {
 
 type State =
   | { readonly tag: 'closed' }
-  | { readonly tag: 'up'; readonly subscribed: Subscribed; readonly since: number }
+  | ({ readonly tag: 'up'; readonly since: number } & Subscribed)
   | { readonly tag: 'recovering'; readonly error: BackendError }
   | { readonly tag: 'degraded' | 'suspended'; readonly error: BackendError; readonly since: number };
 
@@ -95,7 +95,7 @@ export class BackendConnection implements SubscriberListener, Ticking {
 
   /** The backend that is subscribed; undefined while the target is polled. */
   get backend(): WatchBackend | undefined {
-    return this.#state.tag === 'up' ? this.#state.subscribed.backend : undefined;
+    return this.#state.tag === 'up' ? this.#state.backend : undefined;
   }
 
   /** Why no backend is subscribed. */
@@ -125,7 +125,7 @@ export class BackendConnection implements SubscriberListener, Ticking {
    */
   async setDirectories(directories: readonly WatchedDirectory[]): Promise<readonly string[]> {
     if (this.#state.tag !== 'up') return [];
-    const { subscription } = this.#state.subscribed;
+    const { subscription } = this.#state;
     try {
       return await subscription.setDirectories(directories);
     } catch (error) {
@@ -162,17 +162,17 @@ export class BackendConnection implements SubscriberListener, Ticking {
   close(): void {
     this.#stopPolling();
     this.#subscriber.close();
-    if (this.#state.tag === 'up') this.#subscriber.release(this.#state.subscribed.subscription);
+    if (this.#state.tag === 'up') this.#subscriber.release(this.#state.subscription);
     this.#state = CLOSED;
   }
 
-  up(subscribed: Subscribed): void {
+  up({ backend, subscription, sink }: Subscribed): void {
     this.#stopPolling();
-    this.#state = { tag: 'up', subscribed, since: this.#options.clock.monotonic() };
+    this.#state = { tag: 'up', backend, subscription, sink, since: this.#options.clock.monotonic() };
   }
 
   down(sink: BackendSink, error: unknown): void {
-    if (this.#state.tag === 'up' && this.#state.subscribed.sink === sink) this.#lost(error);
+    if (this.#state.tag === 'up' && this.#state.sink === sink) this.#lost(error);
   }
 
   onTick(): void {
@@ -199,8 +199,7 @@ export class BackendConnection implements SubscriberListener, Ticking {
   /** False if it is not up. */
   #takeDown(error: unknown): boolean {
     if (this.#state.tag !== 'up' || this.#scope.ended) return false;
-    const { subscribed, since } = this.#state;
-    const { backend, subscription } = subscribed;
+    const { backend, subscription, since } = this.#state;
     this.#state = { tag: 'recovering', error: backendFailure(backend.name, this.#path, error) };
     this.#subscriber.release(subscription);
     // Only a subscription that lived longer than the maximum delay has earned a quick restart.

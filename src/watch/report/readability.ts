@@ -61,11 +61,6 @@ export class Readability {
     return this.#pending !== undefined;
   }
 
-  /** Whether everything can be read, and always could since that was last reported. */
-  get isClear(): boolean {
-    return this.#reported === undefined && this.#pending === undefined;
-  }
-
   /** Whether this was reported. */
   isKnown(error: TargetError): boolean {
     return isSame(this.#reported, error);

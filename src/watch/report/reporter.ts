@@ -76,7 +76,8 @@ export class Reporter {
   readonly #last: LastReport;
   /** Whether `#last` is more than the assumption that nothing was there. */
   #hasReported = false;
-  readonly #readability: Readability;
+  /** While the target, or a part of it, is not known to be readable. */
+  #readability: Readability | undefined;
   /** While a difference is pending. */
   #pending: PendingChanges | undefined;
   #pendingPaths = NO_PATHS;
@@ -88,7 +89,6 @@ export class Reporter {
     this.#owner = owner;
     this.#writes = writes;
     this.#last = new LastReport(path);
-    this.#readability = new Readability(options, owner);
   }
 
   /**
@@ -100,12 +100,12 @@ export class Reporter {
 
   /** Why the target cannot be read at present, if that was reported. */
   get unreadable(): TargetError | undefined {
-    return this.#readability.error;
+    return this.#readability?.error;
   }
 
   /** Whether a difference is pending. */
   get hasPending(): boolean {
-    return this.#pending !== undefined || this.#readability.hasPending;
+    return this.#pending !== undefined || this.#readability?.hasPending === true;
   }
 
   /** The paths of the files whose differences are pending. */
@@ -172,7 +172,7 @@ export class Reporter {
     const last = this.#last;
     const previous = last.snapshot;
     if (previous.kind !== snapshot.kind || last.links === links) return;
-    if (this.#pending || !this.#readability.isClear) return;
+    if (this.#pending || this.#readability) return;
     const difference = last.swapped(swap);
     if (difference) {
       const { added, changed, removed } = difference;
@@ -204,15 +204,15 @@ export class Reporter {
 
   /** The target could not be read for so long that it is to be reported now. */
   unreadableNow(error: TargetError): void {
-    if (this.#readability.isKnown(error)) return;
+    if (this.#readability?.isKnown(error)) return;
     this.#forgetDifferences();
-    this.#readability.unreadable(error);
+    this.#notReadable.unreadable(error);
   }
 
   /** Forgets what is pending. */
   close(): void {
     this.#forgetDifferences();
-    this.#readability.forget();
+    this.#readability?.forget();
   }
 
   #forgetDifferences(): void {
@@ -269,7 +269,7 @@ export class Reporter {
   }
 
   #isKnown(seen: StableObservation, difference: KeyDifference): boolean {
-    if (seen.kind === 'unreadable') return this.#readability.isKnown(seen.error);
+    if (seen.kind === 'unreadable') return this.#readability?.isKnown(seen.error) === true;
     const isMissing = this.#last.snapshot.kind === 'missing';
     return (seen.kind === 'missing') === isMissing && isEmpty(difference);
   }
@@ -293,7 +293,7 @@ export class Reporter {
 
   #report(seen: StableObservation, difference: KeyDifference, cause: ChangeCause): void {
     if (seen.kind === 'unreadable') {
-      this.#readability.unreadable(seen.error);
+      this.#notReadable.unreadable(seen.error);
       return;
     }
     const previous = this.#last.snapshot;
@@ -312,8 +312,17 @@ export class Reporter {
 
   #reportReadability(seen: StableObservation, cause: ChangeCause): void {
     const error = seen.kind === 'found' ? seen.unreadable : undefined;
-    if (error) this.#readability.partlyUnreadable(error, cause);
-    else this.#readability.readable();
+    if (error) {
+      this.#notReadable.partlyUnreadable(error, cause);
+      return;
+    }
+    const before = this.#readability;
+    this.#readability = undefined;
+    before?.readable();
+  }
+
+  get #notReadable(): Readability {
+    return (this.#readability ??= new Readability(this.#options, this.#owner));
   }
 
   #checkAgain(delayMs: number, cause: ChangeCause): void {
