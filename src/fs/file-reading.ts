@@ -90,16 +90,11 @@ export function readFileNow(
   } catch {
     return undefined;
   } finally {
-    if (fd !== undefined) closeQuietly(fd, calls);
-  }
-}
-
-/** Nothing was written, so a failure means nothing; and a caller may be the callback of an event. */
-function closeQuietly(fd: number, calls: FileSystemCalls): void {
-  try {
-    calls.close(fd);
-  } catch {
-    // The descriptor is released all the same.
+    try {
+      if (fd !== undefined) calls.close(fd);
+    } catch {
+      // Nothing was written, and the descriptor is released all the same. The caller may be the callback of an event.
+    }
   }
 }
 
