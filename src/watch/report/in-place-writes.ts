@@ -89,7 +89,8 @@ export class InPlaceWrites {
   endObservation(pendingPaths: ReadonlySet<string>): void {
     if (this.#opened === this.#except) this.#opened = undefined;
     else for (const path of this.#except ?? []) this.#opened?.delete(path);
-    this.#paths = undefined;
+    // Until the next one begins, nothing is known of writes.
+    this.#paths = this.#except = this.#watched = undefined;
     for (const [path, observation] of this.#reported ?? []) {
       if (observation < this.#observations && !pendingPaths.has(path)) this.#reported?.delete(path);
     }
