@@ -21,7 +21,7 @@ export interface ConfigProvider {
    * the loader before it reads.
    */
   check?(): Promise<void>;
-  /** Stops watching. Has no effect if the provider is not watched. */
+  /** Stops watching. Has no effect if the provider is not watched. The loader waits for it for `parseTimeoutMs` at most. */
   unwatch?(): Promise<void>;
 }
 

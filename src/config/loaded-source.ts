@@ -149,11 +149,10 @@ export class LoadedSource {
     // If watching was refused, other code is watching the provider, and its watch must not be ended. The turn lets a
     // pending refusal arrive; a watch that is still being set up has to be ended as well.
     if (!(await Promise.race([watching, nextTurn().then(() => watching !== undefined)]))) return;
-    try {
-      await this.#reader.provider?.unwatch?.();
-    } catch {
-      // A custom provider failed to stop; there is nothing else to do.
-    }
+    const { clock, timeoutMs } = this.#ports;
+    const late = (): Error => new Error('it did not stop in time');
+    // A custom provider that fails to stop is left alone; there is nothing else to do.
+    await withDeadline(() => this.#reader.provider?.unwatch?.(), { clock, timeoutMs, late }).catch(() => {});
   }
 
   #watch(callback: ProviderCallback, { degraded, recovered }: ProviderHealth): Promise<void> | undefined {

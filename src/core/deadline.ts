@@ -8,10 +8,10 @@ import type { Clock } from './clock.js';
  */
 export function withDeadline<T>(
   work: (signal: AbortSignal) => T | Promise<T>,
-  options: { clock: Clock; timeoutMs: number; signal: AbortSignal; late: () => Error },
+  options: { clock: Clock; timeoutMs: number; signal?: AbortSignal; late: () => Error },
 ): Promise<T> {
   const { clock, timeoutMs, signal, late } = options;
-  if (signal.aborted) return Promise.reject(signal.reason as Error);
+  if (signal?.aborted) return Promise.reject(signal.reason as Error);
   const controller = new AbortController();
   return new Promise<T>((resolve, reject) => {
     const finish = (): void => {
@@ -24,7 +24,7 @@ export function withDeadline<T>(
       controller.abort(reason);
     };
     const timer = clock.schedule(() => giveUp(late()), timeoutMs);
-    const forget = onAbort(signal, () => giveUp(signal.reason as Error));
+    const forget = onAbort(signal, () => giveUp(signal?.reason as Error));
     const answer = new Promise<T>((settle) => settle(work(controller.signal)));
     answer.finally(finish).then(resolve, reject);
   });

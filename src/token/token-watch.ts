@@ -50,7 +50,7 @@ interface TokenWatchOptions {
   /** Whether watching keeps the process alive. */
   readonly persistent: boolean;
   readonly backoff: Backoff;
-  /** The timeout of a start, ms. */
+  /** The timeout of a start, and of an end, ms. */
   readonly startTimeoutMs: number;
   /** How often the file is read while no watcher can be started, ms. */
   readonly pollIntervalMs: number;
@@ -119,7 +119,7 @@ export class TokenWatch {
     this.#controller.abort();
     const watcher = this.#watcher;
     this.#watcher = undefined;
-    await Promise.all([this.#work, quietly(watcher)]);
+    await Promise.all([this.#work, this.#end(watcher)]);
   }
 
   async #keepStarting(onAttempted: () => void = () => {}): Promise<void> {
@@ -176,7 +176,7 @@ export class TokenWatch {
       if (state.hasEnded) throw new Error(ENDED);
       this.#watcher = started;
     } catch (cause) {
-      await quietly(watcher);
+      await this.#end(watcher);
       // p-retry does not retry a TypeError.
       throw this.#unwatchable(reasonOf(cause));
     }
@@ -239,6 +239,13 @@ export class TokenWatch {
     this.#options.onRecovered({ backend: typeof backend === 'string' ? backend : 'watcher', degradedMs });
   }
 
+  /** Closes a watcher that may be broken: one that cannot be closed is left alone. */
+  async #end(watcher: TokenWatcher | undefined): Promise<void> {
+    const { clock, startTimeoutMs: timeoutMs } = this.#options;
+    const late = (): Error => new Error('it did not end in time');
+    await withDeadline(() => watcher?.close(), { clock, timeoutMs, late }).catch(() => {});
+  }
+
   #unwatchable(reason: Error): BackendError {
     if (reason instanceof BackendError) return reason;
     const cause = this.#shown(reason);
@@ -262,15 +269,6 @@ function reasonOf(detail: unknown): Error {
 function intervalOf(detail: unknown): number | undefined {
   const { pollIntervalMs } = Object(detail) as { pollIntervalMs?: unknown };
   return typeof pollIntervalMs === 'number' ? pollIntervalMs : undefined;
-}
-
-/** Closes a watcher that may be broken. */
-async function quietly(watcher: TokenWatcher | undefined): Promise<void> {
-  try {
-    await watcher?.close();
-  } catch {
-    // A watcher that cannot be closed was not open.
-  }
 }
 
 function resilientWatcher(options: TokenWatchOptions): TokenWatcherFactory {

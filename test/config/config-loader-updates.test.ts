@@ -363,3 +363,20 @@ test('how long a source could not be read does not depend on the wall clock', as
   expect(outages).toHaveLength(1);
   expect(outages[0]).toBeGreaterThanOrEqual(0);
 });
+
+test('a provider that never ends its watch delays close() and a failed load() by parseTimeoutMs, no more', async () => {
+  const scene = new ConfigScene();
+  let text: unknown = 'bad';
+  const provider: ConfigProvider = {
+    name: 'remote',
+    read: () => Promise.resolve(text),
+    watch: () => Promise.resolve(),
+    unwatch: () => new Promise(() => undefined),
+  };
+  const loader = scene.loader({ sources: [{ provider }], parseTimeoutMs: 1_000 });
+  await expect(scene.load(loader)).rejects.toMatchObject({ code: 'ERR_CONFIG_INVALID' });
+  text = { n: 1 };
+  await scene.load(loader);
+  await scene.during(loader.close());
+  expect(scene.clock.pending).toBe(0);
+});

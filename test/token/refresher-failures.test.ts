@@ -358,6 +358,20 @@ describe('a failing watcher never affects the token', () => {
     }
   });
 
+  test('a watcher that cannot be closed delays the next one and close() for a while, no more', async () => {
+    const { refresher, clock, watchers } = refresherScene({
+      watcherFactory: (path) => ({ ...watchers.factory(path), close: () => new Promise(() => undefined) }),
+    });
+    watchers.refusals.push(boom);
+    void refresher.start();
+    await clock.advance(MINUTE);
+    expect([watchers.made, refresher.status().watching]).toEqual([2, true]);
+    const ends: string[] = [];
+    void refresher.close().then(() => ends.push('closed'));
+    await clock.advance(MINUTE);
+    expect([ends, clock.pending]).toEqual([['closed'], 0]);
+  });
+
   test('a factory that throws is handled like a watcher that cannot start', async () => {
     const { refresher, events } = refresherScene({
       watcherFactory: () => {
