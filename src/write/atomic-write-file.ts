@@ -149,8 +149,9 @@ export function atomicWriteFileSync(
   const { fs } = settings;
   const { sync } = fs;
   if (!sync) throw new TypeError('atomicWriteFileSync: option "fs" has no synchronous calls');
+  const withdraw = (): void => processWrites.withdraw(queueKey(target), sync);
   const run = (): AtomicWriteResult =>
-    runSync(replaceFile(target, source, settings, new SynchronousCalls(fs)), sync);
+    runSync(replaceFile(target, source, settings, new SynchronousCalls(fs), undefined, withdraw), sync);
   const result = traceSync('write', { path: target }, run, resultOf);
   processWrites.overtake(queueKey(target));
   return result;

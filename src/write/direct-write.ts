@@ -142,16 +142,26 @@ async function writeIn(
 
     progress.step = 'rename';
     waiting.signal?.throwIfAborted();
-    if (waiting.turn.overtaken) {
+    if (isOvertaken(waiting)) {
       await run(file.discard(), calls);
       return { path, written: false, bytes: size };
     }
     progress.isRenaming = true;
     try {
       if (now) now.rename(temporary, to);
-      else await fs.rename(temporary, to);
+      else {
+        waiting.turn.renaming = temporary;
+        await fs.rename(temporary, to);
+      }
     } catch (error) {
+      // Perhaps a synchronous write has removed the file.
+      if (isOvertaken(waiting)) {
+        await run(file.discard(), calls);
+        return { path, written: false, bytes: size };
+      }
       await run(recoverRename(temporary, to, created, waiting, withErrno(error)), calls);
+    } finally {
+      waiting.turn.renaming = undefined;
     }
     progress.published = true;
     progress.step = 'sync-directory';
@@ -171,4 +181,9 @@ async function writeIn(
 
 function run<T>(effects: Effects<T>, { fs, allows }: SynchronousCalls): Promise<T> {
   return runAsync(effects, fs, allows);
+}
+
+/** It changes while something is awaited. */
+function isOvertaken({ turn }: Waiting): boolean {
+  return turn.overtaken;
 }

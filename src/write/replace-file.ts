@@ -60,12 +60,13 @@ export function* replaceFile(
   settings: ReplaceSettings,
   calls: SynchronousCalls,
   waiting?: Waiting,
+  beforeRename?: () => void,
 ): Effects<AtomicWriteResult> {
   const progress = new WriteProgress(path);
   const destination = new Destination(path, settings, calls, progress);
   try {
     yield* destination.open();
-    return yield* new Replacement(destination, settings, calls, progress, waiting).run(source);
+    return yield* new Replacement(destination, settings, calls, progress, waiting, beforeRename).run(source);
   } catch (cause) {
     throw yield* failureOf(cause, progress, destination.directory, settings, calls, waiting);
   } finally {
@@ -109,6 +110,7 @@ class Replacement {
   readonly #calls: SynchronousCalls;
   readonly #progress: WriteProgress;
   readonly #waiting: Waiting | undefined;
+  readonly #beforeRename: (() => void) | undefined;
 
   constructor(
     destination: Destination,
@@ -116,12 +118,14 @@ class Replacement {
     calls: SynchronousCalls,
     progress: WriteProgress,
     waiting: Waiting | undefined,
+    beforeRename: (() => void) | undefined,
   ) {
     this.#destination = destination;
     this.#settings = settings;
     this.#calls = calls;
     this.#progress = progress;
     this.#waiting = waiting;
+    this.#beforeRename = beforeRename;
   }
 
   *run(source: WriteSource): Effects<AtomicWriteResult> {
@@ -210,11 +214,27 @@ class Replacement {
     this.#throwIfAborted();
     if (this.#waiting?.turn.overtaken) return false;
     this.#progress.isRenaming = true;
-    yield* renameFile(file.path, directory.at(this.#destination.name), created, this.#waiting);
+    this.#beforeRename?.();
+    if (!(yield* this.#rename(file.path, directory.at(this.#destination.name), created))) return false;
     this.#progress.published = true;
     this.#progress.step = 'sync-directory';
     if (this.#settings.durability === 'full') yield* directory.sync();
     return true;
+  }
+
+  /** False if a synchronous write has removed the file meanwhile. */
+  *#rename(from: string, to: string, file: BigIntStats): Effects<boolean> {
+    const { turn } = this.#waiting ?? {};
+    if (turn) turn.renaming = from;
+    try {
+      yield* renameFile(from, to, file, this.#waiting);
+      return true;
+    } catch (error) {
+      if (turn?.overtaken) return false;
+      throw error;
+    } finally {
+      if (turn) turn.renaming = undefined;
+    }
   }
 
   #throwIfAborted(): void {

@@ -1,5 +1,6 @@
 /** Serializes writes to the same path, and coalesces those that only need to happen once. */
 import { onAbort } from '../core/abort.js';
+import type { FileSystemCalls } from '../core/file-system.js';
 
 /** One write that waits for its turn. */
 interface QueuedWrite<T> {
@@ -11,8 +12,10 @@ interface QueuedWrite<T> {
 
 /** A write that has its turn. */
 export interface RunningWrite {
-  /** Whether a synchronous write to the path has completed meanwhile. */
+  /** Whether a synchronous write to the path has completed meanwhile, or is about to. */
   readonly overtaken: boolean;
+  /** The finished file while its rename waits, as for a thread: a synchronous write removes it before its own rename. */
+  renaming: string | undefined;
 }
 
 interface Turn {
@@ -35,6 +38,7 @@ interface Group {
 interface Lane {
   readonly waiting: Group[];
   overtaken: boolean;
+  renaming: string | undefined;
 }
 
 /** A queue for each path. Nothing is kept for a path that nobody writes to. */
@@ -58,7 +62,7 @@ class WriteQueue {
   /** Runs a write that has to wait for no other; then those that were added meanwhile, perhaps by the write itself. */
   #begin<T>(path: string, { signal, work }: QueuedWrite<T>): Promise<T> {
     if (signal?.aborted) return Promise.reject(signal.reason as Error);
-    const lane: Lane = { waiting: [], overtaken: false };
+    const lane: Lane = { waiting: [], overtaken: false, renaming: undefined };
     this.#lanes.set(path, lane);
     let result: Promise<T>;
     try {
@@ -82,6 +86,18 @@ class WriteQueue {
       await runNewest(next.turns, lane);
     }
     this.#lanes.delete(path);
+  }
+
+  /** Keeps a rename that was requested already from replacing what is renamed next. */
+  withdraw(path: string, calls: FileSystemCalls): void {
+    const lane = this.#lanes.get(path);
+    if (lane?.renaming === undefined) return;
+    try {
+      calls.unlink(lane.renaming);
+      lane.overtaken = true;
+    } catch {
+      // It is renamed already.
+    }
   }
 
   /** Marks all writes to the path that run or wait as overtaken by a newer one. */
@@ -131,6 +147,7 @@ async function runNewest(turns: Turn[], lane: Lane): Promise<void> {
 /** Runs one write; returns what settles a caller with its outcome. */
 async function run(turn: Turn, lane: Lane): Promise<(turn: Turn) => void> {
   lane.overtaken = turn.overtaken;
+  lane.renaming = undefined;
   try {
     const result = await turn.work(lane);
     return ({ resolve }) => resolve(result);

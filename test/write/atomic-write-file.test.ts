@@ -7,6 +7,7 @@ import {
   WriteError,
   atomicWriteFile,
   atomicWriteFileSync,
+  nodeFileSystem,
   type AtomicWriteFileOptions,
   type FileSystem,
 } from 'resilient-watcher';
@@ -195,4 +196,34 @@ test('invalid data is refused without being shown', async () => {
   );
   expect(() => atomicWriteFileSync(path, Readable.from(['x']) as never)).toThrow(TypeError);
   expect(existsSync(path)).toBe(false);
+});
+
+test.each([
+  { name: 'one chunk', data: () => 'older', sync: nodeFileSystem.sync },
+  { name: 'one chunk, without synchronous calls', data: () => 'older', sync: undefined },
+  { name: 'a stream', data: () => Readable.from(['ol', 'der']), sync: undefined },
+])('a synchronous write is not undone by a rename that waits for a thread: $name', async ({ data, sync }) => {
+  const { directory, path } = existing();
+  let requested = (): void => undefined;
+  let proceed = (): void => undefined;
+  let turn = Promise.resolve();
+  const rename: typeof nodeFileSystem.rename = async (from, to) => {
+    requested();
+    await turn;
+    await nodeFileSystem.rename(from, to);
+  };
+  const fs = { ...nodeFileSystem, rename, sync } as FileSystem;
+  // From now on the file system is known.
+  await atomicWriteFile(path, 'first', { fs });
+  turn = new Promise<void>((resolve) => (proceed = resolve));
+  const renaming = new Promise<void>((resolve) => (requested = resolve));
+  const older = atomicWriteFile(path, data(), { fs });
+  // In memory no thread is waited for.
+  await Promise.race([renaming, older]);
+  atomicWriteFileSync(path, 'newer');
+  proceed();
+  const { written } = await older;
+  if (!sync) expect(written).toBe(false);
+  expect(readFileSync(path, 'utf8')).toBe('newer');
+  expect(debris(directory, 'file')).toEqual([]);
 });
