@@ -3,7 +3,7 @@
  * durability. Contenders take turns every few writes, in an order that is drawn anew each time, so that noise of the
  * machine falls on all of them alike; the ratio is that of their medians.
  *
- *     node test/bench/write.mjs [--writes 1500] [--bytes 1024] [--sizes 0,65536,1048576] [--dir /path/on/a/disk]
+ *     node test/bench/write.mjs [--writes 1500] [--bytes 1024] [--sizes 0,65536,1048576] [--keys 1,10,100] [--dir /path/on/a/disk]
  */
 import fs from 'node:fs';
 import os from 'node:os';
@@ -23,6 +23,7 @@ const { values } = parseArgs({
     writes: { type: 'string', default: '1500' },
     bytes: { type: 'string', default: '1024' },
     sizes: { type: 'string', default: '0,65536,1048576' },
+    keys: { type: 'string', default: '1,10,100' },
     dir: { type: 'string', default: os.tmpdir() },
     write: { type: 'boolean', default: false },
   },
@@ -35,9 +36,9 @@ let data = Buffer.alloc(Number(values.bytes), 'a');
 /** Few enough for all to meet the same weather, enough for each to be warm. */
 const WRITES_IN_TURN = 5;
 
-const call = Object.fromEntries(
-  ['open', 'write', 'fsync', 'close', 'rename'].map((name) => [name, promisify(fs[name])]),
-);
+const CALLS = ['open', 'write', 'fsync', 'close', 'rename', 'mkdir', 'chmod', 'symlink', 'unlink', 'rmdir'];
+const call = Object.fromEntries(CALLS.map((name) => [name, promisify(fs[name])]));
+const blockingCall = Object.fromEntries(CALLS.map((name) => [name, fs[`${name}Sync`]]));
 
 /** The floor of what leaves the event loop free: the calls that the durability needs, and no check of anything. */
 const raw = (durability) => {
@@ -100,13 +101,45 @@ const steno = () => {
   };
 };
 
-const volume = (durability) => {
+/** A new revision with the calls that kubelet makes, and `fsync` of all that is new with `full`; no check of anything. */
+const rawVolume = (
+  durability,
+  { open, write, fsync, close, rename, mkdir, chmod, symlink, unlink, rmdir },
+) => {
   let count = 0;
-  return (path) =>
-    new AtomicVolume(path, { createDirectory: true, durability }).write({
-      'tls.crt': data,
-      'tls.key': `${(count += 1)}`,
-    });
+  let old;
+  const sync = async (directory) => {
+    const fd = await open(directory, 'r');
+    await fsync(fd);
+    await close(fd);
+  };
+  return async (path, files) => {
+    const name = `..raw_${(count += 1)}`;
+    const revision = join(path, name);
+    await mkdir(revision, 0o700);
+    for (const [key, content] of Object.entries(files)) {
+      const fd = await open(join(revision, key), 'wx', 0o644);
+      await write(fd, content, 0, content.length, null);
+      if (durability === 'full') await fsync(fd);
+      await close(fd);
+    }
+    await chmod(revision, 0o755);
+    if (durability === 'full') await sync(revision);
+    await symlink(name, join(path, '..data_tmp'));
+    await rename(join(path, '..data_tmp'), join(path, '..data'));
+    if (!old) for (const key of Object.keys(files)) await symlink(`..data/${key}`, join(path, key));
+    if (durability === 'full') await sync(path);
+    if (old) {
+      for (const key of Object.keys(files)) await unlink(join(old, key));
+      await rmdir(old);
+    }
+    old = revision;
+  };
+};
+
+const ourVolume = (durability) => {
+  let volume;
+  return (path, files) => (volume ??= new AtomicVolume(path, { durability })).write(files);
 };
 
 /** Of each comparison the first is the floor. Peers are only where their durability is the same. */
@@ -135,10 +168,6 @@ const comparisons = {
     atomically: (path) => atomically(path, data, { fsync: false, mode: 0o600 }),
     steno: steno(),
     atomicWriteFile: ours('none'),
-  },
-  'AtomicVolume, two files': {
-    "'none', as kubelet": volume('none'),
-    "'full'": volume('full'),
   },
 };
 
@@ -198,6 +227,40 @@ async function compare(title, contenders, directory, place, chart) {
   );
 }
 
+/** Revisions of which every file is new, one after another; more of the small ones. */
+async function compareVolumes(keys, durability, directory) {
+  const contenders = {
+    'raw calls': rawVolume(durability, call),
+    'raw calls, blocking': rawVolume(durability, blockingCall),
+    AtomicVolume: ourVolume(durability),
+  };
+  const names = Object.keys(contenders);
+  const latencies = Object.fromEntries(names.map((name) => [name, []]));
+  const rounds = Math.max(20, Math.min(200, Math.floor(writes / keys / 2)));
+  for (const name of names) fs.mkdirSync(join(directory, name));
+  for (let round = 0; round < rounds; round += 1) {
+    const content = Buffer.from(`${round}`.padEnd(Number(values.bytes), 'a'));
+    const files = Object.fromEntries(Array.from({ length: keys }, (_, index) => [`key-${index}`, content]));
+    for (const name of shuffled(names)) {
+      const begun = performance.now();
+      await contenders[name](join(directory, name), files);
+      latencies[name].push(performance.now() - begun);
+    }
+  }
+  const sorted = names.map((name) => [name, ascending(latencies[name].slice(rounds / 10))]);
+  const floor = quantile(sorted[0][1], 0.5);
+  return Object.fromEntries(
+    sorted.map(([name, times]) => {
+      const median = quantile(times, 0.5);
+      const row = { 'p50 ms': Number(median.toFixed(2)), ': raw calls': Number((median / floor).toFixed(2)) };
+      return [
+        `${keys} keys, ${durability}: ${name}`,
+        { ...row, 'p90 ms': Number(quantile(times, 0.9).toFixed(2)) },
+      ];
+    }),
+  );
+}
+
 const KNOWN = {
   0xef53: 'ext4',
   0x01021994: 'tmpfs',
@@ -229,6 +292,16 @@ for (const [place, root] of Object.entries({ disk: values.dir, memory: '/dev/shm
       await compare(title, comparisons[AT_ALL_SIZES], own, place, `file-${size}`);
     }
     data = usual;
+    console.log('\nA revision of a volume');
+    const rows = {};
+    for (const durability of ['none', 'full']) {
+      for (const keys of values.keys.split(',').map(Number)) {
+        const own = join(directory, `volume-${durability}-${keys}`);
+        fs.mkdirSync(own);
+        Object.assign(rows, await compareVolumes(keys, durability, own));
+      }
+    }
+    console.table(rows);
   } finally {
     fs.rmSync(directory, { recursive: true, force: true });
   }
