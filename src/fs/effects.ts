@@ -45,7 +45,13 @@ const SLICE_COST = 500;
 /** A pause after work that took as long as a slice: the next one begins here. */
 export const LONG_PAUSE: Pause = ['pause', SLICE_COST];
 
-type Effect = Call | Wait | Direct | Fresh | Pause;
+/**
+ * Works that do not depend on each other, and do not throw. Through promises several may be done at the same time, but not
+ * several parts of one of them.
+ */
+type Together = [name: 'together', works: readonly (() => Effects<void>)[]];
+
+type Effect = Call | Wait | Direct | Fresh | Pause | Together;
 
 /** Work that yields calls and returns a `T`. */
 export type Effects<T> = Generator<Effect, T, unknown>;
@@ -64,6 +70,11 @@ export function* call<K extends keyof FileSystemCalls>(
  */
 export function* freshly<T>(effects: Effects<T>): Effects<T> {
   return (yield ['fresh', effects]) as T;
+}
+
+/** Works that do not depend on each other, and do not throw, as effects. */
+export function* together(works: readonly (() => Effects<void>)[]): Effects<void> {
+  yield ['together', works];
 }
 
 /** A wait as effects. */
@@ -193,6 +204,13 @@ class Stretch {
     }
     if (step[0] === 'fresh') return this.#run(step[1], step[1].next(), -Infinity, true).value;
     if (step[0] === 'wait') throw new Error('Synchronous work cannot wait');
+    if (step[0] === 'together') {
+      for (const work of step[1]) {
+        const effects = work();
+        this.#run(effects, effects.next(), -Infinity, isFresh);
+      }
+      return undefined;
+    }
     if (step[0] === 'pause') {
       this.#left -= step[1];
       return undefined;
@@ -216,29 +234,44 @@ function costOf(name: Call[0], answer: unknown): number {
  *
  * @param atOnce the calls that are made without the thread pool, if the file system can; after every slice of them
  * the event loop has a turn.
+ * @param width how many works of `together` are done at the same time.
  */
-export async function runAsync<T>(
+export function runAsync<T>(
   effects: Effects<T>,
   fs: FileSystem,
   atOnce: (call: Call) => boolean = never,
+  width: () => number = one,
 ): Promise<T> {
+  return run(effects, { fs, atOnce, cost: 0 }, width);
+}
+
+/** What all parts of asynchronous work have in common. */
+interface AsyncRun {
+  readonly fs: FileSystem;
+  readonly atOnce: (call: Call) => boolean;
+  /** Of the calls since the event loop had a turn. */
+  cost: number;
+}
+
+async function run<T>(effects: Effects<T>, common: AsyncRun, width: () => number): Promise<T> {
+  const { fs, atOnce } = common;
   let next = effects.next();
-  let cost = 0;
   while (!next.done) {
     const step = next.value;
     let answer: unknown;
     try {
-      if (cost >= SLICE_COST) {
-        cost = 0;
+      if (common.cost >= SLICE_COST) {
+        common.cost = 0;
         await nextTurn();
       }
-      if (step[0] === 'pause') cost += step[1];
+      if (step[0] === 'pause') common.cost += step[1];
       else if (step[0] === 'wait') answer = await step[1]();
       else if (step[0] === 'direct') answer = 0;
-      else if (step[0] === 'fresh') answer = await runAsync(step[1], fs, atOnce);
+      else if (step[0] === 'fresh') answer = await run(step[1], common, width);
+      else if (step[0] === 'together') await runTogether(step[1], common, width());
       else if (fs.sync && atOnce(step)) {
         answer = makeCall(step, fs.sync);
-        cost += costOf(step[0], answer);
+        common.cost += costOf(step[0], answer);
       } else answer = await callSoon(step, fs);
     } catch (error) {
       next = effects.throw(withErrno(error));
@@ -249,7 +282,21 @@ export async function runAsync<T>(
   return next.value;
 }
 
+async function runTogether(
+  works: readonly (() => Effects<void>)[],
+  common: AsyncRun,
+  width: number,
+): Promise<void> {
+  const left = works.values();
+  const runSome = async (): Promise<void> => {
+    for (const work of left) await run(work(), common, one);
+  };
+  await Promise.all(Array.from({ length: width }, runSome));
+}
+
 const never = (): boolean => false;
+
+const one = (): number => 1;
 
 function callSoon(call: Call, fs: FileSystem): Promise<unknown> {
   return apply(fs as unknown as Record<string, AnyCall>, call) as Promise<unknown>;

@@ -179,6 +179,12 @@ export class SynchronousCalls {
     return kind !== undefined && this.#place !== 'unknown';
   }
 
+  /**
+   * How many calls may be made through the thread pool at once; to be given to `runAsync`. It has four threads: one is left
+   * to the rest of the process, and all but one if a call may never be answered.
+   */
+  readonly width = (): number => (this.#place === 'disk' ? 3 : 1);
+
   /** To be given to `runAsync`. */
   readonly allows = (step: Call): boolean => {
     if (step[0] === 'readdir') return step[1] === this.#small;

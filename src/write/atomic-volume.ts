@@ -240,7 +240,7 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
         work: async () => {
           const calls = new SynchronousCalls(this.#settings.fs);
           try {
-            return await runAsync(steps(calls), this.#settings.fs, calls.allows);
+            return await runAsync(steps(calls), this.#settings.fs, calls.allows, calls.width);
           } finally {
             this.#scheduleRemoval();
           }

@@ -1,6 +1,6 @@
 /** Failures of a call that are no failure of the write, or not the end of it. */
 import { errnoOf } from '../core/errno.js';
-import { call, type Effects } from '../fs/effects.js';
+import { call, together, type Effects } from '../fs/effects.js';
 
 /** Errors of a file system that does not support an operation, rather than failed at it. */
 const UNSUPPORTED: ReadonlySet<string | undefined> = new Set([
@@ -42,15 +42,19 @@ export function* tryUnlink(path: string): Effects<'removed' | 'missing' | 'faile
   }
 }
 
-/** Runs each of these, also after one has failed; throws the first failure at the end. */
-export function* runAll(works: Iterable<() => Effects<unknown>>): Effects<void> {
+/** Runs each of these, also after one has failed; throws a failure at the end. They do not depend on each other. */
+export function* runAll(works: readonly (() => Effects<unknown>)[]): Effects<void> {
   const failures: unknown[] = [];
-  for (const work of works) {
-    try {
-      yield* work();
-    } catch (error) {
-      failures.push(error);
-    }
-  }
+  const catching = works.map(
+    (work) =>
+      function* (): Effects<void> {
+        try {
+          yield* work();
+        } catch (error) {
+          failures.push(error);
+        }
+      },
+  );
+  yield* together(catching);
   if (failures.length > 0) throw failures[0];
 }

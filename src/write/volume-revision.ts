@@ -2,12 +2,13 @@
 import type { BigIntStats } from 'node:fs';
 
 import { errnoOf } from '../core/errno.js';
-import { call, type Effects } from '../fs/effects.js';
+import { call, together, type Effects } from '../fs/effects.js';
 import { holdsBytes } from './file-content.js';
 import type { HeldDirectory } from './held-directory.js';
 import { PendingFile, type Durability } from './pending-file.js';
 import type { VolumeFile, VolumeFiles } from './volume-files.js';
-import { Refusal, type WriteProgress } from './write-progress.js';
+import type { WriteError } from './write-error.js';
+import { Refusal, WriteProgress } from './write-progress.js';
 
 /** As in kubelet's volumes: every user may enter the directories, and the mode of each file says who may read it. */
 const DIRECTORY_MODE = 0o755;
@@ -44,17 +45,29 @@ export function* fillDirectory(
   const volume = progress.path;
   /** Files in directories below, by the name of the directory. */
   const below = new Map<string, Map<string, VolumeFile>>();
+  const writing: (() => Effects<void>)[] = [];
+  let failure: WriteError | undefined;
   for (const [key, file] of files) {
     const slash = key.indexOf('/');
     if (slash < 0) {
-      progress.path = `${volume}/${key}`;
-      yield* writeFile(directory, key, file, durability, progress);
+      writing.push(function* () {
+        // Nobody needs the rest.
+        if (failure) return;
+        const own = new WriteProgress(`${volume}/${key}`);
+        try {
+          yield* writeFile(directory, key, file, durability, own);
+        } catch (error) {
+          failure ??= own.failure(error);
+        }
+      });
       continue;
     }
     const name = key.slice(0, slash);
     const inside = below.get(name) ?? new Map<string, VolumeFile>();
     below.set(name, inside.set(key.slice(slash + 1), file));
   }
+  yield* together(writing);
+  if (failure) throw failure;
   for (const [name, inside] of below) {
     progress.path = `${volume}/${name}`;
     progress.step = 'create-directory';
