@@ -79,7 +79,7 @@ export function* replaceFile(
  * Removes the file of a write that failed. If the rename failed, three things can be seen: the file is at its destination,
  * by its inode number (`renameFile` finds it, and the rename was done); it is still here to be removed (it was not done); or
  * neither, because inode numbers change with each lookup, as on some FUSE file systems, or lookups are cached. Then it is not
- * known. On a local file system it is: what the kernel says to have failed has not been done.
+ * known. On a file system that is known to be local it is: what the kernel says to have failed has not been done.
  */
 export function* abandon(file: PendingFile, progress: WriteProgress, calls: SynchronousCalls): Effects<void> {
   const isRemoved = yield* file.discard();
