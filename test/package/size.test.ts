@@ -18,15 +18,15 @@ const peers = Object.keys(peerDependencies);
 
 /** KiB. */
 const BUDGETS: Readonly<Record<string, number>> = {
-  'resilient-watcher': 80,
+  'resilient-watcher': 82,
   'resilient-watcher/action': 12,
-  'resilient-watcher/config': 63,
+  'resilient-watcher/config': 65,
   'resilient-watcher/doctor': 24,
-  'resilient-watcher/kubernetes': 80,
+  'resilient-watcher/kubernetes': 82,
   'resilient-watcher/otel': 8,
   'resilient-watcher/prometheus': 8,
   'resilient-watcher/testing': 20,
-  'resilient-watcher/tls': 60,
+  'resilient-watcher/tls': 62,
 };
 /** For an entry point that is not listed yet. */
 const OTHERS = 60;
