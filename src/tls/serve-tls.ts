@@ -104,11 +104,11 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
   }
 
   protected override async onStart(): Promise<void> {
+    this.#server.once('close', this.#onServerClosed);
     const credentials = await this.#files.get();
     if (this.scope.ended) return;
     this.#use(credentials);
     this.#files.on('change', this.#onChange);
-    this.#server.once('close', this.#onServerClosed);
   }
 
   protected override onClose(): void {
@@ -145,6 +145,7 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
  * Resolves when the server has its first certificate. To stop, close the result or the server. Starts the files; the
  * caller has to close them.
  * @throws {TlsError} (rejects) if there is no usable certificate; `files.ready()` waits for one.
+ * @throws {ClosedError} (rejects) if the server is closed meanwhile; the reason of the signal if that aborts.
  * @throws {TypeError} (rejects) for a wrong server or option.
  */
 export async function serveTls(

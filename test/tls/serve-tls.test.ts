@@ -111,6 +111,16 @@ test('a closed server or ServedTls no longer follows its files', async () => {
   expect(JSON.stringify(served)).toContain(fingerprintOf(first));
 });
 
+test('a server that is closed before serveTls() has its certificate does not follow the files either', async () => {
+  const { files } = openFiles();
+  const server = createTlsServer();
+  await listen(server);
+  const served = serveTls(server, files);
+  server.close();
+  await expect(served).rejects.toMatchObject({ code: 'ERR_CLOSED' });
+  expect(files.listenerCount('change')).toBe(0);
+});
+
 test('each server name gets the certificate of its files, and other names that of the server', async () => {
   const directory = temporaryDirectory();
   const openPair = (name: string): { files: TlsFiles; publish: () => Promise<string> } => {
