@@ -313,7 +313,8 @@ export class TokenFile
       this.#reportedStale = false;
     }
     if (failure) this.dispatch('readable', { unreadableMs: clock.monotonic() - failure.monotonic });
-    if (!isNew) return;
+    // A listener may have caused it to be replaced; the newer one has been reported then.
+    if (!isNew || this.#token !== token) return;
     this.dispatch('token', { token });
     const aheadMs = token.aheadMs(clock.now());
     if (aheadMs > DATE_LEEWAY_MS) this.dispatch('skew', { aheadMs, token });

@@ -89,6 +89,17 @@ test('content reported by the watcher becomes the token immediately, without rea
   expect(told).toEqual(['token', 'token']);
 });
 
+test('a token that a listener of `readable` causes to be replaced is not reported after its successor', async () => {
+  const { file, watchers } = watchedToken();
+  await file.start();
+  const reported: unknown[] = [];
+  file.on('token', ({ token }) => reported.push(token));
+  watchers.show('garbage');
+  file.once('readable', () => watchers.show(mint()));
+  watchers.show(mint());
+  expect(reported).toEqual([file.current]);
+});
+
 test('a read that began before the watcher reported a newer token does not restore the old one', async () => {
   const { file, watchers } = watchedToken();
   await file.start();
