@@ -153,7 +153,7 @@ export function leadThroughVolume(links: string): boolean {
 }
 
 /**
- * Whether every link but the one at this place has the same target. In the callback of a hint, hence without a map.
+ * Whether every link but the one at this place has the same target. Called at each resync, hence without a map.
  * @param links see `LinkChain.links`.
  */
 export function otherLinksStand(
@@ -179,10 +179,23 @@ export function linksText(hops: Iterable<readonly [place: string, target: string
   return [...hops].map((hop) => hop.join('\0')).join('\0');
 }
 
-/** The links as one string, after the one at this place was retargeted. */
-export function retargetedLinks({ links }: LinkChain, place: string, from: string, to: string): string {
-  const at = links.lastIndexOf(`${place}\0${from}`) + place.length + 1;
-  return links.slice(0, at) + to + links.slice(at + from.length);
+/**
+ * The links as one string, after the one at this place was retargeted; undefined if another one was, too. In the callback of
+ * a hint, hence one function for both.
+ */
+export function retargetedLinks(
+  links: string,
+  retargeted: string,
+  target: string,
+  calls: Pick<FileSystemCalls, 'readlink'>,
+): string | undefined {
+  const texts = links.split('\0');
+  for (let at = 1; at < texts.length; at += 2) {
+    const place = texts[at - 1] ?? '';
+    if (place === retargeted) texts[at] = target;
+    else if (calls.readlink(place) !== texts[at]) return undefined;
+  }
+  return texts.join('\0');
 }
 
 /** Whether a component of a path is the name of an entry. */

@@ -169,14 +169,15 @@ export class SwapProbe implements SwapReader {
   /** What the target holds if this revision is the linked one. Throws what the calls throw. */
   readRevision(revision: string, calls: FileSystemCalls): Swap | undefined {
     const { chain, snapshot } = this.#found;
-    if (!otherLinksStand(chain.links, this.place, calls)) return undefined;
+    const links = retargetedLinks(chain.links, this.place, revision, calls);
+    if (links === undefined) return undefined;
     const directory = this.#directory;
     const inRevision = snapshot.realPath.slice(directory.length + this.#target.length);
     const swapped = {
       path: snapshot.path,
       realPath: directory + revision + inRevision,
       revision,
-      links: retargetedLinks(chain, this.place, this.#target, revision),
+      links,
     };
     return this.#file ? this.#readKey(swapped, calls) : this.#readVolume(swapped, calls);
   }
