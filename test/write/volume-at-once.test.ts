@@ -10,7 +10,12 @@ import { arrange } from '../support/mount-table.js';
 const files = (count: number, content: string): Record<string, string> =>
   Object.fromEntries(Array.from({ length: count }, (_, index) => [`conf${index % 3}/key-${index}`, content]));
 
-/** The real file system behind this mount table, and the most asynchronous calls that it made at once. */
+const NFS = 0x6969;
+
+/**
+ * The real file system behind this mount table, and the most asynchronous calls that it made at once. What the table does
+ * not say to be local is a file server.
+ */
 function counted(table: string): { readonly fs: FileSystem; readonly most: () => number } {
   let [running, most] = [0, 0];
   const soon = Object.entries(nodeFileSystem).map(([name, real]) => [
@@ -18,6 +23,7 @@ function counted(table: string): { readonly fs: FileSystem; readonly most: () =>
     async (...args: unknown[]): Promise<unknown> => {
       most = Math.max(most, (running += 1));
       try {
+        if (name === 'statfs') return { type: NFS };
         return await (real as (...args: unknown[]) => Promise<unknown>)(...args);
       } finally {
         running -= 1;
