@@ -133,7 +133,6 @@ const commands = {
     const startMs = (now() - began) / 1e6;
     global.gc?.();
     const { heapUsed, external } = process.memoryUsage();
-    cpu = process.cpuUsage();
     return {
       started: {
         startMs,
@@ -141,6 +140,10 @@ const commands = {
         heapMiB: (heapUsed + external - heapBefore.heapUsed - heapBefore.external) / 2 ** 20,
       },
     };
+  },
+  begin() {
+    cpu = process.cpuUsage();
+    return { begun: true };
   },
   stop() {
     const { user, system } = process.cpuUsage(cpu);

@@ -30,6 +30,8 @@ const FILE_BYTES = 256;
 const DIRECTORY_FILES = 100;
 /** A contestant that uses no CPU for so long has nothing left to do. */
 const PAUSE_MS = 200;
+/** V8 compacts a heap that has grown when it is used little for 8 s, once, which takes some 30 ms. A service has that behind it. */
+const COMPACTED_AFTER_MS = 10_000;
 /** A change that is not reported after this time counts as lost, ms. */
 const PATIENCE_MS = 20_000;
 /** One that reads all at every event may be that far behind when it is asked to stop. */
@@ -76,9 +78,7 @@ async function start(contestant, kind, size) {
   mkdirSync(directory);
   kinds[kind].make(directory, size);
   const child = fork(fileURLToPath(new URL('scale-contestant.mjs', import.meta.url)), {
-    // V8 compacts a heap once, 8 s after it has grown to some 7 MiB, which takes 25 to 40 ms. Every service has that behind
-    // it; of these processes only some would be large enough.
-    execArgv: ['--expose-gc', '--no-memory-reducer'],
+    execArgv: ['--expose-gc'],
   });
   const seen = new Map();
   let wake = () => undefined;
@@ -126,6 +126,8 @@ async function measure(kind, size) {
   const count = size >= 10_000 ? 6 : 12;
   const all = [];
   for (const contestant of CONTESTANTS) all.push(await start(contestant, kind, size));
+  await sleep(COMPACTED_AFTER_MS);
+  for (const one of all) await one.ask({ command: 'begin' });
   for (let sequence = 1; sequence <= count; sequence += 1) {
     for (const one of all) {
       await rest(one);
