@@ -1,5 +1,5 @@
 /**
- * What a volume or a tree of 1 to 10 000 files costs to watch: `npm run bench:scale`, about four minutes. Prints
+ * What a volume or a tree of 1 to 10 000 files costs to watch: `npm run bench:scale`, about five minutes. Prints
  * tables in Markdown. A part of it: `npm run bench:scale -- --kinds tree --files 1,100 --contestants
  * resilient-watcher,chokidar`.
  *
