@@ -152,23 +152,6 @@ export function leadThroughVolume(links: string): boolean {
   return links.includes(`/${DATA_LINK}\0`);
 }
 
-/**
- * Whether every link but the one at this place has the same target. Called at each resync, hence without a map.
- * @param links see `LinkChain.links`.
- */
-export function otherLinksStand(
-  links: string,
-  except: string,
-  calls: Pick<FileSystemCalls, 'readlink'>,
-): boolean {
-  const texts = links.split('\0');
-  for (let at = 1; at < texts.length; at += 2) {
-    const place = texts[at - 1] ?? '';
-    if (place !== except && calls.readlink(place) !== texts[at]) return false;
-  }
-  return true;
-}
-
 /** Those of these links that are not in this directory, as one string. */
 export function linksOutside(hops: ReadonlyMap<string, string>, directory: string): string {
   return linksText([...hops].filter(([place]) => dirname(place) !== directory));
@@ -196,6 +179,18 @@ export function retargetedLinks(
     else if (calls.readlink(place) !== texts[at]) return undefined;
   }
   return texts.join('\0');
+}
+
+/**
+ * Whether every link but the one at this place has the same target.
+ * @param links see `LinkChain.links`.
+ */
+export function otherLinksStand(
+  links: string,
+  except: string,
+  calls: Pick<FileSystemCalls, 'readlink'>,
+): boolean {
+  return retargetedLinks(links, except, '', calls) !== undefined;
 }
 
 /** Whether a component of a path is the name of an entry. */
