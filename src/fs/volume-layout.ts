@@ -21,9 +21,11 @@ const LONGEST_KEY_BYTES = 4096;
 /** Nine digits, as Go's `os.MkdirTemp` usually chooses. */
 const RANDOM_DIGITS = 1_000_000_000;
 
-const REVISION = /^\.\.\d{4}(?:_\d\d){5}\.\d+$/;
+const REVISION_NAME = String.raw`\.\.\d{4}(?:_\d\d){5}\.\d+`;
 
-const INSIDE_REVISION = /\/\.\.\d{4}(?:_\d\d){5}\.\d+\//;
+const REVISION = new RegExp(`^${REVISION_NAME}$`);
+
+const INSIDE_REVISION = new RegExp(`/${REVISION_NAME}/`);
 
 /** A new name for a revision; `now` is epoch ms. */
 export function revisionName(now: number, random: Random): string {
