@@ -1,5 +1,5 @@
 import type { Clock } from '../core/clock.js';
-import { withDeadline } from '../core/deadline.js';
+import { endInTime, withDeadline } from '../core/deadline.js';
 import { ConfigError, type ConfigProblem } from './config-error.js';
 import { ResilientError } from '../core/resilient-error.js';
 import { nextTurn } from '../core/event-loop.js';
@@ -150,9 +150,8 @@ export class LoadedSource {
     // pending refusal arrive; a watch that is still being set up has to be ended as well.
     if (!(await Promise.race([watching, nextTurn().then(() => watching !== undefined)]))) return;
     const { clock, timeoutMs } = this.#ports;
-    const late = (): Error => new Error('it did not stop in time');
     // A custom provider that fails to stop is left alone; there is nothing else to do.
-    await withDeadline(() => this.#reader.provider?.unwatch?.(), { clock, timeoutMs, late }).catch(() => {});
+    await endInTime(() => this.#reader.provider?.unwatch?.(), { clock, timeoutMs });
   }
 
   #watch(callback: ProviderCallback, { degraded, recovered }: ProviderHealth): Promise<void> | undefined {

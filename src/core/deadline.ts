@@ -29,3 +29,12 @@ export function withDeadline<T>(
     answer.finally(finish).then(resolve, reject);
   });
 }
+
+/** Ends something that may be broken: waits for it for `timeoutMs` at most, and ignores that it fails. */
+export async function endInTime(
+  end: () => unknown,
+  options: { clock: Clock; timeoutMs: number },
+): Promise<void> {
+  const late = (): Error => new Error('it did not end in time');
+  await withDeadline(end, { ...options, late }).catch(() => {});
+}

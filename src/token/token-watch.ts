@@ -1,7 +1,7 @@
 import pRetry from 'p-retry';
 
 import type { Backoff } from '../core/backoff.js';
-import { withDeadline } from '../core/deadline.js';
+import { endInTime, withDeadline } from '../core/deadline.js';
 import { BackendError } from '../core/backend-error.js';
 import { TokenError } from '../core/token-error.js';
 import type { Degradation, Readable, Recovery, Unreadable } from '../core/events.js';
@@ -240,10 +240,9 @@ export class TokenWatch {
   }
 
   /** Closes a watcher that may be broken: one that cannot be closed is left alone. */
-  async #end(watcher: TokenWatcher | undefined): Promise<void> {
+  #end(watcher: TokenWatcher | undefined): Promise<void> {
     const { clock, startTimeoutMs: timeoutMs } = this.#options;
-    const late = (): Error => new Error('it did not end in time');
-    await withDeadline(() => watcher?.close(), { clock, timeoutMs, late }).catch(() => {});
+    return endInTime(() => watcher?.close(), { clock, timeoutMs });
   }
 
   #unwatchable(reason: Error): BackendError {
