@@ -12,8 +12,8 @@ import {
 import { FakeClock, ScriptedBackend } from 'resilient-watcher/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
+import { forEachCallOfCheck } from '../support/each-call.js';
 import { errno, faultyFileSystem, type Fault } from '../support/faulty-file-system.js';
-import { rounds } from '../support/rounds.js';
 import type { SceneOptions } from '../support/scene.js';
 import { ScriptedScene } from '../support/scripted-scene.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
@@ -149,28 +149,22 @@ describe('with a file system that fails', () => {
     ['a volume', ['.'], {}],
     ['a tree', ['..'], { recursive: true }],
   ])('whichever call fails once for %s, the next check heals it', async (_, names, options) => {
-    const step = rounds(3, 1);
-    for (let at = 1, isReached = true; isReached; at += step) {
-      const scene = new ScriptedScene();
-      scene.volume.publish({ a: '1', b: '1' });
-      writeFileSync(scene.at('file'), 'f');
-      let calls = -Infinity;
-      const { fs, set } = switchable();
-      const [path = '', ...others] = names.map((name) => join(scene.volume.directory, name));
-      await scene.watch(others.length > 0 ? [path, ...others] : path, { fs, ...options });
-      scene.changes.length = 0;
-      scene.volume.publish({ a: '2', b: '2' });
-      set((name) => fail((calls += 1) === at && name !== 'close', 'EIO'));
-      calls = 0;
-      await scene.hint();
-      isReached = calls >= at;
-      calls = -Infinity;
-      await scene.hint();
-      await scene.pass(100);
-      expect(scene.errors, `at call ${at}`).toEqual([]);
-      expect(scene.reported.at(-1), `at call ${at}`).toContain('2');
-      await scene.watcher.close();
-    }
+    await forEachCallOfCheck({
+      options,
+      prepare: (scene) => {
+        scene.volume.publish({ a: '1', b: '1' });
+        writeFileSync(scene.at('file'), 'f');
+        return names.map((name) => join(scene.volume.directory, name));
+      },
+      fs: (isTheOne) => faultyFileSystem((name) => fail(isTheOne() && name !== 'close', 'EIO')),
+      change: (scene) => {
+        scene.volume.publish({ a: '2', b: '2' });
+      },
+      verify: (scene, { at }) => {
+        expect(scene.errors, `at call ${at}`).toEqual([]);
+        expect(scene.reported.at(-1), `at call ${at}`).toContain('2');
+      },
+    });
   });
 
   test('an unreadable target that recovers unchanged is `readable` again, and reported again when it fails again', async () => {
