@@ -5,8 +5,8 @@ import { sharedTurn, type TurnTaker } from '../fs/shared-turn.js';
 export interface Checker<Cause extends string> {
   /** Must not reject. */
   checkBecause(cause: Cause): Promise<void>;
-  /** Does the check if nothing has to be waited for, and says whether it has. */
-  checkAtOnce(cause: Cause): boolean;
+  /** Does the check of a resync if nothing has changed, and says whether it has. */
+  resyncAtOnce(): boolean;
 }
 
 /** Waits for a check. */
@@ -21,17 +21,22 @@ const NOBODY: readonly Waiter[] = [];
  * Turns requests into checks, one at a time. All requests of one turn of the event loop lead to one check, and all
  * requests during a check lead to exactly one more.
  *
- * | state     | `request()`           | check begins | check ends                               |
- * |-----------|-----------------------|--------------|------------------------------------------|
- * | idle      | → requested           | –            | –                                        |
- * | requested | keep the better cause | → checking   | –                                        |
- * | checking  | remember the cause    | –            | → requested if there is one, else → idle |
+ * | state     | `request()`           | the turn comes | check ends                               |
+ * |-----------|-----------------------|----------------|------------------------------------------|
+ * | idle      | → requested           | –              | –                                        |
+ * | requested | keep the better cause | → checking     | –                                        |
+ * | checking  | remember the cause    | –              | → requested if there is one, else → idle |
+ *
+ * A resync that has something to find waits for one turn more: what was changed in this turn causes its event in the next
+ * one, and only what no event reports is to be counted as found by a resync.
  */
 export class CheckLoop<Cause extends string> implements TurnTaker {
   readonly #checker: Checker<Cause>;
   readonly #scope: Scope;
   #waiters = NOBODY;
   #cause: Cause | undefined;
+  /** A resync that is requested has waited for a turn. */
+  #hasWaited = false;
   #checking = false;
   #begun = 0;
   #done = 0;
@@ -84,12 +89,26 @@ export class CheckLoop<Cause extends string> implements TurnTaker {
     const cause = this.#cause;
     this.#cause = undefined;
     if (cause === undefined) return;
+    const isResync = cause === 'resync' && !this.#hasWaited;
+    this.#hasWaited = false;
+    if (!isResync) void this.#checkInTime(cause);
+    else if (this.#checker.resyncAtOnce()) this.#resynced();
+    else this.#wait(cause);
+  }
+
+  #resynced(): void {
     this.#begun += 1;
-    if (this.#checker.checkAtOnce(cause)) this.#ended();
-    else void this.#checkInTime(cause);
+    this.#ended();
+  }
+
+  /** Takes another turn, unless a hint comes first. */
+  #wait(cause: Cause): void {
+    this.#hasWaited = true;
+    this.request(cause);
   }
 
   async #checkInTime(cause: Cause): Promise<void> {
+    this.#begun += 1;
     this.#checking = true;
     await this.#checker.checkBecause(cause);
     this.#checking = false;

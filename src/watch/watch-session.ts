@@ -228,8 +228,8 @@ export class WatchSession implements Checker<ChangeCause>, ConnectionOwner, Repo
    * Handles the usual case of a resync, in which nothing has changed, without a promise, since a thousand watchers
    * resync in the same turn. If the operation has subscribers, the ordinary check is made instead.
    */
-  checkAtOnce(cause: ChangeCause): boolean {
-    if (cause !== 'resync' || operationChannel('check').hasSubscribers) return false;
+  resyncAtOnce(): boolean {
+    if (operationChannel('check').hasSubscribers) return false;
     this.#beginObservation();
     if (!this.#isUnchanged()) return false;
     this.#checked();

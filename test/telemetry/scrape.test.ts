@@ -72,7 +72,11 @@ test('swaps of a volume are visible as changes, checks and a delay', async () =>
   const scraper = await metricsEndpoint();
   const volume = new KubeletVolume(join(temporaryDirectory(), 'policy'));
   volume.publish({ 'policy.yaml': 'one' });
-  await using watcher = new ResilientWatcher(volume.path('policy.yaml'), { backend: 'fs' });
+  // No resync: it may come in the middle of an update, and then be the cause.
+  await using watcher = new ResilientWatcher(volume.path('policy.yaml'), {
+    backend: 'fs',
+    resyncIntervalMs: 0,
+  });
   await watcher.start();
   const before = Date.now() / 1_000;
   const labels = 'target="policy.yaml",cause="fs"';
