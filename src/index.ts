@@ -92,7 +92,7 @@ export type {
   WatchedValueEvents,
   WatchedValueOptions,
   WatchedValueStatus,
-} from './token/watched-value.js';
+} from './watch/watched-value.js';
 export type { TokenSchedule, TokenScheduleName } from './token/schedule.js';
 export type {
   TokenFileChange,

@@ -2,14 +2,14 @@ import { TlsError } from './tls-error.js';
 import type { Expiry } from '../core/events.js';
 import { divideOptions, hasMethods, describe, matching } from '../core/options.js';
 import type { FileState, Snapshot } from '../fs/snapshot.js';
-import { Alarm } from '../token/alarm.js';
+import { Alarm } from '../core/alarm.js';
 import {
   VALUE_OPTION_NAMES,
   WatchedValue,
   type WatchedValueEvents,
   type WatchedValueOptions,
   type WatchedValueStatus,
-} from '../token/watched-value.js';
+} from '../watch/watched-value.js';
 import { dateOrNull, isoTime } from '../core/clock.js';
 import {
   checkChain,

@@ -12,7 +12,7 @@ import {
   type ResolvedSecretFormat,
   type SecretFileOptions,
 } from './secret-file.js';
-import { WatchedValue, type WatchedValueStatus } from './watched-value.js';
+import { WatchedValue, type WatchedValueStatus } from '../watch/watched-value.js';
 
 /** The keys of a Secret that hold a username and a password. */
 export interface CredentialKeys {

@@ -1,7 +1,7 @@
-import type { Backoff } from '../core/backoff.js';
 import type { Clock } from '../core/clock.js';
 import type { TokenError } from '../core/token-error.js';
 import { TokenDelivery, type TokenSink, type TokenSinkStatus } from './delivery.js';
+import { retryBackoff, type RetryDelays } from './retry-backoff.js';
 import type { ServiceAccountToken } from './token.js';
 
 /** Receives what becomes of deliveries; a sink is known by its name. */
@@ -12,13 +12,11 @@ interface DeliveryOwner {
   undelivered(sink: string, error: TokenError): void;
 }
 
-interface TokenDeliveriesOptions {
+interface TokenDeliveriesOptions extends RetryDelays {
   readonly sinks: readonly TokenSink[];
   readonly sinkTimeoutMs: number;
   readonly persistent: boolean;
   readonly clock: Clock;
-  /** Creates the delays of one sink. */
-  readonly newBackoff: () => Backoff;
 }
 
 /** Delivers each token to all sinks. None of them waits for another. */
@@ -26,11 +24,11 @@ export class TokenDeliveries {
   readonly #deliveries: readonly TokenDelivery[];
 
   constructor(options: TokenDeliveriesOptions, owner: DeliveryOwner) {
-    const { sinks, sinkTimeoutMs: timeoutMs, persistent: ref, clock, newBackoff } = options;
+    const { sinks, sinkTimeoutMs: timeoutMs, persistent: ref, clock } = options;
     this.#deliveries = sinks.map((sink) => {
       const delivery: TokenDelivery = new TokenDelivery(sink, {
         clock,
-        backoff: newBackoff(),
+        backoff: retryBackoff(options),
         timeoutMs,
         ref,
         traced: (deliver) => owner.traced(delivery.name, deliver),

@@ -1,8 +1,8 @@
-import { Backoff } from '../core/backoff.js';
+import type { Backoff } from '../core/backoff.js';
 import type { Clock } from '../core/clock.js';
-import type { Random } from '../core/random.js';
-import { Alarm } from './alarm.js';
+import { Alarm } from '../core/alarm.js';
 import type { TokenWakeReason } from './refresher-status.js';
+import { retryBackoff, type RetryDelays } from './retry-backoff.js';
 
 /**
  * The maximum `Retry-After`, ms: a server that asks for more is overloaded or mistaken, and a token may be needed
@@ -10,15 +10,12 @@ import type { TokenWakeReason } from './refresher-status.js';
  */
 const LONGEST_RETRY_AFTER_MS = 5 * 60_000;
 
-interface NextAttemptOptions {
+interface NextAttemptOptions extends RetryDelays {
   readonly clock: Clock;
-  readonly random: Random;
   /** Whether waiting keeps the process alive. */
   readonly persistent: boolean;
   readonly minIntervalMs: number;
   readonly wakeJitterMs: number;
-  readonly retryDelayMs: number;
-  readonly maxRetryDelayMs: number;
   /** Begins the attempt. */
   readonly begin: () => void;
   /** Called when the wall clock jumped, before the attempt begins. */
@@ -54,12 +51,10 @@ export class NextAttempt {
   #earliest = -Infinity;
 
   constructor(options: NextAttemptOptions) {
-    const { clock, random, persistent, retryDelayMs, maxRetryDelayMs, onJump } = options;
-    const backoff = (): Backoff =>
-      new Backoff({ firstDelayMs: retryDelayMs, maxDelayMs: maxRetryDelayMs, random });
+    const { clock, persistent, onJump } = options;
     this.#options = options;
-    this.#retries = backoff();
-    this.#refusals = backoff();
+    this.#retries = retryBackoff(options);
+    this.#refusals = retryBackoff(options);
     this.#alarm = new Alarm(clock, persistent, () => this.#onDue(), onJump);
   }
 

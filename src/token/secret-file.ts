@@ -9,7 +9,7 @@ import {
   WatchedValue,
   type WatchedValueOptions,
   type WatchedValueStatus,
-} from './watched-value.js';
+} from '../watch/watched-value.js';
 
 /** How the bytes of a secret become text. */
 export type SecretEncoding = 'utf8' | 'latin1' | 'base64' | 'hex';

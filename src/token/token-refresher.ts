@@ -1,11 +1,10 @@
-import { Backoff } from '../core/backoff.js';
 import { dateOrNull } from '../core/clock.js';
 import { Component } from '../core/component.js';
 import { ClosedError } from '../core/errors.js';
 import { TokenError } from '../core/token-error.js';
 import { redactError } from '../core/resilient-error.js';
 import type { ValueSource } from '../core/value-source.js';
-import { Alarm } from './alarm.js';
+import { Alarm } from '../core/alarm.js';
 import { TokenDeliveries } from './deliveries.js';
 import type { TokenLease } from './lease.js';
 import { TokenMint } from './mint.js';
@@ -19,6 +18,7 @@ import {
   type TokenRefresherOptions,
 } from './refresher-options.js';
 import type { TokenRefresherEvents, TokenRefresherStatus, TokenWakeReason } from './refresher-status.js';
+import { retryBackoff } from './retry-backoff.js';
 import { planRefresh, tokenSchedules } from './schedule.js';
 import { TokenWatch } from './token-watch.js';
 import { DATE_LEEWAY_MS, type ServiceAccountToken } from './token.js';
@@ -70,31 +70,26 @@ export class TokenRefresher
    */
   constructor(options: TokenRefresherOptions) {
     const resolved = resolveRefresherOptions(options);
-    const { name, clock, retryDelayMs, maxRetryDelayMs, random, signal } = resolved;
+    const { name, clock, signal } = resolved;
     super({ kind: 'TokenRefresher', name, signal, clock });
     this.#options = resolved;
-    const newBackoff = (): Backoff =>
-      new Backoff({ firstDelayMs: retryDelayMs, maxDelayMs: maxRetryDelayMs, random });
-    this.#mint = new TokenMint(this.#options);
-    this.#record = new AttemptRecord(this.#options.unhealthyAfter);
+    this.#mint = new TokenMint(resolved);
+    this.#record = new AttemptRecord(resolved.unhealthyAfter);
     this.#next = new NextAttempt({
       ...resolved,
       begin: () => this.#attempt(),
       onJump: () => this.#onJump(),
     });
     this.#expiry = new Alarm(clock, false, () => this.#onExpiry());
-    this.#deliveries = new TokenDeliveries(
-      { ...resolved, newBackoff },
-      {
-        traced: (sink, deliver) => this.trace('token.delivery', { sink }, deliver, () => 'delivered'),
-        delivered: (sink, token) => {
-          this.#record.delivered(clock.now());
-          this.dispatch('delivered', { sink, token });
-        },
-        undelivered: (sink, error) => this.dispatch('undelivered', { sink, error }),
+    this.#deliveries = new TokenDeliveries(resolved, {
+      traced: (sink, deliver) => this.trace('token.delivery', { sink }, deliver, () => 'delivered'),
+      delivered: (sink, token) => {
+        this.#record.delivered(clock.now());
+        this.dispatch('delivered', { sink, token });
       },
-    );
-    this.#watch = this.#watchOf(newBackoff());
+      undelivered: (sink, error) => this.dispatch('undelivered', { sink, error }),
+    });
+    this.#watch = this.#tokenFileWatch();
   }
 
   override get state(): TokenRefresherStatus['state'] {
@@ -210,8 +205,6 @@ export class TokenRefresher
     await Promise.all([this.#watch?.close(), this.#deliveries.close()]);
   }
 
-  // ---------------------------------------------------------------------------------------------- attempts
-
   #onJump(): void {
     // By the new time, the token is not valid yet: our clock or the server's was wrong when it was issued.
     const ahead = (this.#lease?.token.aheadMs(this.#options.clock.now()) ?? 0) > DATE_LEEWAY_MS;
@@ -292,8 +285,6 @@ export class TokenRefresher
     }
   }
 
-  // --------------------------------------------------------------------------------------------- reporting
-
   #onExpiry(): void {
     const { error } = this.#record;
     if (!this.#lease || !error) return;
@@ -330,15 +321,14 @@ export class TokenRefresher
     return this.#outcome.promise;
   }
 
-  // ------------------------------------------------------------------------------------------- token file
-
-  #watchOf(backoff: Backoff): TokenWatch | undefined {
+  /** Undefined without a token file. */
+  #tokenFileWatch(): TokenWatch | undefined {
     const { tokenFile, attemptTimeoutMs, maxRetryDelayMs, ...options } = this.#options;
     if (tokenFile === false) return undefined;
     return new TokenWatch({
       ...options,
       path: tokenFile,
-      backoff,
+      backoff: retryBackoff(this.#options),
       startTimeoutMs: attemptTimeoutMs,
       pollIntervalMs: maxRetryDelayMs,
       onText: (_text, initial) => {

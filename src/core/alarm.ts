@@ -1,4 +1,4 @@
-import type { Clock, Scheduled } from '../core/clock.js';
+import type { Clock, Scheduled } from './clock.js';
 
 /** The maximum time until a jump of the clock or a suspended system is noticed, ms. */
 const LONGEST_SLICE_MS = 60_000;

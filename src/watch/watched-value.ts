@@ -15,9 +15,9 @@ import { systemClock, type Clock } from '../core/clock.js';
 import { Outcome } from '../core/outcome.js';
 import type { ValueSource } from '../core/value-source.js';
 import type { Snapshot } from '../fs/snapshot.js';
-import type { WatcherWarning } from '../watch/watcher-events.js';
-import { ResilientWatcher } from '../watch/resilient-watcher.js';
-import { WATCHER_OPTION_NAMES, type ResilientWatcherOptions } from '../watch/watcher-options.js';
+import type { WatcherWarning } from './watcher-events.js';
+import { ResilientWatcher } from './resilient-watcher.js';
+import { WATCHER_OPTION_NAMES, type ResilientWatcherOptions } from './watcher-options.js';
 import type { Degradation, Readable, Recovery, Unreadable } from '../core/events.js';
 
 /** Common options of values from watched files: those of `ResilientWatcher` that apply to a few small files. */
