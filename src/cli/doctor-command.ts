@@ -3,7 +3,7 @@ import { text as readAll } from 'node:stream/consumers';
 
 import type { Command } from 'commander';
 
-import { isoTime, systemClock } from '../core/clock.js';
+import { durationText, isoTime, systemClock } from '../core/clock.js';
 import { diagnose, findingsInManifests, type Diagnosis, type Finding } from '../doctor.js';
 import { ResilientWatcher } from '../index.js';
 import { duration, refuseUnused, text } from './arguments.js';
@@ -110,7 +110,8 @@ function pageOf({
   if (realPath !== null) lines.push(`  leads to  ${realPath}`);
   for (const { path: at, type } of mounts) lines.push(`  mount     ${at} (${type})`);
   if (revision !== null) lines.push(`  revision  ${revision}`);
-  if (revisionAt !== null) lines.push(`  changed   ${isoTime(revisionAt)}, ${ageOf(revisionAt)} ago`);
+  if (revisionAt !== null)
+    lines.push(`  changed   ${isoTime(revisionAt)}, ${durationText(systemClock.now() - revisionAt)} ago`);
   if (inotify) {
     const { instances, watches } = inotify;
     lines.push(
@@ -121,13 +122,6 @@ function pageOf({
     findings.length === 0 ? '  nothing stands in the way of updates' : listOf(findings).replace(/^/gm, '  '),
   );
   return lines.join('\n');
-}
-
-function ageOf(at: number): string {
-  const seconds = Math.max(0, Math.round((systemClock.now() - at) / 1_000));
-  if (seconds < 120) return `${seconds} s`;
-  if (seconds < 7_200) return `${Math.round(seconds / 60)} min`;
-  return seconds < 172_800 ? `${Math.round(seconds / 3_600)} h` : `${Math.round(seconds / 86_400)} d`;
 }
 
 /** kubelet takes about a minute for an update: its sync period plus the delay of its cache. */

@@ -61,3 +61,11 @@ export const dateOrNull = (epochMs: number | undefined): number | null =>
 
 /** `epochMs` in ISO 8601, UTC, for messages and names. */
 export const isoTime = (epochMs: number): string => new Date(epochMs).toISOString();
+
+/** A duration for messages, rounded to the unit that suits it: `90 s`, `49 min`, `3 h`, `2 d`; never negative. */
+export function durationText(ms: number): string {
+  const seconds = Math.max(0, Math.round(ms / 1_000));
+  if (seconds < 120) return `${seconds} s`;
+  if (seconds < 7_200) return `${Math.round(seconds / 60)} min`;
+  return seconds < 172_800 ? `${Math.round(seconds / 3_600)} h` : `${Math.round(seconds / 86_400)} d`;
+}

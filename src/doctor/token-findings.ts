@@ -1,11 +1,8 @@
 import { readFile } from 'node:fs/promises';
 
 import { isoTime } from '../core/clock.js';
-import { tokenFromText, type ServiceAccountToken } from '../token/token.js';
+import { DATE_LEEWAY_MS, tokenFromText, type ServiceAccountToken } from '../token/token.js';
 import { finding, type Finding } from './finding.js';
-
-/** Clocks may differ by this much, ms. */
-const LEEWAY_MS = 60_000;
 
 /** kubelet replaces any token after this long, ms. */
 const LONGEST_PROJECTION_MS = 24 * 3_600_000;
@@ -23,7 +20,7 @@ export async function tokenFindings(path: string, now: number): Promise<Finding[
       ),
     );
   }
-  if (token.aheadMs(now) > LEEWAY_MS) {
+  if (token.aheadMs(now) > DATE_LEEWAY_MS) {
     findings.push(
       finding(
         'TOKEN_FUTURE',
@@ -41,7 +38,7 @@ export async function tokenFindings(path: string, now: number): Promise<Finding[
 
 async function tokenIn(path: string): Promise<ServiceAccountToken | undefined> {
   try {
-    return tokenFromText((await readFile(path, 'utf8')).trim());
+    return tokenFromText(await readFile(path, 'utf8'));
   } catch {
     return undefined;
   }

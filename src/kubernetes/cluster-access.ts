@@ -7,9 +7,8 @@ import type { Cluster, KubeConfig, User } from '@kubernetes/client-node';
 import { errnoOf } from '../core/errno.js';
 import { KubernetesError } from './kubernetes-error.js';
 import { whenUnavailable } from '../core/optional-package.js';
-import { absolutePath } from '../fs/absolute-path.js';
-import { stableRead, type ReadingPorts } from '../fs/stable-read.js';
-import { PathTarget } from '../fs/targets/path-target.js';
+import { readFile } from '../fs/read-file.js';
+import type { ReadingPorts } from '../fs/stable-read.js';
 import type { ApiAccess } from './api-request.js';
 import { checkCertificates } from './kubeconfig.js';
 
@@ -114,13 +113,17 @@ async function freshKubeConfig(
   return { kubeConfig: fresh, cluster, user };
 }
 
+/** Kubeconfigs, bundles and keys have some KiB. */
+const LARGEST_BYTES = 4 * 1024 * 1024;
+
 /**
  * The certificates in a file.
  * @throws {KubernetesError} `ERR_KUBECONFIG_CA`.
  */
 export async function readCertificates(path: string, ports: ReadingPorts): Promise<string> {
-  const bytes = await readWhole(
+  const bytes = await readFile(
     path,
+    LARGEST_BYTES,
     ports,
     (why, cause) =>
       new KubernetesError('ERR_KUBECONFIG_CA', `Cannot read the CA in ${path}: ${why}`, { cause }),
@@ -137,7 +140,7 @@ async function checkClientCertificate(user: User, name: string, ports: ReadingPo
   // As in client-node, the file has precedence over the data.
   const bytesOf = async (file: string | undefined, data: string | undefined): Promise<Buffer | undefined> => {
     if (!file) return data ? Buffer.from(data, 'base64') : undefined;
-    return readWhole(file, ports, (why, cause) =>
+    return readFile(file, LARGEST_BYTES, ports, (why, cause) =>
       unusable(name, `the file "${file}" of its user "${user.name}" cannot be read: ${why}`, cause),
     );
   };
@@ -154,29 +157,6 @@ async function checkClientCertificate(user: User, name: string, ports: ReadingPo
   }
 }
 
-/** Kubeconfigs, bundles and keys have some KiB. */
-const LARGEST_BYTES = 4 * 1024 * 1024;
-
-/** If the path is a directory, nothing in it is read. */
-const LIMITS = { maxContentBytes: LARGEST_BYTES, maxTotalBytes: LARGEST_BYTES, maxFiles: 0 };
-
-/** Reads a whole file, even if it is replaced meanwhile. Throws the error that `failed` creates. */
-async function readWhole(
-  path: string,
-  ports: ReadingPorts,
-  failed: (why: string, cause?: unknown) => KubernetesError,
-): Promise<Buffer> {
-  const snapshot = await stableRead(new PathTarget(absolutePath(path), LIMITS), ports).catch(
-    (cause: unknown) => {
-      throw failed(cause instanceof Error ? cause.message : String(cause), cause);
-    },
-  );
-  if (snapshot.kind === 'missing') throw failed('it does not exist');
-  if (snapshot.kind !== 'file') throw failed('it is a directory');
-  if (snapshot.content) return snapshot.content;
-  throw failed(`it has ${snapshot.size} bytes, more than ${LARGEST_BYTES}`);
-}
-
 /** The file that client-node would read this user's token from. */
 export function tokenFileOf(user: User): string | undefined {
   const { config } = (user.authProvider ?? {}) as { config?: { tokenFile?: unknown } };
@@ -189,7 +169,7 @@ export function replaceUser(kubeConfig: KubeConfig, user: User): void {
 }
 
 async function loadFromFile(fresh: KubeConfig, path: string, ports: ReadingPorts): Promise<void> {
-  const bytes = await readWhole(path, ports, (why, cause) => unusable(path, why, cause));
+  const bytes = await readFile(path, LARGEST_BYTES, ports, (why, cause) => unusable(path, why, cause));
   try {
     fresh.loadFromString(bytes.toString('utf8'));
     fresh.makePathsAbsolute(dirname(path));

@@ -1,4 +1,4 @@
-import { isoTime, type Clock } from '../core/clock.js';
+import { durationText, isoTime, type Clock } from '../core/clock.js';
 import type { TokenCredential } from '../core/token-client.js';
 import type { ReadingPorts } from '../fs/stable-read.js';
 import { readToken } from '../token/read-token.js';
@@ -84,20 +84,13 @@ function issuedBy(token: string): unknown {
 /** "the token in /path (issued 49 min ago, in the file for 2 min)". */
 function describeToken(path: string, value: string, clock: Clock, seenAt: number | undefined): string {
   const now = clock.now();
-  const ages = seenAt === undefined ? [] : [`seen there ${durationOf(now - seenAt)} ago`];
+  const ages = seenAt === undefined ? [] : [`seen there ${durationText(now - seenAt)} ago`];
   try {
     const { issuedAt, notAfter } = tokenFromText(value);
     if (notAfter <= now) ages.unshift(`expired at ${isoTime(notAfter)}`);
-    if (issuedAt !== undefined) ages.unshift(`issued ${durationOf(now - issuedAt)} ago`);
+    if (issuedAt !== undefined) ages.unshift(`issued ${durationText(now - issuedAt)} ago`);
   } catch {
     // Not a JWT: its age is unknown.
   }
   return ages.length === 0 ? `the token in ${path}` : `the token in ${path} (${ages.join(', ')})`;
-}
-
-function durationOf(ms: number): string {
-  const seconds = Math.max(0, Math.round(ms / 1000));
-  if (seconds < 120) return `${seconds} s`;
-  if (seconds < 7_200) return `${Math.round(seconds / 60)} min`;
-  return `${Math.round(seconds / 3_600)} h`;
 }

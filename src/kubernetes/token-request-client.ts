@@ -18,7 +18,7 @@ import {
 import type { FileSystem } from '../core/file-system.js';
 import { redactError } from '../core/resilient-error.js';
 import { systemRandom } from '../core/random.js';
-import type { TokenAnswer, TokenClient } from '../core/token-client.js';
+import type { TokenAnswer, TokenClient, TokenCredential } from '../core/token-client.js';
 import { READ_CALLS } from '../fs/targets/read-limits.js';
 import { statusOf, tokenFailure } from './api-failure.js';
 import { MAX_BODY_BYTES, readText, requestApi, type ApiAccess } from './api-request.js';
@@ -115,22 +115,8 @@ const OPTIONS = {
  * @throws {TypeError} for a wrong option.
  */
 export function tokenRequestClient(options: TokenRequestClientOptions): TokenClient {
-  const owner = 'tokenRequestClient';
-  const resolved = resolveOptions(owner, options, OPTIONS);
-  const { namespace, serviceAccount, api, boundObjectRef } = resolved;
-  for (const [key, value] of Object.entries({ namespace, serviceAccount })) {
-    if (value === '') throw new TypeError(`${owner}: option "${key}" must be a name, got undefined`);
-  }
-  if (resolved.kubeConfig !== undefined && api) {
-    throw new TypeError(`${owner}: give "kubeConfig" or "api", not both`);
-  }
-  if (options.credential !== undefined && api) {
-    throw new TypeError(`${owner}: "credential" has no effect with "api", which has credentials of its own`);
-  }
-  const kubeConfig = isPath(resolved.kubeConfig)
-    ? checkPath(owner, 'option "kubeConfig"', resolved.kubeConfig)
-    : resolved.kubeConfig;
-  const ports = { fs: resolved.fs, clock: resolved.clock, random: systemRandom };
+  const settings = resolveClientOptions(options);
+  const { api, kubeConfig, account, boundObjectRef } = settings;
   const needsPackage = api !== undefined || kubeConfig !== undefined;
   return {
     // It takes a second of CPU time.
@@ -144,36 +130,76 @@ export function tokenRequestClient(options: TokenRequestClientOptions): TokenCli
         spec: { audiences: [...audiences], expirationSeconds, ...(boundObjectRef && { boundObjectRef }) },
       };
       try {
-        const account = { namespace, name: serviceAccount };
         if (api) return await mint(givenApi(api, account, await loadClientNode(), signal), body);
-        const cluster =
-          kubeConfig === undefined
-            ? await PodAccess.read(ports)
-            : await kubeConfigAccess(kubeConfig, await loadClientNode(), ports);
-        const use = resolved.credential;
-        let refusal: unknown;
-        for await (const { access, secret, description } of credentialsOf({
-          cluster,
-          projected,
-          use,
-          ports,
-        })) {
-          if (secret !== undefined) secrets.push(secret);
-          try {
-            return await mint(tokenApi(access, account, signal), body);
-          } catch (error) {
-            if (statusOf(error) !== 401) throw error;
-            refusal = error;
-            if (description !== undefined) refused.push(description);
-          }
-        }
-        throw refusal;
+        return await mintWithAnyOf(settings, { body, projected, signal, refused, secrets });
       } catch (error) {
         if (signal.aborted) throw signal.reason;
-        throw tokenFailure(error, { account: `${namespace}/${serviceAccount}`, refused, secrets });
+        throw tokenFailure(error, { account: `${account.namespace}/${account.name}`, refused, secrets });
       }
     },
   };
+}
+
+type ClientSettings = ReturnType<typeof resolveClientOptions>;
+
+/** @throws {TypeError} for a wrong or missing option, or options that exclude each other. */
+function resolveClientOptions(options: TokenRequestClientOptions) {
+  const owner = 'tokenRequestClient';
+  const { namespace, serviceAccount, kubeConfig, clock, fs, ...rest } = resolveOptions(
+    owner,
+    options,
+    OPTIONS,
+  );
+  for (const [key, value] of Object.entries({ namespace, serviceAccount })) {
+    if (value === '') throw new TypeError(`${owner}: option "${key}" must be a name, got undefined`);
+  }
+  if (kubeConfig !== undefined && rest.api) {
+    throw new TypeError(`${owner}: give "kubeConfig" or "api", not both`);
+  }
+  if (options.credential !== undefined && rest.api) {
+    throw new TypeError(`${owner}: "credential" has no effect with "api", which has credentials of its own`);
+  }
+  return {
+    ...rest,
+    account: { namespace, name: serviceAccount },
+    kubeConfig: isPath(kubeConfig) ? checkPath(owner, 'option "kubeConfig"', kubeConfig) : kubeConfig,
+    ports: { fs, clock, random: systemRandom },
+  };
+}
+
+/** One request for a token, and what becomes of it. */
+interface MintAttempt {
+  readonly body: TokenRequestBody;
+  /** The newest projected token that is known. */
+  readonly projected: TokenCredential | undefined;
+  readonly signal: AbortSignal;
+  /** The credentials that the server has refused, in words. */
+  readonly refused: string[];
+  /** The tokens that were used, which must not be shown. */
+  readonly secrets: string[];
+}
+
+/** Requests a token with each of the credentials in turn, for as long as the server answers 401. */
+async function mintWithAnyOf(
+  { account, kubeConfig, credential: use, ports }: ClientSettings,
+  { body, projected, signal, refused, secrets }: MintAttempt,
+): Promise<TokenAnswer> {
+  const cluster =
+    kubeConfig === undefined
+      ? await PodAccess.read(ports)
+      : await kubeConfigAccess(kubeConfig, await loadClientNode(), ports);
+  let refusal: unknown;
+  for await (const { access, secret, description } of credentialsOf({ cluster, projected, use, ports })) {
+    if (secret !== undefined) secrets.push(secret);
+    try {
+      return await mint(tokenApi(access, account, signal), body);
+    } catch (error) {
+      if (statusOf(error) !== 401) throw error;
+      refusal = error;
+      if (description !== undefined) refused.push(description);
+    }
+  }
+  throw refusal;
 }
 
 interface Account {

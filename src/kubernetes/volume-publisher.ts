@@ -73,8 +73,8 @@ export interface VolumePublisherOptions {
   /** Options of the volumes. On tmpfs `durability: 'none'` is enough. */
   readonly volume?: Pick<AtomicVolumeOptions, 'mode' | 'owner' | 'durability' | 'graceMs'> | undefined;
   /**
-   * How long contents count as fresh, ms, while the tokens stay the same and `expiresAt` is not reached. Default 120
-   * 000, as in the Secrets Store driver. Measured by the monotonic clock.
+   * How long contents count as fresh, ms, while the tokens stay the same and `expiresAt` is not reached.
+   * Default 120 000, as in the Secrets Store driver. Measured by the monotonic clock.
    */
   readonly freshForMs?: number | undefined;
   /** A producer fails after this long, ms; default 90 000, since kubelet waits 120 s for the driver. */
@@ -129,9 +129,7 @@ const OPTIONS = {
 export class VolumePublisher extends Component<VolumePublisherEvents, VolumePublisherStatus> {
   readonly #options: ReturnType<typeof resolveOptions<typeof OPTIONS>>;
   readonly #publications = new Map<string, Publication>();
-  /**
-   * Aborts the calls of `publish()` since the last `unpublish()`, by target path.
-   */
+  /** Aborts the calls of `publish()` since the last `unpublish()`, by target path. */
   readonly #wanted = new Map<string, AbortController>();
   readonly #queue = new SerialQueue();
 

@@ -86,7 +86,7 @@ class TlsFilesProvider implements experimental.CertificateProvider {
 
   addCaCertificateListener(listener: CaListener): void {
     this.#caListeners.add(listener);
-    this.#added((current) => this.#caListeners.has(listener) && tellCa(listener, current));
+    this.#added((current) => this.#caListeners.has(listener) && updateCa(listener, current));
   }
 
   removeCaCertificateListener(listener: CaListener): void {
@@ -96,7 +96,7 @@ class TlsFilesProvider implements experimental.CertificateProvider {
 
   addIdentityCertificateListener(listener: IdentityListener): void {
     this.#identityListeners.add(listener);
-    this.#added((current) => this.#identityListeners.has(listener) && tellIdentity(listener, current));
+    this.#added((current) => this.#identityListeners.has(listener) && updateIdentity(listener, current));
   }
 
   removeIdentityCertificateListener(listener: IdentityListener): void {
@@ -119,16 +119,16 @@ class TlsFilesProvider implements experimental.CertificateProvider {
 
   readonly #onChange = ({ current }: { readonly current: TlsCredentials }): void => {
     // In one turn of the event loop, so that no connection is made in between.
-    for (const listener of this.#caListeners) tellCa(listener, current);
-    for (const listener of this.#identityListeners) tellIdentity(listener, current);
+    for (const listener of this.#caListeners) updateCa(listener, current);
+    for (const listener of this.#identityListeners) updateIdentity(listener, current);
   };
 }
 
-function tellCa(listener: CaListener, { ca }: TlsCredentials): void {
+function updateCa(listener: CaListener, { ca }: TlsCredentials): void {
   listener({ caCertificate: ca ?? Buffer.from(rootCertificates.join('\n')) });
 }
 
-function tellIdentity(listener: IdentityListener, { cert, key }: TlsCredentials): void {
+function updateIdentity(listener: IdentityListener, { cert, key }: TlsCredentials): void {
   if (cert && key) listener({ certificate: cert, privateKey: key });
 }
 

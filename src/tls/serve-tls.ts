@@ -19,7 +19,9 @@ export interface ServeTlsOptions {
   readonly drainMs?: number | undefined;
   /** Stops following the files when it aborts. */
   readonly signal?: AbortSignal | undefined;
+  /** Default: the system clock. */
   readonly clock?: Clock | undefined;
+  /** Spreads the ends of connections. Default: `Math.random`. */
   readonly random?: Random | undefined;
 }
 

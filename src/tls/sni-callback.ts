@@ -17,8 +17,9 @@ type SniCallback = (
  * The caller has to start the files. Until they have a usable set, handshakes for their names fail.
  *
  * ```ts
- * const server = https.createServer({ SNICallback: sniCallback({ 'shop.example.com': shop, '*.example.org': other })
- * }); await serveTls(server, files);
+ * const SNICallback = sniCallback({ 'shop.example.com': shop, '*.example.org': other });
+ * const server = https.createServer({ SNICallback });
+ * await serveTls(server, files);
  * ```
  * @throws {TypeError} if `hosts` is not an object of `TlsFiles` by name.
  */

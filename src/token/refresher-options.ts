@@ -37,8 +37,8 @@ export interface TokenRefresherOptions {
   /** The audiences of the token; default `[]`, the API server's own audience. */
   readonly audiences?: readonly string[] | undefined;
   /**
-   * The requested lifetime, s: 600 to 4 294 967 296, the bounds of the API server, which may grant less. Default 86
-   * 400, one day.
+   * The requested lifetime, s: 600 to 4 294 967 296, the bounds of the API server, which may grant less.
+   * Default 86 400, one day.
    */
   readonly expirationSeconds?: number | undefined;
   /** Where each new token is delivered; default none. */
