@@ -185,8 +185,9 @@ test('--live waits for a real update and measures it, or ends with 124', async (
   const program = startCli(['doctor', mounted.directory, '--live', '30s']);
   await program.until(/waiting up to 30 s/);
   mounted.publish({ n: '1' });
-  expect(await program.exit).toBe(0);
-  expect(program.stderr).toMatch(/updated after \d+\.\d s, noticed by fs/);
+  const { code, stderr } = await program.finished();
+  expect(code).toBe(0);
+  expect(stderr).toMatch(/updated after \d+\.\d s, noticed by fs/);
   expect((await commands.run(['doctor', mounted.directory, '--live', '50ms'])).code).toBe(124);
 });
 

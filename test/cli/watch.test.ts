@@ -98,7 +98,7 @@ describe('the newest of 50 revisions that arrive meanwhile is handled last', () 
     const directory = temporaryDirectory();
     const mounted = volume();
     const log = join(directory, 'log');
-    const script = `D=${directory}; echo begun; ${hook}; cat ${mounted.path('n')} >> ${log}; echo >> ${log}`;
+    const script = `D=${directory}; echo begun; ${hook}; echo "$(cat ${mounted.path('n')})" >> ${log}`;
     const program = watch([mounted.directory], ...flags, '--exec', script);
     await event(program, 'ready');
     mounted.publish({ n: '1' });
@@ -198,12 +198,8 @@ describe('signals', () => {
     const target = spawn('/bin/sh', ['-c', 'trap "echo hup" HUP; echo up; while :; do sleep 0.05; done']);
     onTestFinished(() => void target.kill('SIGKILL'));
     let output = '';
-    const heard = new Promise<void>((resolve) =>
-      target.stdout.on('data', (chunk) => {
-        output += String(chunk);
-        if (output.includes('hup')) resolve();
-      }),
-    );
+    target.stdout.on('data', (chunk) => (output += String(chunk)));
+    await expect.poll(() => output).toContain('up');
     const program = watch([mounted.directory], '--signal', 'HUP', '--pid-file', file);
     await event(program, 'ready');
     mounted.publish({ n: '1' });
@@ -216,7 +212,7 @@ describe('signals', () => {
     writeFileSync(file, `${target.pid}\n`);
     mounted.publish({ n: '3' });
     await succeededWith(program, mounted.revision);
-    await heard;
+    await expect.poll(() => output).toContain('hup');
   });
 
   test('a process that has ended is a failure, with exit code 1 under --exit-on-error', async () => {
@@ -336,6 +332,7 @@ describe('webhooks', () => {
       headers: { 'x-key': 'hidden', authorization: basic, 'content-type': 'application/json' },
     });
     expect(program.stdout + program.stderr).not.toContain('hidden');
+    await program.terminated();
 
     const bearer = watch(
       [mounted.directory],

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Writable } from 'node:stream';
 
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 
 import { isRunning, readProcessStat } from '../../src/core/process.js';
 
@@ -21,9 +21,9 @@ test.runIf(process.platform === 'linux')('a zombie does not run', async () => {
   onTestFinished(() => void parent.kill('SIGKILL'));
   const [line] = (await once(parent.stdio[1] ?? parent, 'data')) as [Buffer];
   const pid = Number(line.toString());
-  await vi.waitFor(() => expect(readProcessStat(parent.pid ?? 0)?.command).toBe('sleep'));
+  await expect.poll(() => readProcessStat(parent.pid ?? 0)?.command).toBe('sleep');
   expect(isRunning(pid)).toBe(true);
   (parent.stdio[3] as Writable).end();
-  await vi.waitFor(() => expect(readProcessStat(pid)?.hasEnded).toBe(true));
+  await expect.poll(() => readProcessStat(pid)?.hasEnded).toBe(true);
   expect(isRunning(pid)).toBe(false);
 });

@@ -6,12 +6,12 @@ import { once } from 'node:events';
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setImmediate } from 'node:timers/promises';
 import { isMainThread, Worker } from 'node:worker_threads';
 
 import { ParcelBackend } from '../../src/watch/backends/parcel.js';
 import type { BackendError } from '../../src/core/backend-error.js';
 import type { WatchSubscription } from '../../src/core/watch-backend.js';
+import { interruptThreads } from '../support/interrupt-threads.js';
 
 const directory = { path: mkdtempSync(join(tmpdir(), 'parcel-child-')), identity: '' };
 
@@ -62,24 +62,6 @@ function inotifyInstances(): number {
   }).length;
 }
 
-/**
- * Interrupts the poll() of parcel's thread, which kills the backend, as the exit of a child process may do.
- * The right thread cannot be identified, so each gets the signal in turn, until `dead` settles.
- * SIGWINCH, because one that comes late, when the program ends, does no harm.
- */
-async function interruptThreads(dead: Promise<unknown>): Promise<void> {
-  const state = { over: false };
-  void dead.then(() => {
-    state.over = true;
-  });
-  while (!state.over) {
-    for (const thread of readdirSync('/proc/self/task').map(Number)) {
-      if (thread !== process.pid) process.kill(thread, 'SIGWINCH');
-      await setImmediate(); // A signal that is still pending when the next is sent swallows that one.
-    }
-  }
-}
-
 const scenarios: Record<string, () => Promise<unknown>> = {
   /** Subscribes, hears, closes; twice, so that the second time needs an instance again. */
   async watch() {
@@ -114,7 +96,10 @@ const scenarios: Record<string, () => Promise<unknown>> = {
       }
       await Promise.all(subjects.map((subject) => subject.hears()));
       const dead = Promise.all(subjects.map((subject) => subject.dead));
-      await interruptThreads(dead);
+      // Interrupts the poll() of parcel's thread, which kills the backend, as the exit of a child process may do.
+      let areDead = false;
+      void dead.then(() => (areDead = true));
+      await interruptThreads(process.pid, () => areDead);
       for (const error of await dead) deaths.push((error as BackendError).code);
       for (const subject of subjects) await subject.close();
     }

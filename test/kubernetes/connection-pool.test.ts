@@ -41,7 +41,7 @@ test.each(versions)(
     const [pair, nextPair] = [await createServerPair(authority), await createServerPair(next)];
     const streams: ServerResponse[] = [];
     let connections = 0;
-    const server = createServer({ ...pair }, ({ url = '' }, response) => {
+    const server = createServer({ ...pair, keepAliveTimeout: 0 }, ({ url = '' }, response) => {
       response.setHeader('Content-Type', 'application/json');
       if (url.includes('watch=true')) {
         response.flushHeaders();

@@ -2,12 +2,15 @@
 import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Readable } from 'node:stream';
 
 import type { ResilientWatcherOptions } from 'resilient-watcher';
 import type { KubeletVolumeOptions, VolumeFiles } from 'resilient-watcher/testing';
 import { afterAll, onTestFailed, onTestFinished } from 'vitest';
+
+import { interruptThreads } from './interrupt-threads.js';
 
 /** The absolute path of a script, given relative to the repository. */
 export function scriptPath(script: string): string {
@@ -16,6 +19,12 @@ export function scriptPath(script: string): string {
     throw new Error('These tests run the built package: `npm run build` first');
   }
   return path(script);
+}
+
+/** Between two turns of the event loop everything is read that had been written to the pipes before the first. */
+async function otherStreamRead(): Promise<void> {
+  await nextTurn();
+  await nextTurn();
 }
 
 /** How a program is started. */
@@ -107,11 +116,17 @@ export class Program {
     return this.when(() => pattern.exec(`${this.#stderr}\n${this.#stdout}`) ?? undefined, String(pattern));
   }
 
-  /** Resolves with what `find` finds, called whenever something was printed; rejects when the program ends without. */
+  /**
+   * Resolves with what `find` finds, called whenever something was printed; rejects when the program ends without. When
+   * it resolves, what it printed before that is known, on the other stream as well.
+   */
   async when<T>(find: () => T | undefined, wanted: string): Promise<T> {
     for (;;) {
       const found = find();
-      if (found !== undefined) return found;
+      if (found !== undefined) {
+        await otherStreamRead();
+        return found;
+      }
       if (this.#isOver) throw new Error(`It ended without ${wanted}\n${this.output}`);
       await new Promise<void>((resolve) => this.#waiters.add(resolve));
     }
@@ -130,11 +145,15 @@ export class Program {
     return (await this.finished()).code;
   }
 
-  /** Stops it, and resolves when the kernel says that it stands. */
+  /** Stops it, and resolves when the kernel says that all of its threads stand. */
   async stop(): Promise<void> {
     this.child.kill('SIGSTOP');
-    const state = (): string => readFileSync(`/proc/${this.child.pid}/stat`, 'latin1').split(') ')[1] ?? '';
-    while (!state().startsWith('T')) await new Promise((resolve) => setImmediate(resolve));
+    const threads = `/proc/${this.child.pid}/task`;
+    const stands = (thread: string): boolean => {
+      const state = readFileSync(`${threads}/${thread}/stat`, 'latin1').split(') ')[1] ?? '';
+      return state.startsWith('T');
+    };
+    while (!readdirSync(threads).every(stands)) await nextTurn();
   }
 
   continue(): void {
@@ -287,19 +306,9 @@ export class WatchingProgram extends Program {
     this.transcript = new Transcript(this.child);
   }
 
-  /**
-   * Interrupts the system calls of its threads until `isOver`. Which thread is which cannot be seen from outside, so each
-   * gets the signal in turn; the main one ignores it.
-   */
+  /** Interrupts the system calls of its threads until `isOver`; the main one ignores that. */
   async interruptThreads(isOver: () => boolean): Promise<void> {
-    const { pid } = this.child;
-    while (!isOver()) {
-      for (const thread of readdirSync(`/proc/${pid}/task`).map(Number)) {
-        if (thread !== pid) process.kill(thread, 'SIGWINCH');
-        // A signal that is still pending when the next is sent swallows that one.
-        await new Promise((resolve) => setImmediate(resolve));
-      }
-    }
+    await interruptThreads(this.child.pid ?? 0, isOver);
   }
 
   /** Asks it to close its watcher, and nothing else. */

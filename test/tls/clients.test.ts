@@ -51,7 +51,9 @@ interface MutualServer {
 async function startMutualServer(pair = serverPair): Promise<MutualServer> {
   let connections = 0;
   const slow: (() => void)[] = [];
-  const server = createServer({ ...pair, ca, requestCert: true }, ({ socket, url }, response) => {
+  // However long the machine takes between two requests, the server drops no connection.
+  const options = { ...pair, ca, requestCert: true, keepAliveTimeout: 0 };
+  const server = createServer(options, ({ socket, url }, response) => {
     const name = (socket as TLSSocket).getPeerCertificate().subject.CN;
     if (url === '/slow') {
       response.write(name);
@@ -99,7 +101,11 @@ test('requests of an https.Agent fail with the reason while there is no usable s
 test('an undici dispatcher has one pool, replaces it with the set, and lets requests in flight finish', async () => {
   const { volume, files } = openFiles(secretOf(clientAt(0), ca));
   const { port, connections, slow, answerSlow } = await startMutualServer();
-  const dispatcher = await undiciDispatcher(files, { connections: 1, connect: { servername: 'localhost' } });
+  const dispatcher = await undiciDispatcher(files, {
+    connections: 1,
+    keepAliveTimeout: 600_000,
+    connect: { servername: 'localhost' },
+  });
   const ask = async (path = '/'): Promise<string> => {
     const { body } = await request(`https://127.0.0.1:${port}${path}`, { dispatcher });
     return body.text();

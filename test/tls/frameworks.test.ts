@@ -34,7 +34,7 @@ const frameworks: [name: string, open: () => Promise<Server>][] = [
     () => {
       const app = express();
       app.get('/', (_request, response) => void response.send('hello'));
-      return Promise.resolve(createServer(app));
+      return Promise.resolve(createServer({ keepAliveTimeout: 0 }, app));
     },
   ],
 ];

@@ -168,7 +168,7 @@ test('draining ends old connections after their request in flight, and does not 
   const { volume, files } = openFiles();
   const clock = new FakeClock();
   const answer: (() => void)[] = [];
-  const server = createServer((request, response) => {
+  const server = createServer({ keepAliveTimeout: 0 }, (request, response) => {
     if (request.url === '/slow') answer.push(() => response.end('slow'));
     else response.end('hello');
   });
