@@ -1,6 +1,7 @@
 /** The values of a configuration: JSON values, and no keys that reach the prototype of objects. */
 import { isDate } from 'node:util/types';
 
+import { isPlainObject } from '../core/options.js';
 import { ConfigError } from './config-error.js';
 
 /** The keys and values of a source. */
@@ -20,11 +21,7 @@ const PLAIN: ReadonlySet<string> = new Set(['string', 'number', 'bigint', 'boole
 const MAX_DEPTH = 200;
 
 /** Whether a value is a map: an object that is neither an array nor an instance of a class. */
-export function isMap(value: unknown): value is Readonly<Record<string, unknown>> {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === null || Object.getPrototypeOf(prototype) === null;
-}
+export const isMap = isPlainObject;
 
 /**
  * Copies the result of a parser or provider into maps, arrays and plain values: undefined members are left out, dates

@@ -1,7 +1,7 @@
 import type { ConfigProblem } from './config-error.js';
 import { isMap, type ConfigMap } from './config-value.js';
 import type { Layer } from './merge.js';
-import { ValueRedaction } from '../core/redaction.js';
+import { ValueRedaction } from './value-redaction.js';
 
 /** Nobody reads more issues than this, and redacting each takes time. */
 const MAX_PROBLEMS = 100;

@@ -143,6 +143,11 @@ export function matching<T>(fallback: T, wanted: string, accept: (value: unknown
   return { fallback, refuse: (value) => (accept(value) ? undefined : { kind: 'type', wanted }) };
 }
 
+/** The same without a default: undefined unless it is given. */
+export function optional<T>({ refuse }: Option<T>): Option<T | undefined> {
+  return { fallback: undefined, refuse };
+}
+
 /** True or false. */
 export function flag(fallback: boolean): Option<boolean> {
   return matching(fallback, 'a boolean', (value) => typeof value === 'boolean');

@@ -1,7 +1,6 @@
 /**
- * Removes secrets from text: `redact` removes credentials, known ones and those recognized by their form;
- * {@link ValueRedaction} removes the values of a configuration, any of which may be secret. Text is always redacted
- * before it is shortened: otherwise half a secret could remain.
+ * Removes credentials from text: known ones, and those recognized by their form. Text is always redacted before it is
+ * shortened: otherwise half a secret could remain.
  */
 
 const REDACTED = '[redacted]';
@@ -76,7 +75,7 @@ export function redactor(secrets: readonly string[]): (text: string) => string {
         known.some((secret) => secret.includes(run)) ? REDACTED : run,
       );
     }
-    return cut(redacted, LONGEST_TEXT);
+    return shortened(redacted, LONGEST_TEXT);
   };
 }
 
@@ -100,131 +99,22 @@ function hexFormsOf(secret: string): string[] {
 }
 
 /** A longer secret is recognized by this many of its first characters. */
-const RECOGNISED_BY = 512;
+const RECOGNIZED_BY = 512;
 
 /** Matches a text in which any byte may be percent-encoded. */
 function encodingsOf(secret: string): RegExp {
-  const characters = Array.from(secret.slice(0, RECOGNISED_BY), (character) => {
+  const characters = Array.from(secret.slice(0, RECOGNIZED_BY), (character) => {
     const plain = character.replace(/[\\^$.*+?()[\]{}|/-]/g, String.raw`\$&`);
     const bytes = [...Buffer.from(character).toString('hex').matchAll(/../g)].map(
       ([hex]) => `%(?:25)*${hex.replace(/[a-f]/g, (digit) => `[${digit}${digit.toUpperCase()}]`)}`,
     );
     return `(?:${plain}|${bytes.join('')})`;
   });
-  const rest = secret.length > RECOGNISED_BY ? String.raw`[^\s"'<>]*` : '';
+  const rest = secret.length > RECOGNIZED_BY ? String.raw`[^\s"'<>]*` : '';
   return new RegExp(characters.join('') + rest, 'g');
 }
 
-function cut(text: string, length: number): string {
+/** At most this many characters of a text, and an ellipsis if there are more. */
+export function shortened(text: string, length: number): string {
   return text.length > length ? `${text.slice(0, length)}…` : text;
-}
-
-// ------------------------------------------------------------------------------ values of a configuration
-
-const WORD = /[\p{L}\p{N}]+/gu;
-
-/** Shorter words are hidden only if they are a whole word of a value: a long secret contains most pairs of letters. */
-const MIN_PART_LENGTH = 3;
-
-/** Longer words are always hidden: a validator's own text has none. */
-const MAX_WORD_LENGTH = 64;
-
-const MAX_MESSAGE_LENGTH = 300;
-
-/** A key of this length that is part of a value is more likely the value than a name. */
-const MIN_SUSPICIOUS_KEY_LENGTH = 6;
-
-/**
- * Hides the values of a configuration in the messages of a validator. Libraries quote the values they refuse
- * (`Expected number but received "s3cret"`), whole, in part or escaped. Every word that is a value, contains one or is
- * part of one becomes `…`. A message may therefore lose more words than necessary.
- */
-export class ValueRedaction {
-  /** All values, plain and escaped as in JSON, lower case. A line feed separates them: no word has one. */
-  readonly #text: string;
-  readonly #values = new Set<string>();
-  readonly #shortWords = new Set<string>();
-  readonly #verdicts = new Map<string, boolean>();
-
-  constructor(values: unknown) {
-    const forms: string[] = [];
-    for (const leaf of leavesOf(values)) {
-      const value = leaf.toLowerCase();
-      for (const form of new Set([value, JSON.stringify(value).slice(1, -1)])) {
-        forms.push(form);
-        if (form.length > 1 && form.length <= MAX_WORD_LENGTH) this.#values.add(form);
-        for (const [word] of form.matchAll(WORD)) {
-          if (word.length < MIN_PART_LENGTH) this.#shortWords.add(word);
-        }
-      }
-    }
-    this.#text = forms.join('\n');
-  }
-
-  /** The message without values and other credentials, shortened to 300 characters after the redaction. */
-  message(message: string): string {
-    const text = percentDecoded(message);
-    let shown = '';
-    let end = 0;
-    for (const { 0: word, index } of text.matchAll(WORD)) {
-      shown += text.slice(end, index) + (this.#hides(word.toLowerCase()) ? '…' : word);
-      end = index + word.length;
-      if (shown.length > MAX_MESSAGE_LENGTH) break;
-    }
-    if (shown.length <= MAX_MESSAGE_LENGTH) shown += text.slice(end);
-    return cut(redact(shown), MAX_MESSAGE_LENGTH);
-  }
-
-  /**
-   * A key that the configuration does not have. A message about a missing key must name it, so the key is hidden only if
-   * it looks like a whole value and not merely like a part of one.
-   */
-  key(key: string): string {
-    const text = percentDecoded(key).toLowerCase();
-    const looksLikeValue =
-      this.#values.has(text) ||
-      text.length > MAX_WORD_LENGTH ||
-      (text.length >= MIN_SUSPICIOUS_KEY_LENGTH && this.#text.includes(text)) ||
-      this.#containsValue(text, MIN_PART_LENGTH);
-    return looksLikeValue ? '…' : key;
-  }
-
-  #hides(word: string): boolean {
-    const known = this.#verdicts.get(word);
-    if (known !== undefined) return known;
-    const verdict =
-      word.length > MAX_WORD_LENGTH ||
-      (word.length < MIN_PART_LENGTH ? this.#shortWords.has(word) : this.#text.includes(word)) ||
-      this.#containsValue(word, 2);
-    this.#verdicts.set(word, verdict);
-    return verdict;
-  }
-
-  #containsValue(text: string, minLength: number): boolean {
-    for (let start = 0; start < text.length; start += 1) {
-      for (let end = start + minLength; end <= text.length; end += 1) {
-        if (this.#values.has(text.slice(start, end))) return true;
-      }
-    }
-    return false;
-  }
-}
-
-/** Messages quote credentials in a URL, for example, percent-encoded. */
-function percentDecoded(text: string): string {
-  return text.replace(/(?:%[\da-f]{2})+/gi, (encoded) => {
-    try {
-      return decodeURIComponent(encoded);
-    } catch {
-      return encoded; // Not UTF-8.
-    }
-  });
-}
-
-function* leavesOf(value: unknown): Generator<string> {
-  if (typeof value === 'object' && value !== null) {
-    for (const member of Object.values(value)) yield* leavesOf(member);
-  } else if (typeof value === 'string' ? value !== '' : ['number', 'bigint'].includes(typeof value)) {
-    yield String(value);
-  }
 }

@@ -1,10 +1,13 @@
 const NO_WORK: readonly Promise<unknown>[] = [];
 
-/** The lifetime of a component: one signal that aborts at its end, and the work in flight. Made of what is in use. */
+/**
+ * The lifetime of a component: one signal that aborts at its end, and the work in flight. Each is created when it is first
+ * used, since most of a thousand watchers need neither.
+ */
 export class Scope {
   #controller: AbortController | undefined;
   #work: Set<Promise<unknown>> | undefined;
-  /** Called at the end. */
+  /** Rejects the promises of `untilEnd`. */
   #leaving: Set<() => void> | undefined;
   #ended = false;
   /** Set at the end. */
@@ -60,7 +63,7 @@ export class Scope {
     this.#ended = true;
     this.#controller?.abort(reason);
     for (const leave of this.#leaving ?? []) leave();
-    // A pass in any case: what the end itself begins is tracked after this call.
+    // At least once: what the end itself begins is tracked after this call.
     do await Promise.allSettled(this.#work ?? NO_WORK);
     while (this.#work);
   }

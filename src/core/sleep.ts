@@ -1,3 +1,4 @@
+import { onAbort } from './abort.js';
 import type { Clock } from './clock.js';
 
 /**
@@ -8,23 +9,19 @@ export function sleep(
   delayMs: number,
   { signal, ref = true }: { readonly signal?: AbortSignal; readonly ref?: boolean } = {},
 ): Promise<void> {
+  if (signal?.aborted) return Promise.reject(signal.reason as Error);
   return new Promise((resolve, reject) => {
-    if (signal?.aborted) {
-      reject(signal.reason as Error);
-      return;
-    }
-    const onAbort = (): void => {
-      timer.cancel();
-      reject(signal?.reason as Error);
-    };
     const timer = clock.schedule(
       () => {
-        signal?.removeEventListener('abort', onAbort);
+        forget();
         resolve();
       },
       delayMs,
       { ref },
     );
-    signal?.addEventListener('abort', onAbort, { once: true });
+    const forget = onAbort(signal, () => {
+      timer.cancel();
+      reject(signal?.reason as Error);
+    });
   });
 }

@@ -1,4 +1,5 @@
 /** What the channels of `telemetry.ts` carry. The types are API. Messages are plain data without contents or secrets. */
+
 /** The component that a message is about. The same object in all messages of that component. */
 export interface ComponentHandle {
   /** Its class, such as `ResilientWatcher`. */
@@ -164,7 +165,10 @@ export interface ConfigReloadMessage extends OperationMessage {
   readonly component: ComponentHandle;
 }
 
-/** A write of a file or of a volume's next revision. `result`: `written`, or `unchanged` (also when a newer write came first). */
+/**
+ * A write of a file or of a volume's next revision. `result`: `written`, or `unchanged` (also when a newer write came
+ * first).
+ */
 export interface WriteMessage extends OperationMessage {
   /** The absolute path that is written. */
   readonly path: string;

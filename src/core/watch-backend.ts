@@ -43,8 +43,8 @@ export interface WatchSubscription {
    * watched already, and must be cheap then.
    *
    * Returns the paths of the directories that were not watched before, or not for these entries (for a tree that is opened
-   * as a whole, its root). They are checked again, because something may have changed before they were watched. If a directory cannot be
-   * watched, it may throw the errno error; `ENOENT` and `ENOTDIR` mean that the directory has moved.
+   * as a whole, its root). They are checked again, because something may have changed before they were watched. If a
+   * directory cannot be watched, it may throw the errno error; `ENOENT` and `ENOTDIR` mean that the directory has moved.
    */
   setDirectories(directories: readonly WatchedDirectory[]): readonly string[] | Promise<readonly string[]>;
   /** Ends the subscription: no more hints. Must not throw. */
@@ -56,9 +56,9 @@ export interface WatchBackend {
   /** Shown as `backend` in `status()`, and as the `cause` of the changes found by its hints. */
   readonly name: string;
   /**
-   * Whether every event is reported separately, and every write in place with `written`. A file that another one has
-   * replaced, and that a single event was about, is then known to have been renamed into place, and is reported at once;
-   * otherwise it has to settle first. If events are merged, every hint leads to a check, whichever path it names. Default false.
+   * Whether every event is reported separately, and every write in place with `written`. If a single event was about a file
+   * that replaced another one, it is then known to have been renamed into place, and is reported at once; otherwise it has
+   * to settle first. If events are merged, every hint leads to a check, whichever path it names. Default false.
    */
   readonly reportsWrites?: boolean;
   /**

@@ -2,7 +2,14 @@ import { Server as HttpsServer } from 'node:https';
 import type { SecureContextOptions, Server } from 'node:tls';
 
 import { Component, type ComponentEvents, type ComponentStatus } from '../core/component.js';
-import { describe, hasMethods, matching, PORT_OPTIONS, resolveOptions } from '../core/options.js';
+import {
+  describe,
+  hasMethods,
+  milliseconds,
+  optional,
+  PORT_OPTIONS,
+  resolveOptions,
+} from '../core/options.js';
 import { dateOrNull, type Clock } from '../core/clock.js';
 import type { Random } from '../core/random.js';
 import { ConnectionDrain, type DrainableServer } from './connection-drain.js';
@@ -37,11 +44,7 @@ export interface ServedTlsStatus extends ComponentStatus {
 }
 
 const OPTIONS = {
-  drainMs: matching<number | undefined>(
-    undefined,
-    'a finite number >= 0 (ms)',
-    (value) => typeof value === 'number' && Number.isFinite(value) && value >= 0,
-  ),
+  drainMs: optional(milliseconds(0)),
   ...PORT_OPTIONS,
 };
 
@@ -73,7 +76,7 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
   #served: TlsCredentials | undefined;
   #changes = 0;
 
-  /** @throws {TypeError} for a wrong server or option. */
+  /** @throws {TypeError | RangeError} for a wrong server or option. */
   constructor(server: Server, files: TlsFiles, options?: ServeTlsOptions) {
     if (!hasMethods(server, ['setSecureContext', 'on'])) {
       const wanted = 'a server of node:https, node:tls, or createSecureServer() of node:http2';
@@ -148,7 +151,7 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
  * caller has to close them.
  * @throws {TlsError} (rejects) if there is no usable certificate; `files.ready()` waits for one.
  * @throws {ClosedError} (rejects) if the server is closed meanwhile; the reason of the signal if that aborts.
- * @throws {TypeError} (rejects) for a wrong server or option.
+ * @throws {TypeError | RangeError} (rejects) for a wrong server or option.
  */
 export async function serveTls(
   server: Server,

@@ -1,6 +1,6 @@
 import { TlsError } from './tls-error.js';
 import type { Expiry } from '../core/events.js';
-import { divideOptions, hasMethods, describe, matching } from '../core/options.js';
+import { describe, divideOptions, hasMethods, milliseconds, optional } from '../core/options.js';
 import type { FileState, Snapshot } from '../fs/snapshot.js';
 import { Alarm } from '../core/alarm.js';
 import {
@@ -52,13 +52,7 @@ export interface TlsFilesStatus extends WatchedValueStatus {
 /** Larger than any chain and bundle: the bundle of all public authorities has 0.3 MB. */
 const MAX_BYTES = 1_048_576;
 
-const OPTIONS = {
-  expiryWarningMs: matching<number | undefined>(
-    undefined,
-    'a finite number >= 0 (ms)',
-    (value) => typeof value === 'number' && Number.isFinite(value) && value >= 0,
-  ),
-};
+const OPTIONS = { expiryWarningMs: optional(milliseconds(0)) };
 
 /**
  * The certificate, key and CA bundle in a mounted Secret (`tls.crt`, `tls.key`, `ca.crt`) or at other paths, always

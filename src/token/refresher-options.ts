@@ -7,10 +7,10 @@ import {
   matching,
   milliseconds,
   number,
+  optional,
   port,
   PORT_OPTIONS,
   resolveOptions,
-  type Option,
 } from '../core/options.js';
 import type { Clock } from '../core/clock.js';
 import type { FileSystem } from '../core/file-system.js';
@@ -109,10 +109,7 @@ const OPTIONS = {
     'one of "quarter", "kubelet", or a function',
     (value) => typeof value === 'function' || value === 'quarter' || value === 'kubelet',
   ),
-  refreshIntervalMs: {
-    fallback: undefined,
-    refuse: milliseconds(0, { min: 5_000 }).refuse,
-  } satisfies Option<number | undefined> as Option<number | undefined>,
+  refreshIntervalMs: optional(milliseconds(5_000, { min: 5_000 })),
   leewayMs: milliseconds(10_000),
   minIntervalMs: milliseconds(1_000),
   wakeJitterMs: milliseconds(5_000),

@@ -212,15 +212,21 @@ test('draining sends GOAWAY to old HTTP/2 sessions, and their open streams finis
 });
 
 test.each([
-  ['a server that is none', () => serveTls({} as never, new TlsFiles('/tls')), /server must be/],
+  ['a server that is none', TypeError, () => serveTls({} as never, new TlsFiles('/tls')), /server must be/],
   [
     'draining of a plain TLS server',
+    TypeError,
     () => serveTls(createTlsServer(), new TlsFiles('/tls'), { drainMs: 1 }),
     /drainMs/,
   ],
-  ['a negative time', () => serveTls(createServer(), new TlsFiles('/tls'), { drainMs: -1 }), /drainMs/],
-  ['no hosts', () => Promise.resolve().then(() => sniCallback(undefined as never)), /sniCallback/],
-])('%s is a TypeError', async (_name, call, message) => {
-  await expect(call()).rejects.toThrow(TypeError);
+  [
+    'a negative time',
+    RangeError,
+    () => serveTls(createServer(), new TlsFiles('/tls'), { drainMs: -1 }),
+    /drainMs/,
+  ],
+  ['no hosts', TypeError, () => Promise.resolve().then(() => sniCallback(undefined as never)), /sniCallback/],
+])('%s is refused', async (_name, type, call, message) => {
+  await expect(call()).rejects.toThrow(type);
   await expect(call()).rejects.toThrow(message);
 });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 
-import { ValueRedaction } from '../../src/core/redaction.js';
+import { ValueRedaction } from '../../src/config/value-redaction.js';
 
 const values = { db: { password: 's3cret/with space', port: 5432 }, list: ['x'] };
 
