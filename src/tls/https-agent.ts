@@ -25,12 +25,23 @@ type OnCreated = (error: Error | null, socket?: Duplex) => void;
 
 /** The original methods, which Node.js documents for overriding. */
 const PROTOTYPE = Agent.prototype as unknown as Record<
-  'getName',
-  (this: Agent, options?: RequestOptions) => string
-> &
-  Record<'keepSocketAlive', (this: Agent, socket: Duplex) => boolean> &
-  Record<'createConnection', (this: Agent, options: RequestOptions) => Duplex>;
+  'createConnection',
+  (this: Agent, options: ConnectionOptions) => Duplex
+>;
 
+/** As `http.Agent` passes them: the key is that of the session cache. */
+type ConnectionOptions = RequestOptions & { readonly _agentKey?: string };
+
+/**
+ * The key of the pool stays the same when the set changes: Node.js computes it again when a connection ends, and must
+ * find the connection and the requests that wait for one. Outdated connections are therefore destroyed:
+ *
+ * | connection             | a change      | it becomes free                                      |
+ * |------------------------|---------------|------------------------------------------------------|
+ * | of the current set     | –             | used again                                           |
+ * | of another set, idle   | destroyed     | –                                                    |
+ * | of another set, in use | stays         | destroyed; a request that waits gets a new connection |
+ */
 class TlsFilesAgent extends Agent {
   readonly #files: TlsFiles;
   /** The set under which each connection was made. */
@@ -40,17 +51,11 @@ class TlsFilesAgent extends Agent {
     super(options);
     this.#files = files;
     files.on('change', this.#onChange);
+    // Runs before the listener of Node.js, which ignores a connection that is destroyed.
+    this.prependListener('free', this.#onFree);
   }
 
-  /**
-   * The key of the pool and of the session cache. With the digest in it, connections and sessions of another set are
-   * not used.
-   */
-  override getName(options?: RequestOptions): string {
-    return `${PROTOTYPE.getName.call(this, options)}:${this.#files.current?.digest ?? ''}`;
-  }
-
-  override createConnection(options: RequestOptions, onCreated: OnCreated): Duplex | undefined {
+  override createConnection(options: ConnectionOptions, onCreated: OnCreated): Duplex | undefined {
     const { current } = this.#files;
     if (current) return this.#connect(current, options);
     this.#files.get().then(
@@ -60,23 +65,25 @@ class TlsFilesAgent extends Agent {
     return undefined;
   }
 
-  override keepSocketAlive(socket: Duplex): boolean {
-    if (this.#madeWith.get(socket) !== this.#files.current?.digest) return false;
-    return PROTOTYPE.keepSocketAlive.call(this, socket);
-  }
-
   override destroy(): void {
     this.#files.off('change', this.#onChange);
     super.destroy();
   }
 
-  #connect(credentials: TlsCredentials, options: RequestOptions): Duplex {
-    const socket = PROTOTYPE.createConnection.call(this, { ...options, ...credentials.options });
-    this.#madeWith.set(socket, credentials.digest);
+  #connect(credentials: TlsCredentials, options: ConnectionOptions): Duplex {
+    const { digest } = credentials;
+    // Sessions of another set are not resumed.
+    const _agentKey = `${options._agentKey ?? ''}:${digest}`;
+    const socket = PROTOTYPE.createConnection.call(this, { ...options, ...credentials.options, _agentKey });
+    this.#madeWith.set(socket, digest);
     return socket;
   }
 
   readonly #onChange = (): void => {
     for (const idle of Object.values(this.freeSockets)) idle?.forEach((socket) => socket.destroy());
+  };
+
+  readonly #onFree = (socket: Duplex): void => {
+    if (this.#madeWith.get(socket) !== this.#files.current?.digest) socket.destroy();
   };
 }

@@ -13,6 +13,7 @@ import { onTestFinished } from 'vitest';
 interface Address {
   readonly port: number;
   readonly ca: string;
+  readonly path?: string;
 }
 
 /** A client's view of one request. */
@@ -31,9 +32,9 @@ export async function listen(server: Server): Promise<number> {
 }
 
 /** One request by HTTP/1. */
-export async function askHttps({ port, ca }: Address, agent: Agent | false = false): Promise<Sight> {
+export async function askHttps({ path, ...address }: Address, agent: Agent | false = false): Promise<Sight> {
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
-    get({ host: '127.0.0.1', port, servername: 'localhost', ca, agent }, resolve).on('error', reject);
+    get({ host: '127.0.0.1', servername: 'localhost', path, ...address, agent }, resolve).on('error', reject);
   });
   const socket = response.socket as TLSSocket;
   const sight = { socket, fingerprint: fingerprintOn(socket), isResumed: socket.isSessionReused() };

@@ -87,6 +87,32 @@ test('an https.Agent presents the current certificate, keeps its connections mea
   expect(files.listenerCount('change')).toBe(0);
 });
 
+test.each([{ maxSockets: 1 }, { maxTotalSockets: 1 }])(
+  'requests that wait for a connection of an https.Agent (%j) when the set changes get one of the new set',
+  async (limit) => {
+    const { volume, files } = openFiles(secretOf(clientAt(0), ca));
+    const { port, slow, answerSlow } = await startMutualServer();
+    const agent = httpsAgent(files, { keepAlive: true, ...limit });
+    onTestFinished(() => agent.destroy());
+    await files.start();
+    const ask = async (path = '/'): Promise<string> => (await askHttps({ port, ca, path }, agent)).text;
+    for (let index = 0; index < 3; index += 1) {
+      const inFlight = ask('/slow');
+      const waiting = [ask(), ask()];
+      await expect.poll(slow).toBe(index + 1);
+      volume.publish(secretOf(clientAt(index + 1), ca));
+      await files.check();
+      waiting.push(ask());
+      answerSlow();
+      expect(await inFlight).toBe(`client-${index} done`);
+      expect(await Promise.all(waiting)).toEqual(Array(3).fill(`client-${index + 1}`));
+    }
+    // One connection, which is idle.
+    await expect.poll(() => [agent.sockets, agent.requests]).toEqual([{}, {}]);
+    expect(Object.values(agent.freeSockets).flat()).toHaveLength(1);
+  },
+);
+
 test('requests of an https.Agent fail with the reason while there is no usable set, and succeed as soon as there is one', async () => {
   const { volume, files } = openFiles({ 'tls.crt': serverPair.cert });
   const { port } = await startMutualServer();
