@@ -9,8 +9,8 @@
  *     }
  *     runSync(size(path), fs.sync);  await runAsync(size(path), fs);
  *
- * `wait` is for what is not a call (a pause, the next chunk of a stream); only the second way can take it. `freshly`
- * asks the disk even for what other checks have just asked.
+ * `wait` is for what is not a call (a pause, the next chunk of a stream), and works through promises only. `freshly` makes
+ * calls whose answers other checks in the same turn may already have.
  */
 import { withErrno } from '../core/errno.js';
 import { nextTurn } from '../core/event-loop.js';
@@ -25,12 +25,12 @@ export type Call = {
 type Wait = [name: 'wait', work: () => Promise<unknown>];
 
 /**
- * Work that makes blocking calls itself, so that many small files take no generator each. It catches what they throw, and
- * returns what it has cost, in calls. Through promises it is not done, and costs nothing.
+ * Work that makes blocking calls itself, since a generator for each of many small files would take most of the time. It
+ * catches what the calls throw, and returns its cost, in calls. `runAsync` does not do it, and answers 0.
  */
 type Direct = [name: 'direct', work: (calls: FileSystemCalls) => number];
 
-/** Effects in one stretch, of which each call reaches the disk: no answer is shared with another check. */
+/** Effects that run without a pause, and of which each call reaches the disk: no answer is shared with another check. */
 type Fresh = [name: 'fresh', effects: Effects<unknown>];
 
 /** A slice may end here: what was done since the last call took about as long as this many calls. */
@@ -46,10 +46,10 @@ const SLICE_COST = 500;
 export const LONG_PAUSE: Pause = ['pause', SLICE_COST];
 
 /**
- * Works that do not depend on each other, and do not throw. Through promises several may be done at the same time, but not
- * several parts of one of them.
+ * Tasks that do not depend on each other, and do not throw. `runAsync` may run several of them at the same time, but the
+ * calls of each one after another.
  */
-type Together = [name: 'together', works: readonly (() => Effects<void>)[]];
+type Together = [name: 'together', tasks: readonly (() => Effects<void>)[]];
 
 type Effect = Call | Wait | Direct | Fresh | Pause | Together;
 
@@ -72,9 +72,9 @@ export function* freshly<T>(effects: Effects<T>): Effects<T> {
   return (yield ['fresh', effects]) as T;
 }
 
-/** Works that do not depend on each other, and do not throw, as effects. */
-export function* together(works: readonly (() => Effects<void>)[]): Effects<void> {
-  yield ['together', works];
+/** Tasks that do not depend on each other, and do not throw, as effects. */
+export function* together(tasks: readonly (() => Effects<void>)[]): Effects<void> {
+  yield ['together', tasks];
 }
 
 /** A wait as effects. */
@@ -82,7 +82,7 @@ export function* wait<T>(work: () => Promise<T>): Effects<T> {
   return (yield ['wait', work]) as T;
 }
 
-/** Work that makes blocking calls itself, as effects: what it has cost; 0 if it was not done. See `Direct`. */
+/** Work that makes blocking calls itself, as effects: its cost, or 0 if it was not done. See `Direct`. */
 export function* direct(work: (calls: FileSystemCalls) => number): Effects<number> {
   return (yield ['direct', work]) as number;
 }
@@ -136,8 +136,8 @@ export async function runSliced<T>(
 }
 
 /**
- * Runs effects that only compute; at each pause the event loop has a turn. Returns whether they ran to their end, and not
- * only until `hasEnded`; without a pause at once, so that what follows is of the same turn.
+ * Runs effects that only compute; at each pause the event loop has a turn. Returns true if they ran to their end, false if
+ * `hasEnded` stopped them. Without a pause the result is not a promise, so that what follows runs in the same turn.
  */
 export function runPausing(effects: Effects<void>, hasEnded: () => boolean): true | Promise<boolean> {
   return effects.next().done ? true : resume(effects, hasEnded);
@@ -205,8 +205,8 @@ class Stretch {
     if (step[0] === 'fresh') return this.#run(step[1], step[1].next(), -Infinity, true).value;
     if (step[0] === 'wait') throw new Error('Synchronous work cannot wait');
     if (step[0] === 'together') {
-      for (const work of step[1]) {
-        const effects = work();
+      for (const task of step[1]) {
+        const effects = task();
         this.#run(effects, effects.next(), -Infinity, isFresh);
       }
       return undefined;
@@ -234,7 +234,7 @@ function costOf(name: Call[0], answer: unknown): number {
  *
  * @param atOnce the calls that are made without the thread pool, if the file system can; after every slice of them
  * the event loop has a turn.
- * @param width how many works of `together` are done at the same time.
+ * @param width how many tasks of `together` run at the same time.
  */
 export function runAsync<T>(
   effects: Effects<T>,
@@ -283,13 +283,13 @@ async function run<T>(effects: Effects<T>, common: AsyncRun, width: () => number
 }
 
 async function runTogether(
-  works: readonly (() => Effects<void>)[],
+  tasks: readonly (() => Effects<void>)[],
   common: AsyncRun,
   width: number,
 ): Promise<void> {
-  const left = works.values();
+  const left = tasks.values();
   const runSome = async (): Promise<void> => {
-    for (const work of left) await run(work(), common, one);
+    for (const task of left) await run(task(), common, one);
   };
   await Promise.all(Array.from({ length: width }, runSome));
 }

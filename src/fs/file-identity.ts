@@ -1,4 +1,4 @@
-/** Which file it is, and with what content, as far as its inode and timestamps show it. */
+/** Which file it is, with what content and permissions, as far as its inode shows it. */
 import type { BigIntStats } from 'node:fs';
 
 import { call, type Effects } from './effects.js';
@@ -47,6 +47,17 @@ export function* signatureAt(path: string): Effects<string | undefined> {
   } catch {
     return undefined;
   }
+}
+
+/** The bits of a mode that are not the file type. */
+export const PERMISSIONS = 0o7777;
+
+/**
+ * Whether the inode was changed after the last write: the file was renamed, linked or chmodded once it was complete. Being
+ * unlinked changes the inode, too, but says nothing about the bytes.
+ */
+export function isFinished({ mtimeNs, ctimeNs, nlink }: BigIntStats): boolean {
+  return ctimeNs > mtimeNs && nlink > 0n;
 }
 
 /** Represents the content of a file that is not read. */

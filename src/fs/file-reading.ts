@@ -2,7 +2,15 @@
 import { constants, type BigIntStats } from 'node:fs';
 
 import type { FileSystemCalls } from '../core/file-system.js';
-import { statDigest, identityIn, identityOf, signatureOf, type Signed } from './file-identity.js';
+import {
+  identityIn,
+  identityOf,
+  isFinished,
+  PERMISSIONS,
+  signatureOf,
+  statDigest,
+  type Signed,
+} from './file-identity.js';
 import type { ResolvedChain } from './link-chain.js';
 import { digestOf, FileSnapshot } from './snapshot.js';
 import type { SeenFile } from './observation.js';
@@ -10,9 +18,6 @@ import type { Effects } from './effects.js';
 import { NO_BYTES, readToEnd } from './read-to-end.js';
 
 const { S_IFMT, S_IFREG } = constants;
-
-/** The bits of a mode that are not its type. */
-const PERMISSIONS = 0o7777;
 
 /** A pipe (O_NONBLOCK) or a link (O_NOFOLLOW) may have replaced the file that was found. */
 const READ_ONLY = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
@@ -167,7 +172,7 @@ function seenFile(
       content: digestOnly || !content ? undefined : sharedBytes(content, before),
       digest: content ? (digestOnly ? digestOf(content) : undefined) : statDigest(stat),
       size: content?.length ?? Number(stat.size),
-      mode: modeOf(stat),
+      mode: Number(stat.mode) & PERMISSIONS,
     }),
   };
 }
@@ -175,13 +180,4 @@ function seenFile(
 function sharedBytes(bytes: Buffer, before: FileSnapshot | undefined): Buffer {
   const known = before && FileSnapshot.bytesOf(before);
   return known?.equals(bytes) ? known : bytes;
-}
-
-/** Whether the inode was changed after the last write. Being unlinked changes it, too, but not its bytes. */
-function isFinished({ mtimeNs, ctimeNs, nlink }: BigIntStats): boolean {
-  return ctimeNs > mtimeNs && nlink > 0n;
-}
-
-function modeOf({ mode }: BigIntStats): number {
-  return Number(mode) & PERMISSIONS;
 }

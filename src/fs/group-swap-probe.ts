@@ -45,10 +45,10 @@ export class GroupSwapProbe implements SwapReader {
     return false;
   }
 
-  stands(calls: FileSystemCalls, turn: Turn, timestampMs: number | undefined): boolean | undefined {
+  isUnchanged(calls: FileSystemCalls, turn: Turn, timestampMs: number | undefined): boolean | undefined {
     const { members, isCurrent } = this.#group;
     if (!isCurrent()) return false;
-    for (const member of members.values()) if (!member.stands(calls, turn, timestampMs)) return false;
+    for (const member of members.values()) if (!member.isUnchanged(calls, turn, timestampMs)) return false;
     return true;
   }
 

@@ -102,7 +102,7 @@ export function* linkAt(place: string): Effects<string | undefined> {
  * Whether each link on the way still has the same target: then, as far as links decide it, the path leads to the
  * same place.
  */
-export function* linksStand(chain: LinkChain): Effects<boolean> {
+export function* areLinksUnchanged(chain: LinkChain): Effects<boolean> {
   for (const [place, target] of hopsOf(chain)) {
     if ((yield* linkAt(place)) !== target) return false;
   }
@@ -185,7 +185,7 @@ export function retargetedLinks(
  * Whether every link but the one at this place has the same target.
  * @param links see `LinkChain.links`.
  */
-export function otherLinksStand(
+export function areOtherLinksUnchanged(
   links: string,
   except: string,
   calls: Pick<FileSystemCalls, 'readlink'>,

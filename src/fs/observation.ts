@@ -83,26 +83,28 @@ export type AllowedMounts = ReadonlyMap<string, unknown> | undefined;
 export interface Moment {
   /** Monotonic ms. */
   readonly monotonic: number;
-  /** By the clock from which the file systems of the target take their timestamps, epoch ms; undefined if it is not known. */
+  /**
+   * By the clock from which the file systems of the target take their timestamps, epoch ms; undefined if it is not known.
+   */
   readonly timestampMs?: number | undefined;
 }
 
 /**
- * More files than this are checked in slices only. Reading one takes some five calls, so these are one slice. Of a
- * volume so many files are verified at each resync, and so many of the keys of volumes that resync in the same turn.
+ * More files than this are checked in slices only: reading one takes some five calls, so these are one slice. It is also
+ * the number of files of a volume that one resync verifies, and of the keys of volumes that resync in the same turn.
  */
 export const MAX_FILES_AT_ONCE = 100;
 
 /** More bytes than this are read in slices only: reading them takes a millisecond or two. */
 export const MAX_BYTES_AT_ONCE = 2 * 1_048_576;
 
-/** So many directories and files of a directory or a tree are verified at each resync, within a few milliseconds. */
+/** The number of directories, and of files, of a directory or a tree that one resync verifies: a few milliseconds. */
 export const VERIFIED_AT_ONCE = 500;
 
 /**
- * A signature represents the content only if the content was read at least this long after the signature was first
- * seen, ms, unless timestamp-proof.ts shows that sooner: two writes within one tick of the file system's clock (2 s on FAT, 1 s on old ext) have equal
- * timestamps.
+ * A signature represents the content only if the content was read at least this long after the signature was first seen,
+ * ms, unless timestamp-proof.ts shows that sooner: two writes within one tick of the file system's clock (2 s on FAT, 1 s on
+ * old ext) have equal timestamps.
  */
 export const COARSEST_TIMESTAMP_MS = 2_000;
 
@@ -131,7 +133,7 @@ export interface VolumeSignature {
 export interface Turn {
   /** Asks the disk for what others may have asked. */
   readonly ask: Ask;
-  /** The files of published revisions are examined in so many turns, some in each. */
+  /** The number of turns over which the files of published revisions are examined, some in each. */
   readonly slices: number;
   /** See `volumeSignature`. */
   volume(link: string, timestampMs: number | undefined, calls: FileSystemCalls): VolumeSignature;
@@ -153,7 +155,7 @@ export interface SwapReader {
    * Throws what the calls throw.
    * @param timestampMs see `Moment`.
    */
-  stands(calls: FileSystemCalls, turn: Turn, timestampMs: number | undefined): boolean | undefined;
+  isUnchanged(calls: FileSystemCalls, turn: Turn, timestampMs: number | undefined): boolean | undefined;
 }
 
 /** A file in whose place another one was found, and read. */
@@ -181,8 +183,8 @@ export interface Target {
   /** The same in the fewest calls, where that is possible, prepared for the next swap. */
   swapReader?(found: Found): SwapReader | undefined;
   /**
-   * Reads the file at this path if it has replaced another one: that of a path, or one of a directory or a tree. Undefined if it has not, or
-   * in any unusual case. Only the hints that follow show whether the file is complete.
+   * Reads the file at this path if it has replaced another one: that of a path, or one of a directory or a tree. Undefined
+   * if it has not, or in any unusual case. Only the hints that follow show whether the file is complete.
    */
   readReplacement?(path: string, calls: FileSystemCalls): Replacement | undefined;
   /**

@@ -37,7 +37,7 @@ const SPENT: SwapReader = {
   place: '',
   concerns: () => true,
   read: () => undefined,
-  stands: () => undefined,
+  isUnchanged: () => undefined,
 };
 
 /** Observes a target: synchronously where that is safe, and without reading again what cannot have changed. */
@@ -46,14 +46,15 @@ export class Observer {
   readonly #fs: FileSystem;
   readonly #locality = new Locality();
   #sync: FileSystem['sync'];
-  /** What was last found, */
+  /** What was last found. */
   #last: Found | undefined;
-  /** since when, monotonic ms, */
+  /** When the signature of `#last` was first seen, monotonic ms. */
   #since = 0;
-  /** and whether its signatures are trusted. */
+  /** Whether the signatures in `#last` are trusted: a file whose signature is the same need not be read again. */
   #isTrusted = false;
   /** What was read after a swap since the last observation. */
   #swapped: (() => Found) | undefined;
+  /** Whether a resync was requested, which verifies a part of what is known. */
   #isToVerify = false;
   /** Reads the next swap, where that takes few calls. */
   #swapReader: SwapReader | undefined;
@@ -103,9 +104,10 @@ export class Observer {
     this.#isToVerify = false;
     const sync = this.#sync;
     if (sync && this.#last && this.#isTrusted && !this.#swapped) {
-      const stands = this.#stands(sync);
-      if (stands === undefined) return runSync(this.#target.isUnchanged(this.#last), sync, sharedTurn.ask);
-      if (stands) return true;
+      const isUnchanged = this.#isKeyUnchanged(sync);
+      if (isUnchanged === undefined)
+        return runSync(this.#target.isUnchanged(this.#last), sync, sharedTurn.ask);
+      if (isUnchanged) return true;
     }
     this.touch();
     return false;
@@ -171,9 +173,9 @@ export class Observer {
   }
 
   /** Whether the key of a volume is as it was found; undefined for anything else. */
-  #stands(sync: FileSystemCalls): boolean | undefined {
+  #isKeyUnchanged(sync: FileSystemCalls): boolean | undefined {
     try {
-      return this.#swapReader?.stands(sync, sharedTurn, this.#timestampMs);
+      return this.#swapReader?.isUnchanged(sync, sharedTurn, this.#timestampMs);
     } catch {
       return false;
     }
@@ -235,15 +237,14 @@ export class Observer {
     return seen;
   }
 
-  /** Local file systems have the clock of this process; of one that a user brings nothing is known. */
+  /** Local file systems have the clock of this process; the clock of a custom `fs` is not known. */
   get #timestampMs(): number | undefined {
     return this.#fs === nodeFileSystem ? systemClock.now() : undefined;
   }
 
   /**
-   * Remembers what was found, and whether its signatures can be trusted yet. Those of a revision are trusted at
-   * once: nobody writes into it, and the six events of a swap would otherwise have it read six times, and the first resync
-   * once more.
+   * Remembers what was found, and whether its signatures can be trusted yet. Those of a revision are trusted at once:
+   * nobody writes into it. Otherwise each of the six events of a swap, and the first resync, would read it once more.
    */
   #learn(found: Found, now: number): void {
     const isPublished = found.immutable === true || this.#isNewlyPublished(found);

@@ -15,11 +15,11 @@ export class OwnWalk extends DirectoryWalk {
   readonly #links: Draft<string>;
   readonly #mounts: Draft<string>;
   readonly #listed: Draft<string>;
-  /** Whether directories that have not changed are not entered, */
+  /** Whether directories that have not changed are not entered, unless they are `#onTheWay`. */
   #isShallow = false;
-  /** but for these, which lead to those to be listed again. */
+  /** The directories above those that are to be listed again. */
   #onTheWay: ReadonlySet<string> = new Set();
-  /** Those that were not entered. */
+  /** The directories that were not entered. */
   readonly #unchanged = new Set<string>();
 
   constructor(root: string, options: TreeWalkOptions, previous: OwnPart | undefined) {

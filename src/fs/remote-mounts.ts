@@ -5,6 +5,7 @@
  */
 import type { FileSystem } from '../core/file-system.js';
 import { onNextTurn } from '../core/event-loop.js';
+import { SerialQueue } from '../core/serial-queue.js';
 import { runAsync } from './effects.js';
 import { kindOfType } from './file-system-kind.js';
 import { mountOf, readMounts, type Mount } from './mount-table.js';
@@ -14,8 +15,8 @@ const CALLS = [...READ_CALLS, 'statfs'] as const;
 
 type AnyCall = (...args: readonly unknown[]) => Promise<unknown>;
 
-/** The last call on each remote mount with an outstanding call, by mount point. */
-const outstanding = new Map<string, Promise<unknown>>();
+/** The calls on remote mounts, by mount point. */
+const outstanding = new SerialQueue();
 
 /** The mount tables read in this turn of the event loop: many watchers check together. */
 const tables = new Map<FileSystem, Promise<readonly Mount[]>>();
@@ -38,7 +39,7 @@ export async function oneCallForEachRemoteMount(fs: FileSystem): Promise<{ reado
     return async (...args) => {
       const mount = remoteMountOf(args[0]);
       if (mount === undefined) return make(...args);
-      const answer = await inTurn(mount, () => make(...args));
+      const answer = await outstanding.run(mount, () => make(...args));
       if (name === 'open' || name === 'opendir') mountsOfDescriptors.set(answer, mount);
       if (name === 'close' || name === 'closedir') mountsOfDescriptors.delete(args[0]);
       return answer;
@@ -61,17 +62,4 @@ function mountsOf(fs: FileSystem): Promise<readonly Mount[]> {
 /** A lookup in an autofs waits for the file system that it mounts. */
 function isRemote({ type }: Mount): boolean {
   return type === 'autofs' || kindOfType(type)?.place === 'remote';
-}
-
-function inTurn<T>(mount: string, work: () => Promise<T>): Promise<T> {
-  const turn = (outstanding.get(mount) ?? Promise.resolve()).then(work);
-  const ended = turn.then(
-    () => undefined,
-    () => undefined,
-  );
-  outstanding.set(mount, ended);
-  void ended.then(() => {
-    if (outstanding.get(mount) === ended) outstanding.delete(mount);
-  });
-  return turn;
 }

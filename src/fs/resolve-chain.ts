@@ -137,13 +137,7 @@ class Walk {
           }
           continue;
         }
-        if (!names.some(isName)) {
-          if (!directory) return { kind: 'found', path: place, stat: entry };
-          directory.holds = true;
-          // The target may be a mount point itself: a volume, or a file that is mounted alone.
-          if (!this.#enter(entry, directory.stat, place)) return { kind: 'disallowed' };
-          return { kind: 'found', path: place, stat: entry };
-        }
+        if (!names.some(isName)) return this.#foundIn(directory, place, entry);
         if (!entry.isDirectory()) return unreadable('ERR_TARGET_NOT_DIRECTORY', place);
         if (!this.#enter(entry, directory?.stat, place)) return { kind: 'disallowed' };
         here = place;
@@ -156,6 +150,16 @@ class Walk {
       if (!this.#passOpaque()) return { kind: 'disallowed' };
       return endOf(place, error);
     }
+  }
+
+  /** The end of the path, in this directory; undefined: in one that may not be read. */
+  #foundIn(directory: Consulted | undefined, path: string, stat: BigIntStats): ChainEnd {
+    if (directory) {
+      directory.holds = true;
+      // The target may be a mount point itself: a volume, or a file that is mounted alone.
+      if (!this.#enter(stat, directory.stat, path)) return { kind: 'disallowed' };
+    }
+    return { kind: 'found', path, stat };
   }
 
   /** Undefined when it may not be read. */

@@ -74,9 +74,9 @@ export async function stableRead(target: Target, { fs, clock, random }: ReadingP
 /** What was missing at each attempt since a moment. */
 interface Absence {
   /**
-   * The stamp of the volume's directory, if the volume has no revision: equal stamps mean that there was no swap.
+   * The signature of the volume's directory, if the volume has no revision: equal signatures mean that there was no swap.
    */
-  readonly stamp: string | undefined;
+  readonly directory: string | undefined;
   readonly attempts: number;
   /** Monotonic ms. */
   readonly since: number;
@@ -88,13 +88,13 @@ async function absenceAt(
   fs: FileSystem,
   now: number,
 ): Promise<Absence> {
-  const stamp = await stampOf(end, fs);
-  const goesOn = before !== undefined && before.stamp === stamp;
-  return goesOn ? { ...before, attempts: before.attempts + 1 } : { stamp, attempts: 1, since: now };
+  const directory = await signatureOfVolume(end, fs);
+  const isSame = before !== undefined && before.directory === directory;
+  return isSame ? { ...before, attempts: before.attempts + 1 } : { directory, attempts: 1, since: now };
 }
 
-/** The stamp of the directory in which a swap would show; undefined if there is no volume. */
-async function stampOf(end: ResolvedChain['end'], fs: FileSystem): Promise<string | undefined> {
+/** The signature of the directory in which a swap would show; undefined if there is no volume. */
+async function signatureOfVolume(end: ResolvedChain['end'], fs: FileSystem): Promise<string | undefined> {
   // The volume's directory is there without `..data`, or the path leads to the missing target of `..data`.
   const isGap = end.kind === 'found' || (end.kind === 'missing' && !isUserVisible(basename(end.path)));
   if (!isGap) return undefined;
@@ -105,6 +105,6 @@ async function stampOf(end: ResolvedChain['end'], fs: FileSystem): Promise<strin
   }
 }
 
-function isMissing({ stamp, attempts, since }: Absence, now: number): boolean {
-  return attempts >= MISSING_ATTEMPTS && now - since >= (stamp === undefined ? 0 : LONGEST_GAP_MS);
+function isMissing({ directory, attempts, since }: Absence, now: number): boolean {
+  return attempts >= MISSING_ATTEMPTS && now - since >= (directory === undefined ? 0 : LONGEST_GAP_MS);
 }

@@ -24,7 +24,13 @@ import { dirname } from 'node:path';
 import type { FileSystemCalls } from '../core/file-system.js';
 import { inodeIn, signatureOf } from './file-identity.js';
 import { readFileNow } from './file-reading.js';
-import { hopsOf, linksOutside, otherLinksStand, retargetedLinks, type LinkChain } from './link-chain.js';
+import {
+  hopsOf,
+  linksOutside,
+  areOtherLinksUnchanged,
+  retargetedLinks,
+  type LinkChain,
+} from './link-chain.js';
 import {
   MAX_BYTES_AT_ONCE,
   NO_DIRECTORIES,
@@ -131,7 +137,7 @@ export class SwapProbe implements SwapReader {
   }
 
   /** Of a key: volume-signature.ts explains why it need not make any call of its own, but when it is its turn. */
-  stands(calls: FileSystemCalls, turn: Turn, timestampMs: number | undefined): boolean | undefined {
+  isUnchanged(calls: FileSystemCalls, turn: Turn, timestampMs: number | undefined): boolean | undefined {
     const file = this.#file;
     if (!file) return undefined;
     const { revision, isPublished, proven } = turn.volume(this.place, timestampMs, calls);
@@ -140,7 +146,7 @@ export class SwapProbe implements SwapReader {
     const isSpared = this.#isSpared(turn.slices) && isPublished;
     if (isAsBefore && isSpared) return true;
     this.#proven = proven;
-    if (!otherLinksStand(this.#found.chain.links, this.place, calls)) return false;
+    if (!areOtherLinksUnchanged(this.#found.chain.links, this.place, calls)) return false;
     return signatureOf(calls.lstat(file.snapshot.realPath)) === file.signature;
   }
 
@@ -148,7 +154,7 @@ export class SwapProbe implements SwapReader {
   #isReached(calls: FileSystemCalls, { ask }: Turn): boolean {
     if (this.#outside === '') return true;
     const readlink = (place: string): string => ask(['readlink', place], calls, false) as string;
-    return otherLinksStand(this.#outside, this.place, { readlink });
+    return areOtherLinksUnchanged(this.#outside, this.place, { readlink });
   }
 
   /** Whether the file is not to be examined in this turn. It is in one of so many turns. */

@@ -2,7 +2,7 @@ import type { BigIntStats } from 'node:fs';
 
 import type { WatchedDirectory } from '../core/watch-backend.js';
 import type { Effects } from './effects.js';
-import { identityIn, signatureOf, statDigest } from './file-identity.js';
+import { identityIn, isFinished, PERMISSIONS, signatureOf, statDigest } from './file-identity.js';
 import { keysThatDiffer, PersistentMap } from './persistent-map.js';
 import { changedMap, Draft, Subtrees } from './tree-draft.js';
 import type { TreeScope } from './tree-scope.js';
@@ -191,8 +191,8 @@ export function treeFileAt(
     inode: identityIn(signature),
     statDigest: statDigest(stat),
     signature,
-    finished: stat.ctimeNs > stat.mtimeNs,
-    mode: Number(stat.mode & 0o7777n),
+    finished: isFinished(stat),
+    mode: Number(stat.mode) & PERMISSIONS,
     size: Number(stat.size),
   };
 }

@@ -154,7 +154,8 @@ const OWNER = 'ResilientWatcher';
 export type ResolvedWatcherOptions = ReturnType<typeof resolveWatcherOptions>['options'];
 
 /**
- * Fills in the defaults; watchers without options share one object. `tree` is how a directory is watched with everything below it, if it is.
+ * Fills in the defaults; watchers without options share one object.
+ * @returns `tree`: how a directory is watched recursively; undefined if it is not.
  * @throws {TypeError} for an unknown option, one of the wrong type, or one that has no effect in this combination.
  * @throws {RangeError} for a number out of range.
  */

@@ -1,6 +1,7 @@
 /** The owner and the permissions of a file that is written. */
 import type { BigIntStats } from 'node:fs';
 
+import { PERMISSIONS } from '../fs/file-identity.js';
 import { inheritedMode } from './trust.js';
 
 /** User and group IDs. */
@@ -19,7 +20,7 @@ export function isOwner(value: unknown): value is Owner {
 
 /** Whether a value is a set of permission bits, 0 to 0o7777. */
 export function isMode(value: unknown): value is number {
-  return isId(value) && (value as number) <= 0o7777;
+  return isId(value) && (value as number) <= PERMISSIONS;
 }
 
 /** The attributes of a finished file. */
@@ -55,7 +56,7 @@ export function attributesFor(
 export function modeFor(mode: WantedAttributes['mode'], existing: BigIntStats | undefined): number {
   if (typeof mode === 'number') return mode;
   if (!existing) return DEFAULT_MODE;
-  return mode === 'keep' ? Number(existing.mode) & 0o7777 : inheritedMode(existing);
+  return mode === 'keep' ? Number(existing.mode) & PERMISSIONS : inheritedMode(existing);
 }
 
 /** Whether a new file has this mode, and the owner that `attributesFor` says. */
@@ -65,14 +66,14 @@ export function isAsWanted(
   existing: BigIntStats | undefined,
   created: BigIntStats,
 ): boolean {
-  if ((Number(created.mode) & 0o7777) !== mode) return false;
+  if ((Number(created.mode) & PERMISSIONS) !== mode) return false;
   if (owner) return hasOwner(owner, created);
   return !existing || (created.uid === existing.uid && created.gid === existing.gid);
 }
 
 /** Whether a file already has the attributes that the caller asks for. */
 export function hasAttributes({ mode, owner }: WantedAttributes, stat: BigIntStats): boolean {
-  if (typeof mode === 'number' && (stat.mode & 0o7777n) !== BigInt(mode)) return false;
+  if (typeof mode === 'number' && (Number(stat.mode) & PERMISSIONS) !== mode) return false;
   return !owner || hasOwner(owner, stat);
 }
 

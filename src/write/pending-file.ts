@@ -3,6 +3,7 @@ import { constants, type BigIntStats } from 'node:fs';
 import { errnoOf } from '../core/errno.js';
 import type { FileSystemCalls } from '../core/file-system.js';
 import { call, type Effects } from '../fs/effects.js';
+import { PERMISSIONS } from '../fs/file-identity.js';
 import type { HeldDirectory } from './held-directory.js';
 import { hasOwner, type FileAttributes, type Owner } from './file-attributes.js';
 import { removeUnfinished } from './temporary-name.js';
@@ -154,7 +155,7 @@ export class PendingFile {
       const hasGroup = kept !== 'neither' || created.gid === BigInt(owner.gid);
       if (!hasGroup && !required.mode) wanted = withoutGroup(wanted);
     }
-    if ((created.mode & 0o7777n) !== BigInt(wanted)) {
+    if ((Number(created.mode) & PERMISSIONS) !== wanted) {
       progress.step = 'chmod';
       this.#isSynced = false;
       yield* ifSupported(call('fchmod', fd, wanted), !required.mode);

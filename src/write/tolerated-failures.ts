@@ -43,13 +43,13 @@ export function* tryUnlink(path: string): Effects<'removed' | 'missing' | 'faile
 }
 
 /** Runs each of these, also after one has failed; throws a failure at the end. They do not depend on each other. */
-export function* runAll(works: readonly (() => Effects<unknown>)[]): Effects<void> {
+export function* runAll(tasks: readonly (() => Effects<unknown>)[]): Effects<void> {
   const failures: unknown[] = [];
-  const catching = works.map(
-    (work) =>
+  const catching = tasks.map(
+    (task) =>
       function* (): Effects<void> {
         try {
-          yield* work();
+          yield* task();
         } catch (error) {
           failures.push(error);
         }

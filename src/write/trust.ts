@@ -5,6 +5,8 @@
  */
 import type { BigIntStats } from 'node:fs';
 
+import { PERMISSIONS } from '../fs/file-identity.js';
+
 const STICKY = 0o1000n;
 const GROUP_WRITE = 0o020n;
 const OTHERS_WRITE = 0o002n;
@@ -42,7 +44,7 @@ export function isOurs({ uid }: BigIntStats): boolean {
  * most it grants to anybody, not what it grants to the group. Node.js cannot read ACLs, so none is taken at its word.
  */
 export function inheritedMode({ mode }: BigIntStats): number {
-  return withoutGroup(Number(mode) & 0o7777);
+  return withoutGroup(Number(mode) & PERMISSIONS);
 }
 
 /** These permissions, with only those for the group that everybody has. */

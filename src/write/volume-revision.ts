@@ -1,8 +1,7 @@
 /** One revision of a volume: a directory of files that does not change once it is published. */
-import type { BigIntStats } from 'node:fs';
-
 import { errnoOf } from '../core/errno.js';
 import { call, together, type Effects } from '../fs/effects.js';
+import { hasAttributes } from './file-attributes.js';
 import { holdsBytes } from './file-content.js';
 import type { HeldDirectory } from './held-directory.js';
 import { PendingFile, type Durability } from './pending-file.js';
@@ -14,11 +13,11 @@ import { Refusal, WriteProgress } from './write-progress.js';
 const DIRECTORY_MODE = 0o755;
 
 /** No other user can enter a directory before it is complete. */
-const MODE_WHILE_PENDING = 0o700;
+const DIRECTORY_MODE_WHILE_PENDING = 0o700;
 
 /** Creates a directory and opens it. */
 export function* makePrivateDirectory(parent: HeldDirectory, name: string): Effects<HeldDirectory> {
-  yield* call('mkdir', parent.at(name), MODE_WHILE_PENDING);
+  yield* call('mkdir', parent.at(name), DIRECTORY_MODE_WHILE_PENDING);
   try {
     return yield* parent.enter(name);
   } catch (error) {
@@ -135,7 +134,7 @@ function* countEqual(
       continue;
     }
     const wanted = files.get(key);
-    if (!wanted || !hasAttributes(stat, wanted)) return undefined;
+    if (!wanted || !stat.isFile() || !hasAttributes(wanted, stat)) return undefined;
     if (!(yield* holdsBytes(directory, name, stat, wanted.bytes))) return undefined;
     count += 1;
   }
@@ -154,9 +153,4 @@ function* countEqualIn(
   } finally {
     yield* directory.close();
   }
-}
-
-function hasAttributes(stat: BigIntStats, { mode, owner }: VolumeFile): boolean {
-  if (!stat.isFile() || (stat.mode & 0o7777n) !== BigInt(mode)) return false;
-  return !owner || (stat.uid === BigInt(owner.uid) && stat.gid === BigInt(owner.gid));
 }

@@ -1,9 +1,8 @@
-import { TargetError, type TargetErrorCode } from '../fs/target-error.js';
 import { within } from '../fs/absolute-path.js';
 import { call, type Effects } from '../fs/effects.js';
 import { hopsOf, type LinkChain, type ResolvedChain } from '../fs/link-chain.js';
 import { resolveChain } from '../fs/resolve-chain.js';
-import { targetError } from '../fs/target-error.js';
+import { TargetError, targetError, type TargetErrorCode } from '../fs/target-error.js';
 import type { AllowedMounts, Found, Moment, Observation } from '../fs/observation.js';
 import { PathTarget } from '../fs/targets/path-target.js';
 import { DATA_LINK } from '../fs/volume-layout.js';

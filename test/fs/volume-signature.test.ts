@@ -149,7 +149,7 @@ class Known {
   stands(): boolean {
     try {
       const { calls, nowMs } = this.#volume;
-      return this.#reader?.stands(calls, turn, nowMs) === true;
+      return this.#reader?.isUnchanged(calls, turn, nowMs) === true;
     } catch {
       return false;
     }

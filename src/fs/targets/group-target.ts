@@ -1,6 +1,6 @@
 /** Several files as one target: their contents are those of one instant. */
 import { GroupSwapProbe } from '../group-swap-probe.js';
-import { linksStand, mergeChains, type ResolvedChain, type LinkChain } from '../link-chain.js';
+import { areLinksUnchanged, mergeChains, type ResolvedChain, type LinkChain } from '../link-chain.js';
 import { readingError, targetError } from '../target-error.js';
 import {
   MAX_FILES_AT_ONCE,
@@ -87,7 +87,7 @@ export class GroupTarget implements Target {
       const seen = this.#together(group, members);
       if (seen.kind !== 'found' && seen.kind !== 'missing') return seen;
       try {
-        if (yield* freshly(stand(members))) return this.#regrouped(seen, group);
+        if (yield* freshly(areAsRead(members))) return this.#regrouped(seen, group);
       } catch (error) {
         if (errnoOf(error) === undefined) throw error;
         const at = (error as NodeJS.ErrnoException).path ?? this.path;
@@ -113,7 +113,7 @@ export class GroupTarget implements Target {
       seen.push(after ?? before);
     }
     try {
-      if (!swapped || !(yield* freshly(stand(seen)))) return undefined;
+      if (!swapped || !(yield* freshly(areAsRead(seen)))) return undefined;
     } catch {
       return undefined;
     }
@@ -156,9 +156,9 @@ export class GroupTarget implements Target {
     const chains: ResolvedChain[] = [];
     for (const member of this.#members.values()) chains.push(yield* member.resolve(allowedMounts));
     // A member that cannot be resolved makes the whole group unreadable.
-    const telling = chains.find(({ end }) => end.kind !== 'found' && end.kind !== 'missing');
+    const unresolved = chains.find(({ end }) => end.kind !== 'found' && end.kind !== 'missing');
     const merged = mergeAll(chains);
-    return telling ? { ...merged, end: telling.end } : merged;
+    return unresolved ? { ...merged, end: unresolved.end } : merged;
   }
 
   /** The same, and which members are others than before. */
@@ -219,11 +219,11 @@ function mergeAll<W extends LinkChain>(chains: readonly W[]): W {
   return chains.reduce((merged, chain) => mergeChains(merged, [chain]));
 }
 
-/** Whether every link is as it was when its file was read: then everything that was read existed at one instant. */
-function* stand(members: readonly Observation[]): Effects<boolean> {
+/** Whether every link is as it was when its file was read: then all that was read existed at one instant. */
+function* areAsRead(members: readonly Observation[]): Effects<boolean> {
   try {
     for (const { kind, chain } of members) {
-      if (!(yield* linksStand(chain))) return false;
+      if (!(yield* areLinksUnchanged(chain))) return false;
       if (kind === 'missing' && chain.end.kind === kind && (yield* exists(chain.end.path))) return false;
     }
     return true;

@@ -11,7 +11,7 @@ import { identityOf, signatureOf } from '../file-identity.js';
 import {
   followSwap,
   hopsOf,
-  linksStand,
+  areLinksUnchanged,
   unstableChain,
   withoutEnd,
   type ResolvedChain,
@@ -188,7 +188,7 @@ export class PathTarget implements Target {
 
   *#isAsFound({ chain, directories, files }: Found): Effects<boolean> {
     try {
-      if (!(yield* linksStand(chain))) return false;
+      if (!(yield* areLinksUnchanged(chain))) return false;
       if (!(yield* areAsBefore(directories))) return false;
       for (const [, { snapshot, signature, links }] of (this.#rotation ??= new Rotation()).next(
         files,
@@ -287,7 +287,7 @@ function* areAsBefore(directories: Found['directories']): Effects<boolean> {
 /** Whether the path still leads to where it led, after that was read: a link on the way may have been retargeted. */
 function leadsHere(chain: LinkChain, calls: FileSystemCalls): boolean {
   try {
-    return runSync(linksStand(chain), calls);
+    return runSync(areLinksUnchanged(chain), calls);
   } catch {
     return false;
   }

@@ -32,7 +32,7 @@ import type { FileSystemCalls } from '../../core/file-system.js';
 import { within } from '../absolute-path.js';
 import { call, PAUSE, type Effects } from '../effects.js';
 import { identityOf, signatureAt, signatureOf } from '../file-identity.js';
-import { linkAt, linksStand, mergeChains, type ResolvedChain } from '../link-chain.js';
+import { linkAt, areLinksUnchanged, mergeChains, type ResolvedChain } from '../link-chain.js';
 import { resolveChain } from '../resolve-chain.js';
 import { listDirectory } from '../list-directory.js';
 import { ListingProof } from '../listing-proof.js';
@@ -126,7 +126,7 @@ export class PlainDirectory {
     const listing = this.#listing;
     if (!listing) return false;
     try {
-      if (!(yield* linksStand(chain))) this.touch();
+      if (!(yield* areLinksUnchanged(chain))) this.touch();
     } catch {
       this.touch();
     }
@@ -178,9 +178,9 @@ export class PlainDirectory {
       return { kind: 'missing', chain: merged };
     }
     const named = touched === 'all' || names === 'all' ? 'all' : [...names, ...keysBehind(listing, touched)];
-    const restless = yield* this.#files.take(listing.files, named, now);
+    const unsettled = yield* this.#files.take(listing.files, named, now);
     // They are checked again when they are due to be reported.
-    for (const { path } of restless) this.touch(path);
+    for (const { path } of unsettled) this.touch(path);
     this.#listing = listing;
     yield* this.#listings.take(new Map([['', listing.signature]]), isWhole || isToList ? [''] : [], now);
     return this.#found(merged, at.path, listing.signature);

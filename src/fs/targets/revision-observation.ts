@@ -19,7 +19,13 @@ import type { FileSystemCalls } from '../../core/file-system.js';
 import { fileAgain, readFileNow, readSeenFile, type FilePlace } from '../file-reading.js';
 import type { WatchedDirectory } from '../../core/watch-backend.js';
 import { identityIn, signatureOf } from '../file-identity.js';
-import { linksStand, mergeChains, withoutEnd, type ResolvedChain, type LinkChain } from '../link-chain.js';
+import {
+  areLinksUnchanged,
+  mergeChains,
+  withoutEnd,
+  type ResolvedChain,
+  type LinkChain,
+} from '../link-chain.js';
 import { resolveChain } from '../resolve-chain.js';
 import type { AllowedMounts, Found, ReadLimits, SeenFile, Observation } from '../observation.js';
 import { FileSnapshot, SetSnapshot } from '../snapshot.js';
@@ -80,7 +86,7 @@ export function* observeRevision(
     ({ files, limited } = seen);
   }
   // Unchanged, so it was neither replaced nor removed while it was read.
-  if (!(yield* freshly(stands(chain, realPath, directories)))) return undefined;
+  if (!(yield* freshly(isUnchanged(chain, realPath, directories)))) return undefined;
   const snapshots = new Map<string, FileSnapshot>();
   files.forEach(({ snapshot }, key) => snapshots.set(key, snapshot));
   const immutable = isPublished && listing.chains.length === 0 && isUnwritten(files, before);
@@ -320,12 +326,13 @@ function* seenFile(
   return yield* readSeenFile({ ...place, found: stat, maxContentBytes, digestOnly });
 }
 
-function* stands(
+/** Whether neither a link nor the directory has changed since they were read. */
+function* isUnchanged(
   chain: LinkChain,
   realPath: string,
   directories: ReadonlyMap<string, string>,
 ): Effects<boolean> {
-  if (!(yield* linksStand(chain))) return false;
+  if (!(yield* areLinksUnchanged(chain))) return false;
   return signatureOf(yield* call('lstat', realPath)) === directories.get(realPath);
 }
 

@@ -140,14 +140,14 @@ export class TreeFiles {
     this.#totals = totals;
     this.#limited = limited;
     if (different.size > 0) this.#version += 1;
-    const restless: TreeFile[] = [];
+    const unsettled: TreeFile[] = [];
     for (const [key, made] of seen) {
       const file = files.get(key);
       this.#note(key, file, made, different.has(key), now);
-      if (file && (made?.steady === false || (different.has(key) && !isFirst))) restless.push(file);
+      if (file && (made?.steady === false || (different.has(key) && !isFirst))) unsettled.push(file);
       yield PAUSE;
     }
-    return restless;
+    return unsettled;
   }
 
   *#totalsWith(files: PersistentMap<TreeFile>, different: Iterable<string>): Effects<ReadTotals> {

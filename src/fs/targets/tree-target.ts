@@ -19,17 +19,16 @@
  * what is written into as many files, is found at the next resync. In a larger tree each directory and file is verified
  * once in (directories or files / `VERIFIED_AT_ONCE`) resyncs, however often the tree changes meanwhile.
  */
-import { basename, dirname, relative, resolve, sep } from 'node:path';
+import { relative, resolve, sep } from 'node:path';
 
 import { within } from '../absolute-path.js';
 import { errnoOf } from '../../core/errno.js';
 import type { FileSystemCalls } from '../../core/file-system.js';
 import { identityOf, signatureAt } from '../file-identity.js';
-import { hopsOf, linksStand, mergeDirectories, type ResolvedChain } from '../link-chain.js';
+import { areLinksUnchanged, type ResolvedChain } from '../link-chain.js';
 import { resolveChain } from '../resolve-chain.js';
 import { readingError, TargetError } from '../target-error.js';
 import { globsIn, type IgnorePattern } from '../path-globs.js';
-import type { WatchedDirectory } from '../../core/watch-backend.js';
 import {
   VERIFIED_AT_ONCE,
   type AllowedMounts,
@@ -48,9 +47,9 @@ import { keyBelow } from '../tree-key.js';
 import type { TreeFile, TreeObservation, TreeWalk } from '../tree-part.js';
 import { TreeScope } from '../tree-scope.js';
 import { rewalkTree, walkDirectories, walkTree } from '../tree-walk.js';
-import { isRevisionName } from '../volume-layout.js';
 import { givenPath } from './given-path.js';
 import { Touched, type Places } from './touched.js';
+import { TreeDirectories } from './tree-directories.js';
 import { TreeFiles, type TreeReading } from './tree-files.js';
 
 /** How a tree is read. */
@@ -80,9 +79,7 @@ export class TreeTarget implements Target {
   /** Identifies the root and the links by which it was reached. */
   #place = '';
   readonly #files: TreeFiles;
-  #directories:
-    | { readonly key: string; readonly walk: TreeWalk['directories']; readonly list: WatchedDirectory[] }
-    | undefined;
+  readonly #directories: TreeDirectories;
 
   /** @param path absolute. */
   constructor(path: string, options: TreeOptions, scope = TreeScope.without(options.ignore)) {
@@ -90,6 +87,7 @@ export class TreeTarget implements Target {
     this.#options = options;
     this.#scope = scope;
     this.#files = new TreeFiles(path, options);
+    this.#directories = new TreeDirectories(globsIn(options.ignore));
   }
 
   fresh(): TreeTarget {
@@ -180,7 +178,7 @@ export class TreeTarget implements Target {
     if (!walk) return false;
     for (const key of walk.unreadable.keys()) this.touch(within(walk.root, key));
     try {
-      if (!(yield* linksStand(chain))) this.touch();
+      if (!(yield* areLinksUnchanged(chain))) this.touch();
     } catch {
       this.touch();
     }
@@ -208,7 +206,7 @@ export class TreeTarget implements Target {
     this.touch();
     if (chain.end.kind !== 'found' || !chain.end.stat.isDirectory()) return chain;
     const seen = yield* walkDirectories(chain.end.path, this.#walkOptions(this.#scope, allowedMounts));
-    return seen.kind === 'tree' ? this.#chainOf(chain, seen) : chain;
+    return seen.kind === 'tree' ? this.#directories.chainOf(chain, seen) : chain;
   }
 
   #take(place: string): Places {
@@ -268,12 +266,12 @@ export class TreeTarget implements Target {
   }
 
   *#found(chain: ResolvedChain, walk: TreeWalk, touched: Places, now: Moment): Effects<Observation> {
-    const restless = yield* this.#files.take(walk.files, keysAt(touched, walk), now);
+    const unsettled = yield* this.#files.take(walk.files, keysAt(touched, walk), now);
     this.#walk = walk;
     // They are checked again when they are due to be reported.
-    for (const { path } of restless) this.touch(path);
+    for (const { path } of unsettled) this.touch(path);
     const { seen: files, states, version, limited } = this.#files;
-    const placed = this.#chainOf(chain, walk);
+    const placed = this.#directories.chainOf(chain, walk);
     const unreadable = unreadablePart(walk);
     if (this.#last?.files === files) return { ...this.#last, chain: placed, unreadable };
     this.#last = {
@@ -295,30 +293,6 @@ export class TreeTarget implements Target {
     };
     return this.#last;
   }
-
-  /** The chain of the root with the directories of the tree: the same array while nothing differs. */
-  #chainOf(chain: ResolvedChain, walk: TreeWalk): ResolvedChain {
-    const root = chain.directories.map((directory) => onlyRoot(directory, walk.root, chain));
-    const above = mergeDirectories([{ directories: root }, { directories: walk.consulted }]);
-    const key = JSON.stringify(
-      above.map(({ path, identity, entries }) => [path, identity, entries && [...entries]]),
-    );
-    if (this.#directories?.key !== key || this.#directories.walk !== walk.directories) {
-      const tree = { root: walk.root, ignore: globsIn(this.#options.ignore) };
-      // Revisions do not change any more, and each would be another watch with every swap.
-      const changing = [...walk.directories.values()].filter(
-        ({ path, linked }) => !linked || !path.split('/').some(isRevisionName),
-      );
-      const below = changing.map(({ path, identity, linked }) =>
-        linked ? { path, identity } : { path, identity, tree },
-      );
-      const paths = new Set(below.map(({ path }) => path));
-      const list = [...above.filter(({ path }) => !paths.has(path)), ...below];
-      this.#directories = { key, walk: walk.directories, list };
-    }
-    const mounts = new Map([...chain.mounts, ...walk.mounts]);
-    return { ...chain, directories: this.#directories.list, mounts };
-  }
 }
 
 /** What became unreadable. What could never be read is left out of the tree. */
@@ -328,15 +302,6 @@ function unreadablePart({ root, files, unreadable }: TreeWalk): TargetError | un
     if (isKept) return readingError(within(root, key), Object.assign(new Error(errno), { code: errno }));
   }
   return undefined;
-}
-
-/** Nothing else in the directory that holds the root matters, unless a link on the way is in it. */
-function onlyRoot(directory: WatchedDirectory, root: string, chain: ResolvedChain): WatchedDirectory {
-  const { path, identity } = directory;
-  const holdsLink = [...hopsOf(chain).keys()].some((link) => dirname(link) === path);
-  return path === dirname(root) && !holdsLink
-    ? { path, identity, entries: new Set([basename(root)]) }
-    : directory;
 }
 
 /** The keys of the touched files. */

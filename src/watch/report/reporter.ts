@@ -136,11 +136,11 @@ export class Reporter {
       return;
     }
     this.#checkAgain(next.inMs, next.cause);
-    const [part, unripe] =
+    const [part, waiting] =
       due.size > 0 ? divided(difference, (key) => due.has(key)) : [NO_DIFFERENCE, difference];
-    this.#pendingPaths = pathsIn(files, unripe);
+    this.#pendingPaths = pathsIn(files, waiting);
     if (due.size > 0 && seen.kind === 'found') {
-      this.#report(yield* this.#last.without(seen, unripe), part, first);
+      this.#report(yield* this.#last.without(seen, waiting), part, first);
     }
   }
 
@@ -156,7 +156,7 @@ export class Reporter {
     const isDue = (key: string): boolean =>
       seen.isRegrouped?.(key) === true && files.get(key)?.steady !== false;
     let [part, rest] = divided(difference, isDue);
-    if (!isEmpty(rest) && !this.#isLoose(seen))
+    if (!isEmpty(rest) && !this.#reportsEachFile(seen))
       [part, rest] = divided(difference, (key) => isDue(key) && !files.has(key));
     if (isEmpty(part)) return;
     if (isEmpty(rest)) this.#report(seen, part, cause);
@@ -236,7 +236,7 @@ export class Reporter {
   ): Effects<ReturnType<PendingChanges['due']>> {
     const { clock, settleMs } = this.#options;
     const now = clock.monotonic();
-    const parts = this.#isLoose(seen) ? partForEachFile(difference) : asOnePart(difference);
+    const parts = this.#reportsEachFile(seen) ? partForEachFile(difference) : asOnePart(difference);
     const quietPeriodOf = this.#quietPeriods(seen, cause);
     const pending = (this.#pending ??= new PendingChanges());
     pending.begin();
@@ -260,7 +260,7 @@ export class Reporter {
   }
 
   /** Whether each file is reported separately: in a directory that is the same as before, or new. */
-  #isLoose(seen: StableObservation): boolean {
+  #reportsEachFile(seen: StableObservation): boolean {
     if (seen.kind !== 'found') return false;
     const { kind, realPath } = seen.snapshot;
     if (kind !== 'tree' && kind !== 'directory') return false;
