@@ -13,6 +13,7 @@ import {
 import { FakeClock, ScriptedBackend } from 'resilient-watcher/testing';
 import { onTestFinished } from 'vitest';
 
+import { realIo } from './real-io.js';
 import { temporaryDirectory } from './temporary-directory.js';
 
 /** Longer than a write in place settles, a missing file is waited for and sources are waited for, together. */
@@ -53,8 +54,7 @@ export class ConfigScene {
   }
 
   loader<T>(options: ConfigLoaderOptions<T>): ConfigLoader<T> {
-    // Real reads under fake time may take any number of turns.
-    const loader = new ConfigLoader<T>({ clock: this.clock, parseTimeoutMs: 3_600_000, ...options });
+    const loader = new ConfigLoader<T>({ clock: this.clock, ...options });
     loader.on('change', ({ paths }) => this.changes.push(paths.map((path) => path.join('.'))));
     loader.on('rejected', (rejection) => this.rejections.push(rejection));
     loader.on('unreadable', ({ source, error }) =>
@@ -76,19 +76,26 @@ export class ConfigScene {
     const state = { settled: false };
     const end = (): void => void (state.settled = true);
     promise.then(end, end);
-    while (!state.settled) await this.clock.advance(1);
+    await realIo();
+    while (!state.settled) {
+      await this.clock.advance(1);
+      await realIo();
+    }
     return promise;
   }
 
   /** What has begun is done, without any time. */
   async settled(): Promise<void> {
-    for (let turn = 0; turn < 10; turn += 1) await this.clock.advance(0);
+    for (let turn = 0; turn < 10; turn += 1) await realIo();
   }
 
   /** A hint, and the time in which all that it leads to happens. */
   async pass(ms = WHOLE_STEP_MS): Promise<void> {
     this.backend.hint();
-    await this.clock.advance(0);
-    for (let left = ms; left > 0; left -= 100) await this.clock.advance(100);
+    await realIo();
+    for (let left = ms; left > 0; left -= 100) {
+      await this.clock.advance(100);
+      await realIo();
+    }
   }
 }
