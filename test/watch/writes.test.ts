@@ -222,3 +222,28 @@ test.each(unfinished)(
     expect(reports(scene)).toEqual([expect.stringMatching(/file=half and half/)]);
   },
 );
+
+test.each<[string, string | readonly string[]]>([
+  ['a file', 'file'],
+  ['a file of a group', ['file', 'other']],
+])(
+  '%s that was reported missing and is created again, found before its first write is reported',
+  async (_, target) => {
+    const scene = openScene();
+    for (const name of ['file', 'other']) writeFileSync(scene.at(name), 'old');
+    await scene.watch(typeof target === 'string' ? scene.at(target) : target.map((name) => scene.at(name)));
+    rmSync(scene.at('file'));
+    scene.backend.hint(scene.at('file'));
+    await scene.pass(1_000);
+    expect(scene.takeChanges().length).toBe(2);
+    for (let check = 0; check < 2; check += 1) await scene.watcher.check();
+    writeFileSync(scene.at('file'), 'half');
+    scene.backend.hint(scene.at('file'));
+    await scene.pass(30);
+    expect(scene.takeChanges()).toEqual([]);
+    appendFileSync(scene.at('file'), ' and half');
+    scene.backend.written(scene.at('file'));
+    await scene.pass(1_000);
+    expect(scene.takeChanges().map(({ files }) => Object.values(files)[0])).toEqual(['half and half']);
+  },
+);

@@ -31,6 +31,12 @@ export function* partForEachFile({
   for (const key of removed) yield [key, { ...NO_DIFFERENCE, removed: [key] }];
 }
 
+/** The difference, with all files that are the same: what is in the place of something else may still be written. */
+export function withAll(files: Files, { added, removed }: KeyDifference): KeyDifference {
+  const isAdded = new Set(added);
+  return { added, removed, changed: [...files.keys()].filter((key) => !isAdded.has(key)) };
+}
+
 /** Splits a difference: the keys that `isSo` accepts, and the rest. */
 export function divided(
   { added, changed, removed }: KeyDifference,

@@ -8,7 +8,7 @@ import { MissingSnapshot, SetSnapshot, type FileSnapshot, type Snapshot } from '
 import { DifferenceDraft, isEmpty, keysOf, type KeyDifference } from '../change.js';
 import { haveSameContent, NO_DIFFERENCE, PORTION } from './difference-parts.js';
 
-const NOTHING: Found['files'] = new Map();
+export const NO_FILES: Found['files'] = new Map();
 
 /** What was known of a file when it was last seen. */
 export interface LastFile {
@@ -23,7 +23,7 @@ export class LastReport {
   readonly #path: string;
   #snapshot: Snapshot;
   /** The files as they were when they last equalled what was reported. */
-  #files: Found['files'] = NOTHING;
+  #files: Found['files'] = NO_FILES;
   /** The files that are gone, as they were last seen. */
   #gone: Map<string, LastFile> | undefined;
   /** The links of the last target that was found; undefined: none was. */
@@ -61,8 +61,14 @@ export class LastReport {
     this.#deadLinks = links;
   }
 
+  /** Whether something else was there, such as a directory where a file is now. The files may be the same. */
+  isOtherKind(kind: Snapshot['kind']): boolean {
+    const before = this.#snapshot.kind;
+    return before !== 'missing' && before !== kind;
+  }
+
   /** What differs from it in these files; undefined: nothing is there. */
-  *difference(files: Found['files'] = NOTHING): Effects<KeyDifference> {
+  *difference(files: Found['files'] = NO_FILES): Effects<KeyDifference> {
     const before = this.#files;
     // The first report may be of many files.
     if (before.size === 0) return { ...NO_DIFFERENCE, added: [...files.keys()] };
@@ -140,8 +146,8 @@ export class LastReport {
 
   /** Takes it for reported that nothing is there. */
   missing(): void {
-    this.#noteGone(NOTHING);
-    this.#files = NOTHING;
+    this.#noteGone(NO_FILES);
+    this.#files = NO_FILES;
     this.#snapshot = new MissingSnapshot(this.#path);
   }
 

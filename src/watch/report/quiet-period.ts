@@ -61,7 +61,7 @@ function longer(one: QuietPeriod, other: QuietPeriod): QuietPeriod {
  * For a file that differs from what was reported.
  *
  * @param written whether a write in place was reported; undefined: unknown.
- * @param isRenamed see `InPlaceWrites`.
+ * @param isRenamed whether it was renamed over the file that was known there, see `InPlaceWrites`.
  */
 function quietPeriodForFile(
   seen: SeenFile,
@@ -76,7 +76,7 @@ function quietPeriodForFile(
     return { quietMs: written === false ? CONFIRM_MS : 0, totalMs: maxSettleMs };
   }
   if (seen.snapshot.size === 0) return { quietMs: missingGraceMs, totalMs: maxSettleMs };
-  if (seen.steady && isNew && isRenamed && last?.inode !== undefined && written === false)
+  if (seen.steady && isNew && isRenamed && written === false)
     return { quietMs: CONFIRM_MS, totalMs: maxSettleMs };
   return { quietMs: settleMs, totalMs: maxSettleMs };
 }
@@ -130,7 +130,11 @@ function quietPeriodForPart(
     const file = seen.files.get(key);
     if (!file) continue;
     const { realPath } = file.snapshot;
-    const reported = { written: writes.isWritten(realPath), isRenamed: writes.isRenamed(realPath) };
+    const isKnownHere = last.pathOf(key) === realPath;
+    const reported = {
+      written: writes.isWritten(realPath),
+      isRenamed: isKnownHere && writes.isRenamed(realPath),
+    };
     const known = last.file(key);
     // A new file of a directory is behind the same links as the others.
     const isRetargeted =

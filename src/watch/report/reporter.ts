@@ -5,6 +5,8 @@
  * |----------------------|---------------------------------|-------------------------------------------------------------|
  * | files                | the same keys and contents      | nothing is pending, `readable`; `revision` if it is another |
  * | files                | others, or it was missing       | `change`, after the quiet period of quiet-period.ts         |
+ * | files                | the same, of another kind: a    | `change`, after the quiet period that all of them have      |
+ * |                      | directory in place of a file    |                                                             |
  * | files after a swap   | nothing is pending              | `change` if contents differ, otherwise `revision`           |
  * | nothing              | missing                         | nothing is pending, `readable`                              |
  * | nothing              | files                           | `change` to missing, after `missingGraceMs`                 |
@@ -32,10 +34,11 @@ import {
   partForEachFile,
   pathsIn,
   PORTION,
+  withAll,
   type Appearance,
 } from './difference-parts.js';
 import type { InPlaceWrites } from './in-place-writes.js';
-import { LastReport } from './last-report.js';
+import { LastReport, NO_FILES } from './last-report.js';
 import { PendingChanges } from './pending-changes.js';
 import {
   NO_QUIET_PERIOD,
@@ -65,8 +68,6 @@ interface ReporterOptions extends QuietPeriodOptions {
 }
 
 const NO_PATHS: ReadonlySet<string> = new Set();
-
-const NOTHING: Found['files'] = new Map();
 
 /** What was last reported, and what is pending. */
 export class Reporter {
@@ -129,7 +130,8 @@ export class Reporter {
       this.#report(seen, difference, cause);
       return;
     }
-    const { due, next, cause: first = cause } = yield* this.#wait(seen, difference, cause);
+    const changing = this.#isOtherKind(seen) ? withAll(files, difference) : difference;
+    const { due, next, cause: first = cause } = yield* this.#wait(seen, changing, cause);
     if (!next) {
       this.#forgetDifferences();
       this.#report(seen, difference, first);
@@ -137,7 +139,7 @@ export class Reporter {
     }
     this.#checkAgain(next.inMs, next.cause);
     const [part, waiting] =
-      due.size > 0 ? divided(difference, (key) => due.has(key)) : [NO_DIFFERENCE, difference];
+      due.size > 0 ? divided(difference, (key) => due.has(key)) : [NO_DIFFERENCE, changing];
     this.#pendingPaths = pathsIn(files, waiting);
     if (due.size > 0 && seen.kind === 'found') {
       this.#report(yield* this.#last.without(seen, waiting), part, first);
@@ -150,7 +152,7 @@ export class Reporter {
    * waits for them.
    */
   *#considerRegrouped(seen: StableObservation, cause: ChangeCause): Effects<void> {
-    if (seen.kind === 'unreadable' || !seen.isRegrouped) return;
+    if (seen.kind === 'unreadable' || !seen.isRegrouped || this.#isOtherKind(seen)) return;
     const files = filesOf(seen);
     const difference = yield* this.#last.difference(files);
     const isDue = (key: string): boolean =>
@@ -198,7 +200,8 @@ export class Reporter {
 
   #isComplete({ key, file }: Replacement): boolean {
     const { inode } = this.#last.file(key) ?? {};
-    const isNew = inode !== undefined && inode !== file.inode;
+    const isNew =
+      inode !== undefined && inode !== file.inode && this.#last.pathOf(key) === file.snapshot.realPath;
     return isNew && this.#writes.isWritten(file.snapshot.realPath) === false;
   }
 
@@ -271,7 +274,12 @@ export class Reporter {
   #isKnown(seen: StableObservation, difference: KeyDifference): boolean {
     if (seen.kind === 'unreadable') return this.#readability?.isKnown(seen.error) === true;
     const isMissing = this.#last.snapshot.kind === 'missing';
-    return (seen.kind === 'missing') === isMissing && isEmpty(difference);
+    if ((seen.kind === 'missing') !== isMissing || !isEmpty(difference)) return false;
+    return !this.#isOtherKind(seen);
+  }
+
+  #isOtherKind(seen: StableObservation): boolean {
+    return seen.kind === 'found' && this.#last.isOtherKind(seen.snapshot.kind);
   }
 
   #confirm(seen: StableObservation, cause: ChangeCause): void {
@@ -333,7 +341,7 @@ export class Reporter {
 }
 
 function filesOf(seen: StableObservation): Found['files'] {
-  return seen.kind === 'found' ? seen.files : NOTHING;
+  return seen.kind === 'found' ? seen.files : NO_FILES;
 }
 
 /** Changes when the difference does. */
