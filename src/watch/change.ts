@@ -3,6 +3,11 @@ import type { FileState, Snapshot } from '../fs/snapshot.js';
 /** The reason of a check: the name of the backend that gave a hint, or one of the watcher's own reasons. */
 export type ChangeCause = 'start' | 'fs' | 'parcel' | 'poll' | 'resync' | 'restart' | 'check' | (string & {});
 
+/** The first cause, or one that explains a change better: a resync is to find what no event has reported. */
+export function betterCause<Cause extends string>(first: Cause, other: Cause | undefined): Cause {
+  return first === 'resync' && other !== undefined ? other : first;
+}
+
 /** Which keys of one set of files differ from those of another. */
 export interface KeyDifference {
   /** The keys that are only in the later set. */
@@ -14,14 +19,15 @@ export interface KeyDifference {
 }
 
 /**
- * Two states of the target that differ, and the files in which they do: keys of `previous.files` and `current.files`.
+ * Two states of the target that differ, and the files in which they do: keys of `previous.files` and `current.files`. If
+ * only the kind of the target differs, they are none.
  */
 export interface Change extends KeyDifference {
   /** The state that was last reported; in the first report a `MissingSnapshot`. */
   readonly previous: Snapshot;
   /** The state that is now reported. */
   readonly current: Snapshot;
-  /** The reason of the check that first found the difference. */
+  /** The reason of the check that first found the difference; if that was a resync, of a hint that came before the report. */
   readonly cause: ChangeCause;
 }
 

@@ -1,5 +1,6 @@
 import type { Scope } from '../core/scope.js';
 import { sharedTurn, type TurnTaker } from '../fs/shared-turn.js';
+import { betterCause } from './change.js';
 
 /** Does the checks. */
 export interface Checker<Cause extends string> {
@@ -21,22 +22,21 @@ const NOBODY: readonly Waiter[] = [];
  * Turns requests into checks, one at a time. All requests of one turn of the event loop lead to one check, and all
  * requests during a check lead to exactly one more.
  *
- * | state     | `request()`           | the turn comes | check ends                               |
- * |-----------|-----------------------|----------------|------------------------------------------|
- * | idle      | → requested           | –              | –                                        |
- * | requested | keep the better cause | → checking     | –                                        |
- * | checking  | remember the cause    | –              | → requested if there is one, else → idle |
+ * | state     | `request()`           | the turn comes                         | the check ends                           |
+ * |-----------|-----------------------|----------------------------------------|------------------------------------------|
+ * | idle      | → requested           | –                                      | –                                        |
+ * | requested | keep the better cause | → checking                             | –                                        |
+ * | checking  | remember the cause    | nothing: another check of the turn in  | → requested if there is one, else → idle |
+ * |           |                       | which this one began had requested one |                                          |
  *
- * A resync that has something to find waits for one turn more: what was changed in this turn causes its event in the next
- * one, and only what no event reports is to be counted as found by a resync.
+ * Every check of a request ends, whatever is requested meanwhile, so nobody waits for ever; and none is begun before the one
+ * under way has ended, so a check that was requested in it, or in a call that it makes, begins after it.
  */
 export class CheckLoop<Cause extends string> implements TurnTaker {
   readonly #checker: Checker<Cause>;
   readonly #scope: Scope;
   #waiters = NOBODY;
   #cause: Cause | undefined;
-  /** A resync that is requested has waited for a turn. */
-  #hasWaited = false;
   #checking = false;
   #begun = 0;
   #done = 0;
@@ -59,10 +59,14 @@ export class CheckLoop<Cause extends string> implements TurnTaker {
   /** Requests a check. */
   request(cause: Cause): void {
     if (this.#scope.ended) return;
-    // A hint explains a change better than a resync that happens to come at the same time.
-    if (this.#cause === undefined || this.#cause === 'resync') this.#cause = cause;
+    this.#cause = betterCause(this.#cause ?? cause, cause);
     // After what the kernel reports in this turn, so that the six events of a swap lead to one check.
     if (!this.#checking) sharedTurn.request(this);
+  }
+
+  /** The cause of what a check has found that began because of `cause`: a hint during it explains it better than a resync. */
+  explain(cause: Cause): Cause {
+    return betterCause(cause, this.#cause);
   }
 
   /** Resolves when a check that began after this call has ended, or the scope has. */
@@ -86,36 +90,23 @@ export class CheckLoop<Cause extends string> implements TurnTaker {
 
   /** The turn that was requested has come. */
   onTurn(): void {
+    if (this.#checking) return;
     const cause = this.#cause;
     this.#cause = undefined;
     if (cause === undefined) return;
-    const isResync = cause === 'resync' && !this.#hasWaited;
-    this.#hasWaited = false;
-    if (!isResync) void this.#checkInTime(cause);
-    else if (this.#checker.resyncAtOnce()) this.#resynced();
-    else this.#wait(cause);
-  }
-
-  #resynced(): void {
-    this.#begun += 1;
-    this.#ended();
-  }
-
-  /** Takes another turn, unless a hint comes first. */
-  #wait(cause: Cause): void {
-    this.#hasWaited = true;
-    this.request(cause);
-  }
-
-  async #checkInTime(cause: Cause): Promise<void> {
     this.#begun += 1;
     this.#checking = true;
+    if (cause === 'resync' && this.#checker.resyncAtOnce()) this.#ended();
+    else void this.#check(cause);
+  }
+
+  async #check(cause: Cause): Promise<void> {
     await this.#checker.checkBecause(cause);
-    this.#checking = false;
     this.#ended();
   }
 
   #ended(): void {
+    this.#checking = false;
     this.#done += 1;
     this.#again();
     this.#release();

@@ -14,6 +14,7 @@
  * check-loop.ts says when checks begin, connection.ts where hints come from.
  */
 import type { Scope } from '../core/scope.js';
+import { nextTurn } from '../core/event-loop.js';
 import { operationChannel } from '../core/telemetry.js';
 import { Ticker, type TickerOptions, type Ticking } from '../core/ticker.js';
 import type { Hint, WatchBackend, WatchSubscription } from '../core/watch-backend.js';
@@ -26,7 +27,7 @@ import type { Change, ChangeCause } from './change.js';
 import { changeDelayMs } from './change-delay.js';
 import { CheckLoop, type Checker } from './check-loop.js';
 import { BackendConnection, type ConnectionOwner } from './connection.js';
-import { EarlyReport } from './early-report.js';
+import { EarlyReport, type HintNoter } from './early-report.js';
 import { Instability } from './instability.js';
 import { InPlaceWrites } from './report/in-place-writes.js';
 import { Reporter, type ReportOwner } from './report/reporter.js';
@@ -51,7 +52,7 @@ type SessionStatus = Omit<WatcherStatus, 'name' | 'path' | 'state' | 'lastError'
 const NOWHERE: Hint = {};
 
 /** Check loop, observation and report for one target. */
-export class WatchSession implements Checker<ChangeCause>, ConnectionOwner, ReportOwner, Ticking {
+export class WatchSession implements Checker<ChangeCause>, ConnectionOwner, HintNoter, ReportOwner, Ticking {
   readonly #path: string;
   readonly #options: ResolvedWatcherOptions;
   readonly #scope: Scope;
@@ -89,7 +90,7 @@ export class WatchSession implements Checker<ChangeCause>, ConnectionOwner, Repo
     this.#warnings = new Warnings(fs, scope, this);
     this.#loop = new CheckLoop(this, scope);
     this.#reporter = new Reporter(path, options, this, this.#writes);
-    this.#early = new EarlyReport(this.#loop, this.#observer, this.#reporter);
+    this.#early = new EarlyReport(this, this.#loop, this.#observer, this.#reporter);
     this.#directories = new WatchedDirectories(path, this.#observer, this.#writes, scope);
     this.#connection = new BackendConnection(path, options, this, scope);
   }
@@ -194,17 +195,25 @@ export class WatchSession implements Checker<ChangeCause>, ConnectionOwner, Repo
     this.#owner.report(event);
   }
 
-  hint(cause: ChangeCause, { path, written = false }: Hint = NOWHERE): void {
-    if (this.#running && !this.#instability) {
-      if (path !== undefined) this.#early.swapHinted(path, cause);
-      if (this.#reportsWrites) this.#early.fileHinted(path, written);
-    }
+  hint(cause: ChangeCause, hint: Hint = NOWHERE): void {
+    this.#early.hinted(cause, hint);
+  }
+
+  get mayReadEarly(): boolean {
+    return this.#running && !this.#instability;
+  }
+
+  get reportsWrites(): boolean {
+    return this.#connection.backend?.reportsWrites === true;
+  }
+
+  note(cause: ChangeCause, { path, written = false }: Hint): void {
     if (cause === 'resync') this.#observer.resync();
     else this.#observer.touch(path);
     if (path !== undefined && this.#loop.state !== 'checking' && !this.#isConcerned(path)) return;
     // Only if a check follows, which clears the record.
     if (path !== undefined && written) this.#writes.reported(path);
-    else if (path !== undefined && this.#reportsWrites) this.#writes.moved(path);
+    else if (path !== undefined && this.reportsWrites) this.#writes.moved(path);
     this.checkAgain(cause);
   }
 
@@ -242,16 +251,12 @@ export class WatchSession implements Checker<ChangeCause>, ConnectionOwner, Repo
     this.#checking = undefined;
   }
 
-  get #reportsWrites(): boolean {
-    return this.#connection.backend?.reportsWrites === true;
-  }
-
   /**
    * Whether a hint about this path can be one of a change. A backend that merges events may have dropped others: of a link
    * that was created and removed in one batch, and was seen in between, it reports nothing.
    */
   #isConcerned(path: string): boolean {
-    return !this.#reportsWrites || this.#observer.isConcerned(path);
+    return !this.reportsWrites || this.#observer.isConcerned(path);
   }
 
   get #resync(): TickerOptions {
@@ -287,6 +292,8 @@ export class WatchSession implements Checker<ChangeCause>, ConnectionOwner, Repo
     }
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
       const seen = await observer.observe(this.#options.clock.monotonic());
+      // What was changed in this turn causes its event in the next one, and a resync is to find only what no event reports.
+      if (cause === 'resync') await nextTurn();
       if (this.#scope.ended || seen.kind === 'unstable' || seen.kind === 'disallowed') return false;
       if (!(await this.#consider(seen, cause))) return false;
       this.#writes.endObservation(this.#reporter.pendingPaths);
@@ -300,8 +307,9 @@ export class WatchSession implements Checker<ChangeCause>, ConnectionOwner, Repo
   }
 
   /** Whether it was done before the end of the session. */
-  #consider(...observed: Parameters<Reporter['consider']>): true | Promise<boolean> {
-    return runPausing(this.#reporter.consider(...observed), () => this.#scope.ended);
+  #consider(seen: Parameters<Reporter['consider']>[0], cause: ChangeCause): true | Promise<boolean> {
+    const considering = this.#reporter.consider(seen, this.#loop.explain(cause));
+    return runPausing(considering, () => this.#scope.ended);
   }
 
   /**
@@ -322,7 +330,7 @@ export class WatchSession implements Checker<ChangeCause>, ConnectionOwner, Repo
   }
 
   #beginObservation(): void {
-    this.#writes.beginObservation(this.#reportsWrites);
+    this.#writes.beginObservation(this.reportsWrites);
   }
 
   #stable(): void {

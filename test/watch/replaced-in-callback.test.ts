@@ -14,7 +14,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 
-import type { Change } from 'resilient-watcher';
+import { nodeFileSystem, type Change, type FileSystem } from 'resilient-watcher';
 import { describe, expect, test } from 'vitest';
 
 import { errno, faultyFileSystem } from '../support/faulty-file-system.js';
@@ -43,13 +43,13 @@ function shown({ current, added, changed, removed }: Change): string {
 }
 
 /** A directory of files that is watched, or one of them; its first report is taken. */
-async function watched({ recursive, files, target = '' }: Kind) {
+async function watched({ recursive, files, target = '' }: Kind, fs?: FileSystem) {
   const scene = new ScriptedScene({ reportsWrites: true });
   const { backend, changes } = scene;
   const at = (name: string): string => scene.at(join('root', name));
   mkdirSync(at(''));
   for (let file = 0; file < files; file += 1) writeFileSync(at(`f${file}`), 'one');
-  await scene.watch(at(target), { recursive });
+  await scene.watch(at(target), { recursive, fs });
   const reports = (): string[] => changes.splice(0).map(shown);
   reports();
   /** @param isShown its timestamps show the rename. */
@@ -62,6 +62,27 @@ async function watched({ recursive, files, target = '' }: Kind) {
   const pass = (ms: number): Promise<void> => scene.pass(ms);
   return { at, backend, watcher: scene.watcher, changes, replace, pass, reports };
 }
+
+test('a file that is replaced, and hinted about, while the one before it is read is left to the check', async () => {
+  let intervene: (() => void) | undefined;
+  const { sync } = nodeFileSystem;
+  const close = (fd: number): void => {
+    sync.close(fd);
+    intervene?.();
+  };
+  const { watcher, replace, pass, reports } = await watched(FILE, {
+    ...nodeFileSystem,
+    sync: { ...sync, close },
+  });
+  intervene = () => {
+    intervene = undefined;
+    replace('f0', 'three');
+  };
+  replace('f0', 'two');
+  await watcher.idle();
+  await pass(1_000);
+  expect(reports()).toEqual(['f0=three']);
+});
 
 test('a file alone that was replaced is reported once for each hint, in its turn', async () => {
   const { at, watcher, changes, replace, pass, reports } = await watched(FILE);

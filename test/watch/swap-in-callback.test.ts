@@ -208,6 +208,33 @@ describe.each(['a volume', 'a group of keys'] as const)('%s', (kind) => {
   });
 });
 
+test.each([
+  { how: 'of the same link', hinted: '..data' },
+  { how: 'that a file was written', hinted: 'key', isWritten: true },
+  { how: 'about anything', hinted: undefined },
+])('a hint $how from within a call leads to a check, after what is being read was reported', async (hint) => {
+  let intervene: (() => void) | undefined;
+  const { sync } = nodeFileSystem;
+  const close = (fd: number): void => {
+    sync.close(fd);
+    intervene?.();
+  };
+  const fs = { ...nodeFileSystem, sync: { ...sync, close } };
+  const { volume, backend, watcher, reported } = await watched('a key', fs);
+  intervene = () => {
+    intervene = undefined;
+    volume.publish(both('three'));
+    const path = hint.hinted === undefined ? undefined : volume.path(hint.hinted);
+    if (path !== undefined && hint.isWritten) backend.written(path);
+    else backend.hint(path);
+  };
+  volume.publish(both('two'));
+  backend.hint(volume.path('..data'));
+  expect(reported).toEqual(['two']);
+  await watcher.idle();
+  expect(reported).toEqual(['two', 'three']);
+});
+
 test('keys that come and go with a swap are part of the same change', async () => {
   const { volume, backend, watcher } = await watched('a volume');
   const changes: unknown[] = [];

@@ -1,4 +1,4 @@
-import type { ChangeCause } from '../change.js';
+import { betterCause, type ChangeCause } from '../change.js';
 import { isSameAppearance, type Appearance } from './difference-parts.js';
 import type { QuietPeriod } from './quiet-period.js';
 
@@ -6,7 +6,7 @@ import type { QuietPeriod } from './quiet-period.js';
 interface Due {
   /** The names of the differences whose quiet period is over; they are no longer pending. */
   readonly due: ReadonlySet<string>;
-  /** What led to the check that first saw one of them. */
+  /** What led to the check that first saw one of them; see `Change.cause`. */
   readonly cause: ChangeCause | undefined;
   /** When the next of the others is due, ms, and what led to it; undefined: there are no others. */
   readonly next: { readonly inMs: number; readonly cause: ChangeCause } | undefined;
@@ -26,7 +26,7 @@ export class PendingChanges {
   see(name: string, appearance: Appearance, quietPeriod: QuietPeriod, cause: ChangeCause, now: number): void {
     let pending = this.#pending.get(name);
     if (!pending) this.#pending.set(name, (pending = new PendingChange(appearance, cause, now)));
-    pending.see(appearance, quietPeriod, now, this.#check);
+    pending.see(appearance, quietPeriod, cause, now, this.#check);
   }
 
   /**
@@ -56,9 +56,8 @@ export class PendingChanges {
 }
 
 class PendingChange {
-  /** What led to the check that first saw it. */
-  readonly cause: ChangeCause;
   readonly #firstSeen: number;
+  #cause: ChangeCause;
   #appearance: Appearance;
   #unchangedSince: number;
   #seenIn = 0;
@@ -66,9 +65,14 @@ class PendingChange {
 
   constructor(appearance: Appearance, cause: ChangeCause, now: number) {
     this.#appearance = appearance;
-    this.cause = cause;
+    this.#cause = cause;
     this.#firstSeen = now;
     this.#unchangedSince = now;
+  }
+
+  /** What led to the check that first saw it; see `Change.cause`. */
+  get cause(): ChangeCause {
+    return this.#cause;
   }
 
   /** The check that saw it last. */
@@ -81,7 +85,14 @@ class PendingChange {
     return this.#remainingMs;
   }
 
-  see(appearance: Appearance, { quietMs, totalMs }: QuietPeriod, now: number, check: number): void {
+  see(
+    appearance: Appearance,
+    { quietMs, totalMs }: QuietPeriod,
+    cause: ChangeCause,
+    now: number,
+    check: number,
+  ): void {
+    this.#cause = betterCause(this.#cause, cause);
     if (!isSameAppearance(appearance, this.#appearance)) this.#unchangedSince = now;
     this.#appearance = appearance;
     this.#seenIn = check;

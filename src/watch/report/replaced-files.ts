@@ -59,14 +59,14 @@ export class ReplacedFiles {
 
   /** A hint during the check before, about this path; undefined: about anything. */
   missed(path: string | undefined): void {
-    if (path === undefined || this.#mentioned.size >= MAX_HINTS) this.#leave();
+    if (path === undefined || this.#mentioned.size >= MAX_HINTS) this.leave();
     else this.#mentioned.add(path);
   }
 
   /** A hint about this path; undefined: about anything. */
   hinted(path: string | undefined, written: boolean): void {
     if (this.#isLeft) return;
-    if (path === undefined) this.#leave();
+    if (path === undefined) this.leave();
     else if (written) this.#busy.add(path);
     else {
       this.#busy.delete(path);
@@ -85,7 +85,7 @@ export class ReplacedFiles {
   #consider(path: string): void {
     this.#hints += 1;
     if (this.#hints > MAX_HINTS) {
-      this.#leave();
+      this.leave();
       return;
     }
     const isFirst = !this.#mentioned.has(path);
@@ -94,15 +94,16 @@ export class ReplacedFiles {
     this.#replaced.delete(path);
     if (!replacement) return;
     if (!isFirst && !replacement.file.finished) {
-      this.#leave();
+      this.leave();
       return;
     }
     this.#replaced.set(path, replacement);
     this.#bytes += replacement.file.snapshot.size;
-    if (this.#replaced.size > MAX_FILES || this.#bytes > MAX_BYTES_AT_ONCE) this.#leave();
+    if (this.#replaced.size > MAX_FILES || this.#bytes > MAX_BYTES_AT_ONCE) this.leave();
   }
 
-  #leave(): void {
+  /** All is left to the check. */
+  leave(): void {
     this.#isLeft = true;
     this.#replaced.clear();
   }
