@@ -108,7 +108,7 @@ export async function runRun({ paths, flags, command, session }: Invocation<Flag
   startWhenComplete();
 }
 
-/** Of several reactions only the strongest is needed: a command that is restarted needs no signal. */
+/** Only the strongest of several reactions is needed: a command that is restarted needs no signal. */
 async function react(child: Child, reactions: ReadonlySet<Reaction>): Promise<void> {
   if (reactions.has('restart')) {
     await child.restart();

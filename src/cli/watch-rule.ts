@@ -39,7 +39,7 @@ export class WatchRule {
   readonly #session: Session;
   readonly #watched: readonly WatchedPaths[];
   readonly #reload: ReloadAction | undefined;
-  /** Of the rules that this one replaces. */
+  /** What the rules that this one replaces have left. */
   #remainders: readonly Remainder[] = [];
   /** Those that have not reported anything so far. */
   readonly #silent: Set<WatchedPaths>;

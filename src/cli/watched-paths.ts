@@ -30,7 +30,7 @@ export class WatchedPaths {
   readonly watcher: ResilientWatcher;
   /** Absolute. */
   readonly paths: readonly string[];
-  /** Of a group: the paths by the keys of the watcher. */
+  /** The paths of a group by the keys of the watcher; undefined for a single path. */
   readonly #members: ReadonlyMap<string, string> | undefined;
 
   constructor(given: string | readonly string[], { poll }: WatchFlags, session: Session) {

@@ -249,7 +249,7 @@ export function runAsync<T>(
 interface AsyncRun {
   readonly fs: FileSystem;
   readonly atOnce: (call: Call) => boolean;
-  /** Of the calls since the event loop had a turn. */
+  /** The cost of the calls since the event loop had a turn. */
   cost: number;
 }
 

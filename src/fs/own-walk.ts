@@ -32,7 +32,7 @@ export class OwnWalk extends DirectoryWalk {
 
   /**
    * @param keys what is visited with everything below it.
-   * @param relisted directories whose entries may be others, see `rewalkTree`.
+   * @param relisted directories whose entries may have changed, see `rewalkTree`.
    */
   *run(keys: readonly string[], relisted: readonly string[]): Effects<OwnPart> {
     const [done, listedAgain] = [new Set<string>(), new Set<string>()];

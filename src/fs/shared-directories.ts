@@ -3,7 +3,7 @@ import type { LinkChain } from './link-chain.js';
 
 type Surroundings = Pick<LinkChain, 'directories' | 'mounts'>;
 
-/** Those of the last chain. */
+/** The directories and mounts of the last chain. */
 let last: Surroundings = { directories: [], mounts: new Map() };
 
 /**
@@ -17,7 +17,7 @@ export function shared(directories: LinkChain['directories'], mounts: LinkChain[
   return last;
 }
 
-/** The last one. */
+/** The path that was shared last. */
 let link = '';
 
 /** The path of the `..data` link of a volume, which is one string in memory for all its keys. */

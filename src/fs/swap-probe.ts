@@ -52,10 +52,10 @@ const MAX_KEYS = 64;
 /** A volume that holds more bytes is left to the check. No ConfigMap or Secret does. */
 const MAX_VOLUME_BYTES = 1_048_576;
 
-/** Of a volume. */
+/** In place of the key and its file, for a volume. */
 const NO_KEY: readonly [key: string, file: undefined] = ['', undefined];
 
-/** Not more slices than these have a turn of their own for each file that was not examined before. */
+/** The first examinations of files are spread over at most this many resyncs. */
 const MAX_SPARED = 1_000;
 
 /** Where a key is, or a volume. */
@@ -70,7 +70,7 @@ interface Place {
 export class SwapProbe implements SwapReader {
   readonly place: string;
   readonly #found: Found;
-  /** Of a key: its name, and the file as it was observed. */
+  /** The name of the key, and the file as it was observed; empty and undefined for a volume. */
   readonly #key: string;
   readonly #file: SeenFile | undefined;
   /** The links that are not in the volume, as one string. */
@@ -136,7 +136,7 @@ export class SwapProbe implements SwapReader {
     }
   }
 
-  /** Of a key: volume-signature.ts explains why it need not make any call of its own, but when it is its turn. */
+  /** A key makes calls of its own only when it is its turn; volume-signature.ts explains why that is enough. */
   isUnchanged(calls: FileSystemCalls, turn: Turn, timestampMs: number | undefined): boolean | undefined {
     const file = this.#file;
     if (!file) return undefined;
@@ -157,7 +157,7 @@ export class SwapProbe implements SwapReader {
     return areOtherLinksUnchanged(this.#outside, this.place, { readlink });
   }
 
-  /** Whether the file is not to be examined in this turn. It is in one of so many turns. */
+  /** Whether the file is left out in this turn: it is examined in one turn of so many. */
   #isSpared(slices: number): boolean {
     if (slices <= 1) return false;
     const spared = this.#spared % slices;

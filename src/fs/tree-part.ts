@@ -7,7 +7,7 @@ import { keysThatDiffer, PersistentMap } from './persistent-map.js';
 import { changedMap, Draft, Subtrees } from './tree-draft.js';
 import type { TreeScope } from './tree-scope.js';
 
-/** A regular file in a directory or a tree. Of a link to one, what the link leads to. */
+/** A regular file in a directory or a tree; for a link to a file, the file that it leads to. */
 export interface TreeFile {
   /** Its path: absolute, every link resolved. */
   readonly path: string;

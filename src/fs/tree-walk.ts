@@ -37,8 +37,8 @@ export function* walkDirectories(root: string, options: TreeWalkOptions): Effect
  * without differences are those of the earlier walk, and without any difference the result is the earlier walk itself.
  * @param paths absolute: each is a file or link, or a directory with everything below it. Those that are not below
  * the root are ignored.
- * @param relisted the keys of directories whose entries may be others. Of what is below them, the directories that
- * differ are visited, and the files, but only the new ones in a directory of more than `VERIFIED_AT_ONCE` entries.
+ * @param relisted the keys of directories whose entries may have changed. Below them, directories that differ are visited,
+ * and files, but only the new ones in a directory of more than `VERIFIED_AT_ONCE` entries.
  */
 export function* rewalkTree(
   previous: TreeWalk,

@@ -52,6 +52,7 @@ const NEED_NO_START: ReadonlySet<string> = new Set(['ReloadAction', 'AtomicVolum
  * | `TokenRefresher`   | always                                                     | healthy, and the token has not expired      |
  * | `TokenFile`, `TlsFiles` | always                                                | a token or certificate that has not expired |
  * | `ReloadAction`     | always                                                     | the last action succeeded, if there was one |
+ * | `AtomicVolume`, `VolumePublisher` | always                                      | not closed                                  |
  * | others             | always                                                     | running                                     |
  *
  * A blocked event loop answers no probe. A watcher that polls, or whose file is mounted with `subPath`, is live. A

@@ -9,7 +9,7 @@ interface Metric {
   readonly unit: string;
   readonly labels: readonly string[];
   readonly help: string;
-  /** Of a gauge: which value is used when two components have the same labels (the worse one). */
+  /** Gauges only: which value is used when two components have the same labels (the worse one). */
   readonly of?: 'least' | 'greatest';
 }
 

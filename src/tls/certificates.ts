@@ -134,9 +134,9 @@ export interface Validity {
 }
 
 /**
- * When a chain is valid: from the start of the first certificate to the earliest end in the chain. Of several
- * certificates of one issuer (cross-signed ones) the latest end counts. Roots are ignored, because clients have their
- * own.
+ * When a chain is valid: from the start of the first certificate to the earliest end in the chain. If an issuer has
+ * several certificates (cross-signed ones), the latest of their ends counts. Roots are ignored, because clients have
+ * their own.
  */
 export function validityOf([leaf, ...issuers]: readonly [X509Certificate, ...X509Certificate[]]): Validity {
   const ends = new Map<string, number>();

@@ -1,14 +1,15 @@
 /**
  * Keeps one backend subscribed.
  *
- * | state        | opened  | lost, or not available | a check finds no events | events again | attempt succeeds | attempt fails  |
- * |--------------|---------|------------------------|-------------------------|--------------|------------------|----------------|
- * | `closed`     | → `up`  | → `degraded`           | → `suspended`           | –            | –                | –              |
- * | `up`         | –       | → `recovering`         | → `suspended`           | –            | –                | –              |
- * | `recovering` | –       | –                      | → `suspended`           | –            | → `up`           | → `degraded`   |
- * | `degraded`   | –       | –                      | → `suspended`           | –            | → `up`           | another later  |
- * | `suspended`  | –       | –                      | –                       | → `degraded` | –                | –              |
+ * | state        | opened  | lost, or not available | no events there | events again | attempt succeeds | attempt fails |
+ * |--------------|---------|------------------------|-----------------|--------------|------------------|---------------|
+ * | `closed`     | → `up`  | → `degraded`           | → `suspended`   | –            | –                | –             |
+ * | `up`         | –       | → `recovering`         | → `suspended`   | –            | –                | –             |
+ * | `recovering` | –       | –                      | → `suspended`   | –            | → `up`           | → `degraded`  |
+ * | `degraded`   | –       | –                      | → `suspended`   | –            | → `up`           | another later |
+ * | `suspended`  | –       | –                      | –               | → `degraded` | –                | –             |
  *
+ * That the file system reports no events is found by a check while it is `up`, and otherwise by the attempt to subscribe.
  * In every state but `closed` and `up` the target is polled. In `recovering` and `degraded` the backends are tried
  * again with growing delays. In `suspended` they are not: the target is on a file system without events, and retrying
  * is useless until the path leads elsewhere. `degraded` is emitted on the way into `degraded` or `suspended`,

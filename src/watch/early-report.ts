@@ -51,7 +51,7 @@ export class EarlyReport {
   readonly #reporter: Reporter;
   /** From the first hint until the check, or as long as a file is pending. */
   #replaced: ReplacedFiles | undefined;
-  /** Of the next check: what hints were about since the one that is under way began. */
+  /** What hints were about since the check under way began; the next check reports it. */
   #next: ReplacedFiles | undefined;
   /** The hints that were given while one is handled; undefined: none is. */
   #within: [ChangeCause, Hint][] | undefined;

@@ -5,7 +5,7 @@ import { runAsync } from '../fs/effects.js';
 import type { ChangeCause } from './change.js';
 
 /** Mounts cause no events, so the mount table is read only if the check was not caused by an event. */
-const OCCASIONS: readonly ChangeCause[] = ['start', 'restart', 'resync'];
+const CAUSES: readonly ChangeCause[] = ['start', 'restart', 'resync'];
 
 /**
  * Finds out whether the target is mounted in a way that never shows an update, once for each place where it is
@@ -23,7 +23,7 @@ export class MountExamination {
 
   /** What is wrong with the mount, if anything; undefined instead of a promise if that is known already. */
   examine({ snapshot, files }: Found, cause: ChangeCause): Promise<string | undefined> | undefined {
-    if (!OCCASIONS.includes(cause) || snapshot.kind === 'group') return undefined;
+    if (!CAUSES.includes(cause) || snapshot.kind === 'group') return undefined;
     const { realPath } = snapshot;
     const [file] = snapshot.kind === 'file' ? files.values() : [];
     if (realPath === this.#realPath && file?.inode === this.#inode) return undefined;
@@ -44,12 +44,10 @@ interface Readings {
 
 const readings = new WeakMap<FileSystem, Readings>();
 
-/**
- * The mounts, read after this call. Calls during a reading wait for the next one, which they share.
- */
+/** The mounts, read after this call. Calls during a reading wait for the next one, which they share. */
 function mountsFrom(fs: FileSystem): Reading {
-  const under = readings.get(fs);
-  if (under) return (under.next ??= under.current.then(() => readNow(fs)));
+  const underWay = readings.get(fs);
+  if (underWay) return (underWay.next ??= underWay.current.then(() => readNow(fs)));
   return readNow(fs);
 }
 

@@ -63,8 +63,8 @@ export interface AtomicWriteFileSyncOptions {
 /** Options of {@link atomicWriteFile}. */
 export interface AtomicWriteFileOptions extends AtomicWriteFileSyncOptions {
   /**
-   * Of several waiting calls in a row for the same path that all set it, only the newest writes, and the others get
-   * its result. Default false: each call writes, in the order of the calls.
+   * When several calls in a row for the same path wait and all set it, only the newest writes, and the others get its
+   * result. Default false: each call writes, in the order of the calls.
    */
   readonly coalesce?: boolean | undefined;
   /** Aborting before the rename leaves nothing behind and rejects with the signal's reason. */

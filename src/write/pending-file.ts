@@ -36,8 +36,8 @@ export function creationFlags(syncs: boolean): number {
 /** Linux writes at most 2 GiB at a time. A smaller limit costs nothing and lets an abort take effect sooner. */
 export const MAX_WRITE_BYTES = 8 * 2 ** 20;
 
-/** A random name is never taken, unless the source of randomness is broken. */
-const MAX_NAMES = 10;
+/** How many names are tried: a random one is never taken, unless the source of randomness is broken. */
+export const MAX_NAMES = 10;
 
 /** A file from its creation under a temporary name until it is complete, on disk and closed. */
 export class PendingFile {

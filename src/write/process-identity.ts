@@ -21,7 +21,7 @@ export interface ProcessIdentity {
 export type HasEnded = (process: ProcessIdentity) => boolean | undefined;
 
 /** Identifies this process and finds out whether others have ended. */
-export class ProcessTable {
+export class ProcessIdentifier {
   #self: { readonly identity: ProcessIdentity | undefined } | undefined;
 
   /** This process; undefined where there is no `/proc` of its own namespace (macOS, Windows). */

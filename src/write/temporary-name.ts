@@ -10,7 +10,7 @@
 
 import { basename } from 'node:path';
 
-import { ProcessTable, type HasEnded, type ProcessIdentity } from './process-identity.js';
+import { ProcessIdentifier, type HasEnded, type ProcessIdentity } from './process-identity.js';
 import { call, type Effects } from '../fs/effects.js';
 import type { HeldDirectory } from './held-directory.js';
 import { ifExists, tryUnlink } from './tolerated-failures.js';
@@ -36,7 +36,7 @@ const ABANDONED_AFTER_MS = 24 * 3600 * 1000;
 export const RENEWAL_MS = 3600 * 1000;
 
 /** The processes of this system. The only state is the identity of this process, which never changes. */
-const processes = new ProcessTable();
+const processes = new ProcessIdentifier();
 
 /** This process, as it stands in names. */
 let ownName: string | undefined;

@@ -18,7 +18,7 @@ import { call, type Effects } from '../fs/effects.js';
 import type { SynchronousCalls } from '../fs/locality.js';
 import { DATA_LINK, revisionName, topOf } from '../fs/volume-layout.js';
 import { enterDirectory, makeDirectories, type HeldDirectory } from './held-directory.js';
-import type { Durability } from './pending-file.js';
+import { MAX_NAMES, type Durability } from './pending-file.js';
 import { emptyDirectory, removeTree } from './remove-tree.js';
 import { ifExists, runAll } from './tolerated-failures.js';
 import { giveUp, removeUnfinished, temporaryName } from './temporary-name.js';
@@ -51,9 +51,6 @@ interface PendingRevision {
   readonly link: string;
   readonly directory: HeldDirectory;
 }
-
-/** A random name is never taken, unless the source of randomness is broken. */
-const MAX_NAMES = 10;
 
 /** Writes to one volume, one at a time. */
 export class VolumeWriter {

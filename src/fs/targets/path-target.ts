@@ -52,7 +52,7 @@ export class PathTarget implements Target {
   #touches = 0;
   /** The number of these hints when the files were last checked. */
   #examined = 0;
-  /** Of a volume with many files: where the next resync continues. */
+  /** Where the next resync of a volume with many files continues. */
   #rotation: Rotation<SeenFile> | undefined;
   /** The directory of the last revision that was written into after it was published. */
   #written: string | undefined;
@@ -70,7 +70,7 @@ export class PathTarget implements Target {
     return new PathTarget(this.path, this.#limits);
   }
 
-  /** Of a volume: no native watch is in a revision; other events show in the links or in the directories. */
+  /** Only in a revision is a write noted: it has no native watch. Other events show in the links or in the directories. */
   touch(path?: string): void {
     this.#plain?.touch(path);
     if (path === undefined || isInsideRevision(path)) this.#touches += 1;
@@ -204,7 +204,7 @@ export class PathTarget implements Target {
     }
   }
 
-  /** Of a directory also its `..data` link, if it has one; if not, every entry of it matters. */
+  /** For a directory, also resolves its `..data` link, if it has one; if not, every entry of it matters. */
   *resolve(allowedMounts?: AllowedMounts): Effects<ResolvedChain> {
     for (let walk = 0; walk < MAX_READS; walk += 1) {
       const chain = yield* resolveChain(this.path, allowedMounts);

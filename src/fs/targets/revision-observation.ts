@@ -137,7 +137,7 @@ function* readAtOnce(
   return reading.files;
 }
 
-/** So many calls are made in one step, which is a part of a slice. */
+/** The cost of one step, which is a part of a slice, in calls. */
 const STEP_COST = 100;
 
 interface RevisionLimits {

@@ -29,9 +29,9 @@ function parcelBackend({ fs, clock }: BackendPorts): WatchBackend {
     needsKernelEvents: true,
     async subscribe(sink) {
       const { ParcelBackend } = await import('./parcel.js').catch((cause: unknown) => {
-        throw new BackendError('ERR_BACKEND_UNAVAILABLE', name, 'The backend "parcel" cannot be loaded.', {
-          cause,
-        });
+        const reason = cause instanceof Error ? cause.message : String(cause);
+        const message = `Cannot load the backend "parcel": ${reason}`;
+        throw new BackendError('ERR_BACKEND_UNAVAILABLE', name, message, { cause });
       });
       return new ParcelBackend(fs, clock).subscribe(sink);
     },

@@ -108,7 +108,9 @@ function nativeBackend(): ParcelWatcher.BackendType {
   if (process.platform === 'linux') return 'inotify';
   if (process.platform === 'darwin') return 'fs-events';
   if (process.platform === 'win32') return 'windows';
-  throw unavailable(`The backend "parcel" does not know the platform ${process.platform}.`);
+  throw unavailable(
+    `The backend "parcel" does not know the platform ${process.platform}; use the backend "fs"`,
+  );
 }
 
 /**
@@ -118,20 +120,20 @@ function nativeBackend(): ParcelWatcher.BackendType {
 export async function loadParcel(): Promise<typeof ParcelWatcher> {
   if (!isMainThread) {
     throw unavailable(
-      'The backend "parcel" cannot be used in a worker thread: it aborts the whole process when the thread ends. Use the backend "fs" there.',
+      'The backend "parcel" cannot be used in a worker thread: it aborts the whole process when the thread ends; use the backend "fs" there',
     );
   }
   nativeBackend();
   if (native.deaths >= MAX_DEATHS) {
     throw unavailable(
-      `The backend "parcel" died ${native.deaths} times in this process and leaks an inotify instance each time; it is not started again.`,
+      `The backend "parcel" died ${native.deaths} times in this process and leaks an inotify instance each time; it is not started again`,
     );
   }
   try {
     return await import('@parcel/watcher');
   } catch (error) {
     throw unavailable(
-      'The native module @parcel/watcher cannot be loaded. Install it with its optional dependencies for this platform, or use the backend "fs".',
+      'The native module @parcel/watcher cannot be loaded; install it with its optional dependencies for this platform, or use the backend "fs"',
       error,
     );
   }
@@ -255,7 +257,7 @@ function dropAll(path: string): void {
 async function assertListing(path: string, depth: string, newerThan: number): Promise<void> {
   if (native.stale.has(path)) {
     throw unavailable(
-      `The backend "parcel" died while it watched the tree ${path}, and cannot watch it again.`,
+      `The backend "parcel" died while it watched the tree ${path}, and cannot watch it again; use the backend "fs"`,
     );
   }
   const root = native.roots.get(path);
@@ -264,7 +266,7 @@ async function assertListing(path: string, depth: string, newerThan: number): Pr
     // Two of them would drop each other's listing for ever.
     if (watch.depth !== SHALLOW && watch.depth !== depth) {
       throw unavailable(
-        `The backend "parcel" watches the tree ${path} already, with other globs to ignore; it cannot do both.`,
+        `The backend "parcel" watches the tree ${path} already, with other globs to ignore; it cannot do both`,
       );
     }
   }
