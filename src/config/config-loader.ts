@@ -219,6 +219,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
   #open(source: LoadedSource): Promise<void> {
     const { name } = source;
     return source.open((_, error) => this.#hint(source, error), {
+      readable: () => this.#hint(source, undefined),
       degraded: (degradation) => {
         this.recordError(degradation.error);
         this.dispatch('degraded', { ...degradation, source: name });

@@ -1,5 +1,5 @@
 /** The shape of a provider, modelled on koanf. */
-import type { Degradation, Recovery } from '../core/events.js';
+import type { Degradation, Readable, Recovery } from '../core/events.js';
 
 /** Reads configuration from somewhere, and may watch it. A `ConfigLoader` accepts any implementation. */
 export interface ConfigProvider {
@@ -31,8 +31,10 @@ export type ProviderCallback<Event = unknown> = (
   error: Error | undefined,
 ) => unknown;
 
-/** Receives the state of native watching. A provider that does not know it need not call it. */
+/** Receives the state of watching. A provider that does not know it need not call it. */
 export interface ProviderHealth {
+  /** After an error: the source can be read again, or is gone, even if nothing has changed. */
+  readonly readable: (readable: Readable) => void;
   /** Native watching is unavailable, and the source is polled. */
   readonly degraded: (degradation: Degradation) => void;
   /** Native watching works again. */

@@ -154,9 +154,13 @@ export class LoadedSource {
     await endInTime(() => this.#reader.provider?.unwatch?.(), { clock, timeoutMs });
   }
 
-  #watch(callback: ProviderCallback, { degraded, recovered }: ProviderHealth): Promise<void> | undefined {
+  #watch(
+    callback: ProviderCallback,
+    { readable, degraded, recovered }: ProviderHealth,
+  ): Promise<void> | undefined {
     const { provider } = this.#reader;
     const begun = provider?.watch?.(callback, {
+      readable,
       degraded: (degradation) => {
         this.#isDegraded = true;
         degraded(degradation);

@@ -119,6 +119,7 @@ export abstract class WatchedProvider implements ConfigProvider {
       if (isNews) return callback(change, undefined);
     });
     watcher.on('unreadable', ({ error }) => callback(undefined, error));
+    watcher.on('readable', (readable) => health?.readable(readable));
     watcher.on('error', (error) => callback(undefined, error));
     watcher.on('warning', ({ code, message }) => {
       // Contents above a limit are refused when they are read.

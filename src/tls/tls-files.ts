@@ -1,4 +1,4 @@
-import { TlsError } from './tls-error.js';
+import { TlsError, type TlsErrorCode } from './tls-error.js';
 import type { Expiry } from '../core/events.js';
 import { describe, divideOptions, hasMethods, milliseconds, optional } from '../core/options.js';
 import type { FileState, Snapshot } from '../fs/snapshot.js';
@@ -64,6 +64,7 @@ const OPTIONS = { expiryWarningMs: optional(milliseconds(0)) };
  * | a good set              | that set                 | `change`                                         |
  * | a bad or incomplete set | as before                | `rejected`                                       |
  * | a set not yet valid     | as before, until it is   | `rejected`; `change` when it becomes valid       |
+ * | an expired set          | as before                | `rejected`; `change` if the clock is set back    |
  * | unchanged, expires soon | as before                | `expiring`, then `expired`: then `get()` rejects |
  *
  * ```ts
@@ -77,8 +78,8 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
   readonly #expiryWarningMs: number | undefined;
   readonly #expiry: Alarm;
   readonly #validity: Alarm;
-  /** A set that is not valid yet. */
-  #pending: { readonly snapshot: Snapshot; readonly notBefore: number } | undefined;
+  /** A set that is refused only because of the date. */
+  #pending: { readonly snapshot: Snapshot; readonly validity: Validity } | undefined;
   #reported: 'valid' | 'expiring' | 'expired' = 'valid';
 
   /**
@@ -95,7 +96,8 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
     this.#expiryWarningMs = own.expiryWarningMs;
     const onJump = (): void => void this.#expiry.hasten(0);
     this.#expiry = new Alarm(this.clock, false, () => this.#watchExpiry(), onJump);
-    this.#validity = new Alarm(this.clock, false, () => this.#retryPending());
+    const retry = (): void => this.#retryPending();
+    this.#validity = new Alarm(this.clock, false, retry, retry);
   }
 
   /**
@@ -107,7 +109,7 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
   override async get(): Promise<TlsCredentials> {
     const current = await super.get();
     if (current.expiresAt > this.clock.now()) return current;
-    throw this.#expired(current);
+    throw this.#expired(current, this.refusal);
   }
 
   status(): TlsFilesStatus {
@@ -171,10 +173,9 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
   }
 
   protected override onRefused(error: Error, snapshot: Snapshot): void {
-    if (!(error instanceof NotYetValid)) return;
-    const { notBefore } = error;
-    this.#pending = { snapshot, notBefore };
-    this.#validity.set(notBefore - this.clock.now());
+    if (!(error instanceof WrongDate)) return;
+    this.#pending = { snapshot, validity: error.validity };
+    this.#awaitValidity(error.validity);
   }
 
   protected override onClose(): Promise<void> {
@@ -203,9 +204,10 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
     if (!ca || (!isRequired && ca.toString('latin1').trim() === '')) return undefined;
     const path = this.#layout.pathOf('ca');
     const authorities = parseCertificates(path, ca, 'ERR_TLS_CA');
-    const now = this.clock.now();
-    if (authorities.every((authority) => validityOf([authority]).expiresAt <= now)) {
-      throw new TlsError('ERR_TLS_CA', `Every certificate in the CA bundle "${path}" has expired`);
+    const expiresAt = Math.max(...authorities.map((authority) => validityOf([authority]).expiresAt));
+    if (expiresAt <= this.clock.now()) {
+      const message = `Every certificate in the CA bundle "${path}" has expired`;
+      throw new WrongDate('ERR_TLS_CA', message, { ...ALWAYS, expiresAt });
     }
     return ca;
   }
@@ -234,20 +236,30 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
     const now = this.clock.now();
     const { notBefore, expiresAt } = credentials;
     if (expiresAt <= now) throw this.#expired(credentials);
-    if (notBefore > now) throw new NotYetValid(this.#layout.pathOf('cert'), notBefore);
+    if (notBefore <= now) return;
+    const message = `The certificate in "${this.#layout.pathOf('cert')}" is not valid before ${isoTime(notBefore)}`;
+    throw new WrongDate('ERR_TLS_NOT_YET_VALID', message, { notBefore, expiresAt });
   }
 
-  #expired({ expiresAt }: Validity): TlsError {
+  /** @param cause why there is no newer one */
+  #expired({ notBefore, expiresAt }: Validity, cause?: Error): TlsError {
     const message = `The certificate in "${this.#layout.pathOf('cert')}" expired at ${isoTime(expiresAt)}`;
-    return new TlsError('ERR_TLS_EXPIRED', message, { cause: this.refusal });
+    return new WrongDate('ERR_TLS_EXPIRED', message, { notBefore, expiresAt }, cause && { cause });
   }
 
+  /** Also called after each jump of the clock, which may have been wrong. */
   #retryPending(): void {
     if (!this.#pending) return;
-    const { snapshot, notBefore } = this.#pending;
+    const { snapshot, validity } = this.#pending;
+    const now = this.clock.now();
+    if (validity.notBefore <= now && now < validity.expiresAt) this.take(snapshot);
+    else this.#awaitValidity(validity);
+  }
+
+  #awaitValidity({ notBefore }: Validity): void {
     const remainingMs = notBefore - this.clock.now();
-    if (remainingMs > 0) this.#validity.set(remainingMs);
-    else this.take(snapshot);
+    // Only a jump of the clock makes an expired set valid.
+    this.#validity.set(remainingMs > 0 ? remainingMs : Number.MAX_SAFE_INTEGER);
   }
 
   /** Emits `expiring` or `expired` if it is time, and sets the alarm for the next of them. */
@@ -260,7 +272,7 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
     const warningMs = this.#expiryWarningMs ?? (expiresAt - notBefore) / 6;
     if (remainingMs <= 0) {
       this.#reported = 'expired';
-      this.dispatch('expired', { current, error: this.#expired(current) });
+      this.dispatch('expired', { current, error: this.#expired(current, this.refusal) });
     } else if (remainingMs > warningMs) {
       this.#expiry.set(remainingMs - warningMs);
     } else {
@@ -280,12 +292,16 @@ export function checkTlsFiles(owner: string, name: string, files: unknown): asse
 /** A CA bundle alone has no expiry date. */
 const ALWAYS: Validity = { notBefore: -Infinity, expiresAt: Infinity };
 
-/** The set is refused until the certificate is valid. */
-class NotYetValid extends TlsError {
-  readonly notBefore: number;
+/** The set is refused because of the date, and would be valid at another. */
+class WrongDate extends TlsError {
+  readonly #validity: Validity;
 
-  constructor(path: string, notBefore: number) {
-    super('ERR_TLS_NOT_YET_VALID', `The certificate in "${path}" is not valid before ${isoTime(notBefore)}`);
-    this.notBefore = notBefore;
+  constructor(code: TlsErrorCode, message: string, validity: Validity, options?: ErrorOptions) {
+    super(code, message, options);
+    this.#validity = validity;
+  }
+
+  get validity(): Validity {
+    return this.#validity;
   }
 }

@@ -130,12 +130,15 @@ export abstract class WatchedValue<
     this.#watcher = watcher;
     watcher.on('change', ({ current }) => this.take(current));
     watcher.on('unreadable', ({ error }) => {
+      const isFirst = this.#unreadable === undefined;
       this.#unreadable = this.#refusalBy(error);
-      this.#emit('unreadable', { error });
+      if (isFirst) this.#emit('unreadable', { error });
     });
     watcher.on('readable', (readable) => {
       this.#unreadable = undefined;
       this.#emit('readable', readable);
+      // If there is a change, it is reported before this.
+      queueMicrotask(() => this.#explainAbsence());
     });
     watcher.on('degraded', (degradation) => this.#emit('degraded', degradation));
     watcher.on('recovered', (recovery) => this.#emit('recovered', recovery));
@@ -177,12 +180,13 @@ export abstract class WatchedValue<
   async changed(options: ChangedOptions<T> = {}): Promise<T> {
     const { signal } = options;
     const previous = 'previous' in options ? options.previous : this.#current;
-    await this.start();
-    this.throwIfClosed();
-    if (this.#current !== undefined && this.#current !== previous) return this.#current;
     const next = new Outcome<T>();
     this.#waiting.add(next);
     const forget = onAbort(signal, () => next.reject(signal?.reason as Error));
+    // The first check may take long.
+    this.start().then(() => {
+      if (this.#current !== undefined && this.#current !== previous) next.resolve(this.#current);
+    }, next.reject);
     return this.scope.untilEnd(next.promise).finally(() => {
       forget();
       this.#waiting.delete(next);
@@ -231,10 +235,7 @@ export abstract class WatchedValue<
 
   protected override async onStart(): Promise<void> {
     await this.#watcher.start();
-    // A missing file is not reported as a change: parsing it yields the reason why there is no value.
-    const { current } = this.#watcher;
-    const isExplained = this.#refusal !== undefined || this.#unreadable !== undefined;
-    if (current && !this.#current && !isExplained && !this.scope.ended) this.take(current);
+    this.#explainAbsence();
   }
 
   protected override onClose(): Promise<void> {
@@ -277,6 +278,13 @@ export abstract class WatchedValue<
     for (const next of this.#waiting) next.resolve(value);
     this.#emit('change', { current: value, previous });
     if (!this.scope.ended) this.onReported();
+  }
+
+  /** A file that has been missing from the start is no change: parsing it yields the reason why there is no value. */
+  #explainAbsence(): void {
+    const { current } = this.#watcher;
+    const isExplained = this.#refusal !== undefined || this.#unreadable !== undefined;
+    if (current && !this.#current && !isExplained && !this.scope.ended) this.take(current);
   }
 
   #refusalBy(error: Error): Refusal {

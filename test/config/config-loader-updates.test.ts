@@ -1,4 +1,6 @@
 /** When a loader updates, and what a bad update keeps. */
+import { renameSync, symlinkSync } from 'node:fs';
+
 import { type ConfigMap, type ConfigProvider, type ProviderCallback } from 'resilient-watcher/config';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
@@ -346,6 +348,22 @@ test('`degraded` and `recovered` of a source are emitted with its name', async (
   expect(events.slice(1)).toEqual([['recovered', scene.path('a'), 'scripted']]);
   expect(loader.status()).toMatchObject({ state: 'running', sources: [{ degraded: false }] });
   expect(scene.errors).toEqual([]);
+});
+
+test('a file that is readable again with the same contents is reported as readable', async () => {
+  const scene = new ConfigScene();
+  scene.write('a.json', { n: 1 });
+  const loader = scene.loader({ sources: [{ provider: scene.file('a.json') }] });
+  await scene.load(loader);
+  renameSync(scene.path('a.json'), scene.path('aside'));
+  symlinkSync('a.json', scene.path('a.json'));
+  await scene.pass();
+  expect(scene.unreadable).toEqual(['a.json ERR_CONFIG_UNREADABLE']);
+  renameSync(scene.path('aside'), scene.path('a.json'));
+  await scene.pass();
+  expect(scene.readable).toEqual(['a.json']);
+  expect(loader.status().sources).toMatchObject([{ state: 'current', problems: [] }]);
+  expect(scene.changes).toEqual([]);
 });
 
 test('how long a source could not be read does not depend on the wall clock', async () => {

@@ -285,6 +285,42 @@ test('a certificate that is not valid yet is rejected once, even if the clock is
   expect(events.slice(1)).toEqual([expect.stringMatching(/^change/)]);
 });
 
+test.each([
+  ['certificate', secretOf(good), 'ERR_TLS_EXPIRED'],
+  ['CA bundle', secretOf(good, root.cert), 'ERR_TLS_CA'],
+])(
+  'a %s that is refused because the clock is ahead is used once the clock is set back',
+  async (_, set, code) => {
+    const { volume, files, events, clock } = watchedFiles();
+    clock.jump(4_000 * DAY_MS);
+    volume.publish(set);
+    await files.start();
+    await clock.advance(DAY_MS);
+    clock.jump(-DAY_MS);
+    await clock.advance(DAY_MS);
+    expect(events).toEqual([code]);
+    clock.jump(-4_001 * DAY_MS);
+    await clock.advance(DAY_MS);
+    expect(events.slice(1)).toEqual([expect.stringMatching(/^change/)]);
+    expect(files.status().rejected).toBeNull();
+    expect((await files.get()).fingerprint256).toBe(fingerprintOf(good));
+    await files.close();
+    expect(clock.pending).toBe(0);
+  },
+);
+
+test('the error of a refused certificate does not name the refusal before it as its cause', async () => {
+  const { volume, files } = watchedFiles();
+  const errors: Error[] = [];
+  files.on('rejected', ({ error }) => errors.push(error));
+  for (const set of [{ 'tls.crt': good.cert }, secretOf(old)]) {
+    volume.publish(set);
+    await files.check();
+  }
+  expect(errors).toMatchObject([{ code: 'ERR_TLS_MISSING' }, { code: 'ERR_TLS_EXPIRED' }]);
+  expect(errors[1]?.cause).toBeUndefined();
+});
+
 test('a certificate about to expire is reported once, then its expiry with the reason; then get() rejects', async () => {
   const { volume, files, events, clock } = watchedFiles();
   const pair = await createServerPair(root, { notBefore: inDays(-30), notAfter: inDays(30) });

@@ -1,14 +1,15 @@
 /** `SecretFile` and `credentials()`: what they hand out, refuse, and never print. */
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { symlinkSync, unlinkSync } from 'node:fs';
+import { symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 
 import { credentials, SecretFile, type SecretError, type SecretFileOptions } from 'resilient-watcher';
-import { KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
+import { FakeClock, KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
+import { faultyFileSystem } from '../support/faulty-file-system.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 /** Changes are seen when the test checks. */
@@ -112,6 +113,67 @@ test('why the file cannot be read is in the status only until it can be read aga
   await secret.check();
   await readable;
   expect(secret.status().rejected).toBeNull();
+});
+
+describe('a file that cannot be read', () => {
+  /** A pipe in place of the file, from the start. */
+  async function openUnreadable(): Promise<{
+    path: string;
+    secret: SecretFile;
+    clock: FakeClock;
+    events: string[];
+  }> {
+    const path = join(temporaryDirectory(), 'password');
+    execFileSync('mkfifo', [path]);
+    const clock = new FakeClock();
+    const secret = new SecretFile(path, { backend: new ScriptedBackend(), clock, ...SCRIPTED });
+    onTestFinished(() => secret.close());
+    const events: string[] = [];
+    for (const name of ['unreadable', 'readable', 'rejected', 'change'] as const)
+      secret.on(name, () => events.push(name));
+    await secret.start();
+    return { path, secret, clock, events };
+  }
+
+  test('and is then missing is rejected with that reason', async () => {
+    const { path, secret, events } = await openUnreadable();
+    unlinkSync(path);
+    await secret.check();
+    expect(events).toEqual(['unreadable', 'readable', 'rejected']);
+    expect(secret.status()).toMatchObject({ rejected: { code: 'ERR_SECRET_MISSING' }, rejections: 1 });
+    await expect(secret.get()).rejects.toMatchObject({ cause: { code: 'ERR_SECRET_MISSING' } });
+  });
+
+  test('and is then there is only a change', async () => {
+    const { path, secret, clock, events } = await openUnreadable();
+    unlinkSync(path);
+    writeFileSync(path, 'good');
+    await secret.check();
+    await clock.advance(1_000);
+    expect(events).toEqual(['unreadable', 'readable', 'change']);
+  });
+
+  test('for one reason and then for another is reported once; the status has the newest reason', async () => {
+    const { path, secret, clock, events } = await openUnreadable();
+    unlinkSync(path);
+    symlinkSync(path, path);
+    await secret.check();
+    await clock.advance(1_000);
+    expect(events).toEqual(['unreadable']);
+    expect(secret.status().rejected).toMatchObject({ code: 'ERR_TARGET_LOOP' });
+  });
+});
+
+test('a signal ends waiting also while the file system does not answer, and before anything has begun', async () => {
+  const fs = faultyFileSystem(() => new Promise(() => undefined), { sync: false });
+  const { secret } = openSecret({ fs });
+  const stopping = new AbortController();
+  const waiting = [secret.ready(stopping.signal), secret.changed({ signal: stopping.signal })];
+  const ends = Promise.allSettled(waiting);
+  stopping.abort(new Error('enough'));
+  const enough = { status: 'rejected', reason: stopping.signal.reason as Error };
+  expect(await ends).toEqual([enough, enough]);
+  await expect(secret.ready(stopping.signal)).rejects.toThrow('enough');
 });
 
 test('trim is refused where it has no effect', () => {
