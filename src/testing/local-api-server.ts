@@ -63,6 +63,9 @@ export interface MintOptions {
 /** Real requests have some KiB. */
 const MAX_BODY_BYTES = 1024 * 1024;
 
+/** How long an idle connection is kept, ms: as kube-apiserver does, and longer than a busy machine needs for a test. */
+const KEEP_ALIVE_MS = 90_000;
+
 /** As of `system:public-info-viewer`: readable without a token. */
 const PUBLIC_PATHS = ['/version', '/healthz', '/livez', '/readyz'];
 
@@ -99,7 +102,7 @@ export class LocalApiServer {
     this.#api = new ServiceAccountApi(authority);
     this.#certificates = certificates;
     const { certificate: cert, key } = certificates;
-    this.#server = createServer({ cert, key }, (request, response) => {
+    this.#server = createServer({ cert, key, keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) => {
       // A client may disconnect at any time.
       for (const stream of [request, response]) stream.on('error', () => {});
       void this.#serve(request, response);
