@@ -2,11 +2,8 @@
  * PID 1 of a container also has to reap orphans. Node.js waits for its own children only, so a shell takes its place:
  * it starts this program again, forwards signals, and reaps what it inherits.
  */
-import { existsSync } from 'node:fs';
-
 import type { Output } from './output.js';
-
-const SHELL = '/bin/sh';
+import { becomeShell } from './replace-process.js';
 
 /**
  * `wait` reaps every child of the shell, inherited ones included. A trap interrupts it, so it is repeated. The stdin of a
@@ -21,21 +18,10 @@ while :; do
   kill -0 $child 2>/dev/null || exit $code
 done`;
 
-/** Node.js 22.15 and later; the types are of Node.js 20. */
-type Replaceable = NodeJS.Process & {
-  readonly execve?: (file: string, args: readonly string[], env: NodeJS.ProcessEnv) => never;
-};
-
 /** Has no effect unless this process is PID 1. */
 export function becomeInit(output: Output): void {
   if (process.pid !== 1) return;
-  const { execve } = process as Replaceable;
-  if (execve && existsSync(SHELL)) {
-    // The warning that execve is experimental does not help the operator.
-    process.removeAllListeners('warning');
-    const args = [SHELL, '-c', INIT_SCRIPT, 'resilient-watcher', process.execPath, ...process.execArgv];
-    execve.call(process, SHELL, [...args, ...process.argv.slice(1)], process.env);
-  }
+  becomeShell(INIT_SCRIPT, process.execPath, ...process.execArgv, ...process.argv.slice(1));
   output.log(
     'warn',
     'init',

@@ -77,7 +77,8 @@ function handler(session: Session, metrics: Metrics | undefined): RequestListene
     switch (path) {
       case '/livez':
       case '/readyz':
-        healthHandler(...session.components)(request, response);
+        // While an action fails, the application runs with what it had.
+        healthHandler(...session.components.filter(({ kind }) => kind !== 'ReloadAction'))(request, response);
         return;
       case '/status': {
         const components = session.components.map((component) => ({

@@ -5,6 +5,7 @@ import { createRequire } from 'node:module';
 import { Command, CommanderError, Option } from 'commander';
 
 import { splitCommand } from './arguments.js';
+import { endProcess } from './end-process.js';
 import { EXIT, ExitError } from './exit-code.js';
 import type { Invocation } from './invocation.js';
 import { LOG_LEVELS, Output, type OutputOptions } from './output.js';
@@ -98,7 +99,11 @@ Exit codes:
           throw new ExitError(EXIT.usage, `${name} does not take a command after --`);
         }
         if (given?.length === 0) throw new ExitError(EXIT.usage, 'there is no command after --');
-        await run({ paths: command.args, flags, command: given ?? [], session });
+        // What it waits for may never come, as a file system that does not answer.
+        await Promise.race([
+          run({ paths: command.args, flags, command: given ?? [], session }),
+          session.ended,
+        ]);
       });
   };
   // The help, and the error for an unknown name, list all commands.
@@ -130,5 +135,4 @@ function exitCodeFor(error: unknown, session: Session | undefined): number {
 // The reader of the output is gone. Keep watching.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
 
-// Exit even if a call still hangs, such as a read from a dead network file system.
-process.exit(await main(process.argv.slice(2)));
+await endProcess(await main(process.argv.slice(2)));

@@ -12,7 +12,7 @@
  * | is made after the first check of the new rule           | the new rule, as any change                             |
  * | cannot be read by the new rule yet                      | the new rule when it can, or the one that replaces it   |
  *
- * If a new rule combines paths in another way than the old ones (`--group`), it acts on all that is there.
+ * This holds for each path separately, however rules spell and combine them.
  */
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -81,8 +81,8 @@ export class RulesFile {
 
   #use(rules: readonly RuleOptions[]): void {
     this.#exchange = this.#exchange
-      .then(() => this.#replace(rules))
-      .catch((error: unknown) => this.#failed(error));
+      .then(() => (this.#session.signal.aborted ? undefined : this.#replace(rules)))
+      .catch((error: unknown) => this.#failed(error, 'the rules stay as they are: '));
   }
 
   /** Unchanged rules continue. A rule that replaces another one acts on the changes that the other had not handled. */
@@ -93,20 +93,28 @@ export class RulesFile {
       const index = before.findIndex((running) => running.source === source);
       return { options, source, rule: index < 0 ? undefined : before.splice(index, 1)[0]?.rule };
     });
+    // What cannot be created leaves the old rules as they are.
+    const fresh = await this.#create(kept.flatMap(({ options, rule }) => (rule ? [] : options)));
+    const created = [...fresh];
+    this.#running = kept.flatMap(({ source, rule = created.shift() }) => (rule ? { source, rule } : []));
     const remainders = (await Promise.all(before.map(({ rule }) => rule.close()))).flat();
     if (this.#session.signal.aborted) return;
-    const fresh: WatchRule[] = [];
-    this.#running = kept.map(({ options, source, rule }) => {
-      if (rule) return { source, rule };
-      const created = new WatchRule(options, this.#session.fork());
-      fresh.push(created);
-      return { source, rule: created };
-    });
     // Not awaited: a path on a file system that hangs must not keep the next revision from being applied.
     Promise.all(fresh.map((rule) => rule.start(remainders))).then(
       () => this.#report(rules.length),
       (error: unknown) => this.#failed(error),
     );
+  }
+
+  /** @throws {ExitError} (rejects) when one of them cannot be created, as for a process that has just ended. */
+  async #create(rules: readonly RuleOptions[]): Promise<WatchRule[]> {
+    const parts = rules.map((options) => ({ options, part: this.#session.fork() }));
+    try {
+      return parts.map(({ options, part }) => new WatchRule(options, part));
+    } catch (error) {
+      for (const { part } of parts) await part.close();
+      throw error;
+    }
   }
 
   #report(rules: number): void {
@@ -116,9 +124,10 @@ export class RulesFile {
     });
   }
 
-  #failed(error: unknown): void {
+  #failed(error: unknown, prefix = ''): void {
     if (this.#session.signal.aborted) return;
-    this.#session.output.log('error', 'error', error instanceof Error ? error.message : String(error));
+    const message = error instanceof Error ? error.message : String(error);
+    this.#session.output.log('error', 'error', prefix + message);
   }
 }
 

@@ -84,27 +84,21 @@ export async function runRun({ paths, flags, command, session }: Invocation<Flag
   );
   report(reload, session);
   if (flags.exitOnError) reload.on('failed', () => session.end(EXIT.failed));
-  const presence = new Map<string, boolean>();
   const startWhenComplete = (): void => {
-    const missing = [...presence].filter(([, isThere]) => !isThere).map(([path]) => path);
-    if (child.isRunning || presence.size === 0) return;
+    const missing = watched.flatMap((one) => one.missing);
     if (missing.length === 0) child.start();
     else session.output.log('info', 'waiting', `waiting for ${missing.join(', ')}`, { missing });
   };
   let isReady = false;
   const watched = createWatchers(paths, flags, session, (change, one) => {
-    const { path } = one.watcher;
     if (!isReady) return;
-    presence.set(path, change.current.kind !== 'missing');
     if (!child.isRunning) startWhenComplete();
-    else if (reactionTo(path) !== 'none') reload.trigger(one.updateOf(change));
+    else if (reactionTo(one.watcher.path) !== 'none') reload.trigger(one.updateOf(change));
   });
   await listen(flags, session);
   await reload.start();
-  await startWatchers(watched);
+  await startWatchers(watched, session);
   isReady = true;
-  for (const { watcher } of watched)
-    presence.set(watcher.path, watcher.current !== undefined && watcher.current.kind !== 'missing');
   startWhenComplete();
 }
 

@@ -28,7 +28,8 @@ export class Session {
   readonly #ending = new AbortController();
   readonly #open = new Set<Closable>();
   #end!: (exitCode: number) => void;
-  readonly #ended = new Promise<number>((resolve) => (this.#end = resolve));
+  /** Resolves to the exit code when the program is to end. */
+  readonly ended = new Promise<number>((resolve) => (this.#end = resolve));
 
   constructor(output: Output, parent?: Session) {
     this.output = output;
@@ -40,10 +41,10 @@ export class Session {
     return this.#ending.signal;
   }
 
-  /** The open components, including those of its parts. */
+  /** The open components, including those of its parts, except parts that are being closed. */
   get components(): SessionComponent[] {
     return [...this.#open].flatMap((closable) => {
-      if (closable instanceof Session) return closable.components;
+      if (closable instanceof Session) return closable.signal.aborted ? [] : closable.components;
       return 'status' in closable ? [closable as SessionComponent] : [];
     });
   }
@@ -86,9 +87,12 @@ export class Session {
     this.end(exitCode);
   }
 
-  /** Closes everything. May be called again meanwhile: the program waits for a part that is just being closed. */
+  /**
+   * Closes everything: all parts stop at once, and then each is waited for. May be called again meanwhile: the program
+   * waits for a part that is just being closed.
+   */
   async close(): Promise<void> {
-    this.#ending.abort();
+    this.#abort();
     for (const closable of [...this.#open].reverse()) await closable.close();
     this.#open.clear();
     if (this.#parent) this.#parent.#open.delete(this);
@@ -96,9 +100,14 @@ export class Session {
 
   /** Resolves to the exit code once the program has ended and everything is closed. */
   async finished(): Promise<number> {
-    const exitCode = await this.#ended;
+    const exitCode = await this.ended;
     await this.close();
     return exitCode;
+  }
+
+  #abort(): void {
+    this.#ending.abort();
+    for (const closable of this.#open) if (closable instanceof Session) closable.#abort();
   }
 }
 

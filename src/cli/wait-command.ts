@@ -47,6 +47,9 @@ Examples:
 /** Runs `wait` until all paths meet the condition, and then the command, if there is one. */
 export async function runWait({ paths, flags, command, session }: Invocation<Flags>): Promise<void> {
   checkPaths(paths);
+  if (flags.group && flags.key !== undefined) {
+    throw new ExitError(EXIT.usage, '--key cannot be used with --group: the paths are files');
+  }
   const isWanted = predicate(flags);
   const child = command.length === 0 ? undefined : superviseCommand(command, session);
   forwardSignals(child, session);
@@ -60,8 +63,10 @@ export async function runWait({ paths, flags, command, session }: Invocation<Fla
     if (child) child.start();
     else session.end(EXIT.ok);
   };
+  const unmet = (): string[] =>
+    [...awaited].flatMap(({ missing, paths: all }) => (missing.length > 0 ? missing : all));
   const giveUp = (): void => {
-    const missing = [...awaited].map(({ watcher }) => watcher.path);
+    const missing = unmet();
     session.output.log('error', 'timeout', `gave up waiting for ${missing.join(', ')}`, { missing });
     session.end(EXIT.timeout);
   };
@@ -73,17 +78,17 @@ export async function runWait({ paths, flags, command, session }: Invocation<Fla
   const check = (): void => {
     for (const one of watched) {
       const { current } = one.watcher;
-      if (current && isWanted(current)) awaited.delete(one);
+      if (current && one.missing.length === 0 && isWanted(current)) awaited.delete(one);
       else awaited.add(one);
     }
     finish();
   };
   for (const one of watched) awaited.add(one);
-  await startWatchers(watched);
+  await startWatchers(watched, session);
   isStarted = true;
   check();
   if (awaited.size === 0) return;
-  const waiting = [...awaited].map(({ watcher }) => watcher.path);
+  const waiting = unmet();
   session.output.log('info', 'waiting', `waiting for ${waiting.join(', ')}`, { paths: waiting });
 }
 
@@ -91,7 +96,6 @@ function predicate({ key, sha256, changedSince }: Flags): (snapshot: Snapshot) =
   const wanted = sha256 === undefined ? undefined : digest('--sha256', sha256);
   const old = changedSince === undefined ? undefined : digest('--changed-since', changedSince);
   return (snapshot) => {
-    if (snapshot.kind === 'missing') return false;
     if (key !== undefined && !snapshot.files.has(key)) return false;
     const current = key === undefined ? snapshot.digest : snapshot.files.get(key)?.digest;
     return (wanted === undefined || current === wanted) && (old === undefined || current !== old);

@@ -23,13 +23,13 @@ export interface RuleOptions {
   readonly command: readonly string[];
 }
 
-/** What a rule leaves to the one that replaces it, for one of its watchers. */
+/** What a rule leaves of a path to the rules that replace it. */
 export interface Remainder {
   /** Absolute. */
-  readonly paths: readonly string[];
-  /** What was last reported. Whatever differs from it has not been handled. */
+  readonly path: string;
+  /** What was last reported of it. Whatever differs from that has not been handled. */
   readonly digests: Digests;
-  /** What was reported but not handled successfully. */
+  /** What was reported of it but not handled successfully. */
   readonly unhandled: ActionUpdate | undefined;
 }
 
@@ -43,7 +43,7 @@ export class WatchRule {
   #remainders: readonly Remainder[] = [];
   /** Those that have not reported anything so far. */
   readonly #silent: Set<WatchedPaths>;
-  /** Collected until all have been checked, so that one action handles what is there at the start. */
+  /** Collected until the first checks have ended, so that one action handles what is there at the start. */
   #early: ActionUpdate | undefined;
   #isStarted = false;
 
@@ -63,7 +63,7 @@ export class WatchRule {
     }
     this.#watched = createWatchers(paths, flags, session, (change, watched) => {
       if (this.#silent.has(watched)) this.#begin(watched, change.current, change.cause);
-      else this.#act(watched.updateOf(change));
+      else this.#handle(watched.updateOf(change));
     });
     this.#silent = new Set(this.#watched);
   }
@@ -76,7 +76,7 @@ export class WatchRule {
     this.#remainders = remainders;
     try {
       await this.#reload?.start();
-      await startWatchers(this.#watched);
+      await startWatchers(this.#watched, this.#session);
       await this.#checkCommand();
     } catch (error) {
       if (!this.#session.signal.aborted) throw error;
@@ -88,15 +88,20 @@ export class WatchRule {
     const { output } = this.#session;
     const { paths } = this.#options;
     output.log('info', 'ready', `watching ${paths.join(', ')}`, { paths });
-    for (const { watcher } of this.#watched) {
-      if (watcher.status().target !== 'missing') continue;
-      const { path } = watcher;
-      output.log('warn', 'missing', `${path}: does not exist; it will be seen when it is created`, { path });
-    }
-    // That nothing is there is known without a report.
-    for (const watched of this.#silent) {
-      const { current } = watched.watcher;
-      if (current) this.#begin(watched, current, 'start');
+    for (const watched of this.#watched) {
+      const { watcher } = watched;
+      if (watcher.current)
+        for (const path of watched.missing) {
+          output.log('warn', 'missing', `${path}: does not exist; it will be seen when it is created`, {
+            path,
+          });
+        }
+      watcher.on('readable', () => this.#beginUnreported(watched));
+      void watcher.start().then(
+        () => this.#beginUnreported(watched),
+        () => undefined,
+      );
+      this.#beginUnreported(watched);
     }
     this.#isStarted = true;
     if (this.#early) this.#act(this.#early);
@@ -105,34 +110,47 @@ export class WatchRule {
 
   /** Closes the rule, and resolves to what it leaves to its replacement. */
   async close(): Promise<readonly Remainder[]> {
-    const { paths = [], cause = '' } = merged(this.#early, this.#reload?.unhandled) ?? {};
+    const unhandled = this.#early ?? this.#reload?.unhandled;
     const left = this.#watched.flatMap((watched): readonly Remainder[] => {
-      if (this.#silent.has(watched)) return this.#remaindersOf(watched);
-      const own = paths.filter(({ path }) => watched.paths.includes(resolve(path)));
-      const unhandled = own.length > 0 ? { paths: own, cause } : undefined;
-      return [{ paths: watched.paths, digests: watched.watcher.digests(), unhandled }];
+      if (this.#silent.has(watched)) return this.#toBegin(watched, this.#isStarted);
+      return watched.paths.map((path) => ({
+        path,
+        digests: watched.digestsAt(path),
+        unhandled: unhandled && ofPath(unhandled, path),
+      }));
     });
     await this.#session.close();
     return left;
   }
 
-  /** Acts on the first contents as far as that is asked for: with `--initial`, or for the rules that it replaces. */
+  /** That nothing is there is known without a report. */
+  #beginUnreported(watched: WatchedPaths): void {
+    const { current } = watched.watcher;
+    if (current && this.#silent.has(watched)) this.#begin(watched, current, 'start');
+  }
+
+  /** Handles the first contents as far as that is asked for. */
   #begin(watched: WatchedPaths, current: Snapshot, cause: string): void {
     this.#silent.delete(watched);
-    const remainders = this.#options.flags.initial ? [everythingOf(watched)] : this.#remaindersOf(watched);
-    // What could not be read at the start, and so was not known, is a change.
-    if (remainders.length === 0 && cause !== 'start') remainders.push(everythingOf(watched));
-    for (const { paths, digests, unhandled } of remainders) {
-      const isSame =
-        paths.length === watched.paths.length && paths.every((path) => watched.paths.includes(path));
-      const difference = watched.watcher.changedSince(isSame ? digests : {});
+    // What was not known at the start is a change.
+    for (const { path, digests, unhandled } of this.#toBegin(watched, this.#isStarted || cause !== 'start')) {
+      const difference = watched.changedAt(path, digests);
       const isNewer = keysOf(difference).length > 0;
-      const newer = isNewer ? watched.updateOf({ ...difference, current, cause }) : undefined;
-      const update = merged(isSame ? unhandled : undefined, newer);
-      if (!update) continue;
-      if (this.#isStarted) this.#act(update);
-      else this.#early = merged(this.#early, update);
+      const update = merged(
+        unhandled,
+        isNewer ? watched.updateOf({ ...difference, current, cause }) : undefined,
+      );
+      if (update) this.#handle(update);
     }
+  }
+
+  /** What the first contents are compared with. Nothing, unless there are rules before this one, or it is a change. */
+  #toBegin({ paths }: WatchedPaths, isChange: boolean): readonly Remainder[] {
+    return paths.flatMap((path) => {
+      const left = this.#remainders.filter((remainder) => remainder.path === path);
+      const isAll = this.#options.flags.initial ?? (isChange && left.length === 0);
+      return isAll ? [...left, { path, digests: {}, unhandled: undefined }] : left;
+    });
   }
 
   /** Not an error: the command may be on a volume that is filled later. */
@@ -143,8 +161,9 @@ export class WatchRule {
     this.#session.output.log('warn', 'missing-program', message, { program });
   }
 
-  #remaindersOf(watched: WatchedPaths): Remainder[] {
-    return this.#remainders.filter(({ paths }) => paths.some((path) => watched.paths.includes(path)));
+  #handle(update: ActionUpdate): void {
+    if (this.#isStarted) this.#act(update);
+    else this.#early = merged(this.#early, update);
   }
 
   #act(update: ActionUpdate): void {
@@ -163,9 +182,10 @@ export class WatchRule {
   }
 }
 
-/** As if nothing had been handled. */
-function everythingOf({ paths }: WatchedPaths): Remainder {
-  return { paths, digests: {}, unhandled: undefined };
+/** The part of an update that is about this path. */
+function ofPath({ paths, cause }: ActionUpdate, path: string): ActionUpdate | undefined {
+  const own = paths.filter((update) => resolve(update.path) === path);
+  return own.length > 0 ? { paths: own, cause } : undefined;
 }
 
 function merged(

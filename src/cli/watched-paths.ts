@@ -4,7 +4,9 @@ import { basename, resolve } from 'node:path';
 import type { Command } from 'commander';
 
 import { updateOf, type ActionUpdate } from '../action.js';
-import { ResilientWatcher, type Change } from '../index.js';
+import { systemClock } from '../core/clock.js';
+import { withDeadline } from '../core/deadline.js';
+import { ResilientWatcher, type Change, type Digests, type KeyDifference } from '../index.js';
 import { duration } from './arguments.js';
 import type { Session } from './session.js';
 
@@ -22,6 +24,9 @@ export function addWatchFlags(command: Command): Command {
     .option('--poll <duration>', 'check this often instead of listening for events', duration);
 }
 
+/** How long the first checks may take before the program works with what is known, ms. */
+const FIRST_CHECKS_MS = 10_000;
+
 /** Polling is checking; the checks that a watcher makes in any case must not be more frequent than asked for, ms. */
 const RESYNC_MS = 5_000;
 
@@ -30,14 +35,14 @@ export class WatchedPaths {
   readonly watcher: ResilientWatcher;
   /** Absolute. */
   readonly paths: readonly string[];
-  /** The paths of a group by the keys of the watcher; undefined for a single path. */
-  readonly #members: ReadonlyMap<string, string> | undefined;
+  /** The keys of a group by the absolute paths; undefined for a single path. */
+  readonly #keys: ReadonlyMap<string, string> | undefined;
 
   constructor(given: string | readonly string[], { poll }: WatchFlags, session: Session) {
     const members = [given].flat();
     this.paths = members.map((path) => resolve(path));
-    this.#members =
-      typeof given === 'string' ? undefined : new Map(members.map((path) => [path, resolve(path)]));
+    this.#keys =
+      typeof given === 'string' ? undefined : new Map(members.map((path) => [resolve(path), path]));
     this.watcher = new ResilientWatcher(given, {
       name: members.join(' '),
       signal: session.signal,
@@ -50,11 +55,37 @@ export class WatchedPaths {
     session.closeAtEnd(this.watcher);
   }
 
+  /** Those of the paths at which nothing has been seen, or not any more. */
+  get missing(): readonly string[] {
+    const { current } = this.watcher;
+    if (!current || current.kind === 'missing') return this.paths;
+    return this.paths.filter((path) => this.#keys && !current.files.has(this.#keys.get(path) ?? path));
+  }
+
+  /** What was last reported of one of the paths, as if it were watched alone. */
+  digestsAt(path: string): Digests {
+    const digests = this.watcher.digests();
+    if (!this.#keys) return digests;
+    const digest = digests[this.#keys.get(path) ?? path];
+    return digest === undefined ? {} : { [basename(path)]: digest };
+  }
+
+  /** What differs at one of the paths from the result of `digestsAt()`, which may be that of another rule. */
+  changedAt(path: string, digests: Digests): KeyDifference {
+    if (!this.#keys) return this.watcher.changedSince(digests);
+    const key = this.#keys.get(path) ?? path;
+    const digest = digests[basename(path)];
+    const difference = this.watcher.changedSince(digest === undefined ? {} : { [key]: digest });
+    const own = (keys: readonly string[]): string[] => keys.filter((each) => each === key);
+    const { added, changed, removed } = difference;
+    return { added: own(added), changed: own(changed), removed: own(removed) };
+  }
+
   /** The input of an action. Each file of a group is a path of its own, as if it were watched alone. */
   updateOf(change: Omit<Change, 'previous'>): ActionUpdate {
-    if (!this.#members) return updateOf(change, this.watcher.path);
+    if (!this.#keys) return updateOf(change, this.watcher.path);
     const { added, changed, removed, cause } = change;
-    const paths = [...this.#members].flatMap(([key, file]) => {
+    const paths = [...this.#keys].flatMap(([file, key]) => {
       const only = (keys: readonly string[]): string[] => (keys.includes(key) ? [basename(file)] : []);
       const [isAdded, isChanged, isRemoved] = [only(added), only(changed), only(removed)];
       if (isAdded.length + isChanged.length + isRemoved.length === 0) return [];
@@ -83,9 +114,39 @@ export function createWatchers(
   });
 }
 
-/** Resolves when all watchers have reported the present contents. */
-export async function startWatchers(watched: readonly WatchedPaths[]): Promise<void> {
-  await Promise.all(watched.map(({ watcher }) => watcher.start()));
+/**
+ * Resolves when the present contents of all paths are known. A path on a file system that does not answer is waited for
+ * only for a while.
+ */
+export async function startWatchers(
+  watched: readonly WatchedPaths[],
+  { output, signal }: Session,
+): Promise<void> {
+  const pending = new Set(watched);
+  const start = async (one: WatchedPaths): Promise<void> => {
+    await one.watcher.start();
+    pending.delete(one);
+  };
+  const late = new Error('the first checks take too long');
+  await withDeadline(() => Promise.all(watched.map(start)), {
+    clock: systemClock,
+    timeoutMs: FIRST_CHECKS_MS,
+    signal,
+    late: () => late,
+  }).catch((error: unknown) => {
+    if (error !== late) throw error;
+    for (const { watcher } of pending) {
+      const { path } = watcher;
+      output.log(
+        'warn',
+        'unanswered',
+        `${path}: the file system does not answer; the path is used once it does`,
+        {
+          path,
+        },
+      );
+    }
+  });
 }
 
 function report(watcher: ResilientWatcher, { output }: Session): void {

@@ -9,6 +9,8 @@ interface GaugeSources {
   readonly components: Iterable<ComponentHandle>;
   /** When each configuration was last loaded successfully, epoch ms. */
   readonly reloadedAt: ReadonlyMap<ComponentHandle, number>;
+  /** The labels with which a sample is shown: components beyond the limit share theirs. */
+  readonly bounded: (labels: Labels) => Labels;
 }
 
 type Read = (component: ComponentHandle, sources: GaugeSources) => Iterable<Sample>;
@@ -56,13 +58,13 @@ const READ: Readonly<Record<Exclude<GaugeName, 'native_watches'>, Read>> = {
 
 /** The samples of one gauge, each set of labels once. */
 export function samplesOf(name: GaugeName, sources: GaugeSources): Sample[] {
-  if (name === 'native_watches') return nativeWatches(sources.components);
+  if (name === 'native_watches') return nativeWatches(sources);
   const pick = METRICS[name].of === 'least' ? Math.min : Math.max;
   const own = METRICS[name].labels.some((label) => label === 'loader') ? 'loader' : 'target';
   const samples = new Map<string, Sample>();
   for (const component of sources.components) {
     for (const { labels, value } of READ[name](component, sources)) {
-      const all = { [own]: component.name, ...labels };
+      const all = sources.bounded({ [own]: component.name, ...labels });
       const key = JSON.stringify(all);
       const other = samples.get(key);
       samples.set(key, { labels: all, value: other ? pick(other.value, value) : value });
@@ -72,7 +74,7 @@ export function samplesOf(name: GaugeName, sources: GaugeSources): Sample[] {
 }
 
 /** Watchers of the same directory share its watch, so each directory counts once. */
-function nativeWatches(components: Iterable<ComponentHandle>): Sample[] {
+function nativeWatches({ components, bounded }: GaugeSources): Sample[] {
   const directories = new Map<string, Set<string>>();
   for (const component of components) {
     const status = statusOf(component, 'ResilientWatcher');
@@ -82,7 +84,10 @@ function nativeWatches(components: Iterable<ComponentHandle>): Sample[] {
     for (const directory of status.watchedDirectories) watched.add(directory);
     directories.set(backend, watched);
   }
-  return [...directories].map(([backend, watched]) => ({ labels: { backend }, value: watched.size }));
+  return [...directories].map(([backend, watched]) => ({
+    labels: bounded({ backend }),
+    value: watched.size,
+  }));
 }
 
 function flag(labels: Labels, isOn: boolean): Sample {

@@ -43,8 +43,8 @@ export class Recorder {
 
   /** The values of a gauge now. */
   samples(name: GaugeName): Sample[] {
-    const sources = { components: this.#components, reloadedAt: this.#reloadedAt };
-    return samplesOf(name, sources).map(({ labels, value }) => ({ labels: this.#bounded(labels), value }));
+    const bounded = (labels: Labels): Labels => this.#bounded(labels);
+    return samplesOf(name, { components: this.#components, reloadedAt: this.#reloadedAt, bounded });
   }
 
   close(): void {

@@ -33,6 +33,7 @@ describe('--listen', () => {
     await program.until(/watching/);
     mounted.publish({ n: 'bad' });
     await program.until(/exited with code 1/);
+    expect((await fetch(`${url}/readyz`)).status).toBe(200);
     mounted.publish({ n: 'good' });
     await program.until(/done in/);
     const get = async (path: string) => {

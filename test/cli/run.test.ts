@@ -1,6 +1,6 @@
 /** `run` as the parent of a real command, and as PID 1 of a namespace. */
 import { spawnSync } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { KubeletVolume } from 'resilient-watcher/testing';
@@ -51,6 +51,17 @@ test('the command starts when all paths exist, gets a signal on each change, and
   mounted.publish({ n: '1' });
   await program.until(/got HUP/);
   expect(await program.terminated()).toBe(7);
+});
+
+test('with --group the command starts when every file exists', async () => {
+  const directory = temporaryDirectory();
+  const [a, b] = [join(directory, 'a'), join(directory, 'b')];
+  writeFileSync(a, '');
+  const program = startCli(['run', a, b, '--group', '--', 'cat', b]);
+  await program.until(new RegExp(`waiting for ${b}$`, 'm'));
+  writeFileSync(`${b}.new`, 'there');
+  renameSync(`${b}.new`, b);
+  expect(await program.finished()).toMatchObject({ code: 0, stdout: 'there' });
 });
 
 test('HUP, USR1, USR2, QUIT, INT and WINCH are handed on to the command', async () => {

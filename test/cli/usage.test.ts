@@ -52,6 +52,7 @@ describe('a wrong command line ends with 2 and says what is wrong', () => {
     ['run /etc --for HUP -- true', /must be a path and what to do/],
     ['run /etc /tmp --group --for /tmp=HUP -- true', /--for cannot be used with --group/],
     ['wait', /there is no path/],
+    ['wait /etc/a /etc/b --group --key k', /--key cannot be used with --group/],
     ['wait /etc --sha256 abc', /SHA-256 digest: 64 hexadecimal digits/],
     [`wait /etc --sha256 ${'a'.repeat(64)} --changed-since ${'a'.repeat(64)}`, /cannot be used with option/],
     ['doctor', /give the paths to examine, or --manifest/],

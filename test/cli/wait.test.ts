@@ -72,3 +72,13 @@ test('SIGTERM ends it with 143, and with it the command that it runs', async () 
   running.child.kill('SIGTERM');
   expect([await running.exit, isRunning(Number(pid))]).toEqual([143, false]);
 });
+
+test('with --group it waits until every file exists', async () => {
+  const directory = temporaryDirectory();
+  const [a, b] = [join(directory, 'a'), join(directory, 'b')];
+  writeFileSync(a, '');
+  const program = startCli(['wait', a, b, '--group']);
+  await program.until(new RegExp(`waiting for ${b}$`, 'm'));
+  writeFileSync(b, '');
+  expect(await program.exit).toBe(0);
+});

@@ -62,6 +62,18 @@ export function withMounts(context: TestContext, script: string): string[] {
   return [...prefix, 'sh', '-c', `${script} && exec "$0" "$@"`];
 }
 
+/**
+ * The command that runs another with a file system at `directory` that never answers: FUSE, whose server is the program
+ * itself. The test is skipped where that cannot be mounted.
+ */
+export function withHangingMount(context: TestContext, directory: string): string[] {
+  const mount = 'mount -i -t fuse -o fd=9,rootmode=40000,user_id=0,group_id=0 hanging';
+  const prefix = withMounts(context, `exec 9<>/dev/fuse && ${mount} ${directory}`);
+  const [command = '', ...args] = prefix;
+  if (spawnSync(command, [...args, 'true']).status !== 0) skip(context, 'FUSE cannot be mounted here');
+  return prefix;
+}
+
 async function run([command = '', ...args]: string[]): Promise<{ code: unknown; output: string }> {
   // A test runner inside a test runner must not take itself for a worker of the outer one.
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('VITEST'));

@@ -48,6 +48,17 @@ test('the series of a component exist from its start, and its gauges until its e
   ]);
 });
 
+test('components beyond the limit of label values share a series, which shows the worst of them', async () => {
+  const registry = collecting();
+  for (let index = 0; index < 256; index += 1) {
+    await new SampleComponent('ResilientWatcher', `known-${index}`, WATCHING).start();
+  }
+  await new SampleComponent('ResilientWatcher', 'bad', { ...WATCHING, state: 'degraded' }).start();
+  await new SampleComponent('ResilientWatcher', 'good', WATCHING).start();
+  const shared = (await samplesOf(registry, 'status')).filter((line) => line.includes('"other"'));
+  expect(shared).toContain('status{target="other",state="degraded"} 1');
+});
+
 test('a component that was started before appears with its next operation', async () => {
   const component = new SampleComponent('ResilientWatcher', 'early', WATCHING);
   await component.start();

@@ -66,6 +66,28 @@ test('a target that keeps changing is checked with growing delays, is unreadable
   expect(clock.pending).toBe(0);
 });
 
+test('`current` stays undefined until the first contents are reported, also for a listener of `readable`', async () => {
+  let isReadable = false;
+  const fs = faultyFileSystem((name) => {
+    if (name === 'open' && !isReadable) throw errno('EACCES', '');
+  });
+  const { clock, watcher } = watched({ fs });
+  const seen: unknown[] = [];
+  for (const event of ['unreadable', 'readable', 'change'] as const) {
+    watcher.on(event, () => seen.push([event, watcher.current?.kind]));
+  }
+  await watcher.start();
+  await clock.advance(10_000);
+  isReadable = true;
+  await watcher.check();
+  await clock.advance(10_000);
+  expect(seen).toEqual([
+    ['unreadable', undefined],
+    ['readable', undefined],
+    ['change', 'file'],
+  ]);
+});
+
 test('a target that keeps changing does not delay another watcher', async () => {
   const fs = faultyFileSystem((name) => {
     if (name === 'open') throw errno('ENOENT', '');

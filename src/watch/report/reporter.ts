@@ -305,9 +305,9 @@ export class Reporter {
       return;
     }
     const previous = this.#last.snapshot;
-    this.#hasReported = true;
     this.#reportReadability(seen, cause);
     this.#remember(seen);
+    this.#hasReported = true;
     const { added, changed, removed } = difference;
     const payload = { previous, current: this.#last.snapshot, cause, added, changed, removed };
     this.#owner.report({ name: 'change', payload });
