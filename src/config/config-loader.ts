@@ -183,7 +183,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     } catch (error) {
       if (this.lifecycleState !== 'closed') {
         this.recordError(error as Error);
-        await this.#closeSources();
+        await this.scope.track(this.#closeSources());
       }
       throw error;
     }

@@ -24,7 +24,8 @@ export interface GrpcServerOptions {
 }
 
 /**
- * Resolves to credentials for `server.bindAsync()`. Starts the files; the caller has to close them.
+ * Resolves to credentials for `server.bindAsync()`. Starts the files; the caller has to close them. If a later set has no
+ * CA bundle, the last one stays in force for client certificates.
  * @throws {TlsError} (rejects) if there is no usable certificate; `ERR_TLS_CA` if client certificates are required
  * and there is no CA bundle; `ERR_TLS_PACKAGE` if `@grpc/grpc-js` is not installed.
  */
@@ -42,7 +43,7 @@ export async function grpcServerCredentials(
   if (requireClientCertificate && !current.ca) {
     throw new TlsError('ERR_TLS_CA', `Client certificates are required, and ${files.path} has no CA bundle`);
   }
-  const provider = new TlsFilesProvider(files);
+  const provider = new TlsFilesProvider(files, current.ca);
   // Going by the names of the parameters the CA comes first, but the implementation and the types have the identity
   // first.
   return experimental.createCertificateProviderServerCredentials(
@@ -76,17 +77,26 @@ export async function grpcChannelCredentials(
 /** Passes each set to the listeners of grpc-js. */
 class TlsFilesProvider implements experimental.CertificateProvider {
   readonly #files: TlsFiles;
+  /** In force while the files have no CA bundle. */
+  #otherCa: Buffer;
+  readonly #keepsCa: boolean;
   readonly #caListeners = new Set<CaListener>();
   readonly #identityListeners = new Set<IdentityListener>();
   #isFollowing = false;
 
-  constructor(files: TlsFiles) {
+  /**
+   * @param ca the CA bundle of a server. If a later set has none, the last one stays in force, because with the roots of
+   * Node.js it would admit clients that a public authority has certified. Undefined for a client.
+   */
+  constructor(files: TlsFiles, ca?: Buffer) {
     this.#files = files;
+    this.#keepsCa = ca !== undefined;
+    this.#otherCa = ca ?? Buffer.from(rootCertificates.join('\n'));
   }
 
   addCaCertificateListener(listener: CaListener): void {
     this.#caListeners.add(listener);
-    this.#added((current) => this.#caListeners.has(listener) && updateCa(listener, current));
+    this.#added((current) => this.#caListeners.has(listener) && this.#updateCa(listener, current));
   }
 
   removeCaCertificateListener(listener: CaListener): void {
@@ -119,13 +129,14 @@ class TlsFilesProvider implements experimental.CertificateProvider {
 
   readonly #onChange = ({ current }: { readonly current: TlsCredentials }): void => {
     // In one turn of the event loop, so that no connection is made in between.
-    for (const listener of this.#caListeners) updateCa(listener, current);
+    for (const listener of this.#caListeners) this.#updateCa(listener, current);
     for (const listener of this.#identityListeners) updateIdentity(listener, current);
   };
-}
 
-function updateCa(listener: CaListener, { ca }: TlsCredentials): void {
-  listener({ caCertificate: ca ?? Buffer.from(rootCertificates.join('\n')) });
+  #updateCa(listener: CaListener, { ca = this.#otherCa }: TlsCredentials): void {
+    if (this.#keepsCa) this.#otherCa = ca;
+    listener({ caCertificate: ca });
+  }
 }
 
 function updateIdentity(listener: IdentityListener, { cert, key }: TlsCredentials): void {

@@ -74,6 +74,8 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
   readonly #kept: SecureContextOptions;
   readonly #drain: ConnectionDrain | undefined;
   #served: TlsCredentials | undefined;
+  /** The last CA bundle of the files. */
+  #ca: Buffer | undefined;
   #changes = 0;
 
   /** @throws {TypeError | RangeError} for a wrong server or option. */
@@ -135,7 +137,10 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
   };
 
   #use(credentials: TlsCredentials): void {
-    this.#server.setSecureContext({ ...credentials.options, ...this.#kept });
+    // Without any, Node.js would admit clients that a public authority has certified.
+    const { ca = this.#ca } = credentials;
+    this.#server.setSecureContext({ ...credentials.options, ...(ca && { ca }), ...this.#kept });
+    this.#ca = ca;
     this.#served = credentials;
     this.#changes += 1;
   }
@@ -145,7 +150,7 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
  * Makes a server of `node:https`, `node:http2` or `node:tls` (and thus of Fastify, Express and others) use the
  * certificate in these files, now and after each change. New connections get the new certificate; open ones continue.
  * All other options of `createServer()` stay in force, including a `ca` for client certificates; the CA bundle of the
- * files is used only if the server has none.
+ * files is used only if the server has none; if a later set has no bundle, the last one stays in force.
  *
  * Resolves when the server has its first certificate. To stop, close the result or the server. Starts the files; the
  * caller has to close them.

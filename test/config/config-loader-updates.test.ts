@@ -382,6 +382,27 @@ test('how long a source could not be read does not depend on the wall clock', as
   expect(outages[0]).toBeGreaterThanOrEqual(0);
 });
 
+test('close() waits until a load that has failed has stopped watching', async () => {
+  const scene = new ConfigScene();
+  const ends: (() => void)[] = [];
+  const provider: ConfigProvider = {
+    name: 'remote',
+    read: () => Promise.resolve('bad'),
+    watch: () => Promise.resolve(),
+    unwatch: () => new Promise((resolve) => ends.push(resolve)),
+  };
+  const loader = scene.loader({ sources: [{ provider }] });
+  loader.load().catch(() => undefined);
+  await expect.poll(() => scene.settled().then(() => ends.length)).toBe(1);
+  let isClosed = false;
+  const closed = loader.close().then(() => (isClosed = true));
+  await scene.settled();
+  expect(isClosed).toBe(false);
+  ends.forEach((end) => end());
+  await closed;
+  expect(scene.clock.pending).toBe(0);
+});
+
 test('a provider that never ends its watch delays close() and a failed load() by parseTimeoutMs, no more', async () => {
   const scene = new ConfigScene();
   let text: unknown = 'bad';

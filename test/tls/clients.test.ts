@@ -198,6 +198,14 @@ test('gRPC with certificates on both sides follows the files on both sides', asy
   await onClient.files.check();
   expect(await new EchoClient(port, credentials).echo('new')).toBe('new');
   expect(await old.echo('still')).toBe('still');
+
+  // Without a CA bundle the last one stays in force.
+  onServer.volume.publish(secretOf(await createServerPair(stranger)));
+  await onServer.files.check();
+  expect(await new EchoClient(port, credentials).echo('known')).toBe('known');
+  const unknown = openFiles(secretOf(clientAt(0), stranger.cert)).files;
+  const refused = new EchoClient(port, await grpcChannelCredentials(unknown));
+  await expect(refused.echo('unknown')).rejects.toThrow(/UNAVAILABLE/);
 });
 
 test('invalid arguments are refused immediately', async () => {

@@ -83,6 +83,20 @@ test('the CA bundle of the files verifies client certificates if the server has 
   expect(authorized).toEqual([true, false]);
 });
 
+test('a set without a CA bundle leaves the last one in force for client certificates', async () => {
+  const { volume, files } = openFiles();
+  volume.publish(secretOf(first, stranger.cert));
+  const server = createServer({ requestCert: true }, (_request, response) => response.end('hello'));
+  await serveTls(server, files);
+  const port = await listen(server);
+  volume.publish(secretOf(second));
+  await files.check();
+  const known = await handshake(port, { ...(await createServerPair(stranger)) });
+  expect(known.getPeerX509Certificate()?.fingerprint256).toBe(fingerprintOf(second));
+  expect(await answerTo(known)).toContain('hello');
+  expect(await answerTo(await handshake(port, { ...first }))).toBe('');
+});
+
 test('without a usable certificate serveTls() rejects, and the server keeps its own', async () => {
   const { volume, files } = openFiles();
   volume.publish(secretOf({ cert: first.cert, key: second.key }));
