@@ -23,6 +23,7 @@ import {
 import { KubeletVolume } from 'resilient-watcher/testing';
 
 import { barChart, writeChart } from './chart.mjs';
+import { median, quantile } from './statistics.mjs';
 
 const { values } = parseArgs({
   options: {
@@ -74,9 +75,6 @@ const table = (head, rows) => {
   console.log();
 };
 
-const median = (numbers) => numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)];
-const percentile = (numbers, p) => numbers.toSorted((a, b) => a - b)[Math.ceil(numbers.length * p) - 1];
-
 async function parsers() {
   const rows = [];
   const bars = [];
@@ -127,7 +125,7 @@ async function updates(name, sourcesOf) {
   const steps = loader.status().changes - changes;
   await Promise.all([watcher.close(), loader.close()]);
   rmSync(directory, { recursive: true });
-  const cells = [median(behind), percentile(behind, 0.99), median(total), percentile(total, 0.99)];
+  const cells = [median(behind), quantile(behind, 0.99), median(total), quantile(total, 0.99)];
   waits.push({ label: name, value: median(behind) });
   return [name, ...cells.map((ms) => `${ms.toFixed(2)} ms`), `${steps}/${values.swaps}`];
 }

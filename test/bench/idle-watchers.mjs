@@ -1,11 +1,11 @@
 /** The process with many watchers of one volume: what they cost when nothing happens, and what a swap costs. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 import { ResilientWatcher } from '../../dist/index.js';
 
 const now = () => Number(process.hrtime.bigint());
-const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const cpuMs = (since) => {
   const { user, system } = process.cpuUsage(since);
   return (user + system) / 1e3;

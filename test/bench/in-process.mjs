@@ -13,7 +13,10 @@ import fs, { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+
+import { median, quantile } from './statistics.mjs';
 
 const KEY = 'policy.yaml';
 const SECOND = 'limits.yaml';
@@ -83,7 +86,6 @@ async function chokidar(paths, onEvent) {
 }
 
 const now = () => Number(process.hrtime.bigint());
-const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 let firstCallback;
 
@@ -166,9 +168,7 @@ export async function measureInProcess({ count, passes }) {
       }
     }
     const rows = [...found].map(([contestant, { latencies, lost }]) => {
-      latencies.sort((one, other) => one - other);
-      const quantile = (q) => latencies[Math.ceil(q * latencies.length) - 1] ?? Infinity;
-      return { contestant, p50: quantile(0.5), p90: quantile(0.9), lost };
+      return { contestant, p50: median(latencies), p90: quantile(latencies, 0.9), lost };
     });
     scenes.push({ ...scene, rows });
   }

@@ -10,10 +10,12 @@ import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync
 import { cpus, loadavg, release, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 
 import { barChart, writeChart } from './chart.mjs';
 import { now, publish } from './stamped-swap.mjs';
+import { median, quantile } from './statistics.mjs';
 
 const { values: asked } = parseArgs({
   options: {
@@ -37,7 +39,6 @@ const PATIENCE_MS = 20_000;
 /** One that reads all at every event may be that far behind when it is asked to stop. */
 const ANSWER_PATIENCE_MS = 120_000;
 
-const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const text = (sequence) => `sequence: ${sequence}\n`.padEnd(FILE_BYTES, '# a line of a file\n');
 
 /** Publishes and returns when the swap began, ns. */
@@ -143,12 +144,11 @@ async function measure(kind, size) {
     one.cpuMs = stopped.cpuMs / count;
     one.child.kill('SIGKILL');
     rmSync(dirname(one.directory), { recursive: true });
-    one.latencies.sort((a, b) => a - b);
   }
   return all;
 }
 
-const round = (value) => (value === undefined ? '–' : value < 10 ? value.toFixed(2) : value.toFixed(0));
+const round = (value) => (!Number.isFinite(value) ? '–' : value < 10 ? value.toFixed(2) : value.toFixed(0));
 
 console.log(
   `Node ${process.version}, Linux ${release()}, ${cpus().length} CPUs, load ${loadavg()[0].toFixed(1)}`,
@@ -163,11 +163,11 @@ for (const kind of asked.kinds.split(',')) {
   for (const size of SIZES) {
     for (const one of await measure(kind, size)) {
       const { contestant, latencies, lost, cpuMs, watches, heapMiB, startMs } = one;
-      const median = latencies[Math.floor(latencies.length / 2)];
-      bars.push({ label: `${contestant}, ${size} files`, value: median });
+      const p50 = median(latencies);
+      bars.push({ label: `${contestant}, ${size} files`, value: p50 });
       const cells = [
-        round(median),
-        round(latencies.at(-1)),
+        round(p50),
+        round(quantile(latencies, 1)),
         lost,
         round(cpuMs),
         watches,

@@ -17,6 +17,8 @@ import { logTo, observe, ResilientWatcher } from 'resilient-watcher';
 import { collectMetrics } from 'resilient-watcher/prometheus';
 import { KubeletVolume } from 'resilient-watcher/testing';
 
+import { median } from './statistics.mjs';
+
 const quick = process.argv.includes('--quick');
 const ROUNDS = quick ? 5 : 15;
 const CHECKS = quick ? 200 : 1_000;
@@ -79,7 +81,6 @@ for (let round = 0; round < ROUNDS; round += 1) {
 await watcher.close();
 rmSync(directory, { recursive: true });
 
-const median = (values) => values.sort((a, b) => a - b)[Math.floor(values.length / 2)];
 console.log('| subscribers | check without a change, µs | swap, check and report, µs |');
 console.log('|---|--:|--:|');
 for (const [name, { checks, swaps }] of results) {

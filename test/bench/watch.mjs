@@ -11,11 +11,13 @@ import { execFileSync, fork } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { availableParallelism, cpus, loadavg, release, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 import { barChart, writeChart } from './chart.mjs';
 import contestants from './contestants.mjs';
 import { measureInProcess } from './in-process.mjs';
+import { median, quantile } from './statistics.mjs';
 
 const quick = process.argv.includes('--quick');
 const only = process.argv.find((argument) => argument.startsWith('--only='))?.slice('--only='.length);
@@ -54,7 +56,6 @@ Each contestant and the publisher have a process of their own. In the slow round
 each a volume of its own, and the swaps take turns, so that one is at work at a time. In the fast round they come one
 after another; without --quick in two passes, the second in reverse order.`;
 
-const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const directory = mkdtempSync(join(tmpdir(), 'bench-watch-'));
 const children = new Set();
 
@@ -169,14 +170,13 @@ function judge(stamps, { seen, idle, cpuMs }) {
 
 function summarize(parts) {
   const sum = (name) => parts.reduce((total, part) => total + part[name], 0);
-  const latencies = parts.flatMap((part) => part.latencies).sort((a, b) => a - b);
-  const quantile = (q) => latencies[Math.ceil(q * latencies.length) - 1] ?? Infinity;
+  const latencies = parts.flatMap((part) => part.latencies);
   const swaps = sum('swaps');
   return {
     swaps,
-    p50: quantile(0.5),
-    p99: quantile(0.99),
-    max: quantile(1),
+    p50: median(latencies),
+    p99: quantile(latencies, 0.99),
+    max: quantile(latencies, 1),
     passedOver: sum('passedOver'),
     lost: sum('lost'),
     idle: sum('idle'),

@@ -17,6 +17,7 @@ import writeFileAtomic7 from 'write-file-atomic';
 import writeFileAtomic8 from 'write-file-atomic-8';
 
 import { barChart, writeChart } from './chart.mjs';
+import { median, quantile } from './statistics.mjs';
 
 const { values } = parseArgs({
   options: {
@@ -171,8 +172,6 @@ const comparisons = {
   },
 };
 
-const quantile = (sorted, q) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))];
-const ascending = (numbers) => [...numbers].sort((a, b) => a - b);
 const shuffled = (names) =>
   names
     .map((name) => ({ name, at: Math.random() }))
@@ -195,24 +194,24 @@ async function compare(title, contenders, directory, place, chart) {
   for (let done = 0; done < writes; done += WRITES_IN_TURN) {
     for (const name of shuffled(names)) await turn(name);
   }
-  const sorted = Object.fromEntries(
+  const measured = Object.fromEntries(
     // The first writes are for the compiler.
-    names.map((name) => [name, ascending(latencies[name].slice(writes / 10))]),
+    names.map((name) => [name, latencies[name].slice(writes / 10)]),
   );
-  const floor = quantile(sorted[names[0]], 0.5);
+  const floor = median(measured[names[0]]);
   console.log(`\n${title}`);
   console.table(
     Object.fromEntries(
       names.map((name) => {
-        const median = quantile(sorted[name], 0.5);
+        const p50 = median(measured[name]);
         return [
           name,
           {
-            'ops/s at p50': Math.round(1000 / median),
-            [`: ${names[0]}`]: Number((median / floor).toFixed(2)),
-            'p50 ms': Number(median.toFixed(3)),
-            'p99 ms': Number(quantile(sorted[name], 0.99).toFixed(3)),
-            'mean ms': Number(mean(sorted[name]).toFixed(3)),
+            'ops/s at p50': Math.round(1000 / p50),
+            [`: ${names[0]}`]: Number((p50 / floor).toFixed(2)),
+            'p50 ms': Number(p50.toFixed(3)),
+            'p99 ms': Number(quantile(measured[name], 0.99).toFixed(3)),
+            'mean ms': Number(mean(measured[name]).toFixed(3)),
           },
         ];
       }),
@@ -222,7 +221,7 @@ async function compare(title, contenders, directory, place, chart) {
     `write-${place}-${chart}`,
     barChart({
       title: `${title.split(',', 1)[0]}, ${data.length} bytes, ${place}, p50, ms`,
-      bars: names.map((name) => ({ label: name, value: quantile(sorted[name], 0.5) })),
+      bars: names.map((name) => ({ label: name, value: median(measured[name]) })),
     }),
   );
 }
@@ -247,12 +246,12 @@ async function compareVolumes(keys, durability, directory) {
       latencies[name].push(performance.now() - begun);
     }
   }
-  const sorted = names.map((name) => [name, ascending(latencies[name].slice(rounds / 10))]);
-  const floor = quantile(sorted[0][1], 0.5);
+  const measured = names.map((name) => [name, latencies[name].slice(rounds / 10)]);
+  const floor = median(measured[0][1]);
   return Object.fromEntries(
-    sorted.map(([name, times]) => {
-      const median = quantile(times, 0.5);
-      const row = { 'p50 ms': Number(median.toFixed(2)), ': raw calls': Number((median / floor).toFixed(2)) };
+    measured.map(([name, times]) => {
+      const p50 = median(times);
+      const row = { 'p50 ms': Number(p50.toFixed(2)), ': raw calls': Number((p50 / floor).toFixed(2)) };
       return [
         `${keys} keys, ${durability}: ${name}`,
         { ...row, 'p90 ms': Number(quantile(times, 0.9).toFixed(2)) },
