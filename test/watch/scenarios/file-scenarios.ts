@@ -1,10 +1,7 @@
 /** What happens to a single file, and what must be reported. */
 import {
-  appendFileSync,
   chmodSync,
-  closeSync,
   mkdirSync,
-  openSync,
   renameSync,
   rmSync,
   statSync,
@@ -12,7 +9,6 @@ import {
   unlinkSync,
   utimesSync,
   writeFileSync,
-  writeSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 
@@ -21,6 +17,7 @@ import { expect } from 'vitest';
 
 import { rounds } from '../../support/rounds.js';
 import type { Scene } from '../../support/scene.js';
+import { rewriteAndAppend, writeInPieces } from './write-in-pieces.js';
 
 export type Scenarios = Readonly<Record<string, (scene: Scene) => Promise<void>>>;
 
@@ -357,15 +354,7 @@ export const fileScenariosInFakeTime: Scenarios = {
     writeFileSync(file, 'one');
     await scene.watch(file);
     await scene.reports('one');
-    const fd = openSync(file, 'w');
-    await scene.unreported();
-    writeSync(fd, 'two, ');
-    await scene.unreported();
-    writeSync(fd, 'the rest');
-    closeSync(fd);
-    await scene.reports('two, the rest');
-    appendFileSync(file, ' and more');
-    await scene.reports('two, the rest and more');
+    await rewriteAndAppend(scene, file, (content) => content);
   },
 
   async 'a file that is unlinked and written again is never reported in part'(scene) {
@@ -375,12 +364,7 @@ export const fileScenariosInFakeTime: Scenarios = {
     await scene.reports('one');
     unlinkSync(file);
     await scene.unreported();
-    const fd = openSync(file, 'wx');
-    await scene.unreported();
-    writeSync(fd, 'two, ');
-    await scene.unreported();
-    writeSync(fd, 'the rest');
-    closeSync(fd);
+    await writeInPieces(scene, file, 'wx');
     await scene.reports('two, the rest');
   },
 };

@@ -1,24 +1,13 @@
 /** What happens to volumes, directories, groups and trees, and what must be reported. */
-import {
-  appendFileSync,
-  closeSync,
-  mkdirSync,
-  openSync,
-  renameSync,
-  rmSync,
-  symlinkSync,
-  unlinkSync,
-  writeFileSync,
-  writeSync,
-} from 'node:fs';
+import { mkdirSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { expect } from 'vitest';
 
-import type { Scene } from '../../support/scene.js';
 import type { Scenarios } from './file-scenarios.js';
 import { placeFile } from './place-file.js';
+import { rewriteAndAppend } from './write-in-pieces.js';
 
 export const setScenarios: Scenarios = {
   async 'a volume that is swapped in both shapes, deleted and made again'(scene) {
@@ -380,27 +369,17 @@ export const setScenarios: Scenarios = {
   },
 };
 
-/** Writes a file in place, in two pieces, and appends: none of the pieces is reported. */
-async function writeInPieces(scene: Scene, file: string, text: (content: string) => string): Promise<void> {
-  const fd = openSync(file, 'w');
-  await scene.unreported();
-  writeSync(fd, 'two, ');
-  await scene.unreported();
-  writeSync(fd, 'the rest');
-  closeSync(fd);
-  await scene.reports(text('two, the rest'));
-  appendFileSync(file, ' and more');
-  await scene.reports(text('two, the rest and more'));
-}
-
-/** Between two writes of one writer something is checked: in real time a stall of the machine there would end the settling. */
+/**
+ * Between two writes of one writer something is checked: in real time a stall of the machine there would end the
+ * settling.
+ */
 export const setScenariosInFakeTime: Scenarios = {
   async 'a file of a plain directory written in place is reported when it is complete'(scene) {
     const directory = join(scene.root, 'conf.d');
     for (const name of ['a', 'b']) placeFile(join(directory, name), '1', scene.root);
     await scene.watch(directory);
     await scene.reports('a=1 b=1');
-    await writeInPieces(scene, join(directory, 'a'), (content) => `a=${content} b=1`);
+    await rewriteAndAppend(scene, join(directory, 'a'), (content) => `a=${content} b=1`);
   },
 
   async 'a member of a group written in place is reported when it is complete'(scene) {
@@ -410,7 +389,7 @@ export const setScenariosInFakeTime: Scenarios = {
     writeFileSync(file, '1');
     await scene.watch([volume.path('a'), file]);
     await scene.reports('a=1 b=1');
-    await writeInPieces(scene, file, (content) => `a=1 b=${content}`);
+    await rewriteAndAppend(scene, file, (content) => `a=1 b=${content}`);
   },
 
   async 'a file of a tree written in place is reported when it is complete'(scene) {
@@ -418,6 +397,6 @@ export const setScenariosInFakeTime: Scenarios = {
     for (const name of ['deep/a', 'b']) placeFile(join(root, name), '1', scene.root);
     await scene.watch(root, { recursive: true });
     await scene.reports('b=1 deep/a=1');
-    await writeInPieces(scene, join(root, 'deep/a'), (content) => `b=1 deep/a=${content}`);
+    await rewriteAndAppend(scene, join(root, 'deep/a'), (content) => `b=1 deep/a=${content}`);
   },
 };
