@@ -30,21 +30,23 @@ export class PendingChanges {
   }
 
   /**
-   * What is due now that the check has seen all differences.
+   * What is due now that the check has seen all differences. Times are compared, not what remains of them: near zero a
+   * remainder may be too small to move a clock on.
    * @param togetherMs how long a difference that is due waits for the others, so that they are reported as one
    * change.
    */
-  due(togetherMs: number): Due {
+  due(togetherMs: number, now: number): Due {
     let areAllDue = true;
-    for (const [name, { seenIn, remainingMs }] of this.#pending) {
+    for (const [name, { seenIn, dueAt }] of this.#pending) {
       if (seenIn !== this.#check) this.#pending.delete(name);
-      else if (remainingMs > 0) areAllDue = false;
+      else if (dueAt > now) areAllDue = false;
     }
     const due = new Set<string>();
     let first: ChangeCause | undefined;
     let next: Due['next'];
-    for (const [name, { cause, remainingMs }] of this.#pending) {
-      const inMs = areAllDue || remainingMs > 0 ? remainingMs : remainingMs + togetherMs;
+    for (const [name, { cause, dueAt }] of this.#pending) {
+      const at = areAllDue || dueAt > now ? dueAt : dueAt + togetherMs;
+      const inMs = at - now;
       if (inMs <= 0) {
         due.add(name);
         first ??= cause;
@@ -61,7 +63,7 @@ class PendingChange {
   #appearance: Appearance;
   #unchangedSince: number;
   #seenIn = 0;
-  #remainingMs = 0;
+  #dueAt = 0;
 
   constructor(appearance: Appearance, cause: ChangeCause, now: number) {
     this.#appearance = appearance;
@@ -80,9 +82,9 @@ class PendingChange {
     return this.#seenIn;
   }
 
-  /** How much longer it has to wait, ms; 0 or less: report it now. */
-  get remainingMs(): number {
-    return this.#remainingMs;
+  /** When it is to be reported, monotonic ms. */
+  get dueAt(): number {
+    return this.#dueAt;
   }
 
   see(
@@ -96,6 +98,6 @@ class PendingChange {
     if (!isSameAppearance(appearance, this.#appearance)) this.#unchangedSince = now;
     this.#appearance = appearance;
     this.#seenIn = check;
-    this.#remainingMs = Math.min(this.#unchangedSince + quietMs, this.#firstSeen + totalMs) - now;
+    this.#dueAt = Math.min(this.#unchangedSince + quietMs, this.#firstSeen + totalMs);
   }
 }

@@ -252,7 +252,7 @@ export class Reporter {
       count += 1;
       if (count % PORTION === 0) yield LONG_PAUSE;
     }
-    return pending.due(cause === 'start' ? 0 : settleMs);
+    return pending.due(cause === 'start' ? 0 : settleMs, now);
   }
 
   #quietPeriods(seen: StableObservation, cause: ChangeCause): (part: KeyDifference) => QuietPeriod {
