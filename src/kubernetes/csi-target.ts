@@ -4,7 +4,11 @@ import { isAbsolute, normalize } from 'node:path';
 import { errnoOf } from '../core/errno.js';
 import type { FileSystem } from '../core/file-system.js';
 import { describe } from '../core/options.js';
+import { redactError } from '../core/resilient-error.js';
 import { KubernetesError } from './kubernetes-error.js';
+
+/** What the application does with a target directory. */
+export type TargetHook = 'prepareTarget' | 'removeTarget';
 
 /** Removes slashes at the end: with one, a link would be followed, and one directory would have several paths. */
 export function withoutTrailingSlashes(path: string): string {
@@ -40,4 +44,13 @@ export async function targetExists(targetPath: unknown, fs: FileSystem): Promise
 export function badTarget(targetPath: unknown, why: string, cause?: unknown): KubernetesError {
   const message = `Cannot publish in ${describe(targetPath)}: it ${why}`;
   return new KubernetesError('ERR_CSI_TARGET', message, cause === undefined ? undefined : { cause });
+}
+
+/** A hook of the application has failed, or not returned in time. */
+export function hookFailed(hook: TargetHook, targetPath: string, thrown: unknown): KubernetesError {
+  const cause = redactError(thrown);
+  const what = hook === 'prepareTarget' ? 'prepare' : 'remove';
+  return new KubernetesError('ERR_CSI_TARGET', `Cannot ${what} ${describe(targetPath)}: ${cause.message}`, {
+    cause,
+  });
 }

@@ -1,5 +1,7 @@
-import type { Clock } from '../core/clock.js';
+import { onAbort } from '../core/abort.js';
+import type { Clock, Scheduled } from '../core/clock.js';
 import { Component, type ComponentEvents, type ComponentStatus } from '../core/component.js';
+import { withDeadline } from '../core/deadline.js';
 import { ClosedError } from '../core/errors.js';
 import type { FileSystem } from '../core/file-system.js';
 import type { LifecycleState } from '../core/lifecycle.js';
@@ -16,7 +18,13 @@ import { markHandled } from '../core/outcome.js';
 import { redactError, ResilientError } from '../core/resilient-error.js';
 import { SerialQueue } from '../core/serial-queue.js';
 import type { AtomicVolumeOptions } from '../write/atomic-volume.js';
-import { badTarget, targetExists, withoutTrailingSlashes } from './csi-target.js';
+import {
+  badTarget,
+  hookFailed,
+  targetExists,
+  withoutTrailingSlashes,
+  type TargetHook,
+} from './csi-target.js';
 import { ServiceAccountTokens } from './csi-tokens.js';
 import { KubernetesError } from './kubernetes-error.js';
 import { Publication, type VolumeProducer } from './publication.js';
@@ -77,11 +85,15 @@ export interface VolumePublisherOptions {
    * Default 120 000, as in the Secrets Store driver. Measured by the monotonic clock.
    */
   readonly freshForMs?: number | undefined;
-  /** A producer fails after this long, ms; default 90 000, since kubelet waits 120 s for the driver. */
+  /**
+   * A producer, `prepareTarget` or `removeTarget` fails after this long, ms; default 90 000, since kubelet waits 120 s for
+   * the driver.
+   */
   readonly produceTimeoutMs?: number | undefined;
   /**
    * Creates the directory and any mount on it. Called by each `publish()` after the path was checked, so it must not
-   * mount again what is mounted already. Default: the directory has to exist.
+   * mount again what is mounted already. If it fails, contents that are still there are kept. No other hook is called for
+   * the target until it has returned. Default: the directory has to exist.
    */
   readonly prepareTarget?: ((targetPath: string) => void | Promise<void>) | undefined;
   /** Undoes `prepareTarget` after the contents were removed; not called if the directory is gone. Default: nothing. */
@@ -93,6 +105,9 @@ export interface VolumePublisherOptions {
   /** The file system. Default: `node:fs`. */
   readonly fs?: FileSystem | undefined;
 }
+
+/** How long `close()` waits for a hook that was called, ms. A pod has 30 s to end. */
+const HOOK_AT_CLOSE_MS = 10_000;
 
 const OPTIONS = {
   name: componentName('VolumePublisher'),
@@ -119,7 +134,7 @@ const OPTIONS = {
  * |----------------------------------------------------|-------------------------------------------------|
  * | same tokens, still fresh, and still there          | nothing: `skipped`                              |
  * | anything else                                      | produces; `published`, or `unchanged`           |
- * | producing or writing fails, there are old contents | `kept`: resolves, and emits `failed`            |
+ * | anything of this fails, there are old contents     | `kept`: resolves, and emits `failed`            |
  * | the same, and there are none                       | rejects, so that kubelet does not start the pod |
  *
  * A failed republish is deliberately not reported to kubelet, which would consider the volume unmounted and remove the
@@ -132,6 +147,10 @@ export class VolumePublisher extends Component<VolumePublisherEvents, VolumePubl
   /** Aborts the calls of `publish()` since the last `unpublish()`, by target path. */
   readonly #wanted = new Map<string, AbortController>();
   readonly #queue = new SerialQueue();
+  /** The calls of hooks. One that does not return delays only the next hook of its target, which has a deadline, too. */
+  readonly #hooks = new SerialQueue();
+  /** The hooks that have been called and have not returned, by target path. */
+  readonly #running = new Map<string, TargetHook>();
 
   /** @throws {TypeError | RangeError} for a wrong option. */
   constructor(options?: VolumePublisherOptions) {
@@ -156,8 +175,8 @@ export class VolumePublisher extends Component<VolumePublisherEvents, VolumePubl
    * @param target absolute path of the directory; `/m` and `/m/` are the same one.
    * @param options.tokens the result of `parseServiceAccountTokens`, or a function that returns it. When the tokens
    * differ, the contents are produced again. If the function throws, that counts as a failure of the producer.
-   * @throws {KubernetesError} `ERR_CSI_TARGET` for a path that is not a directory to publish in, else
-   * `ERR_CSI_PRODUCE`.
+   * @throws {KubernetesError} `ERR_CSI_TARGET` for a path that is not a directory to publish in, and when
+   * `prepareTarget` fails or does not return; else `ERR_CSI_PRODUCE`.
    * @throws {WriteError} when the volume cannot be written and there are no older contents.
    * @throws {ClosedError} after `close()`, or when it was unpublished meanwhile.
    */
@@ -170,11 +189,17 @@ export class VolumePublisher extends Component<VolumePublisherEvents, VolumePubl
     const targetPath = withoutTrailingSlashes(target);
     const wanted = this.#wanted.get(targetPath) ?? new AbortController();
     this.#wanted.set(targetPath, wanted);
-    const { fs, prepareTarget } = this.#options;
+    const { fs } = this.#options;
     const publish = async (): Promise<PublishedVolume> => {
       wanted.signal.throwIfAborted();
       await targetExists(targetPath, fs);
-      await prepareTarget(targetPath);
+      try {
+        await this.#call('prepareTarget', targetPath);
+      } catch (thrown) {
+        if (!(thrown instanceof KubernetesError)) throw thrown;
+        wanted.signal.throwIfAborted();
+        return await this.#failed(this.#publicationOf(volumeId, targetPath), thrown);
+      }
       if (!(await targetExists(targetPath, fs))) throw badTarget(targetPath, 'does not exist');
       const publication = this.#publicationOf(volumeId, targetPath);
       let tokens = new ServiceAccountTokens();
@@ -200,7 +225,7 @@ export class VolumePublisher extends Component<VolumePublisherEvents, VolumePubl
    * Aborts a running producer, removes the contents, and calls `removeTarget`. Idempotent; the directory may be
    * missing.
    *
-   * @throws {KubernetesError} `ERR_CSI_TARGET`.
+   * @throws {KubernetesError} `ERR_CSI_TARGET`, also when `removeTarget` fails or does not return.
    * @throws {WriteError} when the contents cannot be removed.
    */
   unpublish(volumeId: string, target: string): Promise<void> {
@@ -208,16 +233,18 @@ export class VolumePublisher extends Component<VolumePublisherEvents, VolumePubl
     this.#wanted.get(targetPath)?.abort(new ClosedError(`The volume "${volumeId}" was unpublished`));
     this.#wanted.delete(targetPath);
     return this.#inTurn(targetPath, async () => {
-      const { fs, removeTarget } = this.#options;
-      if (await targetExists(targetPath, fs)) {
+      if (await targetExists(targetPath, this.#options.fs)) {
         await this.#publicationOf(volumeId, targetPath).clear();
-        await removeTarget(targetPath);
+        await this.#call('removeTarget', targetPath);
       }
       this.#publications.delete(targetPath);
     });
   }
 
-  /** Aborts producers and awaits them. Published contents stay. Never rejects. */
+  /**
+   * Aborts producers and awaits them. Published contents stay. A hook that does not return is waited for for 10 s; the call
+   * that is waiting for it then rejects with a `ClosedError` that names it. Never rejects.
+   */
   override close(): Promise<void> {
     return super.close();
   }
@@ -228,6 +255,41 @@ export class VolumePublisher extends Component<VolumePublisherEvents, VolumePubl
 
   protected override onClose(): void {
     for (const wanted of this.#wanted.values()) wanted.abort(this.scope.signal.reason);
+  }
+
+  /**
+   * Calls a hook when the one before has returned for this target, since two at once might mount twice.
+   * @throws {KubernetesError} (rejects) when it fails, or has not returned in time, and may return later.
+   * @throws {ClosedError} (rejects) when it has not returned some time after `close()`.
+   */
+  async #call(hook: TargetHook, targetPath: string): Promise<void> {
+    const { clock, produceTimeoutMs: timeoutMs, [hook]: call } = this.#options;
+    const inTurn = (signal: AbortSignal): Promise<void> =>
+      this.#hooks.run(targetPath, async () => {
+        signal.throwIfAborted();
+        this.#running.set(targetPath, hook);
+        try {
+          await call(targetPath);
+        } finally {
+          this.#running.delete(targetPath);
+        }
+      });
+    const waitingFor = (ms: number): string =>
+      `${this.#running.get(targetPath) ?? hook} of "${targetPath}" has not returned for ${ms} ms`;
+    const late = (): Error => new Error(waitingFor(timeoutMs));
+    const givenUp = new AbortController();
+    const giveUp = (): void =>
+      givenUp.abort(new ClosedError(`The publisher was closed, and ${waitingFor(HOOK_AT_CLOSE_MS)}`));
+    let timer: Scheduled | undefined;
+    const forget = onAbort(this.scope.signal, () => (timer = clock.schedule(giveUp, HOOK_AT_CLOSE_MS)));
+    try {
+      await withDeadline(inTurn, { clock, timeoutMs, signal: givenUp.signal, late });
+    } catch (thrown) {
+      throw givenUp.signal.aborted ? thrown : hookFailed(hook, targetPath, thrown);
+    } finally {
+      forget();
+      timer?.cancel();
+    }
   }
 
   async #inTurn<T>(targetPath: string, work: () => Promise<T>): Promise<T> {

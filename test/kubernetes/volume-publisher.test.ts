@@ -384,6 +384,109 @@ test('a target is made and removed by hooks, which are not called for a path tha
   expect(existsSync(made)).toBe(false);
 });
 
+/** Hooks that return when the test lets them. */
+function slowHooks() {
+  const calls: string[] = [];
+  const running: (() => void)[] = [];
+  const state = {
+    calls,
+    most: 0,
+    isSlow: true,
+    release: () => running.splice(0).forEach((resolve) => resolve()),
+  };
+  const hook = (name: string) => async (): Promise<void> => {
+    calls.push(name);
+    if (!state.isSlow) return;
+    const { promise, resolve } = withResolvers();
+    running.push(resolve);
+    state.most = Math.max(state.most, running.length);
+    await promise;
+  };
+  return { state, hooks: { prepareTarget: hook('prepare'), removeTarget: hook('remove') } };
+}
+
+test('a hook that does not return fails its call in time, and the next one is called when it has returned', async () => {
+  const { state, hooks } = slowHooks();
+  const scene = publisherScene(hooks);
+  const { publisher, clock, target } = scene;
+  const failed = expect(scene.publish()).rejects.toMatchObject({
+    code: 'ERR_CSI_TARGET',
+    message: `Cannot prepare "${target}": prepareTarget of "${target}" has not returned for 90000 ms`,
+  });
+  await expect.poll(() => state.calls).toEqual(['prepare']);
+  await clock.advance(90_000);
+  await failed;
+
+  const removed = expect(publisher.unpublish('volume-1', target)).rejects.toMatchObject({
+    code: 'ERR_CSI_TARGET',
+    message: `Cannot remove "${target}": prepareTarget of "${target}" has not returned for 90000 ms`,
+  });
+  await expect.poll(() => clock.pending).toBe(1);
+  await clock.advance(90_000);
+  await removed;
+
+  const published = scene.publish();
+  await expect.poll(() => clock.pending).toBe(1);
+  expect(state.calls).toEqual(['prepare']);
+  state.isSlow = false;
+  state.release();
+  expect((await published).outcome).toBe('published');
+  expect([state.calls, state.most]).toEqual([['prepare', 'prepare'], 1]);
+});
+
+test('contents that are there are kept when the target cannot be prepared again', async () => {
+  const { state, hooks } = slowHooks();
+  const scene = publisherScene(hooks);
+  state.isSlow = false;
+  await scene.publish();
+  state.isSlow = true;
+  const again = scene.publish(tokensOf('b'));
+  await expect.poll(() => state.calls.length).toBe(2);
+  await scene.clock.advance(90_000);
+  expect(await again).toMatchObject({ outcome: 'kept', error: { code: 'ERR_CSI_TARGET' } });
+  expect(scene.read()).toBe('one');
+  expect(scene.failures).toMatchObject([{ kept: true }]);
+  state.release();
+});
+
+test.each(['prepareTarget', 'removeTarget'])(
+  'close() ends when a %s does not return, and says which it is',
+  async (hook) => {
+    const { state, hooks } = slowHooks();
+    const scene = publisherScene(hooks);
+    const { publisher, clock, target } = scene;
+    const call = hook === 'prepareTarget' ? scene.publish() : publisher.unpublish('volume-1', target);
+    const outcome = expect(call).rejects.toMatchObject({
+      code: 'ERR_CLOSED',
+      message: expect.stringContaining(`${hook} of "${target}" has not returned`) as string,
+    });
+    await expect.poll(() => state.calls.length).toBe(1);
+    let isClosed = false;
+    const closed = publisher.close().then(() => (isClosed = true));
+    await clock.advance(9_000);
+    expect(isClosed).toBe(false);
+    await clock.advance(1_000);
+    await closed;
+    await outcome;
+    expect(clock.pending).toBe(0);
+    state.release();
+    await clock.advance(0);
+    expect(readdirSync(target)).toEqual([]);
+  },
+);
+
+test('close() ends as soon as a hook has returned', async () => {
+  const { state, hooks } = slowHooks();
+  const scene = publisherScene(hooks);
+  const outcome = expect(scene.publish()).rejects.toMatchObject({ code: 'ERR_CLOSED' });
+  await expect.poll(() => state.calls.length).toBe(1);
+  const closed = scene.publisher.close();
+  state.release();
+  await closed;
+  await outcome;
+  expect(scene.clock.pending).toBe(0);
+});
+
 test('a target of another volume is refused', async () => {
   const scene = publisherScene();
   await scene.publish();
