@@ -400,7 +400,6 @@ test.skipIf(!isRoot)(
 
 test.skipIf(!isRoot)(
   'nothing is written elsewhere while another user renames the pending revision as fast as possible',
-  { timeout: 120_000 },
   async () => {
     const victim = new Victim();
     const directory = temporaryDirectory(existsSync('/dev/shm') ? '/dev/shm' : undefined);

@@ -227,7 +227,7 @@ test('a resync that makes no call of its own finds every change of links and dir
         }
       },
     ),
-    { numRuns: rounds(200, 3_000) },
+    { numRuns: rounds(200, 1_500) },
   );
 });
 

@@ -58,7 +58,6 @@ const losses: Record<string, (volume: KubeletVolume) => void> = {
 
 test.for(Object.keys(losses))(
   '%s that is lost in an overflow is found by the resync, and later swaps are seen natively',
-  { timeout: 120_000 },
   async (loss, context) => {
     if (queueLength() > MOST_EVENTS) skip(context, `the queue of events holds ${queueLength()} here`);
     // The clock stands still, so until it is advanced only the kernel gives hints.

@@ -119,7 +119,6 @@ describe('while another process writes at full speed', () => {
 
   test.each(['rename', 'remove'] as const)(
     'swaps by %s: every report is complete and new, and the last one equals the disk',
-    { timeout: 180_000 },
     async (swap) => {
       const volume = new KubeletVolume(join(temporaryDirectory(), 'volume'), { swap });
       const keys = ['a.yaml', 'b.yaml', 'conf.d/c.yaml'];
@@ -159,7 +158,6 @@ describe('while another process writes at full speed', () => {
   // stalls it, and enough passes when it is done.
   test.each(['truncate', 'unlink', 'chmod'])(
     'in place (%s, then several pieces): no partial file is ever reported',
-    { timeout: 180_000 },
     async (manner) => {
       const settleMs = 50;
       const graceMs = 1_000_000;

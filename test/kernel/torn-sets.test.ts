@@ -37,7 +37,6 @@ test.each([
   { program: 'flip', swaps: rounds(400, 6_000) },
 ])(
   'every set that is reported is of one revision, while another process does $swaps swaps ($program)',
-  { timeout: 180_000 },
   async ({ program, swaps }) => {
     const script = `test/kernel/programs/${program}.mjs`;
     // Without a build this fails here, and not as a counterexample that is shrunk for minutes.

@@ -110,7 +110,6 @@ test.each(['rename', 'remove'] as const)(
     expect(servedHttps.status()).toMatchObject({ changes: rotations + 1, lastError: null });
     expect(servedHttp2.status()).toMatchObject({ changes: rotations + 1, lastError: null });
   },
-  300_000,
 );
 
 test("in the same run grpc-js's own provider drops connections, and this one none", async () => {

@@ -44,62 +44,57 @@ test('a program that ends without output is an error at once, not a test that ha
 
 const unfinished = (directory: string): string[] => readdirSync(directory).filter(isTemporaryName);
 
-// The limit is for hundreds of starts of a process on a machine that is busy with others.
-test(
-  'writers that are killed at any moment show readers in other processes nothing partial, and leave nothing behind for good',
-  { timeout: 600_000 },
-  async () => {
-    const KILLS = rounds(5, 200);
-    const directory = temporaryDirectory();
-    const [file, volume] = [join(directory, 'files/file'), join(directory, 'volume')];
-    mkdirSync(volume);
-    const first = `1 a\na`;
-    await atomicWriteFile(file, first, { createDirectory: true });
-    await new AtomicVolume(volume).write({ 'tls.crt': first, 'tls.key': first, extra: first });
+test('writers that are killed at any moment show readers in other processes nothing partial, and leave nothing behind for good', async () => {
+  const KILLS = rounds(5, 200);
+  const directory = temporaryDirectory();
+  const [file, volume] = [join(directory, 'files/file'), join(directory, 'volume')];
+  mkdirSync(volume);
+  const first = `1 a\na`;
+  await atomicWriteFile(file, first, { createDirectory: true });
+  await new AtomicVolume(volume).write({ 'tls.crt': first, 'tls.key': first, extra: first });
 
-    const reader = start(process.execPath, script('reading-process'), file, volume);
-    const report = text(reader.stdout);
-    let killed = 0;
-    let caughtWriting = 0;
-    const kill = async (writer: ChildProcess): Promise<void> => {
-      writer.kill('SIGKILL');
-      await once(writer, 'exit');
-      killed += 1;
-      if (unfinished(join(directory, 'files')).length > 0) caughtWriting += 1;
-    };
-    const killOneAfterAnother = async (): Promise<void> => {
-      while (killed < KILLS) {
-        const writer = start(process.execPath, script('writing-process'), file, volume);
-        await said(writer);
-        // Not a wait for anything: at which moment it dies is left to chance.
-        await setTimeout(Math.random() * 20);
-        await kill(writer);
-      }
-      // On a busy machine all of them may die before they have begun; this one has begun.
-      const halfway = start(process.execPath, script('waiting-process'), file);
-      await said(halfway);
-      await kill(halfway);
-    };
-    // Two at a time: live writers must not sweep away what the other is making.
-    await Promise.all([killOneAfterAnother(), killOneAfterAnother()]);
-    reader.stdin?.end();
-    const seen = JSON.parse(await report) as Record<string, number>;
-    console.info(
-      `${killed} writers killed, an unfinished file seen after ${caughtWriting}; a reader saw`,
-      seen,
-    );
+  const reader = start(process.execPath, script('reading-process'), file, volume);
+  const report = text(reader.stdout);
+  let killed = 0;
+  let caughtWriting = 0;
+  const kill = async (writer: ChildProcess): Promise<void> => {
+    writer.kill('SIGKILL');
+    await once(writer, 'exit');
+    killed += 1;
+    if (unfinished(join(directory, 'files')).length > 0) caughtWriting += 1;
+  };
+  const killOneAfterAnother = async (): Promise<void> => {
+    while (killed < KILLS) {
+      const writer = start(process.execPath, script('writing-process'), file, volume);
+      await said(writer);
+      // Not a wait for anything: at which moment it dies is left to chance.
+      await setTimeout(Math.random() * 20);
+      await kill(writer);
+    }
+    // On a busy machine all of them may die before they have begun; this one has begun.
+    const halfway = start(process.execPath, script('waiting-process'), file);
+    await said(halfway);
+    await kill(halfway);
+  };
+  // Two at a time: live writers must not sweep away what the other is making.
+  await Promise.all([killOneAfterAnother(), killOneAfterAnother()]);
+  reader.stdin?.end();
+  const seen = JSON.parse(await report) as Record<string, number>;
+  console.info(
+    `${killed} writers killed, an unfinished file seen after ${caughtWriting}; a reader saw`,
+    seen,
+  );
 
-    expect(seen).toMatchObject({ tornFiles: 0, missingFiles: 0, tornSets: 0, missingSets: 0 });
-    expect(seen['files']).toBeGreaterThan(0);
-    // A process of its own: each begins with a sweep, and this one made its own at the beginning of the test.
-    const last = start(process.execPath, script('writing-process'), file, volume, '1');
-    const [code] = (await once(last, 'exit')) as [number | null];
-    expect(code).toBe(0);
-    expect(debris(join(directory, 'files'), 'file')).toEqual([]);
-    const { files } = await new AtomicVolume(volume).read();
-    expect(debris(volume, '..data', ...files.keys())).toHaveLength(1);
-  },
-);
+  expect(seen).toMatchObject({ tornFiles: 0, missingFiles: 0, tornSets: 0, missingSets: 0 });
+  expect(seen['files']).toBeGreaterThan(0);
+  // A process of its own: each begins with a sweep, and this one made its own at the beginning of the test.
+  const last = start(process.execPath, script('writing-process'), file, volume, '1');
+  const [code] = (await once(last, 'exit')) as [number | null];
+  expect(code).toBe(0);
+  expect(debris(join(directory, 'files'), 'file')).toEqual([]);
+  const { files } = await new AtomicVolume(volume).read();
+  expect(debris(volume, '..data', ...files.keys())).toHaveLength(1);
+});
 
 test('a certificate and its key that are read with read() match, however often they are swapped', async () => {
   const READS = rounds(200, 3_000);

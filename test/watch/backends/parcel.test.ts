@@ -392,7 +392,7 @@ test('a directory watched together with its parent is watched again after it was
 test('a tree that is opened while another subscription to it ends receives all hints', async () => {
   const top = join(base, 'top');
   const former: WatchSubscription[] = [];
-  for (let round = 0; round < rounds(10, 200); round += 1) {
+  for (let round = 0; round < rounds(10, 100); round += 1) {
     mkdirSync(join(top, 'a'), { recursive: true });
     const { subscription, hinted } = await subscribeFor({ backend: new ParcelBackend(), native: true });
     const setDirectories = async (): Promise<void> => {
