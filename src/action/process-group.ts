@@ -8,7 +8,8 @@
  * | stopping   | others go on      | the same promise                           | → stopped          | SIGKILL → killed        |
  * | killed     | –                 | the same promise                           | → stopped          | → stopped               |
  */
-import { spawn, type ChildProcess, type SpawnOptions } from 'node:child_process';
+import { spawn, type ChildProcess, type SpawnOptions, type StdioOptions } from 'node:child_process';
+import { closeSync, constants, fstatSync, openSync } from 'node:fs';
 
 import type { Clock } from '../core/clock.js';
 import { errnoOf } from '../core/errno.js';
@@ -41,7 +42,12 @@ export class ProcessGroup {
   /** @throws {Error} when `spawn` fails synchronously, for example with E2BIG. */
   constructor(command: string, args: readonly string[], options: SpawnOptions, clock: Clock) {
     this.#clock = clock;
-    this.child = spawn(command, args, { ...options, detached: true });
+    const output = outputOf(options.stdio);
+    try {
+      this.child = spawn(command, args, { ...options, stdio: output.stdio, detached: true });
+    } finally {
+      output.close();
+    }
     this.exited = new Promise((resolve, reject) => {
       this.child.once('error', reject);
       this.child.once('exit', (code, signal) => resolve({ code, signal }));
@@ -99,4 +105,28 @@ export class ProcessGroup {
       throw error;
     }
   }
+}
+
+/**
+ * The `stdio` of a command, with pipes opened anew. One that is shared with this process becomes a blocking one for both
+ * (libuv), and then a reader that stalls would stop the event loop at its next line of output.
+ */
+function outputOf(given: StdioOptions = 'pipe'): { readonly stdio: StdioOptions; close(): void } {
+  const opened: number[] = [];
+  const own = (entry: (typeof all)[number], descriptor: number): typeof entry => {
+    const shared = entry === 'inherit' ? descriptor : entry;
+    if (descriptor === 0 || typeof shared !== 'number') return entry;
+    try {
+      if (!fstatSync(shared).isFIFO()) return entry;
+      // Without waiting for a reader; the command gets it as a blocking one.
+      const anew = openSync(`/proc/self/fd/${shared}`, constants.O_WRONLY | constants.O_NONBLOCK);
+      opened.push(anew);
+      return anew;
+    } catch {
+      // It belongs to another user, its reader is gone, or there is no /proc.
+      return entry;
+    }
+  };
+  const all = typeof given === 'string' ? ([given, given, given] as const) : given;
+  return { stdio: all.map(own), close: () => opened.forEach((descriptor) => closeSync(descriptor)) };
 }

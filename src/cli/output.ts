@@ -49,7 +49,7 @@ export class Output {
     }
     const label = level.toUpperCase().padEnd(5);
     const shown = this.#isColored ? styleText(COLORS[level], label) : label;
-    process.stderr.write(`${time} ${shown} ${message}\n`);
+    process.stderr.write(`${time} ${shown} ${visible(message)}\n`);
   }
 
   /**
@@ -72,6 +72,14 @@ export class Output {
     this.#isLost = true;
     process.stderr.write(`stdout cannot be written, so events are not shown: ${error.message}\n`);
   }
+}
+
+/** On one line, without control sequences: a file name may contain both, and pass for another event. */
+function visible(message: string): string {
+  return message.replace(
+    /\p{Cc}/gu,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
 }
 
 function isReaderGone(error: Error): boolean {

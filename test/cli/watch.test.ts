@@ -437,3 +437,33 @@ test('it continues to act when the reader of its output has closed the pipe', as
   await program.until(/acted/);
   expect(readFileSync(join(directory, 'copy'), 'utf8')).toBe('1');
 });
+
+test('it continues to act, and ends on SIGTERM, while nobody reads the pipe of its output', async (context) => {
+  const directory = temporaryDirectory();
+  const mounted = volume();
+  // The program itself holds the end of the pipe from which nothing is read.
+  const script = `mkfifo ${directory}/pipe && exec 4<>${directory}/pipe && exec "$0" "$@" 2>${directory}/pipe`;
+  const acted = join(directory, 'acted');
+  const args = ['watch', mounted.directory, '--initial', '--exec', `cat > /dev/null; echo x >> ${acted}`];
+  const program = startCli(args, { prefix: ['/bin/sh', '-c', script] });
+  const times = (): number => (existsSync(acted) ? readFileSync(acted, 'utf8').length / 2 : 0);
+  if (process.platform !== 'linux') context.skip();
+  await expect.poll(times).toBe(1);
+  // One line of its output is longer than a pipe.
+  const keys = Array.from({ length: 1_000 }, (_, index) => [`${'k'.repeat(150)}${index}`, 'v']);
+  mounted.publish(Object.fromEntries(keys) as Record<string, string>);
+  await expect.poll(times).toBe(2);
+  mounted.publish({ n: '1' });
+  await expect.poll(times).toBe(3);
+  program.child.kill('SIGTERM');
+  expect(await program.exit).toBe(0);
+});
+
+test('the name of a file cannot pass for an event or control the terminal', async () => {
+  const directory = temporaryDirectory();
+  writeFileSync(join(directory, 'a\n\u001b[2Jb'), '');
+  const program = startCli(['watch', directory]);
+  await program.until(/watching/);
+  expect(program.stderr).toContain('+a\\u000a\\u001b[2Jb');
+  expect(await program.terminated()).toBe(0);
+});
