@@ -76,6 +76,9 @@ export type Observation =
       | { readonly kind: 'disallowed' }
     ));
 
+/** An observation that says something about the target. */
+export type StableObservation = Exclude<Observation, { kind: 'unstable' | 'disallowed' }>;
+
 /** Mounts that may be entered, see `resolveChain`. */
 export type AllowedMounts = ReadonlyMap<string, unknown> | undefined;
 

@@ -72,31 +72,6 @@ export function pathsIn(files: Files, { added, changed }: KeyDifference): Readon
   return paths;
 }
 
-/** What a difference looks like: the keys and their files, or why there are none. */
-export type Appearance = string | ReadonlyMap<string, SeenFile | undefined>;
-
-/** The files that differ; undefined: removed. */
-export function appearanceOf(files: Files, { added, changed, removed }: KeyDifference): Appearance {
-  const appearance = new Map<string, SeenFile | undefined>();
-  for (const key of added) appearance.set(key, files.get(key));
-  for (const key of changed) appearance.set(key, files.get(key));
-  for (const key of removed) appearance.set(key, undefined);
-  return appearance;
-}
-
-/** Whether the difference is still the same. */
-export function isSameAppearance(one: Appearance, other: Appearance): boolean {
-  if (one === other || typeof one === 'string' || typeof other === 'string') return one === other;
-  if (one.size !== other.size) return false;
-  for (const [key, file] of one) if (!other.has(key) || !isSameFile(file, other.get(key))) return false;
-  return true;
-}
-
-function isSameFile(one: SeenFile | undefined, other: SeenFile | undefined): boolean {
-  if (!one || !other) return one === other;
-  return one === other || (one.signature === other.signature && haveSameContent(one, other));
-}
-
 /** Whether two files have the same contents. Digests are computed only where they are needed. */
 export function haveSameContent({ snapshot: one }: SeenFile, { snapshot: other }: SeenFile): boolean {
   const bytes = FileSnapshot.bytesOf(one);

@@ -1,5 +1,5 @@
 import { betterCause, type ChangeCause } from '../change.js';
-import { isSameAppearance, type Appearance } from './difference-parts.js';
+import { isSameAppearance, type Appearance } from './appearance.js';
 import type { QuietPeriod } from './quiet-period.js';
 
 /** Which differences to report now, and when to check again. */

@@ -22,12 +22,12 @@
 import { LONG_PAUSE, type Effects } from '../../fs/effects.js';
 import type { TargetError } from '../../fs/target-error.js';
 import type { Clock, Scheduled } from '../../core/clock.js';
-import type { Found, Observation, Replacement, Swap } from '../../fs/observation.js';
+import type { Found, Replacement, StableObservation, Swap } from '../../fs/observation.js';
 import type { Snapshot } from '../../fs/snapshot.js';
 import { isEmpty, type ChangeCause, type KeyDifference } from '../change.js';
 import type { WatcherEvent } from '../watcher-events.js';
+import { appearanceOf } from './appearance.js';
 import {
-  appearanceOf,
   asOnePart,
   divided,
   NO_DIFFERENCE,
@@ -35,7 +35,6 @@ import {
   pathsIn,
   PORTION,
   withAll,
-  type Appearance,
 } from './difference-parts.js';
 import type { InPlaceWrites } from './in-place-writes.js';
 import { LastReport, NO_FILES } from './last-report.js';
@@ -57,9 +56,6 @@ export interface ReportOwner {
   /** Something is pending and is due now. */
   checkAgain(cause: ChangeCause): void;
 }
-
-/** An observation that says something about the target. */
-type StableObservation = Exclude<Observation, { kind: 'unstable' | 'disallowed' }>;
 
 /** Options of a reporter. */
 interface ReporterOptions extends QuietPeriodOptions {
@@ -247,7 +243,7 @@ export class Reporter {
     for (const [name, part] of parts) {
       const quietPeriod = quietPeriodOf(part);
       // What is due at once is compared with nothing.
-      const appearance = quietPeriod === NO_QUIET_PERIOD ? '' : appearanceIn(seen, part);
+      const appearance = quietPeriod === NO_QUIET_PERIOD ? '' : appearanceOf(seen, part);
       pending.see(name, appearance, quietPeriod, cause, now);
       count += 1;
       if (count % PORTION === 0) yield LONG_PAUSE;
@@ -342,16 +338,4 @@ export class Reporter {
 
 function filesOf(seen: StableObservation): Found['files'] {
   return seen.kind === 'found' ? seen.files : NO_FILES;
-}
-
-/** Changes when the difference does. */
-function appearanceIn(seen: StableObservation, part: KeyDifference): Appearance {
-  switch (seen.kind) {
-    case 'found':
-      return appearanceOf(seen.files, part);
-    case 'missing':
-      return seen.kind;
-    case 'unreadable':
-      return `${seen.error.code} ${seen.error.path}`;
-  }
 }
