@@ -178,6 +178,23 @@ test('each server name gets the certificate of its files, and other names that o
   expect(await shown('later.example.org')).toBe(published);
 });
 
+test('for a host of sniCallback() client certificates are verified with the CA bundle of its files', async () => {
+  const host = openFiles();
+  host.volume.publish(secretOf(first, stranger.cert));
+  await host.files.start();
+  const SNICallback = sniCallback({ 'shop.example.com': host.files });
+  const server = createTlsServer({ ...first, ca, requestCert: true, rejectUnauthorized: false, SNICallback });
+  const port = await listen(server);
+  const client = await createServerPair(stranger);
+  const isAuthorized = async (servername: string): Promise<boolean> => {
+    const seen = once(server, 'secureConnection') as Promise<[TLSSocket]>;
+    await handshake(port, { servername, checkServerIdentity: () => undefined, ...client });
+    return (await seen)[0].authorized;
+  };
+  expect(await isAuthorized('shop.example.com')).toBe(true);
+  expect(await isAuthorized('localhost')).toBe(false);
+});
+
 test('draining ends old connections after their request in flight, and does not affect new ones', async () => {
   const { volume, files } = openFiles();
   const clock = new FakeClock();
