@@ -35,16 +35,23 @@ export function* openRevision(volume: HeldDirectory, revision: string): Effects<
   }
 }
 
+/** A revision, and the names that its users see. */
+export interface KnownRevision {
+  readonly revision: string;
+  readonly names: readonly string[];
+}
+
 /**
  * Makes the user-visible links match the published revision. Returns whether any had to be changed. One that cannot be
  * changed is a failure when the others are done.
+ * @param known need not be listed while it is the published one, since nobody writes into a revision.
  */
-export function* alignLinks(volume: HeldDirectory): Effects<boolean> {
+export function* alignLinks(volume: HeldDirectory, known: KnownRevision): Effects<boolean> {
   let changed = false;
   for (let attempt = 1; attempt <= MAX_ALIGNMENTS; attempt += 1) {
     const revision = yield* publishedRevision(volume);
     if (revision === undefined) break; // another writer has cleared the volume
-    const names = yield* listRevision(volume, revision);
+    const names = revision === known.revision ? known.names : yield* listRevision(volume, revision);
     if (names) {
       const linking = names.map(
         (name) =>

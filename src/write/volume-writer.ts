@@ -23,7 +23,14 @@ import { emptyDirectory, removeTree } from './remove-tree.js';
 import { ifExists, runAll } from './tolerated-failures.js';
 import { giveUp, removeUnfinished, temporaryName } from './temporary-name.js';
 import type { VolumeFiles } from './volume-files.js';
-import { alignLinks, openRevision, publishedRevision, readLink, removeLinks } from './volume-links.js';
+import {
+  alignLinks,
+  openRevision,
+  publishedRevision,
+  readLink,
+  removeLinks,
+  type KnownRevision,
+} from './volume-links.js';
 import { fillDirectory, holdsFiles, makePrivateDirectory, replaced } from './volume-revision.js';
 import { VolumeSweep } from './volume-sweep.js';
 import { Refusal, WriteProgress } from './write-progress.js';
@@ -151,9 +158,10 @@ export class VolumeWriter {
     progress.step = 'resolve';
     yield* this.#refuseDirectories(volume, files, progress);
     const current = yield* publishedRevision(volume);
+    const names = [...new Set([...files.keys()].map(topOf))];
     progress.step = 'compare';
     if (current !== undefined && (yield* this.#holds(volume, current, files))) {
-      yield* this.#complete(volume, progress, { swapped: false, now: calls.now });
+      yield* this.#complete(volume, progress, { revision: current, names, swapped: false, now: calls.now });
       return { changed: false, revision: current };
     }
     let next: { readonly revision: string; readonly now: bigint };
@@ -165,7 +173,7 @@ export class VolumeWriter {
       throw error;
     }
     if (current !== undefined) this.sweeper.retire(current);
-    yield* this.#complete(volume, progress, { swapped: true, now: next.now });
+    yield* this.#complete(volume, progress, { ...next, names, swapped: true });
     return { changed: true, revision: next.revision };
   }
 
@@ -173,19 +181,19 @@ export class VolumeWriter {
   *#complete(
     volume: HeldDirectory,
     progress: WriteProgress,
-    { swapped, now }: { readonly swapped: boolean; readonly now: bigint | undefined },
+    published: KnownRevision & { readonly swapped: boolean; readonly now: bigint | undefined },
   ): Effects<void> {
     progress.step = 'link';
     let failure: WriteError | undefined;
-    let changed = swapped;
+    let changed = published.swapped;
     try {
-      if (yield* alignLinks(volume)) changed = true;
+      if (yield* alignLinks(volume, published)) changed = true;
     } catch (error) {
       failure = progress.failure(error);
       changed = true;
     }
     if (changed) yield* this.#sync(volume, progress);
-    yield* this.#sweep(volume, progress, now);
+    yield* this.#sweep(volume, progress, published.now);
     if (failure) throw failure;
   }
 
