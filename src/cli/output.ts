@@ -74,12 +74,16 @@ export class Output {
   }
 }
 
-/** On one line, without control sequences: a file name may contain both, and pass for another event. */
+/**
+ * Without control sequences, and indented from the second line on: the name of a file may contain anything, and must not
+ * pass for another event.
+ */
 function visible(message: string): string {
-  return message.replace(
-    /\p{Cc}/gu,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  );
+  return message.replace(/\n(?! {2})/g, '\n  ').replace(/(?!\n)\p{Cc}/gu, escaped);
+}
+
+function escaped(character: string): string {
+  return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
 
 function isReaderGone(error: Error): boolean {

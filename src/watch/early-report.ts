@@ -130,6 +130,7 @@ export class EarlyReport {
     this.#replaced ??= this.#create();
     this.#replaced.await(pendingPaths);
   }
+
   #create(): ReplacedFiles {
     return new ReplacedFiles(this.#observer);
   }

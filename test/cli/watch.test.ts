@@ -461,9 +461,9 @@ test('it continues to act, and ends on SIGTERM, while nobody reads the pipe of i
 
 test('the name of a file cannot pass for an event or control the terminal', async () => {
   const directory = temporaryDirectory();
-  writeFileSync(join(directory, 'a\n\u001b[2Jb'), '');
+  writeFileSync(join(directory, 'a\n2026-01-01T00:00:00.000Z ERROR \u001b[2Jb'), '');
   const program = startCli(['watch', directory]);
   await program.until(/watching/);
-  expect(program.stderr).toContain('+a\\u000a\\u001b[2Jb');
+  expect(program.stderr).toContain('+a\n  2026-01-01T00:00:00.000Z ERROR \\u001b[2Jb');
   expect(await program.terminated()).toBe(0);
 });
