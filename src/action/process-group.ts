@@ -112,21 +112,24 @@ export class ProcessGroup {
  * (libuv), and then a reader that stalls would stop the event loop at its next line of output.
  */
 function outputOf(given: StdioOptions = 'pipe'): { readonly stdio: StdioOptions; close(): void } {
+  const entries = typeof given === 'string' ? ([given, given, given] as const) : given;
   const opened: number[] = [];
-  const own = (entry: (typeof all)[number], descriptor: number): typeof entry => {
+  const stdio = entries.map((entry, descriptor) => {
     const shared = entry === 'inherit' ? descriptor : entry;
-    if (descriptor === 0 || typeof shared !== 'number') return entry;
-    try {
-      if (!fstatSync(shared).isFIFO()) return entry;
-      // Without waiting for a reader; the command gets it as a blocking one.
-      const anew = openSync(`/proc/self/fd/${shared}`, constants.O_WRONLY | constants.O_NONBLOCK);
-      opened.push(anew);
-      return anew;
-    } catch {
-      // It belongs to another user, its reader is gone, or there is no /proc.
-      return entry;
-    }
-  };
-  const all = typeof given === 'string' ? ([given, given, given] as const) : given;
-  return { stdio: all.map(own), close: () => opened.forEach((descriptor) => closeSync(descriptor)) };
+    const anew = descriptor > 0 && typeof shared === 'number' ? pipeOpenedAnew(shared) : undefined;
+    if (anew !== undefined) opened.push(anew);
+    return anew ?? entry;
+  });
+  return { stdio, close: () => opened.forEach((descriptor) => closeSync(descriptor)) };
+}
+
+/** Undefined if it is no pipe, or cannot be opened: it belongs to another user, its reader is gone, or there is no /proc. */
+function pipeOpenedAnew(descriptor: number): number | undefined {
+  try {
+    if (!fstatSync(descriptor).isFIFO()) return undefined;
+    // Without waiting for a reader; the command gets it as a blocking one.
+    return openSync(`/proc/self/fd/${descriptor}`, constants.O_WRONLY | constants.O_NONBLOCK);
+  } catch {
+    return undefined;
+  }
 }

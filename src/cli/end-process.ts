@@ -22,8 +22,7 @@ const POLL_MS = 10;
 
 /** Ends the process with this exit code. */
 export async function endProcess(exitCode: number): Promise<never> {
-  const isRestricted = 'permission' in process;
-  for (let poll = 0; !isRestricted && hasCalls(); poll += 1) {
+  for (let poll = 0; hasCalls(); poll += 1) {
     if (poll === POLLS) {
       becomeShell(`exit ${exitCode}`);
       process.kill(process.pid, 'SIGKILL');
@@ -35,6 +34,7 @@ export async function endProcess(exitCode: number): Promise<never> {
 
 /** Whether a thread is occupied, by a file system or by the resolver of host names. */
 function hasCalls(): boolean {
+  if (Reflect.has(process, 'permission')) return false;
   return process
     .getActiveResourcesInfo()
     .some((name) => /^(FSReq|FileHandle|GetAddrInfo|GetNameInfo)/.test(name));

@@ -25,9 +25,13 @@ import { Session } from './session.js';
 import { addRuleFlags } from './watch-flags.js';
 import { checkPaths, WatchRule, type RuleFlags, type RuleOptions } from './watch-rule.js';
 
-interface RunningRule {
+interface NewRule {
   /** The text of the rule, to recognize it in the next revision. */
   readonly source: string;
+  readonly options: RuleOptions;
+}
+
+interface RunningRule extends Pick<NewRule, 'source'> {
   readonly rule: WatchRule;
 }
 
@@ -88,29 +92,31 @@ export class RulesFile {
   /** Unchanged rules continue. A rule that replaces another one acts on the changes that the other had not handled. */
   async #replace(rules: readonly RuleOptions[]): Promise<void> {
     const before = [...this.#running];
-    const kept = rules.map((options) => {
+    const kept: typeof before = [];
+    const added: NewRule[] = [];
+    for (const options of rules) {
       const source = JSON.stringify(options);
       const index = before.findIndex((running) => running.source === source);
-      return { options, source, rule: index < 0 ? undefined : before.splice(index, 1)[0]?.rule };
-    });
+      if (index < 0) added.push({ source, options });
+      else kept.push(...before.splice(index, 1));
+    }
     // What cannot be created leaves the old rules as they are.
-    const fresh = await this.#create(kept.flatMap(({ options, rule }) => (rule ? [] : options)));
-    const created = [...fresh];
-    this.#running = kept.flatMap(({ source, rule = created.shift() }) => (rule ? { source, rule } : []));
+    const fresh = await this.#create(added);
+    this.#running = [...kept, ...fresh];
     const remainders = (await Promise.all(before.map(({ rule }) => rule.close()))).flat();
     if (this.#session.signal.aborted) return;
     // Not awaited: a path on a file system that hangs must not keep the next revision from being applied.
-    Promise.all(fresh.map((rule) => rule.start(remainders))).then(
+    Promise.all(fresh.map(({ rule }) => rule.start(remainders))).then(
       () => this.#report(rules.length),
       (error: unknown) => this.#failed(error),
     );
   }
 
   /** @throws {ExitError} (rejects) when one of them cannot be created, as for a process that has just ended. */
-  async #create(rules: readonly RuleOptions[]): Promise<WatchRule[]> {
-    const parts = rules.map((options) => ({ options, part: this.#session.fork() }));
+  async #create(rules: readonly NewRule[]): Promise<RunningRule[]> {
+    const parts = rules.map((rule) => ({ ...rule, part: this.#session.fork() }));
     try {
-      return parts.map(({ options, part }) => new WatchRule(options, part));
+      return parts.map(({ source, options, part }) => ({ source, rule: new WatchRule(options, part) }));
     } catch (error) {
       for (const { part } of parts) await part.close();
       throw error;

@@ -59,21 +59,21 @@ export class WatchedPaths {
   get missing(): readonly string[] {
     const { current } = this.watcher;
     if (!current || current.kind === 'missing') return this.paths;
-    return this.paths.filter((path) => this.#keys && !current.files.has(this.#keys.get(path) ?? path));
+    return this.#keys ? this.paths.filter((path) => !current.files.has(this.#keyOf(path))) : [];
   }
 
   /** What was last reported of one of the paths, as if it were watched alone. */
   digestsAt(path: string): Digests {
     const digests = this.watcher.digests();
     if (!this.#keys) return digests;
-    const digest = digests[this.#keys.get(path) ?? path];
+    const digest = digests[this.#keyOf(path)];
     return digest === undefined ? {} : { [basename(path)]: digest };
   }
 
   /** What differs at one of the paths from the result of `digestsAt()`, which may be that of another rule. */
   changedAt(path: string, digests: Digests): KeyDifference {
     if (!this.#keys) return this.watcher.changedSince(digests);
-    const key = this.#keys.get(path) ?? path;
+    const key = this.#keyOf(path);
     const digest = digests[basename(path)];
     const difference = this.watcher.changedSince(digest === undefined ? {} : { [key]: digest });
     const own = (keys: readonly string[]): string[] => keys.filter((each) => each === key);
@@ -92,6 +92,10 @@ export class WatchedPaths {
       return updateOf({ ...change, added: isAdded, changed: isChanged, removed: isRemoved }, file).paths;
     });
     return { paths, cause };
+  }
+
+  #keyOf(path: string): string {
+    return this.#keys?.get(path) ?? path;
   }
 }
 
