@@ -1,19 +1,15 @@
-# The program as an image: docker build -t resilient-watcher:0.1.0 .
+# An image of the program, built from the published package; no checkout is needed:
+#   docker build --tag "$IMAGE" - < Dockerfile
+# For another version: --build-arg PACKAGE=resilient-watcher@0.2.0. For the tarball that `npm pack` creates in a checkout:
+#   docker build --tag "$IMAGE" --build-arg PACKAGE=/context/resilient-watcher-0.1.0.tgz .
 # It adds 6 MB (2 MB compressed) to node:24-alpine.
-FROM node:24-alpine AS build
-WORKDIR /src
-COPY package.json package-lock.json .npmrc tsconfig.json tsup.config.ts ./
-RUN npm ci --ignore-scripts --no-audit --no-fund
-COPY src ./src
-RUN npm run build && npm pack --ignore-scripts --pack-destination /
-
-# With the optional packages that --config and --listen use. In a pod, token and kubeconfig need none; for their flag
-# --kubeconfig add @kubernetes/client-node@2.
 FROM node:24-alpine AS install
+ARG PACKAGE=resilient-watcher@0.1.0
 WORKDIR /app
-COPY --from=build /resilient-watcher-*.tgz /
-RUN npm install --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund \
-      /resilient-watcher-*.tgz yaml@2 prom-client@15 \
+# Includes the optional packages for --config and --listen. In a pod, token and kubeconfig need none; for their flag
+# --kubeconfig, add @kubernetes/client-node@2.
+RUN --mount=type=bind,target=/context \
+    npm install --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund "$PACKAGE" yaml@2 prom-client@15 \
     # Half of it is declarations and source maps.
     && find node_modules -type f \( -name '*.ts' -o -name '*.d.cts' -o -name '*.map' -o -name '*.md' \) -delete
 

@@ -30,7 +30,7 @@ export async function showCluster(directory, { scene, line }) {
   const volume = new KubeletVolume(join(directory, 'serviceaccount'));
   const project = async () => {
     const { token } = await server.mint(NAMESPACE, 'cni-node');
-    volume.publish({ token, 'ca.crt': server.caCertificate });
+    volume.publish({ token, 'ca.crt': server.caPem });
   };
   await project();
 

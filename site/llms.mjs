@@ -32,7 +32,8 @@ function plainText(file) {
   return textOf(file).replace(/<!--[\s\S]*?-->\n*/g, '');
 }
 
-function firstSentence(file) {
+/** The first sentence of a page. */
+export function firstSentence(file) {
   const paragraphs = plainText(file)
     .split('\n\n')
     .filter((text) => /^[A-Z`]/.test(text));

@@ -26,8 +26,11 @@ export const SECTIONS = [
       'docs/kubernetes.md',
       'docs/atomic-writes.md',
       'docs/recipes.md',
+      'docs/frameworks.md',
+      'docs/certificates.md',
       'docs/cli.md',
       'docs/testing.md',
+      'docs/conformance.md',
       'docs/observability.md',
       'docs/snippets.md',
       'docs/migrating.md',
@@ -42,6 +45,7 @@ export const SECTIONS = [
       'docs/compatibility.md',
       'docs/platforms.md',
       'docs/benchmarks.md',
+      'docs/scoreboard.md',
       'docs/security.md',
     ],
   },
@@ -101,8 +105,25 @@ export function stagePages(programs) {
       staged.add(target);
       return isPicture(target) ? target.replace(/^docs\//, '') : pageOf(target);
     };
-    stage(pageOf(file), file.endsWith('.md') ? rewriteLinks(file, link) : sourcePage(file));
+    const text = file.endsWith('.md') ? rewriteLinks(file, link) : sourcePage(file);
+    stage(pageOf(file), file === 'README.md' ? asLanding(text) : text);
   }
+}
+
+/** The first page begins with a picture of the whole, and with the ways into the other pages. */
+function asLanding(text) {
+  stagePicture('docs/overview.svg');
+  const doors = [
+    ['watching', 'Library', 'Follow files, volumes, tokens and configuration in Node.js.'],
+    ['cli', 'Program', 'Reload nginx, HAProxy or anything else; find out why a mount never changes.'],
+    ['certificates', 'Certificates', 'Serve and trust what cert-manager, kubelet or SPIFFE renew.'],
+  ];
+  const links = doors.map(([page, name, says]) => `- [**${name}**](./${page}.md) <br> ${says}`);
+  const picture = '![One update, from kubelet to what uses it](./overview.svg)';
+  return text.replace(
+    /^(# .+\n)/m,
+    `$1\n<div class="landing">\n\n${picture}\n\n${links.join('\n')}\n\n</div>\n`,
+  );
 }
 
 export function stage(page, text) {

@@ -5,9 +5,25 @@ import { basename, dirname, join, relative } from 'node:path';
 import { Application, LogLevel, ReflectionKind } from 'typedoc';
 
 import { allExamples, uses } from './examples.mjs';
-import { root, staging } from './pages.mjs';
+import { root, stage, staging, textOf } from './pages.mjs';
 
 const folder = join(staging, 'api');
+
+/** What each entry point is for, in the order of use; one that is not named comes last. */
+const PURPOSES = {
+  index: 'Watch files, volumes and trees; tokens, passwords, atomic writes, logs and health.',
+  config: 'Load, merge and validate configuration, and keep the last good one.',
+  tls: 'Serve and present certificates that are renewed.',
+  trust: 'Preloaded, it makes every client of the process trust a CA bundle that changes.',
+  kubernetes: 'Request tokens, keep kubeconfigs valid, publish the volumes of a CSI driver.',
+  action: 'Run commands, signals and webhooks on a change, as the program does.',
+  prometheus: 'Metrics for `prom-client`.',
+  otel: 'Metrics and traces for `@opentelemetry/api`.',
+  testing: 'Time, hints, volumes and an API server that a test controls.',
+  doctor: 'Find out why a path never shows an update, or how soon it will.',
+  spiffe: 'Experimental: serve and verify the identities of a SPIFFE folder.',
+};
+const ORDER = Object.keys(PURPOSES);
 
 const OPTIONS = {
   out: folder,
@@ -50,11 +66,8 @@ export async function stageReference() {
   if (app.logger.hasErrors() || app.logger.hasWarnings())
     throw new Error('typedoc is not content: see above');
 
-  // The main entry point comes first.
-  const names = [...specifiers.keys()];
-  const children = (project.children ?? []).toSorted(
-    (one, other) => names.indexOf(one.name) - names.indexOf(other.name),
-  );
+  const rank = ({ name }) => (ORDER.includes(name) ? ORDER.indexOf(name) : ORDER.length);
+  const children = (project.children ?? []).toSorted((one, other) => rank(one) - rank(other));
   const modules = children.map((module) => ({
     specifier: specifiers.get(module.name),
     page: `api/${module.name}/index.md`,
@@ -64,7 +77,18 @@ export async function stageReference() {
   }));
   addExamples(modules.flatMap((module) => module.exports));
   for (const { page, specifier } of modules) retitle(page, specifier);
+  stage('api/index.md', contents(modules, specifiers));
   return modules;
+}
+
+/** The first page of the reference. */
+function contents(modules, specifiers) {
+  const names = new Map([...specifiers].map(([name, specifier]) => [specifier, name]));
+  const rows = modules.map(
+    ({ specifier, page }) =>
+      `| [\`${specifier}\`](./${relative('api', page)}) | ${PURPOSES[names.get(specifier)] ?? ''} |`,
+  );
+  return `# API\n\nThe entry points, in the order in which most programs need them.\n\n| import | for |\n| --- | --- |\n${rows.join('\n')}\n`;
 }
 
 /** The names of the files in src/, with what a program imports. */

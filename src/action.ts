@@ -7,5 +7,4 @@ export type { ReloadActionOptions } from './action/reload-options.js';
 export { signalAction, type SignalTarget } from './action/signal-action.js';
 export { mergeUpdates, updateOf, type ActionUpdate, type PathUpdate } from './action/action-update.js';
 export { webhookAction, type WebhookActionOptions } from './action/webhook-action.js';
-export { ActionError, type ActionErrorCode } from './action/action-error.js';
-export { ClosedError } from './core/errors.js';
+export { ActionError } from './action/action-error.js';

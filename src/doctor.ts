@@ -1,5 +1,4 @@
-/** The entry point "resilient-watcher/doctor": why a path never shows an update, or how soon it will. */
+/** The entry point "resilient-watcher/doctor", which finds out why a path never shows an update, or only late. */
 export { diagnose, type DiagnoseOptions, type Diagnosis } from './doctor/diagnosis.js';
-export type { Finding, FindingId, Severity } from './doctor/finding.js';
-export type { InotifyUsage, Usage } from './doctor/inotify-usage.js';
+export type { Finding } from './doctor/finding.js';
 export { findingsInManifests } from './doctor/manifest.js';

@@ -1,6 +1,11 @@
-/** The entry point "resilient-watcher/tls". What needs `@grpc/grpc-js` or `undici` loads it when used. */
-export { ClosedError } from './core/errors.js';
-export { TlsError, type TlsErrorCode } from './tls/tls-error.js';
+/** The entry point "resilient-watcher/tls". `@grpc/grpc-js` and `undici` are loaded on first use. */
+export { TlsError } from './tls/tls-error.js';
+export {
+  DefaultCa,
+  followDefaultCa,
+  type DefaultCaStatus,
+  type FollowDefaultCaOptions,
+} from './tls/default-ca.js';
 export {
   grpcChannelCredentials,
   grpcServerCredentials,

@@ -13,14 +13,17 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   watch: ['core', 'fs'],
   write: ['core', 'fs'],
   token: ['core', 'fs', 'watch', 'write'],
+  secret: ['core', 'fs', 'watch'],
   config: ['core', 'fs', 'watch'],
   kubernetes: ['core', 'fs', 'write', 'token'],
-  telemetry: ['core', 'watch', 'token', 'config', 'tls', 'action'],
+  telemetry: ['core', 'watch', 'token', 'config', 'tls', 'spiffe', 'action'],
   tls: ['core', 'fs', 'watch'],
+  spiffe: ['core', 'fs', 'watch', 'tls'],
   action: ['core', 'watch'],
   doctor: ['core', 'fs', 'token'],
-  // The program knows the entry points, and of `core` what every file needs.
-  cli: ['core', ''],
+  // The program knows the entry points, and of `core` what every file needs. The suite is a command, no entry point.
+  cli: ['core', '', 'conformance'],
+  conformance: ['core', 'action', 'testing'],
   // A fake must not inherit a fault of the code it tests: of `fs` it shares the names of a volume only.
   testing: ['core', 'fs/volume-layout.ts'],
 };

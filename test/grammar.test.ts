@@ -51,7 +51,7 @@ const CLASSES: Readonly<Record<string, (directory: string, clock: FakeClock) => 
   TokenRefresher: (_, clock) =>
     new TokenRefresher({ client: new FakeTokenClient({ clock }), tokenFile: false, clock }),
   SecretFile: (directory, clock) => new SecretFile(join(directory, 'key'), { clock }),
-  credentials: (directory, clock) => credentials(directory, { password: 'key' }, { clock }),
+  credentials: (directory, clock) => credentials(directory, { keys: { password: 'key' }, clock }),
   TlsFiles: (directory, clock) => new TlsFiles(directory, { clock }),
   ServedTls: (directory, clock) => new ServedTls(createServer(), new TlsFiles(directory, { clock })),
   ConfigLoader: (directory, clock) =>

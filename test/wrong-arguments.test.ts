@@ -6,9 +6,12 @@ import { KubeConfig } from '@kubernetes/client-node';
 import { expect, test } from 'vitest';
 
 import { ConfigLoader, FileProvider, VolumeProvider } from '../src/config.js';
+import { findingsInManifests } from '../src/doctor.js';
 import {
   credentials,
   fetchWithToken,
+  healthOf,
+  observe,
   ResilientWatcher,
   SecretFile,
   TokenFile,
@@ -16,6 +19,7 @@ import {
   waitFor,
 } from '../src/index.js';
 import { withTokenFile } from '../src/kubernetes.js';
+import { serveSpiffe, spiffeAgent, spiffeFolder } from '../src/spiffe.js';
 import {
   grpcChannelCredentials,
   grpcServerCredentials,
@@ -29,6 +33,7 @@ import {
 /* eslint-disable @typescript-eslint/no-explicit-any, @typescript-eslint/no-unsafe-argument -- as from JavaScript */
 const any = (value: unknown): any => value;
 const files = (): TlsFiles => new TlsFiles('/etc/tls');
+const loader = (): ConfigLoader => new ConfigLoader({ sources: [{ values: {} }] });
 
 test.each<[message: RegExp, call: () => unknown]>([
   // Options of the class that was called, not of what it is made of.
@@ -42,8 +47,8 @@ test.each<[message: RegExp, call: () => unknown]>([
     () => new SecretFile('/etc/password', any({ encode: 'hex' })),
   ],
   [
-    /^credentials: unknown option "encode"; known are trim, encoding, /,
-    () => credentials('/etc/db', {}, any({ encode: 'hex' })),
+    /^credentials: unknown option "encode"; known are keys, trim, encoding, /,
+    () => credentials('/etc/db', any({ encode: 'hex' })),
   ],
   [
     /^FileProvider: unknown option "interval"; known are parser, optional, maxBytes, /,
@@ -55,10 +60,10 @@ test.each<[message: RegExp, call: () => unknown]>([
   ],
   [
     /^credentials: unknown key "user"; known are username, password$/,
-    () => credentials('/etc/db', any({ user: 'u' })),
+    () => credentials('/etc/db', any({ keys: { user: 'u' } })),
   ],
   [
-    /^TlsFiles: unknown path "chain"; known are cert, key, ca$/,
+    /^TlsFiles: unknown path "chain"; known are cert, key, bundle, ca$/,
     () => new TlsFiles(any({ cert: 'a', key: 'b', chain: 'c' })),
   ],
   // Two paths instead of one object of paths.
@@ -101,6 +106,71 @@ test.each<[message: RegExp, call: () => unknown]>([
   ],
   [/got a FileProvider/, () => new ConfigLoader(any({ sources: [new FileProvider('app.yaml')] }))],
   [/got { file }/, () => new ConfigLoader(any({ sources: [{ file: 'app.yaml' }] }))],
+  [
+    /^ConfigLoader: sources\[0\]\.env: unknown option "prefx"; known are prefix, delimiter, transform, env$/,
+    () => new ConfigLoader(any({ sources: [{ env: { prefx: 'APP_' } }] })),
+  ],
+  [
+    /^ConfigLoader: sources\[0\]\.env: option "prefix" must be a string, got null$/,
+    () => new ConfigLoader(any({ sources: [{ env: { prefix: null } }] })),
+  ],
+  [
+    /^ConfigLoader: sources\[1\]\.env: unknown option "env"; known are prefix, delimiter, transform$/,
+    () =>
+      new ConfigLoader(
+        any({ sources: [{ values: {} }, { provider: new FileProvider('a'), env: { prefix: '', env: {} } }] }),
+      ),
+  ],
+  [
+    /^ConfigLoader: sources\[0\]\.args: unknown option "option"; known are args, options, delimiter$/,
+    () => new ConfigLoader(any({ sources: [{ args: { option: {} } }] })),
+  ],
+  [
+    /^ConfigLoader: sources\[0\]: unknown key "nam"; known are values, name, at$/,
+    () => new ConfigLoader(any({ sources: [{ values: {}, nam: 'defaults' }] })),
+  ],
+  [
+    /^ConfigLoader: sources\[0\]: unknown key "parser"; known are provider, env, at$/,
+    () => new ConfigLoader(any({ sources: [{ provider: new FileProvider('a'), parser: {} }] })),
+  ],
+  // Listeners and observers.
+  [
+    /^ConfigLoader\.select: unknown option "imediate"; known are immediate$/,
+    () => loader().select(any(String), any(String), any({ imediate: true })),
+  ],
+  [
+    /^ConfigLoader\.select: argument "listener" must be a function, got undefined$/,
+    () => loader().select(any(String), any(undefined)),
+  ],
+  [/^observe: unknown option "pont"; known are point, started, settled$/, () => observe(any({ pont() {} }))],
+  [/^observe: option "point" must be a function, got "log"$/, () => observe(any({ point: 'log' }))],
+  [/^healthOf: every argument must be a component/, () => healthOf(any({}))],
+  [/^findingsInManifests: documents must be an array, got "x"$/, () => findingsInManifests(any('x'))],
+  // Identities.
+  [
+    /^serveSpiffe: server must be .*node:https.*got undefined$/,
+    () => serveSpiffe(any(undefined), spiffeFolder('/run/id'), { authorize: () => true }),
+  ],
+  [
+    /^serveSpiffe: folder must be a SpiffeFolder, got "\/run\/id"$/,
+    () => serveSpiffe(createServer(), any('/run/id'), { authorize: () => true }),
+  ],
+  [
+    /^serveSpiffe: option "authorize" must be a function of a SPIFFE ID, got undefined$/,
+    () => serveSpiffe(createServer(), spiffeFolder('/run/id'), any(undefined)),
+  ],
+  [
+    /^serveSpiffe: unknown option "onRefuse"; known are authorize, onRefused, drainMs, /,
+    () => serveSpiffe(createServer(), spiffeFolder('/run/id'), any({ authorize() {}, onRefuse() {} })),
+  ],
+  [
+    /^spiffeAgent: option "authorize" must be a function of a SPIFFE ID, got undefined$/,
+    () => spiffeAgent(spiffeFolder('/run/id'), any(undefined)),
+  ],
+  [
+    /^spiffeAgent: folder must be a SpiffeFolder, got a TlsFiles$/,
+    () => spiffeAgent(any(files()), { authorize: () => true }),
+  ],
   [/^SecretFile: path must be/, () => new SecretFile(any(undefined))],
   [/^ResilientWatcher: path must be/, () => new ResilientWatcher(any(undefined))],
 ])('what is wrong is said: %s', async (message, call) => {
@@ -109,7 +179,9 @@ test.each<[message: RegExp, call: () => unknown]>([
 
 test('a path that is a file of the pair, and not the directory, is said to be one', async () => {
   await using pair = new TlsFiles(import.meta.filename);
-  await expect(pair.get()).rejects.toThrow(/is a file; TlsFiles takes a directory, or { cert, key, ca }/);
+  await expect(pair.get()).rejects.toThrow(
+    /is a file without a private key; TlsFiles takes a directory, a credential bundle, or { cert, key, ca }/,
+  );
 });
 
 test('a token file says why there is no token', async () => {
@@ -121,9 +193,9 @@ test('a token file says why there is no token', async () => {
 
 test('waitFor() takes options in place of the predicate', async () => {
   await expect(waitFor('no/such/file', { timeoutMs: 1 })).rejects.toThrow(
-    /after 1 ms; it (?:is missing|was not read yet)$/,
+    /after 1 ms; it (?:is missing|has not been read yet)$/,
   );
   await expect(waitFor(import.meta.dirname, () => false, { timeoutMs: 1 })).rejects.toThrow(
-    /it is a directory$|it was not read yet$/,
+    /it is a directory$|it has not been read yet$/,
   );
 });

@@ -86,7 +86,7 @@ function handler(method) {
 
 function codeOf({ code }) {
   if (code === 'ERR_CSI_TARGET') return status.INVALID_ARGUMENT;
-  if (code === 'ERR_CSI_TOKENS' || code === 'ERR_CSI_AUDIENCE') return status.FAILED_PRECONDITION;
+  if (code === 'ERR_CSI_TOKENS') return status.FAILED_PRECONDITION;
   return code === 'ERR_CSI_PRODUCE' ? status.UNAVAILABLE : status.INTERNAL;
 }
 

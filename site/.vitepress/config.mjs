@@ -3,11 +3,23 @@ import { fileURLToPath } from 'node:url';
 
 import { defineConfig } from 'vitepress';
 
+import { firstSentence } from '../llms.mjs';
 import { pageOf, titleOf, writtenPages } from '../pages.mjs';
 
 const modules = JSON.parse(
   readFileSync(fileURLToPath(new URL('../.pages/modules.json', import.meta.url)), 'utf8'),
 );
+
+const { version, description, repository } = JSON.parse(
+  readFileSync(fileURLToPath(new URL('../../package.json', import.meta.url)), 'utf8'),
+);
+/** Where people read the code; unknown before the first release. */
+const home = repository?.url.replace(/^git\+/, '').replace(/\.git$/, '');
+const elsewhere = home && {
+  socialLinks: [{ icon: 'github', link: home }],
+  editLink: { text: 'Edit this page', pattern: ({ filePath }) => sourceOf(filePath) },
+};
+const sources = new Map(writtenPages().flatMap(({ files }) => files.map((file) => [pageOf(file), file])));
 
 const written = writtenPages().map(({ title, files }) => ({
   text: title,
@@ -33,27 +45,59 @@ const reference = Object.fromEntries(
 
 export default defineConfig({
   title: 'resilient-watcher',
-  description: 'Watches files the way Kubernetes changes them: each change once, whole, within milliseconds.',
+  description,
   lang: 'en',
   base: process.env.DOCS_BASE ?? '/',
   // No icon: browsers ask for one otherwise.
   head: [['link', { rel: 'icon', href: 'data:,' }]],
+  transformHead: ({ title, description: text }) => [
+    ['meta', { property: 'og:type', content: 'website' }],
+    ['meta', { property: 'og:site_name', content: 'resilient-watcher' }],
+    ['meta', { property: 'og:title', content: title }],
+    ['meta', { property: 'og:description', content: text }],
+  ],
+  // Each page describes itself, by its first sentence.
+  transformPageData: ({ relativePath }) => ({ description: descriptionOf(relativePath) }),
   srcDir: '.pages',
   outDir: 'dist',
   // GitHub's anchors, which the links of the pages are written for.
   markdown: { anchor: { slugify: anchorOf } },
-  vite: { build: { chunkSizeWarningLimit: 2_000 } },
+  // Pictures keep their names, by which the style knows them.
+  vite: { build: { chunkSizeWarningLimit: 2_000, assetsInlineLimit: 0 } },
   themeConfig: {
-    search: { provider: 'local' },
+    search: {
+      provider: 'local',
+      options: {
+        miniSearch: {
+          searchOptions: {
+            // Guides before pages that are generated. It runs in the browser, where nothing of this file is.
+            boostDocument: (id) => (/\/(api|source)\//.test(id) ? 0.2 : 1),
+          },
+        },
+      },
+    },
+    ...elsewhere,
     outline: [2, 3],
     nav: [
       { text: 'Guide', link: '/watching' },
       { text: 'Errors', link: '/errors' },
-      { text: 'API', link: '/api/index/', activeMatch: '/api/' },
+      { text: 'API', link: '/api/', activeMatch: '/api/' },
+      { text: `v${version}`, link: '/changelog' },
     ],
     sidebar: { '/': written, ...reference },
   },
 });
+
+function descriptionOf(page) {
+  const file = sources.get(page);
+  return (file && firstSentence(file)) || description;
+}
+
+/** Pages that are generated have no source to edit. */
+function sourceOf(page) {
+  const file = sources.get(page);
+  return file === undefined ? home : `${home}/edit/main/${file}`;
+}
 
 function folderOf({ page }) {
   return `/${page.replace(/index\.md$/, '')}`;

@@ -1,7 +1,8 @@
+import { onAbort } from '../core/abort.js';
 import type { Clock } from '../core/clock.js';
-import { ActionError } from './action-error.js';
 import { Outcome } from '../core/outcome.js';
 import { redactError } from '../core/resilient-error.js';
+import { ActionError, actionFailed } from './action-error.js';
 import type { Action } from './action.js';
 import type { ActionUpdate } from './action-update.js';
 
@@ -13,71 +14,53 @@ interface RunLimits {
 }
 
 /**
- * One run of an action, which is stopped when it takes too long or is interrupted.
+ * Runs an action once. It is asked to stop when it takes too long or is interrupted, and abandoned when it does not.
  *
- * | state                  | it fulfills   | it rejects            | its time is up | `interrupt()`   | it does not stop in time |
- * |------------------------|---------------|-----------------------|----------------|-----------------|--------------------------|
- * | running                | `succeeded`   | throws what it threw  | → late         | → interrupted   | –                        |
- * | late, asked to stop    | `succeeded`   | throws a timeout      | –              | –               | throws a timeout         |
- * | interrupted, the same  | `interrupted` | `interrupted`         | –              | –               | `interrupted`            |
+ * | state                  | it fulfills   | it rejects            | its time is up | interrupted   | it does not stop in time |
+ * |------------------------|---------------|-----------------------|----------------|---------------|--------------------------|
+ * | running                | `succeeded`   | throws what it threw  | → late         | → interrupted | –                        |
+ * | late, asked to stop    | `succeeded`   | throws a timeout      | –              | –             | throws a timeout         |
+ * | interrupted, the same  | `interrupted` | `interrupted`         | –              | –             | `interrupted`            |
+ * @param interrupted aborts at `close()`.
+ * @throws {ActionError} (rejects) when the action failed or took too long.
  */
-export class ActionRun {
-  readonly #action: Action;
-  readonly #limits: RunLimits;
-  readonly #controller = new AbortController();
-  readonly #unstoppable = new Outcome<never>();
-  /** Why it was asked to stop. */
-  #stopped: 'late' | 'interrupted' | undefined;
-  #isOver = false;
-  #timer: ReturnType<Clock['schedule']>;
-
-  constructor(action: Action, limits: RunLimits) {
-    this.#action = action;
-    this.#limits = limits;
-    this.#timer = limits.clock.schedule(() => this.#stop('late'), limits.timeoutMs);
+export async function runAction(
+  action: Action,
+  update: ActionUpdate,
+  { timeoutMs, stopTimeoutMs, clock }: RunLimits,
+  interrupted: AbortSignal,
+): Promise<'succeeded' | 'interrupted'> {
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  const unstoppable = new Outcome<never>();
+  const stop = (reason: Error): void => {
+    if (signal.aborted) return;
+    timer.cancel();
+    timer = clock.schedule(() => unstoppable.reject(new Error('it does not stop')), stopTimeoutMs);
+    stopping.abort(reason);
+  };
+  let timer = clock.schedule(() => stop(timeoutOf(action, timeoutMs)), timeoutMs);
+  const forget = onAbort(interrupted, () => stop(interrupted.reason as Error));
+  try {
+    await Promise.race([action.run(update, { signal }), unstoppable.promise]);
+  } catch (cause) {
+    if (!signal.aborted) throw failureOf(action, cause);
+    if (signal.reason instanceof ActionError) throw signal.reason;
+  } finally {
+    timer.cancel();
+    forget();
   }
+  const isLate = signal.reason instanceof ActionError;
+  return signal.aborted && !isLate ? 'interrupted' : 'succeeded';
+}
 
-  /** @throws {ActionError} (rejects) when the action failed or took too long. */
-  async run(update: ActionUpdate): Promise<'succeeded' | 'interrupted'> {
-    try {
-      const { signal } = this.#controller;
-      await Promise.race([this.#action.run(update, { signal }), this.#unstoppable.promise]);
-      return this.#stopped === 'interrupted' ? 'interrupted' : 'succeeded';
-    } catch (cause) {
-      if (this.#stopped === 'interrupted') return 'interrupted';
-      throw this.#stopped === 'late' ? this.#timeout() : this.#failure(cause);
-    } finally {
-      this.#isOver = true;
-      this.#timer.cancel();
-    }
-  }
+function timeoutOf({ name }: Action, timeoutMs: number): ActionError {
+  const reason = `it took longer than ${timeoutMs} ms and was stopped`;
+  return actionFailed(name, reason, undefined, 'ERR_ACTION_TIMEOUT');
+}
 
-  /** Stops the run, because of a newer update or `close()`. Has no effect once the run has ended. */
-  interrupt(): void {
-    this.#stop('interrupted');
-  }
-
-  #stop(reason: 'late' | 'interrupted'): void {
-    if (this.#stopped || this.#isOver) return;
-    this.#stopped = reason;
-    this.#timer.cancel();
-    const { clock, stopTimeoutMs } = this.#limits;
-    this.#timer = clock.schedule(
-      () => this.#unstoppable.reject(new Error('it does not stop')),
-      stopTimeoutMs,
-    );
-    this.#controller.abort();
-  }
-
-  #timeout(): ActionError {
-    const reason = `it took longer than ${this.#limits.timeoutMs} ms and was stopped`;
-    return new ActionError('ERR_ACTION_TIMEOUT', `Action ${this.#action.name} failed: ${reason}`);
-  }
-
-  #failure(thrown: unknown): ActionError {
-    if (thrown instanceof ActionError) return thrown;
-    const cause = redactError(thrown);
-    const message = `Action ${this.#action.name} failed: ${cause.message}`;
-    return new ActionError('ERR_ACTION_FAILED', message, { cause });
-  }
+function failureOf({ name }: Action, thrown: unknown): ActionError {
+  if (thrown instanceof ActionError) return thrown;
+  const cause = redactError(thrown);
+  return actionFailed(name, cause.message, cause);
 }

@@ -63,21 +63,24 @@ function mergePaths(earlier: PathUpdate, later: PathUpdate): PathUpdate {
 const MAX_VARIABLE_BYTES = 65_536;
 
 /**
- * The update as environment variables: `RW_PATH`, `RW_KEYS`, `RW_REVISION` and `RW_CAUSE`. Several values are written
- * one per line, truncated to whole lines within 64 KiB.
+ * The update as environment variables. `RW_KEYS` is a JSON array. `RW_PATH` and `RW_REVISION` have one value per line;
+ * without those that contain a line break. Each has as many whole values as fit into 64 KiB. `RW_CAUSE` is a word.
  */
 export function environmentOf({ paths, cause }: ActionUpdate): Readonly<Record<string, string>> {
   const keys = paths.flatMap(({ added, changed, removed }) => [...added, ...changed, ...removed]);
   return {
     RW_PATH: lines(paths.map(({ path }) => path)),
-    RW_KEYS: lines(keys),
+    RW_KEYS: `[${fitting(keys.map((key) => JSON.stringify(key))).join(',')}]`,
     RW_REVISION: lines(paths.flatMap(({ revision }) => revision ?? [])),
     RW_CAUSE: cause,
   };
 }
 
 function lines(values: readonly string[]): string {
+  return fitting(values.filter((value) => !value.includes('\n'))).join('\n');
+}
+
+function fitting(values: readonly string[]): string[] {
   let bytes = 0;
-  const fitting = values.filter((value) => (bytes += Buffer.byteLength(value) + 1) <= MAX_VARIABLE_BYTES);
-  return fitting.join('\n');
+  return values.filter((value) => (bytes += Buffer.byteLength(value) + 1) <= MAX_VARIABLE_BYTES);
 }

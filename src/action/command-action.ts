@@ -1,9 +1,8 @@
 import { constants } from 'node:os';
 
 import { onAbort } from '../core/abort.js';
-import type { Clock } from '../core/clock.js';
 import { errnoOf } from '../core/errno.js';
-import { ActionError } from './action-error.js';
+import { actionFailed, type ActionError } from './action-error.js';
 import {
   flag,
   isPlainObject,
@@ -11,7 +10,7 @@ import {
   milliseconds,
   nonEmptyString,
   oneOf,
-  PORT_OPTIONS,
+  required,
   resolveOptions,
 } from '../core/options.js';
 import { redact } from '../core/redaction.js';
@@ -37,12 +36,10 @@ export interface CommandActionOptions {
   readonly stopSignal?: NodeJS.Signals | undefined;
   /** How long its process group may take to stop before it is killed, ms. Default 10 000, as `docker stop`. */
   readonly stopTimeoutMs?: number | undefined;
-  /** The clock that times stopping. Default: the system clock. */
-  readonly clock?: Clock | undefined;
 }
 
 const OPTIONS = {
-  command: nonEmptyString(''),
+  command: required(nonEmptyString(undefined)),
   args: matching<readonly string[]>(
     [],
     'an array of strings',
@@ -56,27 +53,23 @@ const OPTIONS = {
     Object.hasOwn(constants.signals, String(value)),
   ),
   stopTimeoutMs: milliseconds(10_000),
-  clock: PORT_OPTIONS.clock,
 };
 
 type ResolvedCommandOptions = ReturnType<typeof resolveOptions<typeof OPTIONS>>;
 
 /**
- * Runs a command; exit code 0 is success. The update is in its environment, as `RW_PATH`, `RW_KEYS`, `RW_REVISION` and
- * `RW_CAUSE`, and on its stdin as a JSON document. It runs in a process group of its own, which is stopped as a whole.
+ * Runs a command; exit code 0 is success. The update is in its environment, as `RW_PATH`, `RW_KEYS` (a JSON array),
+ * `RW_REVISION` and `RW_CAUSE`, and on its stdin as a JSON document. It runs in a process group of its own, which is stopped as a whole.
  * @throws {TypeError} for an unknown, missing or wrong option, or both `args` and `shell`.
  * @throws {RangeError} for a number out of range.
  */
 export function commandAction(options: CommandActionOptions): Action {
   const resolved = resolveOptions('commandAction', options, OPTIONS);
   const { command, args, shell, stopSignal, stopTimeoutMs } = resolved;
-  if (command === '') {
-    throw new TypeError('commandAction: option "command" must be a non-empty string, got undefined');
-  }
   if (shell && args.length > 0) {
     throw new TypeError('commandAction: "args" has no effect with "shell"; put the arguments into "command"');
   }
-  const name = redact(JSON.stringify([command, ...args].join(' ')));
+  const name = redact([command, ...args].join(' '));
   return {
     name,
     kind: 'exec',
@@ -96,25 +89,25 @@ export function commandAction(options: CommandActionOptions): Action {
         forget?.();
         await stopped;
       }
-      if (stopped) throw new ActionError('ERR_ACTION_FAILED', `Action ${name} failed: it was stopped`);
-      if (exit.code !== 0) throw notSucceeded(name, exit);
+      if (stopped) throw actionFailed(name, 'it was stopped');
+      const { code, signal: killedBy } = exit;
+      if (code === 0) return;
+      throw actionFailed(
+        name,
+        killedBy === null ? `it exited with code ${code}` : `it was killed by ${killedBy}`,
+      );
     },
   };
 }
 
 function startGroup(options: ResolvedCommandOptions, update: ActionUpdate): ProcessGroup {
-  const { command, args, shell, output, cwd, env, clock } = options;
-  const group = new ProcessGroup(
-    shell ? '/bin/sh' : command,
-    shell ? ['-c', command] : args,
-    {
-      cwd,
-      env: { ...process.env, ...env, ...environmentOf(update) },
-      // The command writes directly to the descriptors of this process, so its output is not buffered here.
-      stdio: output === 'stderr' ? ['pipe', 2, 2] : ['pipe', output, output],
-    },
-    clock,
-  );
+  const { command, args, shell, output, cwd, env } = options;
+  const group = new ProcessGroup(shell ? '/bin/sh' : command, shell ? ['-c', command] : args, {
+    cwd,
+    env: { ...process.env, ...env, ...environmentOf(update) },
+    // The command writes directly to the descriptors of this process, so its output is not buffered here.
+    stdio: output === 'stderr' ? ['pipe', 2, 2] : ['pipe', output, output],
+  });
   // Fails when the command exits without reading its stdin.
   group.child.stdin?.on('error', () => undefined);
   group.child.stdin?.end(`${JSON.stringify(update)}\n`);
@@ -124,10 +117,5 @@ function startGroup(options: ResolvedCommandOptions, update: ActionUpdate): Proc
 function notStarted(name: string, cause: unknown): ActionError {
   const reason = cause instanceof Error ? cause.message : String(cause);
   const explained = errnoOf(cause) === 'ENOENT' ? 'no such program; check its name, PATH and cwd' : reason;
-  return new ActionError('ERR_ACTION_FAILED', `Action ${name} failed: ${explained}`, { cause });
-}
-
-function notSucceeded(name: string, { code, signal }: ProcessExit): ActionError {
-  const reason = signal === null ? `it exited with code ${code}` : `it was killed by ${signal}`;
-  return new ActionError('ERR_ACTION_FAILED', `Action ${name} failed: ${reason}`);
+  return actionFailed(name, explained, cause);
 }

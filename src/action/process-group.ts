@@ -11,10 +11,10 @@
 import { spawn, type ChildProcess, type SpawnOptions, type StdioOptions } from 'node:child_process';
 import { closeSync, constants, fstatSync, openSync } from 'node:fs';
 
-import type { Clock } from '../core/clock.js';
+import { systemClock } from '../core/clock.js';
 import { errnoOf } from '../core/errno.js';
 import { sleep } from '../core/sleep.js';
-import { isGroupRunning } from './process-table.js';
+import { hasOnlyZombies } from './process-table.js';
 
 /** How a command ended. */
 export interface ProcessExit {
@@ -35,13 +35,11 @@ export class ProcessGroup {
   readonly child: ChildProcess;
   /** Rejects when the command could not be started. */
   readonly exited: Promise<ProcessExit>;
-  readonly #clock: Clock;
   #isOver = false;
   #stopping: Promise<void> | undefined;
 
   /** @throws {Error} when `spawn` fails synchronously, for example with E2BIG. */
-  constructor(command: string, args: readonly string[], options: SpawnOptions, clock: Clock) {
-    this.#clock = clock;
+  constructor(command: string, args: readonly string[], options: SpawnOptions) {
     const output = outputOf(options.stdio);
     try {
       this.child = spawn(command, args, { ...options, stdio: output.stdio, detached: true });
@@ -67,28 +65,32 @@ export class ProcessGroup {
   }
 
   async #stop(signal: NodeJS.Signals, timeoutMs: number): Promise<void> {
-    const deadline = this.#clock.monotonic() + timeoutMs;
     this.#send(signal);
-    while (this.#send(0)) {
-      if (this.#clock.monotonic() >= deadline) {
-        await this.#kill();
-        break;
-      }
-      await sleep(this.#clock, POLL_MS);
+    if (!(await this.#ends(timeoutMs))) {
+      this.#send('SIGKILL');
+      // A killed process may still hold its ports and files.
+      await this.#ends(KILLED_TIMEOUT_MS);
     }
     await this.exited.catch(() => undefined);
     this.#isOver = true;
   }
 
-  /** Kills the group, and waits until its processes have ended: a killed process may still hold its ports and files. */
-  async #kill(): Promise<void> {
-    this.#send('SIGKILL');
-    const deadline = this.#clock.monotonic() + KILLED_TIMEOUT_MS;
-    // Zombies belong to the group until they are reaped, which in a container without an init process is never.
-    while (this.#send(0) && (await isGroupRunning(this.child.pid ?? 0))) {
-      if (this.#clock.monotonic() >= deadline) return;
-      await sleep(this.#clock, POLL_MS);
+  /** Whether all of its processes end in time. */
+  async #ends(timeoutMs: number): Promise<boolean> {
+    const deadline = systemClock.monotonic() + timeoutMs;
+    while (await this.#isRunning()) {
+      if (systemClock.monotonic() >= deadline) return false;
+      await sleep(systemClock, POLL_MS);
     }
+    return true;
+  }
+
+  /** Zombies belong to the group until they are reaped, but do not run. While the command runs, nothing else matters. */
+  async #isRunning(): Promise<boolean> {
+    if (!this.#send(0)) return false;
+    const { pid = 0, exitCode, signalCode } = this.child;
+    const hasExited = exitCode !== null || signalCode !== null;
+    return !hasExited || !(await hasOnlyZombies(pid));
   }
 
   /** Whether there was a process to signal. */
@@ -108,23 +110,23 @@ export class ProcessGroup {
 }
 
 /**
- * The `stdio` of a command, with pipes opened anew. One that is shared with this process becomes a blocking one for both
- * (libuv), and then a reader that stalls would stop the event loop at its next line of output.
+ * The `stdio` of a command, with reopened pipes. libuv makes a pipe that is shared with this process blocking for both, and
+ * then a reader that stalls would block the event loop at its next line of output.
  */
 function outputOf(given: StdioOptions = 'pipe'): { readonly stdio: StdioOptions; close(): void } {
   const entries = typeof given === 'string' ? ([given, given, given] as const) : given;
   const opened: number[] = [];
   const stdio = entries.map((entry, descriptor) => {
     const shared = entry === 'inherit' ? descriptor : entry;
-    const anew = descriptor > 0 && typeof shared === 'number' ? pipeOpenedAnew(shared) : undefined;
-    if (anew !== undefined) opened.push(anew);
-    return anew ?? entry;
+    const reopened = descriptor > 0 && typeof shared === 'number' ? reopenedPipe(shared) : undefined;
+    if (reopened !== undefined) opened.push(reopened);
+    return reopened ?? entry;
   });
   return { stdio, close: () => opened.forEach((descriptor) => closeSync(descriptor)) };
 }
 
 /** Undefined if it is no pipe, or cannot be opened: it belongs to another user, its reader is gone, or there is no /proc. */
-function pipeOpenedAnew(descriptor: number): number | undefined {
+function reopenedPipe(descriptor: number): number | undefined {
   try {
     if (!fstatSync(descriptor).isFIFO()) return undefined;
     // Without waiting for a reader; the command gets it as a blocking one.

@@ -2,61 +2,42 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 
-import { findProcess, parseProcessStat } from '../core/process.js';
-
-interface Process {
-  readonly pid: number;
-  readonly parent: number;
-  readonly group: number;
-  readonly names: readonly string[];
-}
+import { parseProcessStat, type ProcessStat } from '../core/process.js';
 
 /**
  * The processes of a program by its name, without those whose parent is also one, so that only the master process of
  * nginx is found. The current process is never included.
  */
 export async function processesNamed(name: string): Promise<number[]> {
-  const matching = (await runningProcesses()).filter(
-    ({ pid, names }) => pid !== process.pid && names.includes(name),
-  );
+  const running = (await processes()).filter(({ pid, hasEnded }) => !hasEnded && pid !== process.pid);
+  const programs = await Promise.all(running.map(({ pid }) => programOf(pid)));
+  const matching = running.filter(({ command }, index) => command === name || programs[index] === name);
   const matched = new Set(matching.map(({ pid }) => pid));
   return matching.filter(({ parent }) => !matched.has(parent)).map(({ pid }) => pid);
 }
 
-/** Whether a process of this group runs, as far as `/proc` shows. A zombie does not. */
-export async function isGroupRunning(group: number): Promise<boolean> {
-  return (await runningProcesses()).some((found) => found.group === group);
+/**
+ * Whether nothing but zombies is left of this group, which is not empty. Without an init process, as in most containers,
+ * nobody reaps them. False if `/proc` does not show its processes.
+ */
+export async function hasOnlyZombies(group: number): Promise<boolean> {
+  const members = (await processes()).filter((each) => each.group === group);
+  return members.length > 0 && members.every(({ hasEnded }) => hasEnded);
 }
 
-/** No process: see {@link startTimeOf}. */
-export const ENDED = 'ended';
-
-/** When a process was started; `ENDED` when there is none with this PID, undefined if `/proc` does not show it. */
-export function startTimeOf(pid: number): string | undefined {
-  const found = findProcess(pid);
-  if (found === 'ended') return ENDED;
-  return found === 'hidden' ? undefined : found.startTime;
-}
-
-async function runningProcesses(): Promise<Process[]> {
+/** Without those that are reaped meanwhile. */
+async function processes(): Promise<ProcessStat[]> {
   const entries = await readdir('/proc').catch(() => []);
-  const pids = entries.filter((entry) => /^\d+$/.test(entry)).map(Number);
-  return (await Promise.all(pids.map(readProcess))).flatMap((found) => found ?? []);
+  const stats = entries.filter((entry) => /^\d+$/.test(entry)).map((pid) => textOf(pid, 'stat'));
+  return (await Promise.all(stats)).flatMap((text) => parseProcessStat(text) ?? []);
 }
 
-/** Undefined for a process that has ended meanwhile. */
-async function readProcess(pid: number): Promise<Process | undefined> {
-  try {
-    const [stat, commandLine] = await Promise.all([
-      readFile(`/proc/${pid}/stat`, 'utf8'),
-      readFile(`/proc/${pid}/cmdline`, 'utf8'),
-    ]);
-    const found = parseProcessStat(stat);
-    if (!found || found.hasEnded) return undefined;
-    const { parent, group, command } = found;
-    const [program = ''] = commandLine.split('\0');
-    return { pid, parent, group, names: [command, basename(program)] };
-  } catch {
-    return undefined;
-  }
+/** The file name of its program, which may be longer than the name that the kernel keeps. */
+async function programOf(pid: number): Promise<string> {
+  const [program = ''] = (await textOf(pid, 'cmdline')).split('\0');
+  return basename(program);
+}
+
+function textOf(pid: number | string, file: 'stat' | 'cmdline'): Promise<string> {
+  return readFile(`/proc/${pid}/${file}`, 'utf8').catch(() => '');
 }

@@ -1,14 +1,14 @@
 /**
  * Runs the actions for the newest update until they have succeeded.
  *
- * | state      | `trigger()`                                   | its time has come | succeeds            | fails                         |
- * |------------|-----------------------------------------------|-------------------|---------------------|-------------------------------|
- * | `idle`     | starts it, → `waiting`                        | –                 | –                   | –                             |
- * | `ready`    | → `waiting` for the splay                     | –                 | –                   | –                             |
- * | `waiting`  | merged into the update that waits             | → `running`       | –                   | –                             |
- * | `running`  | waits (`queue`), or stops the run (`restart`) | –                 | next one or `ready` | → `retrying`, after a backoff |
- * | `retrying` | merged; tried at once                         | → `running`       | –                   | –                             |
- * | `closed`   | throws                                        | –                 | –                   | –                             |
+ * | state      | `trigger()`                        | its time is up | succeeds            | fails                         |
+ * |------------|------------------------------------|----------------|---------------------|-------------------------------|
+ * | `idle`     | starts it, → `waiting`             | –              | –                   | –                             |
+ * | `ready`    | → `waiting` for the splay          | –              | –                   | –                             |
+ * | `waiting`  | merged into the update that waits  | → `running`    | –                   | –                             |
+ * | `running`  | waits for the end of the run       | –              | next one or `ready` | → `retrying`, after a backoff |
+ * | `retrying` | merged; tried at once              | → `running`    | –                   | –                             |
+ * | `closed`   | throws                             | –              | –                   | –                             |
  *
  * The check runs before each attempt that begins with the first action. When it fails, the update is rejected: nothing
  * is done until the next `trigger()`. No update is lost: one that was not handled successfully is merged into the next
@@ -20,7 +20,7 @@ import { ActionError } from './action-error.js';
 import { begin, markHandled } from '../core/outcome.js';
 import { sleep } from '../core/sleep.js';
 import type { Action } from './action.js';
-import { ActionRun } from './action-run.js';
+import { runAction } from './action-run.js';
 import {
   resolveReloadOptions,
   type ReloadActionOptions,
@@ -53,21 +53,13 @@ export interface ReloadActionEvents extends ComponentEvents {
 export interface ReloadActionStatus extends ComponentStatus {
   /** `idle`: not started. `ready`: nothing to do. */
   readonly state: 'idle' | 'ready' | 'waiting' | 'running' | 'retrying' | 'closed';
-  /** The number of attempts so far. */
-  readonly attempts: number;
-  /** How many of them succeeded. */
-  readonly successes: number;
-  /** How many of them failed. */
-  readonly failures: number;
-  /** How many updates the check rejected. */
-  readonly rejections: number;
   /** Whether the last update was handled successfully; null before the first one. */
   readonly lastSuccessful: boolean | null;
   /** When an update was last handled successfully. */
   readonly lastSuccessAt: number | null;
 }
 
-/** How a run ended. `interrupted`: by a newer update, or by `close()`. */
+/** How a run ended. `interrupted`: by `close()`. */
 type RunResult = 'succeeded' | 'interrupted' | ActionError;
 
 /**
@@ -88,13 +80,9 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
   #pending: ActionUpdate | undefined;
   /** The update that is being handled, or was not handled successfully; merged into the next one. */
   #missed: ActionUpdate | undefined;
-  /** Ends the current wait or, with `restart`, the current run. */
-  #interrupt: (() => void) | undefined;
+  /** Aborts to end the present pause early. */
+  #pausing: AbortController | undefined;
   #loop: Promise<void> | undefined;
-  #attempts = 0;
-  #successes = 0;
-  #failures = 0;
-  #rejections = 0;
   #lastSuccessful: boolean | null = null;
   #lastSuccessAt: number | null = null;
 
@@ -117,10 +105,6 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
       name: this.name,
       state: this.state,
       lastError: this.lastError,
-      attempts: this.#attempts,
-      successes: this.#successes,
-      failures: this.#failures,
-      rejections: this.#rejections,
       lastSuccessful: this.#lastSuccessful,
       lastSuccessAt: this.#lastSuccessAt,
     };
@@ -128,13 +112,13 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
 
   /**
    * Runs the actions for an update as soon as possible. Returns immediately; the first call starts the component.
-   * @throws {ClosedError} once closed.
+   * @throws {ClosedError} once closed; the signal's reason when that has aborted.
    */
   trigger(update: ActionUpdate): void {
     this.throwIfClosed();
     void markHandled(this.start());
     this.#pending = merged(this.#pending, update);
-    if (this.#phase === 'retrying' || this.#options.onBusy === 'restart') this.#interrupt?.();
+    if (this.#phase === 'retrying') this.#pausing?.abort();
     if (this.#loop) return;
     const loop = begin(
       (begun) => (this.#loop = begun),
@@ -145,7 +129,7 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
 
   /**
    * What was not handled successfully so far: all updates since the last success, merged; undefined if there are none.
-   * After `close()`, this is what is left to whoever takes over.
+   * After `close()`, this is what is left to the successor.
    */
   get unhandled(): ActionUpdate | undefined {
     return this.#pending ? merged(this.#missed, this.#pending) : this.#missed;
@@ -157,18 +141,18 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
   }
 
   protected override get purpose(): string {
-    return `run the action "${this.#options.first.name}"`;
+    return `run the action "${this.name}"`;
   }
 
   protected override onClose(): void {
-    this.#interrupt?.();
+    this.#pausing?.abort();
   }
 
   async #drain(): Promise<void> {
     while (this.#pending) {
       this.#phase = 'waiting';
       const { splayMs, random } = this.#options;
-      if (splayMs > 0) await this.#pause(random() * splayMs, 'never');
+      if (splayMs > 0) await this.#pause(random() * splayMs);
       if (this.scope.ended) break;
       const update = merged(this.#missed, this.#pending);
       this.#pending = undefined;
@@ -182,30 +166,34 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
 
   /** Handles the update until it succeeds, is rejected, or a newer one arrives. */
   async #settle(update: ActionUpdate): Promise<void> {
-    const { actions, check, maxAttempts } = this.#options;
+    const { actions, check, maxAttempts, clock } = this.#options;
     const remaining = [...actions];
     this.#backoff.reset();
     for (let attempt = 1; !this.scope.ended; attempt += 1) {
       this.#phase = 'running';
-      const begun = this.#options.clock.monotonic();
+      const begun = clock.monotonic();
       if (check && remaining.length === actions.length) {
         const verdict = await this.#run(check, update);
-        if (verdict instanceof ActionError) this.#reject(update, verdict);
+        if (verdict instanceof ActionError) {
+          this.#failed(verdict);
+          this.dispatch('rejected', { update, error: verdict });
+        }
         if (verdict !== 'succeeded') return;
       }
-      this.#attempts += 1;
       this.dispatch('started', { update, attempt });
       const result = await this.#runAll(remaining, update);
       if (result === 'interrupted') return;
       if (result === 'succeeded') {
-        this.#succeed(update, attempt, this.#options.clock.monotonic() - begun);
+        this.#succeeded();
+        this.dispatch('succeeded', { update, attempt, durationMs: clock.monotonic() - begun });
         return;
       }
       const retryDelayMs = attempt < maxAttempts ? this.#backoff.next() : null;
-      this.#fail(update, attempt, result, retryDelayMs);
+      this.#failed(result);
+      this.dispatch('failed', { update, attempt, error: result, retryDelayMs });
       if (retryDelayMs === null || this.#hasNewer()) return;
       this.#phase = 'retrying';
-      await this.#pause(retryDelayMs, 'newer');
+      await this.#pause(retryDelayMs);
       if (this.#hasNewer()) return;
     }
   }
@@ -214,26 +202,15 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
     return this.#pending !== undefined;
   }
 
-  #succeed(update: ActionUpdate, attempt: number, durationMs: number): void {
+  #succeeded(): void {
     this.#missed = undefined;
-    this.#successes += 1;
     this.#lastSuccessful = true;
     this.#lastSuccessAt = this.#options.clock.now();
-    this.dispatch('succeeded', { update, attempt, durationMs });
   }
 
-  #fail(update: ActionUpdate, attempt: number, error: ActionError, retryDelayMs: number | null): void {
-    this.#failures += 1;
+  #failed(error: ActionError): void {
     this.#lastSuccessful = false;
     this.recordError(error);
-    this.dispatch('failed', { update, attempt, error, retryDelayMs });
-  }
-
-  #reject(update: ActionUpdate, error: ActionError): void {
-    this.#rejections += 1;
-    this.#lastSuccessful = false;
-    this.recordError(error);
-    this.dispatch('rejected', { update, error });
   }
 
   /** Runs the actions one after another, and removes those that succeeded from the list. */
@@ -248,29 +225,21 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
 
   /** Runs one action. */
   async #run(action: Action, update: ActionUpdate): Promise<RunResult> {
-    const isOutdated = this.#options.onBusy === 'restart' && this.#hasNewer();
-    if (this.scope.ended || isOutdated) return 'interrupted';
-    const run = new ActionRun(action, this.#options);
-    this.#interrupt = () => run.interrupt();
+    if (this.scope.ended) return 'interrupted';
+    const run = (): ReturnType<typeof runAction> =>
+      runAction(action, update, this.#options, this.scope.signal);
     try {
-      const details = { action: action.kind ?? 'custom' };
-      return await this.trace('action', details, () => run.run(update), String);
+      return await this.trace('action', { action: action.kind ?? 'custom' }, run, String);
     } catch (error) {
       return error as ActionError;
-    } finally {
-      this.#interrupt = undefined;
     }
   }
 
-  /** Waits; with `newer`, only until a newer update arrives. */
-  async #pause(delayMs: number, until: 'newer' | 'never'): Promise<void> {
+  /** Waits until the delay is over, a newer update is to be tried at once, or it is closed. */
+  async #pause(delayMs: number): Promise<void> {
     if (this.scope.ended) return;
-    const controller = new AbortController();
-    this.#interrupt = () => {
-      if (until === 'newer' || this.scope.ended) controller.abort();
-    };
-    await sleep(this.#options.clock, delayMs, { signal: controller.signal }).catch(() => undefined);
-    this.#interrupt = undefined;
+    const { signal } = (this.#pausing = new AbortController());
+    await sleep(this.#options.clock, delayMs, { signal }).catch(() => undefined);
   }
 }
 

@@ -1,11 +1,11 @@
 import type { Clock } from '../core/clock.js';
 import {
-  componentName,
+  nonEmptyString,
   hasMethods,
   matching,
   milliseconds,
-  oneOf,
   PORT_OPTIONS,
+  required,
   resolveOptions,
 } from '../core/options.js';
 import type { Random } from '../core/random.js';
@@ -17,11 +17,6 @@ export interface ReloadActionOptions {
   readonly action: Action | readonly Action[];
   /** A check that must succeed before the actions run, such as `nginx -t`. Default none. */
   readonly check?: Action | undefined;
-  /**
-   * The handling of an update during a run. `queue` (default): the update waits, and is merged with later ones.
-   * `restart`: the run is stopped and started again.
-   */
-  readonly onBusy?: 'queue' | 'restart' | undefined;
   /** The timeout of a run, ms. The run is then stopped, and has failed unless it still fulfills. Default 30 000. */
   readonly timeoutMs?: number | undefined;
   /** How long to wait for a run that is being stopped, ms. Default 15 000. */
@@ -47,13 +42,14 @@ export interface ReloadActionOptions {
 const isAction = (value: unknown): boolean => hasMethods(value, ['run']);
 
 const OPTIONS = {
-  action: matching<Action | readonly Action[]>(
-    [],
-    'an object with run, or a non-empty array of them',
-    (value) => isAction(value) || (Array.isArray(value) && value.length > 0 && value.every(isAction)),
+  action: required(
+    matching<Action | readonly Action[] | undefined>(
+      undefined,
+      'an object with run, or a non-empty array of them',
+      (value) => isAction(value) || (Array.isArray(value) && value.length > 0 && value.every(isAction)),
+    ),
   ),
   check: matching<Action | undefined>(undefined, 'an object with run', isAction),
-  onBusy: oneOf<'queue' | 'restart'>('queue', ['queue', 'restart']),
   // As consul-template: a reload that takes longer hangs.
   timeoutMs: milliseconds(30_000, { min: 1 }),
   // A command gets 10 s between SIGTERM and SIGKILL.
@@ -66,7 +62,7 @@ const OPTIONS = {
     'a whole number >= 1, or Infinity',
     (value) => value === Infinity || (Number.isInteger(value) && (value as number) >= 1),
   ),
-  name: componentName(undefined),
+  name: nonEmptyString(undefined),
   ...PORT_OPTIONS,
 };
 
@@ -79,9 +75,7 @@ export type ResolvedReloadOptions = ReturnType<typeof resolveReloadOptions>;
  */
 // eslint-disable-next-line @typescript-eslint/explicit-module-boundary-types -- derived from the table above
 export function resolveReloadOptions(given: ReloadActionOptions) {
-  const { action, ...options } = resolveOptions('ReloadAction', given, OPTIONS);
-  const actions = Array.isArray(action) ? (action as readonly Action[]) : [action as Action];
-  const [first] = actions;
-  if (!first) throw new TypeError('ReloadAction: option "action" must be an object with run, got none');
-  return { ...options, actions, first, name: options.name ?? first.name };
+  const options = resolveOptions('ReloadAction', given, OPTIONS);
+  const actions = [options.action].flat() as readonly Action[];
+  return { ...options, actions, name: options.name ?? actions[0]?.name ?? '' };
 }

@@ -1,7 +1,8 @@
-/** Parsers for the values of flags. */
+/** Parsers and checks of the arguments. */
 import { constants } from 'node:os';
+import { resolve } from 'node:path';
 
-import { InvalidArgumentError } from 'commander';
+import { InvalidArgumentError, type Command } from 'commander';
 
 import { EXIT, ExitError } from './exit-code.js';
 
@@ -26,50 +27,9 @@ export function duration(text: string): number {
 
 /** A signal such as `HUP` or `SIGHUP`. */
 export function signalName(text: string): NodeJS.Signals {
-  return signalOr('', text);
-}
-
-/** The same, where something else may stand as well: `others`, for the message. */
-export function signalOr(others: string, text: string): NodeJS.Signals {
-  const name = text.toUpperCase().startsWith('SIG') ? text.toUpperCase() : `SIG${text.toUpperCase()}`;
-  if (!Object.hasOwn(constants.signals, name))
-    throw new InvalidArgumentError(`It must be a signal such as HUP${others}.`);
-  return name as NodeJS.Signals;
-}
-
-/** A process ID. */
-export function processId(text: string): number {
-  const pid = Number(text);
-  if (!Number.isSafeInteger(pid) || pid < 1)
-    throw new InvalidArgumentError('It must be a process ID, 1 or more.');
-  return pid;
-}
-
-/** Status codes such as `200`, or a range such as `200-299`. */
-export function statusRange(text: string): [from: number, to: number] {
-  const [, from, to = from] = /^(\d{3})(?:-(\d{3}))?$/.exec(text) ?? [];
-  if (from === undefined || Number(from) > Number(to)) {
-    throw new InvalidArgumentError('It must be a status code or a range such as 200-299.');
-  }
-  return [Number(from), Number(to)];
-}
-
-/** A header such as `X-Reload: yes`. */
-export function header(text: string): [name: string, value: string] {
-  const colon = text.indexOf(':');
-  const name = text.slice(0, colon).trim();
-  if (colon < 1 || !/^[\w!#$%&'*+.^`|~-]+$/.test(name)) {
-    throw new InvalidArgumentError('It must be a header such as "X-Reload: yes".');
-  }
-  return [name, text.slice(colon + 1).trim()];
-}
-
-/** An http or https URL. */
-export function httpUrl(text: string): string {
-  if (!URL.canParse(text) || !/^https?:$/.test(new URL(text).protocol)) {
-    throw new InvalidArgumentError('It must be an http or https URL.');
-  }
-  return text;
+  const name = `SIG${text.toUpperCase().replace(/^SIG/, '')}`;
+  if (Object.hasOwn(constants.signals, name)) return name as NodeJS.Signals;
+  throw new InvalidArgumentError('It must be a signal such as HUP.');
 }
 
 /** A socket address such as `0.0.0.0:9533`, `[::1]:9533` or `:9533`. */
@@ -87,9 +47,23 @@ export function each<T>(read: (text: string) => T): (text: string, earlier: read
   return (text, earlier = []) => [...earlier, read(text)];
 }
 
-/** A text that is neither empty nor the next flag, as in `--exec --once`. */
+/** Refuses a flag with a value that is given twice, unless it collects its values. The last one would count. */
+export function refuseRepeated(command: Command): Command {
+  for (const option of command.options) {
+    let values = 0;
+    command.on(`option:${option.name()}`, () => {
+      values += 1;
+      const isCollected = Array.isArray(command.getOptionValue(option.attributeName()));
+      if (values > 1 && (option.required || option.optional) && !isCollected)
+        command.error(`error: option '${option.flags}' is given twice`);
+    });
+  }
+  return command;
+}
+
+/** A value that is neither empty nor the next flag, as in `--exec --once`. */
 export function text(given: string): string {
-  if (given === '') throw new InvalidArgumentError('It is empty.');
+  if (given === '') throw new InvalidArgumentError('It must not be empty.');
   if (given.startsWith('--')) throw new InvalidArgumentError('It looks like a flag; the value is missing.');
   return given;
 }
@@ -104,12 +78,9 @@ export function refuseUnused<Flags extends object>(
   needed: string,
 ): void {
   const unused = names.find((name) => flags[name] !== undefined);
-  if (unused !== undefined) throw new ExitError(EXIT.usage, `${flagOf(unused)} needs ${needed}`);
-}
-
-/** The spelling of a flag on the command line: `--on-busy` for `onBusy`. */
-export function flagOf(name: string): string {
-  return `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+  if (unused === undefined) return;
+  const flag = unused.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+  throw new ExitError(EXIT.usage, `--${flag} needs ${needed}`);
 }
 
 /** The arguments before the first `--`, and the command after it; undefined without `--`. */
@@ -118,4 +89,17 @@ export function splitCommand(args: readonly string[]): { own: string[]; command:
   return end < 0
     ? { own: [...args], command: undefined }
     : { own: args.slice(0, end), command: args.slice(end + 1) };
+}
+
+/** @throws {ExitError} if there is nothing to watch, or the same twice. */
+export function checkPaths(paths: readonly string[]): void {
+  if (paths.includes('')) throw new ExitError(EXIT.usage, 'a path is empty');
+  const known = paths.map((path) => resolve(path));
+  const twice = known.find((path, index) => known.indexOf(path) < index);
+  if (twice !== undefined) throw new ExitError(EXIT.usage, `${twice} is given twice`);
+  if (paths.length > 0) return;
+  throw new ExitError(
+    EXIT.usage,
+    'no path is given: what follows a flag such as --check is its value, and what follows -- is a command',
+  );
 }

@@ -1,15 +1,13 @@
 /**
- * The one long-running command of `run` and `wait`.
+ * The one long-running command of `run` and `wait`. Once the session has ended, nothing is started.
  *
- * | state      | `start()`   | `restart()`              | it exits                     | `close()`                  |
- * |------------|-------------|--------------------------|------------------------------|----------------------------|
- * | `stopped`  | → `running` | → `running`              | –                            | → `closed`                 |
- * | `running`  | –           | → `stopping`, then start | → `stopped`, calls `onExit`  | stops its group → `closed` |
- * | `stopping` | –           | joins the one under way  | → `stopped`                  | no start after the stop    |
- * | `closed`   | –           | –                        | –                            | –                          |
+ * | state      | `start()`   | `restart()`              | it exits         |
+ * |------------|-------------|--------------------------|------------------|
+ * | stopped    | → running   | → running                | –                |
+ * | running    | –           | → restarting             | ends the session |
+ * | restarting | –           | joins the one under way  | → running        |
  */
-import { ProcessGroup, type ProcessExit } from '../action.js';
-import { systemClock } from '../core/clock.js';
+import { ProcessGroup } from '../action.js';
 import { errnoOf } from '../core/errno.js';
 import { EXIT } from './exit-code.js';
 import { exitCodeOf, STOPPING_SIGNALS, type Session } from './session.js';
@@ -20,62 +18,41 @@ export const STOP_TIMEOUT_MS = 10_000;
 /** Forwarded to a command in addition to the signals that stop it. */
 const OTHER_SIGNALS: readonly NodeJS.Signals[] = ['SIGUSR1', 'SIGUSR2', 'SIGWINCH'];
 
-/** How the command is stopped, and what happens when it ends. */
-interface ChildOptions {
-  /** Aborts when the program ends; after that, nothing is started. */
-  readonly signal: AbortSignal;
-  readonly stopSignal: NodeJS.Signals;
+/** How the command is stopped. */
+interface StopFlags {
+  readonly stopSignal?: NodeJS.Signals;
   /** How long its process group may take to stop before it is killed, ms. */
-  readonly stopTimeoutMs: number;
-  /** Called when the command exits without having been stopped. */
-  readonly onExit: (exit: ProcessExit) => void;
-  /** Called when the command cannot be started. */
-  readonly onError: (error: Error) => void;
+  readonly stopTimeout?: number;
 }
 
-/** A supervised command. */
+/** A command whose exit ends the program, with the exit code that a shell would return. */
 export class Child {
   readonly #command: readonly string[];
-  readonly #options: ChildOptions;
+  readonly #session: Session;
+  readonly #flags: StopFlags;
+  /** Undefined while it is restarted, too. */
   #group: ProcessGroup | undefined;
-  #state: 'stopped' | 'running' | 'stopping' | 'closed' = 'stopped';
-  #isClosed = false;
   #restarting: Promise<void> | undefined;
 
-  constructor(command: readonly string[], options: ChildOptions) {
+  /** @param session ends with the command. */
+  constructor(command: readonly string[], session: Session, flags: StopFlags = {}) {
     this.#command = command;
-    this.#options = options;
+    this.#session = session;
+    this.#flags = flags;
+    session.closeAtEnd(this);
   }
 
   get isRunning(): boolean {
-    return this.#state === 'running';
+    return this.#group !== undefined;
   }
 
   start(): void {
-    const { signal, onExit, onError } = this.#options;
-    if (this.#state !== 'stopped' || signal.aborted) return;
-    const [program = '', ...args] = this.#command;
-    try {
-      this.#group = new ProcessGroup(program, args, { stdio: 'inherit' }, systemClock);
-    } catch (error) {
-      onError(error as Error);
-      return;
-    }
-    this.#state = 'running';
-    const over = (report: () => void): void => {
-      if (this.#state !== 'running') return;
-      this.#state = 'stopped';
-      report();
-    };
-    this.#group.exited.then(
-      (exit) => over(() => onExit(exit)),
-      (error: unknown) => over(() => onError(error as Error)),
-    );
+    if (!this.isRunning && !this.#restarting) this.#start();
   }
 
   /** Signals the command. Has no effect if it is not running. */
   signal(signal: NodeJS.Signals): void {
-    if (this.isRunning) this.#group?.signalLeader(signal);
+    this.#group?.signalLeader(signal);
   }
 
   restart(): Promise<void> {
@@ -85,45 +62,61 @@ export class Child {
 
   /** Stops the command and all other processes of its process group. */
   async close(): Promise<void> {
-    this.#isClosed = true;
-    this.#state = 'closed';
-    await this.#stopGroup();
+    await this.#restarting;
+    await this.#stop(this.#group);
   }
 
   async #restart(): Promise<void> {
-    if (this.#state === 'running') {
-      this.#state = 'stopping';
-      await this.#stopGroup();
-      if (!this.#isClosed) this.#state = 'stopped';
-    }
-    this.start();
+    const group = this.#group;
+    this.#group = undefined;
+    await this.#stop(group);
+    this.#start();
   }
 
-  async #stopGroup(): Promise<void> {
-    const { stopSignal, stopTimeoutMs } = this.#options;
-    await this.#group?.stop(stopSignal, stopTimeoutMs);
+  #start(): void {
+    const session = this.#session;
+    if (session.signal.aborted) return;
+    const [program = '', ...args] = this.#command;
+    try {
+      const group = new ProcessGroup(program, args, { stdio: 'inherit' });
+      this.#group = group;
+      reportGroup(program, group, session);
+      group.exited.then(
+        ({ code, signal }) => {
+          // Not when it was stopped to be restarted.
+          if (this.#group === group) session.end(exitCodeOf(code, signal));
+        },
+        (error: unknown) => this.#notStarted(error as Error),
+      );
+    } catch (error) {
+      this.#notStarted(error as Error);
+    }
+  }
+
+  async #stop(group: ProcessGroup | undefined): Promise<void> {
+    const { stopSignal = 'SIGTERM', stopTimeout = STOP_TIMEOUT_MS } = this.#flags;
+    await group?.stop(stopSignal, stopTimeout);
+  }
+
+  #notStarted(error: Error): void {
+    const isMissing = errnoOf(error) === 'ENOENT';
+    const reason = isMissing ? 'no such program' : error.message;
+    this.#session.output.log('error', 'error', `cannot start ${this.#command[0]}: ${reason}`);
+    this.#session.end(isMissing ? EXIT.notFound : EXIT.notExecutable);
   }
 }
 
-/** A command whose exit ends the program, with the exit code that a shell would return. */
-export function superviseCommand(
-  command: readonly string[],
-  session: Session,
-  { stopSignal, stopTimeout }: { readonly stopSignal?: NodeJS.Signals; readonly stopTimeout?: number } = {},
-): Child {
-  const child = new Child(command, {
-    signal: session.signal,
-    stopSignal: stopSignal ?? 'SIGTERM',
-    stopTimeoutMs: stopTimeout ?? STOP_TIMEOUT_MS,
-    onExit: ({ code, signal }) => session.end(exitCodeOf(code, signal)),
-    onError: (error) => {
-      const isMissing = errnoOf(error) === 'ENOENT';
-      const reason = isMissing ? 'no such program' : error.message;
-      session.output.log('error', 'error', `cannot start ${command.join(' ')}: ${reason}`);
-      session.end(isMissing ? EXIT.notFound : EXIT.notExecutable);
+/** Prints when a command starts and how it ends. Its arguments may be secret. */
+function reportGroup(program: string, { child: { pid }, exited }: ProcessGroup, { output }: Session): void {
+  if (pid === undefined) return;
+  output.log('info', 'command-started', `${program}: started with PID ${pid}`, { program, pid });
+  exited.then(
+    ({ code, signal }) => {
+      const how = signal === null ? `exited with code ${code}` : `was killed by ${signal}`;
+      output.log('info', 'command-ended', `${program}: PID ${pid} ${how}`, { program, pid, code, signal });
     },
-  });
-  return session.closeAtEnd(child);
+    () => undefined,
+  );
 }
 
 /** Forwards signals to the command. While no command runs, a signal that stops processes ends the program. */

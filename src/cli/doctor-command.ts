@@ -2,33 +2,33 @@ import { readFile } from 'node:fs/promises';
 import { text as readAll } from 'node:stream/consumers';
 
 import type { Command } from 'commander';
+import type { YAMLParseError } from 'yaml';
 
 import { durationText, isoTime, systemClock } from '../core/clock.js';
 import { diagnose, findingsInManifests, type Diagnosis, type Finding } from '../doctor.js';
-import { ResilientWatcher } from '../index.js';
-import { duration, refuseUnused, text } from './arguments.js';
+import { checkPaths, each, text } from './arguments.js';
 import { EXIT, ExitError } from './exit-code.js';
-import type { Invocation } from './invocation.js';
-import type { Session } from './session.js';
-import { checkPaths } from './watch-rule.js';
+import { oneLine } from './output.js';
+import type { Invocation, Subcommand } from './subcommand.js';
 
 interface Flags {
-  readonly manifest?: string;
-  readonly live?: number;
+  readonly manifest?: readonly string[];
 }
 
-/** `doctor`: explains why a mount never changes. */
-export function addDoctorCommand(command: Command): void {
+function addDoctorCommand(command: Command): void {
   command
-    .description('explain why a path never shows an update, or measure how soon it does')
+    .description('explain why a path never shows an update')
     .argument('[path...]', 'what to examine')
-    .option('--live <duration>', 'wait this long for a real update, and measure when it arrives', duration)
-    .option('--manifest <file>', 'examine manifests instead (YAML or JSON; - is stdin)', text)
+    .option(
+      '--manifest <file>',
+      'examine manifests instead (YAML or JSON; - is stdin; repeatable)',
+      each(text),
+    )
     .addHelpText(
       'after',
       `
-Exit codes: 0 if updates are seen, 3 if they never will be, 4 if they are late or only seen by polling, 124 if none came
-within --live, 2 if a manifest cannot be read.
+Exit codes: 0 if updates are seen, 3 if they never will be, 4 if they are late or only seen by polling, 2 if a manifest
+cannot be read.
 
 Examples:
   resilient-watcher doctor /etc/config /etc/tls/tls.crt
@@ -37,12 +37,14 @@ Examples:
 }
 
 /** Runs `doctor`. */
-export async function runDoctor({ paths, flags, session }: Invocation<Flags>): Promise<void> {
+async function runDoctor({ paths, flags, session }: Invocation<Flags>): Promise<void> {
   if (flags.manifest !== undefined) {
     if (paths.length > 0) throw new ExitError(EXIT.usage, 'give paths or --manifest, not both');
-    refuseUnused(flags, ['live'], 'paths instead of --manifest');
-    const findings = findingsInManifests(await documentsIn(flags.manifest));
-    await session.output.result(findings.length === 0 ? 'nothing found' : listOf(findings), { findings });
+    const documents = [];
+    for (const file of flags.manifest) documents.push(...(await documentsIn(file)));
+    const findings = findingsInManifests(documents);
+    const shown = findings.length === 0 ? ['nothing found'] : listOf(findings);
+    await session.output.result(textOf(shown), { findings });
     session.end(exitCodeFor(findings));
     return;
   }
@@ -52,30 +54,44 @@ export async function runDoctor({ paths, flags, session }: Invocation<Flags>): P
   for (const path of paths) {
     const diagnosis = await diagnose(path);
     all.push(...diagnosis.findings);
-    await session.output.result(pageOf(diagnosis), diagnosis);
+    await session.output.result(textOf(pageOf(diagnosis)), diagnosis);
   }
-  if (flags.live === undefined) session.end(exitCodeFor(all));
-  else await waitForUpdate(paths, flags.live, session);
+  session.end(exitCodeFor(all));
 }
 
 async function documentsIn(file: string): Promise<unknown[]> {
-  const reading = file === '-' ? readAll(process.stdin) : readFile(file, 'utf8');
-  const manifests = await reading.catch((error: unknown) => {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new ExitError(EXIT.usage, `${file} cannot be read: ${reason}`);
-  });
-  const { parseAllDocuments } = await import('yaml').catch((cause: unknown) => {
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new ExitError(EXIT.usage, `--manifest needs the package yaml: npm install yaml (${reason})`);
-  });
-  const documents = [...parseAllDocuments(manifests)];
-  const [error] = documents.flatMap(({ errors }) => errors);
   const name = file === '-' ? 'stdin' : file;
-  if (error) throw new ExitError(EXIT.usage, `${name} is not YAML: ${error.code}`);
-  const values = documents.map((document): unknown => document.toJS());
-  // As when the command before the pipe has failed.
+  const refuse = (says: string, cause: unknown): never => {
+    throw new ExitError(EXIT.usage, `${says}: ${(cause as Error).message}`);
+  };
+  const reading = file === '-' ? readAll(process.stdin) : readFile(file, 'utf8');
+  const manifests = await reading.catch((cause: unknown) => refuse(`${name} cannot be read`, cause));
+  const { parseAllDocuments } = await import('yaml').catch((cause: unknown) =>
+    refuse('--manifest needs the package yaml (npm install yaml)', cause),
+  );
+  let values: unknown[];
+  try {
+    const documents = [...parseAllDocuments(manifests)];
+    const [error] = documents.flatMap(({ errors }) => errors);
+    if (error) throw new Error(`${error.code}${placeOf(error)}${adviceFor(manifests)}`);
+    // Throws for aliases that expand to millions of values.
+    values = documents.map((document): unknown => document.toJS());
+  } catch (error) {
+    return refuse(`${name} is not YAML`, error);
+  }
+  // The command before the pipe may have failed.
   if (!values.some(isManifest)) throw new ExitError(EXIT.usage, `${name} contains no manifest`);
   return values;
+}
+
+function placeOf({ linePos }: Pick<YAMLParseError, 'linePos'>): string {
+  const at = linePos?.[0];
+  return at ? ` at line ${at.line}, column ${at.col}` : '';
+}
+
+/** Templates are not YAML. */
+function adviceFor(manifests: string): string {
+  return manifests.includes('{{') ? '; render a chart with `helm template` first' : '';
 }
 
 function isManifest(value: unknown): boolean {
@@ -87,24 +103,23 @@ function exitCodeFor(findings: readonly Finding[]): number {
   return findings.some(({ severity }) => severity === 'degraded') ? EXIT.degraded : EXIT.ok;
 }
 
-function listOf(findings: readonly Finding[]): string {
-  return findings
-    .map(
-      ({ id, severity, message, fix }) => `${severity.padEnd(8)} ${id}\n         ${message}\n         ${fix}`,
-    )
-    .join('\n');
+/** All findings of one kind have the same remedy. */
+function listOf(findings: readonly Finding[]): string[] {
+  const kinds = new Map(findings.map((one) => [one.id, one]));
+  return [...kinds.values()].flatMap(({ id, severity, fix }) => [
+    `${severity.padEnd(8)} ${id}`,
+    ...findings.filter((each) => each.id === id).map(({ message }) => `         ${message}`),
+    `         ${fix}`,
+  ]);
 }
 
-function pageOf({
-  path,
-  realPath,
-  links,
-  mounts,
-  revision,
-  revisionAt,
-  inotify,
-  findings,
-}: Diagnosis): string {
+/** Names of files and of objects may contain anything. */
+function textOf(lines: readonly string[]): string {
+  return lines.map(oneLine).join('\n');
+}
+
+function pageOf(diagnosis: Diagnosis): string[] {
+  const { path, realPath, links, mounts, revision, revisionAt, inotify, findings } = diagnosis;
   const lines = [path];
   for (const { path: from, target } of links) lines.push(`  link      ${from} -> ${target}`);
   if (realPath !== null) lines.push(`  leads to  ${realPath}`);
@@ -118,33 +133,9 @@ function pageOf({
       `  inotify   ${instances.used} of ${instances.limit ?? '?'} instances, ${watches.used} of ${watches.limit ?? '?'} watches of this user`,
     );
   }
-  lines.push(
-    findings.length === 0 ? '  nothing stands in the way of updates' : listOf(findings).replace(/^/gm, '  '),
-  );
-  return lines.join('\n');
+  const found = findings.length === 0 ? ['nothing stands in the way of updates'] : listOf(findings);
+  return [...lines, ...found.map((line) => `  ${line}`)];
 }
 
-/** kubelet takes about a minute for an update: its sync period plus the delay of its cache. */
-async function waitForUpdate(paths: readonly string[], liveMs: number, session: Session): Promise<void> {
-  const { output } = session;
-  const begun = systemClock.monotonic();
-  const timer = systemClock.schedule(() => {
-    output.log('error', 'timeout', `no update within ${liveMs / 1_000} s`);
-    session.end(EXIT.timeout);
-  }, liveMs);
-  session.callAtEnd(() => timer.cancel());
-  for (const path of paths) {
-    const watcher = session.closeAtEnd(new ResilientWatcher(path, { signal: session.signal }));
-    watcher.on('change', ({ cause }) => {
-      if (cause === 'start') return;
-      const seconds = ((systemClock.monotonic() - begun) / 1_000).toFixed(1);
-      output.log('info', 'update', `${path}: updated after ${seconds} s, noticed by ${cause}`, {
-        path,
-        cause,
-      });
-      session.end(EXIT.ok);
-    });
-    await watcher.start();
-  }
-  output.log('info', 'live', `waiting up to ${liveMs / 1_000} s for an update; change the object now`);
-}
+/** `doctor`: explains why a mount never changes. */
+export const doctor: Subcommand<Flags> = { describe: addDoctorCommand, run: runDoctor };

@@ -6,16 +6,16 @@
  * | none                     | `process.exit()`                        | `process.exit()`                    |
  * | one that does not return | a shell in its place exits with the code | SIGKILL, which a shell sees as 137 |
  *
- * Under the permission model of Node.js a call that was refused looks for ever like one that does not return, so there it is
- * always `process.exit()`.
+ * Under the permission model of Node.js a call that was refused always looks like one that does not return, so
+ * there it is always `process.exit()`.
  */
 import { systemClock } from '../core/clock.js';
 import { sleep } from '../core/sleep.js';
 import { becomeShell } from './replace-process.js';
 
 /**
- * How often, and after how many ms each time, it is asked whether the calls that were begun before the end have returned. A
- * process that does not run does not ask, so the time it stands still does not count.
+ * How often, and at which interval in ms, to ask whether the calls begun before the end have returned. Polls are counted
+ * instead of time, so that time during which the process is suspended does not count.
  */
 const POLLS = 50;
 const POLL_MS = 10;

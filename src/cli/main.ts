@@ -4,12 +4,12 @@ import { createRequire } from 'node:module';
 
 import { Command, CommanderError, Option } from 'commander';
 
-import { splitCommand } from './arguments.js';
+import { refuseRepeated, splitCommand } from './arguments.js';
 import { endProcess } from './end-process.js';
 import { EXIT, ExitError } from './exit-code.js';
-import type { Invocation } from './invocation.js';
 import { LOG_LEVELS, Output, type OutputOptions } from './output.js';
 import { Session } from './session.js';
+import type { Subcommand } from './subcommand.js';
 
 const { version } = createRequire(import.meta.url)('../../package.json') as { readonly version: string };
 
@@ -19,98 +19,43 @@ interface CommonFlags {
   readonly logLevel: OutputOptions['level'];
 }
 
-/** Adds a command with the common flags. */
-type Add = <Flags>(
-  name: string,
-  describe: (command: Command) => void,
-  run: (invocation: Invocation<Flags>) => Promise<void>,
-) => void;
-
 /** Each command imports its own modules, so that an init container does not wait for others to load. */
-const COMMANDS: Readonly<Record<string, (add: Add) => Promise<void>>> = {
-  async watch(add) {
-    const { addWatchCommand, runWatch } = await import('./watch-command.js');
-    add('watch', addWatchCommand, runWatch);
-  },
-  async run(add) {
-    const { addRunCommand, runRun } = await import('./run-command.js');
-    add('run', addRunCommand, runRun);
-  },
-  async wait(add) {
-    const { addWaitCommand, runWait } = await import('./wait-command.js');
-    add('wait', addWaitCommand, runWait);
-  },
-  async doctor(add) {
-    const { addDoctorCommand, runDoctor } = await import('./doctor-command.js');
-    add('doctor', addDoctorCommand, runDoctor);
-  },
-  async token(add) {
-    const { addTokenCommand, runToken } = await import('./token-command.js');
-    add('token', addTokenCommand, runToken);
-  },
-  async kubeconfig(add) {
-    const { addKubeconfigCommand, runKubeconfig } = await import('./token-command.js');
-    add('kubeconfig', addKubeconfigCommand, runKubeconfig);
-  },
+const COMMANDS: Readonly<Record<string, () => Promise<Subcommand>>> = {
+  watch: async () => (await import('./watch-command.js')).watch,
+  run: async () => (await import('./run-command.js')).run,
+  wait: async () => (await import('./wait-command.js')).wait,
+  doctor: async () => (await import('./doctor-command.js')).doctor,
+  token: async () => (await import('./token-command.js')).token,
+  kubeconfig: async () => (await import('./token-command.js')).kubeconfig,
+  conformance: async () => (await import('./conformance-command.js')).conformance,
 };
 
 /** The commands that take another command after `--`. */
-const WITH_COMMAND: readonly string[] = ['watch', 'run', 'wait'];
+const WITH_COMMAND: readonly string[] = ['watch', 'run', 'wait', 'conformance'];
 
 /** Parses the command line, runs the command, and resolves to the exit code. */
 async function main(args: readonly string[]): Promise<number> {
   const { own, command: given } = splitCommand(args);
-  let session: Session | undefined;
-  const program = new Command('resilient-watcher')
-    .description('Acts when a ConfigMap, Secret, certificate or token changes under a process.')
-    .version(version)
-    .exitOverride()
-    .showHelpAfterError('(add --help for the possibilities)')
-    .addHelpText(
-      'after',
-      `
-Every command has a --help with examples.
-
-Exit codes:
-  0    done, or stopped by a signal          3, 4  doctor: updates never arrive; are late or polled
-  1    an action or a request failed         124   timed out
-  2    the command line is wrong             run, wait: that of the command, 126, 127, or 128 + n for signal n`,
-    );
-
-  const add: Add = <Flags>(
-    name: string,
-    describe: (command: Command) => void,
-    run: (invocation: Invocation<Flags>) => Promise<void>,
-  ) => {
-    const command = program.command(name);
-    describe(command);
-    command
-      .optionsGroup('Options:')
-      .option('--json', 'print events on stdout, one JSON document a line, instead of lines on stderr')
-      .addOption(
-        new Option('--log-level <level>', 'the least important events to print')
-          .choices(LOG_LEVELS)
-          .default('info'),
-      )
-      .action(async () => {
-        const flags = command.opts<Flags & CommonFlags>();
-        session = new Session(new Output({ json: flags.json ?? false, level: flags.logLevel }));
-        if (given && !WITH_COMMAND.includes(name)) {
-          throw new ExitError(EXIT.usage, `${name} does not take a command after --`);
-        }
-        if (given?.length === 0) throw new ExitError(EXIT.usage, 'there is no command after --');
-        // What it waits for may never come, as a file system that does not answer.
-        await Promise.race([
-          run({ paths: command.args, flags, command: given ?? [], session }),
-          session.ended,
-        ]);
-      });
-  };
-  // The help, and the error for an unknown name, list all commands.
   const [name = ''] = own;
-  const named = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
-  for (const addTo of named ? [named] : Object.values(COMMANDS)) await addTo(add);
-
+  let session: Session | undefined;
+  const program = programFor(!given && WITH_COMMAND.includes(name));
+  // The help and the error for an unknown name list all commands.
+  for (const each of Object.hasOwn(COMMANDS, name) ? [name] : Object.keys(COMMANDS)) {
+    const subcommand = await COMMANDS[each]?.();
+    const command = program.command(each);
+    subcommand?.describe(command);
+    refuseRepeated(addCommonFlags(command)).action(async () => {
+      const flags = command.opts<CommonFlags>();
+      session = new Session(new Output({ json: flags.json ?? false, level: flags.logLevel }));
+      if (given && !WITH_COMMAND.includes(each)) {
+        throw new ExitError(EXIT.usage, `${each} does not take a command after --`);
+      }
+      if (given?.length === 0) throw new ExitError(EXIT.usage, 'no command is given after --');
+      const invocation = { paths: command.args, flags, command: given ?? [], session };
+      // The command may wait for something that never comes, such as an answer from a dead file server.
+      await Promise.race([subcommand?.run(invocation), session.ended]);
+    });
+  }
   let exitCode: number | undefined;
   try {
     await program.parseAsync(own, { from: 'user' });
@@ -119,6 +64,43 @@ Exit codes:
     session?.end(exitCode);
   }
   return (await session?.finished()) ?? exitCode ?? EXIT.ok;
+}
+
+/** @param mayLackDashes whether an unknown option may belong to a command that has no `--` before it. */
+function programFor(mayLackDashes: boolean): Command {
+  return new Command('resilient-watcher')
+    .description('Acts on changes to the ConfigMaps, Secrets, certificates and tokens that a process uses.')
+    .version(version)
+    .exitOverride()
+    .showHelpAfterError('(use --help for usage and examples)')
+    .configureOutput({
+      outputError(message, write) {
+        const isLikely = mayLackDashes && message.includes('unknown option');
+        write(isLikely ? `${message}(a command to run, with its options, follows after --)\n` : message);
+      },
+    })
+    .addHelpText(
+      'after',
+      `
+For the options of a command, and examples, use <command> --help.
+
+Exit codes:
+  0    done, or stopped by a signal          3    doctor: updates never arrive
+  1    an action or a request failed         4    doctor: updates arrive late, or only by polling
+  2    the command line is wrong             124  timed out
+  run and wait exit with the code of the command, 126 or 127 if it cannot be started, or 128 + n if signal n ended it`,
+    );
+}
+
+function addCommonFlags(command: Command): Command {
+  return command
+    .optionsGroup('Options:')
+    .option('--json', 'print events on stdout, one JSON document per line, instead of text on stderr')
+    .addOption(
+      new Option('--log-level <level>', 'print events of this level and above')
+        .choices(LOG_LEVELS)
+        .default('info'),
+    );
 }
 
 function exitCodeFor(error: unknown, session: Session | undefined): number {

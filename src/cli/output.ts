@@ -54,6 +54,7 @@ export class Output {
 
   /**
    * Prints the result of a command, as text or as one JSON document.
+   * @param text its lines; names in it have been through `oneLine()`.
    * @throws {ExitError} (rejects) when it cannot be written, for example to a full disk.
    */
   result(text: string, document: unknown): Promise<void> {
@@ -66,7 +67,7 @@ export class Output {
     });
   }
 
-  /** Events are not worth ending for. */
+  /** A lost event is no reason to end the program. */
   #written(error: Error | null | undefined): void {
     if (!error || this.#isLost || isReaderGone(error)) return;
     this.#isLost = true;
@@ -79,7 +80,12 @@ export class Output {
  * pass for another event.
  */
 function visible(message: string): string {
-  return message.replace(/\n(?! {2})/g, '\n  ').replace(/(?!\n)\p{Cc}/gu, escaped);
+  return message.replace(/\n(?! {2})/g, '\n  ').replace(/[^\n]+/g, oneLine);
+}
+
+/** A name as one line: without control characters, line breaks, and what changes the direction of text. */
+export function oneLine(name: string): string {
+  return name.replace(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu, escaped);
 }
 
 function escaped(character: string): string {

@@ -1,184 +1,126 @@
-/**
- * `--config`: the rules of `watch` in a YAML file that is itself watched. A rule has the flags of the command line.
- *
- * Rules are exchanged in one step: the old ones stop reporting and acting, and only then the new ones begin. An update of
- * a path that both watch is acted on by one of them at least:
- *
- * | the update                                              | is acted on by                                          |
- * |---------------------------------------------------------|---------------------------------------------------------|
- * | was reported by the old rule, and its action succeeded  | the old rule, and never by the new one                  |
- * | waits, is being acted on, failed, or was rejected       | the new rule, with the keys that the old one has left   |
- * | was not reported yet, or is made during the exchange    | the new rule: it differs from what the old one reported |
- * | is made after the first check of the new rule           | the new rule, as any change                             |
- * | cannot be read by the new rule yet                      | the new rule when it can, or the one that replaces it   |
- *
- * This holds for each path separately, however rules spell and combine them.
- */
-import { stat } from 'node:fs/promises';
-import { join } from 'node:path';
-
-import { Command, CommanderError } from 'commander';
+/** `--config`: the rules of `watch` in a YAML file that is itself watched. A rule has the flags of the command line. */
+import { Command } from 'commander';
 
 import { ConfigLoader, FileProvider, yamlParser } from '../config.js';
+import { checkPaths, refuseRepeated } from './arguments.js';
 import { EXIT, ExitError } from './exit-code.js';
 import { Session } from './session.js';
-import { addRuleFlags } from './watch-flags.js';
-import { checkPaths, WatchRule, type RuleFlags, type RuleOptions } from './watch-rule.js';
+import { addRuleFlags, prepareRule, type RuleFlags, type RuleOptions } from './watch-rule.js';
 
-interface NewRule {
-  /** The text of the rule, to recognize it in the next revision. */
-  readonly source: string;
-  readonly options: RuleOptions;
-}
+/** The rules in use, by their text, to recognize them in the next revision of the file. */
+type RunningRules = Map<string, Session>;
 
-interface RunningRule extends Pick<NewRule, 'source'> {
-  readonly rule: WatchRule;
-}
-
-/** The rules of a file. */
-export class RulesFile {
-  readonly #session: Session;
-  readonly #loader: ConfigLoader<readonly RuleOptions[]>;
-  #running: readonly RunningRule[] = [];
-  /** Revisions of the file are applied one after the other. */
-  #exchange: Promise<void> = Promise.resolve();
-
-  constructor(path: string, session: Session) {
-    this.#session = session;
-    this.#loader = session.closeAtEnd(
-      new ConfigLoader<readonly RuleOptions[]>({
-        name: path,
-        sources: [{ provider: new FileProvider(path), parser: yamlParser }],
-        validate: (values) => rulesOf(values, session),
-        signal: session.signal,
-      }),
-    );
-  }
-
-  /**
-   * @throws {ConfigError} (rejects) when the file is not valid at the start.
-   * @throws {ExitError} (rejects) for a directory.
-   */
-  async start(): Promise<void> {
-    const { output } = this.#session;
-    const { name } = this.#loader;
-    if ((await stat(name).catch(() => undefined))?.isDirectory()) {
-      throw new ExitError(
-        EXIT.usage,
-        `--config ${name} is a directory; give the file in it, as in ${join(name, 'rules.yaml')}`,
-      );
-    }
-    this.#loader.on('rejected', ({ problems }) => {
-      const reasons = problems
-        .map(({ path, message }) => [path?.join('.'), message].filter(Boolean).join(': '))
-        .join('; ');
-      output.log('warn', 'config-rejected', `the rules stay as they are: ${reasons}`, { problems });
-    });
-    this.#loader.on('unreadable', ({ error }) =>
-      output.log('warn', 'config-unreadable', `the rules stay as they are: ${error.message}`),
-    );
-    this.#loader.on('change', ({ current }) => this.#use(current));
-    this.#loader.on('error', (error) => output.log('error', 'error', error.message));
-    await this.#loader.load();
-    this.#use(this.#loader.current ?? []);
-  }
-
-  #use(rules: readonly RuleOptions[]): void {
-    this.#exchange = this.#exchange
-      .then(() => (this.#session.signal.aborted ? undefined : this.#replace(rules)))
-      .catch((error: unknown) => this.#failed(error, 'the rules stay as they are: '));
-  }
-
-  /** Unchanged rules continue. A rule that replaces another one acts on the changes that the other had not handled. */
-  async #replace(rules: readonly RuleOptions[]): Promise<void> {
-    const before = [...this.#running];
-    const kept: typeof before = [];
-    const added: NewRule[] = [];
-    for (const options of rules) {
-      const source = JSON.stringify(options);
-      const index = before.findIndex((running) => running.source === source);
-      if (index < 0) added.push({ source, options });
-      else kept.push(...before.splice(index, 1));
-    }
-    // What cannot be created leaves the old rules as they are.
-    const fresh = await this.#create(added);
-    this.#running = [...kept, ...fresh];
-    const remainders = (await Promise.all(before.map(({ rule }) => rule.close()))).flat();
-    if (this.#session.signal.aborted) return;
-    // Not awaited: a path on a file system that hangs must not keep the next revision from being applied.
-    Promise.all(fresh.map(({ rule }) => rule.start(remainders))).then(
-      () => this.#report(rules.length),
-      (error: unknown) => this.#failed(error),
-    );
-  }
-
-  /** @throws {ExitError} (rejects) when one of them cannot be created, as for a process that has just ended. */
-  async #create(rules: readonly NewRule[]): Promise<RunningRule[]> {
-    const parts = rules.map((rule) => ({ ...rule, part: this.#session.fork() }));
+/**
+ * Starts the rules of a file, and exchanges them whenever it changes, until the session ends.
+ * @throws {ConfigError} (rejects) when the file cannot be read or parsed at the start.
+ * @throws {ExitError} (rejects) when its rules are wrong at the start.
+ */
+export async function watchRules(path: string, session: Session): Promise<void> {
+  const { output, signal } = session;
+  const loader = session.closeAtEnd(
+    new ConfigLoader({
+      name: path,
+      sources: [{ provider: new FileProvider(path, { parser: yamlParser }) }],
+      signal,
+    }),
+  );
+  loader.on('rejected', ({ error, problems }) =>
+    output.log('warn', 'config-rejected', `the rules stay as they are: ${error.message}`, { problems }),
+  );
+  loader.on('unreadable', ({ error }) =>
+    output.log('warn', 'config-unreadable', `the rules stay as they are: ${error.message}`),
+  );
+  loader.on('error', (error) => output.log('error', 'error', error.message));
+  const running: RunningRules = new Map();
+  // Not a validator of the loader: that would hide words of the rules in the message.
+  let exchanged = exchange(running, rulesOf(await loader.load(), path, session), session, true);
+  loader.on('change', ({ current }) => {
     try {
-      return parts.map(({ source, options, part }) => ({ source, rule: new WatchRule(options, part) }));
+      const rules = rulesOf(current, path, session);
+      exchanged = exchanged.then(() => exchange(running, rules, session, false));
     } catch (error) {
-      for (const { part } of parts) await part.close();
-      throw error;
+      output.log('warn', 'config-rejected', `the rules stay as they are: ${messageOf(error)}`);
     }
-  }
-
-  #report(rules: number): void {
-    if (this.#session.signal.aborted) return;
-    this.#session.output.log('info', 'config', `${rules} ${rules === 1 ? 'rule' : 'rules'} in use`, {
-      rules,
-    });
-  }
-
-  #failed(error: unknown, prefix = ''): void {
-    if (this.#session.signal.aborted) return;
-    const message = error instanceof Error ? error.message : String(error);
-    this.#session.output.log('error', 'error', prefix + message);
-  }
+  });
+  await exchanged;
 }
 
-/** @throws an error with the place in the file, as a validator does. */
-function rulesOf(values: unknown, session: Session): RuleOptions[] {
+/**
+ * Rules that are in both continue. The others are closed before the new ones start. In an exchange, a new rule acts once
+ * in any case, so that nothing is lost that the rules before it have not seen, or not handled.
+ */
+async function exchange(
+  running: RunningRules,
+  rules: readonly RuleOptions[],
+  session: Session,
+  isFirst: boolean,
+): Promise<void> {
+  const wanted = new Map(rules.map((rule) => [JSON.stringify(rule), rule]));
+  const closing: Promise<void>[] = [];
+  for (const [text, part] of running) {
+    if (wanted.delete(text)) continue;
+    running.delete(text);
+    closing.push(part.close());
+  }
+  await Promise.all(closing);
+  if (session.signal.aborted) return;
+  const starting = [...wanted].map(([text, rule]) => {
+    const part = session.fork();
+    running.set(text, part);
+    return prepareRule(rule, part)(!isFirst);
+  });
+  const count = `${rules.length} ${rules.length === 1 ? 'rule' : 'rules'} in use`;
+  // Not awaited: a path on a file system that hangs must not hold up the next revision.
+  Promise.all(starting).then(
+    () => session.signal.aborted || session.output.log('info', 'config', count, { rules: rules.length }),
+    (error: unknown) => session.output.log('error', 'error', messageOf(error)),
+  );
+}
+
+/** @throws {ExitError} with the place in the file. */
+function rulesOf(values: unknown, file: string, session: Session): RuleOptions[] {
+  const refuse = (place: string, what: string): never => {
+    throw new ExitError(EXIT.failed, `The rules are wrong:\n  ${file}: ${place}: ${what}`);
+  };
   const { rules, ...others } = values as { readonly rules?: unknown };
   const [unknown] = Object.keys(others);
-  if (unknown !== undefined) throw faultAt([unknown], 'an unknown key; the only one is "rules"');
-  if (!Array.isArray(rules)) throw faultAt(['rules'], 'it must be a list');
+  if (unknown !== undefined) return refuse(unknown, 'unknown key; the only key is "rules"');
+  if (!Array.isArray(rules)) return refuse('rules', 'it must be a list');
   return rules.map((rule: unknown, index) => {
     try {
       return ruleOf(rule, session);
     } catch (error) {
-      throw faultAt(['rules', String(index)], messageOf(error));
+      return refuse(`rules.${index}`, messageOf(error));
     }
   });
 }
 
-/** An error as thrown by schema libraries. */
-function faultAt(path: readonly string[], message: string): Error {
-  return Object.assign(new Error(message), { issues: [{ path, message }] });
-}
-
-function ruleOf(rule: unknown, session: Session): RuleOptions {
+function ruleOf(rule: unknown, { output }: Session): RuleOptions {
   if (typeof rule !== 'object' || rule === null || Array.isArray(rule)) throw new Error('it must be a map');
   const { paths, command = [], ...flags } = rule as Record<string, unknown>;
-  const parser = addRuleFlags(new Command('rule'))
+  const parser = refuseRepeated(addRuleFlags(new Command()))
     .exitOverride()
-    .configureOutput({ writeErr: () => undefined })
-    .allowExcessArguments();
-  parser.parse(Object.entries(flags).flatMap(argumentsOf), { from: 'user' });
+    .configureOutput({ writeErr: () => undefined });
+  const known = parser.options.map((option) => option.name());
+  const stranger = Object.keys(flags).find((name) => !known.includes(name));
+  // Commander knows which flags are like it.
+  parser.parse(stranger === undefined ? Object.entries(flags).flatMap(argumentsOf) : [`--${stranger}`], {
+    from: 'user',
+  });
   const options = {
     paths: textsOf('paths', paths),
     command: textsOf('command', command),
     flags: parser.opts<RuleFlags>(),
   };
+  if (options.paths.length === 0) throw new Error('"paths" is empty');
   checkPaths(options.paths);
-  // Creating the actions shows whether the flags can be combined. They are not started.
-  new WatchRule(options, new Session(session.output));
+  // This shows whether the rule can be created. Nothing is started.
+  prepareRule(options, new Session(output));
   return options;
 }
 
 /** A value of a rule as an argument of the command line. */
 function argumentsOf([name, value]: readonly [string, unknown]): string[] {
-  if (name === 'once') throw new Error('"once" is for a single command line, not for a rule');
   if (value === true) return [`--${name}`];
   if (value === false) return [];
   const values = Array.isArray(value) ? value : [value];
@@ -192,12 +134,16 @@ function textsOf(name: string, value: unknown): string[] {
 
 function textOf(name: string, value: unknown): string {
   if (typeof value === 'string' || typeof value === 'number') return String(value);
-  throw new Error(`"${name}" must be text, or a list of texts`);
+  throw new Error(`"${name}" must be a string or a list of strings`);
 }
 
+/** With flags as they are written in the file. */
 function messageOf(error: unknown): string {
-  if (error instanceof CommanderError || error instanceof ExitError) {
-    return error.message.replace(/^error: /, '');
-  }
-  return error instanceof Error ? error.message : String(error);
+  const message = error instanceof Error ? error.message : String(error);
+  return message
+    .replace(/^error: (option )?/, '')
+    .replace(/^unknown option/, 'there is no key')
+    .replace(/'--([\w-]+)[^']*'/g, '"$1"')
+    .replace(/\n\(Did you mean (.*)\)$/, '; did you mean $1')
+    .replace(/--(?=\w)/g, '');
 }

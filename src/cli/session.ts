@@ -1,6 +1,7 @@
 /** One run of the program, or of one of its rules: its output, its open components, and its exit code. */
 import { constants } from 'node:os';
 
+import type { ComponentHandle } from '../core/telemetry-messages.js';
 import { EXIT } from './exit-code.js';
 import type { Output } from './output.js';
 
@@ -9,16 +10,7 @@ export const STOPPING_SIGNALS: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT',
 
 /** An object that is closed when the session ends. */
 interface Closable {
-  close(): Promise<unknown>;
-}
-
-/** A component of the library, for health checks and `/status`. */
-interface SessionComponent extends Closable {
-  readonly kind: string;
-  readonly name: string;
-  readonly state: string;
-  status(): { readonly name: string; readonly state: string };
-  start(): Promise<void>;
+  close(): unknown;
 }
 
 /** Exists from the parsed command line to the exit code. */
@@ -42,10 +34,10 @@ export class Session {
   }
 
   /** The open components, including those of its parts, except parts that are being closed. */
-  get components(): SessionComponent[] {
+  get components(): ComponentHandle[] {
     return [...this.#open].flatMap((closable) => {
       if (closable instanceof Session) return closable.signal.aborted ? [] : closable.components;
-      return 'status' in closable ? [closable as SessionComponent] : [];
+      return 'status' in closable ? [closable as Closable & ComponentHandle] : [];
     });
   }
 
@@ -53,11 +45,6 @@ export class Session {
   closeAtEnd<T extends Closable>(closable: T): T {
     this.#open.add(closable);
     return closable;
-  }
-
-  /** Calls this function when the session ends. */
-  callAtEnd(callback: () => unknown): void {
-    this.closeAtEnd({ close: () => Promise.resolve(callback()) });
   }
 
   /** A part of the session that can be closed separately. Ending the part ends the program. */
@@ -76,9 +63,9 @@ export class Session {
     for (const signal of signals) process.on(signal, listener);
   }
 
-  /** Ends the program with exit code 0 on a signal that stops processes. */
-  endOnSignals(): void {
-    this.onSignals(STOPPING_SIGNALS, (signal) => this.stopBySignal(signal, EXIT.ok));
+  /** Ends the program on a signal that stops processes. */
+  endOnSignals(exitCodeFor: (signal: NodeJS.Signals) => number = () => EXIT.ok): void {
+    this.onSignals(STOPPING_SIGNALS, (signal) => this.stopBySignal(signal, exitCodeFor(signal)));
   }
 
   /** Ends the program and prints the signal as the reason. */
@@ -88,8 +75,8 @@ export class Session {
   }
 
   /**
-   * Closes everything: all parts stop at once, and then each is waited for. May be called again meanwhile: the program
-   * waits for a part that is just being closed.
+   * Closes everything: all parts are told to stop at once, and then each is waited for. May be called again before it has
+   * ended, since the program also waits for a part that is already being closed.
    */
   async close(): Promise<void> {
     this.#abort();

@@ -1,19 +1,24 @@
 import { InvalidArgumentError, type Command } from 'commander';
 
 import { isoTime } from '../core/clock.js';
-import { fileSink, TokenFile, TokenRefresher, type TokenSink } from '../index.js';
+import { fileSink, TokenFile, TokenRefresher, type ResilientError, type TokenSink } from '../index.js';
 import { kubeconfigSink, tokenRequestClient } from '../kubernetes.js';
-import { duration, each, httpUrl, text } from './arguments.js';
+import { duration, each, text } from './arguments.js';
 import { EXIT, ExitError } from './exit-code.js';
-import type { Invocation } from './invocation.js';
 import { addListenFlag, listen, type ListenFlags } from './listen.js';
 import type { Session } from './session.js';
+import type { Invocation, Subcommand } from './subcommand.js';
 
 const POD_TOKEN = '/var/run/secrets/kubernetes.io/serviceaccount/token';
 
+interface ServiceAccountName {
+  readonly namespace: string;
+  readonly serviceAccount: string;
+}
+
 interface TokenFlags extends ListenFlags {
   readonly out: string;
-  readonly serviceAccount?: string;
+  readonly serviceAccount?: ServiceAccountName;
   readonly audience?: readonly string[];
   readonly expiration?: number;
   readonly kubeconfig?: string;
@@ -32,34 +37,39 @@ function lifetime(text: string): number {
   return seconds;
 }
 
+function account(text: string): ServiceAccountName {
+  const [, namespace, serviceAccount] = /^([^/]+)\/([^/]+)$/.exec(text) ?? [];
+  if (namespace !== undefined && serviceAccount !== undefined) return { namespace, serviceAccount };
+  throw new InvalidArgumentError('It must be <namespace>/<name>, as in kube-system/calico-cni-plugin.');
+}
+
 function addTokenFlags(command: Command): void {
   command
-    .requiredOption('--out <file>', 'the file to write, of mode 0600; always replaced as a whole', text)
-    .option('--service-account <namespace/name>', 'of this ServiceAccount (default: that of the pod)', text)
-    .option('--audience <name>', 'for this audience (repeatable; default: the API server)', each(text))
+    .requiredOption('--out <file>', 'the file to write, with mode 0600; replaced atomically', text)
     .option(
-      '--expiration <duration>',
-      'how long a token is to be valid, at least 10m (default: 24h)',
-      lifetime,
+      '--service-account <namespace/name>',
+      'the ServiceAccount of the token (default: that of the pod)',
+      account,
     )
+    .option('--audience <name>', 'an audience of the token (repeatable; default: the API server)', each(text))
+    .option('--expiration <duration>', 'the lifetime to request, at least 10m (default: 24h)', lifetime)
     .option(
       '--kubeconfig <file>',
-      'reach the API server by this kubeconfig, with @kubernetes/client-node (default: as a pod does)',
+      'use this kubeconfig, with @kubernetes/client-node (default: the credentials of the pod)',
       text,
     )
-    .option('--once', 'exit when the file has been written, or with 1 when that fails');
+    .option('--once', 'exit after writing the file, with 1 if that fails');
   addListenFlag(command);
 }
 
-/** `token`: keeps a fresh ServiceAccount token in a file. */
-export function addTokenCommand(command: Command): void {
+function addTokenCommand(command: Command): void {
   command.description('keep a fresh ServiceAccount token in a file');
   addTokenFlags(command);
   command.addHelpText(
     'after',
     `
-The token is requested from the API server, and again long before it expires. A ServiceAccount may request its own tokens
-with "create" on serviceaccounts/token.
+The token is requested from the API server, and renewed long before it expires. To request a token, an account needs the
+verb "create" on serviceaccounts/token.
 
 Examples:
   resilient-watcher token --out /shared/token --audience vault --expiration 1h
@@ -67,12 +77,15 @@ Examples:
   );
 }
 
-/** `kubeconfig`: keeps a kubeconfig with a fresh token, as CNI plugins need it. */
-export function addKubeconfigCommand(command: Command): void {
+function addKubeconfigCommand(command: Command): void {
   command
     .description('keep a kubeconfig with a fresh ServiceAccount token')
-    .requiredOption('--server <url>', 'the API server in it, as in https://10.0.0.1:6443', httpUrl)
-    .requiredOption('--ca-file <file>', 'the certificates of its authority, read for each token', text);
+    .requiredOption('--server <url>', 'the URL of the API server, such as https://10.0.0.1:6443', text)
+    .requiredOption(
+      '--ca-file <file>',
+      'the CA certificates of that server, read again for each token',
+      text,
+    );
   addTokenFlags(command);
   command.addHelpText(
     'after',
@@ -84,12 +97,12 @@ Example:
 }
 
 /** Runs `token` until the session ends. */
-export async function runToken({ flags, session }: Invocation<TokenFlags>): Promise<void> {
+async function runToken({ flags, session }: Invocation<TokenFlags>): Promise<void> {
   await refresh(flags, fileSink(flags.out, { createDirectory: true }), session);
 }
 
 /** Runs `kubeconfig` until the session ends. */
-export async function runKubeconfig({ flags, session }: Invocation<KubeconfigFlags>): Promise<void> {
+async function runKubeconfig({ flags, session }: Invocation<KubeconfigFlags>): Promise<void> {
   const { out, server, caFile } = flags;
   await refresh(flags, kubeconfigSink({ path: out, server, caFile, createDirectory: true }), session);
 }
@@ -97,7 +110,6 @@ export async function runKubeconfig({ flags, session }: Invocation<KubeconfigFla
 async function refresh(flags: TokenFlags, sink: TokenSink, session: Session): Promise<void> {
   const { output, signal } = session;
   const { audience: audiences, expiration: expirationSeconds, kubeconfig: kubeConfig, once } = flags;
-  const account = await serviceAccountOf(flags);
   if (kubeConfig === undefined && !process.env['KUBERNETES_SERVICE_HOST']) {
     throw new ExitError(
       EXIT.usage,
@@ -106,7 +118,7 @@ async function refresh(flags: TokenFlags, sink: TokenSink, session: Session): Pr
   }
   const refresher = session.closeAtEnd(
     new TokenRefresher({
-      client: tokenRequestClient({ ...account, kubeConfig }),
+      client: tokenRequestClient({ ...(flags.serviceAccount ?? (await ownAccount())), kubeConfig }),
       audiences,
       expirationSeconds,
       sinks: [sink],
@@ -121,42 +133,27 @@ async function refresh(flags: TokenFlags, sink: TokenSink, session: Session): Pr
     output.log('info', 'delivered', `${to}: written, ${validity}`, { sink: to, expiresAt });
     if (once) session.end(EXIT.ok);
   });
-  refresher.on('retry', ({ error, delayMs }) => {
-    const next = once ? '' : `; next attempt in ${Math.round(delayMs)} ms`;
-    output.log('warn', 'retry', `${error.message}${next}`, { code: error.code });
+  const failed = (event: string, { message, code }: ResilientError, next = ''): void => {
+    output.log('warn', event, message + next, { code });
     if (once) session.end(EXIT.failed);
-  });
-  refresher.on('undelivered', ({ sink: to, error }) => {
-    output.log('warn', 'undelivered', error.message, { sink: to, code: error.code });
-    if (once) session.end(EXIT.failed);
-  });
+  };
+  refresher.on('retry', ({ error, delayMs }) =>
+    failed('retry', error, once ? '' : `; next attempt in ${Math.round(delayMs)} ms`),
+  );
+  refresher.on('undelivered', ({ error }) => failed('undelivered', error));
   refresher.on('expired', ({ error }) =>
     output.log('error', 'expired', `the token has expired: ${error.message}`),
   );
   refresher.on('error', (error) => {
     output.log('error', 'error', error.message);
-    // This error does not recover, so the program cannot do its work.
+    // It does not recover, so the program cannot do its work.
     session.end(EXIT.failed);
   });
   await refresher.start();
 }
 
-interface ServiceAccountName {
-  readonly namespace: string;
-  readonly serviceAccount: string;
-}
-
-/** The ServiceAccount of the flag, or that of the pod, from the subject of its token. */
-async function serviceAccountOf(flags: TokenFlags): Promise<ServiceAccountName> {
-  const given = flags.serviceAccount;
-  if (given !== undefined) {
-    const [, namespace, serviceAccount] = /^([^/]+)\/([^/]+)$/.exec(given) ?? [];
-    if (namespace !== undefined && serviceAccount !== undefined) return { namespace, serviceAccount };
-    throw new ExitError(
-      EXIT.usage,
-      '--service-account must be <namespace>/<name>, as in kube-system/calico-cni-plugin',
-    );
-  }
+/** The ServiceAccount of the pod, which is the subject of its token. */
+async function ownAccount(): Promise<ServiceAccountName> {
   const file = new TokenFile(POD_TOKEN);
   const own = await file.get().catch(() => undefined);
   await file.close();
@@ -165,3 +162,9 @@ async function serviceAccountOf(flags: TokenFlags): Promise<ServiceAccountName> 
   if (namespace !== undefined && serviceAccount !== undefined) return { namespace, serviceAccount };
   throw new ExitError(EXIT.usage, `there is no ServiceAccount token in ${POD_TOKEN}; give --service-account`);
 }
+
+/** `token`: keeps a fresh ServiceAccount token in a file. */
+export const token: Subcommand<TokenFlags> = { describe: addTokenCommand, run: runToken };
+
+/** `kubeconfig`: keeps a kubeconfig with a fresh token, as CNI plugins need it. */
+export const kubeconfig: Subcommand<KubeconfigFlags> = { describe: addKubeconfigCommand, run: runKubeconfig };

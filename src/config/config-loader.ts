@@ -1,48 +1,51 @@
 /**
  * Serves the last good configuration and follows its sources.
  *
- * | state      | `start()`, `load()`       | a source changed                  | `close()`  |
- * |------------|---------------------------|-----------------------------------|------------|
- * | `idle`     | → `starting`              | –                                 | → `closed` |
- * | `starting` | same promise              | an update follows the load        | → `closed` |
- * | `running`  | same promise              | an update (update-schedule.ts)    | → `closed` |
- * | `closed`   | rejects                   | –                                 | –          |
+ * | state      | `start()`, `load()` | a source changed               | `close()`  |
+ * |------------|---------------------|--------------------------------|------------|
+ * | `idle`     | → `starting`        | –                              | → `closed` |
+ * | `starting` | same promise        | an update follows the load     | → `closed` |
+ * | `running`  | same promise        | an update (update-schedule.ts) | → `closed` |
+ * | `closed`   | rejects             | –                              | –          |
  *
  * `starting` watches and reads every source and validates the result. If anything is wrong, `start()` rejects and the
  * state is `idle` again; otherwise it is `running`.
  *
- * | a changed source                      | then                                                                |
- * |---------------------------------------|---------------------------------------------------------------------|
- * | it cannot be read                     | `unreadable`, once; its last good values stay                       |
- * | it cannot be parsed                   | `rejected`, once for each such state; its last good values stay     |
- * | it has the same values                | nothing                                                             |
- * | it has other values                   | they are pending: acceptance.ts decides which are accepted          |
+ * | a changed source    | then                                                            |
+ * |---------------------|-----------------------------------------------------------------|
+ * | cannot be read      | `unreadable`, once; its last good values stay                   |
+ * | cannot be parsed    | `rejected`, once for each such state; its last good values stay |
+ * | has the same values | nothing                                                         |
+ * | has other values    | they are pending, and acceptance.ts decides which are accepted  |
  *
- * Accepted values become `current`, and `change` is emitted if they differ. Values that have just changed and are not
- * accepted are `rejected`, and tried again with every later change. A validator or parser that throws or takes too long
- * counts as a refusal; a late result is ignored.
+ * Accepted values become `current`, and `change` is emitted if they differ. Changed values that are not accepted are
+ * `rejected`, and validated again with every later change. If a validator or parser throws or takes too long, the
+ * values are refused; a late result is ignored.
  */
 import { Component } from '../core/component.js';
 import type { ConfigProblem } from './config-error.js';
 import { BackendError } from '../core/backend-error.js';
 import { ClosedError } from '../core/errors.js';
+import { callback, flag, required, resolveOptions } from '../core/options.js';
 import { TargetError } from '../fs/target-error.js';
 import { readerOf } from './config-source.js';
 import type { ConfigMap } from './config-value.js';
+import { describeKeys, jsonSchemaOf, tableOf, type ConfigKey } from './config-description.js';
 import { differingPaths, isSame } from './difference.js';
 import type { ConfigChange, ConfigLoaderEvents } from './loader-events.js';
 import {
   resolveLoaderOptions,
   type ConfigLoaderOptions,
   type ResolvedLoaderOptions,
+  type SchemaLoaderOptions,
 } from './loader-options.js';
 import type { ConfigLoaderStatus } from './loader-status.js';
 import type { Layer } from './merge.js';
 import { invalid } from './problems.js';
-import { acceptPending, type Verdict } from './acceptance.js';
+import { acceptPending } from './acceptance.js';
 import { LoadedSource } from './loaded-source.js';
 import { UpdateSchedule } from './update-schedule.js';
-import { validateLayers, type ConfigValidator } from './validation.js';
+import { validateLayers, type ConfigValidator, type Verdict } from './validation.js';
 
 /** The result of a load or an update, for telemetry. */
 type ReloadResult = 'accepted' | 'unchanged' | 'rejected';
@@ -52,6 +55,10 @@ export interface SelectOptions {
   /** Whether the listener is also called at once with the current selection, if there is one. Default false. */
   readonly immediate?: boolean | undefined;
 }
+
+const fn = required(callback(() => undefined));
+const SELECT_ARGUMENTS = { selector: fn, listener: fn };
+const SELECT_OPTIONS = { immediate: flag(false) };
 
 /**
  * A configuration from several sources: validated, replaced as a whole, and kept up to date.
@@ -83,6 +90,9 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
    * Does no I/O.
    * @throws {TypeError | RangeError} for an invalid option or source.
    */
+  constructor(options: SchemaLoaderOptions<T>);
+  // eslint-disable-next-line @typescript-eslint/unified-signatures -- a schema of arktype is also a function
+  constructor(options: ConfigLoaderOptions<T>);
   constructor(options: ConfigLoaderOptions<T>) {
     const resolved = resolveLoaderOptions(options);
     super({ ...resolved, kind: 'ConfigLoader' });
@@ -101,7 +111,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     });
   }
 
-  /** The last good configuration, deeply frozen (instances of classes are not); undefined until it is loaded. */
+  /** The last good configuration, deeply frozen (instances of classes are not); undefined until one is loaded. */
   get current(): T | undefined {
     return this.#current?.config;
   }
@@ -120,6 +130,23 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
   }
 
   /**
+   * Describes the keys of the schema and of the sources, as data or as a table: type, default, and the source of the
+   * current value, never the value. Types and defaults come from a schema that is also a Standard JSON Schema (zod,
+   * arktype); otherwise types are those of the values, and defaults those of the first source if it is `values`.
+   * Before `load()`, only the schema is known.
+   */
+  describe(): readonly ConfigKey[];
+  describe(format: 'text' | 'markdown'): string;
+  describe(format?: 'text' | 'markdown'): readonly ConfigKey[] | string {
+    const layers = this.#sources.map((source) => source.layer(false));
+    const [first] = this.#options.sources;
+    const defaults = first && 'values' in first ? (layers[0]?.values ?? {}) : {};
+    const isLoaded = this.#current !== undefined;
+    const keys = describeKeys(jsonSchemaOf(this.#options.validate), layers, { defaults, isLoaded });
+    return format === undefined ? keys : tableOf(keys, format);
+  }
+
+  /**
    * Starts the loader and resolves to the current configuration. After a failure it can be called again.
    * @throws {ConfigError} (rejects) `ERR_CONFIG_INVALID` with all problems of all sources.
    * @throws {ClosedError} (rejects) after or during `close()`; the signal's reason when that has aborted.
@@ -130,13 +157,14 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
   }
 
   /**
-   * Examines and reads all sources again, and validates again what was refused. Resolves when that is done. Use it for sources that
-   * cannot be watched, or when the result of the validator may have changed.
-   * @throws {ClosedError} (rejects) when the loader is not running.
+   * Checks and reads all sources again, and validates refused values again. Resolves when that is done. Use it for
+   * sources that cannot be watched, or if the verdict of the validator may have changed.
+   * @throws {ClosedError} (rejects) when the loader is not running; the signal's reason when that has aborted.
    */
   async check(): Promise<void> {
     await Promise.all(this.#sources.map((source) => source.check()));
     if (await this.#updates.updateAll()) return;
+    this.throwIfClosed();
     throw new ClosedError(`Cannot check the configuration: the loader is ${this.lifecycleState}`);
   }
 
@@ -148,6 +176,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
   /**
    * Calls `listener` after each change of the selection, compared deeply. Returns a function that removes the listener.
    * If the selector or the listener throws, the error is emitted as `error`; in an immediate call it is thrown here.
+   * @throws {TypeError} for a wrong argument or option.
    */
   select<S>(selector: (config: T) => S, listener: (selected: S, previous: S) => unknown): () => void;
   select<S>(
@@ -158,8 +187,10 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
   select<S>(
     selector: (config: T) => S,
     listener: (selected: S, previous: S) => unknown,
-    { immediate = false }: SelectOptions = {},
+    options?: SelectOptions,
   ): () => void {
+    resolveOptions('ConfigLoader.select', { selector, listener }, SELECT_ARGUMENTS, 'argument');
+    const { immediate } = resolveOptions('ConfigLoader.select', options, SELECT_OPTIONS);
     const onChange = ({ previous, current }: ConfigChange<T>): unknown => {
       const before = selector(previous);
       const after = selector(current);
@@ -206,7 +237,9 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
       unread.length > 0
         ? { problems: unread }
         : await this.#validate(this.#sources.map((source) => source.layer(true)));
-    if ('problems' in verdict) throw invalid(verdict.problems);
+    if ('problems' in verdict) {
+      throw invalid(verdict.problems, this.#sources.find(({ failure }) => failure)?.failure);
+    }
     for (const source of this.#sources) source.accept();
     this.#current = { config: verdict.config, at: this.#options.clock.now() };
     return 'accepted';
@@ -235,7 +268,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
   /** A provider has called back. */
   #hint(source: LoadedSource, error: Error | undefined): void {
     if (this.lifecycleState === 'closed') return;
-    // A read error is found again when the source is read; polling is reported as `degraded`.
+    // Reading the source meets a read error again; polling is reported as `degraded`.
     if (error && !(error instanceof TargetError) && !(error instanceof BackendError)) this.fail(error);
     this.#updates.changed(source);
   }
@@ -274,6 +307,9 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     if (fresh.size > 0 || retry) {
       const outcome = await acceptPending<T>(this.#sources, fresh, (layers) => this.#validate(layers));
       if (outcome.accepted && this.#accept(outcome.accepted.config)) result = 'accepted';
+      for (const each of this.#sources) {
+        each.refusals = outcome.problems.filter(({ source }) => source === each.name);
+      }
       const pending = [...fresh].filter((source) => source.isPending);
       if (pending.length > 0) problems.push(...outcome.problems);
       for (const source of pending) refused.add(source);
@@ -300,7 +336,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     return validateLayers(layers, { validate: validate as ConfigValidator<T>, timeoutMs, clock, signal });
   }
 
-  /** Makes it the current configuration. Returns false if it is the same. */
+  /** Makes this the current configuration. Returns false if it is the same. */
   #accept(config: T): boolean {
     const { config: previous } = this.#loaded();
     const paths = differingPaths(previous, config);

@@ -1,4 +1,4 @@
-/** The shape of a provider, modelled on koanf. */
+/** The interface of a provider, modeled on koanf. */
 import type { Degradation, Readable, Recovery } from '../core/events.js';
 
 /** Reads configuration from somewhere, and may watch it. A `ConfigLoader` accepts any implementation. */
@@ -9,19 +9,17 @@ export interface ConfigProvider {
   readonly digest?: string | undefined;
   /** Resolves to the values, a map; to undefined if there are none and the source is optional. */
   read(): Promise<unknown>;
-  /** Resolves to the bytes, for a parser; to undefined if there are none and the source is optional. */
-  readBytes?(): Promise<Uint8Array | undefined>;
   /**
    * Calls back after each change and on each error until `unwatch()`. Rejects when watching cannot begin, and when
    * the provider is already being watched.
    */
   watch?(callback: ProviderCallback, health?: ProviderHealth): Promise<void>;
   /**
-   * Examines the source at once, for a provider that, while it is watched, reads what it last saw. Called by `check()` of
-   * the loader before it reads.
+   * Checks the source at once, for a provider whose `read()` returns the last known state while it is watched. Called
+   * by `check()` of the loader before it reads.
    */
   check?(): Promise<void>;
-  /** Stops watching. Has no effect if the provider is not watched. The loader waits for it for `parseTimeoutMs` at most. */
+  /** Stops watching. Has no effect if the provider is not watched. The loader waits at most `parseTimeoutMs` for it. */
   unwatch?(): Promise<void>;
 }
 
@@ -31,9 +29,9 @@ export type ProviderCallback<Event = unknown> = (
   error: Error | undefined,
 ) => unknown;
 
-/** Receives the state of watching. A provider that does not know it need not call it. */
+/** Receives the state of watching. A provider that does not know the state need not call this. */
 export interface ProviderHealth {
-  /** After an error: the source can be read again, or is gone, even if nothing has changed. */
+  /** After an error, the source can be read again, or no longer exists, even if nothing has changed. */
   readonly readable: (readable: Readable) => void;
   /** Native watching is unavailable, and the source is polled. */
   readonly degraded: (degradation: Degradation) => void;

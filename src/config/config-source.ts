@@ -1,12 +1,15 @@
 /** The sources of a configuration, and how each kind is read. */
-import { sha256 } from '../core/digest.js';
-import { ConfigError } from './config-error.js';
-import { describe, hasMethods, isPlainObject } from '../core/options.js';
+import { describe, hasMethods, isPlainObject, matching, resolveOptions } from '../core/options.js';
+import { argumentValues, checkArgumentOptions, type ArgumentOptions } from './arguments.js';
 import type { ConfigProvider } from './config-provider.js';
 import { configMapOf, isMap, keyProblem, type ConfigMap } from './config-value.js';
-import { environmentValues, type EnvironmentOptions } from './environment.js';
-import { PASS_A_PARSER } from './parser-by-extension.js';
-import { isParser, parseBytes, type ConfigParser } from './parser.js';
+import {
+  ENVIRONMENT_OPTIONS,
+  environmentValues,
+  VARIABLE_OPTIONS,
+  type EnvironmentOptions,
+  type VariableOptions,
+} from './environment.js';
 import { configError } from './problems.js';
 
 /** Options of every source. */
@@ -21,13 +24,21 @@ interface CommonSource {
 /** A source that a provider reads. */
 export interface ProviderSource extends CommonSource {
   readonly provider: ConfigProvider;
-  /** Parses the bytes of the provider. Default: the provider's `read()` returns values. */
-  readonly parser?: ConfigParser | undefined;
+  /**
+   * Treats the values, which must all be text, as variables: variables of a `.env` file then set keys by the same
+   * rules as environment variables. Default: their names are the keys.
+   */
+  readonly env?: VariableOptions | undefined;
 }
 
 /** A source of environment variables. Read when the configuration is loaded, and by `check()`. */
 export interface EnvironmentSource extends CommonSource {
   readonly env: EnvironmentOptions;
+}
+
+/** A source of command-line arguments. Read when the configuration is loaded, and by `check()`. */
+export interface ArgumentSource extends CommonSource {
+  readonly args: ArgumentOptions;
 }
 
 /** A source of fixed values, such as defaults. Copied when the loader is constructed. */
@@ -38,38 +49,34 @@ export interface ValuesSource extends CommonSource {
 }
 
 /** One layer of a configuration. */
-export type ConfigSource = ProviderSource | EnvironmentSource | ValuesSource;
+export type ConfigSource = ProviderSource | EnvironmentSource | ArgumentSource | ValuesSource;
 
 /** Reads a source of any kind. */
 export interface SourceReader {
   readonly name: string;
   readonly provider: ConfigProvider | undefined;
-  /** Whether its keys match those of lower layers regardless of case. */
+  /** Whether its keys match those of lower layers regardless of case and dashes. */
   readonly ignoresCase: boolean;
-  /**
-   * Reads the source. Rejects when it cannot be read or parsed.
-   * @param noteDigest called with the digest of the bytes, before they are parsed
-   */
-  readonly read: (noteDigest: (digest: string) => void) => Promise<ConfigMap>;
+  /** Reads the source. Rejects when it cannot be read or parsed. */
+  readonly read: () => Promise<ConfigMap>;
 }
 
 /** @throws {TypeError} when the argument is not a source. */
 export function readerOf(source: unknown, index: number): SourceReader {
-  const reader = isMap(source) ? readerOfKind(source) : undefined;
+  const where = `ConfigLoader: sources[${index}]`;
+  const reader = isMap(source) ? readerOfKind(source, where) : undefined;
   if (!reader || !isMap(source)) {
     throw new TypeError(
-      `ConfigLoader: sources[${index}] must be { provider, parser? }, { env: { prefix } } or { values }; ` +
+      `${where} must be { provider, env? }, { env: { prefix } }, { args: {} } or { values }; ` +
         `got ${shapeOf(source)}; a file is { provider: new FileProvider(path) }`,
     );
   }
   const path = mountPath(source['at']);
   if (!path) {
-    throw new TypeError(
-      `ConfigLoader: sources[${index}].at must be a key such as "db" or "db.primary", or an array of keys`,
-    );
+    throw new TypeError(`${where}.at must be a key such as "db" or "db.primary", or an array of keys`);
   }
   if (path.length === 0) return reader;
-  return { ...reader, read: async (noteDigest) => mounted(path, await reader.read(noteDigest)) };
+  return { ...reader, read: async () => mounted(path, await reader.read()) };
 }
 
 /** The names of a map's keys, never its values. */
@@ -77,39 +84,63 @@ function shapeOf(source: unknown): string {
   return isPlainObject(source) ? `{ ${Object.keys(source).join(', ')} }` : describe(source);
 }
 
-function readerOfKind(source: Readonly<Record<string, unknown>>): SourceReader | undefined {
-  if ('provider' in source) {
-    return isProviderSource(source) ? providerReader(source) : undefined;
+function readerOfKind(source: Readonly<Record<string, unknown>>, where: string): SourceReader | undefined {
+  const { provider, env, args, values } = source;
+  if (provider !== undefined) {
+    if (!hasMethods(provider, ['read'])) return undefined;
+    checkKeys(where, source, ['provider', 'env', 'at']);
+    if (env !== undefined) resolveOptions(`${where}.env`, env, VARIABLE_OPTIONS);
+    return providerReader(source as unknown as ProviderSource);
   }
-  if (isMap(source['env'])) return environmentReader(source['env'] as unknown as EnvironmentOptions);
-  return isMap(source['values']) ? valuesReader(source as unknown as ValuesSource) : undefined;
+  if (isMap(env)) {
+    checkKeys(where, source, ['env', 'at']);
+    resolveOptions(`${where}.env`, env, ENVIRONMENT_OPTIONS);
+    return environmentReader(env as unknown as EnvironmentOptions);
+  }
+  if (isMap(args)) {
+    checkKeys(where, source, ['args', 'at']);
+    checkArgumentOptions(`${where}.args`, args);
+    return argumentReader(args);
+  }
+  if (!isMap(values)) return undefined;
+  checkKeys(where, source, ['values', 'name', 'at']);
+  return valuesReader(source as unknown as ValuesSource);
 }
 
-function isProviderSource(source: {
-  readonly provider?: unknown;
-  readonly parser?: unknown;
-}): source is ProviderSource {
-  const { provider, parser } = source;
-  if (parser === undefined) return hasMethods(provider, ['read']);
-  return hasMethods(provider, ['readBytes']) && isParser(parser);
+/** @throws {TypeError} for a key that this kind of source does not have. */
+function checkKeys(where: string, source: object, keys: readonly string[]): void {
+  const anything = matching<unknown>(undefined, 'anything', () => true);
+  resolveOptions(where, source, Object.fromEntries(keys.map((key) => [key, anything])), 'key');
 }
 
-function providerReader({ provider, parser }: ProviderSource): SourceReader {
+function providerReader({ provider, env }: ProviderSource): SourceReader {
   const { name } = provider;
-  const read = async (noteDigest: (digest: string) => void): Promise<ConfigMap> => {
-    if (!parser) return valuesOf(await provider.read(), name);
-    const bytes = await provider.readBytes?.();
-    if (!bytes) return {};
-    noteDigest(`sha256:${sha256(bytes)}`);
-    return parseBytes(bytes, parser, name);
-  };
-  return { name, provider, ignoresCase: false, read };
+  const readValues = async (): Promise<ConfigMap> => valuesOf(await provider.read(), name);
+  if (!env) return { name, provider, ignoresCase: false, read: readValues };
+  const read = async (): Promise<ConfigMap> =>
+    environmentValues({ ...env, env: textsOf(await readValues(), name) }, name);
+  return { name, provider, ignoresCase: env.transform === undefined, read };
+}
+
+/** @throws {ConfigError} `ERR_CONFIG_PARSE` for a value that is not text. */
+function textsOf(values: ConfigMap, source: string): Readonly<Record<string, string>> {
+  for (const [key, value] of Object.entries(values)) {
+    if (typeof value === 'string') continue;
+    throw configError('ERR_CONFIG_PARSE', source, 'a variable must be text', { path: [key] });
+  }
+  return values as Readonly<Record<string, string>>;
 }
 
 function environmentReader(options: EnvironmentOptions): SourceReader {
   const name = `environment ${options.prefix}*`;
   const read = (): Promise<ConfigMap> => new Promise((resolve) => resolve(environmentValues(options, name)));
   return { name, provider: undefined, ignoresCase: options.transform === undefined, read };
+}
+
+function argumentReader(options: ArgumentOptions): SourceReader {
+  const read = (): Promise<ConfigMap> =>
+    new Promise((resolve) => resolve(argumentValues(options, 'arguments')));
+  return { name: 'arguments', provider: undefined, ignoresCase: true, read };
 }
 
 function valuesReader({ values, name = 'values' }: ValuesSource): SourceReader {
@@ -121,16 +152,9 @@ function valuesReader({ values, name = 'values' }: ValuesSource): SourceReader {
 function valuesOf(value: unknown, source: string): ConfigMap {
   if (value === undefined) return {};
   if (value instanceof Uint8Array) {
-    throw configError('ERR_CONFIG_PARSE', source, `its read() returned bytes; ${PASS_A_PARSER}`);
+    throw configError('ERR_CONFIG_PARSE', source, 'its read() returned bytes instead of values');
   }
-  try {
-    return configMapOf(value);
-  } catch (error) {
-    const [problem] = error instanceof ConfigError ? error.problems : [];
-    throw configError('ERR_CONFIG_REFUSED', source, problem?.message ?? String(error), {
-      path: problem?.path,
-    });
-  }
+  return configMapOf(value, source);
 }
 
 /** The keys of the option `at`; undefined when it is wrong. */

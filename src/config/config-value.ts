@@ -1,15 +1,16 @@
-/** The values of a configuration: JSON values, and no keys that reach the prototype of objects. */
+/** The values of a configuration: JSON values without keys that reach the prototype of objects. */
 import { isDate } from 'node:util/types';
 
 import { isPlainObject } from '../core/options.js';
-import { ConfigError } from './config-error.js';
+import type { ConfigError } from './config-error.js';
+import { configError } from './problems.js';
 
 /** The keys and values of a source. */
 export interface ConfigMap {
   readonly [key: string]: ConfigValue;
 }
 
-/** A value of a configuration. Dates, which YAML and TOML have, become strings. */
+/** A value of a configuration. Dates of YAML and TOML become strings. */
 export type ConfigValue = string | number | bigint | boolean | null | readonly ConfigValue[] | ConfigMap;
 
 /** Assignments to these keys reach the prototype that all objects share. */
@@ -17,7 +18,7 @@ const POLLUTING_KEYS = ['__proto__', 'constructor', 'prototype'];
 
 const PLAIN: ReadonlySet<string> = new Set(['string', 'number', 'bigint', 'boolean']);
 
-/** Deeper than any real configuration. A cycle of YAML aliases, or an attack on the stack, exceeds it. */
+/** Deeper than any real configuration. Cycles of YAML aliases, and attacks on the stack, exceed it. */
 const MAX_DEPTH = 200;
 
 /** Whether a value is a map: an object that is neither an array nor an instance of a class. */
@@ -26,54 +27,55 @@ export const isMap = isPlainObject;
 /**
  * Copies the result of a parser or provider into maps, arrays and plain values: undefined members are left out, dates
  * become strings.
- * @throws {ConfigError} `ERR_CONFIG_REFUSED` when the top level is not a map, for a polluting key, for a value that no text
- * format has (a function, an instance of a class), and when it is nested more than 200 levels deep.
+ * @param source the name of the source in problems.
+ * @throws {ConfigError} `ERR_CONFIG_PARSE` when the top level is not a map, for a polluting key, for a value that
+ * cannot be written as text (a function, an instance of a class), and when it is nested more than 200 levels deep.
  */
-export function configMapOf(value: unknown): ConfigMap {
-  if (!isMap(value)) throw refused([], `the top level must be a map, got ${kindOf(value)}`);
-  return copyMap(value, []);
+export function configMapOf(value: unknown, source: string): ConfigMap {
+  if (!isMap(value)) throw refused(source, [], `the top level must be a map, got ${kindOf(value)}`);
+  return copyMap(value, source, []);
 }
 
-/** Describes what is wrong with the path of a value; undefined if nothing is. */
+/** What is wrong with the path of a value; undefined if nothing is. */
 export function keyProblem(path: readonly string[]): string | undefined {
   if (path.length > MAX_DEPTH) return `nested more than ${MAX_DEPTH} levels deep`;
   const bad = path.find((key) => POLLUTING_KEYS.includes(key));
   return bad === undefined ? undefined : `the key "${bad}" is not allowed`;
 }
 
-/** `path` is where the map is. Below it, it is changed in place: a copy for each value would be most of the work. */
-function copyMap(map: Readonly<Record<string, unknown>>, path: string[]): ConfigMap {
+/** @param path of the map. Changed in place below the map, because a copy for each value would be most of the work. */
+function copyMap(map: Readonly<Record<string, unknown>>, source: string, path: string[]): ConfigMap {
   const copy: Record<string, ConfigValue> = {};
   for (const key of Object.keys(map)) {
     path.push(key);
-    if (POLLUTING_KEYS.includes(key)) throw refused(path, `the key "${key}" is not allowed`);
-    if (map[key] !== undefined) copy[key] = copyValue(map[key], path);
+    if (POLLUTING_KEYS.includes(key)) throw refused(source, path, `the key "${key}" is not allowed`);
+    if (map[key] !== undefined) copy[key] = copyValue(map[key], source, path);
     path.pop();
   }
   return copy;
 }
 
-function copyArray(items: readonly unknown[], path: string[]): ConfigValue[] {
+function copyArray(items: readonly unknown[], source: string, path: string[]): ConfigValue[] {
   return items.map((item, index) => {
     path.push(`${index}`);
-    const copy = copyValue(item ?? null, path);
+    const copy = copyValue(item ?? null, source, path);
     path.pop();
     return copy;
   });
 }
 
-function copyValue(value: unknown, path: string[]): ConfigValue {
-  if (path.length > MAX_DEPTH) throw refused([], `nested more than ${MAX_DEPTH} levels deep, or cyclic`);
+function copyValue(value: unknown, source: string, path: string[]): ConfigValue {
+  if (path.length > MAX_DEPTH)
+    throw refused(source, [], `nested more than ${MAX_DEPTH} levels deep, or cyclic`);
   if (value === null || PLAIN.has(typeof value)) return value as ConfigValue;
-  if (Array.isArray(value)) return copyArray(value, path);
-  if (isMap(value)) return copyMap(value, path);
+  if (Array.isArray(value)) return copyArray(value, source, path);
+  if (isMap(value)) return copyMap(value, source, path);
   if (isDate(value)) return value.toISOString();
-  throw refused(path, `the value must be plain data, got ${kindOf(value)}`);
+  throw refused(source, path, `the value must be plain data, got ${kindOf(value)}`);
 }
 
-function refused(path: readonly string[], message: string): ConfigError {
-  const code = 'ERR_CONFIG_REFUSED';
-  return new ConfigError(code, message, { problems: [{ code, source: '', path, message }] });
+function refused(source: string, path: readonly string[], message: string): ConfigError {
+  return configError('ERR_CONFIG_PARSE', source, message, { path });
 }
 
 /** The kind of a value, for messages that must not quote the value. */

@@ -6,8 +6,8 @@ import { isMap } from './config-value.js';
 export const isSame: (a: unknown, b: unknown) => boolean = isDeepStrictEqual;
 
 /**
- * The paths at which two configurations differ. Maps are compared key by key; everything else, arrays included, is
- * compared as a whole. For configurations that are not maps the path is empty.
+ * The paths at which two configurations differ. Maps are compared key by key; everything else, including arrays, is
+ * compared as a whole. For configurations that are not maps, the path is empty.
  */
 export function differingPaths(
   previous: unknown,

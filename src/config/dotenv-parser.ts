@@ -1,5 +1,8 @@
-import { unavailable } from './optional-package.js';
-import { lineAt, ParseFailure, type ConfigParser } from './parser.js';
+import type * as Dotenv from 'dotenv';
+
+import { PackageError } from '../core/package-error.js';
+import { lineAt, ParseFailure } from './parse-failure.js';
+import type { ConfigParser } from './parser.js';
 
 /** A blank line or a comment, or the rest of a line after a value. */
 const NOTHING = /[^\S\n]*(?:#[^\n]*)?(?:\n|$)/y;
@@ -14,13 +17,13 @@ const REST_OF_LINE = /[^\n]*(?:\n|$)/y;
 
 /**
  * Parses `KEY=value` lines with the optional package `dotenv`, which is loaded on first use. The map is flat, every
- * value is a string, and the process environment is not changed. The package skips lines that it does not understand and
- * takes the last of two equal keys; this parser refuses both.
+ * value is a string, and the process environment is not changed. The package skips lines that it does not understand,
+ * and takes the last value of a repeated key; this parser refuses both.
  */
 export const dotenvParser: ConfigParser = {
   name: 'dotenv',
   async parse(text) {
-    const { parse } = await import('dotenv').catch(unavailable('dotenv', '16 or later'));
+    const { parse } = await loadDotenv();
     const lines = text.replaceAll(/\r\n?/g, '\n');
     const keys = keysOf(lines);
     const values = parse(lines);
@@ -31,7 +34,15 @@ export const dotenvParser: ConfigParser = {
   },
 };
 
-/** The keys of the text. Throws if it does not understand a line. */
+async function loadDotenv(): Promise<typeof Dotenv> {
+  try {
+    return await import('dotenv');
+  } catch (cause) {
+    throw new PackageError('dotenv', '16 or later', cause);
+  }
+}
+
+/** The keys of the text. Throws if a line is not understood. */
 function keysOf(text: string): ReadonlySet<string> {
   const keys = new Set<string>();
   let at = 0;

@@ -23,7 +23,7 @@ const OPTIONS = {
 
 /**
  * Provides the values in a file: a key of a ConfigMap or Secret, the target of a link, a plain file, or a file that
- * does not exist yet. Modelled on the file provider of koanf.
+ * does not exist yet. Modeled on the file provider of koanf.
  *
  * ```ts
  * const provider = new FileProvider('/etc/app/app.yaml');
@@ -63,7 +63,8 @@ export class FileProvider extends WatchedProvider {
   /**
    * Resolves to the values in the file; to undefined if it is missing and optional.
    * @throws {ConfigError} (rejects) the errors of `readBytes()`, `ERR_CONFIG_PARSE` (also when no parser is known for
-   * the extension), `ERR_CONFIG_REFUSED`, `ERR_CONFIG_PACKAGE`.
+   * the extension).
+   * @throws {PackageError} (rejects) when the parser needs a package that is not installed.
    */
   async read(): Promise<ConfigMap | undefined> {
     if (!this.#parser) throw configError('ERR_CONFIG_PARSE', this.name, PASS_A_PARSER);

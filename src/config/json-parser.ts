@@ -1,8 +1,49 @@
-import { JsonReader } from './json-reader.js';
+import { printParseErrorCode, visit } from 'jsonc-parser';
+
+import { ParseFailure } from './parse-failure.js';
 import type { ConfigParser } from './parser.js';
+
+/** Deeper than any configuration, but not deep enough to exhaust the stack. */
+const MAX_DEPTH = 500;
 
 /** Parses JSON (RFC 8259). Stricter than `JSON.parse`: duplicate keys are refused. */
 export const jsonParser: ConfigParser = {
   name: 'JSON',
-  parse: (text) => new JsonReader(text).read(),
+  parse: (text) => {
+    check(text);
+    return JSON.parse(text) as unknown;
+  },
 };
+
+/** Replaces `JSON.parse`, which accepts duplicate keys, and whose messages quote the text, often without the place. */
+function check(text: string): void {
+  /** The keys of each open map and array. */
+  const open: Set<string>[] = [];
+  const refuse = (message: string, line: number, character: number): never => {
+    throw new ParseFailure(`not valid JSON: ${message}`, { line: line + 1, column: character + 1 });
+  };
+  const enter = (_offset: number, _length: number, line: number, character: number): void => {
+    if (open.push(new Set()) > MAX_DEPTH)
+      refuse(`nested more than ${MAX_DEPTH} levels deep`, line, character);
+  };
+  const leave = (): unknown => open.pop();
+  visit(
+    text,
+    {
+      onObjectBegin: enter,
+      onObjectEnd: leave,
+      onArrayBegin: enter,
+      onArrayEnd: leave,
+      onObjectProperty: (key, _offset, _length, line, character) => {
+        const keys = open.at(-1);
+        if (keys?.has(key)) refuse(`duplicate key "${key}"`, line, character);
+        keys?.add(key);
+      },
+      onError: (code, _offset, _length, line, character) => {
+        const words = printParseErrorCode(code).replace(/\B[A-Z]/g, (letter) => ` ${letter}`);
+        refuse(words.toLowerCase(), line, character);
+      },
+    },
+    { disallowComments: true },
+  );
+}

@@ -22,27 +22,33 @@ interface SourcePorts {
 /**
  * The result of reading a source again.
  *
- * | outcome      | the source                                              | its values                         |
- * |--------------|---------------------------------------------------------|------------------------------------|
- * | `same`       | is unchanged, good or bad                               | stay                               |
- * | `fresh`      | has other values                                        | are pending until they are accepted |
- * | `bad`        | cannot be used, for a new reason                        | stay                               |
- * | `unreadable` | cannot be read, for a new reason                        | stay                               |
+ * | outcome      | the source                       | its values                          |
+ * |--------------|----------------------------------|-------------------------------------|
+ * | `same`       | is unchanged, good or bad        | stay                                |
+ * | `fresh`      | has new values                   | are pending until they are accepted |
+ * | `bad`        | cannot be used, for a new reason | stay                                |
+ * | `unreadable` | cannot be read, for a new reason | stay                                |
  */
 type ReadOutcome = 'same' | 'fresh' | 'bad' | 'unreadable';
 
-/** The codes of a source without anything to parse. */
+/** The codes of a source with nothing to parse. */
 const UNREADABLE: readonly string[] = ['ERR_CONFIG_MISSING', 'ERR_CONFIG_UNREADABLE'];
 
 /** One layer of a loader: its reader, its newest values, and the values accepted into the configuration. */
 export class LoadedSource {
   readonly name: string;
+  /** The digest of the bytes last read, if known. */
+  digest: string | undefined;
+  /** Why the source cannot be read or parsed; empty if it can. */
+  problems: readonly ConfigProblem[] = [];
+  /** Why its pending values are not accepted, as far as the values are its own. */
+  refusals: readonly ConfigProblem[] = [];
+  /** The error behind the problems, if it is of this library. */
+  failure: ResilientError | undefined;
   readonly #reader: SourceReader;
   readonly #ports: SourcePorts;
   #accepted: ConfigMap = {};
   #pending: ConfigMap | undefined;
-  #digest: string | undefined;
-  #problems: readonly ConfigProblem[] = [];
   /** Monotonic ms. */
   #unreadableSince: number | undefined;
   #isDegraded = false;
@@ -55,24 +61,15 @@ export class LoadedSource {
     this.#ports = ports;
   }
 
-  /** Whether it can be watched. */
+  /** Whether the source can be watched. */
   get isWatchable(): boolean {
     return typeof this.#reader.provider?.watch === 'function';
   }
 
-  get digest(): string | undefined {
-    return this.#digest;
-  }
-
-  /** Why it cannot be read or parsed; empty when it can. */
-  get problems(): readonly ConfigProblem[] {
-    return this.#problems;
-  }
-
-  /** Why it cannot be read, and since when, monotonic ms; undefined when it can. */
+  /** Why the source cannot be read, and since when, monotonic ms; undefined if it can. */
   get unreadable(): { readonly error: ConfigError; readonly since: number } | undefined {
     const since = this.#unreadableSince;
-    return since === undefined ? undefined : { error: invalid(this.#problems), since };
+    return since === undefined ? undefined : { error: invalid(this.problems), since };
   }
 
   /** Whether its newest values are not accepted. */
@@ -81,19 +78,19 @@ export class LoadedSource {
   }
 
   status(isLoaded: boolean): ConfigSourceStatus {
-    const isBad = this.#problems.length > 0 || (isLoaded && this.isPending);
+    const isBad = this.problems.length > 0 || (isLoaded && this.isPending);
     return {
       name: this.name,
       state: isBad ? 'rejected' : isLoaded ? 'current' : 'unread',
       degraded: this.#isDegraded,
-      digest: this.#digest ?? null,
-      problems: this.#problems,
+      digest: this.digest ?? null,
+      problems: this.problems.length === 0 && this.isPending ? this.refusals : this.problems,
     };
   }
 
   /**
-   * Begins to watch the source, if possible, and then reads it, so that no change is missed. Never rejects: failures are
-   * in `problems`.
+   * Begins to watch the source, if possible, and then reads it, so that no change is missed. Never rejects: failures
+   * are in `problems`.
    */
   async open(callback: ProviderCallback, health: ProviderHealth): Promise<void> {
     try {
@@ -105,26 +102,26 @@ export class LoadedSource {
     await this.read();
   }
 
-  /** Has the provider examine what it caches. Never rejects: reading it afterwards yields the reason. */
+  /** Makes the provider check its cached state. Never rejects: reading the source afterwards yields the reason. */
   async check(): Promise<void> {
     await this.#inTime(() => this.#reader.provider?.check?.()).catch(() => undefined);
   }
 
-  /** Reads it. Never rejects. */
+  /** Reads the source. Never rejects. */
   async read(): Promise<ReadOutcome> {
-    const before = { digest: this.#digest, problems: this.#problems };
+    const before = { digest: this.digest, problems: this.problems };
     const { provider } = this.#reader;
-    let digest: string | undefined;
     try {
-      const values = await this.#inTime(() => this.#reader.read((noted) => (digest = noted)));
-      this.#digest = digest ?? provider?.digest;
-      this.#problems = [];
+      const values = await this.#inTime(() => this.#reader.read());
+      this.digest = provider?.digest;
+      this.problems = [];
+      this.failure = undefined;
       this.#unreadableSince = undefined;
       return this.#take(values) ? 'fresh' : 'same';
     } catch (error) {
-      this.#digest = digest ?? provider?.digest;
+      this.digest = provider?.digest;
       this.#fail(error);
-      if (isSame(before, { digest: this.#digest, problems: this.#problems })) return 'same';
+      if (isSame(before, { digest: this.digest, problems: this.problems })) return 'same';
       return this.#unreadableSince === undefined ? 'bad' : 'unreadable';
     }
   }
@@ -141,13 +138,13 @@ export class LoadedSource {
     this.#pending = undefined;
   }
 
-  /** Stops watching it. Never rejects. */
+  /** Stops watching the source. Never rejects. */
   async close(): Promise<void> {
     const watching = this.#watching;
     this.#watching = undefined;
     this.#isDegraded = false;
-    // If watching was refused, other code is watching the provider, and its watch must not be ended. The turn lets a
-    // pending refusal arrive; a watch that is still being set up has to be ended as well.
+    // If watching was refused, other code watches the provider, and its watch must not be ended. Waiting for a turn
+    // lets a pending refusal arrive; a watch that is still being set up must be ended as well.
     if (!(await Promise.race([watching, nextTurn().then(() => watching !== undefined)]))) return;
     const { clock, timeoutMs } = this.#ports;
     // A custom provider that fails to stop is left alone; there is nothing else to do.
@@ -182,14 +179,16 @@ export class LoadedSource {
   #take(values: ConfigMap): boolean {
     if (isSame(values, this.#pending ?? this.#accepted)) return false;
     this.#pending = isSame(values, this.#accepted) ? undefined : values;
+    this.refusals = [];
     return true;
   }
 
   #fail(error: unknown): void {
-    this.#problems = sourceProblems(error, this.name);
-    // An error of other code does not say why: a provider that parses may throw because of bad text.
+    this.problems = sourceProblems(error, this.name);
+    this.failure = error instanceof ResilientError ? error : undefined;
+    // An error from other code does not tell reading from parsing, because a provider may do both.
     const isUnreadable =
-      error instanceof ResilientError && this.#problems.every(({ code }) => UNREADABLE.includes(code));
+      error instanceof ResilientError && this.problems.every(({ code }) => UNREADABLE.includes(code));
     if (isUnreadable) this.#unreadableSince ??= this.#ports.clock.monotonic();
     else this.#unreadableSince = undefined;
   }

@@ -6,13 +6,13 @@ import type { Degradation, Readable, Recovery, Unreadable } from '../core/events
 export interface ConfigChange<T> {
   readonly previous: T;
   readonly current: T;
-  /** Where they differ, each path from the top. */
+  /** The paths at which they differ, each from the top. */
   readonly paths: readonly (readonly string[])[];
 }
 
 /** An update that is not used. Contains no values. */
 export interface ConfigRejection {
-  /** The reason as one error: `ERR_CONFIG_INVALID` with the same problems. */
+  /** The reasons as one error: `ERR_CONFIG_INVALID` with the same problems. */
   readonly error: ConfigError;
   /** The sources whose newest state is refused, with the digest of its bytes (`sha256:…`) if there are any. */
   readonly sources: readonly { readonly name: string; readonly digest: string | undefined }[];
@@ -37,6 +37,6 @@ export interface ConfigLoaderEvents<T> extends ComponentEvents {
   readable: [event: Readable & OfSource];
   /** Native watching is unavailable for a source; it is polled. Once, until `recovered`. */
   degraded: [event: Degradation & OfSource];
-  /** Native watching of a source is back. */
+  /** Native watching of a source works again. */
   recovered: [event: Recovery & OfSource];
 }

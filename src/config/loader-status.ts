@@ -27,6 +27,6 @@ export interface ConfigSourceStatus {
   readonly degraded: boolean;
   /** The digest of the bytes last read, `sha256:…`; null if there are none. */
   readonly digest: string | null;
-  /** Why its newest state could not be read or parsed. */
+  /** Why its newest state could not be read, parsed or validated; of a schema, what is about a value of this source. */
   readonly problems: readonly ConfigProblem[];
 }

@@ -1,7 +1,9 @@
 /** Parses bytes into values. */
-import { ConfigError } from './config-error.js';
+import { PackageError } from '../core/package-error.js';
+import type { ConfigError } from './config-error.js';
 import { hasMethods } from '../core/options.js';
 import { configMapOf, type ConfigMap } from './config-value.js';
+import { ParseFailure } from './parse-failure.js';
 import { configError } from './problems.js';
 
 /** A parser for one format. Encoding, size and forbidden keys are checked for all formats elsewhere. */
@@ -9,32 +11,10 @@ export interface ConfigParser {
   /** The name of the format in problems, such as `JSON`. */
   readonly name: string;
   /**
-   * Returns the values, a map, or a promise of them. If it throws, the numeric `line` and `column` of the error are
-   * reported; the message is not, since it may quote a secret.
+   * Returns the values, which must be a map, or a promise of them. If it throws, the numeric `line` and `column` of the
+   * error are reported, but not the message, which may quote a secret.
    */
   parse(text: string): unknown;
-}
-
-/** Thrown by the parsers of this library. Its message quotes no values, so it is safe to report. */
-export class ParseFailure extends Error {
-  readonly line: number | undefined;
-  readonly column: number | undefined;
-
-  constructor(
-    message: string,
-    at: { readonly line?: number | undefined; readonly column?: number | undefined } = {},
-  ) {
-    super(message);
-    this.line = at.line;
-    this.column = at.column;
-  }
-}
-
-/** The line of an offset, from 1. */
-export function lineAt(text: string, offset: number): number {
-  let line = 1;
-  for (let at = text.indexOf('\n'); at !== -1 && at < offset; at = text.indexOf('\n', at + 1)) line += 1;
-  return line;
 }
 
 export function isParser(value: unknown): value is ConfigParser {
@@ -44,7 +24,8 @@ export function isParser(value: unknown): value is ConfigParser {
 /**
  * Parses bytes: UTF-8, with or without a byte order mark, not empty.
  * @param source the name of the source in problems.
- * @throws {ConfigError} (rejects) `ERR_CONFIG_PARSE`, `ERR_CONFIG_REFUSED` or `ERR_CONFIG_PACKAGE`.
+ * @throws {ConfigError} (rejects) `ERR_CONFIG_PARSE`.
+ * @throws {PackageError} (rejects) when the parser needs a package that is not installed.
  */
 export async function parseBytes(
   bytes: Uint8Array,
@@ -53,11 +34,13 @@ export async function parseBytes(
 ): Promise<ConfigMap> {
   const text = textOf(bytes, source);
   if (text.trim() === '') throw configError('ERR_CONFIG_PARSE', source, 'the text is empty');
+  let values: unknown;
   try {
-    return configMapOf(await parser.parse(text));
+    values = await parser.parse(text);
   } catch (error) {
-    throw parseError(error, parser, source);
+    throw error instanceof PackageError ? error : parseError(error, parser, source);
   }
+  return configMapOf(values, source);
 }
 
 /**
@@ -72,16 +55,22 @@ export function textOf(bytes: Uint8Array, source: string): string {
   }
 }
 
-/** Has no `cause`: an error of a parser may quote the text. */
+/** If the parser crashed, `cause` says where. */
 function parseError(error: unknown, parser: ConfigParser, source: string): ConfigError {
-  if (error instanceof ConfigError) {
-    const [problem] = error.problems;
-    return configError(error.code, source, problem?.message ?? error.message, { path: problem?.path });
-  }
   const { line, column } = Object(error) as { readonly line?: unknown; readonly column?: unknown };
   const where = { line: positive(line), column: positive(column) };
-  const message = error instanceof ParseFailure ? error.message : `the ${parser.name} parser failed`;
-  return configError('ERR_CONFIG_PARSE', source, message, where);
+  if (error instanceof ParseFailure) return configError('ERR_CONFIG_PARSE', source, error.message, where);
+  const cause = withoutMessage(error);
+  return configError('ERR_CONFIG_PARSE', source, `the ${parser.name} parser failed`, { ...where, cause });
+}
+
+/** A copy of an error from other code, without its message, which may quote the text. */
+function withoutMessage(error: unknown): Error | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const { name, message, stack = '' } = error;
+  const copy = new Error('the message is left out, because it may quote the text');
+  const frames = stack.includes(message) ? stack.slice(stack.indexOf(message) + message.length) : '';
+  return Object.assign(copy, { name, stack: `${name}: ${copy.message}${frames}` });
 }
 
 function positive(value: unknown): number | undefined {

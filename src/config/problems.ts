@@ -1,6 +1,8 @@
 /** The problems of a configuration, as errors and as text. */
 import { errnoOf } from '../core/errno.js';
+import { ParseFailure } from './parse-failure.js';
 import { ConfigError, type ConfigErrorCode, type ConfigProblem } from './config-error.js';
+import { PackageError } from '../core/package-error.js';
 import { ResilientError } from '../core/resilient-error.js';
 
 /** A `ConfigError` with one problem. */
@@ -8,12 +10,12 @@ export function configError(
   code: ConfigErrorCode,
   source: string,
   message: string,
-  where: Pick<ConfigProblem, 'path' | 'line' | 'column'> = {},
+  { cause, ...where }: Pick<ConfigProblem, 'path' | 'line' | 'column'> & ErrorOptions = {},
 ): ConfigError {
-  // Left out rather than undefined: problems are part of the status, which is JSON-safe.
+  // Omitted rather than undefined, because problems are part of the status, which is JSON-safe.
   const known = Object.fromEntries(Object.entries(where).filter(([, value]) => value !== undefined));
   const problem: ConfigProblem = { code, source, message, ...known };
-  return new ConfigError(code, problemText(problem), { problems: [problem] });
+  return new ConfigError(code, problemText(problem), { problems: [problem], cause });
 }
 
 /** A problem as one line of text. */
@@ -23,19 +25,27 @@ function problemText({ source, path, line, column, message }: ConfigProblem): st
 }
 
 /** The error for a configuration that cannot be used, with all of its problems. */
-export function invalid(problems: readonly ConfigProblem[]): ConfigError {
+export function invalid(problems: readonly ConfigProblem[], cause?: Error): ConfigError {
   const list = problems.map((problem) => `\n  ${problemText(problem)}`).join('');
-  return new ConfigError('ERR_CONFIG_INVALID', `The configuration cannot be used:${list}`, { problems });
+  return new ConfigError('ERR_CONFIG_INVALID', `The configuration cannot be used:${list}`, {
+    problems,
+    cause,
+  });
 }
 
 /**
- * The reasons why a source cannot be used. The message of an error of other code is left out: it may quote a secret.
+ * The reasons why a source cannot be used, without messages of errors from other code, which may quote a secret.
  */
 export function sourceProblems(error: unknown, source: string): readonly ConfigProblem[] {
   if (error instanceof ConfigError) {
     const { code, message, problems } = error;
     if (problems.length === 0) return [{ code, source, message }];
     return problems.map((problem) => ({ ...problem, source: problem.source || source }));
+  }
+  if (error instanceof PackageError) return [{ code: error.code, source, message: error.message }];
+  if (error instanceof ParseFailure) {
+    return configError('ERR_CONFIG_PARSE', source, error.message, { line: error.line, column: error.column })
+      .problems;
   }
   const kind = errnoOf(error) ?? (error instanceof Error ? error.name : typeof error);
   const message = error instanceof ResilientError ? error.message : `cannot read it (${kind})`;

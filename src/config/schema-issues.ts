@@ -6,15 +6,15 @@ import { ValueRedaction } from './value-redaction.js';
 /** Nobody reads more issues than this, and redacting each takes time. */
 const MAX_PROBLEMS = 100;
 
-/** The source of problems that do not come from a single one. */
-const NO_SOURCE = 'validate';
+/** The source of problems that do not come from a single source. */
+export const NO_SOURCE = 'validate';
 
 /**
- * Converts the issues of a validator into problems without values. The issues may have any shape, since a validator may
- * throw anything.
+ * Converts the issues of a validator into problems without values. The issues may have any shape, because a validator
+ * may throw anything.
  * @param issues `{ message, path }` each, as in Standard Schema.
  * @param values the values that were validated.
- * @param layers the layers they were merged from.
+ * @param layers the layers that were merged into these values.
  */
 export function problemsOf(
   issues: readonly unknown[],
@@ -22,7 +22,7 @@ export function problemsOf(
   layers: readonly Layer[],
 ): readonly ConfigProblem[] {
   const redaction = new ValueRedaction(values);
-  // A copy: the arrays of arktype are instances of a class, and map() would make more of them.
+  // A copy, because arrays of arktype are instances of a class, of which map() would create more.
   const problems = [...issues.slice(0, MAX_PROBLEMS)].map((issue): ConfigProblem => {
     const path = pathOf(issue);
     const origin =
@@ -40,11 +40,6 @@ export function problemsOf(
     problems.push({ code: 'ERR_CONFIG_SCHEMA', source: NO_SOURCE, message: `${more} more problems` });
   }
   return problems;
-}
-
-/** A problem of the validator itself. */
-export function validatorProblem(code: ConfigProblem['code'], message: string): ConfigProblem {
-  return { code, source: NO_SOURCE, message };
 }
 
 /** The issues of a thrown value: those that schema libraries attach to their errors, or else the error itself. */
@@ -67,7 +62,7 @@ function pathOf(issue: unknown): string[] {
   });
 }
 
-/** A member of any value; undefined if it is missing, or a getter that throws. */
+/** A member of any value; undefined if it is missing or a getter that throws. */
 function member(of: unknown, name: string): unknown {
   try {
     return (Object(of) as Readonly<Record<string, unknown>>)[name];
@@ -77,7 +72,7 @@ function member(of: unknown, name: string): unknown {
 }
 
 /** The number of keys of a path that exist. */
-function depthOf(value: unknown, path: readonly string[]): number {
+export function depthOf(value: unknown, path: readonly string[]): number {
   let below = value;
   for (const [depth, key] of path.entries()) {
     const has =

@@ -1,5 +1,8 @@
-import { unavailable } from './optional-package.js';
-import { ParseFailure, type ConfigParser } from './parser.js';
+import type * as Toml from 'smol-toml';
+
+import { PackageError } from '../core/package-error.js';
+import { ParseFailure } from './parse-failure.js';
+import type { ConfigParser } from './parser.js';
 
 /**
  * Parses TOML 1.0 with the optional package `smol-toml`, which is loaded on first use. Duplicate keys are refused;
@@ -8,7 +11,7 @@ import { ParseFailure, type ConfigParser } from './parser.js';
 export const tomlParser: ConfigParser = {
   name: 'TOML',
   async parse(text) {
-    const { parse, TomlError } = await import('smol-toml').catch(unavailable('smol-toml', '1.3 or later'));
+    const { parse, TomlError } = await loadToml();
     try {
       return parse(text);
     } catch (error) {
@@ -16,3 +19,11 @@ export const tomlParser: ConfigParser = {
     }
   },
 };
+
+async function loadToml(): Promise<typeof Toml> {
+  try {
+    return await import('smol-toml');
+  } catch (cause) {
+    throw new PackageError('smol-toml', '1.3 or later', cause);
+  }
+}

@@ -5,20 +5,20 @@ interface UpdateScheduleOptions {
   readonly sources: readonly LoadedSource[];
   readonly clock: Clock;
   readonly settleMs: number;
-  /** Reads these sources and accepts what is valid. `retry`: also validates again what was refused. Never rejects. */
+  /** Reads these sources and accepts valid values. `retry`: also validates refused values again. Never rejects. */
   readonly update: (sources: readonly LoadedSource[], retry: boolean) => Promise<void>;
 }
 
 /**
- * When updates begin. Two updates never overlap.
+ * Decides when updates begin. Two updates never overlap.
  *
- * | when a source changes                               | the update begins                                     |
- * |-----------------------------------------------------|-------------------------------------------------------|
- * | before `open()`                                     | after `open()`, as in the next two rows               |
- * | every watched source has changed                    | immediately: there is nothing to wait for             |
- * | other sources have not changed yet                  | `settleMs` after the first, or when all have changed  |
- * | an update is in progress                            | `settleMs` after its end                              |
- * | after `close()`                                     | never                                                 |
+ * | when a source changes              | the update begins                                    |
+ * |------------------------------------|------------------------------------------------------|
+ * | before `open()`                    | after `open()`, as in the next two rows              |
+ * | every watched source has changed   | immediately: there is nothing to wait for            |
+ * | other sources have not changed yet | `settleMs` after the first, or when all have changed |
+ * | an update is in progress           | `settleMs` after its end                             |
+ * | after `close()`                    | never                                                |
  */
 export class UpdateSchedule {
   readonly #options: UpdateScheduleOptions;
@@ -31,12 +31,12 @@ export class UpdateSchedule {
     this.#options = options;
   }
 
-  /** Forgets what changed so far. */
+  /** Forgets the changes so far. */
   reset(): void {
     this.#changed.clear();
   }
 
-  /** Allows updates: the first configuration is loaded. */
+  /** Allows updates, after the first configuration is loaded. */
   open(): void {
     this.#isOpen = true;
     this.#plan();
@@ -54,7 +54,7 @@ export class UpdateSchedule {
     this.#plan();
   }
 
-  /** Reads and validates everything again, after the update in progress. Resolves to false if that is not allowed. */
+  /** Reads and validates everything again, after the update in progress. Resolves to false if not allowed. */
   async updateAll(): Promise<boolean> {
     // Not through `idle()`, which would let all waiting callers through at once.
     while (this.#updating) await this.#updating;
@@ -88,11 +88,11 @@ export class UpdateSchedule {
     this.#settling = undefined;
     const sources = [...this.#changed];
     this.#changed.clear();
-    // Begins only after `#updating` is set: a provider may call back while it is read.
+    // Begins only after `#updating` is set, because a provider may call back while it is read.
     const update = Promise.resolve().then(() => this.#options.update(sources, retry));
     this.#updating = update.finally(() => {
       this.#updating = undefined;
-      // Waits even with a single source: one that changes all the time must not keep the process busy.
+      // Waits even with a single source, which must not keep the process busy if it changes all the time.
       if (this.#changed.size > 0 && this.#isOpen) this.#settle();
     });
     return this.#updating;

@@ -1,12 +1,10 @@
 /** Turns merged values into a configuration. */
 import type { Clock } from '../core/clock.js';
 import { withDeadline } from '../core/deadline.js';
-import { ConfigError } from './config-error.js';
-import type { ConfigMap } from './config-value.js';
-import { deepFreeze } from './freeze.js';
-import { problemsOf, thrownIssues, validatorProblem } from './schema-issues.js';
-import { copyOf, mergeLayers, type Layer } from './merge.js';
-import type { Verdict } from './acceptance.js';
+import { ConfigError, type ConfigProblem } from './config-error.js';
+import { isMap, type ConfigMap } from './config-value.js';
+import { NO_SOURCE, problemsOf, thrownIssues } from './schema-issues.js';
+import { mergeLayers, type Layer } from './merge.js';
 import { isStandardSchema, type StandardSchema } from './standard-schema.js';
 
 /**
@@ -14,6 +12,9 @@ import { isStandardSchema, type StandardSchema } from './standard-schema.js';
  * of the merged values, returns the configuration and throws when they are invalid. Both may be asynchronous.
  */
 export type ConfigValidator<T> = StandardSchema<T> | ((values: unknown) => T | Promise<T>);
+
+/** The result of validating merged layers. */
+export type Verdict<T> = { readonly config: T } | { readonly problems: readonly ConfigProblem[] };
 
 /** The validator and its ports. */
 interface ValidationOptions<T> {
@@ -24,7 +25,7 @@ interface ValidationOptions<T> {
 }
 
 /**
- * Merges the layers and validates the result. Resolves whatever the validator does; rejects only when the signal aborts.
+ * Merges the layers and validates the result. Whatever the validator does, this rejects only when the signal aborts.
  */
 export async function validateLayers<T>(
   layers: readonly Layer[],
@@ -36,7 +37,7 @@ export async function validateLayers<T>(
   });
   const late = new ConfigError('ERR_CONFIG_TIMEOUT', `validate did not return within ${timeoutMs} ms`);
   try {
-    const answer = await withDeadline(() => ask(validate, copyOf(merged.values)), {
+    const answer = await withDeadline(() => ask(validate, structuredClone(merged.values)), {
       clock,
       timeoutMs,
       signal,
@@ -46,7 +47,7 @@ export async function validateLayers<T>(
   } catch (error) {
     if (signal.aborted) throw error;
     return error === late
-      ? { problems: [validatorProblem(late.code, late.message)] }
+      ? { problems: [{ code: late.code, source: NO_SOURCE, message: late.message }] }
       : refuse(thrownIssues(error));
   }
 }
@@ -68,4 +69,13 @@ async function ask<T>(
   const { issues, value } = result as { readonly issues?: unknown; readonly value?: T };
   if (!issues) return { config: deepFreeze(value as T) };
   return { issues: Array.isArray(issues) ? issues : [issues] };
+}
+
+/** Freezes maps and arrays recursively. Instances of classes (a `URL`, a `Date`) stay as they are. */
+function deepFreeze<T>(value: T): T {
+  // A frozen object has been frozen with everything below it, or is part of a cycle.
+  if ((!isMap(value) && !Array.isArray(value)) || Object.isFrozen(value)) return value;
+  Object.freeze(value);
+  for (const member of Object.values(value)) deepFreeze(member);
+  return value;
 }

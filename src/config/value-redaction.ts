@@ -2,24 +2,24 @@ import { redact, shortened } from '../core/redaction.js';
 
 const WORD = /[\p{L}\p{N}]+/gu;
 
-/** Shorter words are hidden only if they are a whole word of a value: a long secret contains most pairs of letters. */
+/** Shorter words are hidden only if they are entire words of a value: a long secret contains most pairs of letters. */
 const MIN_PART_LENGTH = 3;
 
-/** Longer words are always hidden: a validator's own text has none. */
+/** Longer words are always hidden, because a validator's own text has none. */
 const MAX_WORD_LENGTH = 64;
 
 const MAX_MESSAGE_LENGTH = 300;
 
-/** A key of this length that is part of a value is more likely the value than a name. */
+/** A key of this length that is part of a value is more likely a value than a name. */
 const MIN_SUSPICIOUS_KEY_LENGTH = 6;
 
 /**
  * Hides the values of a configuration, any of which may be secret, in the messages of a validator. Libraries quote the
- * values that they refuse (`Expected number but received "s3cret"`), whole, in part or escaped. Every word that is a
- * value, contains one or is part of one becomes `…`, so a message may lose more words than necessary.
+ * values that they refuse (`Expected number but received "s3cret"`), in full, in part or escaped. Every word that is a
+ * value, contains a value or is part of one becomes `…`, so a message may lose more words than necessary.
  */
 export class ValueRedaction {
-  /** All values, plain and escaped as in JSON, lower case. A line feed separates them: no word has one. */
+  /** All values, plain and escaped as in JSON, in lower case, separated by line feeds, which no word contains. */
   readonly #text: string;
   readonly #values = new Set<string>();
   readonly #shortWords = new Set<string>();
@@ -55,8 +55,8 @@ export class ValueRedaction {
   }
 
   /**
-   * A key that the configuration does not have. A message about a missing key must name it, so the key is hidden only if
-   * it looks like a whole value and not merely like a part of one.
+   * A key that the configuration does not have. A message about a missing key must name it, so the key is hidden only
+   * if it looks like an entire value, not just a part of one.
    */
   key(key: string): string {
     const text = percentDecoded(key).toLowerCase();
@@ -89,7 +89,7 @@ export class ValueRedaction {
   }
 }
 
-/** Messages quote credentials in a URL, for example, percent-encoded. */
+/** Messages may quote values percent-encoded, such as credentials in a URL. */
 function percentDecoded(text: string): string {
   return text.replace(/(?:%[\da-f]{2})+/gi, (encoded) => {
     try {

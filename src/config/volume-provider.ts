@@ -1,10 +1,10 @@
 import { extname } from 'node:path';
 
 import { divideOptions, flag, matching, nonEmptyString } from '../core/options.js';
-import { isMap, keyProblem, type ConfigMap } from './config-value.js';
+import { isMap, type ConfigMap } from './config-value.js';
+import { nestedValues, type NamedEntry } from './nested-values.js';
 import { isParser, parseBytes, textOf, type ConfigParser } from './parser.js';
 import { configError } from './problems.js';
-import { putValue } from './put-value.js';
 import {
   PROVIDER_OPTIONS,
   PROVIDER_WATCHER_OPTION_NAMES,
@@ -22,7 +22,7 @@ export interface VolumeProviderOptions extends WatchedProviderOptions {
   /** Splits a key into the keys of nested maps: with `.`, `log.level` sets `level` in `log`. Default: keys are not split. */
   readonly delimiter?: string | undefined;
   /**
-   * Whether white space at both ends of a text is removed: many Secrets end with a line feed that is not part of the
+   * Whether white space at both ends of text is removed: many Secrets end with a line feed that is not part of the
    * password. Default false.
    */
   readonly trim?: boolean | undefined;
@@ -31,7 +31,7 @@ export interface VolumeProviderOptions extends WatchedProviderOptions {
 const OPTIONS = {
   parsers: matching<Readonly<Record<string, ConfigParser>>>(
     {},
-    'an object of parsers by extension, as { yaml: yamlParser }',
+    'an object of parsers by extension, such as { yaml: yamlParser }',
     (value) => isMap(value) && Object.values(value).every(isParser),
   ),
   delimiter: nonEmptyString(undefined),
@@ -40,8 +40,8 @@ const OPTIONS = {
 };
 
 /**
- * Provides the keys of a mounted ConfigMap or Secret, all of one revision. Also reads other directories with that layout
- * (`AtomicVolume`), and plain directories, where only each single file is consistent.
+ * Provides the keys of a mounted ConfigMap or Secret, all from one revision. Also reads other directories with that
+ * layout (`AtomicVolume`), and plain directories, where only each single file is consistent.
  *
  * ```ts
  * const provider = new VolumeProvider('/etc/db', { trim: true }); // keys host, password
@@ -50,7 +50,7 @@ const OPTIONS = {
  */
 export class VolumeProvider extends WatchedProvider {
   readonly #parsers: ReadonlyMap<string, ConfigParser>;
-  readonly #delimiter: string | undefined;
+  readonly #delimiter: string;
   readonly #trim: boolean;
 
   /**
@@ -64,12 +64,12 @@ export class VolumeProvider extends WatchedProvider {
     super({ owner, path: directory, ...own, watching: rest });
     const byExtension = Object.entries(own.parsers);
     this.#parsers = new Map(byExtension.map(([extension, parser]) => [withDot(extension), parser]));
-    this.#delimiter = own.delimiter;
+    this.#delimiter = own.delimiter ?? '';
     this.#trim = own.trim;
   }
 
   /**
-   * Resolves to the contents by key, all of one revision; to undefined if the directory is missing and optional.
+   * Resolves to the contents by key, all from one revision; to undefined if the directory is missing and optional.
    * @throws {ConfigError} (rejects) `ERR_CONFIG_MISSING`, `ERR_CONFIG_UNREADABLE`, `ERR_CONFIG_TOO_LARGE`.
    */
   async readFiles(): Promise<ReadonlyMap<string, Buffer> | undefined> {
@@ -84,27 +84,24 @@ export class VolumeProvider extends WatchedProvider {
 
   /**
    * Resolves to the text or the parsed values of each key; to undefined if the directory is missing and optional.
-   * @throws {ConfigError} (rejects) the errors of `readFiles()`, `ERR_CONFIG_PARSE`, `ERR_CONFIG_REFUSED`,
-   * `ERR_CONFIG_PACKAGE`.
+   * @throws {ConfigError} (rejects) the errors of `readFiles()`, `ERR_CONFIG_PARSE`.
+   * @throws {PackageError} (rejects) when a parser needs a package that is not installed.
    */
   async read(): Promise<ConfigMap | undefined> {
     const files = await this.readFiles();
     if (!files) return undefined;
-    const values = {};
-    for (const [key, bytes] of files) {
-      const source = `${this.name}/${key}`;
-      const extension = extname(key);
+    const entries: NamedEntry[] = [];
+    for (const [name, bytes] of files) {
+      const source = `${this.name}/${name}`;
+      const extension = extname(name);
       const parser = this.#parsers.get(extension.toLowerCase());
-      const name = parser ? key.slice(0, -extension.length) : key;
-      const path = this.#delimiter === undefined ? [name] : name.split(this.#delimiter);
-      const problem = keyProblem(path);
-      if (problem !== undefined) throw configError('ERR_CONFIG_REFUSED', source, problem, { path });
-      const value = parser ? await parseBytes(bytes, parser, source) : this.#textOf(bytes, source);
-      if (!putValue(values, path, value)) {
-        throw configError('ERR_CONFIG_REFUSED', source, 'another key sets the same value', { path });
-      }
+      entries.push(
+        parser
+          ? { name, key: name.slice(0, -extension.length), value: await parseBytes(bytes, parser, source) }
+          : { name, key: name, value: this.#textOf(bytes, source) },
+      );
     }
-    return values;
+    return nestedValues(entries, this.#delimiter, this.name);
   }
 
   #textOf(bytes: Buffer, source: string): string {

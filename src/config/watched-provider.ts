@@ -1,12 +1,13 @@
 import { ConfigError } from './config-error.js';
+import { asPart } from '../core/component.js';
 import { ClosedError } from '../core/errors.js';
 import { ResilientError } from '../core/resilient-error.js';
 import { checkPath, describe, flag } from '../core/options.js';
 import { absolutePath } from '../fs/absolute-path.js';
 import type { FileState, MissingSnapshot, Snapshot } from '../fs/snapshot.js';
 import { stableRead } from '../fs/stable-read.js';
-import { PathTarget } from '../fs/targets/path-target.js';
-import { READ_LIMITS } from '../fs/targets/read-limits.js';
+import { PathTarget } from '../fs/targets/path.js';
+import { READ_LIMITS } from '../fs/read-limits.js';
 import type { Change } from '../watch/change.js';
 import { ResilientWatcher } from '../watch/resilient-watcher.js';
 import {
@@ -15,7 +16,6 @@ import {
   type ResilientWatcherOptions,
   type ResolvedWatcherOptions,
 } from '../watch/watcher-options.js';
-import type { WatcherStatus } from '../watch/watcher-status.js';
 import type { ConfigProvider, ProviderCallback, ProviderHealth } from './config-provider.js';
 import { configError } from './problems.js';
 
@@ -23,7 +23,7 @@ import { configError } from './problems.js';
 export interface WatchedProviderOptions extends Omit<ResilientWatcherOptions, 'maxContentBytes'> {
   /** Whether the path may be missing; it then provides no values. Default false: reading a missing path fails. */
   readonly optional?: boolean | undefined;
-  /** The size above which a file is refused, bytes. Default 1 MiB, the size limit of a ConfigMap or Secret. */
+  /** The maximum size of a file, bytes; a larger one is refused. Default 1 MiB, the limit of a ConfigMap or Secret. */
   readonly maxBytes?: number | undefined;
 }
 
@@ -38,9 +38,12 @@ export const PROVIDER_WATCHER_OPTION_NAMES = WATCHER_OPTION_NAMES.filter(
   (name) => name !== 'maxContentBytes',
 );
 
-/** What a provider is made of; complete. */
+/** The events of the watcher that a `ConfigLoader` reports as its own. */
+const REPEATED = ['start', 'close', 'change', 'degraded', 'recovered', 'readable', 'unreadable'] as const;
+
+/** The arguments of a provider, with defaults filled in. */
 interface ProviderSettings {
-  /** The class, and its name for the path, for messages. */
+  /** The class, and its word for the path, for messages. */
   readonly owner: { readonly name: string; readonly argument: string };
   readonly path: string | URL;
   readonly optional: boolean;
@@ -49,19 +52,19 @@ interface ProviderSettings {
 }
 
 /**
- * A path on disk as a source of configuration. Watching can be stopped and started again.
+ * The base of providers that read a path on disk. Watching can be stopped and started again.
  *
- * | state    | `watch()`                 | a change, an error | `unwatch()` |
- * |----------|---------------------------|--------------------|-------------|
- * | idle     | → watching                | –                  | –           |
- * | watching | rejects, keeps watching   | the callback       | → idle      |
+ * | state    | `watch()`               | a change, an error | `unwatch()` |
+ * |----------|-------------------------|--------------------|-------------|
+ * | idle     | → watching              | –                  | –           |
+ * | watching | rejects, keeps watching | the callback       | → idle      |
  *
- * | the watcher                              | `read()` uses                                                    |
- * |------------------------------------------|------------------------------------------------------------------|
- * | has reported a state, files or missing   | that state                                                       |
- * | is running, but has reported nothing yet | the disk: the target may be missing because of a swap in progress |
- * | cannot read the target                   | the disk, which yields the reason                                |
- * | is not running                           | the disk                                                         |
+ * | the watcher                              | `read()` uses                                             |
+ * |------------------------------------------|-----------------------------------------------------------|
+ * | has reported a state, files or missing   | that state                                                |
+ * | is running, but has reported nothing yet | the disk, because the target may be missing during a swap |
+ * | cannot read the target                   | the disk, which yields the reason                         |
+ * | is not running                           | the disk                                                  |
  */
 export abstract class WatchedProvider implements ConfigProvider {
   /** The path, absolute. */
@@ -86,7 +89,7 @@ export abstract class WatchedProvider implements ConfigProvider {
     this.#target = new PathTarget(this.name, this.#options);
   }
 
-  /** The digest of the state last read or reported: `sha256:…` of a file, `set:…` of a volume, or `missing`. */
+  /** The digest of the last state read or reported: `sha256:…` of a file, `set:…` of a volume, or `missing`. */
   get digest(): string | undefined {
     return this.#digest;
   }
@@ -96,9 +99,9 @@ export abstract class WatchedProvider implements ConfigProvider {
   /**
    * Calls back after each change, including creation and deletion, and on each error; for a volume, after each revision
    * whose files differ. Once the promise has resolved, no change is missed; a change since the last read is reported
-   * immediately. Watching never ends by itself. If the callback throws, it is called with a `ListenerError`.
+   * immediately. Watching never ends by itself. If the callback throws, it is called again with a `ListenerError`.
    * @throws {TypeError} (rejects) when the callback is not a function.
-   * @throws {ConfigError} (rejects) `ERR_CONFIG_WATCHED` when it is already being watched.
+   * @throws {ConfigError} (rejects) `ERR_CONFIG_WATCHED` when the provider is already being watched.
    * @throws {ClosedError} (rejects) when `unwatch()` is called meanwhile; the signal's reason when that has aborted.
    */
   async watch(callback: ProviderCallback<Change>, health?: ProviderHealth): Promise<void> {
@@ -109,7 +112,7 @@ export abstract class WatchedProvider implements ConfigProvider {
       const advice = 'one provider has one watcher: create another provider for the same path';
       throw new ConfigError('ERR_CONFIG_WATCHED', `${this.name} is already being watched; ${advice}`);
     }
-    const watcher = new ResilientWatcher(this.name, this.#watcherOptions);
+    const watcher = asPart(new ResilientWatcher(this.name, this.#watcherOptions), REPEATED);
     this.#watcher = watcher;
     let begun = false;
     watcher.on('change', (change) => {
@@ -138,8 +141,8 @@ export abstract class WatchedProvider implements ConfigProvider {
   }
 
   /**
-   * Stops watching. The callback is not called again, even if this is called from within it. `watch()` may be called
-   * again. Never rejects.
+   * Stops watching. The callback is not called again, even if it calls this method. `watch()` may be called again.
+   * Never rejects.
    */
   async unwatch(): Promise<void> {
     const watcher = this.#watcher;
@@ -148,16 +151,11 @@ export abstract class WatchedProvider implements ConfigProvider {
   }
 
   /**
-   * Checks the path at once if it is watched, so that reading it returns what is there now. A difference is reported to
+   * Checks the path at once if it is watched, so that reading it returns the current state. A difference is reported to
    * the callback.
    */
   async check(): Promise<void> {
     await this.#running?.check();
-  }
-
-  /** The status of the watcher; undefined while the provider is not watched. */
-  status(): WatcherStatus | undefined {
-    return this.#running?.status();
   }
 
   /**

@@ -1,9 +1,10 @@
 import type * as Yaml from 'yaml';
 
-import { unavailable } from './optional-package.js';
-import { ParseFailure, type ConfigParser } from './parser.js';
+import { PackageError } from '../core/package-error.js';
+import { ParseFailure } from './parse-failure.js';
+import type { ConfigParser } from './parser.js';
 
-/** The package walks all aliases and anchors to resolve each alias; the limit keeps that below a second. */
+/** To resolve each alias, the package walks all aliases and anchors; the limit keeps that below a second. */
 const MAX_ALIASES = 1_000;
 
 /**
@@ -37,11 +38,18 @@ export const yamlParser: ConfigParser = {
 };
 
 /** Versions before 2.6 ignore `stringKeys` silently, and version 1 has another API. */
+const VERSIONS = '2.6 or later';
+
 async function loadYaml(): Promise<typeof Yaml> {
-  const cannotUse = unavailable('yaml', '2.6 or later');
-  const yaml: Partial<typeof Yaml> = await import('yaml').catch(cannotUse);
+  let yaml: Partial<typeof Yaml>;
+  try {
+    yaml = await import('yaml');
+  } catch (cause) {
+    throw new PackageError('yaml', VERSIONS, cause);
+  }
   const refusesKeys = (yaml.parseDocument?.('? [key]', { stringKeys: true }).errors.length ?? 0) > 0;
-  return refusesKeys ? yaml : cannotUse();
+  if (!refusesKeys) throw new PackageError('yaml', VERSIONS);
+  return yaml;
 }
 
 /** The first fault of a parsed document: a description and its offset. */
@@ -49,7 +57,7 @@ function firstFault(
   { isScalar, visit }: typeof Yaml,
   document: Yaml.Document.Parsed,
 ): { readonly message: string; readonly offset: number } | undefined {
-  // A warning means that the text does not mean what its author intended, as with an unknown tag.
+  // A warning shows that the text does not mean what its author intended, as with an unknown tag.
   const [first] = [...document.errors, ...document.warnings];
   if (first) return { message: first.code.toLowerCase().replaceAll('_', ' '), offset: first.pos[0] };
   let fault: { readonly message: string; readonly offset: number } | undefined;

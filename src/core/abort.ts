@@ -1,5 +1,5 @@
 /**
- * Callbacks on an `AbortSignal` through a single listener: with a listener for each callback, Node.js warns of a leak
+ * Runs all callbacks on an `AbortSignal` through a single listener. With one listener each, Node.js warns of a leak
  * when an application shares its signal with eleven components.
  */
 const callbacks = new WeakMap<AbortSignal, Set<() => void>>();

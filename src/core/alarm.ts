@@ -1,6 +1,6 @@
 import type { Clock, Scheduled } from './clock.js';
 
-/** The maximum time until a jump of the clock or a suspended system is noticed, ms. */
+/** The longest time that a clock jump or a suspended system can go unnoticed, ms. */
 const LONGEST_SLICE_MS = 60_000;
 
 /** Certificates and tokens are dated in whole seconds; a smaller jump does not matter. */
@@ -17,13 +17,13 @@ export class Alarm {
   readonly #onDue: () => void;
   readonly #onJump: (jumpMs: number) => void;
   #timer: Scheduled | undefined;
-  /** When it goes off by either clock; `Infinity` while it is not set. */
+  /** When the alarm goes off, by either clock; `Infinity` while it is not set. */
   #dueWall = Infinity;
   #dueMonotonic = Infinity;
   #driftMs: number;
 
   /**
-   * @param onJump called with how far the wall clock jumped, ms, before the alarm goes off; it may set it again.
+   * @param onJump called with how far the wall clock jumped, ms, before the alarm goes off; it may set the alarm again.
    * @param ref whether waiting keeps the process alive.
    */
   constructor(clock: Clock, ref: boolean, onDue: () => void, onJump: (jumpMs: number) => void = () => {}) {
@@ -34,30 +34,30 @@ export class Alarm {
     this.#driftMs = clock.now() - clock.monotonic();
   }
 
-  /** When it goes off, epoch ms; undefined while it is not set. */
+  /** When the alarm goes off, epoch ms; undefined while it is not set. */
   get at(): number | undefined {
     const { remainingMs } = this;
     return Number.isFinite(remainingMs) ? this.#clock.now() + remainingMs : undefined;
   }
 
-  /** How long until it goes off, ms; `Infinity` while it is not set. */
+  /** The time until the alarm goes off, ms; `Infinity` while it is not set. */
   get remainingMs(): number {
     return Math.max(0, this.#remaining(this.#clock.now(), this.#clock.monotonic()));
   }
 
-  /** Goes off in `delayMs`, instead of when it was set to before. */
+  /** Sets the alarm to go off in `delayMs`, replacing any earlier setting. */
   set(delayMs: number): void {
     this.#dueWall = this.#clock.now() + delayMs;
     this.#dueMonotonic = this.#clock.monotonic() + delayMs;
     this.#sleep(delayMs);
   }
 
-  /** Goes off in `delayMs` if it was set to later; returns whether it was. */
+  /** Brings the alarm forward to `delayMs` from now if it was set to later; returns whether it was. */
   hasten(delayMs: number): boolean {
     const { remainingMs } = this;
     const isSooner = delayMs < remainingMs;
     if (isSooner) this.set(delayMs);
-    // The clock may have jumped since the slice began, so it may be due already.
+    // The clock may have jumped since the slice began, so the alarm may already be due.
     else if (this.#timer) this.#sleep(remainingMs);
     return isSooner;
   }

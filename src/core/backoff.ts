@@ -1,7 +1,7 @@
 import type { Random } from './random.js';
 
 /** How delays between attempts grow. */
-interface BackoffOptions {
+export interface BackoffOptions {
   /** The initial delay, ms. */
   readonly firstDelayMs: number;
   /** The maximum delay, ms. */
@@ -10,8 +10,8 @@ interface BackoffOptions {
 }
 
 /**
- * Delays that double on each failure up to a maximum, with up to 50 % jitter, also at the maximum, so that
- * processes that failed together do not retry together.
+ * Delays that double on each failure up to a maximum, with up to 50 % jitter even at the maximum, so that processes
+ * that failed together do not retry together.
  */
 export class Backoff {
   readonly #options: BackoffOptions;

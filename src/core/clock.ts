@@ -1,6 +1,6 @@
 /** A scheduled callback. */
 export interface Scheduled {
-  /** Cancels it; no effect if it has already run or was cancelled. */
+  /** Cancels the callback; no effect if it has already run or was canceled. */
   cancel(): void;
 }
 
@@ -8,7 +8,7 @@ export interface Scheduled {
 export interface Clock {
   /** Wall clock, epoch ms. May jump in either direction. */
   now(): number;
-  /** Monotonic clock, ms since an arbitrary moment. */
+  /** Monotonic clock, ms since an arbitrary point in time. */
   monotonic(): number;
   /**
    * Runs `callback` once after `delayMs` (any finite length; below 0 counts as 0). With `ref: false` the wait
@@ -40,7 +40,7 @@ export const systemClock: Clock = {
 };
 
 /**
- * Epoch ms of an RFC 3339 timestamp as the API server writes it, of a `Date` or of epoch ms; NaN for anything
+ * Epoch ms of an RFC 3339 timestamp as written by the API server, of a `Date` or of epoch ms; NaN for anything
  * else.
  */
 export function parseTimestamp(value: unknown): number {
@@ -55,14 +55,14 @@ export function parseTimestamp(value: unknown): number {
 export const parseCertificateDate = (text: string): number =>
   text.endsWith(' GMT') ? Date.parse(text) : NaN;
 
-/** A date for JSON, which has no Infinity, epoch ms; null where there is none: unknown, or never. */
+/** A date as epoch ms for JSON, which has no Infinity; null if it is unknown or never comes. */
 export const dateOrNull = (epochMs: number | undefined): number | null =>
   epochMs !== undefined && Number.isFinite(epochMs) ? epochMs : null;
 
 /** `epochMs` in ISO 8601, UTC, for messages and names. */
 export const isoTime = (epochMs: number): string => new Date(epochMs).toISOString();
 
-/** A duration for messages, rounded to the unit that suits it: `90 s`, `49 min`, `3 h`, `2 d`; never negative. */
+/** A duration for messages, rounded to a suitable unit: `90 s`, `49 min`, `3 h`, `2 d`; never negative. */
 export function durationText(ms: number): string {
   const seconds = Math.max(0, Math.round(ms / 1_000));
   if (seconds < 120) return `${seconds} s`;

@@ -1,5 +1,5 @@
 /**
- * The base of every long-lived class: start, close, state, status, events and telemetry work the same way in all of them.
+ * The base of every long-lived class, in which start, close, state, status, events and telemetry work the same way.
  */
 import { inspect } from 'node:util';
 
@@ -9,13 +9,13 @@ import type { Clock } from './clock.js';
 import { ClosedError, errorCodeOf } from './errors.js';
 import { redactError, ResilientError } from './resilient-error.js';
 import { Lifecycle } from './lifecycle.js';
-import type { ComponentHandle, OperationMessages, OperationName } from './telemetry-messages.js';
-import { isObserved, operationChannel, publishPoint, trace } from './telemetry.js';
+import type { ComponentHandle, OperationMessages, OperationName, PointName } from './telemetry-messages.js';
+import { addRunning, isObserved, operationChannel, publishPoint, trace } from './telemetry.js';
 
 /** The last failure, as plain data. */
 export interface LastError {
   readonly name: string;
-  /** The error's stable code; null where it has none. */
+  /** The error's stable code; null if it has none. */
   readonly code: string | null;
   readonly message: string;
   /** Epoch ms. */
@@ -39,7 +39,7 @@ export interface ComponentStatus {
 /** Events that every component has. */
 export interface ComponentEvents {
   /**
-   * A listener failed (`ListenerError`), or a failure that does not heal by itself. Without a listener it becomes a
+   * A listener failed (`ListenerError`), or a failure that does not recover by itself. Without a listener, it becomes a
    * process warning.
    */
   error: [error: Error];
@@ -53,6 +53,18 @@ interface ComponentOptions {
   readonly kind: string;
   readonly signal: AbortSignal | undefined;
   readonly clock: Clock;
+}
+
+const repeatedBy = new WeakMap<object, readonly PointName[]>();
+
+/**
+ * Marks a component as part of another one that reports these `events` as its own, so that each event is logged and
+ * counted once.
+ * @returns the component.
+ */
+export function asPart<C extends object>(component: C, events: readonly PointName[]): C {
+  repeatedBy.set(component, events);
+  return component;
 }
 
 /**
@@ -69,8 +81,9 @@ export abstract class Component<
   /** The name of its class in telemetry. */
   readonly kind: string;
   readonly #clock: Clock;
-  /** The view that telemetry gets: it gives access to nothing but name and status. Made when something is published. */
+  /** What telemetry sees: the name and the status, nothing else. Created when the component starts or publishes. */
   #handle: ComponentHandle | undefined;
+  #removeRunning: (() => void) | undefined;
   #lastError: LastError | null = null;
 
   protected constructor({ name, kind, signal, clock }: ComponentOptions) {
@@ -107,10 +120,12 @@ export abstract class Component<
     return super.emit(event, ...args);
   }
 
-  /** Completes "Cannot … : …" for calls after `close()`, as in "watch "/etc/policy"". */
+  /** Completes "Cannot …" for calls after `close()`, for example `watch "/etc/policy"`. */
   protected abstract get purpose(): string;
 
   protected override announce(phase: 'start' | 'close'): void {
+    this.#removeRunning?.();
+    this.#removeRunning = phase === 'start' ? addRunning(this.#telemetryHandle) : undefined;
     if (isObserved(phase)) this.#publish(phase);
   }
 
@@ -122,7 +137,7 @@ export abstract class Component<
     return this.#lastError;
   }
 
-  /** Emits an event, unless the component is closed: work that began before the end may finish after it. */
+  /** Emits an event, unless the component is closed: work that began before the end may finish later. */
   protected dispatch<E extends keyof Events & string>(event: E, ...args: Events[E] & unknown[]): void {
     if (this.lifecycleState === 'closed') return;
     (this.emit as (event: E, ...args: unknown[]) => boolean).call(this, event, ...args);
@@ -163,7 +178,8 @@ export abstract class Component<
 
   get #telemetryHandle(): ComponentHandle {
     const { kind, name } = this;
-    this.#handle ??= { kind, name, status: () => this.status() };
+    const repeated = repeatedBy.get(this);
+    this.#handle ??= { kind, name, ...(repeated && { repeated }), status: () => this.status() };
     return this.#handle;
   }
 }

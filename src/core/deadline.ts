@@ -2,8 +2,8 @@ import { onAbort } from './abort.js';
 import type { Clock } from './clock.js';
 
 /**
- * Runs `work`, and gives up after `timeoutMs` or when `signal` aborts. The signal passed to the work then aborts, and
- * the promise rejects immediately, whether or not the work reacts. Leaves no timer and no listener.
+ * Runs `work` until `timeoutMs` have passed or `signal` aborts. Then the signal passed to the work aborts, and the
+ * promise rejects immediately, whether or not the work reacts. Leaves no timer and no listener.
  * @param late creates the error for a timeout.
  */
 export function withDeadline<T>(
@@ -30,7 +30,7 @@ export function withDeadline<T>(
   });
 }
 
-/** Ends something that may be broken: waits for it for `timeoutMs` at most, and ignores that it fails. */
+/** Ends something that may be broken: waits at most `timeoutMs`, and ignores a failure. */
 export async function endInTime(
   end: () => unknown,
   options: { clock: Clock; timeoutMs: number },

@@ -1,5 +1,5 @@
 /**
- * The SHA-256 digest of the data, in hexadecimal. `node:crypto` is loaded by the first call, since loading it takes
+ * The SHA-256 digest of the data, in hexadecimal. `node:crypto` is loaded on the first call, because loading it takes
  * longer than loading any of the packages used here.
  */
 export function sha256(data: string | Uint8Array): string {

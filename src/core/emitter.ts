@@ -2,36 +2,53 @@ import { EventEmitter } from 'eventemitter3';
 
 import { ListenerError } from './errors.js';
 
-type Listener = (this: unknown, ...args: unknown[]) => unknown;
 type Names<Events extends object> = EventEmitter.EventNames<Events>;
 type ListenerFor<Events extends object, E extends Names<Events>> = EventEmitter.EventListener<Events, E>;
 
-/** A listener as eventemitter3 keeps it. */
-interface Registered {
-  readonly fn: Listener;
-  readonly context: unknown;
-  readonly once: boolean;
-}
+/** Stands for a listener in eventemitter3; never throws. */
+type Guard = (() => void) & { readonly listener: unknown; readonly context: unknown; readonly once: boolean };
 
 /**
  * An emitter whose listeners cannot affect it or each other. When a listener throws or rejects, a `ListenerError` is
- * emitted on `error`; an `error` without a listener becomes a process warning.
+ * emitted on `error`; an `error` without a listener becomes a process warning. As in Node.js, an event is passed to the
+ * listeners that were registered when it was emitted.
  */
 export class Emitter<Events extends object> extends EventEmitter<Events> {
-  /** Removed from the error of a listener that failed. */
+  /** The secrets to remove from the error of a listener that failed. */
   protected get secrets(): readonly string[] {
     return [];
+  }
+
+  override on<E extends Names<Events>>(event: E, fn: ListenerFor<Events, E>, context?: unknown): this {
+    return super.on(event, this.#guard(event, fn, context, false));
+  }
+
+  override once<E extends Names<Events>>(event: E, fn: ListenerFor<Events, E>, context?: unknown): this {
+    return super.on(event, this.#guard(event, fn, context, true));
+  }
+
+  override off(event: Names<Events>, ...which: [fn?: unknown, context?: unknown, once?: boolean]): this {
+    const [fn, context, once] = which;
+    for (const guard of super.listeners(event) as (ListenerFor<Events, typeof event> & Guard)[]) {
+      const isMeant = (!fn || guard.listener === fn) && (!context || guard.context === context);
+      if (isMeant && (!once || guard.once)) super.off(event, guard);
+    }
+    return this;
+  }
+
+  override listeners<E extends Names<Events>>(event: E): ListenerFor<Events, E>[] {
+    return super.listeners(event).map((guard) => (guard as unknown as Guard).listener as typeof guard);
   }
 
   // `once()` and `on()` of `node:events` require the methods below.
 
   /** Adds the listener before all others of the event. */
   prependListener<E extends Names<Events>>(event: E, fn: ListenerFor<Events, E>): this {
-    return this.on(event, fn).#moveLastToFront(event);
+    return this.#prepend(event, this.#guard(event, fn, this, false));
   }
 
   prependOnceListener<E extends Names<Events>>(event: E, fn: ListenerFor<Events, E>): this {
-    return this.once(event, fn).#moveLastToFront(event);
+    return this.#prepend(event, this.#guard(event, fn, this, true));
   }
 
   rawListeners<E extends Names<Events>>(event: E): ListenerFor<Events, E>[] {
@@ -48,26 +65,33 @@ export class Emitter<Events extends object> extends EventEmitter<Events> {
     return this;
   }
 
-  /** Calls the listeners that were registered when the event was emitted, as Node.js does. */
   override emit<E extends Names<Events>>(event: E, ...args: EventEmitter.EventArgs<Events, E>): boolean {
-    const registered = this.#registered(event);
-    if (registered === undefined) {
-      if (event === 'error') process.emitWarning((args as readonly unknown[])[0] as Error);
-      return false;
-    }
-    if (!Array.isArray(registered)) this.#call(event, registered, args);
-    else for (const each of [...registered]) this.#call(event, each, args);
-    return true;
+    const isHeard = super.emit(event, ...args);
+    if (!isHeard && event === 'error') process.emitWarning((args as readonly unknown[])[0] as Error);
+    return isHeard;
   }
 
-  #call(event: Names<Events>, { fn, context, once }: Registered, args: unknown[]): void {
-    if (once) this.removeListener(event, fn as ListenerFor<Events, typeof event>, undefined, true);
-    try {
-      const result = fn.apply(context, args);
-      if (result instanceof Promise) result.catch((error: unknown) => this.#failed(event, error));
-    } catch (error) {
-      this.#failed(event, error);
-    }
+  #guard<E extends Names<Events>>(event: E, listener: ListenerFor<Events, E>, given: unknown, once: boolean) {
+    if (typeof listener !== 'function') throw new TypeError('The listener must be a function');
+    const context = given ?? this;
+    const guard = (...args: unknown[]): void => {
+      if (once) super.off(event, guarded);
+      try {
+        const result: unknown = Reflect.apply(listener, context, args);
+        if (result instanceof Promise) result.catch((error: unknown) => this.#failed(event, error));
+      } catch (error) {
+        this.#failed(event, error);
+      }
+    };
+    const guarded = Object.assign(guard, { listener, context, once }) as Guard & ListenerFor<Events, E>;
+    return guarded;
+  }
+
+  #prepend<E extends Names<Events>>(event: E, guard: ListenerFor<Events, E>): this {
+    const after = super.listeners(event);
+    this.removeAllListeners(event);
+    for (const next of [guard, ...after]) super.on(event, next);
+    return this;
   }
 
   #failed(event: PropertyKey, thrown: unknown): void {
@@ -76,18 +100,9 @@ export class Emitter<Events extends object> extends EventEmitter<Events> {
     if (event === 'error') process.emitWarning(error);
     else (this as unknown as Emitter<{ error: [error: Error] }>).emit('error', error);
   }
-
-  #moveLastToFront(event: PropertyKey): this {
-    const registered = this.#registered(event);
-    if (Array.isArray(registered)) registered.unshift(...registered.splice(-1));
-    return this;
-  }
-
-  /** eventemitter3 keeps the listeners of an event here: one, or an array of them. */
-  #registered(event: PropertyKey): Registered | Registered[] | undefined {
-    const { _events } = this as unknown as {
-      readonly _events: Record<PropertyKey, Registered | Registered[] | undefined>;
-    };
-    return _events[event];
-  }
 }
+
+// Aliases, as in eventemitter3.
+/* eslint-disable @typescript-eslint/unbound-method -- they stay methods */
+Emitter.prototype.addListener = Emitter.prototype.on;
+Emitter.prototype.removeListener = Emitter.prototype.off;

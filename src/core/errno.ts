@@ -16,8 +16,8 @@ export function errnoOf(error: unknown): string | undefined {
 const names = new Map(Object.entries(constants.errno).map(([name, number]) => [-number, name]));
 
 /**
- * The error of a system call, with the name of the system where Node.js has none: it calls ESTALE and EDQUOT
- * `Unknown system error -116`, or `UNKNOWN`.
+ * The error of a system call, with the system's name if Node.js has none: it reports ESTALE and EDQUOT as
+ * `Unknown system error -116` or `UNKNOWN`.
  */
 export function withErrno(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
@@ -41,9 +41,4 @@ export function isExhausted(error: unknown): boolean {
 /** Whether a call failed because the path has changed and must be resolved again. */
 export function hasMoved(error: unknown): boolean {
   return ['ENOENT', 'ENOTDIR', 'ESTALE', 'ELOOP'].includes(errnoOf(error) ?? '');
-}
-
-/** Whether `readlink` failed because something else than a link is there. */
-export function isNoLink(error: unknown): boolean {
-  return errnoOf(error) === 'EINVAL';
 }

@@ -11,7 +11,7 @@ export class ClosedError extends ResilientError {
 export class ListenerError extends ResilientError {
   override readonly name = 'ListenerError';
   readonly code = 'ERR_LISTENER';
-  /** The event it listened to. */
+  /** The event that it listened to. */
   readonly event: string;
 
   /** @param secrets removed wherever they occur in the thrown value. */
@@ -22,7 +22,7 @@ export class ListenerError extends ResilientError {
   }
 }
 
-/** The `code` of an error of this library or of Node; null where there is none. */
+/** The `code` of an error of this library or of Node; null if there is none. */
 export function errorCodeOf(error: Error): string | null {
   return error instanceof ResilientError ? error.code : (errnoOf(error) ?? null);
 }

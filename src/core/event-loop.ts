@@ -2,7 +2,15 @@
  * Turns of the event loop. The real functions are captured when the library is loaded, so that fake timers installed
  * later do not stop work that is ready to run.
  */
+import { systemClock } from './clock.js';
+
 const { setImmediate: schedule, clearImmediate: cancel } = globalThis;
+
+/** How long the library may work before the rest of the process gets a turn, ms. */
+const TURN_MS = 4;
+
+/** When work began in the current turn, monotonic ms; undefined if it has not. */
+let began: number | undefined;
 
 /**
  * Runs `callback` in the next turn, after the kernel events of this turn. Returns a function that cancels the callback.
@@ -15,4 +23,19 @@ export function onNextTurn(callback: () => void): () => void {
 /** Resolves in the next turn of the event loop. */
 export function nextTurn(): Promise<void> {
   return new Promise((resolve) => schedule(resolve));
+}
+
+/** Notes that the library works in this turn. */
+export function worked(): void {
+  if (began !== undefined) return;
+  began = systemClock.monotonic();
+  schedule(() => (began = undefined));
+}
+
+/**
+ * Whether the library has worked so long in this turn that it should continue in the next one. The time counts for the
+ * whole process: a program that awaits one short read after another must not starve its timers.
+ */
+export function isTurnSpent(): boolean {
+  return began !== undefined && systemClock.monotonic() - began > TURN_MS;
 }

@@ -1,29 +1,31 @@
 /** Payloads that several components share: an event of the same name carries the same payload everywhere. */
 import type { BackendError } from './backend-error.js';
+import type { ResilientError } from './resilient-error.js';
 
 /**
- * The file or directory cannot be read at present; it may heal by itself. Emitted once for each reason, until
+ * The file or directory cannot be read; it may recover by itself. Emitted once for each reason, until
  * `readable`.
  */
 export interface Unreadable {
-  readonly error: Error;
+  /** Why, with a `code`: `ERR_TARGET_ACCESS`, for example. */
+  readonly error: ResilientError;
 }
 
-/** It can be read again. */
+/** The file or directory can be read again. */
 export interface Readable {
-  /** How long it could not be read, ms. */
+  /** How long it was unreadable, ms. */
   readonly unreadableMs: number;
 }
 
 /** Native watching is unavailable; the target is polled. Emitted once, until `recovered`. */
 export interface Degradation {
-  /** Why. For the two inotify limits it carries the `sysctl` to raise. */
+  /** Why. For an inotify limit (`ERR_BACKEND_LIMIT`) it carries the `sysctl` to raise. */
   readonly error: BackendError;
   /** How often the target is checked meanwhile, ms. */
   readonly pollIntervalMs: number;
 }
 
-/** Native watching is back. */
+/** Native watching works again. */
 export interface Recovery {
   /** The name of the backend in use now. */
   readonly backend: string;
@@ -31,20 +33,20 @@ export interface Recovery {
   readonly degradedMs: number;
 }
 
-/** The last good value has expired, and there is no newer one. Emitted once for each value. */
+/** The last good value expired before there was a newer one. Emitted once for each value. */
 export interface Expiry<T> {
   /** The value that has expired. */
   readonly current: T;
   /** Why there is no newer one. */
-  readonly error: Error;
+  readonly error: ResilientError;
 }
 
-/** The backend was lost; an attempt to subscribe again begins. */
+/** The backend failed; the next attempt to subscribe begins after `delayMs`. */
 export interface Restart {
-  /** 1 for the first attempt since the backend was lost. */
+  /** 1 for the first attempt since the backend failed. */
   readonly attempt: number;
-  /** How long this attempt was delayed, ms. */
+  /** The delay before this attempt, ms. */
   readonly delayMs: number;
-  /** Why the backend was lost. */
+  /** Why the backend failed. */
   readonly error: BackendError;
 }

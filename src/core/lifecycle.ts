@@ -1,18 +1,19 @@
 /**
- * The start and the end of a component.
+ * The start and the end of every component.
  *
- * | state      | `start()`             | `onStart()` succeeds | fails                  | `close()`, the signal aborts |
- * |------------|-----------------------|----------------------|------------------------|------------------------------|
- * | `idle`     | → `starting`, acquires | –                   | –                      | → `closed`                   |
- * | `starting` | same promise          | → `running`, works   | → `idle`, rejects      | → `closed`, releases         |
- * | `running`  | same promise          | –                    | the same if `onRunning()` does | → `closed`, releases |
- * | `closed`   | rejects               | –                    | –                      | same promise                 |
+ * | state      | `start()`              | `onStart()` succeeds | it fails          | `close()`, the signal aborts |
+ * |------------|------------------------|----------------------|-------------------|------------------------------|
+ * | `idle`     | → `starting`, acquires | –                    | –                 | → `closed`                   |
+ * | `starting` | same promise           | → `running`, works   | → `idle`, rejects | → `closed`, releases         |
+ * | `running`  | same promise           | –                    | → `idle`, rejects | → `closed`, releases         |
+ * | `closed`   | rejects                | –                    | –                 | same promise                 |
  *
- * When the component is closed, a pending `start()` rejects without waiting for `onStart()` or `onRunning()`. A listener
- * is added to the signal only between start and end; before the start only its state is read.
+ * If `onRunning()` fails, `start()` rejects, too. When the component is closed, a pending `start()` rejects at once. A
+ * listener is added to the signal only between start and end; before the start, only its state is read.
  */
 import { onAbort } from './abort.js';
 import { Emitter } from './emitter.js';
+import { holdProcess } from './keep-alive.js';
 import { begin } from './outcome.js';
 import { Scope } from './scope.js';
 
@@ -36,7 +37,8 @@ export abstract class Lifecycle<Events extends object> extends Emitter<Events> {
   }
 
   /**
-   * Starts the component. A second call returns the same promise; after a failure it can be called again.
+   * Starts the component. A second call returns the same promise; after a failure it can be called again. Until it settles,
+   * it keeps the process alive.
    * @throws {ClosedError} (rejects) after or during `close()`; the signal's reason when that has aborted.
    */
   start(): Promise<void> {
@@ -77,17 +79,14 @@ export abstract class Lifecycle<Events extends object> extends Emitter<Events> {
     if (this.lifecycleState === 'closed') throw this.#reasonOfEnd;
   }
 
-  /**
-   * Acquires resources. If it rejects, it must have released them. If it succeeds after the end, it must release them
-   * itself.
-   */
+  /** Acquires resources. If it rejects, or succeeds after the end, it must release them itself. */
   protected onStart(): Promise<unknown> {
     return Promise.resolve();
   }
 
   /**
-   * Begins the work; `start()` waits for it. If it rejects, it must have released everything, including what `onStart()`
-   * acquired: another start begins with that again.
+   * Begins the work; `start()` waits for it. If it rejects, it must have released everything, including the resources
+   * of `onStart()`, which the next start acquires again.
    */
   protected onRunning(): void | Promise<void> {}
 
@@ -96,7 +95,7 @@ export abstract class Lifecycle<Events extends object> extends Emitter<Events> {
     return undefined;
   }
 
-  /** It is running, or its scope has ended. */
+  /** Called when the component is running, and when its scope has ended. */
   protected announce(_phase: 'start' | 'close'): void {}
 
   /** Creates the error for calls after the end. */
@@ -108,6 +107,7 @@ export abstract class Lifecycle<Events extends object> extends Emitter<Events> {
 
   async #start(): Promise<void> {
     this.#state = 'starting';
+    const release = holdProcess();
     this.#unlisten = onAbort(this.#signal, () => void this.close());
     try {
       await this.scope.untilEnd(this.onStart());
@@ -122,6 +122,8 @@ export abstract class Lifecycle<Events extends object> extends Emitter<Events> {
       this.#started = undefined;
       this.#unlisten();
       throw error;
+    } finally {
+      release();
     }
   }
 

@@ -1,10 +1,11 @@
 /**
- * How options are read: `undefined` means the default, everything is checked once, and the error for a wrong option
- * names it, its value and what is expected. The caller's object is never changed.
+ * Reads options: `undefined` means the default, everything is checked once, and the error for a wrong option names it,
+ * its value and what is expected. The caller's object is never changed.
  */
+import nodeFileSystem from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
-import { nodeFileSystem, type FileSystem } from './file-system.js';
+import type { FileSystem, FileSystemWith } from './file-system.js';
 import { systemClock, type Clock } from './clock.js';
 import { systemRandom, type Random } from './random.js';
 
@@ -12,18 +13,26 @@ import { systemRandom, type Random } from './random.js';
 export interface Option<T> {
   readonly fallback: T;
   /** Returns the error to throw for a value, or undefined if the value is valid. */
-  readonly refuse: (
-    value: unknown,
-  ) => { readonly kind: 'type' | 'range'; readonly wanted: string } | undefined;
+  readonly refuse: (value: unknown) => Refusal | undefined;
+}
+
+interface Refusal {
+  readonly kind: 'type' | 'range';
+  /** Completes "must be …". */
+  readonly wanted: string;
 }
 
 type Options = Readonly<Record<string, Option<unknown>>>;
 type Resolved<O extends Options> = { readonly [K in keyof O]: O[K] extends Option<infer T> ? T : never };
 
+/** In place of a default: the option is required. */
+const REQUIRED = Symbol('required');
+
 /**
- * The options of `owner` with defaults filled in. When none is given, the result is the same object each time.
- * @param noun what messages call one of them.
- * @throws {TypeError} for something that is not an object, an unknown name, or a value of the wrong type.
+ * The options of `owner` with defaults filled in. If none is given, the result is the same object each time.
+ * @param noun the word for an option in messages.
+ * @throws {TypeError} for something that is not an object, an unknown name, a value of the wrong type, or a required
+ * option that is missing.
  * @throws {RangeError} for a number out of range.
  */
 export function resolveOptions<O extends Options>(
@@ -32,10 +41,9 @@ export function resolveOptions<O extends Options>(
   options: O,
   noun = 'option',
 ): Resolved<O> {
-  if (given === undefined) return defaultsOf(options) as Resolved<O>;
+  const { fallbacks, required } = defaultsOf(options);
   const values = objectOf(owner, noun, given);
-  const fallbacks = defaultsOf(options);
-  // This runs for each atomic write: only the options that are given take time.
+  // This runs for each atomic write, so only the options that are given take time.
   let resolved: Record<string, unknown> | undefined;
   for (const name in values) {
     const option = Object.hasOwn(options, name) ? options[name] : undefined;
@@ -43,18 +51,24 @@ export function resolveOptions<O extends Options>(
     const value = values[name];
     if (value === undefined) continue;
     const refusal = option.refuse(value);
-    if (refusal) {
-      const message = `${owner}: ${noun} "${name}" must be ${refusal.wanted}, got ${describe(value)}`;
-      throw refusal.kind === 'type' ? new TypeError(message) : new RangeError(message);
-    }
+    if (refusal) throw refused(`${owner}: ${noun} "${name}"`, refusal, value);
     resolved ??= { ...fallbacks };
     resolved[name] = value;
+  }
+  for (const name of required) {
+    const refusal = values[name] === undefined && options[name]?.refuse(undefined);
+    if (refusal) throw refused(`${owner}: ${noun} "${name}"`, refusal, undefined);
   }
   return (resolved ?? fallbacks) as Resolved<O>;
 }
 
+function refused(what: string, { kind, wanted }: Refusal, value: unknown): Error {
+  const message = `${what} must be ${wanted}, got ${describe(value)}`;
+  return kind === 'type' ? new TypeError(message) : new RangeError(message);
+}
+
 /**
- * The options of a class that passes the rest to another: its own with defaults filled in, and those to pass on,
+ * The options of a class that passes some on to another class: its own with defaults filled in, and those to pass on,
  * unchecked.
  * @param others the names of the options to pass on.
  * @throws {TypeError | RangeError} as `resolveOptions`; for a name that is neither its own nor one of `others`.
@@ -87,21 +101,27 @@ function unknown(owner: string, noun: string, name: string, known: readonly stri
   return new TypeError(`${owner}: unknown ${noun} "${name}"; known are ${known.join(', ')}`);
 }
 
-/** The defaults of each set of options. */
-const defaults = new WeakMap<Options, Readonly<Record<string, unknown>>>();
+/** The defaults of a set of options, and the names of those that have none. */
+interface Defaults {
+  readonly fallbacks: Readonly<Record<string, unknown>>;
+  readonly required: readonly string[];
+}
 
-function defaultsOf(options: Options): Readonly<Record<string, unknown>> {
+const defaults = new WeakMap<Options, Defaults>();
+
+function defaultsOf(options: Options): Defaults {
   let known = defaults.get(options);
   if (!known) {
-    const fallbacks = Object.entries(options).map(([name, { fallback }]) => [name, fallback]);
+    const entries = Object.entries(options).map(([name, { fallback }]) => [name, fallback] as const);
+    const required = entries.filter(([, fallback]) => fallback === REQUIRED).map(([name]) => name);
     // Not frozen: a spread of a frozen object takes six times as long.
-    known = Object.fromEntries(fallbacks) as Record<string, unknown>;
+    known = { fallbacks: Object.fromEntries(entries), required };
     defaults.set(options, known);
   }
   return known;
 }
 
-/** A value as an error message shows it: short, and without the contents of objects. */
+/** Describes a value for an error message: short, and without the contents of objects. */
 export function describe(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value);
   if (Array.isArray(value)) return 'an array';
@@ -143,9 +163,14 @@ export function matching<T>(fallback: T, wanted: string, accept: (value: unknown
   return { fallback, refuse: (value) => (accept(value) ? undefined : { kind: 'type', wanted }) };
 }
 
-/** The same without a default: undefined unless it is given. */
+/** The same without a default: undefined if it is not given. */
 export function optional<T>({ refuse }: Option<T>): Option<T | undefined> {
   return { fallback: undefined, refuse };
+}
+
+/** The same, but required. */
+export function required<T>({ refuse }: Option<T | undefined>): Option<T> {
+  return { fallback: REQUIRED as T, refuse };
 }
 
 /** True or false. */
@@ -162,11 +187,6 @@ export function isNonEmptyString(value: unknown): value is string {
   return typeof value === 'string' && value !== '';
 }
 
-/** The name of a component in its status and telemetry. */
-export function componentName<T extends string | undefined>(fallback: T): Option<string | T> {
-  return matching<string | T>(fallback, 'a string', (value) => typeof value === 'string');
-}
-
 /** One of several words. */
 export function oneOf<T extends string>(fallback: T, words: readonly T[]): Option<T> {
   return matching(fallback, `one of ${words.map((word) => `"${word}"`).join(', ')}`, (value) =>
@@ -174,8 +194,11 @@ export function oneOf<T extends string>(fallback: T, words: readonly T[]): Optio
   );
 }
 
-/** A port, recognized by its methods. */
-export function port<T extends object>(fallback: T, ...methods: readonly (keyof T & string)[]): Option<T> {
+/** An object that is recognized by its methods. */
+export function port<T extends object | undefined>(
+  fallback: T,
+  ...methods: readonly (keyof NonNullable<T> & string)[]
+): Option<T> {
   return matching(fallback, `an object with ${methods.join(', ')}`, (value) => hasMethods(value, methods));
 }
 
@@ -193,9 +216,9 @@ function abortSignal(): Option<AbortSignal | undefined> {
   );
 }
 
-/** A file system with these calls. Default: `nodeFileSystem`. */
-export function fileSystem(...calls: readonly (keyof FileSystem)[]): Option<FileSystem> {
-  return port(nodeFileSystem, ...calls);
+/** A file system with these calls. Default: `node:fs`. */
+export function fileSystem<K extends keyof FileSystem>(...calls: readonly K[]): Option<FileSystemWith<K>> {
+  return port<FileSystemWith<K>>(nodeFileSystem, ...calls);
 }
 
 /** The ports of a feature that waits. Default: the system's clock and random numbers, no signal. */

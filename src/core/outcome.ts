@@ -14,8 +14,8 @@ export class Outcome<T> {
 }
 
 /**
- * Calls `work` at once, after passing its promise to `note`: the work itself may call something that joins it, or waits
- * for it.
+ * Calls `work` at once, after passing its promise to `note`, because the work itself may call something that joins it
+ * or waits for it.
  */
 export function begin<T>(note: (work: Promise<T>) => unknown, work: () => Promise<T>): Promise<T> {
   let follow!: (begun: Promise<T>) => void;

@@ -1,15 +1,15 @@
-/** Other processes, as the kernel shows them. */
+/** Looks up other processes. */
 import { readFileSync } from 'node:fs';
 
 import { errnoOf } from './errno.js';
 
-/** The process with a PID; `hidden` when it runs and nothing else is known of it. */
-export type FoundProcess = ProcessStat | 'hidden' | 'ended';
+/** The process with a PID; `hidden` if it runs but nothing else is known about it. */
+type FoundProcess = ProcessStat | 'hidden' | 'ended';
 
 /** Looks up the process with this PID. A zombie has ended. */
 export function findProcess(pid: number): FoundProcess {
   try {
-    // Not /proc alone: the mount option `hidepid` hides processes of other users there.
+    // /proc alone is not enough, because the mount option `hidepid` hides processes of other users.
     process.kill(pid, 0);
   } catch (error) {
     if (errnoOf(error) === 'ESRCH') return 'ended';
@@ -24,7 +24,7 @@ export function isRunning(pid: number): boolean {
   return findProcess(pid) !== 'ended';
 }
 
-/** What `/proc` says of a process; undefined if there is none, it is hidden, or there is no `/proc`. */
+/** What `/proc` says about a process; undefined if it does not exist or is hidden, or there is no `/proc`. */
 export function readProcessStat(pid: number | 'self'): ProcessStat | undefined {
   try {
     return parseProcessStat(readFileSync(`/proc/${pid}/stat`, 'latin1'));
@@ -33,20 +33,20 @@ export function readProcessStat(pid: number | 'self'): ProcessStat | undefined {
   }
 }
 
-/** A line of `/proc/<pid>/stat` (`proc_pid_stat(5)`), as far as it is used. */
-interface ProcessStat {
+/** The fields of `/proc/<pid>/stat` (`proc_pid_stat(5)`) that are used. */
+export interface ProcessStat {
   readonly pid: number;
   readonly command: string;
   readonly parent: number;
   /** The ID of its process group. */
   readonly group: number;
-  /** In clock ticks since boot; with the PID it identifies a process, since PIDs are reused. */
+  /** In clock ticks since boot. Together with the PID it identifies a process, because PIDs are reused. */
   readonly startTime: string;
   /** A zombie has ended; in a container without an init process it is never reaped. */
   readonly hasEnded: boolean;
 }
 
-/** Undefined for a text that is no such line. */
+/** Undefined if the text is not such a line. */
 export function parseProcessStat(text: string): ProcessStat | undefined {
   // "pid (command) state parent …": the command may contain spaces and parentheses, so fields are counted from its end.
   const end = text.lastIndexOf(')');

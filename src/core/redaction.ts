@@ -1,6 +1,6 @@
 /**
  * Removes credentials from text: known ones, and those recognized by their form. Text is always redacted before it is
- * shortened: otherwise half a secret could remain.
+ * shortened, because otherwise half a secret could remain.
  */
 
 const REDACTED = '[redacted]';
@@ -11,7 +11,7 @@ const LONGEST_TEXT = 1_000;
 /** One character of base64url, plain or percent-encoded (any number of times). */
 const BASE64URL = String.raw`(?:[\w-]|%(?:25)*(?:3\d|[46][1-9a-fA-F]|[57][\daA]|2[dD]|5[fF]))`;
 
-/** What a secret is called: `token`, `access_token`, `apiKey`, `client-secret`, `PASSWORD`. */
+/** The name of a secret: `token`, `access_token`, `apiKey`, `client-secret`, `PASSWORD`. */
 const SECRET_NAME = String.raw`(?:token|secret|passw(?:or)?d|passphrase|pwd|(?:api|access|private|account)[_-]?key)`;
 
 /** Between a name and its value, percent-encoded or not. */
@@ -20,31 +20,34 @@ const ASSIGNMENT = String.raw`(?:[:=]|%(?:25)*3[aAdD])`;
 /** A value after `Bearer` or `token:`, as opposed to a word of a sentence such as "invalid bearer token". */
 const OPAQUE = String.raw`(?=[^\s"'\\&,;<>]*\d|[^\s"'\\&,;<>]{20})[^\s"'\\&,;<>]{8,}`;
 
-/** Credentials that are recognized by their form. The capture group of a pattern is kept. */
+/**
+ * Credentials that are recognized by their form. The capture group of a pattern is kept. Each pattern takes linear
+ * time, because others may have written the text: two repetitions of the same characters never follow each other.
+ */
 const CREDENTIALS: readonly RegExp[] = [
   // A JWT begins with `{"` in base64url. A truncated one is removed as well.
   new RegExp(
     String.raw`()(?:e|%(?:25)*65)(?:y|%(?:25)*79)(?:J|%(?:25)*4[aA])${BASE64URL}{10,}(?:(?:\.|%(?:25)*2[eE])${BASE64URL}*)*`,
     'g',
   ),
-  // A JWT encoded in base64 once more, as in the data of a Secret, perhaps after other text.
+  // A JWT encoded in base64 again, as in the data of a Secret, perhaps after other text.
   /()(?:ZXlK|[GWm2]V5S|leU[opqr])[\w+/-]{10,}=*/g,
   // The password in a URL.
   /(:\/\/[^\s/@:"'<>]{0,256}:)[^\s/@"'<>]{1,1024}(?=@)/g,
   /()-----BEGIN [A-Z ]*PRIVATE KEY-----[^]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/g,
   new RegExp(String.raw`(\b(?:Bearer|Basic)(?:\s|\+|%20)+)${OPAQUE}`, 'gi'),
-  // `password=x`, `"password":"x"`, and `password: x` if the value is no word of a sentence.
+  // `password=x`, `"password":"x"`, and `password: x` if the value is not a word of a sentence.
   new RegExp(String.raw`(${SECRET_NAME}(?:=|%(?:25)*3[dD]))[^\s"'\\&,;<>]+`, 'gi'),
   new RegExp(String.raw`(${SECRET_NAME}\\*["']?\s*${ASSIGNMENT}\s*\\*["'])[^"'\\]+`, 'gi'),
   new RegExp(String.raw`(${SECRET_NAME}\\*["']?\s*${ASSIGNMENT}\s*)${OPAQUE}`, 'gi'),
-  // A header: all cookies to the end of the line, or of the string that it is in.
-  /(\b(?:Set-)?Cookie\\*["']?\s*[:=]\s*\[?\s*\\*["']?)[^\r\n"'\\]+/gi,
+  // A header: all cookies to the end of the line or of the surrounding string.
+  /(\b(?:Set-)?Cookie\\*["']?\s*[:=]\s*(?:\[\s*)?\\*["']?)[^\r\n"'\\]+/gi,
 ];
 
-/** Shorter values are part of too many words to be removed, and are not secrets. */
+/** Shorter values occur in too many words to be removed, and are not secrets. */
 const SHORTEST_SECRET = 4;
 
-/** Shorter pieces of a secret are not recognized: they could be any word. */
+/** Shorter pieces of a secret are not recognized, because they could be any word. */
 const SHORTEST_FRAGMENT = 12;
 const FRAGMENT = new RegExp(`[\\w-]{${SHORTEST_FRAGMENT},}`, 'g');
 
@@ -63,7 +66,7 @@ export function redactor(secrets: readonly string[]): (text: string) => string {
   let encoded: readonly RegExp[] | undefined;
   return (text) => {
     let redacted = text;
-    // Before the known secrets are removed: a token without its beginning would not be recognized.
+    // Before known secrets are removed, because a token without its beginning would not be recognized.
     for (const pattern of CREDENTIALS) redacted = redacted.replace(pattern, `$1${REDACTED}`);
     for (const secret of forms) redacted = redacted.replaceAll(secret, REDACTED);
     if (redacted.includes('%')) {
@@ -79,10 +82,10 @@ export function redactor(secrets: readonly string[]): (text: string) => string {
   };
 }
 
-/** Shorter text in base64 is part of too many other values. */
+/** Shorter base64 occurs in too many other values. */
 const SHORTEST_BASE64 = 8;
 
-/** What a text is in base64, whatever is before and after it: without the characters that depend on that. */
+/** A text in base64, without the characters that depend on what comes before and after it. */
 function base64FormsOf(secret: string): string[] {
   return [0, 1, 2].flatMap((offset) => {
     const bytes = Buffer.concat([Buffer.alloc(offset), Buffer.from(secret)]);

@@ -1,31 +1,44 @@
 /**
- * Errors without secrets. An error of other code (a client, a sink, a listener, a source of data) may contain a token or
- * a password anywhere, so it is never passed on: it is replaced by a copy of the few fields that are known to be safe.
+ * Errors without secrets. An error from other code (a client, a sink, a listener) may contain a token or a password
+ * anywhere, so it is never passed on. It is replaced with a copy of the few fields that are known to be safe.
  */
+import type { CodeOf, ErrorCode, ErrorName } from './error-codes.js';
 import { describe } from './options.js';
 import { redactor } from './redaction.js';
 
 /**
- * The base of every error of the library, one class for each way a caller would react. A `cause` from other code is
- * replaced by a copy with its name, redacted message, code and stack. Wrong arguments throw plain `TypeError`s and
- * `RangeError`s.
+ * The base of every error of the library. There is one class for each way in which a caller would react. A `cause` from
+ * other code is replaced with a copy of its name, redacted message, code and stack. Wrong arguments throw plain
+ * `TypeError`s and `RangeError`s.
  */
 export abstract class ResilientError extends Error {
-  abstract override readonly name: string;
+  abstract override readonly name: ErrorName;
   /** Stable, and can be switched on; messages may change. */
-  abstract readonly code: string;
+  abstract readonly code: ErrorCode;
 
   constructor(message: string, options?: ErrorOptions) {
     super(message, options && withSafeCause(options));
   }
 }
 
-function withSafeCause(options: ErrorOptions): ErrorOptions {
-  const { cause } = options;
-  return cause === undefined || cause instanceof ResilientError ? options : { cause: redactError(cause) };
+/** An error with one of the codes of its class. */
+export abstract class CodedError<Name extends ErrorName> extends ResilientError {
+  abstract override readonly name: Name;
+  readonly code: CodeOf<Name>;
+
+  constructor(code: CodeOf<Name>, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
 }
 
-/** Fields that say what failed. Text among them is redacted. */
+/** Without a cause there is no property: a printed error would show "[cause]: undefined". */
+function withSafeCause({ cause }: ErrorOptions): ErrorOptions {
+  if (cause === undefined) return {};
+  return { cause: cause instanceof ResilientError ? cause : redactError(cause) };
+}
+
+/** Fields that say what failed. Text is redacted. */
 const SAFE_FIELDS = [
   'code',
   'errno',
@@ -45,8 +58,8 @@ const SAFE_FIELDS = [
 const DEEPEST_CAUSE = 5;
 
 /**
- * A copy of a thrown value that is safe to show: the name, the redacted message, the frames of the stack, the fields that
- * say what failed, and the cause, copied in the same way. An error of this library keeps its class.
+ * A copy of a thrown value that is safe to show: the name, the redacted message, the frames of the stack, the fields
+ * that say what failed, and the cause, copied in the same way. An error of this library keeps its class.
  * @param secrets removed wherever they occur; see `redact`.
  */
 export function redactError(thrown: unknown, secrets: readonly string[] = []): Error {
@@ -56,7 +69,7 @@ export function redactError(thrown: unknown, secrets: readonly string[] = []): E
 function copyOf(thrown: unknown, redacted: (text: string) => string, depth: number): Error {
   const clean = (value: unknown): string => redacted(String(value));
   if (!(thrown instanceof Error)) {
-    // Nothing of an object is shown: its `toString()` may return anything, and may throw.
+    // Nothing of an object is shown, because its `toString()` may return anything, or throw.
     return new Error(describe(typeof thrown === 'string' ? clean(thrown) : thrown));
   }
   const name = clean(field(thrown, 'name') ?? 'Error');

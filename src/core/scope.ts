@@ -1,8 +1,8 @@
 const NO_WORK: readonly Promise<unknown>[] = [];
 
 /**
- * The lifetime of a component: one signal that aborts at its end, and the work in flight. Each is created when it is first
- * used, since most of a thousand watchers need neither.
+ * The lifetime of a component: one signal that aborts at its end, and the work in flight. Each is created on first use,
+ * because most of a thousand watchers need neither.
  */
 export class Scope {
   #controller: AbortController | undefined;
@@ -43,7 +43,7 @@ export class Scope {
     return work;
   }
 
-  /** Settles with the work, or rejects as soon as the scope ends, since the work may hang. */
+  /** Settles with the work, or rejects as soon as the scope ends, because the work may hang. */
   untilEnd<T>(work: T | Promise<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       const leave = (): void => reject(this.#reason);
@@ -63,7 +63,7 @@ export class Scope {
     this.#ended = true;
     this.#controller?.abort(reason);
     for (const leave of this.#leaving ?? []) leave();
-    // At least once: what the end itself begins is tracked after this call.
+    // At least once, because work that the end itself begins is tracked after this call.
     do await Promise.allSettled(this.#work ?? NO_WORK);
     while (this.#work);
   }

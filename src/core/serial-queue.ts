@@ -1,6 +1,6 @@
 import { Outcome } from './outcome.js';
 
-/** Runs work for the same key one after another, in the order of the calls. Work for different keys runs concurrently. */
+/** Runs work for the same key in the order of the calls, one at a time. Work for different keys runs concurrently. */
 export class SerialQueue {
   readonly #last = new Map<string, Promise<void>>();
 
@@ -10,8 +10,8 @@ export class SerialQueue {
   }
 
   /**
-   * Runs `work` after all earlier work for this key has settled, and settles as it does. The first begins at once; what
-   * it adds itself comes after it.
+   * Runs `work` after all earlier work for this key has settled, and settles as it does. The first work begins at once;
+   * work that it adds runs after it.
    */
   async run<T>(key: string, work: () => Promise<T>): Promise<T> {
     const before = this.#last.get(key);

@@ -1,4 +1,4 @@
-/** What the channels of `telemetry.ts` carry. The types are API. Messages are plain data without contents or secrets. */
+/** The messages on the channels of `telemetry.ts`. The types are API. Messages are plain data without secrets. */
 
 /** The component that a message is about. The same object in all messages of that component. */
 export interface ComponentHandle {
@@ -6,6 +6,11 @@ export interface ComponentHandle {
   readonly kind: string;
   /** Its `name` option, or a default that describes it. */
   readonly name: string;
+  /**
+   * The events of this component that its owner reports as its own, such as `change` of the watcher of a `SecretFile`.
+   * Absent if there are none.
+   */
+  readonly repeated?: readonly PointName[];
   /** Its current `status()`. */
   status(): { readonly name: string; readonly state: string };
 }
@@ -13,7 +18,7 @@ export interface ComponentHandle {
 /** An error as telemetry shows it. */
 export interface ErrorSummary {
   readonly name: string;
-  /** The error's stable code; null where it has none. */
+  /** The error's stable code; null if it has none. */
   readonly code: string | null;
   /** Empty for errors of user code, which may quote anything. */
   readonly message: string;
@@ -59,7 +64,7 @@ export interface ChangeMessage extends ComponentMessage {
   readonly delayMs?: number;
 }
 
-/** The backend was lost; an attempt to subscribe again begins. */
+/** The backend failed; the next attempt to subscribe begins after `delayMs`. */
 export interface RestartMessage extends ComponentMessage {
   readonly attempt: number;
   readonly delayMs: number;
@@ -72,7 +77,7 @@ export interface DegradedMessage extends ComponentMessage {
   readonly pollIntervalMs?: number;
 }
 
-/** Native watching is back. */
+/** Native watching works again. */
 export interface RecoveredMessage extends ComponentMessage {
   readonly backend?: string;
   readonly degradedMs?: number;
@@ -84,7 +89,7 @@ export interface WarningMessage extends ComponentMessage {
   readonly message: string;
 }
 
-/** The target cannot be read at present (`unreadable`), or a failure that does not heal by itself (`error`). */
+/** The target cannot be read (`unreadable`), or a failure that does not recover by itself (`error`). */
 export interface ErrorMessage extends ComponentMessage {
   readonly error: ErrorSummary;
 }
@@ -158,7 +163,7 @@ export interface TokenDeliveryMessage extends OperationMessage {
 }
 
 /**
- * A load or reload of a configuration. `result`: `accepted`, `unchanged` (also a return to the values in use), or
+ * A load or reload of a configuration. `result`: `accepted`, `unchanged` (also for a return to the values in use), or
  * `rejected`.
  */
 export interface ConfigReloadMessage extends OperationMessage {
@@ -170,7 +175,7 @@ export interface ConfigReloadMessage extends OperationMessage {
  * first).
  */
 export interface WriteMessage extends OperationMessage {
-  /** The absolute path that is written. */
+  /** The absolute path of the file or volume. */
   readonly path: string;
 }
 
@@ -180,7 +185,7 @@ export interface PublishMessage extends OperationMessage {
   readonly volumeId: string;
 }
 
-/** A run of an action or a check of a `ReloadAction`. `result`: `succeeded`, or `interrupted` by a newer update. */
+/** A run of an action or a check of a `ReloadAction`. `result`: `succeeded`, or `interrupted` by `close()`. */
 export interface ActionMessage extends OperationMessage {
   readonly component: ComponentHandle;
   /** What kind of action: `exec`, `signal`, `webhook`, or `custom`. */

@@ -4,7 +4,7 @@ import { inspect } from 'node:util';
 export interface TokenCredentialFields {
   /** The token itself. */
   readonly value: string;
-  /** The file it was read from. */
+  /** The file that it was read from. */
   readonly path: string;
   /** When the token was first seen in the file, epoch ms. */
   readonly seenAt: number;
@@ -48,13 +48,13 @@ export interface TokenRequest {
   /** The server may grant a shorter or, for its own audiences, a longer lifetime. */
   readonly expirationSeconds: number;
   /**
-   * The newest projected token known to the caller. After a rotation of the signing key it may be accepted before the
+   * The newest projected token known to the caller. After a rotation of the signing key, it may be accepted before the
    * client's own credentials are. A client with other credentials may ignore it.
    */
   readonly credential?: TokenCredential | undefined;
 }
 
-/** The answer of the TokenRequest API: its `status`. */
+/** The response of the TokenRequest API: its `status`. */
 export interface TokenAnswer {
   readonly token: string;
   /** RFC 3339, a `Date`, or epoch ms. */
@@ -62,19 +62,19 @@ export interface TokenAnswer {
 }
 
 /**
- * Requests tokens from an API server. It should read its own credentials for each request, since they expire, too.
+ * Requests tokens from an API server. It should read its own credentials for each request, because they also expire.
  */
 export interface TokenClient {
   /**
-   * Loads what a request needs, such as a package. Called before each request, whose timeout does not include it: a busy
-   * machine may need long for it. After a minute its signal aborts, and the attempt fails with `ERR_TOKEN_TIMEOUT`. If it
-   * rejects, the request is made nevertheless.
+   * Loads what a request needs, such as a package. Called before each request, whose timeout does not include it,
+   * because a busy machine may take long. After a minute its signal aborts, and the attempt fails with
+   * `ERR_TOKEN_TIMEOUT`. If it rejects, the request is made nevertheless.
    */
   prepare?(options: { readonly signal: AbortSignal }): Promise<unknown>;
   /**
    * Rejects with any error if there is no token. If the error has a finite `retryAfterMs`, the next attempt waits that
-   * long. Two codes of a `TokenError` are special: `ERR_TOKEN_UNSUPPORTED` means that the server has no TokenRequest API,
-   * `ERR_TOKEN_CLIENT` that this client cannot work and must not be retried.
+   * long. Two codes of a `TokenError` are special: `ERR_TOKEN_UNSUPPORTED` means that the server has no TokenRequest
+   * API, `ERR_TOKEN_CLIENT` that this client cannot work and must not be retried.
    */
   requestToken(request: TokenRequest, options: { readonly signal: AbortSignal }): Promise<TokenAnswer>;
 }

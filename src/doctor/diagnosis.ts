@@ -1,4 +1,5 @@
-/** Finds out why a path will never show an update, or how soon it will. */
+/** Finds out why a path never shows an update, or only late. */
+import nodeFileSystem from 'node:fs';
 import { access, constants, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { geteuid } from 'node:process';
@@ -7,15 +8,15 @@ import { isoTime, systemClock, type Clock } from '../core/clock.js';
 import { errnoOf } from '../core/errno.js';
 import { errorCodeOf } from '../core/errors.js';
 import type { TargetError } from '../fs/target-error.js';
-import { nodeFileSystem } from '../core/file-system.js';
 import { checkPath } from '../core/options.js';
-import { absolutePath } from '../fs/absolute-path.js';
-import { runAsync } from '../fs/effects.js';
-import { fileSystemKind } from '../fs/file-system-kind.js';
-import { hopsOf, type ResolvedChain } from '../fs/link-chain.js';
-import { readMounts, staleMountIn } from '../fs/mount-table.js';
-import { PathTarget } from '../fs/targets/path-target.js';
-import { finding, type Finding } from './finding.js';
+import { absolutePath, within } from '../fs/absolute-path.js';
+import { Answers } from '../fs/answers.js';
+import { Disk } from '../fs/disk.js';
+import { run } from '../fs/look.js';
+import { Mounts, staleMount, type Mount } from '../fs/mounts.js';
+import { resolve, type Resolution } from '../fs/resolve.js';
+import { DATA_LINK } from '../fs/volume-layout.js';
+import { finding, SEVERITIES, type Finding } from './finding.js';
 import { inotifyUsage, type InotifyUsage } from './inotify-usage.js';
 import { tokenFindings } from './token-findings.js';
 
@@ -23,31 +24,24 @@ import { tokenFindings } from './token-findings.js';
 export interface Diagnosis {
   /** The examined path, absolute. */
   readonly path: string;
-  /** The path with all links resolved; null when the chain of links is broken. */
+  /** The path with all links resolved; null if the chain of links is broken. */
   readonly realPath: string | null;
   /** The links of the chain, in order. */
   readonly links: readonly { readonly path: string; readonly target: string }[];
   /** The file systems along the chain. */
   readonly mounts: readonly { readonly path: string; readonly type: string }[];
-  /** What `..data` points to; null outside a volume. */
+  /** The target of `..data`; null outside a volume. */
   readonly revision: string | null;
   /** When the revision was published, epoch ms, by the timestamp of its directory or file; null if unknown. */
   readonly revisionAt: number | null;
-  /** The use of the inotify limits of this user; null where there is no `/proc`. */
+  /** The use of the inotify limits of this user; null if there is no `/proc`. */
   readonly inotify: InotifyUsage | null;
   /** The findings, the most severe first. */
   readonly findings: readonly Finding[];
 }
 
-/** Larger files are not tokens, and are not read. */
-const MAX_TOKEN_BYTES = 65_536;
-
-const LIMITS = { maxContentBytes: MAX_TOKEN_BYTES, maxTotalBytes: MAX_TOKEN_BYTES, maxFiles: 1 };
-
-/** Timestamps this far in the future are not due to rounding, ms. */
+/** Timestamps that are further in the future are not due to rounding, ms. */
 const SKEW_MS = 60_000;
-
-const SEVERITIES = ['never', 'degraded', 'note'];
 
 /** Options of `diagnose`. */
 export interface DiagnoseOptions {
@@ -56,7 +50,7 @@ export interface DiagnoseOptions {
 }
 
 /**
- * Finds out what keeps a path from showing updates.
+ * Finds out what prevents or delays updates of a path.
  * @throws {TypeError} (rejects) for an invalid path.
  */
 export async function diagnose(
@@ -64,52 +58,75 @@ export async function diagnose(
   { clock = systemClock }: DiagnoseOptions = {},
 ): Promise<Diagnosis> {
   const now = clock.now();
-  const target = new PathTarget(absolutePath(checkPath('diagnose', 'path', path)), LIMITS);
-  const chain = await runAsync(target.resolve(), nodeFileSystem);
-  const [mounts, inotify] = await Promise.all([mountsOf(chain), inotifyUsage()]);
-  const realPath = chain.end.kind === 'found' ? chain.end.path : null;
-  const revisionAt = chain.end.kind === 'found' ? Number(chain.end.stat.ctimeNs / 1_000_000n) : null;
+  const target = absolutePath(checkPath('diagnose', 'path', path));
+  const mounts = Mounts.of(nodeFileSystem, 0);
+  await mounts.ask(target);
+  const [found, inotify] = await Promise.all([resolution(target, mounts), inotifyUsage()]);
+  const isFound = found.kind === 'found';
+  const realPath = isFound ? found.path : null;
+  const revisionAt = isFound ? Number(found.stat.ctimeNs / 1_000_000n) : null;
+  const passed = mountsOf(found, mounts);
   const findings = [
-    ...endFindings(chain),
+    ...endFindings(target, found),
     ...(realPath === null ? [] : await accessFindings(realPath)),
-    ...(chain.end.kind === 'found'
-      ? await mountFindings(chain.end.path, chain.end.stat.isFile() ? 'file' : 'directory')
-      : []),
-    ...mounts.flatMap(({ path: at, type, isRemote }) =>
-      isRemote ? [finding('NO_EVENTS_FS', `"${at}" is on ${type}, which reports no events`)] : [],
+    ...(isFound ? mountFindings(found.path, found.stat.isFile() ? 'file' : 'directory', mounts) : []),
+    ...passed.flatMap(({ point, kind }) =>
+      kind.place === 'remote'
+        ? [finding('NO_EVENTS_FS', `"${point}" is on ${kind.name}, which reports no events`)]
+        : [],
     ),
     ...limitFindings(inotify),
-    ...(realPath !== null && mayBeToken(chain) ? await tokenFindings(realPath, now) : []),
-    ...skewFindings(target.path, revisionAt, now),
+    ...(isFound && found.stat.isFile() ? await tokenFindings(found.path, now) : []),
+    ...skewFindings(target, revisionAt, now),
   ];
   return {
-    path: target.path,
+    path: target,
     realPath,
-    links: [...hopsOf(chain)].map(([from, to]) => ({ path: from, target: to })),
-    mounts: mounts.map(({ path: at, type }) => ({ path: at, type })),
-    revision: chain.revision ?? null,
+    links: linksIn(found),
+    mounts: passed.map(({ point, kind }) => ({ path: point, type: kind.name })),
+    revision: found.route.revision ?? null,
     revisionAt,
     inotify,
     findings: findings.sort((a, b) => SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity)),
   };
 }
 
-function mayBeToken({ end }: ResolvedChain): boolean {
-  return end.kind === 'found' && end.stat.isFile() && end.stat.size <= MAX_TOKEN_BYTES;
+/** Where the path leads; for a volume, to its revision. */
+async function resolution(path: string, mounts: Mounts): Promise<Resolution> {
+  return run({ next: (disk) => throughVolume(path, disk) }, new Disk(nodeFileSystem, mounts, new Answers()));
 }
 
-function endFindings({ end, links, path }: ResolvedChain): Finding[] {
-  switch (end.kind) {
+function throughVolume(path: string, disk: Disk): Resolution {
+  const found = resolve(path, disk);
+  if (found.kind !== 'found' || !found.stat.isDirectory()) return found;
+  const published = resolve(within(path, DATA_LINK), disk);
+  return published.route.links === found.route.links ? found : published;
+}
+
+function linksIn({ route: { links } }: Resolution): Diagnosis['links'] {
+  const hops = links === '' ? [] : links.split('\0');
+  return hops.flatMap((target, at) => (at % 2 === 1 ? [{ path: hops[at - 1] ?? '', target }] : []));
+}
+
+/** The mounts on the path, each once. */
+function mountsOf(found: Resolution, mounts: Mounts): Mount[] {
+  const places = ['/', ...found.route.directories.map(({ path }) => path)];
+  if (found.kind === 'found') places.push(found.path);
+  return [...new Set(places.map((place) => mounts.at(place)))];
+}
+
+function endFindings(path: string, found: Resolution): Finding[] {
+  switch (found.kind) {
     case 'missing':
-      return links !== ''
-        ? [finding('DANGLING', `"${path}" leads to "${end.path}", which does not exist`)]
-        : [finding('MISSING', `"${end.path}" does not exist`)];
+      return found.route.links === ''
+        ? [finding('MISSING', `"${found.path}" does not exist`)]
+        : [finding('DANGLING', `"${path}" leads to "${found.path}", which does not exist`)];
     case 'unreadable':
-      return [unreadable(path, end.error)];
+      return [unreadable(path, found.error)];
     case 'found':
-    case 'unstable':
-    case 'disallowed':
-      return [];
+      return found.stat.isFile() || found.stat.isDirectory()
+        ? []
+        : [finding('WRONG_TARGET', `"${found.path}" is a pipe, a socket or a device`)];
   }
 }
 
@@ -131,29 +148,27 @@ async function accessFindings(realPath: string): Promise<Finding[]> {
   return [];
 }
 
-/** The permission model of Node.js refuses with a code of its own. */
-function unreadable(path: string, error: TargetError): Finding {
-  if (error.cause instanceof Error && errorCodeOf(error.cause) === 'ERR_ACCESS_DENIED') {
+function unreadable(path: string, { code, message, cause }: TargetError): Finding {
+  // The permission model of Node.js has its own error code.
+  if (cause instanceof Error && errorCodeOf(cause) === 'ERR_ACCESS_DENIED') {
     return finding('NODE_PERMISSION', `Node.js was not given permission to read "${path}"`);
   }
-  return finding('UNREADABLE', `${error.message} (this process runs as uid ${geteuid?.() ?? 'unknown'})`);
+  if (code === 'ERR_TARGET_IO') return finding('IO_ERROR', message);
+  return code === 'ERR_TARGET_ACCESS'
+    ? finding('UNREADABLE', `${message} (this process runs as uid ${geteuid?.() ?? 'unknown'})`)
+    : finding('WRONG_TARGET', message);
 }
 
-async function mountFindings(realPath: string, kind: 'file' | 'directory'): Promise<Finding[]> {
-  const mount = staleMountIn(await runAsync(readMounts(), nodeFileSystem), realPath, kind);
-  return mount ? [finding(mount.kind === 'revision' ? 'SUBPATH' : 'FILE_MOUNT', mount.message)] : [];
-}
-
-async function mountsOf({
-  mounts,
-}: ResolvedChain): Promise<{ readonly path: string; readonly type: string; readonly isRemote: boolean }[]> {
-  return Promise.all(
-    [...mounts.values()].map(async (path) => {
-      const stat = await nodeFileSystem.statfs(path).catch(() => undefined);
-      const kind = stat && fileSystemKind(stat.type, process.platform);
-      return { path, type: kind?.name ?? 'unknown', isRemote: kind?.place === 'remote' };
-    }),
-  );
+function mountFindings(realPath: string, kind: 'file' | 'directory', mounts: Mounts): Finding[] {
+  const mount = mounts.at(realPath);
+  switch (staleMount(mount, realPath, kind)?.kind) {
+    case 'revision':
+      return [finding('SUBPATH', `"${mount.point}" is a subPath mount of one revision`)];
+    case 'file':
+      return [finding('FILE_MOUNT', `"${realPath}" is mounted by itself (subPath, or a bind mount)`)];
+    case undefined:
+      return [];
+  }
 }
 
 function limitFindings(usage: InotifyUsage | null): Finding[] {

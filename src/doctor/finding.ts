@@ -1,7 +1,9 @@
-/** The table of findings: what can prevent or delay updates of a mounted file. */
+/** The table of findings: everything that can prevent or delay updates of a mounted file. */
 
-/** How bad it is. `never`: no update will be seen. `degraded`: late, or by polling. `note`: worth knowing. */
-export type Severity = 'never' | 'degraded' | 'note';
+/** The severity. `never`: no update will be seen. `degraded`: late, or only by polling. `note`: worth knowing. */
+export const SEVERITIES = ['never', 'degraded', 'note'] as const;
+
+type Severity = (typeof SEVERITIES)[number];
 
 interface Kind {
   readonly severity: Severity;
@@ -15,7 +17,7 @@ const KINDS = {
   },
   FILE_MOUNT: {
     severity: 'never',
-    fix: 'Mount the directory instead of the single file: a bind mount keeps the file it was made with.',
+    fix: 'Mount the directory instead of the single file: a bind mount keeps the file that it was made with.',
   },
   IMMUTABLE: {
     severity: 'never',
@@ -25,25 +27,41 @@ const KINDS = {
     severity: 'never',
     fix: 'Mount the Secret or ConfigMap as a volume: environment variables are read once, when the container starts.',
   },
-  DANGLING: {
+  ENV_FILE: {
     severity: 'never',
-    fix: 'Something along the chain of links does not exist. Check the keys of the volume and its `items`.',
+    fix: 'Read and follow the file itself: `fileKeyRef` is read once, when the container starts.',
+  },
+  IMAGE_VOLUME: {
+    severity: 'never',
+    fix: 'Name a new image and roll the pods, or mount a ConfigMap: an image volume never changes while its pod lives.',
   },
   UNREADABLE: {
     severity: 'never',
-    fix: 'Set `fsGroup` or `runAsUser` in the securityContext, or `defaultMode` of the volume, so that the user of the process may read it.',
+    fix: 'Set `fsGroup` or `runAsUser` in the securityContext, or `defaultMode` of the volume, so that the user of the process can read it.',
+  },
+  WRONG_TARGET: {
+    severity: 'never',
+    fix: 'Correct the path, or the links on it: it must lead to a regular file or a directory.',
+  },
+  IO_ERROR: {
+    severity: 'never',
+    fix: 'Check the mount and the log of the node: the file system reports an error.',
   },
   NODE_PERMISSION: {
     severity: 'never',
     fix: 'Start Node.js with --allow-fs-read for the whole directory or volume; the directories above it may be denied.',
   },
+  DANGLING: {
+    severity: 'degraded',
+    fix: 'It is noticed when it is created. If it should exist already, check the keys of the volume and its `items`.',
+  },
   MISSING: {
     severity: 'degraded',
-    fix: 'It is noticed when it is created. If it should exist already, check its name and the mount.',
+    fix: 'The path is noticed when it is created. If it should already exist, check its name and the mount.',
   },
   NO_EVENTS_FS: {
     severity: 'degraded',
-    fix: 'Changes that are made elsewhere are found by polling, by default every second. Lower --poll to see them sooner.',
+    fix: 'Changes made elsewhere are found by polling, by default every second. Lower --poll to see them sooner.',
   },
   INOTIFY_INSTANCES: {
     severity: 'degraded',
@@ -67,22 +85,30 @@ const KINDS = {
   },
   LONG_PROJECTION: {
     severity: 'note',
-    fix: 'Set a shorter `expirationSeconds` (at least 600): kubelet replaces a token at 80 % of its life, after 24 h at the latest.',
+    fix: 'Set a shorter `expirationSeconds` (at least 600): kubelet replaces a token at 80 % of its lifetime, and after 24 h at the latest.',
+  },
+  SPLIT_CERTIFICATE: {
+    severity: 'note',
+    fix: 'Use `credentialBundlePath` instead of `keyPath` and `certificateChainPath`: a reader of two files can get the key of one certificate and the chain of another.',
+  },
+  SHORT_CERTIFICATE: {
+    severity: 'note',
+    fix: 'Follow the file. If the program reads it only once, set `maxExpirationSeconds` (up to 91 days, if the signer allows it) and restart the program before that.',
   },
   NO_FS_GROUP: {
     severity: 'note',
-    fix: 'Set `fsGroup` in the securityContext of the pod: without it a non-root container may not read Secrets and tokens of mode 0600.',
+    fix: 'Set `fsGroup` in the securityContext of the pod, or `defaultUser` of the volume (alpha in Kubernetes 1.37): without it, a non-root container cannot read Secrets and tokens of mode 0600.',
   },
-} as const satisfies Readonly<Record<string, Kind>>;
+} satisfies Readonly<Record<string, Kind>>;
 
 /** The stable name of a finding. */
-export type FindingId = keyof typeof KINDS;
+type FindingId = keyof typeof KINDS;
 
 /** One reason why updates of a path are not seen, or are seen late. */
 export interface Finding {
-  /** Its stable name. */
+  /** The stable name of its kind. */
   readonly id: FindingId;
-  /** How bad it is. */
+  /** The severity of its kind. */
   readonly severity: Severity;
   /** What was found, and where. */
   readonly message: string;

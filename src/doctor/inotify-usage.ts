@@ -1,4 +1,4 @@
-/** How much of the inotify limits of this user is used (`inotify(7)`, `proc_pid_fdinfo(5)`). */
+/** Counts how much of the inotify limits of this user is used (`inotify(7)`, `proc_pid_fdinfo(5)`). */
 import { watch } from 'node:fs';
 import { readdir, readFile, readlink, stat } from 'node:fs/promises';
 
@@ -22,7 +22,7 @@ export interface InotifyUsage {
   readonly exhausted: 'instances' | 'watches' | null;
 }
 
-/** Counts over the processes of this user that may be inspected; null where there is no `/proc`. */
+/** Counts over the processes of this user that may be inspected; null if there is no `/proc`. */
 export async function inotifyUsage(): Promise<InotifyUsage | null> {
   const entries = await readdir('/proc').catch(() => undefined);
   if (!entries) return null;
@@ -76,7 +76,7 @@ async function countOf(pid: string): Promise<{ readonly instances: number; reado
       count.watches += info.split('\n').filter((line) => line.startsWith('inotify ')).length;
     }
   } catch {
-    // It has ended meanwhile, or may not be inspected.
+    // The process has ended, or may not be inspected.
   }
   return count;
 }

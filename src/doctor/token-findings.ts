@@ -1,8 +1,12 @@
-import { readFile } from 'node:fs/promises';
+import nodeFileSystem from 'node:fs';
 
 import { isoTime } from '../core/clock.js';
+import { readSoon } from '../fs/calls.js';
 import { DATE_LEEWAY_MS, tokenFromText, type ServiceAccountToken } from '../token/token.js';
 import { finding, type Finding } from './finding.js';
+
+/** Larger files are not tokens, and are not read. */
+const MAX_TOKEN_BYTES = 65_536;
 
 /** kubelet replaces any token after this long, ms. */
 const LONGEST_PROJECTION_MS = 24 * 3_600_000;
@@ -38,7 +42,9 @@ export async function tokenFindings(path: string, now: number): Promise<Finding[
 
 async function tokenIn(path: string): Promise<ServiceAccountToken | undefined> {
   try {
-    return tokenFromText(await readFile(path, 'utf8'));
+    // Without waiting: /proc has files that are read like pipes.
+    const reading = await readSoon(nodeFileSystem, path, MAX_TOKEN_BYTES);
+    return reading?.bytes && tokenFromText(reading.bytes.toString());
   } catch {
     return undefined;
   }

@@ -1,8 +1,8 @@
 import { isAbsolute } from 'node:path';
 
 /**
- * The path as it is now, before a later `chdir`. Not normalized: `..` after a link means the parent of the link's
- * target, which only the file system knows. A leading `./` means nothing and is left out of messages.
+ * Makes a path absolute now, before a later `chdir`. Not normalized: `..` after a link means the parent of the link's
+ * target, which only the file system knows. A leading `./` is removed, because it means nothing.
  */
 export function absolutePath(path: string): string {
   return isAbsolute(path) ? path : `${process.cwd()}/${path.replace(/^(?:\.\/+)+(?=.)/, '')}`;

@@ -1,66 +1,54 @@
-/** Which file it is, with what content and permissions, as far as its inode shows it. */
+/** Identifies files and their contents by inode and timestamps. */
 import type { BigIntStats } from 'node:fs';
-
-import { call, type Effects } from './effects.js';
-
-/** Identifies a file or directory: inode numbers alone are reused immediately. */
-export function identityOf({ dev, ino, birthtimeNs }: BigIntStats): string {
-  // Flat, as a signature.
-  return [dev, ino, birthtimeNs].join(':');
-}
-
-/** The `identityOf` the file with this signature: part of the same string. */
-export function identityIn(signature: string): string {
-  let end = -1;
-  for (let field = 0; field < 3; field += 1) end = signature.indexOf(':', end + 1);
-  return signature.slice(0, end);
-}
-
-/** The device in a signature. */
-export function deviceIn(signature: string): string {
-  return signature.slice(0, signature.indexOf(':'));
-}
-
-/** The `ctime` in a signature, ns, rounded as every number is: a later one never becomes an earlier one. */
-export function changedAt(signature: string): number {
-  return Number(signature.slice(signature.lastIndexOf(':') + 1));
-}
-
-/** The inode number in a signature, if need be rounded. */
-export function inodeIn(signature: string): number {
-  return Number(signature.split(':', 2)[1]);
-}
-
-/** What a signature is made of. */
-export type Signed = Pick<BigIntStats, 'dev' | 'ino' | 'birthtimeNs' | 'size' | 'mtimeNs' | 'ctimeNs'>;
-
-/** Identifies a file together with its content, as far as its timestamps show it. */
-export function signatureOf({ dev, ino, birthtimeNs, size, mtimeNs, ctimeNs }: Signed): string {
-  // One flat string: a template would keep each of its pieces, which takes five times the memory for every file.
-  return [dev, ino, birthtimeNs, size, mtimeNs, ctimeNs].join(':');
-}
-
-/** The signature of the file at the path now; undefined if it cannot be determined. */
-export function* signatureAt(path: string): Effects<string | undefined> {
-  try {
-    return signatureOf(yield* call('lstat', path));
-  } catch {
-    return undefined;
-  }
-}
 
 /** The bits of a mode that are not the file type. */
 export const PERMISSIONS = 0o7777;
 
-/**
- * Whether the inode was changed after the last write: the file was renamed, linked or chmodded once it was complete. Being
- * unlinked changes the inode, too, but says nothing about the bytes.
- */
-export function isFinished({ mtimeNs, ctimeNs, nlink }: BigIntStats): boolean {
-  return ctimeNs > mtimeNs && nlink > 0n;
+/** Tells an inode from others, and its content from earlier content. Inode numbers alone are reused immediately. */
+export type Inode = Pick<BigIntStats, 'dev' | 'ino' | 'birthtimeNs' | 'size' | 'mtimeNs' | 'ctimeNs'>;
+
+/** A copy without the rest of the stat, which would stay in memory. */
+export function inodeOf({ dev, ino, birthtimeNs, size, mtimeNs, ctimeNs }: BigIntStats): Inode {
+  return { dev, ino, birthtimeNs, size, mtimeNs, ctimeNs };
 }
 
-/** Represents the content of a file that is not read. */
-export function statDigest({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
-  return `stat:${dev}:${ino}:${size}:${mtimeNs}:${ctimeNs}`;
+/** Whether these are the same file or directory. */
+export function isSameInode(one: Inode, other: Inode): boolean {
+  return one.ino === other.ino && one.dev === other.dev && one.birthtimeNs === other.birthtimeNs;
+}
+
+/** Whether these are the same file or directory with the same content, judging by the timestamps. */
+export function isUnchanged(one: Inode, other: Inode): boolean {
+  const isSame = one.mtimeNs === other.mtimeNs && one.ctimeNs === other.ctimeNs && one.size === other.size;
+  return isSame && isSameInode(one, other);
+}
+
+/** Identifies a file or directory. */
+export function identityOf({ dev, ino, birthtimeNs }: Inode): string {
+  // Joined, because a template would keep each of its pieces in memory.
+  return [dev, ino, birthtimeNs].join(':');
+}
+
+/** Two writes within one tick of the file system's clock leave the same timestamps; on FAT a tick is 2 s. */
+const COARSEST_TICK_MS = 2_000;
+
+/**
+ * Whether every later change of a file shows in its timestamps.
+ * @param now when the timestamps were read, epoch ms.
+ */
+export function isTelling({ ctimeNs }: Inode, now: number): boolean {
+  return isOld(ctimeNs, now);
+}
+
+/** Whether the tick of a timestamp, ns, is over. */
+export function isOld(timeNs: bigint, now: number): boolean {
+  return now - Number(timeNs / 1_000_000n) > COARSEST_TICK_MS;
+}
+
+/** The prefix of the digest of a file that was not read. */
+export const NOT_READ = 'stat:';
+
+/** The digest of a file that is not read. */
+export function statDigest({ dev, ino, size, mtimeNs, ctimeNs }: Inode): string {
+  return `${NOT_READ}${dev}:${ino}:${size}:${mtimeNs}:${ctimeNs}`;
 }

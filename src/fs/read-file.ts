@@ -1,24 +1,32 @@
 import { absolutePath } from './absolute-path.js';
 import { stableRead, type ReadingPorts } from './stable-read.js';
-import { PathTarget } from './targets/path-target.js';
+import type { Snapshot } from './snapshot.js';
+import { PathTarget } from './targets/path.js';
+
+/** Creates the error to throw; `reason` completes "Cannot read …: ". */
+type ReadFailure = (reason: string, cause?: unknown) => Error;
 
 /**
- * The bytes of a file, all of them from one state of it, even if it is replaced while it is read.
+ * Reads the bytes of a file, all from one state of it, even if it is replaced while it is read.
  * @param maxBytes a larger file is refused.
- * @param failed creates the error to throw; `reason` completes "Cannot read …: ".
  */
 export async function readFile(
   path: string,
   maxBytes: number,
   ports: ReadingPorts,
-  failed: (reason: string, cause?: unknown) => Error,
+  failed: ReadFailure,
 ): Promise<Buffer> {
-  // If the path is a directory, nothing in it is read.
+  // If the path is a directory, its files are not read.
   const limits = { maxContentBytes: maxBytes, maxTotalBytes: maxBytes, maxFiles: 0 };
   const target = new PathTarget(absolutePath(path), limits);
   const snapshot = await stableRead(target, ports).catch((cause: unknown) => {
     throw failed(cause instanceof Error ? cause.message : String(cause), cause);
   });
+  return bytesIn(snapshot, maxBytes, failed);
+}
+
+/** The bytes in a snapshot of a file that was read with this limit. */
+export function bytesIn(snapshot: Snapshot, maxBytes: number, failed: ReadFailure): Buffer {
   if (snapshot.kind === 'missing') throw failed('it does not exist');
   if (snapshot.kind !== 'file') throw failed('it is a directory');
   if (snapshot.content) return snapshot.content;

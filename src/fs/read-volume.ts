@@ -3,18 +3,18 @@ import { notAVolume, TargetError } from './target-error.js';
 import { checkPath, fileSystem, PORT_OPTIONS, resolveOptions } from '../core/options.js';
 import { systemRandom } from '../core/random.js';
 import type { Clock } from '../core/clock.js';
-import type { FileSystem } from '../core/file-system.js';
+import { READING_CALLS, type ReadingCalls } from './calls.js';
 import { stableRead } from './stable-read.js';
 import type { SetSnapshot } from './snapshot.js';
-import { PathTarget } from './targets/path-target.js';
-import { READ_CALLS, READ_LIMITS } from './targets/read-limits.js';
+import { PathTarget } from './targets/path.js';
+import { READ_LIMITS } from './read-limits.js';
 
 /** Options of {@link readVolume}. */
 export interface ReadVolumeOptions {
   /** Files up to this size are read, bytes. Larger ones are compared by inode, size and timestamps. Default 1 MiB. */
   readonly maxContentBytes?: number | undefined;
   /**
-   * When the files together are larger than this, only the digests of their contents are kept, bytes. Default 64
+   * If the files together are larger than this, only the digests of their contents are kept, bytes. Default 64
    * MiB.
    */
   readonly maxTotalBytes?: number | undefined;
@@ -24,28 +24,28 @@ export interface ReadVolumeOptions {
    */
   readonly maxFiles?: number | undefined;
   /** Default: `node:fs`. */
-  readonly fs?: FileSystem | undefined;
+  readonly fs?: ReadingCalls | undefined;
   /** Default: the system's clock. */
   readonly clock?: Clock | undefined;
 }
 
 /**
- * Reads a volume once, without watching it: all keys of one revision, even if it is swapped meanwhile. In a plain
- * directory each file is read completely, but not all at the same instant.
+ * Reads a volume once, without watching it: all keys come from one revision, even if the volume is swapped meanwhile.
+ * In a plain directory, each file is complete, but files may have been read at different times.
  *
  * ```ts
  * const { files } = await readVolume('/etc/tls');
  * server.setSecureContext({ cert: files.get('tls.crt')?.content, key: files.get('tls.key')?.content });
  * ```
- * @throws {TargetError} (rejects) when there is none (`ERR_TARGET_MISSING`), it is a file
- * (`ERR_TARGET_NOT_DIRECTORY`), it cannot be read, or it keeps changing (`ERR_TARGET_IO`).
+ * @throws {TargetError} (rejects) when there is no volume (`ERR_TARGET_MISSING`), the path is that of a file
+ * (`ERR_TARGET_PATH`), or the volume cannot be read or keeps changing (`ERR_TARGET_IO`).
  * @throws {TypeError | RangeError} (rejects) for a wrong argument.
  */
 export async function readVolume(directory: string, options?: ReadVolumeOptions): Promise<SetSnapshot> {
   const path = absolutePath(checkPath('readVolume', 'directory', directory));
   const { fs, clock, ...limits } = resolveOptions('readVolume', options, {
     ...READ_LIMITS,
-    fs: fileSystem(...READ_CALLS),
+    fs: fileSystem(...READING_CALLS),
     clock: PORT_OPTIONS.clock,
   });
   const snapshot = await stableRead(new PathTarget(path, limits), { fs, clock, random: systemRandom });

@@ -1,7 +1,7 @@
 /**
- * Visits the entries of a map that is replaced now and then, a few at a time, round after round. An entry that is in
- * the map when a round begins, and still is when its turn comes, is visited in this round; one that is added meanwhile,
- * in the next.
+ * Visits the entries of a changing map, a few at a time, round after round. An entry that is in the
+ * map from the beginning of a round until its turn comes is visited in this round; one that is added meanwhile, in the
+ * next.
  */
 export class Rotation<V> {
   #round: Iterator<string, undefined> | undefined;

@@ -1,15 +1,16 @@
-/** What a target is at one instant. */
-import { basename } from 'node:path';
+/** The states of a target, as reported to users. */
 import { inspect } from 'node:util';
 
 import { sha256 } from '../core/digest.js';
+import { NOT_READ, type Inode } from './file-identity.js';
+import type { Kept } from './read-limits.js';
 
 /** One file in a snapshot. */
 export interface FileState {
-  /** A copy of its bytes, made on each access; undefined when they are not kept, see `digest`. */
+  /** A copy of its bytes, made on each access; undefined if they are not kept. */
   readonly content: Buffer | undefined;
   /**
-   * `sha256:…` of the content; `stat:…` of the inode and timestamps where it was not read. Equal digests mean equal
+   * `sha256:…` of the content; `stat:…` of the inode and timestamps if it was not read. Equal digests mean equal
    * contents.
    */
   readonly digest: string;
@@ -24,15 +25,31 @@ export function digestOf(content: Uint8Array): string {
   return `sha256:${sha256(content)}`;
 }
 
+/** How a file was found, for later looks. */
+export interface FileStamp {
+  readonly inode: Inode;
+  /** Whether every later change shows in the inode. */
+  isTelling: boolean;
+  /** The links that were followed to it, see `Route.links`. */
+  readonly links: string;
+  /** Whether the file did not change while it was read. */
+  readonly isSteady: boolean;
+  /** Whether its last write came before the last of these links was retargeted. */
+  readonly isOlderThanLinks: boolean;
+  /** Whether its last write came before it was renamed or linked to its place. */
+  readonly isRenamed: boolean;
+}
+
 interface FileSnapshotFields {
   readonly path: string;
   readonly realPath: string;
   readonly revision: string | undefined;
   readonly content: Buffer | undefined;
-  /** Needed if the content is not kept; otherwise it is made when somebody asks for it. */
+  /** Needed if the content is not kept; otherwise it is computed on demand. */
   readonly digest?: string | undefined;
   readonly size: number;
   readonly mode: number;
+  readonly stamp: FileStamp;
 }
 
 /** A file as it was at one instant. Its printed forms (`inspect`, JSON) omit the content. */
@@ -40,17 +57,19 @@ export class FileSnapshot implements FileState {
   readonly kind = 'file';
   /** The path that is watched, absolute. */
   readonly path: string;
-  /** The path it was read from, every link resolved. */
+  /** The path that it was read from, every link resolved. */
   readonly realPath: string;
-  /** The revision it was read from: what `..data` pointed to. Undefined outside a volume. */
+  /** The revision that it was read from: the target of `..data`. Undefined outside a volume. */
   readonly revision: string | undefined;
   /** Size in bytes. */
   readonly size: number;
   /** Permission bits, as 0o644. */
   readonly mode: number;
   readonly #bytes: Buffer | undefined;
+  readonly #stamp: FileStamp;
   #digest: string | undefined;
 
+  /** @internal Snapshots are created by looks. */
   constructor(fields: FileSnapshotFields) {
     this.path = fields.path;
     this.realPath = fields.realPath;
@@ -59,23 +78,35 @@ export class FileSnapshot implements FileState {
     this.size = fields.size;
     this.mode = fields.mode;
     this.#digest = fields.digest;
+    this.#stamp = fields.stamp;
   }
 
   /**
-   * A copy of its bytes, made on each access, so that a caller may change it; undefined when the file is larger
-   * than `maxContentBytes`.
+   * A copy of its bytes, made on each access, so that a caller may change it; undefined if the file is larger than
+   * `maxContentBytes`.
    */
   get content(): Buffer | undefined {
-    if (!this.#bytes) return undefined;
-    // `Buffer.from` takes three times as long when it is called as rarely as this.
-    const copy = Buffer.allocUnsafe(this.#bytes.length);
-    copy.set(this.#bytes);
-    return copy;
+    return this.#bytes && Buffer.from(this.#bytes);
   }
 
-  /** The bytes themselves, for callers that do not pass them on. */
+  /** The bytes themselves, for callers that neither change them nor pass them on. */
   static bytesOf(snapshot: FileSnapshot): Buffer | undefined {
     return snapshot.#bytes;
+  }
+
+  static stampOf(snapshot: FileSnapshot): FileStamp {
+    return snapshot.#stamp;
+  }
+
+  static keptOf(snapshot: FileSnapshot): Kept {
+    if (snapshot.#bytes) return 'contents';
+    return snapshot.digest.startsWith(NOT_READ) ? 'identities' : 'digests';
+  }
+
+  /** Whether the contents are equal. Digests are computed only if the bytes are not kept. */
+  hasSameContentAs(other: FileSnapshot): boolean {
+    if (this.#bytes && other.#bytes) return this.#bytes === other.#bytes || this.#bytes.equals(other.#bytes);
+    return this.digest === other.digest;
   }
 
   /**
@@ -83,21 +114,26 @@ export class FileSnapshot implements FileState {
    * contents.
    */
   get digest(): string {
-    // On demand: hashing would take a tenth of the time from a swap to its report.
     this.#digest ??= this.#bytes ? digestOf(this.#bytes) : '';
     return this.#digest;
   }
 
-  /** Itself, under the last name of its path. */
+  /** A map with this file as the only entry, under the last name of its path. */
   get files(): ReadonlyMap<string, FileState> {
-    return new Map([[basename(this.path), this]]);
+    return new Map([[this.path.slice(this.path.lastIndexOf('/') + 1), this]]);
   }
 
-  /** The same file under another path. */
-  movedTo(realPath: string, revision: string | undefined): FileSnapshot {
-    const { path, size, mode } = this;
-    const [content, digest] = [this.#bytes, this.#digest];
-    return new FileSnapshot({ path, realPath, revision, content, digest, size, mode });
+  /** The same file, found in another way, or without its content. */
+  with(
+    changes: Partial<Pick<FileSnapshotFields, 'realPath' | 'revision' | 'content' | 'stamp'>>,
+  ): FileSnapshot {
+    const { path, realPath, revision, size, mode } = this;
+    const [content, stamp, digest] = [
+      this.#bytes,
+      this.#stamp,
+      'content' in changes ? this.digest : this.#digest,
+    ];
+    return new FileSnapshot({ path, realPath, revision, content, digest, size, mode, stamp, ...changes });
   }
 
   toJSON(): Record<string, unknown> {
@@ -129,9 +165,9 @@ export class MissingSnapshot {
 
 /** The kind of a set of files. */
 export type SetKind =
-  /** A directory with a `..data` link: all files are of one revision. */
+  /** A directory with a `..data` link: all files come from one revision. */
   | 'volume'
-  /** Any other directory: the files in it, not those in directories below. */
+  /** Any other directory, with the files directly in it. */
   | 'directory'
   /** The files at several paths. */
   | 'group'
@@ -147,22 +183,23 @@ interface SetSnapshotFields {
 }
 
 /**
- * Several files. Those of a volume and of a group are as they were at one instant; in a directory or a tree each
- * file is complete by itself. Its printed forms omit the contents.
+ * Several files. Those of a volume or a group come from one instant; in a directory or a tree, each file is complete by
+ * itself. Its printed forms omit the contents.
  */
 export class SetSnapshot {
   readonly kind: SetKind;
   /** The watched path, absolute; for a group, all paths. */
   readonly path: string;
-  /** The directory, every link resolved. */
+  /** The path of the directory, every link resolved. */
   readonly realPath: string;
   /** The revision of a volume. */
   readonly revision: string | undefined;
-  /** The files by key: the path in the directory (`conf.d/app.yaml`), in a group the path as it was given. */
+  /** The files by key: the path in the directory (`conf.d/app.yaml`), or in a group the path as it was given. */
   readonly files: ReadonlyMap<string, FileState>;
   readonly content = undefined;
   #digest: string | undefined;
 
+  /** @internal Snapshots are made by looks. */
   constructor(fields: SetSnapshotFields) {
     this.kind = fields.kind;
     this.path = fields.path;
@@ -189,6 +226,11 @@ export class SetSnapshot {
   [inspect.custom](): Record<string, unknown> {
     return this.toJSON();
   }
+}
+
+/** The files of a snapshot by key. */
+export function filesIn({ files }: Snapshot): ReadonlyMap<string, FileSnapshot> {
+  return files as ReadonlyMap<string, never>;
 }
 
 /** The state of a target; `kind` is the discriminant. */

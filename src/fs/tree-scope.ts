@@ -1,33 +1,35 @@
 /**
- * Which paths belong to a tree: all, without what `ignore` matches, and without what was removed from the tree while it
- * is watched. Everything below a path shares its fate.
+ * Decides which paths belong to a tree: all except those that `ignore` matches, and those that `remove` has taken out.
+ * What holds for a path holds for everything below it.
  *
- * | the last call that names a path, or a directory above it | the path                                          |
- * |----------------------------------------------------------|---------------------------------------------------|
- * | none, or `add`                                           | is in the tree, unless `ignore` matches it        |
- * | `remove`                                                 | is not; its directory is visited only if something |
- * |                                                          | below was added again                             |
+ * | the last call that names a path, or a directory above it | the path                                         |
+ * |----------------------------------------------------------|--------------------------------------------------|
+ * | none, or `add`                                           | is in the tree, unless `ignore` matches it       |
+ * | `remove`                                                 | is not in the tree; it is visited only if a path |
+ * |                                                          | below it was added again                         |
  */
-import { PathGlobs, type IgnorePattern } from './path-globs.js';
-import { parentOf, placesOnTheWay } from './tree-key.js';
+import { Globs, type IgnorePattern } from './globs.js';
+import { parentOf } from './tree-key.js';
 
-/** The paths of a tree, as keys. Never modified, since a walk may be under way. */
+/** The paths of a tree, as keys. Never modified, because a look may be under way. */
 export class TreeScope {
-  readonly #ignore: PathGlobs;
-  /** What the calls say, without those that a later one overrides: whether the path with all below is in the tree. */
+  readonly #ignore: Globs;
+  /** Whether a path and everything below it is in the tree, by the calls that no later call overrides. */
   readonly #calls: ReadonlyMap<string, boolean>;
 
-  private constructor(ignore: PathGlobs, calls: ReadonlyMap<string, boolean>) {
+  private constructor(ignore: Globs, calls: ReadonlyMap<string, boolean>) {
     this.#ignore = ignore;
     this.#calls = calls;
   }
 
-  /** All paths but those that the patterns match. */
+  static readonly all = TreeScope.without([]);
+
+  /** All paths except those that the patterns match. */
   static without(patterns: readonly IgnorePattern[]): TreeScope {
-    return new TreeScope(new PathGlobs(patterns), new Map());
+    return new TreeScope(new Globs(patterns), new Map());
   }
 
-  /** Whether a call decides about this path that it is in the tree, if no pattern matches it. */
+  /** Whether the calls leave this path in the tree. Patterns are not considered. */
   includes(key: string): boolean {
     if (this.#calls.size === 0) return true;
     for (let place = key; place !== ''; place = parentOf(place)) {
@@ -37,7 +39,7 @@ export class TreeScope {
     return true;
   }
 
-  /** Whether this path was removed with everything below it. */
+  /** Whether this path was removed, and nothing below it was added again. */
   isRemoved(key: string): boolean {
     return !this.includes(key) && !this.#hasCallsBelow(key);
   }
@@ -49,10 +51,11 @@ export class TreeScope {
 
   /** Whether a pattern matches this path or a directory above it. */
   ignores(key: string): boolean {
-    return [...placesOnTheWay(key)].some((place) => this.#ignore.matches(place));
+    for (let place = key; place !== ''; place = parentOf(place)) if (this.#ignore.matches(place)) return true;
+    return false;
   }
 
-  /** With this path and everything below it in the tree, or not; itself if that is so already. */
+  /** A scope that includes this path and everything below it, or excludes it; itself if that already holds. */
   with(key: string, isIncluded: boolean): TreeScope {
     if (this.includes(key) === isIncluded && !this.#hasCallsBelow(key)) return this;
     const calls = new Map([...this.#calls].filter(([place]) => place !== key && !isBelow(place, key)));

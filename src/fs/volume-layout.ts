@@ -18,14 +18,12 @@ export const KUBELET_PENDING_LINK = '..data_tmp';
 const LONGEST_ELEMENT_BYTES = 255;
 const LONGEST_KEY_BYTES = 4096;
 
-/** Nine digits, as Go's `os.MkdirTemp` usually chooses. */
+/** Nine digits, as Go's `os.MkdirTemp` usually chooses them. */
 const RANDOM_DIGITS = 1_000_000_000;
 
 const REVISION_NAME = String.raw`\.\.\d{4}(?:_\d\d){5}\.\d+`;
 
 const REVISION = new RegExp(`^${REVISION_NAME}$`);
-
-const INSIDE_REVISION = new RegExp(`/${REVISION_NAME}/`);
 
 /** A new name for a revision; `now` is epoch ms. */
 export function revisionName(now: number, random: Random): string {
@@ -38,17 +36,12 @@ export function isRevisionName(name: string): boolean {
   return REVISION.test(name);
 }
 
-/** Whether this absolute path leads through a revision. */
-export function isInsideRevision(path: string): boolean {
-  return INSIDE_REVISION.test(path);
-}
-
-/** Whether an entry of a volume is for its users; all others begin with two dots. */
+/** Whether an entry of a volume is for its users; names of other entries begin with two dots. */
 export function isUserVisible(name: string): boolean {
   return !name.startsWith('..');
 }
 
-/** The target of the link with a user-visible name. */
+/** The target of the link with this user-visible name. */
 export function userLinkTarget(name: string): string {
   return `${DATA_LINK}/${name}`;
 }
@@ -59,7 +52,7 @@ export function topOf(key: string): string {
 }
 
 /**
- * The keys as paths in a revision, cleaned as kubelet does (`a//b/./c` is `a/b/c`).
+ * Converts keys to paths in a revision, cleaned as by kubelet (`a//b/./c` is `a/b/c`).
  * @throws {TypeError} for a key that kubelet refuses, two that mean the same, or one below another.
  * @throws {RangeError} for a key that is too long.
  */

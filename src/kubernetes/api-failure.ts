@@ -1,5 +1,6 @@
 import { errnoOf } from '../core/errno.js';
 import { TokenError, type TokenErrorCode } from '../core/token-error.js';
+import { PackageError } from '../core/package-error.js';
 import { KubernetesError } from './kubernetes-error.js';
 import { redact } from '../core/redaction.js';
 import { redactError } from '../core/resilient-error.js';
@@ -9,7 +10,7 @@ const CODES: Readonly<Record<number, TokenErrorCode>> = {
   400: 'ERR_TOKEN_INVALID',
   401: 'ERR_TOKEN_UNAUTHORIZED',
   403: 'ERR_TOKEN_FORBIDDEN',
-  404: 'ERR_TOKEN_NOT_FOUND',
+  404: 'ERR_TOKEN_INVALID',
   408: 'ERR_TOKEN_TIMEOUT',
   409: 'ERR_TOKEN_INVALID',
   422: 'ERR_TOKEN_INVALID',
@@ -17,22 +18,22 @@ const CODES: Readonly<Record<number, TokenErrorCode>> = {
   504: 'ERR_TOKEN_TIMEOUT',
 };
 
-const ADVICE: Readonly<Partial<Record<TokenErrorCode, string>>> = {
-  ERR_TOKEN_FORBIDDEN: 'grant "create" on "serviceaccounts/token" to this client',
-  ERR_TOKEN_NOT_FOUND: 'create the ServiceAccount, or correct its name',
+const ADVICE: Readonly<Record<number, string>> = {
+  403: 'grant "create" on "serviceaccounts/token" to this client',
+  404: 'create the ServiceAccount, or correct its name',
 };
 
-/** The context of a failure. */
+/** What the message about a failure needs. */
 interface FailureContext {
   /** `namespace/name` of the ServiceAccount. */
   readonly account: string;
   /** The credentials that were refused, in words. */
   readonly refused: readonly string[];
-  /** Removed from everything that is reported. */
+  /** Secrets to remove from everything that is reported. */
   readonly secrets: readonly string[];
 }
 
-/** The status of the API server's answer, if there was one. */
+/** The status of the API server's response, if there was one. */
 export function statusOf(error: unknown): number | undefined {
   return apiFailureOf(error)?.status;
 }
@@ -52,7 +53,7 @@ export function tokenFailure(thrown: unknown, { account, refused, secrets }: Fai
   const retryAfterMs = retryAfterOf(failure);
   const isThrottled = status === 503 && retryAfterMs !== undefined;
   const code = isThrottled ? 'ERR_TOKEN_THROTTLED' : (CODES[status] ?? 'ERR_TOKEN_REQUEST');
-  const advice = code === 'ERR_TOKEN_UNAUTHORIZED' ? refusal(refused) : ADVICE[code];
+  const advice = code === 'ERR_TOKEN_UNAUTHORIZED' ? refusal(refused) : ADVICE[status];
   const parts = [`The API server issued no token for ${account} (${status})`, message, advice];
   const text = parts.filter((part) => part !== undefined && part !== '').join(': ');
   return new TokenError(code, redact(text, secrets), { cause, retryAfterMs });
@@ -92,11 +93,9 @@ function retryAfterOf({ headers, body }: ApiFailure): number | undefined {
 const LOCAL_CODE = /^ERR_(?!TLS|SSL|HTTP|STREAM)/;
 
 function otherFailure(error: unknown): { readonly code: TokenErrorCode; readonly reason: string } {
-  if (error instanceof KubernetesError) {
-    const code = error.code === 'ERR_KUBERNETES_CLIENT' ? 'ERR_TOKEN_CLIENT' : 'ERR_TOKEN_REQUEST';
-    return { code, reason: error.message };
-  }
-  // `fetch` reports only that it failed; the reason is in the chain of causes.
+  if (error instanceof PackageError) return { code: 'ERR_TOKEN_CLIENT', reason: error.message };
+  if (error instanceof KubernetesError) return { code: 'ERR_TOKEN_REQUEST', reason: error.message };
+  // `fetch` only reports that it failed; the reason is in the chain of causes.
   for (let link = error, depth = 0; link instanceof Error && depth < 5; link = link.cause, depth += 1) {
     const errno = errnoOf(link);
     if (errno === undefined || LOCAL_CODE.test(errno)) continue;

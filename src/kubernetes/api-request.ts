@@ -6,7 +6,7 @@ import {
 } from 'node:http';
 import { request as requestHttps, type RequestOptions } from 'node:https';
 
-/** Discovery documents have some 100 KiB, tokens two. */
+/** Discovery documents have some 100 KiB, tokens 2 KiB. */
 export const MAX_BODY_BYTES = 4 * 1024 * 1024;
 
 /** An API server, and the credentials of its requests. */
@@ -32,7 +32,7 @@ export class ApiFailure extends Error {
   override readonly name = 'ApiFailure';
   readonly status: number;
   readonly headers: Readonly<Record<string, unknown>>;
-  /** The body as received; may quote anything. */
+  /** The body as received, which may quote anything. */
   readonly body: unknown;
 
   constructor(
@@ -48,9 +48,9 @@ export class ApiFailure extends Error {
 }
 
 /**
- * Resolves to the answer to one request, authenticated. It does not follow redirects, which would send the credentials
- * along, and reads at most 4 MiB.
- * @throws {ApiFailure} for any status but 2xx.
+ * Makes one authenticated request, and resolves to the response. Does not follow redirects, which would receive the
+ * credentials, and reads at most 4 MiB.
+ * @throws {ApiFailure} for any status except 2xx.
  * @throws the error of Node.js when the server cannot be reached or is not trusted.
  */
 export async function requestApi(
@@ -68,7 +68,7 @@ export async function requestApi(
       'content-length': Buffer.byteLength(text),
     }),
   };
-  const url = new URL(access.server.replace(/\/+$/, '') + path);
+  const url = new URL(access.server.replace(/(?<!\/)\/+$/, '') + path);
   const send = url.protocol === 'http:' ? requestHttp : requestHttps;
   try {
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
@@ -78,7 +78,7 @@ export async function requestApi(
     });
     return await answerOf(response);
   } finally {
-    // The connection was opened for this request only; the rest of the answer is not read.
+    // The connection was opened for this request only; the rest of the response is not read.
     if (typeof options.agent === 'object') options.agent.destroy();
   }
 }
@@ -88,7 +88,7 @@ async function answerOf(response: IncomingMessage): Promise<unknown> {
   if (status >= 300 && status < 400) {
     throw new ApiFailure(
       status,
-      'it redirects elsewhere, which is not followed: the credentials would go along',
+      'it redirects elsewhere; redirects are not followed, because they would leak the credentials',
     );
   }
   const text = await readText(response, status);
@@ -104,7 +104,7 @@ async function answerOf(response: IncomingMessage): Promise<unknown> {
   return body;
 }
 
-/** The text of an answer of at most 4 MiB. */
+/** The text of a response of at most 4 MiB. */
 export async function readText(answer: AsyncIterable<Uint8Array>, status: number): Promise<string> {
   const chunks: Uint8Array[] = [];
   let length = 0;

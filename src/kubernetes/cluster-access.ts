@@ -6,37 +6,41 @@ import type { Cluster, KubeConfig, User } from '@kubernetes/client-node';
 
 import { errnoOf } from '../core/errno.js';
 import { KubernetesError } from './kubernetes-error.js';
-import { whenUnavailable } from '../core/optional-package.js';
+import { PackageError } from '../core/package-error.js';
 import { readFile } from '../fs/read-file.js';
 import type { ReadingPorts } from '../fs/stable-read.js';
 import type { ApiAccess } from './api-request.js';
 import { checkCertificates } from './kubeconfig.js';
 
+const PACKAGE = '@kubernetes/client-node';
+const VERSIONS = '1.3 or later; 2 needs Node 22.19';
+
 /** The Kubernetes client, loaded when it is needed. */
 export type ClientNode = typeof clientNode;
 
-/** Authenticates the requests of a `KubeConfig`; client-node does not export this type. */
+/** Authenticates requests of a `KubeConfig`; client-node does not export this type. */
 export type Authenticator = Parameters<KubeConfig['addAuthenticator']>[0];
 
 /**
  * Loads the optional peer dependency.
- * @throws {KubernetesError} `ERR_KUBERNETES_CLIENT` when it cannot be loaded, or is too old.
+ * @throws {PackageError} when it cannot be loaded or is too old.
  */
 export async function loadClientNode(): Promise<ClientNode> {
-  const cannotUse = unavailable('@kubernetes/client-node', '1.3 or later; 2 needs Node 22.19');
-  const client: ClientNode = await import('@kubernetes/client-node').catch(cannotUse);
+  let client: ClientNode;
+  try {
+    client = await import('@kubernetes/client-node');
+  } catch (cause) {
+    throw new PackageError(PACKAGE, VERSIONS, cause);
+  }
   // Versions 0.x have other signatures, and no authenticators.
   const { addAuthenticator } = client.KubeConfig.prototype as Partial<KubeConfig>;
-  return addAuthenticator === undefined ? cannotUse() : client;
+  if (addAuthenticator === undefined) throw new PackageError(PACKAGE, VERSIONS);
+  return client;
 }
-
-const unavailable = whenUnavailable(
-  (message, options) => new KubernetesError('ERR_KUBERNETES_CLIENT', message, options),
-);
 
 /** A cluster, and the credentials that come with it. */
 export interface ClusterAccess {
-  /** The file with its own token; undefined if its credentials are of another kind. */
+  /** The file with its own token; undefined if it has other credentials. */
   readonly tokenFile: string | undefined;
   /** Its own token, if it is known without reading a file. */
   readonly token: string | undefined;
@@ -46,15 +50,12 @@ export interface ClusterAccess {
   bearer(token: string): ApiAccess;
 }
 
-/** The path of a kubeconfig, or a loaded one. */
-type KubeConfigSource = KubeConfig | string;
-
 /**
- * The cluster and user of a kubeconfig, as they are now. A token file of the user is not read yet.
- * @throws {KubernetesError} `ERR_KUBECONFIG`, `ERR_KUBECONFIG_CA`.
+ * The current cluster and user of a kubeconfig. A token file of the user is not read yet.
+ * @throws {KubernetesError} `ERR_KUBECONFIG`.
  */
 export async function kubeConfigAccess(
-  source: KubeConfigSource,
+  source: KubeConfig | string,
   client: ClientNode,
   ports: ReadingPorts,
 ): Promise<ClusterAccess> {
@@ -67,7 +68,7 @@ export async function kubeConfigAccess(
     tokenFile: tokenFileOf(user),
     token: user.token,
     own(token) {
-      // The other fields of the user, such as a client certificate or whom it impersonates, are kept.
+      // The other fields of the user, such as a client certificate or the user to impersonate, are kept.
       if (token !== undefined)
         replaceUser(kubeConfig, { ...user, authProvider: undefined, exec: undefined, token });
       return through(kubeConfig);
@@ -80,21 +81,15 @@ export async function kubeConfigAccess(
   };
 }
 
-interface FreshKubeConfig {
-  readonly kubeConfig: KubeConfig;
-  readonly cluster: Cluster;
-  readonly user: User;
-}
-
 /**
- * A `KubeConfig` without caches: files are read and plugins run now. client-node caches what it has read for a minute, or
- * longer if the clock is set back.
+ * A `KubeConfig` without caches: files are read and plugins are run again. client-node caches what it reads for a
+ * minute, or longer if the clock is set back.
  */
 async function freshKubeConfig(
-  source: KubeConfigSource,
+  source: KubeConfig | string,
   { KubeConfig }: ClientNode,
   ports: ReadingPorts,
-): Promise<FreshKubeConfig> {
+): Promise<{ kubeConfig: KubeConfig; cluster: Cluster; user: User }> {
   const fresh = new KubeConfig();
   const name = typeof source === 'string' ? source : 'the kubeconfig';
   if (typeof source === 'string') await loadFromFile(fresh, source, ports);
@@ -102,7 +97,7 @@ async function freshKubeConfig(
   const cluster = fresh.getCurrentCluster();
   const user = fresh.getCurrentUser();
   if (!cluster || !user) {
-    throw unusable(name, `its current context names no ${cluster ? 'user' : 'cluster'} that it has`);
+    throw unusable(name, `its current context names no existing ${cluster ? 'user' : 'cluster'}`);
   }
   if (!URL.canParse(cluster.server)) throw unusable(name, 'the server of its cluster is not a URL');
   if (cluster.caFile) await readCertificates(cluster.caFile, ports);
@@ -118,26 +113,25 @@ const LARGEST_BYTES = 4 * 1024 * 1024;
 
 /**
  * The certificates in a file.
- * @throws {KubernetesError} `ERR_KUBECONFIG_CA`.
+ * @throws {KubernetesError} `ERR_KUBECONFIG`.
  */
 export async function readCertificates(path: string, ports: ReadingPorts): Promise<string> {
   const bytes = await readFile(
     path,
     LARGEST_BYTES,
     ports,
-    (why, cause) =>
-      new KubernetesError('ERR_KUBECONFIG_CA', `Cannot read the CA in ${path}: ${why}`, { cause }),
+    (why, cause) => new KubernetesError('ERR_KUBECONFIG', `Cannot read the CA in ${path}: ${why}`, { cause }),
   );
   return checkCertificates(bytes, path);
 }
 
 /**
- * Checks the client certificate and its key before a connection uses them, since its error would look like a network
- * failure.
+ * Checks the client certificate and its key before a connection uses them, because the error of the connection would
+ * look like a network failure.
  * @throws {KubernetesError} `ERR_KUBECONFIG`; the message quotes neither.
  */
 async function checkClientCertificate(user: User, name: string, ports: ReadingPorts): Promise<void> {
-  // As in client-node, the file has precedence over the data.
+  // As in client-node, the file takes precedence over the data.
   const bytesOf = async (file: string | undefined, data: string | undefined): Promise<Buffer | undefined> => {
     if (!file) return data ? Buffer.from(data, 'base64') : undefined;
     return readFile(file, LARGEST_BYTES, ports, (why, cause) =>
@@ -152,7 +146,7 @@ async function checkClientCertificate(user: User, name: string, ports: ReadingPo
   try {
     createSecureContext({ cert, key });
   } catch (cause) {
-    const why = `the client certificate and key of its user "${user.name}" cannot be parsed, or do not belong together`;
+    const why = `the client certificate and key of its user "${user.name}" cannot be parsed or do not match`;
     throw unusable(name, why, cause);
   }
 }
@@ -163,7 +157,7 @@ export function tokenFileOf(user: User): string | undefined {
   return typeof config?.tokenFile === 'string' ? config.tokenFile : undefined;
 }
 
-/** Replaces the user of that name. */
+/** Replaces the user with the same name. */
 export function replaceUser(kubeConfig: KubeConfig, user: User): void {
   kubeConfig.users = kubeConfig.users.map((other) => (other.name === user.name ? user : other));
 }
@@ -177,12 +171,12 @@ async function loadFromFile(fresh: KubeConfig, path: string, ports: ReadingPorts
     // The parser's message quotes the text, which may be a secret.
     throw unusable(
       path,
-      errnoOf(cause) === undefined ? 'it is not the YAML of one' : 'a file of it cannot be read',
+      errnoOf(cause) === undefined ? 'it is not a kubeconfig in YAML' : 'a file that it names cannot be read',
     );
   }
 }
 
-/** Copies the public parts and the added authenticators; the built-in ones cache what they have read. */
+/** Copies the public parts and the added authenticators, but not the built-in ones, which cache what they read. */
 function copy(source: KubeConfig, fresh: KubeConfig): void {
   const { clusters, users, contexts, currentContext } = source;
   fresh.loadFromOptions({ clusters, users, contexts, currentContext });

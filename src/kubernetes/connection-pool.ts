@@ -25,11 +25,11 @@ interface ClientIdentity {
 type MakePool = (cluster: unknown, options: object) => Pool | undefined;
 
 /**
- * Makes the requests of a `KubeConfig` share their connections: client-node creates a pool, and with it a connection,
- * for each request. client-node also reads the certificates for each request; when they differ, a new pool is created,
- * and requests in flight, including watches, finish in the old one. A client certificate and a key that do not belong
- * together, read in the middle of a rotation, do not replace the pool. Redirects do not leak credentials: a dispatcher does
- * not send them to another origin, and an agent does not follow redirects at all.
+ * Makes the requests of a `KubeConfig` share their connections: by itself, client-node creates a pool, and with it a
+ * connection, for each request. client-node also reads the certificates for each request; when they differ, a new pool
+ * is created, and requests in flight, including watches, finish in the old one. A client certificate and a key that do
+ * not match, read in the middle of a rotation, do not replace the pool. Redirects do not leak credentials: a
+ * dispatcher does not send them to another origin, and an agent does not follow redirects at all.
  *
  * @returns a function that closes the pool when requests in flight have finished. Later requests do not use it.
  */
@@ -55,7 +55,7 @@ export function poolConnections(kubeConfig: KubeConfig): () => Promise<void> {
   };
 }
 
-/** Whether there are a certificate and a key that do not belong together, so that no handshake can succeed. */
+/** Whether there are a certificate and a key that do not match, so that no handshake can succeed. */
 function isMismatched({ cert, key, passphrase }: ClientIdentity): boolean {
   if (!cert || !key) return false;
   try {

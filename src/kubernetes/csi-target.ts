@@ -1,16 +1,17 @@
-/** The directory in which kubelet wants a volume to be published. */
+/** The directory in which kubelet asks a driver to publish a volume. */
+import type { BigIntStats } from 'node:fs';
 import { isAbsolute, normalize } from 'node:path';
 
 import { errnoOf } from '../core/errno.js';
-import type { FileSystem } from '../core/file-system.js';
+import { promised, type FileSystem } from '../core/file-system.js';
 import { describe } from '../core/options.js';
 import { redactError } from '../core/resilient-error.js';
 import { KubernetesError } from './kubernetes-error.js';
 
-/** What the application does with a target directory. */
+/** Something that the application does with a target directory. */
 export type TargetHook = 'prepareTarget' | 'removeTarget';
 
-/** Removes slashes at the end: with one, a link would be followed, and one directory would have several paths. */
+/** Removes trailing slashes: with one, a link would be followed, and a directory would have several paths. */
 export function withoutTrailingSlashes(path: string): string {
   if (typeof path !== 'string') return path;
   let end = path.length;
@@ -22,14 +23,14 @@ export function withoutTrailingSlashes(path: string): string {
  * Whether the target directory exists.
  * @throws {KubernetesError} (rejects) `ERR_CSI_TARGET` for a path to which no volume can be published.
  */
-export async function targetExists(targetPath: unknown, fs: FileSystem): Promise<boolean> {
+export async function targetExists(targetPath: unknown, fs: Pick<FileSystem, 'lstat'>): Promise<boolean> {
   if (typeof targetPath !== 'string' || !isAbsolute(targetPath) || targetPath.includes('\0')) {
     throw badTarget(targetPath, 'is not an absolute path');
   }
   if (normalize(targetPath) !== targetPath) throw badTarget(targetPath, 'is not a clean path');
   try {
     // A symbolic link would let its creator choose where secrets are written.
-    const stat = await fs.lstat(targetPath);
+    const stat = await promised<BigIntStats>((done) => fs.lstat(targetPath, { bigint: true }, done));
     if (stat.isSymbolicLink()) throw badTarget(targetPath, 'is a symbolic link');
     if (!stat.isDirectory()) throw badTarget(targetPath, 'is not a directory');
     return true;
@@ -46,7 +47,7 @@ export function badTarget(targetPath: unknown, why: string, cause?: unknown): Ku
   return new KubernetesError('ERR_CSI_TARGET', message, cause === undefined ? undefined : { cause });
 }
 
-/** A hook of the application has failed, or not returned in time. */
+/** A hook of the application has failed, or has not returned in time. */
 export function hookFailed(hook: TargetHook, targetPath: string, thrown: unknown): KubernetesError {
   const cause = redactError(thrown);
   const what = hook === 'prepareTarget' ? 'prepare' : 'remove';

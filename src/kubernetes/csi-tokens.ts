@@ -17,7 +17,7 @@ export interface TokenCarrier {
   readonly volume_context?: StringMap | null | undefined;
 }
 
-/** The tokens of one request, by audience. Its printed forms leave the tokens out. */
+/** The tokens of one request, by audience. Its printed forms omit the tokens. */
 export class ServiceAccountTokens {
   readonly #tokens: ReadonlyMap<string, ServiceAccountToken>;
 
@@ -37,14 +37,14 @@ export class ServiceAccountTokens {
 
   /**
    * The token for an audience.
-   * @throws {KubernetesError} `ERR_CSI_AUDIENCE` when kubelet sent none for it.
+   * @throws {KubernetesError} `ERR_CSI_TOKENS` when kubelet sent none for it.
    */
   get(audience: string): ServiceAccountToken {
     const token = this.#tokens.get(audience);
     if (token) return token;
     const found = this.audiences.map((known) => JSON.stringify(known)).join(', ') || 'no token at all';
     throw new KubernetesError(
-      'ERR_CSI_AUDIENCE',
+      'ERR_CSI_TOKENS',
       `kubelet sent no token for the audience ${JSON.stringify(audience)} but ${found}: ` +
         'add it to spec.tokenRequests of the CSIDriver',
     );
@@ -80,7 +80,7 @@ export class ServiceAccountTokens {
  * `CSIDriver.spec.serviceAccountTokenInSecrets` is set (KEP-5538), else in the volume context. Without
  * `tokenRequests` kubelet sends none, and the result has no audiences.
  *
- * A token expires at its `expirationTimestamp` (or `expiry`, as KEP-1855 has it), else when the token itself says.
+ * A token expires at its `expirationTimestamp` (or `expiry`, as in KEP-1855), or else at its own `exp`.
  * @throws {KubernetesError} `ERR_CSI_TOKENS`; the message never quotes a token.
  */
 export function parseServiceAccountTokens(request: TokenCarrier): ServiceAccountTokens {
@@ -100,7 +100,7 @@ function parse(text: unknown): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // The parser's message would quote what it could not parse.
+    // The parser's message would quote the text.
     throw malformed('the value is not JSON');
   }
 }

@@ -1,22 +1,17 @@
 import type { Agent, ClientRequest, IncomingMessage } from 'node:http';
 
-/** The method by which Node.js sends a request through an agent; it is missing in the types. */
+/** The method with which Node.js sends a request through an agent; the types lack it. */
 interface RequestingAgent {
   addRequest(request: ClientRequest, ...rest: unknown[]): void;
 }
 
-/** Limits for answers. */
-interface AnswerLimits {
-  /** A longer answer is aborted, bytes. Default: no limit, as needed for a watch. */
-  readonly maxBytes?: number | undefined;
-}
-
 /**
- * Makes an agent refuse redirects and long answers, and returns it. client-node 1.x follows redirects, sends the
- * bearer token to any port of the host, and has no option to prevent that. Without its `Location` header a redirect is
+ * Makes an agent refuse redirects and long responses, and returns it. client-node 1.x follows redirects, sends the
+ * bearer token to any port of the host, and has no option to prevent that. Without its `Location` header, a redirect is
  * handled like any other failure.
+ * @param maxBytes a longer response is aborted. Default: no limit, as needed for a watch.
  */
-export function guardedAgent(agent: Agent, { maxBytes = Infinity }: AnswerLimits = {}): Agent {
+export function guardedAgent(agent: Agent, maxBytes = Infinity): Agent {
   const usual = agent as unknown as RequestingAgent;
   const guard: RequestingAgent = {
     addRequest(request, ...rest) {

@@ -1,14 +1,15 @@
-import { atomicWriteFile, type AtomicWriteFileOptions } from '../write/atomic-write-file.js';
+import { atomicWriteFile } from '../write/atomic-write-file.js';
+import type { AtomicWriteFileOptions } from '../write/write-options.js';
 import { checkPath, describe, resolveOptions } from '../core/options.js';
 import { systemClock } from '../core/clock.js';
-import { nodeFileSystem } from '../core/file-system.js';
+import nodeFileSystem from 'node:fs';
 import { systemRandom } from '../core/random.js';
 import type { TokenSink } from '../token/delivery.js';
 import { readCertificates } from './cluster-access.js';
-import { checkCertificates, KUBECONFIG_OPTIONS, renderKubeconfig, requireServer } from './kubeconfig.js';
+import { checkCertificates, KUBECONFIG_OPTIONS, renderKubeconfig } from './kubeconfig.js';
 import type { KubeconfigOptions } from './kubeconfig.js';
 
-/** Options of `kubeconfigSink`: those of `renderKubeconfig` and `atomicWriteFile`, and the paths. */
+/** Options of `kubeconfigSink`, in addition to those of `renderKubeconfig` and `atomicWriteFile`. */
 export interface KubeconfigSinkOptions
   extends Omit<KubeconfigOptions, 'token'>, Omit<AtomicWriteFileOptions, 'signal' | 'coalesce'> {
   /** The file to write. */
@@ -18,12 +19,12 @@ export interface KubeconfigSinkOptions
 }
 
 /**
- * A sink that writes each token into a kubeconfig, for example for a CNI plugin. Readers see the old file or the new one,
- * never a partial one. The mode is 0600 by default. If the CA cannot be read or is not valid, nothing is written and the
- * delivery is retried.
+ * Creates a sink that writes each token into a kubeconfig, for example for a CNI plugin. Readers see the old file or
+ * the new one, never a partial one. The default mode is 0600. If the CA cannot be read or is invalid, nothing is
+ * written and the delivery is retried.
  *
  * @throws {TypeError} for an unknown, missing or wrong option.
- * @throws {KubernetesError} `ERR_KUBECONFIG_CA` when `caData` does not consist of certificates.
+ * @throws {KubernetesError} `ERR_KUBECONFIG` when `caData` does not consist of certificates.
  */
 export function kubeconfigSink(options: KubeconfigSinkOptions): TokenSink {
   const owner = 'kubeconfigSink';
@@ -41,7 +42,7 @@ export function kubeconfigSink(options: KubeconfigSinkOptions): TokenSink {
     namespace,
     ...rest
   } = options;
-  const { caFile: authority, ...write } = rest;
+  const { caFile: authority, mode = 0o600, ...write } = rest;
   const path = checkPath(owner, 'option "path"', target);
   const caFile = authority === undefined ? undefined : checkPath(owner, 'option "caFile"', authority);
   const names = resolveOptions(
@@ -49,17 +50,16 @@ export function kubeconfigSink(options: KubeconfigSinkOptions): TokenSink {
     { server, caData, tlsServerName, clusterName, user, contextName, namespace },
     KUBECONFIG_OPTIONS,
   );
-  requireServer(owner, names.server);
   if (caData !== undefined && caFile !== undefined) {
     throw new TypeError(`${owner}: give "caData" or "caFile", not both`);
   }
   if (caData !== undefined) checkCertificates(caData, 'option "caData"');
-  const { fs = nodeFileSystem, clock = systemClock } = write;
-  const ports = { fs, clock, random: systemRandom };
+  const { clock = systemClock } = write;
+  const ports = { fs: nodeFileSystem, clock, random: systemRandom };
   const sink: TokenSink = async (token, { signal }) => {
     const current = caFile === undefined ? caData : await readCertificates(caFile, ports);
     const text = renderKubeconfig({ ...names, caData: current, token: token.value });
-    await atomicWriteFile(path, text, { mode: 0o600, ...write, signal });
+    await atomicWriteFile(path, text, { ...write, mode, signal });
   };
   // Shown in `status()` and events.
   return Object.defineProperty(sink, 'name', { value: path });

@@ -1,9 +1,9 @@
 import { X509Certificate } from 'node:crypto';
 
 import { KubernetesError } from './kubernetes-error.js';
-import { matching, nonEmptyString, resolveOptions } from '../core/options.js';
+import { matching, nonEmptyString, required, resolveOptions } from '../core/options.js';
 
-/** How to reach a cluster, and with which credentials. */
+/** The address of a cluster, and the credentials for it. */
 export interface KubeconfigOptions {
   /** The API server, `https://host:port`. */
   readonly server: string;
@@ -27,7 +27,7 @@ const text = nonEmptyString(undefined);
 
 /** The options of `renderKubeconfig` except the token. */
 export const KUBECONFIG_OPTIONS = {
-  server: matching<string>('', 'an http(s) URL', isServer),
+  server: required(matching<string | undefined>(undefined, 'an http(s) URL', isServer)),
   caData: matching<string | Uint8Array | undefined>(
     undefined,
     'a string or Uint8Array',
@@ -41,20 +41,19 @@ export const KUBECONFIG_OPTIONS = {
 };
 
 /**
- * Renders a kubeconfig with one cluster, user and context, as YAML with every value quoted. It contains the token: write it
- * with mode 0600.
+ * Renders a kubeconfig with one cluster, user and context, as YAML with every value quoted. It contains the token, so
+ * write it with mode 0600.
  *
  * @throws {TypeError} for an unknown, missing or wrong option; the token is not shown.
- * @throws {KubernetesError} `ERR_KUBECONFIG_CA` when `caData` is not made of certificates.
+ * @throws {KubernetesError} `ERR_KUBECONFIG` when `caData` is not made of certificates.
  */
 export function renderKubeconfig(options: KubeconfigOptions): string {
-  // Checked separately: the message about a wrong option shows its value.
+  // Checked separately, because the message about a wrong option shows its value.
   const { token, ...rest } = options;
   if (typeof token !== 'string' || token === '') {
     throw new TypeError('renderKubeconfig: option "token" must be a non-empty string');
   }
   const resolved = resolveOptions('renderKubeconfig', rest, KUBECONFIG_OPTIONS);
-  requireServer('renderKubeconfig', resolved.server);
   const { server, caData, tlsServerName, clusterName = 'local', namespace } = resolved;
   const { user = clusterName, contextName = `${user}@${clusterName}` } = resolved;
   const caText = caData === undefined ? undefined : checkCertificates(caData, 'option "caData"');
@@ -82,17 +81,12 @@ export function renderKubeconfig(options: KubeconfigOptions): string {
   ].join('\n');
 }
 
-/** @throws {TypeError} when there is no server. */
-export function requireServer(owner: string, server: string): void {
-  if (server === '') throw new TypeError(`${owner}: option "server" must be an http(s) URL, got undefined`);
-}
-
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
 /**
- * The text of a bundle of certificates. An incomplete bundle is refused: a client that trusts only half of the authorities
- * may be locked out.
- * @throws {KubernetesError} `ERR_KUBECONFIG_CA`.
+ * The text of a bundle of certificates. An incomplete bundle is refused, because a client that trusts only some of the
+ * authorities may be locked out.
+ * @throws {KubernetesError} `ERR_KUBECONFIG`.
  */
 export function checkCertificates(pem: string | Uint8Array, where: string): string {
   const bundle = typeof pem === 'string' ? pem : Buffer.from(pem).toString('utf8');
@@ -100,7 +94,7 @@ export function checkCertificates(pem: string | Uint8Array, where: string): stri
   const begun = bundle.match(/-----BEGIN /g) ?? [];
   if (certificates.length === 0 || certificates.length !== begun.length) {
     throw new KubernetesError(
-      'ERR_KUBECONFIG_CA',
+      'ERR_KUBECONFIG',
       `The CA in ${where} is not a bundle of PEM certificates (${certificates.length} found in ${bundle.length} characters)`,
     );
   }
@@ -109,7 +103,7 @@ export function checkCertificates(pem: string | Uint8Array, where: string): stri
       new X509Certificate(certificate);
     } catch (cause) {
       const message = `Certificate ${index + 1} of the CA in ${where} cannot be parsed`;
-      throw new KubernetesError('ERR_KUBECONFIG_CA', message, { cause });
+      throw new KubernetesError('ERR_KUBECONFIG', message, { cause });
     }
   });
   return bundle;

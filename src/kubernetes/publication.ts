@@ -1,17 +1,17 @@
 import type { Clock } from '../core/clock.js';
 import { withDeadline } from '../core/deadline.js';
-import type { FileSystem } from '../core/file-system.js';
+import { promised, type FileSystem } from '../core/file-system.js';
 import { DATA_LINK } from '../fs/volume-layout.js';
 import { AtomicVolume, type AtomicVolumeOptions } from '../write/atomic-volume.js';
 import type { VolumeEntry } from '../write/volume-files.js';
-import type { VolumeWriteResult } from '../write/volume-writer.js';
+import type { VolumeWriteResult } from '../write/write-volume.js';
 import type { ServiceAccountTokens } from './csi-tokens.js';
 
 /** The contents of a volume. */
 export interface ProducedVolume {
   /** The files by key, an object or a `Map` as for `AtomicVolume.write`. */
   readonly files: Readonly<Record<string, VolumeEntry>> | ReadonlyMap<string, VolumeEntry>;
-  /** When the contents have to be produced again, epoch ms; default: when the tokens or `freshForMs` require it. */
+  /** When the contents must be produced again, epoch ms. Default: when the tokens or `freshForMs` require it. */
   readonly expiresAt?: number | undefined;
 }
 
@@ -39,12 +39,12 @@ interface Contents {
   readonly expiresAt: number;
 }
 
-/** One volume in one target path, and how fresh its contents are. */
+/** One volume at one target path, and how fresh its contents are. */
 export class Publication {
   readonly volumeId: string;
   readonly #volume: AtomicVolume;
   readonly #settings: PublicationSettings;
-  /** Undefined unless they were produced by this process. */
+  /** Undefined unless this process produced them. */
   #contents: Contents | undefined;
 
   constructor(volumeId: string, targetPath: string, settings: PublicationSettings) {
@@ -58,7 +58,7 @@ export class Publication {
     return this.#volume.directory;
   }
 
-  /** The revision last published, or found unchanged, by this process; null after a failure. */
+  /** The revision that this process last published or found unchanged; null after a failure. */
   get revision(): string | null {
     return this.#contents?.revision ?? null;
   }
@@ -77,8 +77,8 @@ export class Publication {
   async publishedRevision(): Promise<string | undefined> {
     const { fs } = this.#settings;
     try {
-      const revision = await fs.readlink(`${this.targetPath}/${DATA_LINK}`);
-      await fs.lstat(`${this.targetPath}/${revision}`);
+      const revision = await promised<string>((done) => fs.readlink(`${this.targetPath}/${DATA_LINK}`, done));
+      await promised((done) => fs.lstat(`${this.targetPath}/${revision}`, { bigint: true }, done));
       return revision;
     } catch {
       return undefined;
@@ -109,12 +109,12 @@ export class Publication {
     return result;
   }
 
-  /** The next `publish()` produces the contents again. */
+  /** Makes the next `publish()` produce the contents again. */
   expire(): void {
     this.#contents = undefined;
   }
 
-  /** Removes what is published. */
+  /** Removes the published contents. */
   clear(): Promise<void> {
     return this.#volume.clear();
   }

@@ -6,13 +6,13 @@ import { tokenFromText } from '../token/token.js';
 import type { ApiAccess } from './api-request.js';
 import type { ClusterAccess } from './cluster-access.js';
 
-/** When a projected token authenticates requests in place of a kubeconfig's own credentials. */
+/** When a projected token authenticates requests instead of a kubeconfig's own credentials. */
 export type CredentialUse = 'auto' | 'always' | 'never';
 
 /** One way to authenticate a request. */
 interface RequestCredentials {
   readonly access: ApiAccess;
-  /** A description for the error if they are refused; undefined if only client-node knows them. */
+  /** A description for the error if they are refused; undefined if only client-node knows the credentials. */
   readonly description: string | undefined;
   /** The token, which must not be shown. */
   readonly secret: string | undefined;
@@ -21,23 +21,23 @@ interface RequestCredentials {
 /** The credentials to choose from. */
 interface CredentialContext {
   readonly cluster: ClusterAccess;
-  /** The newest projected token that is known. */
+  /** The newest known projected token. */
   readonly projected: TokenCredential | undefined;
   readonly use: CredentialUse;
   readonly ports: ReadingPorts;
 }
 
 /**
- * The credentials to try in turn for as long as the server answers 401.
+ * Chooses the credentials to try in turn as long as the server answers 401.
  *
- * | the kubeconfig's user                        | first           | then            |
- * |----------------------------------------------|-----------------|-----------------|
- * | has a token file, as that of a pod           | projected token | its token file  |
- * | has a token of the same issuer               | its token       | projected token |
- * | anything else: it may be of another cluster  | its credentials | nothing         |
+ * | the kubeconfig's user                   | first           | then            |
+ * |-----------------------------------------|-----------------|-----------------|
+ * | has a token file, as in a pod           | projected token | its token file  |
+ * | has a token from the same issuer        | its token       | projected token |
+ * | has others, perhaps for another cluster | its credentials | nothing         |
  *
  * If the projected token and the kubeconfig's own token are the same, it is tried only once.
- * @throws {TokenError} `ERR_TOKEN_FILE`, `ERR_TOKEN_MALFORMED` when the user's token file cannot be read.
+ * @throws {TokenError} `ERR_TOKEN_FILE` or `ERR_TOKEN_MALFORMED` when the user's token file cannot be used.
  */
 export async function* credentialsOf(context: CredentialContext): AsyncGenerator<RequestCredentials, void> {
   const { cluster, projected, use } = context;

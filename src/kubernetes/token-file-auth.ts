@@ -9,9 +9,9 @@ import { TOKEN_FILE_OPTION_NAMES, TokenFile, type TokenFileOptions } from '../to
 import { replaceUser, tokenFileOf, type Authenticator } from './cluster-access.js';
 
 /**
- * Authenticates requests of `@kubernetes/client-node` with the current token of a file, instead of its own `FileAuth`:
- * the file is watched and read without blocking, the token is trimmed, the last good one is kept, and a jump of the
- * wall clock has no effect. After a reported 401 the file is read again.
+ * Authenticates requests of `@kubernetes/client-node` with the current token of a file. Replaces its `FileAuth`: the
+ * file is watched and read without blocking, the token is trimmed, the last good one is kept, and a jump of the wall
+ * clock has no effect. After a reported 401, the file is read again.
  */
 export class TokenFileAuth implements Authenticator {
   /** The source of the tokens. */
@@ -58,7 +58,7 @@ export class TokenFileAuth implements Authenticator {
   }
 }
 
-/** Options of `withTokenFile`: those of `TokenFile`, and the path. */
+/** Options of `withTokenFile`, in addition to those of `TokenFile`. */
 export interface WithTokenFileOptions extends TokenFileOptions {
   /** Default: the token file of the kubeconfig's user, as `loadFromCluster()` sets it. */
   readonly path?: string | URL | undefined;
@@ -70,13 +70,13 @@ const OPTIONS = { path: matching<string | URL | undefined>(undefined, 'a path or
 const OTHER_WAYS = ['authProvider', 'exec', 'token', 'username', 'password'];
 
 /**
- * Makes the current user of a `KubeConfig` authenticate by `TokenFileAuth`, in all clients created from it. Requests
+ * Makes the current user of a `KubeConfig` authenticate with `TokenFileAuth`, in all clients created from it. Requests
  * share their connections, which are replaced when the CA or a client certificate changes. Clients created by
  * `makeApiClient()` afterwards report a 401 automatically; for `Watch`, `Exec` and others, call
  * `reportUnauthorized()`. Close the returned object when the `KubeConfig` is no longer used.
  *
- * @throws {KubernetesError} `ERR_KUBECONFIG` when there is no current user, or no file.
- * @throws {TypeError | RangeError} for a wrong option, or something that is no `KubeConfig`.
+ * @throws {KubernetesError} `ERR_KUBECONFIG` when there is no current user or no file.
+ * @throws {TypeError | RangeError} for a wrong option, or something that is not a `KubeConfig`.
  */
 export function withTokenFile(kubeConfig: KubeConfig, options?: WithTokenFileOptions): TokenFileAuth {
   if (!hasMethods(kubeConfig, ['getCurrentUser', 'makeApiClient', 'addAuthenticator'])) {

@@ -9,25 +9,27 @@ import {
   checkPath,
   fileSystem,
   hasMethods,
+  isNonEmptyString,
   isPath,
   matching,
   oneOf,
   PORT_OPTIONS,
+  required,
   resolveOptions,
 } from '../core/options.js';
-import type { FileSystem } from '../core/file-system.js';
+import type { ReadingCalls } from '../fs/calls.js';
 import { redactError } from '../core/resilient-error.js';
 import { systemRandom } from '../core/random.js';
 import type { TokenAnswer, TokenClient, TokenCredential } from '../core/token-client.js';
-import { READ_CALLS } from '../fs/targets/read-limits.js';
+import { READING_CALLS } from '../fs/calls.js';
 import { statusOf, tokenFailure } from './api-failure.js';
 import { MAX_BODY_BYTES, readText, requestApi, type ApiAccess } from './api-request.js';
 import { kubeConfigAccess, loadClientNode, type ClientNode } from './cluster-access.js';
 import { guardedAgent } from './guarded-agent.js';
-import { PodAccess } from './pod-access.js';
+import { podAccess } from './pod-access.js';
 import { credentialsOf, type CredentialUse } from './request-credentials.js';
 
-/** The object that a token is bound to: it is valid only while the object exists. */
+/** The object that a token is bound to: the token is valid only while the object exists. */
 export interface BoundObjectReference {
   /** `Pod`, `Secret` or `Node`. */
   readonly kind: string;
@@ -45,19 +47,19 @@ export interface TokenRequestClientOptions {
   readonly namespace: string;
   readonly serviceAccount: string;
   /**
-   * The API server and the credentials: the path of a kubeconfig, or a loaded one. Its files are read again for each
-   * request. Default: those of the pod, which need no `@kubernetes/client-node`.
+   * The API server and the credentials: the path of a kubeconfig, or a loaded kubeconfig. Its files are read again for
+   * each request. Default: those of the pod, which do not need `@kubernetes/client-node`.
    */
   readonly kubeConfig?: KubeConfig | string | URL | undefined;
   /**
    * Instead of `kubeConfig`: the client to use. It decides how long it caches its credentials. Redirects to other
-   * hosts do not receive them, and at most 4 MiB of an answer are read.
+   * hosts do not receive them, and at most 4 MiB of a response are read.
    */
   readonly api?: TokenApi | undefined;
   /**
    * When to authenticate with the projected token that the refresher last saw (its `tokenFile`) instead of the
-   * kubeconfig's own credentials. `auto` (default): first for a pod's own kubeconfig, and after a 401 for one whose
-   * token has the same issuer. `always`: first. `never`: not at all. Not with `api`.
+   * kubeconfig's own credentials. `auto` (default): first for a pod's own kubeconfig, and after a 401 for a kubeconfig
+   * whose token has the same issuer. `always`: first. `never`: not at all. Not with `api`.
    */
   readonly credential?: CredentialUse | undefined;
   /** The token is valid only while this object exists; default: while the ServiceAccount exists. */
@@ -65,10 +67,10 @@ export interface TokenRequestClientOptions {
   /** The clock. Default: the system clock. */
   readonly clock?: Clock | undefined;
   /** The file system. Default: `node:fs`. */
-  readonly fs?: FileSystem | undefined;
+  readonly fs?: ReadingCalls | undefined;
 }
 
-const name = matching<string>('', 'a name', (value) => typeof value === 'string' && value !== '');
+const name = required(matching<string | undefined>(undefined, 'a name', isNonEmptyString));
 
 const OPTIONS = {
   namespace: name,
@@ -91,26 +93,25 @@ const OPTIONS = {
     },
   ),
   clock: PORT_OPTIONS.clock,
-  fs: fileSystem(...READ_CALLS),
+  fs: fileSystem(...READING_CALLS),
 };
 
 /**
- * Creates a client that requests tokens of one ServiceAccount from the TokenRequest API. In a pod no further package
- * is needed; a kubeconfig is read by `@kubernetes/client-node`. Requests follow no redirect, and at most 4 MiB of an
- * answer are read. A failed request rejects with a `TokenError`:
+ * Creates a client that requests tokens of one ServiceAccount from the TokenRequest API. In a pod, no other package is
+ * needed; a kubeconfig is read with `@kubernetes/client-node`. Requests follow no redirect, and at most 4 MiB of a
+ * response are read. A failed request rejects with a `TokenError`:
  *
- * | code                     | the API server                                    | what to do                   |
- * |--------------------------|---------------------------------------------------|------------------------------|
- * | `ERR_TOKEN_UNAUTHORIZED` | refuses the credentials named in the message      | wait for newer ones          |
- * | `ERR_TOKEN_FORBIDDEN`    | does not permit the request                       | grant it by RBAC             |
- * | `ERR_TOKEN_NOT_FOUND`    | has no such ServiceAccount, or bound object       | create it                    |
- * | `ERR_TOKEN_UNSUPPORTED`  | has no TokenRequest API (404, confirmed by discovery) | use the projected file   |
- * | `ERR_TOKEN_INVALID`      | does not accept the request                       | change the options           |
- * | `ERR_TOKEN_THROTTLED`    | asks to wait: `retryAfterMs`                      | wait                         |
- * | `ERR_TOKEN_TIMEOUT`      | or a step before it, took too long                | wait                         |
- * | `ERR_TOKEN_NETWORK`      | was not reached, or is not trusted                | check the network and the CA |
- * | `ERR_TOKEN_CLIENT`       | was not called: `@kubernetes/client-node` is missing | install it                |
- * | `ERR_TOKEN_REQUEST`      | failed in another way (5xx)                       | see `cause`                  |
+ * | code                     | the API server                                       | what to do                   |
+ * |--------------------------|------------------------------------------------------|------------------------------|
+ * | `ERR_TOKEN_UNAUTHORIZED` | refuses the credentials named in the message         | wait for newer ones          |
+ * | `ERR_TOKEN_FORBIDDEN`    | does not permit the request                          | grant it by RBAC             |
+ * | `ERR_TOKEN_UNSUPPORTED`  | has no TokenRequest API (404)                        | use the projected file       |
+ * | `ERR_TOKEN_INVALID`      | refuses the request, or has no such object           | change the options           |
+ * | `ERR_TOKEN_THROTTLED`    | asks to wait: `retryAfterMs`                         | wait                         |
+ * | `ERR_TOKEN_TIMEOUT`      | (or an earlier step) took too long                   | wait                         |
+ * | `ERR_TOKEN_NETWORK`      | was not reached, or is not trusted                   | check the network and the CA |
+ * | `ERR_TOKEN_CLIENT`       | was not called: `@kubernetes/client-node` is missing | install it                   |
+ * | `ERR_TOKEN_REQUEST`      | failed in another way (5xx)                          | see `cause`                  |
  *
  * @throws {TypeError} for a wrong option.
  */
@@ -119,7 +120,7 @@ export function tokenRequestClient(options: TokenRequestClientOptions): TokenCli
   const { api, kubeConfig, account, boundObjectRef } = settings;
   const needsPackage = api !== undefined || kubeConfig !== undefined;
   return {
-    // It takes a second of CPU time.
+    // Loading it takes a second of CPU time.
     prepare: () => (needsPackage ? loadClientNode() : Promise.resolve()),
     async requestToken({ audiences, expirationSeconds, credential: projected }, { signal }) {
       const refused: string[] = [];
@@ -150,14 +151,11 @@ function resolveClientOptions(options: TokenRequestClientOptions) {
     options,
     OPTIONS,
   );
-  for (const [key, value] of Object.entries({ namespace, serviceAccount })) {
-    if (value === '') throw new TypeError(`${owner}: option "${key}" must be a name, got undefined`);
-  }
   if (kubeConfig !== undefined && rest.api) {
     throw new TypeError(`${owner}: give "kubeConfig" or "api", not both`);
   }
   if (options.credential !== undefined && rest.api) {
-    throw new TypeError(`${owner}: "credential" has no effect with "api", which has credentials of its own`);
+    throw new TypeError(`${owner}: "credential" has no effect with "api", which has its own credentials`);
   }
   return {
     ...rest,
@@ -167,7 +165,7 @@ function resolveClientOptions(options: TokenRequestClientOptions) {
   };
 }
 
-/** One request for a token, and what becomes of it. */
+/** One request for a token. */
 interface MintAttempt {
   readonly body: TokenRequestBody;
   /** The newest projected token that is known. */
@@ -175,18 +173,18 @@ interface MintAttempt {
   readonly signal: AbortSignal;
   /** The credentials that the server has refused, in words. */
   readonly refused: string[];
-  /** The tokens that were used, which must not be shown. */
+  /** The tokens that were used and must not be shown. */
   readonly secrets: string[];
 }
 
-/** Requests a token with each of the credentials in turn, for as long as the server answers 401. */
+/** Requests a token with each of the credentials in turn, as long as the server answers 401. */
 async function mintWithAnyOf(
   { account, kubeConfig, credential: use, ports }: ClientSettings,
   { body, projected, signal, refused, secrets }: MintAttempt,
 ): Promise<TokenAnswer> {
   const cluster =
     kubeConfig === undefined
-      ? await PodAccess.read(ports)
+      ? await podAccess(ports)
       : await kubeConfigAccess(kubeConfig, await loadClientNode(), ports);
   let refusal: unknown;
   for await (const { access, secret, description } of credentialsOf({ cluster, projected, use, ports })) {
@@ -247,7 +245,7 @@ function tokenApi(access: ApiAccess, { namespace, name }: Account, signal: Abort
     async resources() {
       const list = await requestApi(access, { method: 'GET', path: '/api/v1', signal });
       const { resources } = Object(list) as { resources?: unknown };
-      if (!Array.isArray(resources)) throw new Error('the discovery document names no resources');
+      if (!Array.isArray(resources)) throw new Error('the discovery document lists no resources');
       return resources as { name: string }[];
     },
   };
@@ -292,7 +290,7 @@ function guardAgent(request: RequestContext): void {
   const sent = request as unknown as Partial<{ getAgent(): Agent | undefined; setAgent(agent: Agent): void }>;
   if (!sent.getAgent || !sent.setAgent) return;
   const usual = request.getUrl().startsWith('https:') ? httpsAgent : httpAgent;
-  sent.setAgent(guardedAgent(sent.getAgent() ?? usual, { maxBytes: MAX_BODY_BYTES }));
+  sent.setAgent(guardedAgent(sent.getAgent() ?? usual, MAX_BODY_BYTES));
 }
 
 /** Version 2 provides the body as a stream, and does not send credentials to another origin. */

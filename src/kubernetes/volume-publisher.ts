@@ -3,11 +3,11 @@ import type { Clock, Scheduled } from '../core/clock.js';
 import { Component, type ComponentEvents, type ComponentStatus } from '../core/component.js';
 import { withDeadline } from '../core/deadline.js';
 import { ClosedError } from '../core/errors.js';
-import type { FileSystem } from '../core/file-system.js';
 import type { LifecycleState } from '../core/lifecycle.js';
+import type { FileSystem } from '../core/file-system.js';
 import {
   callback,
-  componentName,
+  nonEmptyString,
   fileSystem,
   matching,
   milliseconds,
@@ -33,10 +33,10 @@ import { Publication, type VolumeProducer } from './publication.js';
 export interface PublishedVolume {
   /**
    * `published`: new contents. `unchanged`: produced again, with the same result. `skipped`: nothing had to be done.
-   * `kept`: publishing failed (see `error`), and the last good contents are still there.
+   * `kept`: publishing failed (see `error`), and the last good contents remain.
    */
   readonly outcome: 'published' | 'unchanged' | 'skipped' | 'kept';
-  /** What `..data` points to. */
+  /** The target of `..data`. */
   readonly revision: string;
   /** Why publishing failed; undefined unless `kept`. */
   readonly error: ResilientError | undefined;
@@ -63,14 +63,14 @@ export interface PublishedVolumeStatus {
   readonly volumeId: string;
   /** The directory of the volume, absolute. */
   readonly targetPath: string;
-  /** The revision last published, or found unchanged, by this process; null after a failure. */
+  /** The revision that this process last published or found unchanged; null after a failure. */
   readonly revision: string | null;
 }
 
 /** The status of a `VolumePublisher`. Plain data without secrets. */
 export interface VolumePublisherStatus extends ComponentStatus {
   readonly state: LifecycleState;
-  /** The volumes that were published and not unpublished since. */
+  /** The volumes that are published, and have not been unpublished since. */
   readonly volumes: readonly PublishedVolumeStatus[];
 }
 
@@ -86,17 +86,17 @@ export interface VolumePublisherOptions {
    */
   readonly freshForMs?: number | undefined;
   /**
-   * A producer, `prepareTarget` or `removeTarget` fails after this long, ms; default 90 000, since kubelet waits 120 s for
+   * The timeout of a producer, `prepareTarget` or `removeTarget`, ms. Default 90 000, because kubelet waits 120 s for
    * the driver.
    */
   readonly produceTimeoutMs?: number | undefined;
   /**
-   * Creates the directory and any mount on it. Called by each `publish()` after the path was checked, so it must not
-   * mount again what is mounted already. If it fails, contents that are still there are kept. No other hook is called for
-   * the target until it has returned. Default: the directory has to exist.
+   * Creates the directory and any mount on it. Each `publish()` calls it after checking the path, so it must not mount
+   * again if the mount exists. If it fails, existing contents are kept. No other hook is called for the target until it
+   * has returned. Default: the directory must exist.
    */
   readonly prepareTarget?: ((targetPath: string) => void | Promise<void>) | undefined;
-  /** Undoes `prepareTarget` after the contents were removed; not called if the directory is gone. Default: nothing. */
+  /** Undoes `prepareTarget` after the contents have been removed, unless the directory is gone. Default: nothing. */
   readonly removeTarget?: ((targetPath: string) => void | Promise<void>) | undefined;
   /** Closes the publisher when it aborts. */
   readonly signal?: AbortSignal | undefined;
@@ -106,11 +106,11 @@ export interface VolumePublisherOptions {
   readonly fs?: FileSystem | undefined;
 }
 
-/** How long `close()` waits for a hook that was called, ms. A pod has 30 s to end. */
+/** How long `close()` waits for a running hook, ms. A pod has 30 s to end. */
 const HOOK_AT_CLOSE_MS = 10_000;
 
 const OPTIONS = {
-  name: componentName('VolumePublisher'),
+  name: nonEmptyString('VolumePublisher'),
   volume: matching<AtomicVolumeOptions>(
     {},
     'an object',
@@ -122,7 +122,7 @@ const OPTIONS = {
   removeTarget: callback<(targetPath: string) => void | Promise<void>>(() => {}),
   signal: PORT_OPTIONS.signal,
   clock: PORT_OPTIONS.clock,
-  fs: fileSystem('open', 'readlink', 'symlink', 'rename', 'lstat'),
+  fs: fileSystem<keyof FileSystem>('open', 'openSync', 'readlink', 'symlink', 'rename', 'lstat'),
 };
 
 /**
@@ -130,12 +130,12 @@ const OPTIONS = {
  * NodePublishVolume about once a minute for as long as the pod lives. Calls for the same target path run one after
  * another.
  *
- * | when                                               | `publish()`                                     |
- * |----------------------------------------------------|-------------------------------------------------|
- * | same tokens, still fresh, and still there          | nothing: `skipped`                              |
- * | anything else                                      | produces; `published`, or `unchanged`           |
- * | anything of this fails, there are old contents     | `kept`: resolves, and emits `failed`            |
- * | the same, and there are none                       | rejects, so that kubelet does not start the pod |
+ * | when                                      | `publish()`                                     |
+ * |-------------------------------------------|-------------------------------------------------|
+ * | same tokens, still fresh, and still there | nothing: `skipped`                              |
+ * | anything else                             | produces; `published`, or `unchanged`           |
+ * | a failure, with older contents in place   | `kept`: resolves, and emits `failed`            |
+ * | a failure without older contents          | rejects, so that kubelet does not start the pod |
  *
  * A failed republish is deliberately not reported to kubelet, which would consider the volume unmounted and remove the
  * directory of the running pod (kubernetes/kubernetes#121271). The directory itself, and a mount on it, are never
@@ -147,9 +147,9 @@ export class VolumePublisher extends Component<VolumePublisherEvents, VolumePubl
   /** Aborts the calls of `publish()` since the last `unpublish()`, by target path. */
   readonly #wanted = new Map<string, AbortController>();
   readonly #queue = new SerialQueue();
-  /** The calls of hooks. One that does not return delays only the next hook of its target, which has a deadline, too. */
+  /** The calls of hooks. A hook that does not return delays only the next hook of its target, which has a deadline. */
   readonly #hooks = new SerialQueue();
-  /** The hooks that have been called and have not returned, by target path. */
+  /** The running hooks, by target path. */
   readonly #running = new Map<string, TargetHook>();
 
   /** @throws {TypeError | RangeError} for a wrong option. */
@@ -172,13 +172,13 @@ export class VolumePublisher extends Component<VolumePublisherEvents, VolumePubl
   /**
    * Brings the volume up to date. Idempotent. Call it for each NodePublishVolume.
    *
-   * @param target absolute path of the directory; `/m` and `/m/` are the same one.
+   * @param target absolute path of the directory; `/m` and `/m/` are the same directory.
    * @param options.tokens the result of `parseServiceAccountTokens`, or a function that returns it. When the tokens
    * differ, the contents are produced again. If the function throws, that counts as a failure of the producer.
    * @throws {KubernetesError} `ERR_CSI_TARGET` for a path that is not a directory to publish in, and when
-   * `prepareTarget` fails or does not return; else `ERR_CSI_PRODUCE`.
+   * `prepareTarget` fails or does not return; otherwise `ERR_CSI_PRODUCE`.
    * @throws {WriteError} when the volume cannot be written and there are no older contents.
-   * @throws {ClosedError} after `close()`, or when it was unpublished meanwhile.
+   * @throws {ClosedError} after `close()`, or when the volume was unpublished meanwhile.
    */
   publish(
     volumeId: string,
@@ -242,8 +242,8 @@ export class VolumePublisher extends Component<VolumePublisherEvents, VolumePubl
   }
 
   /**
-   * Aborts producers and awaits them. Published contents stay. A hook that does not return is waited for for 10 s; the call
-   * that is waiting for it then rejects with a `ClosedError` that names it. Never rejects.
+   * Aborts producers and awaits them. Published contents stay. A hook that does not return is awaited for 10 s; the
+   * call that waits for it then rejects with a `ClosedError` that names it. Never rejects.
    */
   override close(): Promise<void> {
     return super.close();
@@ -258,9 +258,9 @@ export class VolumePublisher extends Component<VolumePublisherEvents, VolumePubl
   }
 
   /**
-   * Calls a hook when the one before has returned for this target, since two at once might mount twice.
-   * @throws {KubernetesError} (rejects) when it fails, or has not returned in time, and may return later.
-   * @throws {ClosedError} (rejects) when it has not returned some time after `close()`.
+   * Calls a hook once the previous hook of this target has returned, because two at once might mount twice.
+   * @throws {KubernetesError} (rejects) when the hook fails, or has not returned in time; it may still return later.
+   * @throws {ClosedError} (rejects) when the hook has not returned within 10 s of `close()`.
    */
   async #call(hook: TargetHook, targetPath: string): Promise<void> {
     const { clock, produceTimeoutMs: timeoutMs, [hook]: call } = this.#options;

@@ -1,21 +1,22 @@
-/** The values of the gauges, read from the status of the live components when they are collected. */
+/** Reads the values of the gauges from the status of the live components, when they are collected. */
 import type { ComponentHandle } from '../core/telemetry-messages.js';
 import type { WatcherWarning } from '../watch/watcher-events.js';
+import type { TlsFilesStatus } from '../tls/tls-files.js';
 import { METRICS, type GaugeName, type Labels, type Sample } from './metrics.js';
 import { statusOf } from './status-of.js';
 
-/** What a gauge needs besides the components. */
+/** What a gauge needs in addition to the components. */
 interface GaugeSources {
   readonly components: Iterable<ComponentHandle>;
   /** When each configuration was last loaded successfully, epoch ms. */
   readonly reloadedAt: ReadonlyMap<ComponentHandle, number>;
-  /** The labels with which a sample is shown: components beyond the limit share theirs. */
+  /** The labels of a sample; components beyond the limit share their labels. */
   readonly bounded: (labels: Labels) => Labels;
 }
 
 type Read = (component: ComponentHandle, sources: GaugeSources) => Iterable<Sample>;
 
-/** A running watcher is in one of these states. */
+/** The states of a running watcher. */
 const WATCHER_STATES = ['watching', 'recovering', 'degraded'] as const;
 /** The states of the target. */
 const TARGET_STATES = ['missing', 'unreadable'] as const;
@@ -31,29 +32,24 @@ const READ: Readonly<Record<Exclude<GaugeName, 'native_watches'>, Read>> = {
   *warning(component) {
     const status = statusOf(component, 'ResilientWatcher');
     if (!status) return;
-    for (const code of Object.keys(WARNING_CODES)) {
-      const isOn = status.warnings.some((warning) => warning.code === code);
-      yield flag({ code }, isOn);
-    }
+    const on = new Set<string>(status.warnings.map(({ code }) => code));
+    for (const code of Object.keys(WARNING_CODES)) yield flag({ code }, on.has(code));
   },
-  last_change_timestamp_seconds: (component) => time(statusOf(component, 'ResilientWatcher')?.lastChangeAt),
-  last_check_timestamp_seconds: (component) => time(statusOf(component, 'ResilientWatcher')?.lastCheckAt),
-  *config_last_reload_successful(component) {
-    const sources = statusOf(component, 'ConfigLoader')?.sources;
-    if (sources)
-      yield flag(
-        {},
-        sources.every(({ state }) => state === 'current'),
-      );
+  'last_change.timestamp': (component) => time(statusOf(component, 'ResilientWatcher')?.lastChangeAt),
+  'last_check.timestamp': (component) => time(statusOf(component, 'ResilientWatcher')?.lastCheckAt),
+  *'config.last_reload.successful'(component) {
+    const status = statusOf(component, 'ConfigLoader');
+    const isCurrent = status?.sources.every(({ state }) => state === 'current');
+    if (isCurrent !== undefined) yield flag({}, isCurrent);
   },
-  config_last_reload_success_timestamp_seconds: (component, { reloadedAt }) =>
+  'config.last_reload.success.timestamp': (component, { reloadedAt }) =>
     time(reloadedAt.get(component) ?? statusOf(component, 'ConfigLoader')?.loadedAt),
-  token_expiration_timestamp_seconds: (component) =>
+  'token.expiration.timestamp': (component) =>
     time((statusOf(component, 'TokenRefresher') ?? statusOf(component, 'TokenFile'))?.expiresAt),
-  token_next_refresh_timestamp_seconds: (component) =>
-    time(statusOf(component, 'TokenRefresher')?.nextRefreshAt),
-  token_clock_skew_seconds: (component) => time(statusOf(component, 'TokenRefresher')?.skewMs),
-  certificate_expiration_timestamp_seconds: (component) => time(statusOf(component, 'TlsFiles')?.expiresAt),
+  'token.next_refresh.timestamp': (component) => time(statusOf(component, 'TokenRefresher')?.nextRefreshAt),
+  'token.clock_skew': (component) => time(statusOf(component, 'TokenRefresher')?.skewMs),
+  'certificate.expiration.timestamp': (component) => time(certificateOf(component)?.expiresAt),
+  'certificate.not_before.timestamp': (component) => time(certificateOf(component)?.notBefore),
 };
 
 /** The samples of one gauge, each set of labels once. */
@@ -94,7 +90,11 @@ function flag(labels: Labels, isOn: boolean): Sample {
   return { labels, value: isOn ? 1 : 0 };
 }
 
-/** A moment or a duration in seconds, where there is one. */
+/** A moment or a duration in seconds, if there is one. */
 function* time(ms: number | null | undefined): Iterable<Sample> {
   if (typeof ms === 'number' && Number.isFinite(ms)) yield { labels: {}, value: ms / 1_000 };
+}
+
+function certificateOf(component: ComponentHandle): TlsFilesStatus | undefined {
+  return statusOf(component, 'TlsFiles') ?? statusOf(component, 'SpiffeFolder');
 }

@@ -22,8 +22,8 @@ type Response = Pick<ServerResponse, 'writeHead' | 'end'>;
 const IS_LIVENESS = /\/(live|livez|healthz)\/?$/;
 
 /**
- * Answers probes, as a listener of `node:http`, or a handler of Express or Fastify: 200, or 503 when a component is not
- * live or not ready, with `healthOf(...)` as JSON. Paths that end in `live`, `livez` or `healthz` ask for `live`, all
+ * Creates a handler that answers probes, for `node:http`, Express or Fastify: 200, or 503 if a component is not live
+ * or not ready, with `healthOf(...)` as JSON. Paths that end in `live`, `livez` or `healthz` ask for `live`, all
  * others for `ready`. Any answer shows that the event loop is not blocked.
  *
  * ```ts

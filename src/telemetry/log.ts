@@ -1,4 +1,5 @@
 import { hasMethods, oneOf, resolveOptions } from '../core/options.js';
+import type { ComponentHandle, OperationName, PointMessages, PointName } from '../core/telemetry-messages.js';
 import { observe, type Operation, type Point, type Subscription } from './observe.js';
 
 type Level = 'debug' | 'info' | 'warn' | 'error';
@@ -10,8 +11,9 @@ export type StructuredLogger = Readonly<Record<Level, Write>>;
 /** Options of `logTo`. */
 export interface LogOptions {
   /**
-   * The level of routine events: starts, changes, restarts of a backend, tokens and accepted configurations. What
-   * needs attention is `warn`, what does not heal by itself `error`. Default `info`.
+   * The level of routine events: starts, changes, restarts of a backend, tokens and accepted configurations. Events
+   * that need attention are `warn`, and failures that do not recover by themselves `error`. Events of a watcher that
+   * its owner also reports are `debug`. Default `info`.
    */
   readonly level?: 'debug' | 'info' | undefined;
 }
@@ -29,14 +31,14 @@ const routine = (text: string): Line => ({ level: 'routine', text });
 const warning = (text: string): Line => ({ level: 'warn', text });
 
 /**
- * Logs one line for each event of every component of this process, until it is closed. Lines hold names, paths, keys
- * and error messages, never contents, tokens or secret values.
+ * Logs one line for each event of every component of this process, until the result is closed. Lines contain names,
+ * paths, keys and error messages, never contents, tokens or secret values.
  *
  * ```ts
  * logTo(pino());
  * logTo(console, { level: 'debug' });
  * ```
- * @param logger has `debug`, `info`, `warn` and `error`, called with fields and a text as pino has it; or `console`.
+ * @param logger `console`, or an object with `debug`, `info`, `warn` and `error`, called as in pino.
  * @throws {TypeError} for a logger without these methods, or a wrong option.
  */
 export function logTo(logger: StructuredLogger | Console, options?: LogOptions): Subscription {
@@ -51,7 +53,10 @@ export function logTo(logger: StructuredLogger | Console, options?: LogOptions):
   return observe({
     point(point) {
       const { component, ...details } = point.message;
-      log(lineOf(point), { component: component.kind, name: component.name, ...details });
+      const { level, text } = lineOf(point);
+      const isRepeated = component.repeated?.includes(point.name);
+      const fields = { component: component.kind, name: component.name, ...details };
+      log({ level: isRepeated === true ? 'debug' : level, text }, fields);
     },
     settled(operation, durationMs) {
       const line = lineOfOperation(operation);
@@ -68,68 +73,57 @@ function writerTo(logger: StructuredLogger | Console): (level: Level, fields: ob
   return (level, fields, text) => logger[level](text, fields);
 }
 
-/** A console prints its arguments in order. Only consoles have `table`, custom ones included. */
+/** A console prints its arguments in order. Only consoles, including custom ones, have `table`. */
 function isConsole(logger: StructuredLogger | Console): logger is Console {
   return 'table' in logger;
 }
 
+/** The text for each event, after the name of the component. */
+const LINES: { readonly [N in PointName]: (message: PointMessages[N]) => Line } = {
+  start: () => routine('started'),
+  close: () => routine('closed'),
+  healthy: () => routine('healthy'),
+  change: () => routine('changed'),
+  restart: ({ attempt }) => routine(`subscribing again, attempt ${attempt}`),
+  recovered: () => routine('native watching works again'),
+  readable: () => routine('readable again'),
+  degraded: ({ error }) => warning(`degraded to polling: ${said(error)}`),
+  warning: ({ message }) => warning(message),
+  unreadable: ({ error }) => warning(`unreadable: ${said(error)}`),
+  rejected: ({ problems, error }) => {
+    const why = problems?.map(({ message }) => message).join('; ') ?? (error && said(error)) ?? '';
+    return warning(`update rejected: ${why}`);
+  },
+  unhealthy: ({ error }) => warning(`unhealthy: ${said(error)}`),
+  error: ({ error }) => ({ level: 'error', text: said(error) }),
+};
+
 function lineOf({ name, message }: Point): Line {
-  const who = `${message.component.kind} "${message.component.name}"`;
-  switch (name) {
-    case 'start':
-      return routine(`${who}: started`);
-    case 'close':
-      return routine(`${who}: closed`);
-    case 'healthy':
-      return routine(`${who}: healthy`);
-    case 'change':
-      return routine(`${who}: changed`);
-    case 'restart':
-      return routine(`${who}: subscribing again, attempt ${message.attempt}`);
-    case 'recovered':
-      return routine(`${who}: native watching is back`);
-    case 'readable':
-      return routine(`${who}: readable again`);
-    case 'degraded':
-      return warning(`${who}: degraded to polling: ${said(message.error)}`);
-    case 'warning':
-      return warning(`${who}: ${message.message}`);
-    case 'unreadable':
-      return warning(`${who}: unreadable: ${said(message.error)}`);
-    case 'rejected': {
-      const { problems, error } = message;
-      const why = problems?.map((problem) => problem.message).join('; ') ?? (error && said(error)) ?? '';
-      return warning(`${who}: update rejected: ${why}`);
-    }
-    case 'unhealthy':
-      return warning(`${who}: unhealthy: ${said(message.error)}`);
-    case 'error':
-      return { level: 'error', text: `${who}: ${said(message.error)}` };
-  }
+  const describe = LINES[name] as (message: Point['message']) => Line;
+  const { level, text } = describe(message);
+  return { level, text: `${nameOf(message.component)}: ${text}` };
 }
 
-/** Checks and writes are too many for a log, and a reload is one event with its change or rejection. */
+function nameOf({ kind, name }: ComponentHandle): string {
+  return `${kind} "${name}"`;
+}
+
+/** Checks and writes are too frequent for a log, and a reload is logged as its change or rejection. */
+const LOGGED: Readonly<Partial<Record<OperationName, string>>> = {
+  'token.request': 'token request',
+  'token.delivery': 'token delivery',
+  publish: 'publication',
+  action: 'action',
+};
+
 function lineOfOperation({ name, message }: Operation): Line | undefined {
-  if (name !== 'token.request' && name !== 'token.delivery' && name !== 'publish' && name !== 'action')
-    return undefined;
-  const who = `${message.component.kind} "${message.component.name}"`;
-  const what = {
-    'token.request': 'token request',
-    'token.delivery': 'token delivery',
-    publish: 'publication',
-    action: 'action',
-  };
-  if (message.error) return warning(`${who}: ${what[name]} failed: ${said(message.error)}`);
-  const { result = '' } = message;
-  switch (result) {
-    case 'unchanged':
-    case 'skipped':
-      return undefined;
-    case 'kept':
-      return warning(`${who}: publication failed, the last good contents stay`);
-    default:
-      return routine(`${who}: ${what[name]} ${result}`);
-  }
+  const { component, error, result = '' } = message;
+  const what = LOGGED[name];
+  if (what === undefined || !component || result === 'unchanged' || result === 'skipped') return undefined;
+  const who = nameOf(component);
+  if (error) return warning(`${who}: ${what} failed: ${said(error)}`);
+  if (result === 'kept') return warning(`${who}: publication failed, the last good contents stay`);
+  return routine(`${who}: ${what} ${result}`);
 }
 
 function said({ message, code, name }: { message: string; code: string | null; name: string }): string {

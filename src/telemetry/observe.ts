@@ -2,6 +2,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 
 import { systemClock } from '../core/clock.js';
 import { ListenerError } from '../core/errors.js';
+import { callback, optional, resolveOptions } from '../core/options.js';
 import type {
   OperationMessages,
   OperationName,
@@ -12,7 +13,7 @@ import { operationChannel, operationNames, pointNames } from '../core/telemetry.
 
 /** Something that observes the library until it is closed. */
 export interface Subscription extends Disposable {
-  /** Ends it. May be called more than once. */
+  /** Stops observing. May be called more than once. */
   close(): void;
 }
 
@@ -24,7 +25,7 @@ export type Operation = {
   [N in OperationName]: { readonly name: N; readonly message: OperationMessages[N] };
 }[OperationName];
 
-/** What is called for the messages of all channels. */
+/** The functions that are called for the messages of all channels. */
 export interface TelemetryObserver {
   /** A message of a point channel. */
   point?(point: Point): void;
@@ -34,11 +35,16 @@ export interface TelemetryObserver {
   settled?(operation: Operation, durationMs: number): void;
 }
 
+const listener = optional(callback(() => undefined));
+const OPTIONS = { point: listener, started: listener, settled: listener };
+
 /**
  * Subscribes to every channel of the library. What an observer throws becomes a process warning; what a direct
  * subscriber of a diagnostics channel throws is an uncaught exception in Node.js.
+ * @throws {TypeError} for anything else than functions with these names.
  */
 export function observe(observer: TelemetryObserver): Subscription {
+  resolveOptions('observe', observer, OPTIONS);
   const ends: (() => void)[] = [];
   for (const name of pointNames) {
     const channelName = `resilient-watcher:${name}`;
@@ -61,7 +67,7 @@ function observeOperation(name: OperationName, observer: TelemetryObserver): () 
   const begun = new WeakMap<object, number>();
   const settled = (message: object): void => {
     const began = begun.get(message);
-    // The operation began before there was an observer.
+    // The operation began before the observer subscribed.
     if (began === undefined) return;
     begun.delete(message);
     const durationMs = systemClock.monotonic() - began;
@@ -73,7 +79,7 @@ function observeOperation(name: OperationName, observer: TelemetryObserver): () 
       isolated(channelName, () => observer.started?.({ name, message } as Operation));
     },
     end(message: object): void {
-      // Synchronous work has its result already.
+      // Synchronous work already has its result.
       if ('result' in message || 'error' in message) settled(message);
     },
     asyncStart(): void {},

@@ -1,23 +1,30 @@
 import type { Attributes, Meter, Observable, ObservableCallback } from '@opentelemetry/api';
 
-import { METRICS, metricsOf, SECONDS_BUCKETS, type GaugeName, type Labels } from './metrics.js';
-import type { Subscription } from './observe.js';
+import {
+  METRICS,
+  metricsOf,
+  otelName,
+  SECONDS_BUCKETS,
+  type GaugeName,
+  type Labels,
+  type MetricName,
+} from './metrics.js';
 import { Recorder } from './recorder.js';
 
-/** Records the library's metrics with the instruments of a meter. */
-export function recordMetrics(meter: Meter): Subscription {
-  const optionsOf = (name: keyof typeof METRICS) => ({
+/** Records the library's metrics with the instruments of a meter, until the returned function is called. */
+export function recordMetrics(meter: Meter): () => void {
+  const optionsOf = (name: MetricName) => ({
     unit: METRICS[name].unit,
     description: METRICS[name].help,
   });
   const counters = new Map(
-    metricsOf('counter').map((name) => [name, meter.createCounter(METRICS[name].otel, optionsOf(name))]),
+    metricsOf('counter').map((name) => [name, meter.createCounter(otelName(name), optionsOf(name))]),
   );
   const advice = { explicitBucketBoundaries: [...SECONDS_BUCKETS] };
   const histograms = new Map(
     metricsOf('histogram').map((name) => [
       name,
-      meter.createHistogram(METRICS[name].otel, { ...optionsOf(name), advice }),
+      meter.createHistogram(otelName(name), { ...optionsOf(name), advice }),
     ]),
   );
   const recorder = new Recorder({
@@ -25,19 +32,18 @@ export function recordMetrics(meter: Meter): Subscription {
     record: (metric, seconds, labels) => histograms.get(metric)?.record(seconds, attributesOf(labels)),
   });
   const ends = metricsOf('gauge').map((name) => observeGauge(instrumentOf(meter, name), name, recorder));
-  const close = (): void => {
+  return () => {
     recorder.close();
     for (const end of ends.splice(0)) end();
   };
-  return { close, [Symbol.dispose]: close };
 }
 
-/** Moments and durations are gauges; yes-or-no values and counts add up over processes. */
+/** Moments and durations become gauges; booleans and counts add up over processes. */
 function instrumentOf(meter: Meter, name: GaugeName): Observable {
-  const { otel, unit, help: description } = METRICS[name];
+  const { unit, help: description } = METRICS[name];
   return unit === 's'
-    ? meter.createObservableGauge(otel, { unit, description })
-    : meter.createObservableUpDownCounter(otel, { unit, description });
+    ? meter.createObservableGauge(otelName(name), { unit, description })
+    : meter.createObservableUpDownCounter(otelName(name), { unit, description });
 }
 
 function observeGauge(instrument: Observable, name: GaugeName, recorder: Recorder): () => void {

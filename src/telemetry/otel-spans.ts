@@ -7,7 +7,7 @@ import { systemClock } from '../core/clock.js';
 import type { OperationName } from '../core/telemetry-messages.js';
 import { operationChannel, operationNames } from '../core/telemetry.js';
 import { attributesOf } from './otel-metrics.js';
-import { observe, type Operation, type Subscription } from './observe.js';
+import { observe, type Operation } from './observe.js';
 import { typeOf } from './recorder.js';
 
 type Message = Operation['message'];
@@ -19,10 +19,10 @@ type Message = Operation['message'];
 const AFTERWARDS: ReadonlySet<OperationName> = new Set(['check']);
 
 /**
- * A span for each operation; of checks, for those that found a change or failed. An operation within another one, such
- * as the write within a publication, is its child.
+ * Creates a span for each operation, but only for checks that find a change or fail. An operation within another one,
+ * such as the write within a publication, is its child. Ends when the returned function is called.
  */
-export function recordSpans({ context, trace, SpanStatusCode }: typeof api, tracer: Tracer): Subscription {
+export function recordSpans({ context, trace, SpanStatusCode }: typeof api, tracer: Tracer): () => void {
   const contexts = new AsyncLocalStorage<Context>();
   const spans = new WeakMap<Message, Span>();
   const begun = new WeakMap<Message, { readonly at: number; readonly parent: Context }>();
@@ -62,20 +62,18 @@ export function recordSpans({ context, trace, SpanStatusCode }: typeof api, trac
   for (const name of operationNames) {
     operationChannel(name).start.bindStore(contexts, (message) => enter(name, message as Message));
   }
-  const close = (): void => {
+  return () => {
     subscription.close();
     for (const name of operationNames) operationChannel(name).start.unbindStore(contexts);
   };
-  return { close, [Symbol.dispose]: close };
 }
 
 const spanName = (name: OperationName): string => `resilient_watcher.${name}`;
 
 /** The attributes of a message that have single words as values. */
 function attributesAtStart({ component, result: _result, error: _error, ...details }: Message): Attributes {
-  const labels = Object.entries(details).map(([name, value]) => [name, value]);
   return attributesOf({
-    ...(Object.fromEntries(labels) as Record<string, string>),
+    ...(details as Readonly<Record<string, string>>),
     ...(component && { component: component.kind, target: component.name }),
   });
 }

@@ -10,9 +10,9 @@ import type { Subscription } from './observe.js';
 export interface InstrumentOptions {
   /** Your `@opentelemetry/api` (1.9 or later): `import * as api from '@opentelemetry/api'`. */
   readonly api: typeof openTelemetry;
-  /** Creates the instruments. Default: the provider that is registered with the API. */
+  /** Creates the instruments. Default: the provider registered with the API. */
   readonly meterProvider?: MeterProvider | undefined;
-  /** Creates the tracer. Default: the provider that is registered with the API. */
+  /** Creates the tracer. Default: the provider registered with the API. */
   readonly tracerProvider?: TracerProvider | undefined;
 }
 
@@ -31,29 +31,34 @@ const OPTIONS = {
   tracerProvider: port<TracerProvider>(undefined as never, 'getTracer'),
 };
 
+/** The meter providers that record the metrics. A second recorder would count everything twice. */
+const recording = new WeakSet<MeterProvider>();
+
 /**
- * Records metrics and spans of every component of this process with OpenTelemetry, until it is closed. Register the SDK
- * first.
+ * Records metrics and spans of every component of this process with OpenTelemetry, until the result is closed. Register
+ * the SDK first.
  *
  * ```ts
  * import * as api from '@opentelemetry/api';
  * instrument({ api });
  * ```
- * @throws {TypeError} for a wrong option.
+ * @throws {TypeError} for a wrong option, or a meter provider that records these metrics already.
  */
 export function instrument(options: InstrumentOptions): Subscription {
   const { api, meterProvider, tracerProvider } = resolveOptions('instrument', options, OPTIONS);
   if (!api) throw new TypeError(`instrument: option "api" must be ${API}, got undefined`);
-  const metrics = recordMetrics(
-    ((meterProvider as MeterProvider | undefined) ?? api.metrics).getMeter(SCOPE),
-  );
-  const spans = recordSpans(
-    api,
-    ((tracerProvider as TracerProvider | undefined) ?? api.trace).getTracer(SCOPE),
-  );
+  const meters = (meterProvider as MeterProvider | undefined) ?? api.metrics.getMeterProvider();
+  const tracers = (tracerProvider as TracerProvider | undefined) ?? api.trace;
+  if (recording.has(meters)) {
+    throw new TypeError(
+      'instrument: the meter provider has these metrics already; close() the earlier subscription or use another provider',
+    );
+  }
+  const ends = [recordMetrics(meters.getMeter(SCOPE)), recordSpans(api, tracers.getTracer(SCOPE))];
+  recording.add(meters);
   const close = (): void => {
-    metrics.close();
-    spans.close();
+    if (ends.length > 0) recording.delete(meters);
+    for (const end of ends.splice(0)) end();
   };
   return { close, [Symbol.dispose]: close };
 }

@@ -2,7 +2,14 @@ import type * as promClient from 'prom-client';
 import type { Registry } from 'prom-client';
 
 import { hasMethods, matching, resolveOptions } from '../core/options.js';
-import { METRICS, metricsOf, SECONDS_BUCKETS, type MetricName } from './metrics.js';
+import {
+  METRICS,
+  metricNames,
+  metricsOf,
+  prometheusName,
+  SECONDS_BUCKETS,
+  type MetricName,
+} from './metrics.js';
 import type { Subscription } from './observe.js';
 import { Recorder } from './recorder.js';
 
@@ -13,8 +20,6 @@ export interface CollectMetricsOptions {
   /** Where the metrics are registered. Default: the client's own `register`. */
   readonly registry?: Registry | undefined;
 }
-
-const PREFIX = 'resilient_watcher_';
 
 const CLIENT = 'the prom-client module (npm install prom-client; import client from "prom-client")';
 
@@ -33,21 +38,21 @@ const OPTIONS = {
 };
 
 /**
- * Registers the library's metrics with `prom-client`, for every component of this process, and updates them until it is
- * closed. Closing removes them from the registry.
+ * Registers the library's metrics with `prom-client`, for every component of this process, and updates them until the
+ * result is closed. Closing it removes them from the registry.
  *
  * ```ts
  * import client from 'prom-client';
  * collectMetrics({ client, registry: client.register });
  * ```
- * @throws {TypeError} for a wrong option, or a registry that has these metrics already.
+ * @throws {TypeError} for a wrong option, or a registry that already has these metrics.
  */
 export function collectMetrics(options: CollectMetricsOptions): Subscription {
   const { client, registry } = checked(options);
   const registers = [registry];
   const named = (name: MetricName) => {
     const { help, labels } = METRICS[name];
-    return { name: PREFIX + name, help, labelNames: [...labels], registers };
+    return { name: prometheusName(name), help, labelNames: [...labels], registers };
   };
   const counters = new Map(metricsOf('counter').map((name) => [name, new client.Counter(named(name))]));
   const histograms = new Map(
@@ -71,7 +76,7 @@ export function collectMetrics(options: CollectMetricsOptions): Subscription {
   }
   const close = (): void => {
     recorder.close();
-    for (const name of Object.keys(METRICS)) registry.removeSingleMetric(PREFIX + name);
+    for (const name of metricNames) registry.removeSingleMetric(prometheusName(name));
   };
   return { close, [Symbol.dispose]: close };
 }
@@ -80,9 +85,9 @@ function checked(options: CollectMetricsOptions): { client: typeof promClient; r
   const { client, registry } = resolveOptions('collectMetrics', options, OPTIONS);
   if (!client) throw new TypeError(`collectMetrics: option "client" must be ${CLIENT}, got undefined`);
   const register = registry ?? client.register;
-  if (register.getSingleMetric(`${PREFIX}changes_total`)) {
+  if (register.getSingleMetric(prometheusName('changes'))) {
     throw new TypeError(
-      'collectMetrics: the registry has these metrics already; close() the earlier subscription or use another registry',
+      'collectMetrics: the registry already has these metrics; close() the earlier subscription or use another registry',
     );
   }
   return { client, registry: register };

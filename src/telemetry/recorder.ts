@@ -1,7 +1,7 @@
 import { systemClock } from '../core/clock.js';
 import type { ComponentHandle, ErrorSummary } from '../core/telemetry-messages.js';
+import { runningComponents } from '../core/telemetry.js';
 import { samplesOf } from './gauges.js';
-import { LiveComponents } from './live-components.js';
 import type { CounterName, GaugeName, HistogramName, Labels, Sample } from './metrics.js';
 import { observe, type Operation, type Point, type Subscription } from './observe.js';
 
@@ -12,20 +12,24 @@ interface Instruments {
 }
 
 /**
- * When a label has more values than this, the others are counted together as `other`: names must not create time
- * series without end.
+ * If a label has more values than this, the others are counted together as `other`: names must not create time
+ * series without limit.
  */
 const MAX_LABEL_VALUES = 256;
 
-/** The initial value of a counter: without a first 0, `increase()` misses the first failure. */
+/** Components without gauges, of which there may be many. */
+const VOLUMES: ReadonlySet<string> = new Set(['AtomicVolume', 'VolumePublisher']);
+
+/** The initial value of a counter: without an initial 0, `increase()` misses the first failure. */
 const RELOAD_RESULTS = ['accepted', 'unchanged', 'rejected', 'error'];
 const WRITE_RESULTS = ['written', 'unchanged', 'error'];
 const PUBLISH_RESULTS = ['published', 'unchanged', 'skipped', 'kept', 'error'];
 
-/** Turns messages into counts and durations, and keeps what the gauges are read from. */
+/** Turns messages into counts and durations, and keeps the components for the gauges. */
 export class Recorder {
   readonly #instruments: Instruments;
-  readonly #components = new LiveComponents();
+  /** Those that run, and have started or published a message. */
+  readonly #components = new Set<ComponentHandle>();
   readonly #reloadedAt = new Map<ComponentHandle, number>();
   readonly #values = new Map<string, Set<string>>();
   readonly #subscription: Subscription;
@@ -34,14 +38,18 @@ export class Recorder {
     this.#instruments = instruments;
     this.#subscription = observe({
       point: (point) => this.#point(point),
-      started: (operation) => this.#components.started(operation),
+      started: ({ message }) => this.#add(message.component),
       settled: (operation, durationMs) => this.#settled(operation, durationMs / 1_000),
     });
-    for (const result of WRITE_RESULTS) this.#count('writes_total', { result }, 0);
-    for (const result of PUBLISH_RESULTS) this.#count('publishes_total', { result }, 0);
+    for (const result of WRITE_RESULTS) this.#count('writes', { result }, 0);
+    for (const result of PUBLISH_RESULTS) this.#count('publishes', { result }, 0);
+    for (const component of runningComponents()) {
+      this.#add(component);
+      this.#begin(component);
+    }
   }
 
-  /** The values of a gauge now. */
+  /** The current values of a gauge. */
   samples(name: GaugeName): Sample[] {
     const bounded = (labels: Labels): Labels => this.#bounded(labels);
     return samplesOf(name, { components: this.#components, reloadedAt: this.#reloadedAt, bounded });
@@ -52,35 +60,37 @@ export class Recorder {
   }
 
   #point(point: Point): void {
-    this.#components.point(point);
-    const target = point.message.component.name;
+    this.#add(point.message.component);
+    const { name: target, repeated } = point.message.component;
     switch (point.name) {
       case 'start':
         this.#begin(point.message.component);
         break;
       case 'close':
+        this.#components.delete(point.message.component);
         this.#reloadedAt.delete(point.message.component);
         break;
       case 'change': {
         const { component, cause, delayMs } = point.message;
         if (component.kind !== 'ResilientWatcher') break;
-        this.#count('changes_total', { target, cause: cause ?? '' });
-        if (delayMs !== undefined) this.#record('change_delay_seconds', delayMs / 1_000, { target });
+        this.#count('changes', { target, cause: cause ?? '' });
+        if (delayMs !== undefined) this.#record('change.delay', delayMs / 1_000, { target });
         break;
       }
       case 'restart':
-        this.#count('restarts_total', { target, error_type: typeOf(point.message.error) });
+        this.#count('restarts', { target, error_type: typeOf(point.message.error) });
         break;
       case 'rejected': {
         const { problems, error } = point.message;
-        this.#count('errors_total', { target, error_type: problems?.[0]?.code ?? typeOf(error) });
+        this.#count('errors', { target, error_type: problems?.[0]?.code ?? typeOf(error) });
         break;
       }
       case 'degraded':
       case 'unreadable':
       case 'unhealthy':
       case 'error':
-        this.#count('errors_total', { target, error_type: typeOf(point.message.error) });
+        if (repeated?.includes(point.name)) break;
+        this.#count('errors', { target, error_type: typeOf(point.message.error) });
         break;
       case 'recovered':
       case 'readable':
@@ -89,10 +99,17 @@ export class Recorder {
     }
   }
 
+  #add(component: ComponentHandle | undefined): void {
+    if (!component || this.#components.has(component)) return;
+    const { state } = component.status();
+    if (!VOLUMES.has(component.kind) && state !== 'idle' && state !== 'closed')
+      this.#components.add(component);
+  }
+
   #begin({ kind, name }: ComponentHandle): void {
-    this.#count('errors_total', { target: name, error_type: 'ERR_LISTENER' }, 0);
+    this.#count('errors', { target: name, error_type: 'ERR_LISTENER' }, 0);
     if (kind !== 'ConfigLoader') return;
-    for (const result of RELOAD_RESULTS) this.#count('config_reloads_total', { loader: name, result }, 0);
+    for (const result of RELOAD_RESULTS) this.#count('config.reloads', { loader: name, result }, 0);
   }
 
   #settled({ name, message }: Operation, seconds: number): void {
@@ -100,30 +117,30 @@ export class Recorder {
     const target = message.component?.name ?? '';
     switch (name) {
       case 'check':
-        this.#count('checks_total', { target, cause: message.cause });
+        this.#count('checks', { target, cause: message.cause });
         break;
       case 'token.request':
-        this.#count('token_requests_total', { target, reason: message.reason, result });
-        this.#record('token_request_duration_seconds', seconds, { target });
+        this.#count('token.requests', { target, reason: message.reason, result });
+        this.#record('token.request.duration', seconds, { target });
         break;
       case 'token.delivery':
-        this.#count('token_deliveries_total', { target, sink: message.sink, result });
+        this.#count('token.deliveries', { target, sink: message.sink, result });
         break;
       case 'config.reload':
-        this.#count('config_reloads_total', { loader: target, result });
+        this.#count('config.reloads', { loader: target, result });
         if (result === 'accepted' || result === 'unchanged') {
           this.#reloadedAt.set(message.component, systemClock.now());
         }
         break;
       case 'write':
-        this.#count('writes_total', { result });
-        this.#record('write_duration_seconds', seconds, {});
+        this.#count('writes', { result });
+        this.#record('write.duration', seconds, {});
         break;
       case 'publish':
-        this.#count('publishes_total', { result });
+        this.#count('publishes', { result });
         break;
       case 'action':
-        this.#count('actions_total', { action: message.action, result });
+        this.#count('actions', { action: message.action, result });
         break;
     }
   }
@@ -147,7 +164,7 @@ export class Recorder {
   }
 }
 
-/** The `error.type` of OpenTelemetry: of few values. */
+/** The `error.type` of OpenTelemetry, which should have few values. */
 export function typeOf(error: ErrorSummary | undefined): string {
   return error?.code ?? error?.name ?? 'Error';
 }

@@ -1,33 +1,21 @@
 import type { ComponentHandle } from '../core/telemetry-messages.js';
 import type { ConfigLoaderStatus } from '../config/loader-status.js';
 import type { ReloadActionStatus } from '../action/reload-action.js';
+import type { SpiffeFolderStatus } from '../spiffe/spiffe-folder.js';
 import type { TlsFilesStatus } from '../tls/tls-files.js';
 import type { TokenFileStatus } from '../token/token-file.js';
 import type { TokenRefresherStatus } from '../token/refresher-status.js';
 import type { WatcherStatus } from '../watch/watcher-status.js';
 
 /** The components whose status telemetry reads, by kind. */
-interface Statuses {
+export interface Statuses {
   ResilientWatcher: WatcherStatus;
   ConfigLoader: ConfigLoaderStatus;
   TokenRefresher: TokenRefresherStatus;
   TokenFile: TokenFileStatus;
   TlsFiles: TlsFilesStatus;
+  SpiffeFolder: SpiffeFolderStatus;
   ReloadAction: ReloadActionStatus;
-}
-
-const SHOWN: Readonly<Record<keyof Statuses, true>> = {
-  ResilientWatcher: true,
-  ConfigLoader: true,
-  TokenRefresher: true,
-  TokenFile: true,
-  TlsFiles: true,
-  ReloadAction: true,
-};
-
-/** Whether telemetry reads the status of this component. */
-export function isShown({ kind }: ComponentHandle): boolean {
-  return Object.hasOwn(SHOWN, kind);
 }
 
 /** The status of a component, if it is of this kind. */

@@ -1,4 +1,5 @@
 import { nextTurn } from '../core/event-loop.js';
+import { describe } from '../core/options.js';
 import type { Clock, Scheduled } from '../core/clock.js';
 
 interface Timer {
@@ -54,8 +55,16 @@ export class FakeClock implements Clock {
   /**
    * Advances both clocks by `ms`. Fires the timers that become due, in order of their time and then of scheduling,
    * including timers set meanwhile, and lets promises settle after each one and at the end.
+   * @throws {TypeError | RangeError} (rejects) for anything but a finite number that is not negative.
    */
   async advance(ms: number): Promise<void> {
+    if (typeof ms !== 'number') {
+      throw new TypeError(`FakeClock.advance: ms must be a number, got ${describe(ms)}`);
+    }
+    if (!Number.isFinite(ms) || ms < 0) {
+      const message = `FakeClock.advance: ms must be finite and >= 0, got ${ms}; jump() sets the wall clock back`;
+      throw new RangeError(message);
+    }
     const end = this.#monotonic + ms;
     await settle();
     for (let due = this.#next(end); due; due = this.#next(end)) {

@@ -1,15 +1,16 @@
 import { TokenError } from '../core/token-error.js';
-import { isoTime, systemClock, type Clock } from '../core/clock.js';
+import { systemClock, type Clock } from '../core/clock.js';
 import type { TokenAnswer, TokenClient, TokenRequest } from '../core/token-client.js';
+import { kubernetesTime } from './kubernetes-time.js';
 import { mintTestToken } from './mint-test-token.js';
 
 /** The reaction of a `FakeTokenClient` to one request. */
 export interface TokenStep {
-  /** How long it takes, ms; `Infinity`: until the request is aborted. Default 0. */
+  /** How long the reaction takes, ms; `Infinity`: until the request is aborted. Default 0. */
   readonly delayMs?: number;
-  /** The error that it rejects with. */
+  /** The error that the request rejects with. */
   readonly error?: unknown;
-  /** The answer, which need not be valid; default a valid token. */
+  /** The response, which need not be valid. Default: a valid token. */
   readonly answer?: unknown;
 }
 
@@ -28,7 +29,7 @@ export class FakeTokenClient implements TokenClient {
   otherwise: TokenStep = {};
   /** How far the server's clock is ahead of ours, ms. */
   skewMs = 0;
-  /** Every request so far, with the time it arrived, epoch ms. */
+  /** Every request so far, with the time when it arrived, epoch ms. */
   readonly requests: (TokenRequest & { readonly at: number })[] = [];
   readonly #clock: Clock;
   readonly #steps: TokenStep[] = [];
@@ -82,7 +83,7 @@ export class FakeTokenClient implements TokenClient {
     const jti = `${this.requests.length}-${this.#valid.size}-${iat}`;
     const token = mintTestToken({ iat, nbf: iat, exp, jti, aud: [...audiences] });
     this.#valid.add(token);
-    return { token, expirationTimestamp: isoTime(exp * 1000) };
+    return { token, expirationTimestamp: kubernetesTime(exp * 1000) };
   }
 
   async requestToken(request: TokenRequest, { signal }: { signal: AbortSignal }): Promise<TokenAnswer> {

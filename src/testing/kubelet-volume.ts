@@ -3,7 +3,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 
 import { type Clock, isoTime, systemClock } from '../core/clock.js';
 import { type Random, systemRandom } from '../core/random.js';
-import { checkPath } from '../core/options.js';
+import { checkPath, describe } from '../core/options.js';
 import { checkedFiles, type CheckedFile, type VolumeFiles } from './volume-file.js';
 import {
   changeGroup,
@@ -45,11 +45,11 @@ export interface KubeletVolumeOptions {
    * Requires the permission to do so. Default: none, and no such calls.
    */
   readonly fsGroup?: number | undefined;
-  /** Leaves old revisions where they are, as some publishers do. Default `false`: removed after the swap. */
+  /** Leaves old revisions in place, as some publishers do. Default `false`: they are removed after the swap. */
   readonly keepOldRevisions?: boolean | undefined;
   /** The wall clock in the names of revisions. Default: that of the system. */
   readonly clock?: Pick<Clock, 'now'> | undefined;
-  /** The random digits in the names of revisions; has to vary. Default: `Math.random`. */
+  /** The random digits in the names of revisions; must vary. Default: `Math.random`. */
   readonly random?: Random | undefined;
 }
 
@@ -60,8 +60,8 @@ const NEXT_DATA = '..data_tmp';
 const NAME_ATTEMPTS = 10_000;
 
 /**
- * A real directory that is updated like a mounted ConfigMap, Secret or projected token: the same layout, order of
- * system calls and faults as kubelet's AtomicWriter (`pkg/volume/util/atomic_writer.go`), as traced on kubelet 1.36.
+ * A real directory that is updated like a mounted ConfigMap, Secret or projected token, with the layout, the calls and
+ * the faults of kubelet's AtomicWriter (`pkg/volume/util/atomic_writer.go`), traced on kubelet 1.36 and 1.37.
  *
  * ```ts
  * const volume = new KubeletVolume(join(tmpdir(), 'policy'));
@@ -75,28 +75,27 @@ const NAME_ATTEMPTS = 10_000;
  *
  * An update, numbered as in kubelet:
  *
- * 1. The keys are checked.
- * 2. `..data` is read to find the current revision.
- * 3. Names that are in it, but not in the new files, are noted.
- * 4. Contents are compared; modes are not. If all are equal, 10 is next.
- * 5. A directory `..YYYY_MM_DD_hh_mm_ss.<random digits>` is made, mode 0700, then 0755.
- * 6. Each file is written in it and given its mode, parents first.
- * 7. With `fsGroup`: the group and the mode of the new revision's files and of its directory are changed, then the group
+ * 1. The keys are checked. 2. `..data` is read to find the current revision. 3. Names that are in it, but not in the
+ * new files, are noted. 4. Contents are compared; modes are not. If all are equal, 10 is next. 5. A directory
+ * `..YYYY_MM_DD_hh_mm_ss.<random digits>` is created with mode 0700, then changed to 0755. 6. Each file is written in
+ * it and given its mode, parents first. 7. With `fsGroup`: the group and the mode of the new revision's files and of
+ * its directory are changed, then the group
  *    of `..data`, then the old revision's like the new one's, then the group of each link, and at last the group and the
- *    mode of the volume's directory itself.
+ *    mode of the volume's directory itself. Which of the entries comes first depends on the file system.
  * 8. `..data_tmp` is linked to it.
  * 9. The swap: `..data_tmp` becomes `..data`.
- * 10. Missing links `name -> ..data/name` are made, for the first element of each key. Anything else with such a name
+ * 10. Missing links `name -> ..data/name` are created for the first element of each key. Anything else with such a name
  *     is left alone. With `links: 'before'` this comes before 8.
  * 11. Links of removed keys are removed.
  * 12. The old revision is removed.
  *
- * Faults of kubelet that are kept: after a crash between 8 and 9 a stale `..data_tmp` makes every further update fail
- * with EEXIST, until someone does `unlinkSync(volume.path('..data_tmp'))`; after a crash, what 11 and 12 had yet to
- * remove stays for good. Differences: files come in the order in which they are given, where kubelet's order is random;
- * a key that turns from a file into a directory, or back, is an ordinary change, where kubelet may fail; a link to
- * remove that does not exist is ignored, where kubelet reports it and skips 12; a volume whose directory is missing
- * gets one, parents included.
+ * Faults of kubelet that are kept: after a crash between 8 and 9, a stale `..data_tmp` makes every further update fail
+ * with EEXIST, until someone calls `unlinkSync(volume.path('..data_tmp'))`; after a crash, entries that 11 and 12 did
+ * not remove stay for good. Differences: files are written in the given order, while kubelet's order is random; a key
+ * that turns from a file into a directory, or back, is an ordinary change, while kubelet may fail; a missing link that
+ * is to be removed is ignored, while kubelet reports it and skips 12; a missing directory of the volume is created,
+ * parents included; owners do not change, while kubelet sets them in projected volumes if all containers have the same
+ * `runAsUser`.
  *
  * One update at a time. Nothing is kept in memory: another `KubeletVolume` on the same directory continues where this
  * one stopped, like a restarted kubelet.
@@ -144,6 +143,9 @@ export class KubeletVolume {
 
   /** The path under which users of the volume find `key`; also for `..data` and `..data_tmp`. */
   path(key: string): string {
+    if (typeof key !== 'string') {
+      throw new TypeError(`KubeletVolume.path: key must be a string, got ${describe(key)}`);
+    }
     return join(this.directory, key);
   }
 
@@ -183,14 +185,14 @@ export class KubeletVolume {
     return this.#update(checkedFiles(files));
   }
 
-  /** Deletes the directory with everything in it. No effect if there is none. */
+  /** Deletes the directory with everything in it. Has no effect if it does not exist. */
   remove(): void {
     fs.rmSync(this.directory, { recursive: true, force: true });
   }
 
   *#update(entries: readonly CheckedFile[]): Generator<VolumeStep, PublishResult, undefined> {
     yield* makeDirectories(this.directory);
-    const old = this.revision;
+    const old = this.#ownRevision;
     const vanished = old === undefined ? [] : vanishedPaths(this.path(old), entries);
     if (old !== undefined && vanished.length === 0 && holds(this.path(old), entries)) {
       if (this.#linkOrder === 'after') yield* this.#link(entries);
@@ -205,11 +207,15 @@ export class KubeletVolume {
     for (const path of vanished) {
       if (!path.includes('/')) yield* unlinkIfAny(this.path(path));
     }
-    // A link that was not created here may lead anywhere; nothing outside the volume is ever removed.
-    if (old !== undefined && basename(old) === old && !this.#keepOldRevisions) {
-      yield* removeAll(this.path(old));
-    }
+    if (old !== undefined && !this.#keepOldRevisions) yield* removeAll(this.path(old));
     return { changed: true, revision };
+  }
+
+  /** A link that was not created here may lead anywhere. Nothing outside the volume is read, changed or removed. */
+  get #ownRevision(): string | undefined {
+    const { revision } = this;
+    if (revision === undefined || basename(revision) !== revision) return undefined;
+    return revision === '.' || revision === '..' ? undefined : revision;
   }
 
   *#makeRevision(): Generator<VolumeStep, string> {
@@ -234,7 +240,7 @@ export class KubeletVolume {
     yield* giveToGroup(this.path(revision), gid);
     if (old !== undefined) {
       yield* changeGroup(this.path(DATA), gid);
-      if (basename(old) === old && !isMissing(this.path(old))) yield* giveToGroup(this.path(old), gid);
+      if (!isMissing(this.path(old))) yield* giveToGroup(this.path(old), gid);
     }
     const others = fs.readdirSync(this.directory).filter((name) => ![DATA, revision, old].includes(name));
     for (const name of others.sort()) yield* giveToGroup(this.path(name), gid);
@@ -247,7 +253,7 @@ export class KubeletVolume {
     try {
       yield symlink(revision, next);
     } catch (error) {
-      yield* removeAll(this.path(revision)); // `..data_tmp` is somebody else's
+      yield* removeAll(this.path(revision)); // `..data_tmp` belongs to another writer
       throw error;
     }
     try {

@@ -4,7 +4,9 @@ import type { AddressInfo, Socket } from 'node:net';
 
 import { systemClock, type Clock } from '../core/clock.js';
 import type { TokenAnswer } from '../core/token-client.js';
+import type { CertificateSigner } from './certificate-signer.js';
 import { failure, type ApiAnswer } from './local-api-server/api-answer.js';
+import { CertificateApi, type PodCertificateOutcome } from './local-api-server/certificate-api.js';
 import { parseBody } from './local-api-server/request-body.js';
 import {
   createServerCertificates,
@@ -22,13 +24,13 @@ import {
 
 /** Options of `LocalApiServer`. */
 export interface LocalApiServerOptions {
-  /** The clock by which tokens are dated and verified; default the system's. */
+  /** The clock by which tokens are dated and verified. Default: the system clock. */
   readonly clock?: Clock | undefined;
-  /** The TCP port; default 0, a free one. */
+  /** The TCP port. Default 0: a free port. */
   readonly port?: number | undefined;
 }
 
-/** A fault: what the server does with a request instead of answering it normally. */
+/** A fault: how the server handles a request instead of answering it normally. */
 export type ApiFault =
   /** 429 with `Retry-After`. */
   | { readonly kind: 'throttled'; readonly retryAfterSeconds: number }
@@ -45,9 +47,9 @@ export type ApiFault =
 export interface ReceivedRequest {
   readonly method: string;
   readonly path: string;
-  /** The authenticated user; undefined if there is none, or a fault came first. */
+  /** The authenticated user; undefined if there is none or a fault came first. */
   readonly subject: string | undefined;
-  /** The status of the answer; undefined if there was none. */
+  /** The status of the response; undefined if there was none. */
   readonly status: number | undefined;
 }
 
@@ -63,17 +65,18 @@ export interface MintOptions {
 /** Real requests have some KiB. */
 const MAX_BODY_BYTES = 1024 * 1024;
 
-/** How long an idle connection is kept, ms: as kube-apiserver does, and longer than a busy machine needs for a test. */
+/** How long an idle connection is kept, ms: as in kube-apiserver, and longer than any test on a busy machine. */
 const KEEP_ALIVE_MS = 90_000;
 
-/** As of `system:public-info-viewer`: readable without a token. */
+/** Readable without a token, as with `system:public-info-viewer`. */
 const PUBLIC_PATHS = ['/version', '/healthz', '/livez', '/readyz'];
 
 /**
- * The part of a Kubernetes API server that deals with ServiceAccount tokens, on a real HTTPS socket of the loopback
+ * The parts of a Kubernetes API server that deal with ServiceAccount tokens and with the certificates of pods
+ * (PodCertificateRequest, ClusterTrustBundle; JSON only), on a real HTTPS socket of the loopback
  * interface: TokenRequest, TokenReview, SelfSubjectReview, ServiceAccounts and discovery, enough for
  * `@kubernetes/client-node` and `kubectl`. It accepts the bearer tokens it minted and no others. Every user may do
- * everything except what `forbid()` forbids. Needs the package `selfsigned`.
+ * everything except what `forbid()` forbids.
  *
  * ```ts
  * const server = await LocalApiServer.start();
@@ -84,19 +87,26 @@ const PUBLIC_PATHS = ['/version', '/healthz', '/livez', '/readyz'];
  * ```
  */
 export class LocalApiServer {
-  /** What happens to requests that are not scripted; undefined: they are answered. */
+  /** The fault for requests that are not scripted; undefined: they are answered. */
   otherwise: ApiFault | undefined;
   readonly #server: Server;
   readonly #authority: TokenAuthority;
   readonly #api: ServiceAccountApi;
+  readonly #certificateApi: CertificateApi;
   readonly #script: ApiFault[] = [];
   readonly #requests: ReceivedRequest[] = [];
-  /** Also those without a complete TLS handshake, which the server does not count among its connections. */
+  /** Includes those without a complete TLS handshake, which the server does not count among its connections. */
   readonly #sockets = new Set<Socket>();
   #certificates: ServerCertificates;
   #port: number;
 
-  private constructor(port: number, authority: TokenAuthority, certificates: ServerCertificates) {
+  private constructor(
+    port: number,
+    clock: Clock,
+    authority: TokenAuthority,
+    certificates: ServerCertificates,
+  ) {
+    this.#certificateApi = new CertificateApi(clock);
     this.#port = port;
     this.#authority = authority;
     this.#api = new ServiceAccountApi(authority);
@@ -113,10 +123,10 @@ export class LocalApiServer {
     });
   }
 
-  /** A running server, with the ServiceAccount `default/default`. */
+  /** Starts a server with the ServiceAccount `default/default`. */
   static async start({ clock = systemClock, port = 0 }: LocalApiServerOptions = {}): Promise<LocalApiServer> {
     const authority = await TokenAuthority.create(clock);
-    const server = new LocalApiServer(port, authority, await firstServerCertificates());
+    const server = new LocalApiServer(port, clock, authority, firstServerCertificates());
     server.addServiceAccount('default', 'default');
     await server.listen();
     return server;
@@ -128,7 +138,7 @@ export class LocalApiServer {
   }
 
   /** The certificate authority that clients have to trust, PEM. Servers of one process start with the same one. */
-  get caCertificate(): string {
+  get caPem(): string {
     return this.#certificates.ca;
   }
 
@@ -177,17 +187,41 @@ export class LocalApiServer {
     return this.#authority.mint({ account, audiences, expirationSeconds, boundObject });
   }
 
+  /** Issues the pod certificates; its `certificate` is their root. */
+  get podCertificateSigner(): CertificateSigner {
+    return this.#certificateApi.signer;
+  }
+
+  /** The outcome of each PodCertificateRequest. Default `Issued`. */
+  get podCertificateOutcome(): PodCertificateOutcome {
+    return this.#certificateApi.outcome;
+  }
+
+  set podCertificateOutcome(outcome: PodCertificateOutcome) {
+    this.#certificateApi.outcome = outcome;
+  }
+
+  /** Adds or replaces a ClusterTrustBundle, PEM. */
+  putTrustBundle(name: string, trustBundle: string, signerName?: string): void {
+    this.#certificateApi.putTrustBundle(name, trustBundle, signerName);
+  }
+
+  removeTrustBundle(name: string): void {
+    this.#certificateApi.removeTrustBundle(name);
+  }
+
   /** Rotates the signing key: tokens that were minted before are refused from now on. */
   rotateSigningKey(): Promise<void> {
     return this.#authority.rotate();
   }
 
-  /** New connections get a certificate of a new authority, see `caCertificate`; open ones are closed. */
-  async rotateCertificates(): Promise<void> {
-    this.#certificates = await createServerCertificates();
+  /** New connections get a certificate of a new authority, see `caPem`; open ones are closed. */
+  rotateCertificates(): Promise<void> {
+    this.#certificates = createServerCertificates();
     const { certificate: cert, key } = this.#certificates;
     this.#server.setSecureContext({ cert, key });
     this.#closeConnections();
+    return Promise.resolve();
   }
 
   /** Scripts the next requests, one fault for each. */
@@ -280,7 +314,9 @@ export class LocalApiServer {
     } catch {
       return failure(400, 'the body of the request is neither JSON nor protobuf');
     }
-    return this.#api.answer({ method, path, user, body });
+    return (
+      this.#certificateApi.answer({ method, path, body }) ?? this.#api.answer({ method, path, user, body })
+    );
   }
 }
 
@@ -306,7 +342,7 @@ function answerOf(fault: ApiFault): ApiAnswer | 'stuck' | 'reset' {
   }
 }
 
-/** Undefined if it is too long: the rest is read and discarded, so that the client reads the answer. */
+/** Undefined if the body is too long; the rest is read and discarded, so that the client reads the response. */
 async function bytesOf(request: IncomingMessage): Promise<Buffer | undefined> {
   const chunks: Buffer[] = [];
   let length = 0;

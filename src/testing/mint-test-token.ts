@@ -3,17 +3,18 @@ import { UnsecuredJWT } from 'jose';
 import type { TokenClaims } from '../core/token-claims.js';
 
 /**
- * A token with these claims (`iat`, `nbf`, `exp` in seconds), as an API server would date it. It is not signed,
- * so no real server takes it.
+ * Creates a token with these claims (`iat`, `nbf`, `exp` in seconds), dated as by an API server. It is not signed, so
+ * no real server accepts it.
  *
  * ```ts
  * mintTestToken({ iat: 1711900695, exp: 1743436695, 'kubernetes.io': { warnafter: 1711904302 } });
  * ```
  */
 export function mintTestToken(claims: TokenClaims = {}): string {
-  const who = {
-    iss: 'https://kubernetes.default.svc.cluster.local',
-    sub: 'system:serviceaccount:default:default',
-  };
-  return new UnsecuredJWT({ ...who, ...claims }).encode();
+  const {
+    iss = 'https://kubernetes.default.svc.cluster.local',
+    sub = 'system:serviceaccount:default:default',
+    ...others
+  } = claims;
+  return new UnsecuredJWT({ iss, sub, ...others }).encode();
 }

@@ -14,16 +14,13 @@ import type { HintSink, WatchBackend, WatchedDirectory, WatchSubscription } from
  */
 export class ScriptedBackend implements WatchBackend {
   readonly name: string;
-  readonly reportsWrites: boolean;
   readonly #live = new Map<WatchSubscription, HintSink>();
   #directories: readonly WatchedDirectory[] = [];
   #failures: unknown[] = [];
   #subscribed = 0;
 
-  /** @param options `reportsWrites`: every write in place will be reported, with `written()`. Default false. */
-  constructor(name = 'scripted', { reportsWrites = false }: { readonly reportsWrites?: boolean } = {}) {
+  constructor(name = 'scripted') {
     this.name = name;
-    this.reportsWrites = reportsWrites;
   }
 
   /** The number of open subscriptions. */
@@ -31,7 +28,7 @@ export class ScriptedBackend implements WatchBackend {
     return this.#live.size;
   }
 
-  /** The number of subscriptions that were ever granted. */
+  /** The number of subscriptions so far. */
   get subscribed(): number {
     return this.#subscribed;
   }
@@ -41,17 +38,12 @@ export class ScriptedBackend implements WatchBackend {
     return this.#directories;
   }
 
-  /** Sends every subscriber a hint: about `path` (absolute), or about anything. */
+  /** Sends every subscriber a hint, about `path` (absolute) or about anything. */
   hint(path?: string): void {
     for (const sink of [...this.#live.values()]) sink.hint(path === undefined ? undefined : { path });
   }
 
-  /** Sends every subscriber a hint that the file at `path` (absolute) was written in place. */
-  written(path: string): void {
-    for (const sink of [...this.#live.values()]) sink.hint({ path, written: true });
-  }
-
-  /** Ends every subscription, as a native watcher that fails. */
+  /** Ends every subscription, like a native watcher that fails. */
   fail(error: unknown = new Error('scripted failure')): void {
     for (const sink of [...this.#live.values()]) sink.down(error);
   }

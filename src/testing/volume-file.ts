@@ -56,7 +56,7 @@ function checkedFile(key: string, file: VolumeFile): CheckedFile {
 
   // The value is not shown: it may be a secret.
   if (!isContents(file) && !isContents((file as Partial<typeof file> | null | undefined)?.data)) {
-    throw wrong('must hold a string or a Uint8Array');
+    throw wrong('must contain a string or a Uint8Array');
   }
   const { data, mode = 0o644 } = isContents(file) ? { data: file } : file;
   if (!Number.isInteger(mode) || mode < 0 || mode > 0o7777) throw wrong('must have a mode from 0 to 0o7777');

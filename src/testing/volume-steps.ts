@@ -1,15 +1,14 @@
-/** The system calls of kubelet's AtomicWriter, each done when its step is yielded. */
+/** The system calls of kubelet's AtomicWriter, as steps. Each call has been made when its step is yielded. */
 import fs from 'node:fs';
 import { dirname, join } from 'node:path';
 
-import { nodeFileSystem } from '../core/file-system.js';
-import { pathForCall } from '../core/path-bytes.js';
+import { pathForCall, pathFromBytes } from '../core/path-bytes.js';
 import type { CheckedFile } from './volume-file.js';
 
-/** One system call that changed the disk. It is done when the step is yielded. */
+/** One system call that changed the disk, made before the step is yielded. */
 export interface VolumeStep {
   readonly name: 'mkdir' | 'chown' | 'chmod' | 'open' | 'write' | 'symlink' | 'rename' | 'unlink' | 'rmdir';
-  /** Absolute path of what was changed; for `rename`, the new name. */
+  /** The absolute path that was changed; for `rename`, the new name. */
   readonly path: string;
 }
 
@@ -36,7 +35,7 @@ export function* unlinkIfAny(path: string): Generator<VolumeStep, void> {
   if (!isMissing(path)) yield unlink(path);
 }
 
-/** Go's `os.MkdirAll`: the missing ones, from the top. */
+/** Go's `os.MkdirAll`: creates the missing directories, from the top. */
 export function* makeDirectories(path: string): Generator<VolumeStep, void> {
   if (fs.existsSync(path)) return;
   yield* makeDirectories(dirname(path));
@@ -56,26 +55,30 @@ export function* writeFiles(revision: string, entries: readonly CheckedFile[]): 
     } finally {
       fs.closeSync(fd);
     }
-    fs.chmodSync(path, mode); // the umask had a say in `open`
+    fs.chmodSync(path, mode); // `open` applied the umask
     yield { name: 'chmod', path };
   }
 }
 
 /** Go's `os.RemoveAll`: contents first. Other programs may have created names that are not UTF-8. */
 export function* removeAll(path: string): Generator<VolumeStep, void> {
-  const calls = nodeFileSystem.sync;
   if (isMissing(path)) return;
-  for (const name of calls.readdir(path).sort()) {
+  for (const name of namesIn(path)) {
     const inner = join(path, name);
-    if (calls.lstat(inner).isDirectory()) {
+    if (fs.lstatSync(pathForCall(inner)).isDirectory()) {
       yield* removeAll(inner);
     } else {
-      calls.unlink(inner);
+      fs.unlinkSync(pathForCall(inner));
       yield { name: 'unlink', path: inner };
     }
   }
-  calls.rmdir(path);
+  fs.rmdirSync(pathForCall(path));
   yield { name: 'rmdir', path };
+}
+
+/** The names in a directory, sorted; see path-bytes.ts. */
+function namesIn(path: string): string[] {
+  return fs.readdirSync(pathForCall(path), 'buffer').map(pathFromBytes).sort();
 }
 
 /** kubelet's masks for a volume that is mounted read-only (`pkg/volume/volume_linux.go`). */
@@ -86,7 +89,7 @@ const DIRECTORY_MASK = 0o2550;
 export function* giveToGroup(path: string, gid: number): Generator<VolumeStep, void> {
   const stat = fs.lstatSync(pathForCall(path));
   if (stat.isDirectory()) {
-    for (const name of nodeFileSystem.sync.readdir(path).sort()) yield* giveToGroup(join(path, name), gid);
+    for (const name of namesIn(path)) yield* giveToGroup(join(path, name), gid);
   }
   yield* changeGroup(path, gid);
 }

@@ -3,21 +3,20 @@ import { createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto';
 
 import { TlsError, type TlsErrorCode } from './tls-error.js';
 import { parseCertificateDate } from '../core/clock.js';
-
-/** A private key may be in the same file as the certificate, as HAProxy requires. */
-const PEM_KEY = /-----BEGIN ([A-Z ]*)PRIVATE KEY-----[\s\S]*?-----END \1PRIVATE KEY-----/;
-const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g;
+import { isCertificate, isPrivateKey, pemBlocks, type PemBlock } from './pem.js';
 
 /**
  * Returns the certificates of a PEM file, at least one, in the order of the file.
  * @throws {TlsError} with the given code.
  */
 export function parseCertificates(path: string, bytes: Buffer, code: TlsErrorCode): X509Certificate[] {
-  const blocks = bytes.toString('latin1').match(PEM_CERTIFICATE);
-  if (!blocks) throw new TlsError(code, `"${path}" ${whyNoCertificate(bytes)}`);
+  const blocks = pemBlocks(bytes.toString('latin1')).filter(isCertificate);
+  if (!blocks.some(({ isComplete }) => isComplete)) {
+    throw new TlsError(code, `"${path}" ${whyNoCertificate(bytes)}`);
+  }
   return blocks.map((block, index) => {
     try {
-      return new X509Certificate(block);
+      return new X509Certificate(block.text);
     } catch (cause) {
       const which = blocks.length > 1 ? `certificate ${index + 1} of ${blocks.length}` : 'the certificate';
       const why = whyUnparsable(block, cause as Error);
@@ -32,7 +31,7 @@ function whyNoCertificate(bytes: Buffer): string {
   if (found) return `${found}, but no complete certificate`;
   return isParsed(() => new X509Certificate(bytes))
     ? 'is DER; convert it to PEM: openssl x509 -inform der -in FILE'
-    : 'holds no PEM certificate';
+    : 'contains no PEM certificate';
 }
 
 function whyNoKey(bytes: Buffer): string {
@@ -44,13 +43,15 @@ function whyNoKey(bytes: Buffer): string {
   );
   return isDer
     ? 'is DER; convert it to PEM: openssl pkey -inform der -in FILE'
-    : 'holds no complete private key in PEM';
+    : 'contains no complete private key in PEM';
 }
 
-/** Describes what a file holds instead, for example because it is truncated. Quotes only labels, never contents. */
+/** Describes what a file contains instead, for example if it is truncated. Quotes only labels, never contents. */
 function whatElse(bytes: Buffer): string | undefined {
-  const [, label] = /-----BEGIN ([A-Z0-9 ]{1,40})-----/.exec(bytes.toString('latin1')) ?? [];
-  return label && `holds PEM of type "${label}"`;
+  const label = pemBlocks(bytes.toString('latin1')).find(({ label }) =>
+    /^[A-Z0-9 ]{1,40}$/.test(label),
+  )?.label;
+  return label === undefined ? undefined : `contains PEM of type "${label}"`;
 }
 
 function isParsed(parse: () => unknown): boolean {
@@ -63,44 +64,42 @@ function isParsed(parse: () => unknown): boolean {
 }
 
 /** The reason why OpenSSL cannot parse a PEM block. */
-function whyUnparsable(block: string, { message }: Error): string {
-  return block.includes('\n') ? message : 'it has no line breaks; PEM needs them after BEGIN and before END';
+function whyUnparsable({ text, isComplete }: PemBlock, { message }: Error): string {
+  if (!isComplete) return 'it is cut off';
+  return text.includes('\n') ? message : 'it has no line breaks; PEM needs them after BEGIN and before END';
 }
 
 /**
  * Returns the private key of a PEM file.
- * @throws {TlsError} `ERR_TLS_KEY`, `ERR_TLS_KEY_ENCRYPTED`. The message never quotes the file.
+ * @throws {TlsError} `ERR_TLS_PEM`. The message never quotes the file.
  */
 export function parseKey(path: string, bytes: Buffer): KeyObject {
-  const text = bytes.toString('latin1');
-  if (/BEGIN ENCRYPTED PRIVATE KEY|Proc-Type: 4,ENCRYPTED/.test(text)) {
+  const block = pemBlocks(bytes.toString('latin1')).find(isPrivateKey);
+  if (block?.label.startsWith('ENCRYPTED') || block?.text.includes('Proc-Type: 4,ENCRYPTED')) {
     throw new TlsError(
-      'ERR_TLS_KEY_ENCRYPTED',
+      'ERR_TLS_PEM',
       `The private key in "${path}" is protected by a passphrase; store it without one: openssl pkey -in FILE`,
     );
   }
-  const [block] = PEM_KEY.exec(text) ?? [];
-  if (block === undefined) {
-    throw new TlsError('ERR_TLS_KEY', `"${path}" ${whyNoKey(bytes)}`);
-  }
+  if (!block?.isComplete) throw new TlsError('ERR_TLS_PEM', `"${path}" ${whyNoKey(bytes)}`);
   try {
-    return createPrivateKey(block);
+    return createPrivateKey(block.text);
   } catch (cause) {
     const why = whyUnparsable(block, cause as Error);
-    throw new TlsError('ERR_TLS_KEY', `Cannot parse the private key in "${path}": ${why}`, { cause });
+    throw new TlsError('ERR_TLS_PEM', `Cannot parse the private key in "${path}": ${why}`, { cause });
   }
 }
 
 /**
- * The longest certificate message that clients based on OpenSSL accept, bytes (`SSL_MAX_CERT_LIST_DEFAULT`): a header of
- * 4 bytes, and up to 5 for each certificate.
+ * The longest certificate message that clients based on OpenSSL accept, bytes (`SSL_MAX_CERT_LIST_DEFAULT`): a header
+ * of 4 bytes, and up to 5 for each certificate.
  */
 const MAX_MESSAGE_BYTES = 100 * 1024;
 
 /**
- * Checks that clients accept the length of the chain, and that each certificate after the first has issued one before
- * it. Plain chains, chains with cross-signed alternatives and repeated certificates pass, as they do in clients; a chain
- * in another order does not.
+ * Checks that clients accept the length of the chain, and that each certificate after the first issued one before it.
+ * As in clients, plain chains, chains with cross-signed alternatives and repeated certificates pass; a chain in another
+ * order does not.
  * @throws {TlsError} `ERR_TLS_CHAIN`.
  */
 export function checkChain(path: string, chain: readonly X509Certificate[]): void {
@@ -114,7 +113,7 @@ export function checkChain(path: string, chain: readonly X509Certificate[]): voi
   for (const [index, issuer] of chain.entries()) {
     const before = chain.slice(0, index);
     if (index === 0 || before.some((issued) => isSame(issuer, issued) || hasIssued(issuer, issued))) continue;
-    const message = `certificate ${index + 1} of ${chain.length} (${nameOf(issuer)}) has issued none before it; the order is: server certificate, its issuer, the issuer's issuer`;
+    const message = `certificate ${index + 1} of ${chain.length} (${nameOf(issuer)}) did not issue any before it; the order is: server certificate, its issuer, the issuer's issuer`;
     throw new TlsError('ERR_TLS_CHAIN', `The chain in "${path}" is not in order: ${message}`);
   }
 }
@@ -123,7 +122,8 @@ function isSame(a: X509Certificate, b: X509Certificate): boolean {
   return a.fingerprint256 === b.fingerprint256;
 }
 
-function hasIssued(issuer: X509Certificate, issued: X509Certificate): boolean {
+/** Whether this issuer signed a certificate. */
+export function hasIssued(issuer: X509Certificate, issued: X509Certificate): boolean {
   return issued.checkIssued(issuer) && issued.verify(issuer.publicKey);
 }
 
@@ -135,8 +135,8 @@ export interface Validity {
 
 /**
  * When a chain is valid: from the start of the first certificate to the earliest end in the chain. If an issuer has
- * several certificates (cross-signed ones), the latest of their ends counts. Roots are ignored, because clients have
- * their own.
+ * several (cross-signed) certificates, the latest of their ends counts. Roots are ignored, because clients have their
+ * own.
  */
 export function validityOf([leaf, ...issuers]: readonly [X509Certificate, ...X509Certificate[]]): Validity {
   const ends = new Map<string, number>();
@@ -152,6 +152,6 @@ export function validityOf([leaf, ...issuers]: readonly [X509Certificate, ...X50
 
 /** The subject of a certificate on one line. */
 export function nameOf({ subject }: X509Certificate): string {
-  // A certificate without a subject has `undefined` here, whatever the types say.
+  // Undefined for a certificate without a subject, whatever the types say.
   return (subject as string | undefined)?.replaceAll('\n', ', ') ?? 'no subject';
 }

@@ -1,18 +1,28 @@
 /**
  * Credentials for `@grpc/grpc-js` that follow `TlsFiles`. The `FileWatcherCertificateProvider` of grpc-js polls, reads
- * the certificate and the key one after the other, and publishes `null` after a failed read, upon which servers drop
+ * the certificate and the key one after the other, and publishes `null` after a failed read, which makes servers drop
  * every connection. This provider publishes only checked sets, each at once, and never withdraws one.
  */
+import type { Socket } from 'node:net';
 import { rootCertificates } from 'node:tls';
 
+import type { ServerHttp2Session, ServerHttp2Stream } from 'node:http2';
+
 import type * as grpc from '@grpc/grpc-js';
-import type { ChannelCredentials, experimental, ServerCredentials, VerifyOptions } from '@grpc/grpc-js';
+import type {
+  ChannelCredentials,
+  experimental,
+  ServerCredentials,
+  ServerInterceptor,
+  VerifyOptions,
+} from '@grpc/grpc-js';
 
 import { TlsError } from './tls-error.js';
 import { flag, resolveOptions } from '../core/options.js';
 import type { TlsCredentials } from './tls-credentials.js';
 import { checkTlsFiles, type TlsFiles } from './tls-files.js';
-import { unavailable } from './tls-package.js';
+import { PackageError } from '../core/package-error.js';
+import { chainOf, leadsTo, removedFrom, type Peer } from './trust.js';
 
 type CaListener = experimental.CaCertificateUpdateListener;
 type IdentityListener = experimental.IdentityCertificateUpdateListener;
@@ -24,10 +34,12 @@ export interface GrpcServerOptions {
 }
 
 /**
- * Resolves to credentials for `server.bindAsync()`. Starts the files; the caller has to close them. If a later set has no
- * CA bundle, the last one stays in force for client certificates.
+ * Resolves to credentials for `server.bindAsync()`. Starts the files; the caller has to close them. If a later set has
+ * no CA bundle, the last one stays in use for client certificates. When a CA is removed, connections of clients that
+ * only this CA verified get GOAWAY; their calls in flight are answered.
  * @throws {TlsError} (rejects) if there is no usable certificate; `ERR_TLS_CA` if client certificates are required
- * and there is no CA bundle; `ERR_TLS_PACKAGE` if `@grpc/grpc-js` is not installed.
+ * and there is no CA bundle.
+ * @throws {PackageError} (rejects) if `@grpc/grpc-js` is not installed.
  */
 export async function grpcServerCredentials(
   files: TlsFiles,
@@ -37,27 +49,32 @@ export async function grpcServerCredentials(
   const { requireClientCertificate } = resolveOptions('grpcServerCredentials', options, {
     requireClientCertificate: flag(false),
   });
-  const { experimental } = await loadGrpc();
+  const { experimental, ServerInterceptingCall } = await loadGrpc();
   const current = await files.get();
   mustHaveCertificate(files, current);
   if (requireClientCertificate && !current.ca) {
-    throw new TlsError('ERR_TLS_CA', `Client certificates are required, and ${files.path} has no CA bundle`);
+    throw new TlsError('ERR_TLS_CA', `Client certificates are required, but ${files.path} has no CA bundle`);
   }
   const provider = new TlsFilesProvider(files, current.ca);
-  // Going by the names of the parameters the CA comes first, but the implementation and the types have the identity
-  // first.
-  return experimental.createCertificateProviderServerCredentials(
+  // The names of the parameters put the CA first, but the implementation and the types put the identity first.
+  const credentials = experimental.createCertificateProviderServerCredentials(
     provider,
     requireClientCertificate ? provider : null,
     requireClientCertificate,
   );
+  if (!requireClientCertificate) return credentials;
+  return experimental.createServerCredentialsWithInterceptors(credentials, [
+    endDistrusted(provider, ServerInterceptingCall),
+  ]);
 }
 
 /**
  * Resolves to credentials for a gRPC client. It trusts the CA bundle of the files (without one: the roots of Node.js),
- * and presents their certificate if they have one. Each new connection uses the set that is current at that time.
+ * and presents their certificate if they have one. Each new connection uses the current set. When a CA is removed,
+ * connections to servers that only this CA verified are closed, and their calls fail with `UNAVAILABLE`.
  * Starts the files; the caller has to close them.
- * @throws {TlsError} (rejects) if the files are not usable; `ERR_TLS_PACKAGE` if `@grpc/grpc-js` is not installed.
+ * @throws {TlsError} (rejects) if the files are not usable.
+ * @throws {PackageError} (rejects) if `@grpc/grpc-js` is not installed.
  */
 export async function grpcChannelCredentials(
   files: TlsFiles,
@@ -67,31 +84,94 @@ export async function grpcChannelCredentials(
   const { experimental } = await loadGrpc();
   const { cert } = await files.get();
   const provider = new TlsFilesProvider(files);
-  return experimental.createCertificateProviderChannelCredentials(
+  const credentials = experimental.createCertificateProviderChannelCredentials(
     provider,
     cert ? provider : null,
     verifyOptions ?? {},
   );
+  return closeDistrusted(provider, credentials);
+}
+
+/** Whether the peer of a connection was verified but is no longer trusted. */
+type IsDistrusted = (peer: Peer) => boolean;
+
+/** Knows the sessions that have had a call; any other session ends at its first call. */
+function endDistrusted(
+  provider: TlsFilesProvider,
+  ServerInterceptingCall: typeof grpc.ServerInterceptingCall,
+): ServerInterceptor {
+  const sessions = new Set<ServerHttp2Session>();
+  let isDistrusted: IsDistrusted = () => false;
+  provider.onRemoved((changed) => {
+    isDistrusted = changed;
+    for (const session of sessions) if (isDistrusted(session.socket as Socket & Peer)) session.close();
+  });
+  return (_method, call) => {
+    // grpc-js exposes the certificate, but no connection that could be closed.
+    const { stream } = call as unknown as { readonly stream?: ServerHttp2Stream };
+    const session = stream?.session as ServerHttp2Session | undefined;
+    if (session && !sessions.has(session)) {
+      sessions.add(session);
+      session.once('close', () => sessions.delete(session));
+      if (isDistrusted(session.socket as Socket & Peer)) session.destroy();
+    }
+    return new ServerInterceptingCall(call);
+  };
+}
+
+/** grpc-js does not say which connections are idle, nor does it end one gracefully. */
+function closeDistrusted(provider: TlsFilesProvider, credentials: ChannelCredentials): ChannelCredentials {
+  const sockets = new Set<Socket & Peer>();
+  let isDistrusted: IsDistrusted = () => false;
+  provider.onRemoved((changed) => {
+    isDistrusted = changed;
+    for (const socket of sockets) if (isDistrusted(socket)) socket.destroy();
+  });
+  const createConnector = credentials._createSecureConnector.bind(credentials);
+  credentials._createSecureConnector = (...args) => {
+    const connector = createConnector(...args);
+    const connect = connector.connect.bind(connector);
+    connector.connect = async (socket) => {
+      const connected = await connect(socket);
+      const secured = connected.socket as Socket & Peer;
+      sockets.add(secured);
+      secured.once('close', () => sockets.delete(secured));
+      // The handshake may have begun before the change.
+      if (isDistrusted(secured)) secured.destroy();
+      return connected;
+    };
+    return connector;
+  };
+  return credentials;
 }
 
 /** Passes each set to the listeners of grpc-js. */
 class TlsFilesProvider implements experimental.CertificateProvider {
   readonly #files: TlsFiles;
-  /** In force while the files have no CA bundle. */
+  /** Used while the files have no CA bundle. */
   #otherCa: Buffer;
   readonly #keepsCa: boolean;
   readonly #caListeners = new Set<CaListener>();
   readonly #identityListeners = new Set<IdentityListener>();
+  #onRemoved: ((isDistrusted: IsDistrusted) => void) | undefined;
+  /** The authorities of the last set with a CA bundle. */
+  #authorities: TlsCredentials['authorities'] = [];
   #isFollowing = false;
 
   /**
-   * @param ca the CA bundle of a server. If a later set has none, the last one stays in force, because with the roots of
-   * Node.js it would admit clients that a public authority has certified. Undefined for a client.
+   * @param ca the CA bundle of a server. If a later set has none, the last one stays in use, because with the roots of
+   * Node.js the server would admit clients that a public authority has certified. Undefined for a client.
    */
   constructor(files: TlsFiles, ca?: Buffer) {
     this.#files = files;
+    this.#authorities = files.current?.authorities ?? [];
     this.#keepsCa = ca !== undefined;
     this.#otherCa = ca ?? Buffer.from(rootCertificates.join('\n'));
+  }
+
+  /** Called when authorities were removed, after the listeners have received the new ones. */
+  onRemoved(onRemoved: (isDistrusted: IsDistrusted) => void): void {
+    this.#onRemoved = onRemoved;
   }
 
   addCaCertificateListener(listener: CaListener): void {
@@ -128,10 +208,19 @@ class TlsFilesProvider implements experimental.CertificateProvider {
   }
 
   readonly #onChange = ({ current }: { readonly current: TlsCredentials }): void => {
-    // In one turn of the event loop, so that no connection is made in between.
+    // Both in one turn of the event loop, so that no connection is made in between.
     for (const listener of this.#caListeners) this.#updateCa(listener, current);
     for (const listener of this.#identityListeners) updateIdentity(listener, current);
+    this.#endRemoved(current);
   };
+
+  #endRemoved({ ca, authorities }: TlsCredentials): void {
+    if (!ca) return;
+    const removed = removedFrom(this.#authorities, authorities);
+    this.#authorities = authorities;
+    if (removed.length > 0)
+      this.#onRemoved?.((socket) => socket.authorized && !leadsTo(chainOf(socket), authorities));
+  }
 
   #updateCa(listener: CaListener, { ca = this.#otherCa }: TlsCredentials): void {
     if (this.#keepsCa) this.#otherCa = ca;
@@ -145,9 +234,13 @@ function updateIdentity(listener: IdentityListener, { cert, key }: TlsCredential
 
 function mustHaveCertificate(files: TlsFiles, { cert }: TlsCredentials): void {
   if (!cert)
-    throw new TlsError('ERR_TLS_MISSING', `A server needs a certificate, and ${files.path} has none`);
+    throw new TlsError('ERR_TLS_MISSING', `A server needs a certificate, but ${files.path} has none`);
 }
 
-function loadGrpc(): Promise<typeof grpc> {
-  return import('@grpc/grpc-js').catch(unavailable('@grpc/grpc-js', '1.14 or later'));
+async function loadGrpc(): Promise<typeof grpc> {
+  try {
+    return await import('@grpc/grpc-js');
+  } catch (cause) {
+    throw new PackageError('@grpc/grpc-js', '1.14 or later', cause);
+  }
 }

@@ -13,7 +13,7 @@ import { checkTlsFiles, type TlsFiles } from './tls-files.js';
  * A request fails with a `TlsError` while there is no usable set.
  * @param options options of `https.Agent`; `ca`, `cert` and `key` are replaced by those of the files, if they have
  * them.
- * @throws {TypeError} when `files` is no `TlsFiles`.
+ * @throws {TypeError} when `files` is not a `TlsFiles`.
  */
 export function httpsAgent(files: TlsFiles, options?: AgentOptions): Agent {
   checkTlsFiles('httpsAgent', 'files', files);
@@ -29,29 +29,29 @@ const PROTOTYPE = Agent.prototype as unknown as Record<
   (this: Agent, options: ConnectionOptions) => Duplex
 >;
 
-/** As `http.Agent` passes them: the key is that of the session cache. */
+/** The options as `http.Agent` passes them, with the key of the session cache. */
 type ConnectionOptions = RequestOptions & { readonly _agentKey?: string };
 
 /**
- * The key of the pool stays the same when the set changes: Node.js computes it again when a connection ends, and must
- * find the connection and the requests that wait for one. Outdated connections are therefore destroyed:
+ * The key of the pool stays the same when the set changes, because Node.js computes it again when a connection ends,
+ * and must then find the connection and the waiting requests. Outdated connections are therefore destroyed:
  *
- * | connection             | a change      | it becomes free                                      |
- * |------------------------|---------------|------------------------------------------------------|
- * | of the current set     | –             | used again                                           |
- * | of another set, idle   | destroyed     | –                                                    |
- * | of another set, in use | stays         | destroyed; a request that waits gets a new connection |
+ * | connection             | a change     | it becomes free                                       |
+ * |------------------------|--------------|-------------------------------------------------------|
+ * | of the current set     | –            | is reused                                             |
+ * | of another set, idle   | is destroyed | –                                                     |
+ * | of another set, in use | stays        | is destroyed; a waiting request gets a new connection |
  */
 class TlsFilesAgent extends Agent {
   readonly #files: TlsFiles;
-  /** The set under which each connection was made. */
+  /** The set with which each connection was made. */
   readonly #madeWith = new WeakMap<object, string>();
 
   constructor(files: TlsFiles, options?: AgentOptions) {
     super(options);
     this.#files = files;
     files.on('change', this.#onChange);
-    // Runs before the listener of Node.js, which ignores a connection that is destroyed.
+    // Runs before the listener of Node.js, which ignores destroyed connections.
     this.prependListener('free', this.#onFree);
   }
 

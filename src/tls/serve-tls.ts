@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { Server as HttpsServer } from 'node:https';
 import type { SecureContextOptions, Server } from 'node:tls';
 
@@ -12,16 +13,21 @@ import {
 } from '../core/options.js';
 import { dateOrNull, type Clock } from '../core/clock.js';
 import type { Random } from '../core/random.js';
-import { ConnectionDrain, type DrainableServer } from './connection-drain.js';
+import { ConnectionDrain } from './connection-drain.js';
 import type { TlsCredentials } from './tls-credentials.js';
+import { TlsError } from './tls-error.js';
 import { checkTlsFiles, type TlsFiles } from './tls-files.js';
+import { chainOf, digestOfSet, leadsTo, removedFrom } from './trust.js';
 
-/** Options of `serveTls`. All may be left out, and `undefined` means the default. */
+/** Options of `serveTls`. All are optional, and `undefined` means the default. */
 export interface ServeTlsOptions {
   /**
    * After a change, connections made with an older certificate end at random times within this period, ms; 0: at
    * once. HTTP/1 connections end with the response to their next request (`Connection: close`), HTTP/2 sessions with
    * GOAWAY; requests in flight are answered. Default: such connections stay open.
+   *
+   * For a client that only a removed CA verified, idle connections end at once, and requests in flight have this time,
+   * by default 30 s.
    */
   readonly drainMs?: number | undefined;
   /** Stops following the files when it aborts. */
@@ -39,17 +45,18 @@ export interface ServedTlsStatus extends ComponentStatus {
   readonly fingerprint256: string | null;
   /** When the certificate of new connections expires, epoch ms; null before the first one. */
   readonly expiresAt: number | null;
-  /** How many times the certificate was set. */
+  /** How many times the certificate has been set. */
   readonly changes: number;
 }
 
-const OPTIONS = {
+/** Checks of `ServeTlsOptions`. */
+export const SERVE_OPTIONS = {
   drainMs: optional(milliseconds(0)),
   ...PORT_OPTIONS,
 };
 
 /**
- * Options of `createServer()` that `setSecureContext()` would reset. Without them the first rotation would
+ * Options of `createServer()` that `setSecureContext()` would reset. Without them, the first rotation would
  * silently allow older versions of TLS and other ciphers.
  */
 const KEPT_OPTIONS = [
@@ -67,31 +74,35 @@ const KEPT_OPTIONS = [
   'sigalgs',
 ] as const satisfies readonly (keyof SecureContextOptions)[];
 
+/** The same for those of the certificate, which stays if the files have none. */
+const IDENTITY_OPTIONS = ['cert', 'key', 'pfx', 'passphrase'] as const;
+
 /** A server whose certificate follows its files; created by `serveTls()`. */
 export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
   readonly #server: Server;
   readonly #files: TlsFiles;
   readonly #kept: SecureContextOptions;
+  /** The certificate that `createServer()` was given, if any. */
+  readonly #own: SecureContextOptions;
   readonly #drain: ConnectionDrain | undefined;
   #served: TlsCredentials | undefined;
-  /** The last CA bundle of the files. */
-  #ca: Buffer | undefined;
+  /** The last set of the files with a CA bundle. */
+  #trust: Pick<TlsCredentials, 'ca' | 'authorities'> | undefined;
   #changes = 0;
 
   /** @throws {TypeError | RangeError} for a wrong server or option. */
   constructor(server: Server, files: TlsFiles, options?: ServeTlsOptions) {
-    if (!hasMethods(server, ['setSecureContext', 'on'])) {
-      const wanted = 'a server of node:https, node:tls, or createSecureServer() of node:http2';
-      throw new TypeError(`serveTls: server must be ${wanted}, got ${describe(server)}`);
-    }
+    mustBeServer('serveTls', server);
     checkTlsFiles('serveTls', 'files', files);
-    const { drainMs, signal, clock, random } = resolveOptions('serveTls', options, OPTIONS);
+    const { drainMs, signal, clock, random } = resolveOptions('serveTls', options, SERVE_OPTIONS);
     super({ kind: 'TlsServer', name: `serveTls ${files.path}`, signal, clock });
     this.#server = server;
     this.#files = files;
-    this.#kept = keptOptions(server);
-    if (drainMs !== undefined) {
-      this.#drain = new ConnectionDrain(drainable(server), { drainMs, clock, random });
+    this.#kept = givenOptions(server, [...KEPT_OPTIONS, 'ca']);
+    this.#own = givenOptions(server, IDENTITY_OPTIONS);
+    if (drainMs !== undefined) mustBeDrainable(server);
+    if (drainMs !== undefined || demandsCertificate(server)) {
+      this.#drain = new ConnectionDrain(server, { drainMs, clock, random });
     }
   }
 
@@ -137,24 +148,51 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
   };
 
   #use(credentials: TlsCredentials): void {
-    // Without any, Node.js would admit clients that a public authority has certified.
-    const { ca = this.#ca } = credentials;
-    this.#server.setSecureContext({ ...credentials.options, ...(ca && { ca }), ...this.#kept });
-    this.#ca = ca;
+    // Without a CA bundle, Node.js would admit clients that a public authority has certified.
+    const trust = credentials.ca || !this.#trust ? credentials : this.#trust;
+    const { ca, authorities } = trust;
+    const identity: SecureContextOptions = credentials.certificate ? credentials.options : this.#own;
+    if (!identity.cert && !identity.pfx) throw this.#noCertificate();
+    this.#server.setSecureContext({
+      ...identity,
+      ...(ca && { ca }),
+      ...this.#kept,
+      // Sessions that other authorities verified are not resumed, wherever the application keeps them.
+      ...(demandsCertificate(this.#server) && { sessionIdContext: this.#sessionIdContext(authorities) }),
+    });
+    const removed = removedFrom(this.#trust?.authorities ?? [], authorities);
+    this.#trust = trust;
     this.#served = credentials;
     this.#changes += 1;
+    const isOurs = this.#kept.ca === undefined;
+    if (isOurs && removed.length > 0)
+      this.#drain?.distrust((peer) => peer.authorized && !leadsTo(chainOf(peer), authorities));
+  }
+
+  #noCertificate(): TlsError {
+    const fix = 'name cert and key, or a directory with both, or give them to createServer()';
+    const message = `serveTls: neither ${this.#files.path} nor the server has a certificate; ${fix}`;
+    return new TlsError('ERR_TLS_MISSING', message);
+  }
+
+  /** At most 32 bytes. */
+  #sessionIdContext(authorities: TlsCredentials['authorities']): string {
+    return hash('sha256', `${this.#kept.sessionIdContext ?? ''}:${digestOfSet(authorities)}`).slice(0, 32);
   }
 }
 
 /**
  * Makes a server of `node:https`, `node:http2` or `node:tls` (and thus of Fastify, Express and others) use the
  * certificate in these files, now and after each change. New connections get the new certificate; open ones continue.
- * All other options of `createServer()` stay in force, including a `ca` for client certificates; the CA bundle of the
- * files is used only if the server has none; if a later set has no bundle, the last one stays in force.
+ * All other options of `createServer()` stay in effect, including a `ca` for client certificates: the CA bundle of the
+ * files is used only if the server has no `ca`. If a later set has no bundle, the last one stays in use. When a CA is
+ * removed from the bundle, connections of clients that only this CA verified end, and their sessions are not
+ * resumed.
  *
  * Resolves when the server has its first certificate. To stop, close the result or the server. Starts the files; the
  * caller has to close them.
- * @throws {TlsError} (rejects) if there is no usable certificate; `files.ready()` waits for one.
+ * @throws {TlsError} (rejects) if there is no usable certificate; `files.ready()` waits for one. If the files are only a
+ * CA bundle, the server needs a certificate of its own, which it keeps.
  * @throws {ClosedError} (rejects) if the server is closed meanwhile; the reason of the signal if that aborts.
  * @throws {TypeError | RangeError} (rejects) for a wrong server or option.
  */
@@ -173,14 +211,33 @@ export async function serveTls(
   return served;
 }
 
-function keptOptions(server: Server): SecureContextOptions {
+/** The options of `createServer()` with these names. */
+function givenOptions(server: Server, names: readonly string[]): SecureContextOptions {
   const given = server as unknown as Readonly<Record<string, unknown>>;
-  const names = [...KEPT_OPTIONS, 'ca'].filter((name) => given[name] !== undefined);
-  return Object.fromEntries(names.map((name) => [name, given[name]]));
+  const present = names.filter((name) => given[name] !== undefined);
+  return Object.fromEntries(present.map((name) => [name, given[name]]));
 }
 
-function drainable(server: Server): DrainableServer {
+/** @throws {TlsError} `ERR_TLS_UNSUPPORTED` for a server of `node:https` on Bun. */
+export function mustBeServer(owner: string, server: unknown): asserts server is Server {
+  if (hasMethods(server, ['setSecureContext', 'on'])) return;
+  if (hasMethods(server, ['listen', 'on']) && 'bun' in process.versions) {
+    const message =
+      'serveTls: on Bun, a server of node:https cannot change its certificate; ' +
+      'http2.createSecureServer({ allowHTTP1: true }) can, and also serves HTTP/1.1';
+    throw new TlsError('ERR_TLS_UNSUPPORTED', message);
+  }
+  const wanted = 'a server of node:https, node:tls, or createSecureServer() of node:http2';
+  throw new TypeError(`${owner}: server must be ${wanted}, got ${describe(server)}`);
+}
+
+function mustBeDrainable(server: Server): void {
   const isHttp2 = 'updateSettings' in server;
-  if (isHttp2 || server instanceof HttpsServer) return server as DrainableServer;
-  throw new TypeError('serveTls: "drainMs" needs a server of node:https or node:http2');
+  if (!isHttp2 && !(server instanceof HttpsServer)) {
+    throw new TypeError('serveTls: "drainMs" needs a server of node:https or node:http2');
+  }
+}
+
+function demandsCertificate(server: Server): boolean {
+  return (server as unknown as { readonly requestCert?: boolean }).requestCert === true;
 }

@@ -14,8 +14,8 @@ type SniCallback = (
  * a host (`shop.example.com`) or a wildcard for one label (`*.example.com`); an exact name takes precedence. All other
  * names get the server's own certificate, as set by `serveTls()`.
  *
- * For these names Node.js verifies client certificates with the CA bundle of their files (without one: with its own
- * roots), not with the `ca` of the server.
+ * For these names, Node.js verifies client certificates with the CA bundle of their files, not with the `ca` of the
+ * server. If the files have no bundle, it uses its own roots.
  *
  * The caller has to start the files. Until they have a usable set, handshakes for their names fail.
  *

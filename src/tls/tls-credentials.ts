@@ -4,6 +4,7 @@ import { inspect } from 'node:util';
 
 import { dateOrNull, isoTime } from '../core/clock.js';
 import { nameOf, type Validity } from './certificates.js';
+import { digestOfSet, distinct } from './trust.js';
 
 /** The bytes of a certificate chain and its key, PEM. */
 interface Pair {
@@ -11,11 +12,15 @@ interface Pair {
   readonly key: Buffer;
 }
 
-interface TlsCredentialsFields extends Validity {
+/** @internal */
+export interface TlsCredentialsFields extends Validity {
   readonly pair: Pair | undefined;
   readonly certificate: X509Certificate | undefined;
   readonly ca: Buffer | undefined;
+  readonly authorities: readonly X509Certificate[];
   readonly revision: string | undefined;
+  /** What else distinguishes sets. */
+  readonly distinction?: string | undefined;
 }
 
 /** The TLS options that change with the files. */
@@ -26,7 +31,7 @@ interface SecureContextSource {
 }
 
 /**
- * A checked set of certificate, key and CA bundle, all of one revision. Printed forms show the subject and
+ * A checked set of certificate, key and CA bundle, all from one revision. Printed forms show the subject and
  * the dates, never the key.
  */
 export class TlsCredentials implements Validity {
@@ -35,25 +40,40 @@ export class TlsCredentials implements Validity {
   readonly certificate: X509Certificate | undefined;
   /** The CA bundle, PEM; undefined if there is none. */
   readonly ca: Buffer | undefined;
+  /** The certificates of the CA bundle, each once. */
+  readonly authorities: readonly X509Certificate[];
   /** When the chain becomes valid, epoch ms. */
   readonly notBefore: number;
   /** When the first certificate of the chain expires, epoch ms; `Infinity` if there is only a CA bundle. */
   readonly expiresAt: number;
-  /** The revision of the volume; undefined outside one. */
+  /** The revision of the volume; undefined outside a volume. */
   readonly revision: string | undefined;
-  /** The digest of the set. Sets with the same certificates and key have the same digest. */
+  /**
+   * The digest of the set. Sets with the same chain, key and CA certificates have the same digest; the order of the CA
+   * certificates, repetitions and text between them do not matter.
+   */
   readonly digest: string;
   #context: SecureContext | undefined;
 
-  constructor({ pair, certificate, ca, notBefore, expiresAt, revision }: TlsCredentialsFields) {
+  constructor({
+    pair,
+    certificate,
+    ca,
+    authorities,
+    notBefore,
+    expiresAt,
+    revision,
+    distinction,
+  }: TlsCredentialsFields) {
     this.#pair = pair;
     this.certificate = certificate;
     this.ca = ca;
+    this.authorities = distinct(authorities);
     this.notBefore = notBefore;
     this.expiresAt = expiresAt;
     this.revision = revision;
-    const parts = [pair?.cert, pair?.key, ca].map((part) => part && hash('sha256', part));
-    this.digest = `tls:${hash('sha256', JSON.stringify(parts))}`;
+    const parts = [pair?.cert, pair?.key].map((part) => part && hash('sha256', part));
+    this.digest = `tls:${hash('sha256', JSON.stringify([...parts, ca && digestOfSet(authorities), distinction]))}`;
   }
 
   /** The certificate chain, PEM. */
@@ -71,7 +91,7 @@ export class TlsCredentials implements Validity {
     return this.certificate?.fingerprint256;
   }
 
-  /** `cert`, `key` and `ca`, as far as they exist, for `tls.createSecureContext()`, `https.request()` and others. */
+  /** `cert`, `key` and `ca`, if they exist, for `tls.createSecureContext()`, `https.request()` and others. */
   get options(): SecureContextSource {
     return { ...this.#pair, ...(this.ca && { ca: this.ca }) };
   }

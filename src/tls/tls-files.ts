@@ -1,71 +1,48 @@
-import { TlsError, type TlsErrorCode } from './tls-error.js';
-import type { Expiry } from '../core/events.js';
-import { describe, divideOptions, hasMethods, milliseconds, optional } from '../core/options.js';
-import type { FileState, Snapshot } from '../fs/snapshot.js';
-import { Alarm } from '../core/alarm.js';
-import {
-  VALUE_OPTION_NAMES,
-  WatchedValue,
-  type WatchedValueEvents,
-  type WatchedValueOptions,
-  type WatchedValueStatus,
-} from '../watch/watched-value.js';
-import { dateOrNull, isoTime } from '../core/clock.js';
-import {
-  checkChain,
-  nameOf,
-  parseCertificates,
-  parseKey,
-  validityOf,
-  type Validity,
-} from './certificates.js';
+import { checkChain, parseCertificates, parseKey, validityOf, type Validity } from './certificates.js';
+import { isCertificate, isPrivateKey, pemBlocks } from './pem.js';
 import { TlsCredentials } from './tls-credentials.js';
-import { tlsLayout, type TlsLayout, type TlsPart, type TlsPaths } from './tls-paths.js';
+import { TlsError } from './tls-error.js';
+import { tlsLayout, type TlsLayout, type TlsPaths, type TlsPlace, type TlsPlaces } from './tls-paths.js';
+import {
+  ALWAYS,
+  CREDENTIALS_OPTIONS,
+  MAX_BYTES,
+  WatchedCredentials,
+  WrongDate,
+  type CredentialsEvents,
+  type CredentialsOptions,
+  type CredentialsStatus,
+} from './watched-credentials.js';
+import { describe, divideOptions, hasMethods } from '../core/options.js';
+import type { Snapshot } from '../fs/snapshot.js';
+import { VALUE_OPTION_NAMES } from '../watch/watched-value.js';
 
-/** Options of `TlsFiles`. All may be left out, and `undefined` means the default. */
-export interface TlsFilesOptions extends WatchedValueOptions {
-  /**
-   * How long before it expires a certificate that has not been replaced is reported as `expiring`, ms. Default: a
-   * sixth of its lifetime. cert-manager renews when a third is left, so half of that time has then passed without a
-   * renewal.
-   */
-  readonly expiryWarningMs?: number | undefined;
+/** Options of `TlsFiles`. All are optional, and `undefined` means the default. */
+export interface TlsFilesOptions extends CredentialsOptions {
+  /** The CA bundle (PEM) for the credential bundle in the first argument. Default: none. */
+  readonly ca?: string | URL | undefined;
 }
 
 /** Events of `TlsFiles`. No event's string, JSON or `inspect` form contains a key. */
-export interface TlsFilesEvents extends WatchedValueEvents<TlsCredentials> {
-  /** The certificate expires soon and has not been replaced. Once for each certificate. */
-  expiring: [expiry: { readonly current: TlsCredentials; readonly remainingMs: number }];
-  /** The certificate has expired and has not been replaced; `get()` rejects. Once for each certificate. */
-  expired: [expiry: Expiry<TlsCredentials> & { readonly error: TlsError }];
-}
+export type TlsFilesEvents = CredentialsEvents<TlsCredentials>;
 
 /** The status of `TlsFiles`. Plain data without keys; times are epoch ms. */
-export interface TlsFilesStatus extends WatchedValueStatus {
-  readonly subject: string | null;
-  readonly fingerprint256: string | null;
-  readonly notBefore: number | null;
-  readonly expiresAt: number | null;
-  readonly expired: boolean;
-}
-
-/** Larger than any chain and bundle: the bundle of all public authorities has 0.3 MB. */
-const MAX_BYTES = 1_048_576;
-
-const OPTIONS = { expiryWarningMs: optional(milliseconds(0)) };
+export type TlsFilesStatus = CredentialsStatus;
 
 /**
- * The certificate, key and CA bundle in a mounted Secret (`tls.crt`, `tls.key`, `ca.crt`) or at other paths, always
- * current. Each set is checked as a whole before it is used: the PEM parses, the key belongs to the certificate,
- * the chain is in order, and it is valid now. A bad set is `rejected`, and the last good one stays.
+ * The certificate, key and CA bundle in a mounted Secret (`tls.crt`, `tls.key`, `ca.crt`), in a credential bundle (key
+ * and chain in one file, as in a pod certificate) or at other paths, always current. Each set is checked as a whole
+ * before it is used: the PEM parses, the key matches the certificate, the chain is in order, and it is valid now. A
+ * bad set is `rejected`, and the last good one stays in use.
  *
- * | what is on disk         | `current`                | event                                            |
- * |-------------------------|--------------------------|--------------------------------------------------|
- * | a good set              | that set                 | `change`                                         |
- * | a bad or incomplete set | as before                | `rejected`                                       |
- * | a set not yet valid     | as before, until it is   | `rejected`; `change` when it becomes valid       |
- * | an expired set          | as before                | `rejected`; `change` if the clock is set back    |
- * | unchanged, expires soon | as before                | `expiring`, then `expired`: then `get()` rejects |
+ * | what is on disk         | `current`              | event                                            |
+ * |-------------------------|------------------------|--------------------------------------------------|
+ * | a good set              | that set               | `change`                                         |
+ * | another order of CAs    | as before              | –                                                |
+ * | a bad or incomplete set | as before              | `rejected`                                       |
+ * | a set not yet valid     | as before, until valid | `rejected`; `change` when it becomes valid       |
+ * | an expired set          | as before              | `rejected`; `change` if the clock is set back    |
+ * | unchanged, expires soon | as before              | `expiring`, then `expired`: then `get()` rejects |
  *
  * ```ts
  * const files = new TlsFiles('/etc/tls');
@@ -73,235 +50,125 @@ const OPTIONS = { expiryWarningMs: optional(milliseconds(0)) };
  * await serveTls(server, files);
  * ```
  */
-export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFilesStatus> {
+export class TlsFiles extends WatchedCredentials<TlsCredentials, TlsFilesEvents, TlsFilesStatus> {
   readonly #layout: TlsLayout;
-  readonly #expiryWarningMs: number | undefined;
-  readonly #expiry: Alarm;
-  readonly #validity: Alarm;
-  /** A set that is refused only because of the date. */
-  #pending: { readonly snapshot: Snapshot; readonly validity: Validity } | undefined;
-  #reported: 'valid' | 'expiring' | 'expired' = 'valid';
+  #certificatePath = this.path;
 
   /**
    * Does no I/O.
-   * @param files the directory of a mounted Secret, or paths. A relative path is resolved against the working
-   * directory now.
+   * @param files the directory of a mounted Secret; a credential bundle, or a directory with one and at most one CA
+   * bundle; or paths. A relative path is resolved against the working directory now.
    * @throws {TypeError | RangeError} for a wrong path or option.
    */
   constructor(files: string | URL | TlsPaths, options?: TlsFilesOptions) {
-    const layout = tlsLayout(files);
-    const { own, rest } = divideOptions('TlsFiles', options, OPTIONS, VALUE_OPTION_NAMES);
-    super({ kind: 'TlsFiles', path: layout.target, maxBytes: MAX_BYTES, options: rest });
+    const { own, rest } = divideOptions('TlsFiles', options, CREDENTIALS_OPTIONS, [
+      ...VALUE_OPTION_NAMES,
+      'ca',
+    ]);
+    const { ca, ...watching } = rest;
+    const layout = tlsLayout(files, ca);
+    super({ kind: 'TlsFiles', path: layout.target, ...own, options: watching });
     this.#layout = layout;
-    this.#expiryWarningMs = own.expiryWarningMs;
-    const onJump = (): void => void this.#expiry.hasten(0);
-    this.#expiry = new Alarm(this.clock, false, () => this.#watchExpiry(), onJump);
-    const retry = (): void => this.#retryPending();
-    this.#validity = new Alarm(this.clock, false, retry, retry);
-  }
-
-  /**
-   * Resolves to the current set; the first call starts watching.
-   * @throws {TlsError} `ERR_TLS_UNAVAILABLE` if there has been no usable set, `ERR_TLS_EXPIRED` if its certificate
-   * has expired; `cause` is the reason why there is no newer one.
-   * @throws {ClosedError} once closed.
-   */
-  override async get(): Promise<TlsCredentials> {
-    const current = await super.get();
-    if (current.expiresAt > this.clock.now()) return current;
-    throw this.#expired(current, this.refusal);
   }
 
   status(): TlsFilesStatus {
-    const { current } = this;
-    return {
-      ...this.baseStatus(),
-      subject: current?.certificate ? nameOf(current.certificate) : null,
-      fingerprint256: current?.fingerprint256 ?? null,
-      notBefore: dateOrNull(current?.notBefore),
-      expiresAt: dateOrNull(current?.expiresAt),
-      expired: current !== undefined && current.expiresAt <= this.clock.now(),
-    };
+    return this.credentialsStatus();
+  }
+
+  protected get certificatePath(): string {
+    return this.#certificatePath;
   }
 
   protected parse(snapshot: Snapshot): TlsCredentials {
-    if (snapshot.kind === 'file' && this.#layout.directory !== undefined) {
-      const message = `"${this.path}" is a file; TlsFiles takes a directory, or { cert, key, ca }`;
-      throw new TlsError('ERR_TLS_MISSING', message);
+    const places = this.#layout.locate(snapshot);
+    for (const place of [places.cert, places.key, places.ca]) if (place) bytesOf(place);
+    const trust = this.#trustOf(places);
+    const identity = identityOf(places);
+    const credentials = new TlsCredentials({ ...identity, ...trust, revision: snapshot.revision });
+    mustBeUsable(credentials, this.path);
+    if (places.cert) {
+      this.checkDates({ path: places.cert.path, ...identity });
+      this.#certificatePath = places.cert.path;
     }
-    for (const part of this.#layout.required) this.#bytesOf(snapshot, part);
-    const cert = this.#bytesOf(snapshot, 'cert');
-    const key = this.#bytesOf(snapshot, 'key');
-    const ca = this.#bundle(snapshot);
-    const pair = cert && key ? { cert, key } : undefined;
-    const checked = pair ? this.#checkPair(pair) : { certificate: undefined, ...ALWAYS };
-    const credentials = new TlsCredentials({ pair, ...checked, ca, revision: snapshot.revision });
-    try {
-      // The getter makes OpenSSL create the context.
-      credentials.secureContext.context satisfies unknown;
-    } catch (cause) {
-      const message = `OpenSSL refuses ${this.path}: ${(cause as Error).message}`;
-      throw new TlsError('ERR_TLS_REFUSED', message, { cause });
-    }
-    this.#checkDates(credentials);
     return credentials;
   }
 
-  protected isSame(a: TlsCredentials, b: TlsCredentials): boolean {
-    return a.equals(b);
-  }
-
-  protected secretsOf({ key }: TlsCredentials): readonly string[] {
-    return key ? [key.toString('latin1')] : [];
-  }
-
-  protected unavailable(cause: Error | undefined): Error {
-    const reason = cause ? `: ${cause.message}` : '';
-    const message = `There is no usable certificate in ${this.path} yet${reason}`;
-    return new TlsError('ERR_TLS_UNAVAILABLE', message, { cause });
-  }
-
-  protected override take(snapshot: Snapshot): void {
-    this.#pending = undefined;
-    this.#validity.clear();
-    super.take(snapshot);
-  }
-
-  protected override onReported(): void {
-    this.#reported = 'valid';
-    this.#watchExpiry();
-  }
-
-  protected override onRefused(error: Error, snapshot: Snapshot): void {
-    if (!(error instanceof WrongDate)) return;
-    this.#pending = { snapshot, validity: error.validity };
-    this.#awaitValidity(error.validity);
-  }
-
-  protected override onClose(): Promise<void> {
-    this.#expiry.clear();
-    this.#validity.clear();
-    return super.onClose();
-  }
-
-  /** The bytes of a part; undefined if it is optional and missing. */
-  #bytesOf(snapshot: Snapshot, part: TlsPart): Buffer | undefined {
-    const file: FileState | undefined = this.#layout.find(snapshot, part);
-    const path = (which: TlsPart): string => this.#layout.pathOf(which);
-    if (!file) {
-      if (!this.#layout.required.includes(part)) return undefined;
-      throw new TlsError('ERR_TLS_MISSING', `There is no file "${path(part)}"`);
-    }
-    if (file.content) return file.content;
-    const message = `"${path(part)}" has ${file.size} bytes; certificates and keys have at most ${MAX_BYTES}`;
-    throw new TlsError('ERR_TLS_TOO_LARGE', message);
-  }
-
-  #bundle(snapshot: Snapshot): Buffer | undefined {
-    const ca = this.#bytesOf(snapshot, 'ca');
-    const isRequired = this.#layout.required.includes('ca');
-    // cert-manager writes an empty `ca.crt` if the issuer has no CA of its own; templates add a line break.
-    if (!ca || (!isRequired && ca.toString('latin1').trim() === '')) return undefined;
-    const path = this.#layout.pathOf('ca');
-    const authorities = parseCertificates(path, ca, 'ERR_TLS_CA');
+  #trustOf({ ca }: TlsPlaces): Pick<TlsCredentials, 'ca' | 'authorities'> {
+    const bytes = ca && bytesOf(ca);
+    // cert-manager writes an empty `ca.crt` if the issuer has no CA; templates add a line break.
+    if (!bytes || (ca.mayBeEmpty && bytes.toString('latin1').trim() === ''))
+      return { ca: undefined, authorities: [] };
+    const authorities = parseCertificates(ca.path, bytes, 'ERR_TLS_CA');
     const expiresAt = Math.max(...authorities.map((authority) => validityOf([authority]).expiresAt));
     if (expiresAt <= this.clock.now()) {
-      const message = `Every certificate in the CA bundle "${path}" has expired`;
+      const message = `Every certificate in the CA bundle "${ca.path}" has expired`;
       throw new WrongDate('ERR_TLS_CA', message, { ...ALWAYS, expiresAt });
     }
-    return ca;
-  }
-
-  #checkPair({ cert, key }: { readonly cert: Buffer; readonly key: Buffer }): Validity & {
-    readonly certificate: TlsCredentials['certificate'];
-  } {
-    const pathOf = (part: TlsPart): string => this.#layout.pathOf(part);
-    const chain = parseCertificates(pathOf('cert'), cert, 'ERR_TLS_CERTIFICATE');
-    const [certificate, ...issuers] = chain;
-    const privateKey = parseKey(pathOf('key'), key);
-    // `setSecureContext()` lets an RSA key pass beside an EC certificate; then every handshake fails.
-    if (!certificate?.checkPrivateKey(privateKey)) {
-      if (issuers.some((issuer) => issuer.checkPrivateKey(privateKey))) {
-        const message = `The chain in "${pathOf('cert')}" is not in order: the certificate of the key must come first`;
-        throw new TlsError('ERR_TLS_CHAIN', message);
-      }
-      const message = `"${pathOf('key')}" is not the key of "${pathOf('cert')}"`;
-      throw new TlsError('ERR_TLS_MISMATCH', message);
-    }
-    checkChain(pathOf('cert'), chain);
-    return { certificate, ...validityOf([certificate, ...issuers]) };
-  }
-
-  #checkDates(credentials: TlsCredentials): void {
-    const now = this.clock.now();
-    const { notBefore, expiresAt } = credentials;
-    if (expiresAt <= now) throw this.#expired(credentials);
-    if (notBefore <= now) return;
-    const message = `The certificate in "${this.#layout.pathOf('cert')}" is not valid before ${isoTime(notBefore)}`;
-    throw new WrongDate('ERR_TLS_NOT_YET_VALID', message, { notBefore, expiresAt });
-  }
-
-  /** @param cause why there is no newer one */
-  #expired({ notBefore, expiresAt }: Validity, cause?: Error): TlsError {
-    const message = `The certificate in "${this.#layout.pathOf('cert')}" expired at ${isoTime(expiresAt)}`;
-    return new WrongDate('ERR_TLS_EXPIRED', message, { notBefore, expiresAt }, cause && { cause });
-  }
-
-  /** Also called after each jump of the clock, which may have been wrong. */
-  #retryPending(): void {
-    if (!this.#pending) return;
-    const { snapshot, validity } = this.#pending;
-    const now = this.clock.now();
-    if (validity.notBefore <= now && now < validity.expiresAt) this.take(snapshot);
-    else this.#awaitValidity(validity);
-  }
-
-  #awaitValidity({ notBefore }: Validity): void {
-    const remainingMs = notBefore - this.clock.now();
-    // Only a jump of the clock makes an expired set valid.
-    this.#validity.set(remainingMs > 0 ? remainingMs : Number.MAX_SAFE_INTEGER);
-  }
-
-  /** Emits `expiring` or `expired` if it is time, and sets the alarm for the next of them. */
-  #watchExpiry(): void {
-    const { current } = this;
-    this.#expiry.clear();
-    if (!current || !Number.isFinite(current.expiresAt) || this.#reported === 'expired') return;
-    const { notBefore, expiresAt } = current;
-    const remainingMs = expiresAt - this.clock.now();
-    const warningMs = this.#expiryWarningMs ?? (expiresAt - notBefore) / 6;
-    if (remainingMs <= 0) {
-      this.#reported = 'expired';
-      this.dispatch('expired', { current, error: this.#expired(current, this.refusal) });
-    } else if (remainingMs > warningMs) {
-      this.#expiry.set(remainingMs - warningMs);
-    } else {
-      this.#expiry.set(remainingMs);
-      if (this.#reported === 'valid') this.dispatch('expiring', { current, remainingMs });
-      this.#reported = 'expiring';
-    }
+    return { ca: bytes, authorities };
   }
 }
 
-/** @throws {TypeError} when it is no `TlsFiles`, whichever copy of this package it is from. */
+/** Checks the certificate chain and its key. */
+export interface Identity extends Validity, Pick<TlsCredentials, 'certificate'> {
+  readonly pair: { readonly cert: Buffer; readonly key: Buffer } | undefined;
+}
+
+/** @throws {TlsError} if the key does not match the certificate, or the chain is not in order. */
+export function identityOf({ cert, key }: TlsPlaces): Identity {
+  if (!cert || !key) return { pair: undefined, certificate: undefined, ...ALWAYS };
+  const [certBytes, keyBytes] = [bytesOf(cert), bytesOf(key)];
+  const isBundle = cert.path === key.path;
+  if (isBundle && !pemBlocks(keyBytes.toString('latin1')).some(isPrivateKey)) {
+    const message = `"${key.path}" is a file without a private key; TlsFiles takes a directory, a credential bundle, or { cert, key, ca }`;
+    throw new TlsError('ERR_TLS_PEM', message);
+  }
+  const chain = parseCertificates(cert.path, certBytes, 'ERR_TLS_PEM');
+  const [certificate, ...issuers] = chain;
+  const privateKey = parseKey(key.path, keyBytes);
+  // `setSecureContext()` accepts an RSA key with an EC certificate; then every handshake fails.
+  if (!certificate?.checkPrivateKey(privateKey)) {
+    if (issuers.some((issuer) => issuer.checkPrivateKey(privateKey))) {
+      const message = `The chain in "${cert.path}" is not in order: the certificate of the key must come first`;
+      throw new TlsError('ERR_TLS_CHAIN', message);
+    }
+    const message = isBundle
+      ? `The private key in "${key.path}" is not that of the first certificate in it`
+      : `"${key.path}" is not the key of "${cert.path}"`;
+    throw new TlsError('ERR_TLS_MISMATCH', message);
+  }
+  checkChain(cert.path, chain);
+  const pair = isBundle
+    ? { cert: only(certBytes, isCertificate), key: only(keyBytes, isPrivateKey) }
+    : { cert: certBytes, key: keyBytes };
+  return { pair, certificate, ...validityOf([certificate, ...issuers]) };
+}
+
+/** The blocks of one kind, so that the key is not passed on with the chain. */
+function only(bytes: Buffer, accept: typeof isCertificate): Buffer {
+  const blocks = pemBlocks(bytes.toString('latin1')).filter(accept);
+  return Buffer.from(blocks.map(({ text }) => `${text}\n`).join(''), 'latin1');
+}
+
+/** @throws {TlsError} `ERR_TLS_MISSING`, `ERR_TLS_PEM`. */
+export function bytesOf({ path, file }: TlsPlace): Buffer {
+  if (!file) throw new TlsError('ERR_TLS_MISSING', `There is no file "${path}"`);
+  if (file.content) return file.content;
+  const message = `"${path}" has ${file.size} bytes; certificates and keys have at most ${MAX_BYTES}`;
+  throw new TlsError('ERR_TLS_PEM', message);
+}
+
+/** @throws {TlsError} `ERR_TLS_REFUSED`. */
+export function mustBeUsable(credentials: TlsCredentials, path: string): void {
+  try {
+    // This getter makes OpenSSL create the context.
+    credentials.secureContext.context satisfies unknown;
+  } catch (cause) {
+    throw new TlsError('ERR_TLS_REFUSED', `OpenSSL rejects ${path}: ${(cause as Error).message}`, { cause });
+  }
+}
+
+/** @throws {TypeError} when the value is not a `TlsFiles`, of whatever copy of this package. */
 export function checkTlsFiles(owner: string, name: string, files: unknown): asserts files is TlsFiles {
   if (hasMethods(files, ['get', 'on', 'off'])) return;
   throw new TypeError(`${owner}: ${name} must be a TlsFiles, got ${describe(files)}`);
-}
-
-/** A CA bundle alone has no expiry date. */
-const ALWAYS: Validity = { notBefore: -Infinity, expiresAt: Infinity };
-
-/** The set is refused because of the date, and would be valid at another. */
-class WrongDate extends TlsError {
-  readonly #validity: Validity;
-
-  constructor(code: TlsErrorCode, message: string, validity: Validity, options?: ErrorOptions) {
-    super(code, message, options);
-    this.#validity = validity;
-  }
-
-  get validity(): Validity {
-    return this.#validity;
-  }
 }

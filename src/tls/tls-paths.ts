@@ -1,71 +1,148 @@
+import { isCertificate, isPrivateKey, pemBlocks } from './pem.js';
+import { TlsError } from './tls-error.js';
 import { checkPath, describe } from '../core/options.js';
 import { absolutePath, within } from '../fs/absolute-path.js';
 import type { FileState, Snapshot } from '../fs/snapshot.js';
 
-/** The paths of certificates and their key. Either `cert` and `key`, or `ca`, or all three. */
+/** The paths of certificates and their key: `cert` and `key`, or `bundle`, each with or without `ca`; or only `ca`. */
 export interface TlsPaths {
   /** The certificate chain, PEM; the certificate first, then its issuers. */
   readonly cert?: string | URL | undefined;
   /** The private key of the first certificate, PEM, without a passphrase. */
   readonly key?: string | URL | undefined;
+  /** A credential bundle: the private key and the certificate chain in one PEM file, as in a pod certificate. */
+  readonly bundle?: string | URL | undefined;
   /** The CA bundle, PEM. */
   readonly ca?: string | URL | undefined;
 }
 
-/** One of the files that `TlsFiles` reads. */
+/** What `TlsFiles` reads. */
 export type TlsPart = 'cert' | 'key' | 'ca';
 
-/** The keys of a Secret of type `kubernetes.io/tls`, with the CA that cert-manager adds. */
-const KEYS: Readonly<Record<TlsPart, string>> = { cert: 'tls.crt', key: 'tls.key', ca: 'ca.crt' };
-
-const PARTS = ['cert', 'key', 'ca'] as const;
-
-/** The paths to watch, the required parts, and where each part is in a snapshot. */
-export interface TlsLayout {
-  readonly target: string | readonly string[];
-  readonly required: readonly TlsPart[];
-  /** The directory of all parts; undefined if each has a path of its own. */
-  readonly directory: string | undefined;
-  pathOf(part: TlsPart): string;
-  find(snapshot: Snapshot, part: TlsPart): FileState | undefined;
+/** The place of a part of the set in a snapshot. */
+export interface TlsPlace {
+  readonly path: string;
+  /** Undefined if the file does not exist. */
+  readonly file: FileState | undefined;
 }
 
+/** The parts of the set. An absent part is not needed. */
+export interface TlsPlaces {
+  readonly cert?: TlsPlace | undefined;
+  readonly key?: TlsPlace | undefined;
+  readonly ca?: (TlsPlace & { readonly mayBeEmpty: boolean }) | undefined;
+}
+
+/** What to watch, and where each part is in a snapshot. */
+export interface TlsLayout {
+  readonly target: string | readonly string[];
+  /** @throws {TlsError} `ERR_TLS_MISSING` if the purpose of a file is not clear. */
+  locate(snapshot: Snapshot): TlsPlaces;
+}
+
+/** The keys of a Secret of type `kubernetes.io/tls`, with the CA that cert-manager adds. */
+const SECRET: Readonly<Record<TlsPart, string>> = { cert: 'tls.crt', key: 'tls.key', ca: 'ca.crt' };
+
+const PATHS = ['cert', 'key', 'bundle', 'ca'] as const;
+
 /**
- * The layout of a mounted Secret, or of files at any paths.
+ * The layout of a mounted Secret, of a credential bundle, or of files at any paths.
  * @throws {TypeError} for anything else, and for a certificate without a key or a key without a certificate.
  */
-export function tlsLayout(given: string | URL | TlsPaths): TlsLayout {
+export function tlsLayout(given: string | URL | TlsPaths, ca?: string | URL): TlsLayout {
   if (typeof given === 'string' || given instanceof URL) {
-    const directory = absolutePath(checkPath('TlsFiles', 'directory', given));
-    return {
-      target: directory,
-      required: ['cert', 'key'],
-      directory,
-      pathOf: (part) => within(directory, KEYS[part]),
-      find: ({ files }, part) => files.get(KEYS[part]),
-    };
+    const path = absolutePath(checkPath('TlsFiles', 'directory', given));
+    return ca === undefined ? onePath(path) : namedPaths({ bundle: path, ca });
   }
   if (typeof given !== 'object' || (given as unknown) === null) {
-    throw new TypeError(`TlsFiles: expected a directory or { cert, key, ca }, got ${describe(given)}`);
+    const wanted = 'a directory or a credential bundle, { bundle, ca } or { cert, key, ca }';
+    throw new TypeError(`TlsFiles: expected ${wanted}, got ${describe(given)}`);
   }
-  const unknown = Object.keys(given).find((name) => !(PARTS as readonly string[]).includes(name));
+  if (ca !== undefined)
+    throw new TypeError('TlsFiles: ca belongs in the first argument, beside the other paths');
+  const unknown = Object.keys(given).find((name) => !(PATHS as readonly string[]).includes(name));
   if (unknown !== undefined) {
-    throw new TypeError(`TlsFiles: unknown path "${unknown}"; known are ${PARTS.join(', ')}`);
+    throw new TypeError(`TlsFiles: unknown path "${unknown}"; known are ${PATHS.join(', ')}`);
   }
-  const required = PARTS.filter((part) => given[part] !== undefined);
-  if (required.length === 0 || (given.cert === undefined) !== (given.key === undefined)) {
-    throw new TypeError('TlsFiles: paths must name cert and key, or ca, or all three');
+  return namedPaths(given);
+}
+
+function namedPaths(given: TlsPaths): TlsLayout {
+  const names = PATHS.filter((name) => given[name] !== undefined);
+  const isWhole = (given.cert === undefined) === (given.key === undefined);
+  if (names.length === 0 || !isWhole || (given.bundle !== undefined && given.cert !== undefined)) {
+    throw new TypeError('TlsFiles: paths must name cert and key, or bundle, or ca, or one of these with ca');
   }
-  const paths = new Map(
-    required.map((part) => [part, absolutePath(checkPath('TlsFiles', part, given[part]))]),
-  );
-  const pathOf = (part: TlsPart): string => paths.get(part) ?? part;
+  const paths = new Map(names.map((name) => [name, absolutePath(checkPath('TlsFiles', name, given[name]))]));
+  const pathOf = (part: TlsPart): string | undefined =>
+    paths.get(part) ?? (part === 'ca' ? undefined : paths.get('bundle'));
+  const [cert, key, ca] = [pathOf('cert'), pathOf('key'), pathOf('ca')];
   return {
     // A certificate and its key may be in one file.
     target: [...new Set(paths.values())],
-    required,
-    directory: undefined,
-    pathOf,
-    find: ({ files }, part) => (required.includes(part) ? files.get(pathOf(part)) : undefined),
+    locate: ({ files }) => ({
+      cert: cert === undefined ? undefined : { path: cert, file: files.get(cert) },
+      key: key === undefined ? undefined : { path: key, file: files.get(key) },
+      ca: ca === undefined ? undefined : { path: ca, file: files.get(ca), mayBeEmpty: false },
+    }),
+  };
+}
+
+/** A directory or a credential bundle, which is not known before it is read. */
+function onePath(path: string): TlsLayout {
+  return {
+    target: path,
+    locate: (snapshot) => {
+      if (snapshot.kind === 'file') return { cert: { path, file: snapshot }, key: { path, file: snapshot } };
+      const place = (name: string): TlsPlace => ({
+        path: within(path, name),
+        file: snapshot.files.get(name),
+      });
+      if (snapshot.kind === 'missing' && path.endsWith('.pem')) return { cert: { path, file: undefined } };
+      const isSecret = [SECRET.cert, SECRET.key].some((name) => snapshot.files.has(name));
+      if (!isSecret) {
+        const found = locateByContent(path, snapshot.files);
+        if (found) return found;
+      }
+      const ca = place(SECRET.ca);
+      return { cert: place(SECRET.cert), key: place(SECRET.key), ca: ca.file && { ...ca, mayBeEmpty: true } };
+    },
+  };
+}
+
+/** The credential bundle of a directory, and its trust bundle; undefined if no file contains a private key. */
+function locateByContent(directory: string, files: ReadonlyMap<string, FileState>): TlsPlaces | undefined {
+  const holders: string[] = [];
+  const bundles: string[] = [];
+  let isWhole = false;
+  for (const [name, { content }] of files) {
+    const blocks = pemBlocks(content?.toString('latin1') ?? '');
+    if (blocks.some(isPrivateKey)) {
+      holders.push(name);
+      isWhole = blocks.some(isCertificate);
+    }
+    // An optional ClusterTrustBundle that does not exist is an empty file.
+    else if (blocks.some(isCertificate) || (content?.length === 0 && /\.(?:pem|crt)$/.test(name)))
+      bundles.push(name);
+  }
+  const [holder] = holders;
+  if (holder === undefined) return undefined;
+  const unclear = [holders, bundles].find(({ length }) => length > 1);
+  if (unclear) {
+    const what = unclear === holders ? 'the credential bundle' : 'the trust bundle';
+    const names = unclear.map((name) => `"${name}"`).join(', ');
+    const message = `It is not clear which file of ${directory} is ${what}: ${names}; name them: { bundle, ca } or { cert, key, ca }`;
+    throw new TlsError('ERR_TLS_MISSING', message);
+  }
+  const place = (name: string): TlsPlace => ({ path: within(directory, name), file: files.get(name) });
+  if (!isWhole) {
+    const message = `"${place(holder).path}" contains a private key without its certificate; name the files: { cert, key, ca }`;
+    throw new TlsError('ERR_TLS_MISSING', message);
+  }
+  const [ca] = bundles;
+  return {
+    cert: place(holder),
+    key: place(holder),
+    ca: ca === undefined ? undefined : { ...place(ca), mayBeEmpty: false },
   };
 }

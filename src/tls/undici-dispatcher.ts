@@ -1,8 +1,9 @@
-import type { Agent, Dispatcher } from 'undici';
+import type * as undiciModule from 'undici';
+import type { Agent, buildConnector, Dispatcher } from 'undici';
 
 import type { TlsCredentials } from './tls-credentials.js';
 import { checkTlsFiles, type TlsFiles } from './tls-files.js';
-import { unavailable } from './tls-package.js';
+import { PackageError } from '../core/package-error.js';
 
 /**
  * Resolves to a dispatcher for `fetch()` and `undici.request()`. It trusts the CA bundle of the files, and presents
@@ -11,20 +12,44 @@ import { unavailable } from './tls-package.js';
  * caller has to close them.
  * @param options options of undici's `Agent`; `connect` options are kept, except that `ca`, `cert` and `key` are
  * replaced by those of the files, if they have them.
- * @throws {TlsError} (rejects) if the files are not usable; `ERR_TLS_PACKAGE` if `undici` is not installed.
+ * @throws {TlsError} (rejects) if the files are not usable.
+ * @throws {PackageError} (rejects) if `undici` is not installed.
  */
 export async function undiciDispatcher(files: TlsFiles, options: Agent.Options = {}): Promise<Dispatcher> {
   checkTlsFiles('undiciDispatcher', 'files', files);
-  const undici = await import('undici').catch(unavailable('undici', '7 or later'));
-  const initial = await files.get();
+  return rotatingDispatcher(await loadUndici(), files, options, (connect) => connect);
+}
+
+type Undici = typeof undiciModule;
+
+/** @throws {PackageError} (rejects) */
+export async function loadUndici(): Promise<Undici> {
+  // Bundlers accept a missing package only if the import is in a `try`.
+  try {
+    return await import('undici');
+  } catch (cause) {
+    throw new PackageError('undici', '7 or later', cause);
+  }
+}
+
+/** A dispatcher with a pool for each set; `connectorOf` creates the connector of a set. */
+export async function rotatingDispatcher(
+  undici: Undici,
+  files: TlsFiles,
+  options: Agent.Options,
+  connectorOf: (
+    connect: buildConnector.BuildOptions,
+  ) => buildConnector.BuildOptions | buildConnector.connector,
+): Promise<Dispatcher> {
   const { connect } = options;
   if (typeof connect === 'function') {
     throw new TypeError(
       'undiciDispatcher: "connect" must be options; a function would not see the certificate',
     );
   }
+  const initial = await files.get();
   const newPool = (credentials: TlsCredentials): Agent =>
-    new undici.Agent({ ...options, connect: { ...connect, ...credentials.options } });
+    new undici.Agent({ ...options, connect: connectorOf({ ...connect, ...credentials.options }) });
 
   class TlsFilesDispatcher extends undici.Dispatcher {
     #pool = newPool(initial);

@@ -7,7 +7,7 @@ type Recorded = Pick<
   'consecutiveFailures' | 'lastWakeReason' | 'lastAttemptAt' | 'lastMintAt' | 'lastDeliveryAt' | 'skewMs'
 >;
 
-/** The refresher's record of its attempts. It decides which events are emitted: each `true` is returned once. */
+/** Records the attempts of a refresher, and decides which events are emitted: each `true` is returned once. */
 export class AttemptRecord {
   readonly #unhealthyAfter: number;
   #healthy = true;

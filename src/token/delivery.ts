@@ -1,4 +1,4 @@
-import type { Backoff } from '../core/backoff.js';
+import { Backoff, type BackoffOptions } from '../core/backoff.js';
 import { lastErrorOf, type LastError } from '../core/component.js';
 import { withDeadline } from '../core/deadline.js';
 import { ClosedError } from '../core/errors.js';
@@ -27,7 +27,7 @@ export interface TokenSinkStatus {
   readonly state: 'idle' | 'delivering' | 'overdue' | 'retrying';
   /** When the sink last accepted a token. */
   readonly lastDeliveryAt: number | null;
-  /** Failed calls in a row, up to now. */
+  /** Failed calls in a row, so far. */
   readonly consecutiveFailures: number;
   /** The error of the last failed call; kept after a success. */
   readonly lastError: LastError | null;
@@ -38,34 +38,35 @@ const SHUTDOWN_GRACE_MS = 5_000;
 
 interface TokenDeliveryOptions {
   readonly clock: Clock;
-  readonly backoff: Backoff;
-  readonly timeoutMs: number;
+  readonly retryDelays: BackoffOptions;
+  readonly sinkTimeoutMs: number;
   /** Whether the wait between two attempts keeps the process alive. */
-  readonly ref: boolean;
+  readonly persistent: boolean;
   /** Runs one delivery and publishes it as an operation. */
-  readonly traced: (deliver: () => Promise<void>) => Promise<void>;
-  readonly onDelivered: (token: ServiceAccountToken) => void;
-  readonly onFailed: (error: TokenError) => void;
+  readonly traced: (sink: string, deliver: () => Promise<void>) => Promise<void>;
+  readonly onDelivered: (sink: string, token: ServiceAccountToken) => void;
+  readonly onFailed: (sink: string, error: TokenError) => void;
 }
 
 /**
  * Delivers the newest token to one sink, and retries until that succeeds.
  *
- * | state      | what happens             | next                                                     |
- * |------------|--------------------------|----------------------------------------------------------|
- * | idle       | a token                  | delivering                                               |
- * | delivering | done                     | idle, or delivering again if a newer token came meanwhile |
- * |            | failed                   | retrying                                                 |
- * |            | no answer in time        | overdue; its signal is aborted                           |
- * | overdue    | done, failed             | as from delivering                                       |
- * | retrying   | the delay is over, newer token | delivering                                               |
- * | any        | close                    | its signal is aborted; nothing more is delivered         |
+ * | state      | what happens                   | next                                                |
+ * |------------|--------------------------------|-----------------------------------------------------|
+ * | idle       | a token                        | delivering                                          |
+ * | delivering | done                           | idle, or delivering again if there is a newer token |
+ * |            | failed                         | retrying                                            |
+ * |            | no answer in time              | overdue; its signal is aborted                      |
+ * | overdue    | done, failed                   | as from delivering                                  |
+ * | retrying   | the delay is over, newer token | delivering                                          |
+ * | any        | close                          | its signal is aborted; nothing more is delivered    |
  */
 export class TokenDelivery {
   /** The name in `status()`. */
   readonly name: string;
   readonly #sink: TokenSink;
   readonly #options: TokenDeliveryOptions;
+  readonly #backoff: Backoff;
   readonly #controller = new AbortController();
   #state: TokenSinkStatus['state'] = 'idle';
   #wanted: ServiceAccountToken | undefined;
@@ -80,6 +81,7 @@ export class TokenDelivery {
     this.name = sink.name || 'sink';
     this.#sink = sink;
     this.#options = options;
+    this.#backoff = new Backoff(options.retryDelays);
   }
 
   /** Delivers the token now, or after the call in progress. */
@@ -131,7 +133,7 @@ export class TokenDelivery {
   }
 
   async #deliverOnce(token: ServiceAccountToken): Promise<void> {
-    const { clock, timeoutMs, traced } = this.#options;
+    const { clock, sinkTimeoutMs: timeoutMs, traced } = this.#options;
     let call = Promise.resolve();
     const callSink = (signal: AbortSignal): Promise<void> => {
       call = (async () => this.#sink(token, { signal }))();
@@ -139,7 +141,7 @@ export class TokenDelivery {
     };
     const late = (): Error => new TokenError('ERR_TOKEN_TIMEOUT', `no answer within ${timeoutMs} ms`);
     const { signal } = this.#controller;
-    const inTime = traced(() => withDeadline(callSink, { clock, timeoutMs, signal, late }));
+    const inTime = traced(this.name, () => withDeadline(callSink, { clock, timeoutMs, signal, late }));
     this.#state = 'delivering';
     this.#attempt = inTime.then(
       () => this.#delivered(token),
@@ -152,17 +154,17 @@ export class TokenDelivery {
     this.#state = 'overdue';
     await call.then(
       () => void this.#delivered(token),
-      () => {}, // Reported already.
+      () => {}, // Already reported.
     );
   }
 
   #delivered(token: ServiceAccountToken): true {
-    const { backoff, clock, onDelivered } = this.#options;
+    const { clock, onDelivered } = this.#options;
     if (this.#wanted === token) this.#wanted = undefined;
     this.#failures = 0;
     this.#lastDeliveryAt = clock.now();
-    backoff.reset();
-    onDelivered(token);
+    this.#backoff.reset();
+    onDelivered(this.name, token);
     return true;
   }
 
@@ -174,16 +176,16 @@ export class TokenDelivery {
     const error = new TokenError('ERR_TOKEN_SINK', message, { cause });
     this.#failures += 1;
     this.#lastError = lastErrorOf(error, clock.now());
-    onFailed(error);
+    onFailed(this.name, error);
     return false;
   }
 
-  /** Waits before the next attempt; a newer token or `close()` cuts it short. */
+  /** Waits before the next attempt; a newer token or `close()` ends the wait. */
   async #pause(): Promise<void> {
-    const { clock, backoff, ref } = this.#options;
+    const { clock, persistent: ref } = this.#options;
     this.#state = 'retrying';
     await new Promise<void>((resolve) => {
-      const timer = clock.schedule(resolve, backoff.next(), { ref });
+      const timer = clock.schedule(resolve, this.#backoff.next(), { ref });
       this.#endPause = () => {
         timer.cancel();
         resolve();

@@ -4,7 +4,7 @@ import type { ServiceAccountToken } from './token.js';
 
 /**
  * A source of the current token, such as a `TokenFile` or a `TokenRefresher`. `reportUnauthorized()` is called with a
- * token that was refused, and resolves to the one to use instead.
+ * token that was refused, and resolves to the token to use instead.
  */
 export interface TokenSource extends ValueSource<ServiceAccountToken> {
   reportUnauthorized?(token: ServiceAccountToken): Promise<ServiceAccountToken>;
@@ -20,9 +20,9 @@ export interface FetchWithTokenOptions {
 }
 
 /**
- * A `fetch` that sends the current token as `Authorization: Bearer`. On 401 it reports the token; if the source then has
- * another one, the request is repeated once with that. A request whose body can be sent only once (a stream,
- * or a `Request` with a body) is not repeated: its 401 is returned.
+ * Creates a `fetch` that sends the current token as `Authorization: Bearer`. On a 401, it reports the token; if the
+ * source then has another token, the request is repeated once with that. A request whose body can be sent only once (a
+ * stream, or a `Request` with a body) is not repeated: its 401 is returned.
  *
  * Rejects as `fetch` does, and with the source's error if there is no valid token.
  * @throws {TypeError} if the source has no `get()`, or for a wrong option.

@@ -2,8 +2,8 @@ import type { Clock } from '../core/clock.js';
 import type { ServiceAccountToken } from './token.js';
 
 /**
- * A token, and how long it is valid from the moment it was received. The wall clock may jump, and the monotonic one
- * stops while the system is suspended, so the token counts as expired as soon as it is by either of them.
+ * A token, and how long it is valid from the moment it was received. The wall clock may jump, and the monotonic clock
+ * stops while the system is suspended, so the token counts as expired as soon as either clock says so.
  */
 export class TokenLease {
   readonly token: ServiceAccountToken;

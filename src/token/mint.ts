@@ -2,7 +2,7 @@ import { withDeadline } from '../core/deadline.js';
 import { errnoOf } from '../core/errno.js';
 import { TokenError } from '../core/token-error.js';
 import { isoTime, type Clock } from '../core/clock.js';
-import type { FileSystem } from '../core/file-system.js';
+import type { ReadingCalls } from '../fs/calls.js';
 import type { Random } from '../core/random.js';
 import { redactError } from '../core/resilient-error.js';
 import type { TokenClient, TokenCredential } from '../core/token-client.js';
@@ -17,7 +17,7 @@ interface TokenMintOptions {
   readonly tokenFile: string | false;
   readonly attemptTimeoutMs: number;
   readonly clock: Clock;
-  readonly fs: FileSystem;
+  readonly fs: ReadingCalls;
   readonly random: Random;
 }
 
@@ -52,7 +52,7 @@ export class TokenMint {
     if (lease.remainingMs() > 0) return lease;
     throw new TokenError(
       'ERR_TOKEN_EXPIRED',
-      `The new token has expired already: ${String(token)}, and this machine's clock says ${isoTime(clock.now())}`,
+      `The new token has already expired: ${String(token)}, and this machine's clock says ${isoTime(clock.now())}`,
     );
   }
 
@@ -80,7 +80,7 @@ export class TokenMint {
       try {
         await client.prepare?.({ signal: inTime });
       } catch {
-        // The request will fail for the same reason, and say so.
+        // The request will fail for the same reason, and report it.
       }
     };
     await withDeadline(work, {
@@ -102,7 +102,7 @@ function timedOut(what: string, timeoutMs: number): TokenError {
   return new TokenError('ERR_TOKEN_TIMEOUT', `${what} within ${timeoutMs} ms`);
 }
 
-/** Converts the rejection of a client into a `TokenError` that shows no token. */
+/** Converts an error of a client into a `TokenError` that shows no token. */
 function requestFailed(error: unknown, secrets: readonly (string | undefined)[]): TokenError {
   const cause = redactError(
     error,

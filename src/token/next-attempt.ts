@@ -1,16 +1,18 @@
-import type { Backoff } from '../core/backoff.js';
+import { Backoff, type BackoffOptions } from '../core/backoff.js';
 import type { Clock } from '../core/clock.js';
 import { Alarm } from '../core/alarm.js';
 import type { TokenWakeReason } from './refresher-status.js';
-import { retryBackoff, type RetryDelays } from './retry-backoff.js';
+import type { Random } from '../core/random.js';
 
 /**
- * The maximum `Retry-After`, ms: a server that asks for more is overloaded or mistaken, and a token may be needed
+ * The maximum `Retry-After`, ms. A server that asks for more is overloaded or mistaken, and a token may be needed
  * sooner.
  */
 const LONGEST_RETRY_AFTER_MS = 5 * 60_000;
 
-interface NextAttemptOptions extends RetryDelays {
+interface NextAttemptOptions {
+  readonly retryDelays: BackoffOptions;
+  readonly random: Random;
   readonly clock: Clock;
   /** Whether waiting keeps the process alive. */
   readonly persistent: boolean;
@@ -23,38 +25,40 @@ interface NextAttemptOptions extends RetryDelays {
 }
 
 /**
- * When the next attempt begins, and why.
+ * Decides when the next attempt begins, and why.
  *
- * | what happens      | while an attempt is planned              | during an attempt        |
- * |-------------------|------------------------------------------|--------------------------|
- * | it succeeded      | –                                        | planned by the schedule  |
- * | it failed         | –                                        | planned by the backoff, not before `Retry-After` is over |
- * | the file changed  | brought forward, within `wakeJitterMs`   | as soon as the next attempt is planned, the same |
- * | 401               | the same; after a refresh due to a 401, at least by a growing backoff | ignored |
- * | `refresh()`, jump | brought forward to now                   | ignored                  |
+ * | what happens      | while an attempt is planned            | during an attempt                       |
+ * |-------------------|----------------------------------------|-----------------------------------------|
+ * | it succeeded      | –                                      | the schedule plans the next one         |
+ * | it failed         | –                                      | the backoff plans the next one, but not |
+ * |                   |                                        | before `Retry-After` is over            |
+ * | the file changed  | brought forward, within `wakeJitterMs` | the same, once the next one is planned  |
+ * | 401               | the same; after a refresh due to a     | ignored                                 |
+ * |                   | 401, not before a growing backoff      |                                         |
+ * | `refresh()`, jump | brought forward to now                 | ignored                                 |
  *
- * An attempt is never put off, and never begins within `minIntervalMs` of the previous one. When none is planned or in
+ * An attempt is never postponed, and never begins within `minIntervalMs` of the previous one. If none is planned or in
  * progress, hints are ignored.
  */
 export class NextAttempt {
   readonly #options: NextAttemptOptions;
   readonly #alarm: Alarm;
   readonly #retries: Backoff;
-  /** For tokens that are refused as soon as they are issued: requesting more often does not help. */
+  /** The backoff for tokens that are refused as soon as they are issued: requesting more often does not help. */
   readonly #refusals: Backoff;
   #reason: TokenWakeReason = 'start';
   /** Why the attempt in progress, or the last one, began. */
   #begunFor: TokenWakeReason = 'start';
-  /** Whether the token file changed during an attempt, which may have begun too early to use the change. */
+  /** Whether the token file changed during an attempt that may have begun too early to use the change. */
   #fileChanged = false;
-  /** Not before this, monotonic ms. */
+  /** The earliest time of the next attempt, monotonic ms. */
   #earliest = -Infinity;
 
   constructor(options: NextAttemptOptions) {
-    const { clock, persistent, onJump } = options;
+    const { clock, persistent, retryDelays, onJump } = options;
     this.#options = options;
-    this.#retries = retryBackoff(options);
-    this.#refusals = retryBackoff(options);
+    this.#retries = new Backoff(retryDelays);
+    this.#refusals = new Backoff(retryDelays);
     this.#alarm = new Alarm(clock, persistent, () => this.#onDue(), onJump);
   }
 
@@ -63,7 +67,7 @@ export class NextAttempt {
     return this.#alarm.at;
   }
 
-  /** How long until then, ms. */
+  /** The time until the next attempt, ms. */
   get remainingMs(): number {
     return this.#alarm.remainingMs;
   }

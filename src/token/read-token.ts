@@ -1,37 +1,42 @@
 import { TokenError } from '../core/token-error.js';
-import { readFile } from '../fs/read-file.js';
+import { bytesIn, readFile } from '../fs/read-file.js';
+import type { Snapshot } from '../fs/snapshot.js';
 import type { ReadingPorts } from '../fs/stable-read.js';
 import { tokenFromText, type ServiceAccountToken, type TokenFormat } from './token.js';
 
-/** Real tokens have one or two KiB; servers accept headers of at most 8 or 16 KiB. */
-const LARGEST_BYTES = 64 * 1024;
+/** Real tokens have 1 or 2 KiB; servers accept headers of at most 8 or 16 KiB. */
+export const MAX_TOKEN_BYTES = 64 * 1024;
 
 /**
- * The token in a file, even if the file is replaced while it is read.
- * @throws {TokenError} `ERR_TOKEN_FILE` when it cannot be read, `ERR_TOKEN_MALFORMED` when it holds no token.
+ * Reads the token in a file, even if the file is replaced meanwhile.
+ * @throws {TokenError} `ERR_TOKEN_FILE` when it cannot be read, `ERR_TOKEN_MALFORMED` when it contains no token.
  */
 export async function readToken(
   path: string,
   ports: ReadingPorts,
   format: TokenFormat = 'jwt',
 ): Promise<ServiceAccountToken> {
-  const bytes = await readFile(path, LARGEST_BYTES, ports, (reason, cause) =>
-    unreadable(path, reason, cause),
-  );
-  return tokenInFile(path, bytes.toString('utf8'), format);
+  const bytes = await readFile(path, MAX_TOKEN_BYTES, ports, unreadable(path));
+  return parsed(path, bytes, format);
 }
 
-/** The same for text that was already read. */
-export function tokenInFile(path: string, text: string, format: TokenFormat = 'jwt'): ServiceAccountToken {
+/** The same for a file that was already read. */
+export function tokenIn(path: string, snapshot: Snapshot, format: TokenFormat): ServiceAccountToken {
+  return parsed(path, bytesIn(snapshot, MAX_TOKEN_BYTES, unreadable(path)), format);
+}
+
+function parsed(path: string, bytes: Buffer, format: TokenFormat): ServiceAccountToken {
   try {
-    return tokenFromText(text, format);
+    return tokenFromText(bytes.toString('utf8'), format);
   } catch (error) {
     if (!(error instanceof TokenError)) throw error;
     throw new TokenError(error.code, `${path}: ${error.message}`, { cause: error });
   }
 }
 
-function unreadable(path: string, reason: string, cause?: unknown): TokenError {
-  const options = cause === undefined ? undefined : { cause };
-  return new TokenError('ERR_TOKEN_FILE', `Cannot read the token file ${path}: ${reason}`, options);
+function unreadable(path: string): (reason: string, cause?: unknown) => TokenError {
+  return (reason, cause) => {
+    const message = `Cannot read the token file ${path}: ${reason}`;
+    return new TokenError('ERR_TOKEN_FILE', message, cause === undefined ? undefined : { cause });
+  };
 }

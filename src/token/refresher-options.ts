@@ -1,36 +1,38 @@
 import {
-  componentName,
+  nonEmptyString,
   checkPath,
   fileSystem,
   flag,
   isPath,
+  isPlainObject,
   matching,
   milliseconds,
   number,
   optional,
   port,
+  required,
   PORT_OPTIONS,
   resolveOptions,
 } from '../core/options.js';
 import type { Clock } from '../core/clock.js';
-import type { FileSystem } from '../core/file-system.js';
+import type { ReadingCalls } from '../fs/calls.js';
 import type { Random } from '../core/random.js';
 import type { TokenClient } from '../core/token-client.js';
-import { READ_CALLS } from '../fs/targets/read-limits.js';
+import { READING_CALLS } from '../fs/calls.js';
 import type { TokenSink } from './delivery.js';
 import { everyInterval, tokenSchedules, type TokenSchedule, type TokenScheduleName } from './schedule.js';
-import { tokenWatcherFactory, type TokenWatcherFactory } from './token-watch.js';
+import type { TokenFileOptions } from './token-file.js';
 
-/** Options of `TokenRefresher`. All but `client` have defaults; `undefined` means the default. */
+/** Options of `TokenRefresher`. All except `client` have defaults; `undefined` means the default. */
 export interface TokenRefresherOptions {
   /** The name in its status and telemetry; default `TokenRefresher`. */
   readonly name?: string | undefined;
   /** Requests tokens from the API server. */
   readonly client: TokenClient;
   /**
-   * The path of the projected token. When its content changes, which may be due to a rotation of the signing key, a
-   * new token is requested, and the client receives the projected one as `credential`. If the API server has no
-   * TokenRequest API, the projected token itself is used. `false`: none of this. Default
+   * The path of the projected token. When its content changes, perhaps because the signing key was rotated, a new
+   * token is requested, and the client receives the projected token as `credential`. If the API server has no
+   * TokenRequest API, the projected token itself is used. `false` turns all of this off. Default
    * `/var/run/secrets/kubernetes.io/serviceaccount/token`.
    */
   readonly tokenFile?: string | URL | false | undefined;
@@ -43,7 +45,7 @@ export interface TokenRefresherOptions {
   readonly expirationSeconds?: number | undefined;
   /** Where each new token is delivered; default none. */
   readonly sinks?: readonly TokenSink[] | undefined;
-  /** When to request the next token; default `quarter`. Never later than `leewayMs` before the token expires. */
+  /** When to request the next token; never later than `leewayMs` before the token expires. Default `quarter`. */
   readonly schedule?: TokenScheduleName | TokenSchedule | undefined;
   /** Instead of `schedule`: the maximum time between two tokens, ms, with up to 50 % jitter. At least 5 000. */
   readonly refreshIntervalMs?: number | undefined;
@@ -73,12 +75,13 @@ export interface TokenRefresherOptions {
   readonly persistent?: boolean | undefined;
   /** Closes the refresher when it aborts. */
   readonly signal?: AbortSignal | undefined;
-  /** Creates the watcher of `tokenFile`; default a `ResilientWatcher`. Not with `tokenFile: false`. */
-  readonly watcherFactory?: TokenWatcherFactory | undefined;
+  /** How `tokenFile` is watched, as in `TokenFile`. Not with `tokenFile: false`. */
+  readonly tokenFileOptions?:
+    Pick<TokenFileOptions, 'backend' | 'pollIntervalMs' | 'resyncIntervalMs'> | undefined;
   /** The clock. Default: the system clock. */
   readonly clock?: Clock | undefined;
   /** The file system. Default: `node:fs`. */
-  readonly fs?: FileSystem | undefined;
+  readonly fs?: ReadingCalls | undefined;
   /** The source of jitter. Default: `Math.random`. */
   readonly random?: Random | undefined;
 }
@@ -86,12 +89,9 @@ export interface TokenRefresherOptions {
 /** The path of a pod's own token. */
 const POD_TOKEN_FILE = '/var/run/secrets/kubernetes.io/serviceaccount/token';
 
-/** Stands for a missing client; never called. */
-const NO_CLIENT: TokenClient = { requestToken: () => Promise.reject(new Error('no client')) };
-
 const OPTIONS = {
-  client: port<TokenClient>(NO_CLIENT, 'requestToken'),
-  name: componentName('TokenRefresher'),
+  client: required(port<TokenClient | undefined>(undefined, 'requestToken')),
+  name: nonEmptyString('TokenRefresher'),
   tokenFile: matching<string | URL | false>(
     POD_TOKEN_FILE,
     'a path or false',
@@ -120,8 +120,8 @@ const OPTIONS = {
   unhealthyAfter: number(3, { min: 1 }),
   persistent: flag(true),
   ...PORT_OPTIONS,
-  watcherFactory: tokenWatcherFactory,
-  fs: fileSystem(...READ_CALLS),
+  tokenFileOptions: matching<TokenFileOptions>({}, 'an object', isPlainObject),
+  fs: fileSystem(...READING_CALLS),
 };
 
 /** The options of a refresher, complete and checked. */
@@ -135,18 +135,17 @@ export type ResolvedRefresherOptions = ReturnType<typeof resolveRefresherOptions
 // eslint-disable-next-line @typescript-eslint/explicit-module-boundary-types -- derived from the table above
 export function resolveRefresherOptions(given: TokenRefresherOptions) {
   const options = resolveOptions('TokenRefresher', given, OPTIONS);
-  if (options.client === NO_CLIENT) {
-    throw new TypeError('TokenRefresher: option "client" must be an object with requestToken, got undefined');
-  }
   if (given.schedule !== undefined && given.refreshIntervalMs !== undefined) {
     throw new TypeError('TokenRefresher: give "schedule" or "refreshIntervalMs", not both');
   }
-  const { tokenFile } = options;
-  if (tokenFile === false && given.watcherFactory !== undefined) {
-    throw new TypeError('TokenRefresher: option "watcherFactory" has no effect with "tokenFile: false"');
+  const { tokenFile, retryDelayMs, maxRetryDelayMs, random } = options;
+  if (tokenFile === false && given.tokenFileOptions !== undefined) {
+    throw new TypeError('TokenRefresher: option "tokenFileOptions" has no effect with "tokenFile: false"');
   }
   return {
     ...options,
+    /** After failures of a request or a sink. */
+    retryDelays: { firstDelayMs: retryDelayMs, maxDelayMs: maxRetryDelayMs, random },
     tokenFile: tokenFile === false ? tokenFile : checkPath('TokenRefresher', 'option "tokenFile"', tokenFile),
   };
 }

@@ -23,7 +23,7 @@ export type TokenWakeReason =
 
 /** Events of `TokenRefresher`. No event's string, JSON or `inspect` form contains a token. */
 export interface TokenRefresherEvents extends ComponentEvents {
-  /** There is a new token, and its delivery has begun. */
+  /** A new token is available, and its delivery has begun. */
   token: [event: { readonly token: ServiceAccountToken; readonly reason: TokenWakeReason }];
   /** A sink has received the token. */
   delivered: [event: { readonly sink: string; readonly token: ServiceAccountToken }];
@@ -33,9 +33,9 @@ export interface TokenRefresherEvents extends ComponentEvents {
   retry: [
     event: { readonly error: TokenError; readonly consecutiveFailures: number; readonly delayMs: number },
   ];
-  /** The current token has expired and there is no newer one. Once for each token. */
+  /** The current token expired before there was a newer one. Once for each token. */
   expired: [event: Expiry<ServiceAccountToken> & { readonly error: TokenError }];
-  /** A new token is dated more than a minute ahead of the system's clock; once, until a token is not. */
+  /** A new token is dated more than a minute ahead of the system clock; once, until a token is not. */
   skew: [event: { readonly aheadMs: number; readonly token: ServiceAccountToken }];
   /** `unhealthyAfter` attempts failed in a row, or the token expired. */
   unhealthy: [event: { readonly error: TokenError; readonly consecutiveFailures: number }];
@@ -65,7 +65,7 @@ export interface TokenRefresherStatus extends ComponentStatus {
   readonly expiresAt: number | null;
   /** When the next token will be requested. */
   readonly nextRefreshAt: number | null;
-  /** Failed attempts in a row, up to now. */
+  /** Failed attempts in a row, so far. */
   readonly consecutiveFailures: number;
   /** Why the last attempt began. */
   readonly lastWakeReason: TokenWakeReason | null;
@@ -76,7 +76,7 @@ export interface TokenRefresherStatus extends ComponentStatus {
   /** When a sink last accepted a token. */
   readonly lastDeliveryAt: number | null;
   /**
-   * How far the current token was dated ahead of the system's clock when it was received, ms; up to a minute counts as
+   * How far the current token was dated ahead of the system clock when it was received, ms; up to a minute counts as
    * 0.
    */
   readonly skewMs: number;

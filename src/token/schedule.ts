@@ -10,6 +10,9 @@ export type TokenSchedule = (token: ServiceAccountToken, now: number, random: Ra
 /** kubelet's `maxTTL`: the longest time between two tokens, even if they are valid for a year. */
 const LONGEST_MS = 24 * 60 * 60 * 1000;
 
+/** The name of a built-in schedule. */
+export type TokenScheduleName = 'quarter' | 'kubelet';
+
 /**
  * - `quarter`: after 25 to 50 % of the remaining lifetime, as Calico does. At least half of it is left to outlast an
  *   outage of the API server, and the jitter spreads the requests of a fleet.
@@ -26,10 +29,7 @@ export const tokenSchedules = {
     const keepMs = Math.min(0.8 * (token.expiresAt - issuedAt), LONGEST_MS);
     return issuedAt + keepMs - random() * 10_000 - now;
   },
-} satisfies Record<string, TokenSchedule>;
-
-/** The name of a built-in schedule. */
-export type TokenScheduleName = keyof typeof tokenSchedules;
+} satisfies Record<TokenScheduleName, TokenSchedule>;
 
 /** A schedule of at most `intervalMs`, with up to 50 % jitter. */
 export function everyInterval(intervalMs: number): TokenSchedule {
@@ -40,8 +40,8 @@ export function everyInterval(intervalMs: number): TokenSchedule {
 const SOONEST_MS = 5_000;
 
 /**
- * The result of a schedule within bounds: at least 5 s, and at least `leewayMs` before the token expires (for a token that
- * expires soon after that, after three quarters of its remaining lifetime).
+ * The result of a schedule within bounds: at least 5 s, and at least `leewayMs` before the token expires (for a token
+ * that expires soon after that, after three quarters of its remaining lifetime).
  * @throws {RangeError} when a custom schedule returns anything but a number.
  */
 export function planRefresh(

@@ -1,11 +1,13 @@
 import { dateOrNull } from '../core/clock.js';
-import { Component } from '../core/component.js';
+import { asPart, Component } from '../core/component.js';
+import { withDeadline } from '../core/deadline.js';
 import { ClosedError } from '../core/errors.js';
 import { TokenError } from '../core/token-error.js';
 import { redactError } from '../core/resilient-error.js';
+import { TokenCredential } from '../core/token-client.js';
 import type { ValueSource } from '../core/value-source.js';
 import { Alarm } from '../core/alarm.js';
-import { TokenDeliveries } from './deliveries.js';
+import { TokenDelivery } from './delivery.js';
 import type { TokenLease } from './lease.js';
 import { TokenMint } from './mint.js';
 import { NextAttempt } from './next-attempt.js';
@@ -18,31 +20,33 @@ import {
   type TokenRefresherOptions,
 } from './refresher-options.js';
 import type { TokenRefresherEvents, TokenRefresherStatus, TokenWakeReason } from './refresher-status.js';
-import { retryBackoff } from './retry-backoff.js';
 import { planRefresh, tokenSchedules } from './schedule.js';
-import { TokenWatch } from './token-watch.js';
+import { TokenFile } from './token-file.js';
 import { DATE_LEEWAY_MS, type ServiceAccountToken } from './token.js';
 
+/** The events of the token file that the refresher reports as its own. */
+const REPEATED = ['start', 'close', 'unreadable', 'readable', 'degraded', 'recovered'] as const;
+
 /**
- * Keeps a ServiceAccount token valid and delivers it to where it is used. The timer, a changed token file, a clock
- * jump, a reported 401 and `refresh()` are all hints that lead to the same decision: when to request the next token.
+ * Keeps a ServiceAccount token valid and delivers it to its users. The timer, a changed token file, a clock jump, a
+ * reported 401 and `refresh()` are all hints that lead to the same decision: when to request the next token.
  *
- * | state              | what happens                          | next                                            |
- * |--------------------|---------------------------------------|-------------------------------------------------|
- * | idle               | `start()`                             | starting: watch the token file, then refreshing |
- * | starting           | the file is watched, or cannot be     | refreshing                                      |
- * | refreshing         | a valid token                         | waiting, by the schedule; deliver it            |
- * |                    | an error, an invalid token, a timeout | retrying, with backoff; keep the current one    |
- * |                    | the client cannot work                | failed; keep the current one                    |
- * |                    | the file changes                      | as above, and then refreshing again             |
- * |                    | `refresh()`, a 401 is reported        | the attempt in progress answers it              |
- * | waiting, retrying  | its time has come                     | refreshing                                      |
- * |                    | file, 401, `refresh()`, clock jump    | the same, but sooner (next-attempt.ts)          |
- * | failed             | file, 401, `refresh()`                | failed: `refresh()` rejects                     |
- * | any                | the token expires while attempts fail | the same; `expired`                             |
- * |                    | `close()`                             | closed                                          |
+ * | state             | what happens                          | next                                            |
+ * |-------------------|---------------------------------------|-------------------------------------------------|
+ * | idle              | `start()`                             | starting: watch the token file, then refreshing |
+ * | starting          | the file is watched, or cannot be     | refreshing                                      |
+ * | refreshing        | a valid token                         | waiting, by the schedule; deliver it            |
+ * |                   | an error, an invalid token, a timeout | retrying, with backoff; keep the current one    |
+ * |                   | the client cannot work                | failed; keep the current one                    |
+ * |                   | the file changes                      | as above, and then refreshing again             |
+ * |                   | `refresh()`, a 401 is reported        | the attempt in progress answers it              |
+ * | waiting, retrying | its time has come                     | refreshing                                      |
+ * |                   | file, 401, `refresh()`, clock jump    | the same, but sooner (next-attempt.ts)          |
+ * | failed            | file, 401, `refresh()`                | failed: `refresh()` rejects                     |
+ * | any               | the token expires while attempts fail | the same; `expired`                             |
+ * |                   | `close()`                             | closed                                          |
  *
- * Two attempts never overlap, and begin at least `minIntervalMs` apart and not before a `Retry-After` is over.
+ * Attempts never overlap. They begin at least `minIntervalMs` apart, and never before a `Retry-After` is over.
  */
 export class TokenRefresher
   extends Component<TokenRefresherEvents, TokenRefresherStatus>
@@ -51,8 +55,8 @@ export class TokenRefresher
   readonly #options: ResolvedRefresherOptions;
   readonly #mint: TokenMint;
   readonly #record: AttemptRecord;
-  readonly #deliveries: TokenDeliveries;
-  readonly #watch: TokenWatch | undefined;
+  readonly #deliveries: readonly TokenDelivery[];
+  readonly #tokenFile: TokenFile | undefined;
   readonly #next: NextAttempt;
   /** Set while attempts fail, to report when the current token expires. */
   readonly #expiry: Alarm;
@@ -81,15 +85,18 @@ export class TokenRefresher
       onJump: () => this.#onJump(),
     });
     this.#expiry = new Alarm(clock, false, () => this.#onExpiry());
-    this.#deliveries = new TokenDeliveries(resolved, {
-      traced: (sink, deliver) => this.trace('token.delivery', { sink }, deliver, () => 'delivered'),
-      delivered: (sink, token) => {
+    const delivering = {
+      ...resolved,
+      traced: (sink: string, deliver: () => Promise<void>) =>
+        this.trace('token.delivery', { sink }, deliver, () => 'delivered'),
+      onDelivered: (sink: string, token: ServiceAccountToken) => {
         this.#record.delivered(clock.now());
         this.dispatch('delivered', { sink, token });
       },
-      undelivered: (sink, error) => this.dispatch('undelivered', { sink, error }),
-    });
-    this.#watch = this.#tokenFileWatch();
+      onFailed: (sink: string, error: TokenError) => this.dispatch('undelivered', { sink, error }),
+    };
+    this.#deliveries = resolved.sinks.map((sink) => new TokenDelivery(sink, delivering));
+    this.#tokenFile = this.#watchedTokenFile();
   }
 
   override get state(): TokenRefresherStatus['state'] {
@@ -113,7 +120,7 @@ export class TokenRefresher
   /**
    * Watches the token file and makes the first attempt. Resolves when the attempt and the first call of each sink have
    * ended, even if they failed; `get()` shows whether there is a token. A second call returns the same promise.
-   * @throws {ClosedError} (rejects) after `close()`.
+   * @throws {ClosedError} (rejects) after `close()`; the signal's reason when that has aborted.
    */
   override start(): Promise<void> {
     return markHandled(super.start());
@@ -122,7 +129,7 @@ export class TokenRefresher
   /**
    * Resolves to the current token, immediately if it is valid. Otherwise waits for the attempt in progress.
    * @throws {TokenError} `ERR_TOKEN_EXPIRED`, or `ERR_TOKEN_UNAVAILABLE` if there has been none yet; `cause` says why.
-   * @throws {ClosedError} after `close()`.
+   * @throws {ClosedError} after `close()`; the signal's reason when that has aborted.
    */
   async get(): Promise<ServiceAccountToken> {
     this.throwIfClosed();
@@ -146,8 +153,8 @@ export class TokenRefresher
   }
 
   /**
-   * Reports that a server refused this token (401), and resolves to the one to use instead. A new one is requested
-   * only if this is still the current one. The promise may be ignored.
+   * Reports that a server refused this token (401), and resolves to the token to use instead. A new one is requested
+   * only if this token is still the current one. The promise may be ignored.
    */
   reportUnauthorized(token: ServiceAccountToken): Promise<ServiceAccountToken> {
     const current = this.#lease?.token;
@@ -162,7 +169,7 @@ export class TokenRefresher
   /** Resolves when no attempt is in progress and no sink is being called. */
   async idle(): Promise<void> {
     while (this.#attempting) await this.#attempting;
-    await this.#deliveries.idle();
+    await Promise.all(this.#deliveries.map((delivery) => delivery.idle()));
   }
 
   status(): TokenRefresherStatus {
@@ -176,8 +183,8 @@ export class TokenRefresher
       expiresAt: dateOrNull(token?.expiresAt),
       nextRefreshAt: this.#next.at ?? null,
       ...this.#record.recorded,
-      watching: this.#watch?.watching ?? false,
-      sinks: this.#deliveries.status(),
+      watching: this.#tokenFile?.state === 'running' && this.#tokenFile.status().watcher === 'watching',
+      sinks: this.#deliveries.map((delivery) => delivery.status()),
     };
   }
 
@@ -190,7 +197,7 @@ export class TokenRefresher
   }
 
   protected override async onStart(): Promise<void> {
-    await this.#watch?.start();
+    if (this.#tokenFile) await this.#startInTime(this.#tokenFile);
   }
 
   protected override onRunning(): Promise<void> {
@@ -202,11 +209,11 @@ export class TokenRefresher
     this.#next.clear();
     this.#expiry.clear();
     this.#outcome.reject(this.scope.signal.reason as Error);
-    await Promise.all([this.#watch?.close(), this.#deliveries.close()]);
+    await Promise.all([this.#tokenFile?.close(), ...this.#deliveries.map((delivery) => delivery.close())]);
   }
 
   #onJump(): void {
-    // By the new time, the token is not valid yet: our clock or the server's was wrong when it was issued.
+    // By the new time, the token is not valid yet: our clock or the server's was wrong at issue time.
     const ahead = (this.#lease?.token.aheadMs(this.#options.clock.now()) ?? 0) > DATE_LEEWAY_MS;
     if (ahead) this.#next.hint('clock');
     else this.#next.jumped();
@@ -216,7 +223,7 @@ export class TokenRefresher
     this.#phase = 'refreshing';
     const reason = this.#next.begun();
     this.#record.attempted(reason, this.#options.clock.now());
-    const credential = this.#watch?.credential;
+    const credential = this.#credential;
     const request = this.trace(
       'token.request',
       { reason },
@@ -244,7 +251,7 @@ export class TokenRefresher
     const { recovered, skewed } = this.#record.succeeded(now, aheadMs);
     this.#refused = undefined;
     const delayMs = this.#scheduled(lease);
-    if (isNew) this.#deliveries.deliver(token);
+    if (isNew) for (const delivery of this.#deliveries) delivery.deliver(token);
     // The schedule or a sink may have closed it.
     if (this.scope.ended) return;
     this.#next.succeeded(delayMs);
@@ -321,23 +328,45 @@ export class TokenRefresher
     return this.#outcome.promise;
   }
 
-  /** Undefined without a token file. */
-  #tokenFileWatch(): TokenWatch | undefined {
-    const { tokenFile, attemptTimeoutMs, maxRetryDelayMs, ...options } = this.#options;
+  /** The newest projected token. */
+  get #credential(): TokenCredential | undefined {
+    const file = this.#tokenFile;
+    if (!file?.current) return undefined;
+    const seenAt = file.status().lastChangeAt ?? this.#options.clock.now();
+    return new TokenCredential({ value: file.current.value, path: file.path, seenAt });
+  }
+
+  /** Undefined without a token file. The dates of its token do not matter here. */
+  #watchedTokenFile(): TokenFile | undefined {
+    const { tokenFile, tokenFileOptions, name, clock, fs, random, persistent } = this.#options;
     if (tokenFile === false) return undefined;
-    return new TokenWatch({
-      ...options,
-      path: tokenFile,
-      backoff: retryBackoff(this.#options),
-      startTimeoutMs: attemptTimeoutMs,
-      pollIntervalMs: maxRetryDelayMs,
-      onText: (_text, initial) => {
-        if (!initial) this.#next.hint('file');
-      },
-      onUnreadable: (event) => this.dispatch('unreadable', event),
-      onReadable: (event) => this.dispatch('readable', event),
-      onDegraded: (event) => this.dispatch('degraded', event),
-      onRecovered: (event) => this.dispatch('recovered', event),
+    const options = { ...tokenFileOptions, format: 'opaque', name, clock, fs, random, persistent } as const;
+    const file = asPart(new TokenFile(tokenFile, options), REPEATED);
+    file.on('change', () => {
+      // The first attempt uses the token that exists at the start.
+      if (this.lifecycleState === 'running') this.#next.hint('file');
+    });
+    file.on('unreadable', (event) => this.dispatch('unreadable', event));
+    file.on('readable', (event) => this.dispatch('readable', event));
+    file.on('degraded', (event) => this.dispatch('degraded', event));
+    file.on('recovered', (event) => this.dispatch('recovered', event));
+    return file;
+  }
+
+  /** Waits at most `attemptTimeoutMs`, so that tokens are refreshed even while the file system hangs. */
+  async #startInTime(file: TokenFile): Promise<void> {
+    const { clock, attemptTimeoutMs: timeoutMs } = this.#options;
+    const begun = clock.monotonic();
+    const message = `Cannot read the token file ${file.path}: no answer within ${timeoutMs} ms`;
+    const late = new TokenError('ERR_TOKEN_FILE', message);
+    const { signal } = this.scope;
+    await withDeadline(() => file.start(), { clock, timeoutMs, signal, late: () => late }).catch(() => {
+      this.dispatch('unreadable', { error: late });
+      const answered = (): void => {
+        if (file.status().rejected?.name === 'TargetError') return;
+        this.dispatch('readable', { unreadableMs: clock.monotonic() - begun });
+      };
+      file.start().then(answered, () => {});
     });
   }
 }

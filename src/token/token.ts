@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 
-// Not the whole package: loading it takes longer than loading all of this library.
+// Only a part of the package: loading all of it takes longer than loading this library.
 import { decodeJwt } from 'jose/jwt/decode';
 
 import type { TokenClaims } from '../core/token-claims.js';
@@ -11,27 +11,27 @@ import { redactError } from '../core/resilient-error.js';
 /** The tolerance of the API server (go-jose's default leeway) for tokens dated in the future. */
 export const DATE_LEEWAY_MS = 60_000;
 
-/** `jwt`: has dates, and an incomplete one is recognized. `opaque`: any text that fits a header; never expires. */
+/** `jwt`: has dates, and must be complete. `opaque`: any text that fits a header; never expires. */
 export type TokenFormat = 'jwt' | 'opaque';
 
 /** When a token is valid, epoch ms. */
 export interface TokenDates {
-  /** When it was issued (`iat`). */
+  /** When the token was issued (`iat`). */
   readonly issuedAt: number | undefined;
   /** The API server refuses the token before this time (`nbf`, or else `iat`). */
   readonly notBefore: number | undefined;
-  /** When it should have been replaced. `Infinity` for a token that does not expire (from a Secret, or opaque). */
+  /** When the token should be replaced. `Infinity` for a token that does not expire (from a Secret, or opaque). */
   readonly expiresAt: number;
   /**
-   * The API server refuses the token from this time on (`exp`). For a pod's default token this is a year after it was
-   * issued, which the server grants to clients that never read the file again.
+   * The API server refuses the token from this time on (`exp`). For a pod's default token, this is a year after it was
+   * issued, for the sake of clients that never read the file again.
    */
   readonly notAfter: number;
 }
 
 /**
- * A bearer token whose printed forms (template strings, JSON, `util.inspect`) show only its subject and its expiry. The secret
- * is in `value`.
+ * A bearer token. Its printed forms (template strings, JSON, `util.inspect`) show only its subject and expiry. The
+ * secret is in `value`.
  */
 export class ServiceAccountToken implements TokenDates {
   readonly #value: string;
@@ -39,7 +39,7 @@ export class ServiceAccountToken implements TokenDates {
   readonly notBefore: number | undefined;
   readonly expiresAt: number;
   readonly notAfter: number;
-  /** The claims of the token. They are not verified, which only the API server can do. Empty for an opaque token. */
+  /** The claims of the token, unverified: only the API server can verify them. Empty for an opaque token. */
   readonly claims: TokenClaims;
 
   constructor(value: string, dates: TokenDates, claims: TokenClaims = {}) {
@@ -56,7 +56,7 @@ export class ServiceAccountToken implements TokenDates {
     return this.#value;
   }
 
-  /** The user it authenticates, such as `system:serviceaccount:default:builder`. */
+  /** The user that it authenticates, such as `system:serviceaccount:default:builder`. */
   get subject(): string | undefined {
     return this.claims.sub;
   }
@@ -90,12 +90,12 @@ export class ServiceAccountToken implements TokenDates {
 }
 
 /**
- * The token in the answer to a TokenRequest. It expires at the answer's `expirationTimestamp`, or at its own `exp` if
- * that is earlier.
+ * The token in the response to a TokenRequest. It expires at the `expirationTimestamp` of the response, or at its own
+ * `exp` if that is earlier.
  * @throws {TokenError} `ERR_TOKEN_MALFORMED`; the message never quotes the token.
  */
 export function tokenFromAnswer(answer: unknown): ServiceAccountToken {
-  if (typeof answer !== 'object' || answer === null) throw malformed('the answer is not an object');
+  if (typeof answer !== 'object' || answer === null) throw malformed('the response is not an object');
   const { token, expirationTimestamp } = answer as Record<string, unknown>;
   if (typeof token !== 'string') throw malformed(`"token" is not a string but ${kindOf(token)}`);
   const claims = decode(token);
@@ -135,8 +135,8 @@ function decode(value: string): TokenClaims {
 }
 
 /**
- * The dates of a token that is to be replaced at this time. A token cannot outlive its own `exp`, whoever says so; both
- * times come from the clock of the server, so a clock that is wrong here does not change which is earlier.
+ * The dates of a token that is to be replaced at this time. A token cannot outlive its own `exp`, whatever the response
+ * says; both times come from the clock of the server, so a wrong local clock does not change which is earlier.
  */
 function datesOf(claims: TokenClaims, replaceAt: number): TokenDates {
   const issuedAt = dateOf('iat', claims.iat);

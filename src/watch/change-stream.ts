@@ -1,7 +1,7 @@
 import { mergeChanges, type Change } from './change.js';
 
 /**
- * Changes as an async iterator. A slow consumer does not cause a backlog: changes that were not taken yet are
+ * Changes as an async iterator. A slow consumer does not cause a backlog: changes that it has not taken yet are
  * merged into one.
  */
 export class ChangeStream implements AsyncIterableIterator<Change, undefined> {

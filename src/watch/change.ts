@@ -1,9 +1,9 @@
-import type { FileState, Snapshot } from '../fs/snapshot.js';
+import { filesIn, type FileSnapshot, type Snapshot } from '../fs/snapshot.js';
 
-/** The reason of a check: the name of the backend that gave a hint, or one of the watcher's own reasons. */
+/** The reason for a check: the name of the backend that gave a hint, or one of the watcher's own reasons. */
 export type ChangeCause = 'start' | 'fs' | 'parcel' | 'poll' | 'resync' | 'restart' | 'check' | (string & {});
 
-/** The first cause, or one that explains a change better: a resync is to find what no event has reported. */
+/** The cause to report: the first one, except that a resync is reported only if there is no other. */
 export function betterCause<Cause extends string>(first: Cause, other: Cause | undefined): Cause {
   return first === 'resync' && other !== undefined ? other : first;
 }
@@ -19,62 +19,57 @@ export interface KeyDifference {
 }
 
 /**
- * Two states of the target that differ, and the files in which they do: keys of `previous.files` and `current.files`. If
- * only the kind of the target differs, they are none.
+ * Two states of the target, and the keys of `previous.files` and `current.files` that differ. If only the kind of the
+ * target differs, there are no such keys.
  */
 export interface Change extends KeyDifference {
-  /** The state that was last reported; in the first report a `MissingSnapshot`. */
+  /** The state that was last reported; in the first report, a `MissingSnapshot`. */
   readonly previous: Snapshot;
   /** The state that is now reported. */
   readonly current: Snapshot;
-  /** The reason of the check that first found the difference; if that was a resync, of a hint that came before the report. */
+  /** The reason for the check that found the difference; a resync only if no hint came before the report. */
   readonly cause: ChangeCause;
 }
 
-/** Compares two sets of files under these keys; all other keys are known to be equal. */
+const NO_KEYS: readonly string[] = Object.freeze([]);
+
+/** Compares two sets by key. */
 export function differenceOf<Before, After>(
   before: ReadonlyMap<string, Before>,
   after: ReadonlyMap<string, After>,
-  keys: Iterable<string>,
   isSame: (before: Before, after: After) => boolean,
 ): KeyDifference {
-  const difference = new DifferenceDraft();
-  for (const key of keys) difference.compare(key, before.get(key), after.get(key), isSame);
-  return difference;
-}
-
-/** A difference in the making. */
-export class DifferenceDraft implements KeyDifference {
-  readonly added: string[] = [];
-  readonly changed: string[] = [];
-  readonly removed: string[] = [];
-
-  /** @param before undefined: it was not there. @param after undefined: it is not there. */
-  compare<Before, After>(
-    key: string,
-    before: Before | undefined,
-    after: After | undefined,
-    isSame: (before: Before, after: After) => boolean,
-  ): void {
-    if (before === undefined) {
-      if (after !== undefined) this.added.push(key);
-    } else if (after === undefined) this.removed.push(key);
-    else if (!isSame(before, after)) this.changed.push(key);
+  if (before === (after as unknown)) return { added: NO_KEYS, changed: NO_KEYS, removed: NO_KEYS };
+  const added: string[] = [];
+  const changed: string[] = [];
+  for (const [key, now] of after) {
+    const known = before.get(key);
+    if (known === undefined) added.push(key);
+    else if (known !== (now as unknown) && !isSame(known, now)) changed.push(key);
   }
+  const isAnyRemoved = before.size + added.length > after.size;
+  const removed = isAnyRemoved ? [...before.keys()].filter((key) => !after.has(key)) : NO_KEYS;
+  return { added: compact(added), changed: compact(changed), removed };
 }
 
-/** Merges a change that was not taken yet with the next one; undefined if together they change nothing. */
-export function mergeChanges(waiting: Change, next: Change): Change | undefined {
-  const { previous } = waiting;
-  const { current, cause } = next;
-  // Nothing has changed under other keys. The digests of the sets would take the digest of every file.
-  const keys = new Set([...keysOf(waiting), ...keysOf(next)]);
-  const difference = differenceOf(previous.files, current.files, keys, haveSameDigest);
+/** A copy without the spare capacity of an array that was pushed to: a change is kept until the next one. */
+function compact(keys: readonly string[]): readonly string[] {
+  return keys.length === 0 ? NO_KEYS : [...keys];
+}
+
+/** Whether two files have equal contents. */
+export function haveSameContent(one: FileSnapshot, other: FileSnapshot): boolean {
+  return one.hasSameContentAs(other);
+}
+
+/** Merges a change that was not consumed yet with the next one; undefined if together they change nothing. */
+export function mergeChanges({ previous }: Change, { current, cause }: Change): Change | undefined {
+  const difference = differenceOf(filesIn(previous), filesIn(current), haveSameContent);
   const isBack = previous.kind === current.kind && isEmpty(difference);
   return isBack ? undefined : { previous, current, cause, ...difference };
 }
 
-/** The digest of each file by its key: plain data, to be saved and compared later. */
+/** The digest of each file by its key, as plain data to save and compare later. */
 export type Digests = Readonly<Record<string, string>>;
 
 /** The digests of a snapshot. */
@@ -84,9 +79,7 @@ export function digestsOf({ files }: Snapshot): Digests {
 
 /** What differs between saved digests and a snapshot. */
 export function differenceSince(digests: Digests, { files }: Snapshot): KeyDifference {
-  const before = new Map(Object.entries(digests));
-  const keys = new Set([...before.keys(), ...files.keys()]);
-  return differenceOf(before, files, keys, (digest, file) => digest === file.digest);
+  return differenceOf(new Map(Object.entries(digests)), files, (digest, file) => digest === file.digest);
 }
 
 /** Whether no key differs. */
@@ -97,8 +90,4 @@ export function isEmpty({ added, changed, removed }: KeyDifference): boolean {
 /** All keys that differ. */
 export function keysOf({ added, changed, removed }: KeyDifference): string[] {
   return [...added, ...changed, ...removed];
-}
-
-function haveSameDigest(one: FileState, other: FileState): boolean {
-  return one.digest === other.digest;
 }

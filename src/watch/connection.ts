@@ -1,57 +1,44 @@
 /**
- * Keeps one backend subscribed.
+ * Keeps one backend subscribed to the directories that looks have found.
  *
- * | state        | opened  | lost, or not available | no events there | events again | attempt succeeds | attempt fails |
- * |--------------|---------|------------------------|-----------------|--------------|------------------|---------------|
- * | `closed`     | → `up`  | → `degraded`           | → `suspended`   | –            | –                | –             |
- * | `up`         | –       | → `recovering`         | → `suspended`   | –            | –                | –             |
- * | `recovering` | –       | –                      | → `suspended`   | –            | → `up`           | → `degraded`  |
- * | `degraded`   | –       | –                      | → `suspended`   | –            | → `up`           | another later |
- * | `suspended`  | –       | –                      | –               | → `degraded` | –                | –             |
+ * | state        | directories are set | backend fails  | no events     | events again | retry succeeds | retry fails  |
+ * |--------------|---------------------|----------------|---------------|--------------|----------------|--------------|
+ * | `closed`     | → `up`              | → `degraded`   | → `suspended` | –            | –              | –            |
+ * | `up`         | they are watched    | → `recovering` | → `suspended` | –            | –              | –            |
+ * | `recovering` | they are kept       | –              | → `suspended` | –            | → `up`         | → `degraded` |
+ * | `degraded`   | they are kept       | –              | → `suspended` | –            | → `up`         | next retry   |
+ * | `suspended`  | they are kept       | –              | –             | → `degraded` | –              | –            |
  *
- * That the file system reports no events is found by a check while it is `up`, and otherwise by the attempt to subscribe.
- * In every state but `closed` and `up` the target is polled. In `recovering` and `degraded` the backends are tried
- * again with growing delays. In `suspended` they are not: the target is on a file system without events, and retrying
- * is useless until the path leads elsewhere. `degraded` is emitted on the way into `degraded` or `suspended`,
+ * In every state except `closed` and `up`, the target is polled. In `recovering` and `degraded`, the backends are tried
+ * again with growing delays. In `suspended` they are not, because the target is on a file system without events, and
+ * retrying is useless until the path leads elsewhere. `degraded` is emitted on the way into `degraded` or `suspended`,
  * `recovered` on the way from there to `up`.
  *
- * A backend that is not suited for the target has not failed: the others are tried at once, which is no restart, and
- * only their failure counts.
+ * A backend that is not suited to the target has not failed: the others are tried at once, which does not count as a
+ * restart, and only their failure counts.
  */
 import pRetry, { AbortError } from 'p-retry';
 
 import { Backoff } from '../core/backoff.js';
+import type { BackendError } from '../core/backend-error.js';
 import type { Clock } from '../core/clock.js';
 import { hasMoved } from '../core/errno.js';
-import type { BackendError } from '../core/backend-error.js';
 import type { Random } from '../core/random.js';
 import type { Scope } from '../core/scope.js';
 import { sleep } from '../core/sleep.js';
-import { Ticker, type TickerOptions, type Ticking } from '../core/ticker.js';
 import type { Hint, WatchBackend, WatchedDirectory } from '../core/watch-backend.js';
+import type { Answers } from '../fs/answers.js';
 import { backendFailure, hasNoEvents, isUnsuited } from './backends/backend-failure.js';
-import type { BackendSink } from './backend-sink.js';
-import {
-  Subscriber,
-  type Subscribed,
-  type SubscriberListener,
-  type SubscriptionOwner,
-} from './subscriber.js';
+import { backendsFor, type BackendName } from './backends/catalog.js';
+import type { ChangeCause } from './change.js';
+import { release, silenceOf, subscribe, type Subscribed } from './subscribe.js';
+import { Ticker, type TickerOptions } from './ticker.js';
 import type { WatcherEvent } from './watcher-events.js';
-
-/** The owner of a connection. */
-export interface ConnectionOwner extends SubscriptionOwner {
-  /** @param source the name of the backend, or `poll`. */
-  hint(source: string, hint?: Hint): void;
-  /**
-   * Emits `restart`, `degraded` or `recovered`; `error` when no attempts are left, so that the target is polled from now
-   * on.
-   */
-  report(event: WatcherEvent): void;
-}
 
 /** Options of a connection. */
 interface ConnectionOptions {
+  readonly backend: BackendName | WatchBackend;
+  readonly recursive: unknown;
   readonly persistent: boolean;
   readonly pollIntervalMs: number;
   readonly restartDelayMs: number;
@@ -61,33 +48,39 @@ interface ConnectionOptions {
   readonly random: Random;
 }
 
+/** Receives the hints and events of the connection. */
+interface Receiver {
+  hint(cause: ChangeCause, hint?: Hint, answers?: Answers): void;
+  report(event: WatcherEvent): void;
+}
+
 type State =
   | { readonly tag: 'closed' }
-  | ({ readonly tag: 'up'; readonly since: number } & Subscribed)
+  | { readonly tag: 'up'; readonly subscribed: Subscribed; readonly since: number }
   | { readonly tag: 'recovering'; readonly error: BackendError }
   | { readonly tag: 'degraded' | 'suspended'; readonly error: BackendError; readonly since: number };
 
-const CLOSED: State = { tag: 'closed' };
-
-/** A connection to whichever backend works. */
-export class BackendConnection implements SubscriberListener, Ticking {
+/** A connection to the first backend that works. */
+export class Connection {
   readonly #path: string;
   readonly #options: ConnectionOptions;
-  readonly #owner: ConnectionOwner;
+  readonly #receiver: Receiver;
   readonly #scope: Scope;
-  /** Since the last failure. */
+  /** The attempts since the last failure. */
   #backoff: Backoff | undefined;
-  readonly #subscriber: Subscriber;
-  #state: State = CLOSED;
+  #state: State = { tag: 'closed' };
   #restarts = 0;
+  #directories: readonly WatchedDirectory[] = [];
+  /** The file system without events that the target is on, if any. */
+  #silence: string | undefined;
+  #attempt: Promise<unknown> | undefined;
 
   /** @param path the watched path, for messages. */
-  constructor(path: string, options: ConnectionOptions, owner: ConnectionOwner, scope: Scope) {
+  constructor(path: string, options: ConnectionOptions, receiver: Receiver, scope: Scope) {
     this.#path = path;
     this.#options = options;
-    this.#owner = owner;
+    this.#receiver = receiver;
     this.#scope = scope;
-    this.#subscriber = new Subscriber(path, options.persistent, owner, this, scope);
   }
 
   get state(): State['tag'] {
@@ -96,7 +89,7 @@ export class BackendConnection implements SubscriberListener, Ticking {
 
   /** The backend that is subscribed; undefined while the target is polled. */
   get backend(): WatchBackend | undefined {
-    return this.#state.tag === 'up' ? this.#state.backend : undefined;
+    return this.#state.tag === 'up' ? this.#state.subscribed.backend : undefined;
   }
 
   /** Why no backend is subscribed. */
@@ -109,75 +102,49 @@ export class BackendConnection implements SubscriberListener, Ticking {
     return this.#restarts;
   }
 
-  /** Subscribes. Resolves when that has succeeded or failed once; a failure leads to polling, not to an error. */
-  async open(): Promise<void> {
-    try {
-      await this.#subscriber.subscribe();
-    } catch (error) {
-      if (this.#scope.ended) return;
-      this.#degrade(error as BackendError);
-      this.#recover();
-    }
-  }
-
   /**
-   * Watches these directories. Returns those that were not watched before, or may have moved meanwhile: they have
-   * to be checked again. A failure is the loss of the backend.
+   * Watches these directories. Returns those that were not watched before, or may have been moved in the meantime,
+   * which must be looked at again. If this fails, the backend counts as failed.
+   * @param silence the file system without events that some of the directories are on, if any.
    */
-  async setDirectories(directories: readonly WatchedDirectory[]): Promise<readonly string[]> {
-    if (this.#state.tag !== 'up') return [];
-    const { subscription } = this.#state;
-    try {
-      return await subscription.setDirectories(directories);
-    } catch (error) {
-      const all = directories.map(({ path }) => path);
-      if (hasMoved(error)) return all;
-      if (isUnsuited(error)) return (await this.#useAnother(error)) ? all : [];
-      this.#lost(error);
+  listen(
+    directories: readonly WatchedDirectory[],
+    silence: string | undefined,
+  ): readonly string[] | Promise<readonly string[]> {
+    this.#directories = directories;
+    this.#silence = silence;
+    const state = this.#state;
+    if (state.tag === 'closed') return this.#open();
+    if (state.tag === 'suspended' && silence === undefined) this.#resume(state);
+    if (state.tag !== 'up') return [];
+    const { backend, watches } = state.subscribed;
+    const silent = silenceOf(backend, { path: this.#path, silence });
+    if (silent) {
+      this.#suspend(silent);
       return [];
     }
+    try {
+      const opened = watches.setDirectories(directories);
+      return opened instanceof Promise ? opened.catch((error: unknown) => this.#refused(error)) : opened;
+    } catch (error) {
+      return this.#refused(error);
+    }
   }
 
-  /** No backend reports events where the target is now. */
-  suspend(error: BackendError): void {
-    if (this.#state.tag !== 'up') return;
-    this.#takeDown(error);
-    this.#degrade(error);
-    this.#poll();
-  }
-
-  /** The target is no longer where no backend reports events. */
-  resume(): void {
-    if (this.#state.tag !== 'suspended') return;
-    this.#state = { ...this.#state, tag: 'degraded' };
-    this.#backoff = undefined;
-    this.#recover();
-  }
-
-  /** Resolves when no attempt is under way; the delay before the next one does not count. */
+  /** Resolves when no attempt is under way, even during the delay before the next attempt. */
   async idle(): Promise<void> {
-    await this.#subscriber.idle();
+    while (this.#attempt) await this.#attempt.catch(() => undefined);
   }
 
-  /** Ends it, once the scope has ended. */
+  /** Ends the connection, once the scope has ended. */
   close(): void {
-    this.#stopPolling();
-    this.#subscriber.close();
-    if (this.#state.tag === 'up') this.#subscriber.release(this.#state.subscription);
-    this.#state = CLOSED;
+    Ticker.stop(this, this.#polling);
+    if (this.#state.tag === 'up') release(this.#state.subscribed.watches, this.#scope);
+    this.#state = { tag: 'closed' };
   }
 
-  up({ backend, subscription, sink }: Subscribed): void {
-    this.#stopPolling();
-    this.#state = { tag: 'up', backend, subscription, sink, since: this.#options.clock.monotonic() };
-  }
-
-  down(sink: BackendSink, error: unknown): void {
-    if (this.#state.tag === 'up' && this.#state.sink === sink) this.#lost(error);
-  }
-
-  onTick(): void {
-    this.#owner.hint('poll');
+  onTick(answers: Answers): void {
+    this.#receiver.hint('poll', undefined, answers);
   }
 
   get #polling(): TickerOptions {
@@ -185,12 +152,54 @@ export class BackendConnection implements SubscriberListener, Ticking {
     return { clock, intervalMs, persistent };
   }
 
-  #poll(): void {
+  get #paths(): readonly string[] {
+    return this.#directories.map(({ path }) => path);
+  }
+
+  /** The first subscription. A failure leads to polling, not to an error. */
+  async #open(): Promise<readonly string[]> {
+    try {
+      await this.#connect();
+      return this.#paths;
+    } catch (error) {
+      if (this.#scope.ended) return [];
+      this.#degrade(error as BackendError);
+      this.#recover();
+      return [];
+    }
+  }
+
+  /** The backend cannot watch these directories. */
+  async #refused(error: unknown): Promise<readonly string[]> {
+    if (hasMoved(error)) return this.#paths;
+    if (!isUnsuited(error)) {
+      this.#lost(error);
+      return [];
+    }
+    // Closed first: the next one may need its watches.
+    this.#takeDown(error);
+    Ticker.start(this, this.#polling);
+    try {
+      await this.#connect();
+      return this.#paths;
+    } catch (failure) {
+      if (this.#scope.ended) return [];
+      this.#state = { tag: 'recovering', error: failure as BackendError };
+      this.#recover();
+      return [];
+    }
+  }
+
+  #suspend(error: BackendError): void {
+    this.#takeDown(error);
+    this.#degrade(error);
     Ticker.start(this, this.#polling);
   }
 
-  #stopPolling(): void {
-    Ticker.stop(this, this.#polling);
+  #resume(state: Extract<State, { tag: 'degraded' | 'suspended' }>): void {
+    this.#state = { ...state, tag: 'degraded' };
+    this.#backoff = undefined;
+    this.#recover();
   }
 
   #lost(error: unknown): void {
@@ -200,61 +209,45 @@ export class BackendConnection implements SubscriberListener, Ticking {
   /** False if it is not up. */
   #takeDown(error: unknown): boolean {
     if (this.#state.tag !== 'up' || this.#scope.ended) return false;
-    const { backend, subscription, since } = this.#state;
-    this.#state = { tag: 'recovering', error: backendFailure(backend.name, this.#path, error) };
-    this.#subscriber.release(subscription);
-    // Only a subscription that lived longer than the maximum delay has earned a quick restart.
+    const { since, subscribed } = this.#state;
+    this.#state = { tag: 'recovering', error: backendFailure(subscribed.backend.name, this.#path, error) };
+    release(subscribed.watches, this.#scope);
+    // Only a subscription that lived longer than the maximum delay is restarted quickly.
     if (this.#options.clock.monotonic() - since > this.#options.maxRestartDelayMs) this.#backoff = undefined;
     return true;
-  }
-
-  /** Tries the other backends immediately. False if none is available: then it recovers as from any failure. */
-  async #useAnother(unsuited: BackendError): Promise<boolean> {
-    // Closed before the next one opens, which may need its watches.
-    this.#takeDown(unsuited);
-    this.#poll();
-    try {
-      await this.#subscriber.subscribe();
-      return true;
-    } catch (error) {
-      if (this.#scope.ended) return false;
-      this.#state = { tag: 'recovering', error: error as BackendError };
-      this.#recover();
-      return false;
-    }
   }
 
   #degrade(error: BackendError): void {
     const { clock, pollIntervalMs } = this.#options;
     this.#state = { tag: hasNoEvents(error) ? 'suspended' : 'degraded', error, since: clock.monotonic() };
-    this.#owner.report({ name: 'degraded', payload: { error, pollIntervalMs } });
+    this.#receiver.report({ name: 'degraded', payload: { error, pollIntervalMs } });
   }
 
-  /** Polls, and unless it is suspended tries to subscribe again. */
+  /** Polls, and tries to subscribe again unless the connection is suspended. */
   #recover(): void {
     const down = this.#state;
-    this.#poll();
+    Ticker.start(this, this.#polling);
     if (down.tag !== 'recovering' && down.tag !== 'degraded') return;
     const { maxRestarts } = this.#options;
     const { signal } = this.#scope;
     const attempts =
       maxRestarts === 0
         ? Promise.reject(down.error)
-        : pRetry((attempt) => this.#attempt(attempt), {
+        : pRetry((attempt) => this.#reconnect(attempt), {
             retries: maxRestarts - 1,
-            // The delays are taken from the clock, with jitter at the maximum, too.
+            // The delays go through the clock, with jitter even at the maximum.
             minTimeout: 0,
             maxTimeout: 0,
             signal,
           });
     const recovery = attempts.catch((error: unknown) => {
       if (!signal.aborted && this.#state.tag !== 'suspended')
-        this.#owner.report({ name: 'error', payload: error as Error });
+        this.#receiver.report({ name: 'error', payload: error as Error });
     });
     void this.#scope.track(recovery);
   }
 
-  async #attempt(attempt: number): Promise<void> {
+  async #reconnect(attempt: number): Promise<void> {
     const { clock, persistent, random, restartDelayMs, maxRestartDelayMs: maxDelayMs } = this.#options;
     const down = this.#state;
     if (down.tag !== 'recovering' && down.tag !== 'degraded') return;
@@ -262,9 +255,9 @@ export class BackendConnection implements SubscriberListener, Ticking {
     const delayMs = this.#backoff.next();
     await sleep(clock, delayMs, { signal: this.#scope.signal, ref: persistent });
     this.#restarts += 1;
-    this.#owner.report({ name: 'restart', payload: { attempt, delayMs, error: down.error } });
+    this.#receiver.report({ name: 'restart', payload: { attempt, delayMs, error: down.error } });
     try {
-      await this.#subscriber.subscribe();
+      await this.#connect();
     } catch (error) {
       if (this.#scope.ended) throw error;
       if (down.tag === 'recovering') this.#degrade(error as BackendError);
@@ -273,12 +266,39 @@ export class BackendConnection implements SubscriberListener, Ticking {
     }
     if (down.tag === 'degraded') {
       const degradedMs = clock.monotonic() - down.since;
-      this.#owner.report({
-        name: 'recovered',
-        payload: { backend: this.backend?.name ?? 'poll', degradedMs },
-      });
+      const backend = this.backend?.name ?? 'poll';
+      this.#receiver.report({ name: 'recovered', payload: { backend, degradedMs } });
     }
     // Something may have changed in the meantime.
-    this.#owner.hint('restart');
+    this.#receiver.hint('restart');
+  }
+
+  async #connect(): Promise<void> {
+    const { backend, recursive, persistent, clock } = this.#options;
+    const backends = backendsFor(backend, this.#options, { isTree: recursive !== false });
+    const attempt = subscribe(
+      backends,
+      {
+        path: this.#path,
+        directories: () => this.#directories,
+        silence: this.#silence,
+        persistent,
+        hint: (cause, hint, answers) => this.#receiver.hint(cause, hint, answers),
+        up: (subscribed) => {
+          Ticker.stop(this, this.#polling);
+          this.#state = { tag: 'up', subscribed, since: clock.monotonic() };
+        },
+        lost: (subscribed, error) => {
+          if (this.#state.tag === 'up' && this.#state.subscribed === subscribed) this.#lost(error);
+        },
+      },
+      this.#scope,
+    );
+    this.#attempt = attempt;
+    try {
+      await attempt;
+    } finally {
+      this.#attempt = undefined;
+    }
   }
 }

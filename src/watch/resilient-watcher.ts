@@ -4,19 +4,12 @@ import { onAbort } from '../core/abort.js';
 import { Component } from '../core/component.js';
 import type { Snapshot } from '../fs/snapshot.js';
 import { stableRead } from '../fs/stable-read.js';
-import { isGroup, targetAt, type TargetPath } from '../fs/targets/target.js';
+import { isGroup, targetAt, type TargetPath } from '../fs/targets/target-at.js';
 import type { Target } from '../fs/observation.js';
 import { describe } from '../core/options.js';
-import {
-  differenceSince,
-  digestsOf,
-  type Change,
-  type ChangeCause,
-  type Digests,
-  type KeyDifference,
-} from './change.js';
+import { differenceSince, digestsOf, type Change, type Digests, type KeyDifference } from './change.js';
 import { ChangeStream } from './change-stream.js';
-import { WatchSession, type SessionOwner } from './watch-session.js';
+import { Session } from './session.js';
 import type { ResilientWatcherEvents, WatcherEvent } from './watcher-events.js';
 import {
   resolveWatcherOptions,
@@ -31,9 +24,9 @@ const NO_STREAMS: readonly ChangeStream[] = [];
  * Reports every change of a file, a volume, a directory, a tree or a group of files, once and never in part, for as
  * long as the process lives.
  *
- * The path may be a plain file, a link, a key of a volume, a volume, or not exist yet, at any depth; what is there may
- * become something else. A group of files is given as an array. What is there at `start()` is reported as the first
- * `change`.
+ * The path may be a plain file, a link, a key of a volume, or a volume; it may not exist yet, at any depth, and what is
+ * there may become something else. A group of files is given as an array. `start()` reports the current state as the
+ * first `change`.
  *
  * ```ts
  * const watcher = new ResilientWatcher('/etc/policy/policy.yaml');
@@ -47,26 +40,9 @@ export class ResilientWatcher
   extends Component<ResilientWatcherEvents, WatcherStatus>
   implements AsyncIterable<Change>
 {
-  /** The watcher, as its session sees it. */
-  static readonly #Owner = class implements SessionOwner {
-    readonly #watcher: ResilientWatcher;
-
-    constructor(watcher: ResilientWatcher) {
-      this.#watcher = watcher;
-    }
-
-    report(event: WatcherEvent): void {
-      this.#watcher.#report(event);
-    }
-
-    traced<T>(cause: ChangeCause, check: () => Promise<T>, resultOf: (value: T) => string): Promise<T> {
-      return this.#watcher.trace('check', { cause }, check, resultOf);
-    }
-  };
-
   readonly #target: Target;
   readonly #options: ResolvedWatcherOptions;
-  readonly #session: WatchSession;
+  readonly #session: Session;
   #streams = NO_STREAMS;
   #lastChange: Change | undefined;
 
@@ -84,15 +60,21 @@ export class ResilientWatcher
     super({ kind: 'ResilientWatcher', name, signal, clock });
     this.#target = target;
     this.#options = resolved;
-    this.#session = new WatchSession(target, resolved, this.scope, new ResilientWatcher.#Owner(this));
+    this.#session = new Session(
+      target,
+      resolved,
+      this.scope,
+      (event) => this.#report(event),
+      (cause, look) => this.trace('check', { cause }, look, (result) => result),
+    );
   }
 
-  /** The path that is watched, absolute; of a group, all of them. */
+  /** The watched path, absolute; for a group, all paths. */
   get path(): string {
     return this.#target.path;
   }
 
-  /** What was last reported; undefined before the first check, and as long as nothing has been readable since. */
+  /** What was last reported; undefined until the first check has ended and the target has been readable. */
   get current(): Snapshot | undefined {
     return this.#session.reported;
   }
@@ -107,9 +89,9 @@ export class ResilientWatcher
   }
 
   /**
-   * Checks now. Resolves when a check that began after this call has ended and what it found has been reported.
-   * @throws {ClosedError} (rejects) when the watcher is closed.
-   * @throws {Error} (rejects) when it has not been started.
+   * Checks now. Resolves when a check that began after this call has ended and its result has been reported.
+   * @throws {ClosedError} (rejects) when the watcher is closed; the signal's reason when that has aborted.
+   * @throws {Error} (rejects) when the watcher has not been started.
    */
   async check(): Promise<void> {
     this.throwIfClosed();
@@ -121,9 +103,9 @@ export class ResilientWatcher
   }
 
   /**
-   * The digest of each file as last reported, by its key, as plain data. Save it when a process ends, and pass it
-   * to `changedSince()` in the next one to find out what has changed meanwhile. For files that are not read it
-   * contains inode, size and timestamps. A digest protects a long secret, not a short one.
+   * The digest of each file as last reported, by its key, as plain data. Save the digests when a process ends, and pass
+   * them to `changedSince()` in the next process to find out what has changed in the meantime. For a file that is not
+   * read, the digest consists of inode, size and timestamps. A digest protects a long secret, not a short one.
    * @throws {Error} when nothing has been reported yet.
    */
   digests(): Digests {
@@ -136,47 +118,47 @@ export class ResilientWatcher
    * ```ts
    * const { added, changed, removed } = watcher.changedSince(JSON.parse(await readFile(saved, 'utf8')));
    * ```
-   * @throws {TypeError} for something that cannot be digests.
+   * @throws {TypeError} for a value that cannot come from `digests()`.
    * @throws {Error} when nothing has been reported yet.
    */
   changedSince(digests: Digests): KeyDifference {
     if (typeof digests !== 'object' || (digests as unknown) === null || Array.isArray(digests)) {
       throw new TypeError(
-        `changedSince: digests must be an object as of digests(), got ${describe(digests)}`,
+        `changedSince: digests must be an object as returned by digests(), got ${describe(digests)}`,
       );
     }
     return differenceSince(digests, this.#reported('compare'));
   }
 
   /**
-   * Adds a file to a group, or takes back into a tree what was removed from it: this path and everything below it. Whether
-   * there is anything at the path makes no difference. Resolves when what is there was reported, as a `change` in which
-   * its keys are `added`; in a group of which other files are just changing, together with these.
+   * Adds a file to a group, or includes a removed path of a tree again, with everything below it. The path need not
+   * exist. Resolves when the files at the path have been reported, as a `change` in which their keys are `added`; if
+   * other files of a group are changing at that moment, together with these.
    *
-   * A relative path is resolved against the working directory for a group, and against the tree for a tree, as its keys
-   * are. If a path of a tree and a directory above it were both added or removed, the last call decides.
-   * @throws {TypeError} (rejects) when this is neither a group nor a tree, when the path is in it already, and for a path
-   * that is not below the tree, or that the option `ignore` leaves out.
-   * @throws {ClosedError} (rejects) when the watcher is closed.
+   * A relative path is resolved against the working directory for a group, and against the root, like a key, for a
+   * tree. If a path of a tree and a directory above it were both added or removed, the last call decides.
+   * @throws {TypeError} (rejects) when this is neither a group nor a tree, when the path is already in it, and for a
+   * path that is not below the tree, or that the option `ignore` excludes.
+   * @throws {ClosedError} (rejects) when the watcher is closed; the signal's reason when that has aborted.
    */
   add(path: string | URL): Promise<void> {
     return this.#regroup('add', path);
   }
 
   /**
-   * Removes a file from a group, or from a tree a path with everything below it, whether it exists or not. Nothing is
-   * reported of it any more, and the backend `fs` gives up its native watches. Resolves when that was reported, as a
-   * `change` in which its keys are `removed`. See `add()`.
+   * Removes a file from a group, or a path with everything below it from a tree. The path need not exist. It is no
+   * longer reported on, and the backend `fs` closes its native watches. Resolves when the removal has been reported,
+   * as a `change` in which its keys are `removed`. See `add()`.
    * @throws {TypeError} (rejects) when this is neither a group nor a tree, when the path is not in it, and when nothing
    * would be left: close the watcher instead.
-   * @throws {ClosedError} (rejects) when the watcher is closed.
+   * @throws {ClosedError} (rejects) when the watcher is closed; the signal's reason when that has aborted.
    */
   remove(path: string | URL): Promise<void> {
     return this.#regroup('remove', path);
   }
 
   /**
-   * What the target is now, all of it at one instant, whatever was reported. Does not need `start()`.
+   * Reads the target as it is now, whatever was reported. Does not need `start()`.
    * @throws {TargetError} (rejects) when it cannot be read, or keeps changing (`ERR_TARGET_IO`).
    */
   snapshot(): Promise<Snapshot> {
@@ -184,14 +166,14 @@ export class ResilientWatcher
   }
 
   /**
-   * Resolves when no check is requested or under way, and no attempt to subscribe. It does not wait for a quiet period
-   * or for the delay before another attempt.
+   * Resolves when no check is requested or under way, and no attempt to subscribe is under way. It does not wait for a
+   * quiet period or for the delay before the next attempt.
    */
   idle(): Promise<void> {
     return this.#session.idle();
   }
 
-  /** The changes as they come, the last one first. A slow consumer gets the newest state instead of a backlog. */
+  /** The changes as they come, beginning with the last one. A slow consumer gets the newest state, never a backlog. */
   [Symbol.asyncIterator](): AsyncIterableIterator<Change> {
     const stream = new ChangeStream(() => {
       this.#streams = this.#streams.filter((each) => each !== stream);
@@ -209,17 +191,13 @@ export class ResilientWatcher
     return `watch "${this.path}"`;
   }
 
-  protected override onStart(): Promise<void> {
-    return this.#session.open();
-  }
-
   protected override onRunning(): Promise<void> {
-    return this.#session.run();
+    return this.#session.start();
   }
 
-  protected override onClose(): Promise<void> | undefined {
+  protected override onClose(): void {
     for (const stream of this.#streams) stream.end();
-    return this.#session.close();
+    this.#session.close();
   }
 
   protected override telemetryOf(event: string, payload: object | undefined): object | undefined {
@@ -234,15 +212,10 @@ export class ResilientWatcher
 
   async #regroup(what: 'add' | 'remove', path: string | URL): Promise<void> {
     this.throwIfClosed();
-    if (!this.#target[what]) {
-      throw new TypeError(
-        `Cannot ${what} a path: "${this.path}" is neither a group nor a tree; watch an array of paths, or a directory with "recursive"`,
-      );
-    }
     this.#target[what](path);
     if (this.lifecycleState === 'idle') return;
     await this.start();
-    await this.#session.checkTouched();
+    await this.#session.regrouped();
   }
 
   #report(event: WatcherEvent): void {
@@ -267,14 +240,14 @@ function nameOf(path: TargetPath): string {
 }
 
 /**
- * Starts a watcher. A `listener` of `change` is called for what is there at the start, too.
+ * Creates and starts a watcher. A `listener` of `change` is also called for the state at the start.
  *
  * ```ts
  * await using watcher = await watch('/etc/policy/policy.yaml', ({ current }) => {
  *   if (current.content) apply(current.content);
  * });
  * ```
- * Without a listener, `watcher.current` is what is there, and `for await (const change of watcher)` begins with it.
+ * Without a listener, `watcher.current` is the current state, and `for await (const change of watcher)` begins with it.
  * @throws what the constructor and `start()` of `ResilientWatcher` throw.
  */
 export function watch(path: TargetPath, options?: ResilientWatcherOptions): Promise<ResilientWatcher>;

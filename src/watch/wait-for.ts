@@ -3,11 +3,11 @@ import { TargetError } from '../fs/target-error.js';
 import { divideOptions, matching } from '../core/options.js';
 import { systemClock } from '../core/clock.js';
 import type { Snapshot } from '../fs/snapshot.js';
-import type { TargetPath } from '../fs/targets/target.js';
+import type { TargetPath } from '../fs/targets/target-at.js';
 import { ResilientWatcher } from './resilient-watcher.js';
 import { WATCHER_OPTION_NAMES, type ResilientWatcherOptions } from './watcher-options.js';
 
-/** Options of `waitFor`, and those of `ResilientWatcher`. All may be left out. */
+/** Options of `waitFor`, in addition to those of `ResilientWatcher`. All are optional. */
 export interface WaitForOptions extends ResilientWatcherOptions {
   /** How long to wait, ms. Default: no limit. */
   readonly timeoutMs?: number | undefined;
@@ -39,8 +39,8 @@ export function waitFor(path: TargetPath, options?: WaitForOptions): Promise<Sna
  * ```ts
  * const pair = await waitFor('/etc/tls', ({ files }) => files.has('tls.crt') && files.has('tls.key'));
  * ```
- * @param predicate the condition to wait for; by default, that the target exists. If it throws, the promise rejects with that
- * error.
+ * @param predicate the condition to wait for; by default, that the target exists. If the predicate throws, the promise
+ * rejects with that error.
  * @throws {TargetError} (rejects) `ERR_TARGET_TIMEOUT` after `timeoutMs`; the signal's reason when that aborts.
  * @throws {TypeError | RangeError} (rejects) for a wrong argument.
  */
@@ -64,7 +64,7 @@ export async function waitFor(
   const late = (): TargetError => {
     const { target } = watcher.status();
     const found = target === 'missing' || target === 'unreadable' ? target : `a ${target}`;
-    const state = target === null ? 'it was not read yet' : `it is ${found}`;
+    const state = target === null ? 'it has not been read yet' : `it is ${found}`;
     const message = `"${watcher.path}" is not as expected after ${settings.timeoutMs} ms; ${state}`;
     return new TargetError('ERR_TARGET_TIMEOUT', watcher.path, message);
   };
@@ -85,6 +85,6 @@ async function firstMatch(
   // A target that is missing from the start is not reported as a change.
   if (watcher.current && predicate(watcher.current)) return watcher.current;
   for await (const { current } of watcher) if (predicate(current)) return current;
-  // The promise was rejected when the watcher was closed.
+  // The promise has already been rejected by the end of the watcher.
   return new Promise(() => {});
 }

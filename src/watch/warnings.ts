@@ -1,58 +1,49 @@
 /**
- * What a user should know about the target, although it is watched.
+ * Warns when a target is watched, but cannot be reported in full or never changes.
  *
- * | a check finds                                   | the warning                                                      |
- * |-------------------------------------------------|------------------------------------------------------------------|
- * | more than the limits allow                      | `limit`, until it is within them                                 |
- * | a mount that never shows an update              | `subPath`, until it is found elsewhere (mount-examination.ts)    |
- * | the same as before                              | is not given again                                               |
+ * | a look finds                       | the warning                                    |
+ * |------------------------------------|------------------------------------------------|
+ * | more than the limits allow         | `limit`, until the target is within them       |
+ * | a mount that never shows an update | `subPath`, until the target is found elsewhere |
+ * | the same as before                 | is not emitted again                           |
  */
-import type { FileSystem } from '../core/file-system.js';
-import type { Scope } from '../core/scope.js';
+import { staleMount, type Mounts } from '../fs/mounts.js';
 import type { Found } from '../fs/observation.js';
-import type { ChangeCause } from './change.js';
-import { MountExamination } from './mount-examination.js';
 import type { WatcherWarning } from './watcher-events.js';
 
-/** Receives each new warning. */
-interface WarningsOwner {
-  report(event: { readonly name: 'warning'; readonly payload: WatcherWarning }): void;
-}
-
-const NO_WARNINGS: readonly WatcherWarning[] = [];
+const NONE: readonly WatcherWarning[] = [];
 
 /** The warnings of one watcher. */
 export class Warnings {
-  readonly #mount: MountExamination;
-  readonly #scope: Scope;
-  readonly #owner: WarningsOwner;
-  #current = NO_WARNINGS;
+  readonly #warn: (warning: WatcherWarning) => void;
+  #current = NONE;
 
-  constructor(fs: FileSystem, scope: Scope, owner: WarningsOwner) {
-    this.#mount = new MountExamination(fs);
-    this.#scope = scope;
-    this.#owner = owner;
+  /** @param warn receives each new warning. */
+  constructor(warn: (warning: WatcherWarning) => void) {
+    this.#warn = warn;
   }
 
-  /** Those that hold at present. */
+  /** The current warnings. */
   get current(): WatcherWarning[] {
     return [...this.#current];
   }
 
-  /** A check has found this. */
-  found(seen: Found, cause: ChangeCause): void {
-    this.#set('limit', seen.limited);
-    const examined = this.#mount.examine(seen, cause)?.then((message) => this.#set('subPath', message));
-    if (examined) void this.#scope.track(examined);
+  /** Updates the warnings from what a look has found. */
+  found({ snapshot, limited }: Found, mounts: Mounts): void {
+    this.#set('limit', limited);
+    if (snapshot.kind === 'group') return;
+    const { realPath } = snapshot;
+    const kind = snapshot.kind === 'file' ? 'file' : 'directory';
+    this.#set('subPath', staleMount(mounts.at(realPath), realPath, kind)?.message);
   }
 
-  /** @param message undefined: there is nothing to warn about any more. */
+  /** @param message undefined if there is no longer anything to warn about. */
   #set(code: WatcherWarning['code'], message: string | undefined): void {
     const before = this.#current.find((warning) => warning.code === code)?.message;
     if (message === before) return;
     this.#current = this.#current.filter((warning) => warning.code !== code);
     if (message === undefined) return;
     this.#current = [...this.#current, { code, message }];
-    this.#owner.report({ name: 'warning', payload: { code, message } });
+    this.#warn({ code, message });
   }
 }

@@ -1,17 +1,25 @@
 /**
- * A value that is parsed from watched files. Each change of the files leads to one attempt to parse them:
+ * A value parsed from watched files. Each change of the files leads to one attempt to parse them:
  *
- * | attempt                 | the value is the same         | the value is new                      |
- * |-------------------------|-------------------------------|---------------------------------------|
- * | succeeds                | nothing is emitted            | it is `current` from now on; `change` |
- * | throws                  | `current` stays; `rejected`   | –                                     |
- * | files cannot be read    | `current` stays; `unreadable` | –                                     |
+ * | attempt              | the value is the same         | the value is new                      |
+ * |----------------------|-------------------------------|---------------------------------------|
+ * | succeeds             | nothing is emitted            | it is `current` from now on; `change` |
+ * | throws               | `current` stays; `rejected`   | –                                     |
+ * | files cannot be read | `current` stays; `unreadable` | –                                     |
  *
  * An attempt uses one snapshot, so a value never mixes two revisions.
  */
 import { onAbort } from '../core/abort.js';
-import { Component, type ComponentEvents, type ComponentStatus, type LastError } from '../core/component.js';
+import {
+  asPart,
+  Component,
+  type ComponentEvents,
+  type ComponentStatus,
+  type LastError,
+} from '../core/component.js';
 import { systemClock, type Clock } from '../core/clock.js';
+import type { ResilientError } from '../core/resilient-error.js';
+import { holdProcess } from '../core/keep-alive.js';
 import { Outcome } from '../core/outcome.js';
 import type { ValueSource } from '../core/value-source.js';
 import type { Snapshot } from '../fs/snapshot.js';
@@ -22,7 +30,7 @@ import type { Degradation, Readable, Recovery, Unreadable } from '../core/events
 
 /** Common options of values from watched files: those of `ResilientWatcher` that apply to a few small files. */
 export interface WatchedValueOptions extends Omit<ResilientWatcherOptions, (typeof NOT_FOR_VALUES)[number]> {
-  /** Whether watching keeps the process alive. Default false, since a secret is followed for other work. */
+  /** Whether watching keeps the process alive. Default false: a secret is watched for the sake of other work. */
   readonly persistent?: boolean | undefined;
 }
 
@@ -31,8 +39,8 @@ export interface WatchedValueEvents<T> extends ComponentEvents {
   /** There is a new value. Also emitted for the first one. */
   change: [change: { readonly current: T; readonly previous: T | undefined }];
   /** The files changed, but the new contents cannot be used. The last good value is kept. */
-  rejected: [rejection: { readonly error: Error }];
-  /** The files cannot be read at present. The last good value is kept. Once, until `readable`. */
+  rejected: [rejection: { readonly error: ResilientError }];
+  /** The files cannot be read. The last good value is kept. Once, until `readable`. */
   unreadable: [Unreadable];
   readable: [Readable];
   /** Native watching is unavailable; the files are polled. Once, until `recovered`. */
@@ -68,6 +76,18 @@ const NOT_FOR_VALUES = [
   'maxFiles',
 ] as const satisfies readonly (keyof ResilientWatcherOptions)[];
 
+/** The events of the watcher that a value reports as its own. */
+const REPEATED = [
+  'start',
+  'close',
+  'change',
+  'unreadable',
+  'readable',
+  'degraded',
+  'recovered',
+  'warning',
+] as const;
+
 /** The names of `WatchedValueOptions`. */
 export const VALUE_OPTION_NAMES = WATCHER_OPTION_NAMES.filter(
   (name) => !(NOT_FOR_VALUES as readonly string[]).includes(name),
@@ -81,7 +101,7 @@ export interface ChangedOptions<T> {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Why there is no newer value: the error, and as the status shows it. */
+/** Why there is no newer value: the error, and its form in the status. */
 interface Refusal {
   readonly error: Error;
   readonly lastError: LastError | null;
@@ -89,17 +109,24 @@ interface Refusal {
 
 /** The constructor's arguments. */
 interface WatchedValueSettings {
-  /** The class, for the name. */
+  /** The name of the class, the default of `name`. */
   readonly kind: string;
+  /** What a value is, for messages. */
+  readonly noun: string;
   readonly path: string | readonly string[];
-  /** The size above which a file is refused, bytes. */
+  /** The maximum size of a file, bytes; a larger one is refused. */
   readonly maxBytes: number;
   readonly options: WatchedValueOptions;
 }
 
+/** Equal values are not reported as a change. */
+interface Comparable {
+  equals(other: unknown): boolean;
+}
+
 /** See the table at the top of this file. A subclass defines how a value is parsed. */
 export abstract class WatchedValue<
-  T,
+  T extends Comparable,
   Events extends WatchedValueEvents<T> = WatchedValueEvents<T>,
   Status extends WatchedValueStatus = WatchedValueStatus,
 >
@@ -109,23 +136,25 @@ export abstract class WatchedValue<
   /** The watched path, absolute; for several files, all paths. */
   readonly path: string;
   protected readonly clock: Clock;
+  readonly #noun: string;
   readonly #watcher: ResilientWatcher;
   readonly #waiting = new Set<Outcome<T>>();
   #current: T | undefined;
   /** Why the contents last read are not used. */
   #refusal: Refusal | undefined;
-  /** Why the files cannot be read at present. */
+  /** Why the files currently cannot be read. */
   #unreadable: Refusal | undefined;
   #changes = 0;
   #rejections = 0;
   #lastChangeAt: number | null = null;
 
-  protected constructor({ kind, path, maxBytes, options }: WatchedValueSettings) {
-    const { signal, clock = systemClock, name, ...watcherOptions } = options;
-    const settings = { persistent: false, ...watcherOptions, clock, maxContentBytes: maxBytes };
-    const watcher = new ResilientWatcher(path, settings);
-    super({ kind, name: name ?? watcher.name, signal, clock });
+  protected constructor({ kind, noun, path, maxBytes, options }: WatchedValueSettings) {
+    const { signal, clock = systemClock, persistent = false, ...watcherOptions } = options;
+    const settings = { ...watcherOptions, persistent, clock, maxContentBytes: maxBytes };
+    const watcher = asPart(new ResilientWatcher(path, settings), REPEATED);
+    super({ kind, name: watcher.name, signal, clock });
     this.path = watcher.path;
+    this.#noun = noun;
     this.clock = clock;
     this.#watcher = watcher;
     watcher.on('change', ({ current }) => this.take(current));
@@ -137,7 +166,7 @@ export abstract class WatchedValue<
     watcher.on('readable', (readable) => {
       this.#unreadable = undefined;
       this.#emit('readable', readable);
-      // If there is a change, it is reported before this.
+      // A change is reported before this.
       queueMicrotask(() => this.#explainAbsence());
     });
     watcher.on('degraded', (degradation) => this.#emit('degraded', degradation));
@@ -152,38 +181,43 @@ export abstract class WatchedValue<
   }
 
   /**
-   * The current value; the first call starts watching.
+   * Resolves to the current value; the first call starts watching.
    * @throws an error whose `cause` says why there is none yet.
-   * @throws {ClosedError} once closed.
+   * @throws {ClosedError} once closed; the signal's reason when that has aborted.
    */
   async get(): Promise<T> {
     await this.start();
     this.throwIfClosed();
-    if (this.#current === undefined) throw this.unavailable(this.refusal);
-    return this.#current;
+    if (this.#current !== undefined) return this.#current;
+    const { refusal: cause } = this;
+    const reason = cause ? `: ${cause.message}` : '';
+    throw this.unavailable(`There is no ${this.#noun} yet in "${this.path}"${reason}`, { cause });
   }
 
   /**
-   * Resolves to the current value as soon as there is one, for files that are written after the process has started.
+   * Resolves to the current value as soon as there is one, for files that are written after the process has started. Until
+   * it settles, it keeps the process alive.
    * @param signal stops waiting when it aborts.
    * @throws {ClosedError} (rejects) once closed; the signal's reason when that has aborted.
    */
   ready(signal?: AbortSignal): Promise<T> {
-    return this.changed({ previous: undefined, signal });
+    return this.#next(undefined, signal).finally(holdProcess());
   }
 
   /**
-   * Resolves to the first value other than `previous`; by default, to the next one. Pass the value that a server has
-   * just refused to wait until its replacement has reached the disk.
+   * Resolves to the first value other than `previous`; by default, to the next one. After a server has refused a value,
+   * pass that value to wait until its replacement has reached the disk. Does not keep the process alive.
    * @throws {ClosedError} (rejects) once closed; the signal's reason when that has aborted.
    */
-  async changed(options: ChangedOptions<T> = {}): Promise<T> {
-    const { signal } = options;
-    const previous = 'previous' in options ? options.previous : this.#current;
+  changed({ previous = this.#current, signal }: ChangedOptions<T> = {}): Promise<T> {
+    return this.#next(previous, signal);
+  }
+
+  async #next(previous: T | undefined, signal: AbortSignal | undefined): Promise<T> {
     const next = new Outcome<T>();
     this.#waiting.add(next);
     const forget = onAbort(signal, () => next.reject(signal?.reason as Error));
-    // The first check may take long.
+    // The first check may take a long time.
     this.start().then(() => {
       if (this.#current !== undefined && this.#current !== previous) next.resolve(this.#current);
     }, next.reject);
@@ -205,11 +239,8 @@ export abstract class WatchedValue<
   /** Parses the files. Throws an error if they cannot be used. */
   protected abstract parse(snapshot: Snapshot): T;
 
-  /** Whether two values are equal, so that no `change` is emitted. */
-  protected abstract isSame(a: T, b: T): boolean;
-
   /** The error of `get()` while there is no value. */
-  protected abstract unavailable(cause: Error | undefined): Error;
+  protected abstract unavailable(message: string, options: ErrorOptions): Error;
 
   /** The parts of a value that must never be shown. */
   protected abstract secretsOf(value: T): readonly string[];
@@ -257,7 +288,7 @@ export abstract class WatchedValue<
     };
   }
 
-  /** Parses a snapshot. Called again for one that was not valid yet, once its date has come. */
+  /** Parses a snapshot. Called again for a value that was not valid yet, once its date has come. */
   protected take(snapshot: Snapshot): void {
     let value: T;
     try {
@@ -266,12 +297,12 @@ export abstract class WatchedValue<
       this.#refusal = this.#refusalBy(error as Error);
       this.#rejections += 1;
       this.onRefused(error as Error, snapshot);
-      this.#emit('rejected', { error: error as Error });
+      this.#emit('rejected', { error: error as ResilientError });
       return;
     }
     this.#refusal = undefined;
     const previous = this.#current;
-    if (previous !== undefined && this.isSame(previous, value)) return;
+    if (value.equals(previous)) return;
     this.#current = value;
     this.#changes += 1;
     this.#lastChangeAt = this.clock.now();
@@ -280,7 +311,7 @@ export abstract class WatchedValue<
     if (!this.scope.ended) this.onReported();
   }
 
-  /** A file that has been missing from the start is no change: parsing it yields the reason why there is no value. */
+  /** A file that is missing from the start causes no `change`; parsing it yields the reason why there is no value. */
   #explainAbsence(): void {
     const { current } = this.#watcher;
     const isExplained = this.#refusal !== undefined || this.#unreadable !== undefined;

@@ -12,34 +12,34 @@ export interface RevisionChange {
 export interface WatcherWarning {
   /**
    * `subPath`: a single file or one revision of a volume is mounted; it never shows an update.
-   * `limit`: there is more to read than the options allow, so that some contents are left out.
+   * `limit`: there is more to read than the options allow, so some contents are not read.
    */
   readonly code: 'subPath' | 'limit';
-  /** What it is, and what to do. */
+  /** What the problem is, and what to do. */
   readonly message: string;
 }
 
 /** The events of a `ResilientWatcher`. */
 export interface ResilientWatcherEvents extends ComponentEvents {
-  /** The contents differ from those last reported. Once for each difference, whole. */
+  /** The contents differ from those last reported. Emitted once for each difference, when it is complete. */
   change: [change: Change];
   /** A new revision was published, in which the contents of this target are the same. */
   revision: [revision: RevisionChange];
   /** The target cannot be read; what was last reported stays `current`. Once for each reason, until `readable`. */
   unreadable: [unreadable: Unreadable];
-  /** The target can be read again, or is gone. */
+  /** The target can be read again, or no longer exists. */
   readable: [readable: Readable];
-  /** The backend was lost; an attempt to subscribe again begins. */
+  /** The backend failed; the next attempt to subscribe begins after `delayMs`. */
   restart: [restart: Restart];
   /** Native watching is unavailable, and the target is polled. Once, until `recovered`. */
   degraded: [degradation: Degradation];
-  /** Native watching is back. */
+  /** Native watching works again. */
   recovered: [recovery: Recovery];
   /** A problem that watching cannot solve. Once for each message. */
   warning: [warning: WatcherWarning];
   /**
-   * A listener failed (`ListenerError`), or no attempt to restart the backend is left and the target is polled from now
-   * on (`BackendError`). Without a listener it becomes a process warning.
+   * A listener failed (`ListenerError`), or `maxRestarts` was reached and the target is only polled from now on
+   * (`BackendError`). Without a listener, it becomes a process warning.
    */
   error: [error: Error];
 }

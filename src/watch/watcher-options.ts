@@ -10,30 +10,30 @@ import {
   resolveOptions,
   type Option,
 } from '../core/options.js';
-import { globsIn, PathGlobs, type IgnorePattern } from '../fs/path-globs.js';
+import { READING_CALLS, type ReadingCalls } from '../fs/calls.js';
+import { Globs, type IgnorePattern } from '../fs/globs.js';
 import type { Clock } from '../core/clock.js';
-import type { FileSystem } from '../core/file-system.js';
 import type { Random } from '../core/random.js';
 import type { WatchBackend } from '../core/watch-backend.js';
 import type { ReadVolumeOptions } from '../fs/read-volume.js';
-import { READ_CALLS, READ_LIMITS } from '../fs/targets/read-limits.js';
+import { READ_LIMITS } from '../fs/read-limits.js';
 import { BACKEND_NAMES, type BackendName } from './backends/catalog.js';
 
 /** How a directory is watched recursively. All options are optional. */
 export interface TreeWatchOptions {
   /**
-   * Globs relative to the directory (`**` any directories, `*` within a name, names that start with a dot are no
-   * exception), regular expressions, or functions of the relative path, with `/` between its parts. What they match is
-   * left out, with everything below it. A function is called often: it should be quick, and must not throw. Default none.
+   * Globs relative to the directory (`**`: any directories, `*`: part of a name, also a dot), regular expressions, or
+   * functions of the relative path, with `/` between its parts. Matching paths are excluded, with everything below
+   * them. A function is called often, so it should be fast, and it must not throw. Default: none.
    */
   readonly ignore?: readonly IgnorePattern[] | undefined;
-  /** Whether links to directories are followed, each directory once. Default false. */
+  /** Whether links to directories are followed; each directory is visited once. Default false. */
   readonly followLinks?: boolean | undefined;
   /** Whether files are read. If not, they are compared by inode, size and timestamps. Default true. */
   readonly content?: boolean | undefined;
 }
 
-/** Options of `ResilientWatcher`; all may be left out, and `undefined` means the default. */
+/** Options of `ResilientWatcher`. All are optional, and `undefined` means the default. */
 export interface ResilientWatcherOptions extends Pick<
   ReadVolumeOptions,
   'maxContentBytes' | 'maxTotalBytes' | 'maxFiles'
@@ -41,39 +41,37 @@ export interface ResilientWatcherOptions extends Pick<
   /** The name of the watcher in its status and telemetry. Default: the base name of the path. */
   readonly name?: string | undefined;
   /**
-   * Where hints come from. `auto` (default) takes `fs`, then `parcel`, and polls while neither is available; for a tree
-   * of more than 4 096 directories, and for every tree where the system is not Linux, `parcel` comes first. An object
-   * with the `WatchBackend` interface is used as it is.
+   * Where hints come from. `auto` (default) tries `fs`, then `parcel`, and polls while neither is available. For a
+   * tree of more than 4 096 directories, and for every tree on systems other than Linux, `parcel` comes first. An
+   * object with the `WatchBackend` interface is used directly.
    */
   readonly backend?: BackendName | WatchBackend | undefined;
-  /** How long a target may be gone or unreadable before that is reported, ms. Default 500. */
+  /** How long a target may be missing or unreadable before that is reported, ms. Default 500. */
   readonly missingGraceMs?: number | undefined;
   /** How long a file that is written in place must be quiet before it is reported, ms. Default 50. */
   readonly settleMs?: number | undefined;
-  /** A file that is never quiet is reported at least this often, as it is then, ms. Default 10 000. */
+  /** How often the current contents of a file that is never quiet are reported, ms. Default 10 000. */
   readonly maxSettleMs?: number | undefined;
   /**
-   * How often the target is checked without any hint, ms. Default 5 000; 0: never. Each of these checks verifies only a
-   * part of a large set: 500 directories and 500 files of a directory or a tree, 100 files of a volume. So all of the
-   * `n` files in a directory are verified within `n / 500` intervals. A published revision is not written into, so of `n`
-   * watchers of keys the files of 100 are verified each time, all of them within `n / 100` intervals; that a link or a file
-   * was replaced is found each time.
+   * How often the target is checked even without a hint, ms. Default 5 000; 0: never. Each of these checks verifies
+   * only a part of a large set: the next 500 files, and in a directory or a tree the next 500 directories. So all `n`
+   * files are verified within `n / 500` intervals.
    */
   readonly resyncIntervalMs?: number | undefined;
   /** How often the target is checked while native watching is unavailable, ms. Default 1 000. */
   readonly pollIntervalMs?: number | undefined;
   /**
-   * The initial delay before a lost backend is subscribed again, ms. Doubled on each failure, with up to 50 % jitter.
+   * The initial delay before a failed backend is subscribed again, ms. Doubled on each failure, with up to 50 % jitter.
    * Default 50. This and the next two options are refused with the backend `poll`, where they have no effect.
    */
   readonly restartDelayMs?: number | undefined;
-  /** The longest delay between two attempts, ms. Default 5 000. */
+  /** The maximum delay between two attempts, ms. Default 5 000. */
   readonly maxRestartDelayMs?: number | undefined;
   /** How many attempts are made in a row before the target is only polled. Default `Infinity`. */
   readonly maxRestarts?: number | undefined;
   /**
-   * How long the files of a group wait for each other when the links to some of them were retargeted and those to
-   * others were not, ms. Default 200. For several paths only.
+   * How long the files of a group wait for each other when the links to some of them have been retargeted and those to
+   * others have not, ms. Default 200. Only for an array of paths.
    */
   readonly groupSettleMs?: number | undefined;
   /** Whether a directory is watched recursively, or how. Default false: only the files in the directory itself. */
@@ -87,7 +85,7 @@ export interface ResilientWatcherOptions extends Pick<
   /** Default: `Math.random`. */
   readonly random?: Random | undefined;
   /** Default: `node:fs`. */
-  readonly fs?: FileSystem | undefined;
+  readonly fs?: ReadingCalls | undefined;
 }
 
 const restarts: Option<number> = {
@@ -109,15 +107,15 @@ const OPTIONS = {
     (value) =>
       BACKEND_NAMES.includes(value as string) || (hasMethods(value, ['subscribe']) && hasName(value)),
   ),
-  // Hand-made publishers remove the link, do some work and link again; other libraries test with gaps of 50 ms.
+  // Simple publishers remove the link, do some work and link again; other libraries test with gaps of 50 ms.
   missingGraceMs: milliseconds(500),
-  // Two writes of one program are rarely further apart, and 50 ms are no delay for a configuration file.
+  // Two writes of one program are rarely further apart, and 50 ms is no noticeable delay for a configuration file.
   settleMs: milliseconds(50),
-  // A log file should not stay silent; a configuration file is never written for that long.
+  // A log file should be reported now and then; a configuration file is never written for that long.
   maxSettleMs: milliseconds(10_000),
-  // kubelet projects the volumes of a pod in rounds 100 ms apart: two of them.
+  // kubelet projects the volumes of a pod in rounds 100 ms apart: this is two rounds.
   groupSettleMs: milliseconds(200),
-  // A check takes tens of microseconds: at 5 s a thousand watchers take well under 1 % of a core.
+  // A check takes tens of microseconds: at 5 s, a thousand watchers use well under 1 % of a core.
   resyncIntervalMs: milliseconds(5_000),
   // Without events this is the latency; kubelet itself takes about a minute to project an update.
   pollIntervalMs: milliseconds(1_000, { min: 1 }),
@@ -132,7 +130,7 @@ const OPTIONS = {
   ...READ_LIMITS,
   persistent: flag(true),
   ...PORT_OPTIONS,
-  fs: fileSystem(...READ_CALLS, 'statfs'),
+  fs: fileSystem(...READING_CALLS),
 };
 
 /** The names of all options of a watcher, for classes that pass them on. */
@@ -150,7 +148,7 @@ const TREE_OPTIONS = {
 
 const OWNER = 'ResilientWatcher';
 
-/** The options of a watcher, complete and checked. */
+/** The options of a watcher, complete and validated. */
 export type ResolvedWatcherOptions = ReturnType<typeof resolveWatcherOptions>['options'];
 
 /**
@@ -210,9 +208,8 @@ function arePatterns(value: unknown): boolean {
   const isPattern = (each: unknown): boolean =>
     isNonEmptyString(each) || each instanceof RegExp || typeof each === 'function';
   if (!value.every(isPattern)) return false;
-  const patterns = value as IgnorePattern[];
   try {
-    return new PathGlobs(patterns).expressions.length === globsIn(patterns).length;
+    return Boolean(new Globs(value as IgnorePattern[]));
   } catch {
     return false;
   }

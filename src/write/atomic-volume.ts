@@ -2,30 +2,41 @@ import { basename, resolve } from 'node:path';
 
 import type { Clock, Scheduled } from '../core/clock.js';
 import { Component, type ComponentEvents, type ComponentStatus } from '../core/component.js';
-import { notAVolume } from '../fs/target-error.js';
+import { notAVolume, targetError, TargetError } from '../fs/target-error.js';
 import type { FileSystem } from '../core/file-system.js';
 import {
-  componentName,
+  nonEmptyString,
   checkPath,
   fileSystem,
-  flag,
   matching,
   milliseconds,
-  oneOf,
   PORT_OPTIONS,
   resolveOptions,
 } from '../core/options.js';
 import type { Random } from '../core/random.js';
-import { runAsync, type Effects } from '../fs/effects.js';
-import { SynchronousCalls } from '../fs/locality.js';
+import { READING_CALLS } from '../fs/calls.js';
+import { filesIn, type Snapshot } from '../fs/snapshot.js';
 import { stableRead } from '../fs/stable-read.js';
-import { READ_LIMITS } from '../fs/targets/read-limits.js';
-import { isMode, isOwner, type Owner } from './file-attributes.js';
+import { PathTarget } from '../fs/targets/path.js';
+import { READ_LIMITS } from '../fs/read-limits.js';
+import { isMode, type Owner } from './file-attributes.js';
+import type { HeldDirectory } from './held-directory.js';
+import { mountPointOf } from './open-directory.js';
 import type { Durability } from './pending-file.js';
-import { checkFiles, type VolumeEntries } from './volume-files.js';
-import { VolumeTarget } from './volume-target.js';
-import { VolumeWriter, type VolumeWriteResult } from './volume-writer.js';
-import { processWrites } from './write-queue.js';
+import { run, type Steps } from './steps.js';
+import { checkFiles, type VolumeEntries, type VolumeFiles } from './volume-files.js';
+import { sweepRevisions } from './volume-sweep.js';
+import { WriteProgress } from './write-error.js';
+import { SHARED_OPTIONS } from './write-options.js';
+import { inTurn } from './write-queue.js';
+import {
+  clearVolume,
+  ifThere,
+  inVolume,
+  writeVolume,
+  type VolumeWork,
+  type VolumeWriteResult,
+} from './write-volume.js';
 
 /** Options of {@link AtomicVolume}. */
 export interface AtomicVolumeOptions {
@@ -41,7 +52,7 @@ export interface AtomicVolumeOptions {
   /**
    * How long a replaced revision is kept for readers that resolved `..data` before the swap and open a file after it,
    * ms. Default 0: it is removed at once, as kubelet does. Set it (1000 is plenty) for readers that open several files
-   * one after another and do not start over at ENOENT. What is left when the process ends is removed by the next write.
+   * one after another and do not start over at ENOENT. A write of another object or process removes it at once.
    */
   readonly graceMs?: number | undefined;
   /** Creates the directory of the volume, and missing directories above it. Default false. */
@@ -56,7 +67,7 @@ export interface AtomicVolumeOptions {
   readonly name?: string | undefined;
   /** Closes the volume when it aborts. */
   readonly signal?: AbortSignal | undefined;
-  /** Default: `node:fs`. */
+  /** Anything with the calls of `node:fs`, which is the default. */
   readonly fs?: FileSystem | undefined;
   /** Default: the system's clock. */
   readonly clock?: Clock | undefined;
@@ -90,14 +101,12 @@ export interface AtomicVolumeStatus extends ComponentStatus {
 const DEFAULT_MODE = 0o644;
 
 const OPTIONS = {
+  ...SHARED_OPTIONS,
   mode: matching<number>(DEFAULT_MODE, 'an integer from 0 to 0o7777', isMode),
-  owner: matching<Owner | undefined>(undefined, 'an object { uid, gid } of integers >= 0', isOwner),
-  durability: oneOf<Durability>('full', ['full', 'file', 'none']),
   graceMs: milliseconds(0),
-  createDirectory: flag(false),
   ...READ_LIMITS,
-  name: componentName(undefined),
-  fs: fileSystem('open', 'readlink', 'symlink', 'rename'),
+  name: nonEmptyString(undefined),
+  fs: fileSystem<keyof FileSystem>(...READING_CALLS, 'symlink', 'rename', 'renameSync'),
   ...PORT_OPTIONS,
 };
 
@@ -121,8 +130,8 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
   /** Absolute. */
   readonly directory: string;
   readonly #settings: ReturnType<typeof resolveOptions<typeof OPTIONS>>;
-  readonly #writer: VolumeWriter;
-  #removal: Scheduled | undefined;
+  /** The replaced revisions that are kept for their readers, and the timers that end that. */
+  readonly #retired = new Map<string, Scheduled>();
   #revision: string | null = null;
   #writtenAt: number | null = null;
 
@@ -137,7 +146,6 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
     super({ kind: 'AtomicVolume', name, signal, clock });
     this.directory = path;
     this.#settings = settings;
-    this.#writer = new VolumeWriter(path, settings, (error) => this.recordError(error));
   }
 
   /**
@@ -147,14 +155,15 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
    * @throws {WriteError} (rejects) unless `published` is true, readers see the old set.
    * @throws {TypeError | RangeError} (rejects) for anything but a plain object or a `Map`, a key that kubelet refuses,
    * or an invalid value, which is not shown. The old set stays.
-   * @throws {ClosedError} (rejects) after `close()`.
+   * @throws {ClosedError} (rejects) after `close()`; the signal's reason when that has aborted.
    */
   async write(files: VolumeEntries): Promise<VolumeWriteResult> {
     const wanted = checkFiles('AtomicVolume', files, this.#settings);
+    const work: VolumeWork<VolumeWriteResult> = (volume, progress) => this.#publish(volume, wanted, progress);
     const result = await this.trace(
       'write',
       { path: this.directory },
-      () => this.#inTurn((calls) => this.#writer.publish(wanted, calls)),
+      () => this.#inTurn(this.#inVolume(work, this.#settings.createDirectory)),
       ({ changed }) => (changed ? 'written' : 'unchanged'),
     );
     this.#revision = result.revision;
@@ -163,22 +172,17 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
   }
 
   /**
-   * All files of one revision, however often it is swapped meanwhile. A volume that does not exist or was never written
-   * has none.
+   * All files of one revision, however often it is swapped meanwhile. There are none if nothing is published: the
+   * directory does not exist, or has no link `..data`.
    *
    * @throws {TargetError} (rejects) when it cannot be read, is never stable (`ERR_TARGET_IO`), exceeds a limit
    * (`ERR_TARGET_TOO_LARGE`), or a link leads out of the volume (`ERR_TARGET_LAYOUT`).
-   * @throws {ClosedError} (rejects) after `close()`.
+   * @throws {ClosedError} (rejects) after `close()`; the signal's reason when that has aborted.
    */
   async read(): Promise<VolumeContents> {
     return this.#use(async () => {
-      const { directory } = this;
-      const snapshot = await stableRead(new VolumeTarget(directory, this.#settings), this.#settings);
-      if (snapshot.kind === 'missing') return { revision: undefined, files: new Map() };
-      if (snapshot.kind === 'file') throw notAVolume(directory);
-      const files = new Map<string, Buffer>();
-      for (const [key, { content }] of snapshot.files) if (content) files.set(key, content);
-      return { revision: snapshot.revision, files };
+      const target = new PathTarget(this.directory, this.#settings);
+      return contentsOf(await stableRead(target, this.#settings));
     });
   }
 
@@ -187,10 +191,13 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
    * is in it. To publish an empty set, use `write({})`.
    *
    * @throws {WriteError} (rejects) when something cannot be removed; everything else is.
-   * @throws {ClosedError} (rejects) after `close()`.
+   * @throws {ClosedError} (rejects) after `close()`; the signal's reason when that has aborted.
    */
   async clear(): Promise<void> {
-    await this.#inTurn((calls) => this.#writer.clear(calls));
+    const work: VolumeWork<void> = (volume, progress) => clearVolume(volume, this.#settings, progress);
+    await this.#inTurn(ifThere(this.#inVolume(work)));
+    this.#cancelRemovals();
+    this.#retired.clear();
     this.#revision = null;
     this.#writtenAt = this.#settings.clock.now();
   }
@@ -203,7 +210,7 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
       directory,
       revision: this.#revision,
       writtenAt: this.#writtenAt,
-      retiredRevisions: this.#writer.sweeper.waiting,
+      retiredRevisions: this.#retired.size,
       lastError,
     };
   }
@@ -218,8 +225,11 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
 
   /** Replaced revisions that are still there stay until the next write. */
   protected override onClose(): void {
-    this.#removal?.cancel();
-    this.#removal = undefined;
+    this.#cancelRemovals();
+  }
+
+  #cancelRemovals(): void {
+    for (const removal of this.#retired.values()) removal.cancel();
   }
 
   /** Runs an operation, for whose end `close()` waits. The first one starts the volume. */
@@ -233,34 +243,71 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
     }
   }
 
-  #inTurn<T>(steps: (calls: SynchronousCalls) => Effects<T>): Promise<T> {
-    return this.#use(() =>
-      processWrites.run(this.directory, {
-        coalesce: false,
-        work: async () => {
-          const calls = new SynchronousCalls(this.#settings.fs);
-          try {
-            return await runAsync(steps(calls), this.#settings.fs, calls.allows, calls.width);
-          } finally {
-            this.#scheduleRemoval();
-          }
-        },
-      }),
-    );
+  /** Runs the steps after all earlier ones of this process in this volume. */
+  #inTurn<T>(steps: Steps<T>): Promise<T> {
+    const mount = mountPointOf(this.directory, this.#settings.fs);
+    const write = { coalesce: false, signal: undefined, mount, work: () => run(steps) };
+    return this.#use(() => inTurn(this.directory, write));
   }
 
-  /** Sweeps when the grace period of the first retired revision is over. */
-  #scheduleRemoval(): void {
-    this.#removal?.cancel();
-    this.#removal = undefined;
-    const delayMs = this.#writer.sweeper.nextRemovalMs;
-    if (delayMs === undefined || this.lifecycleState === 'closed') return;
-    const sweep = (): void => {
-      // It can only fail because the volume is closed.
-      this.#inTurn((calls) => this.#writer.sweep(calls)).catch(() => undefined);
-    };
-    this.#removal = this.#settings.clock.schedule(sweep, delayMs, { ref: false });
+  #inVolume<T>(work: VolumeWork<T>, creates = false): Steps<T> {
+    return inVolume(this.directory, this.#settings, creates, work);
   }
+
+  *#publish(volume: HeldDirectory, files: VolumeFiles, progress: WriteProgress): Steps<VolumeWriteResult> {
+    try {
+      const onReplaced = (revision: string): void => this.#retire(revision);
+      return yield* writeVolume(volume, files, this.#settings, progress, onReplaced);
+    } finally {
+      // Of the replaced revision or, if the write has failed, of its own. What killed writers left may take space, too.
+      if (progress.published !== null) yield* this.#sweep(volume, progress.published);
+    }
+  }
+
+  /** Removes what nobody needs, as far as that is possible. */
+  *#sweep(volume: HeldDirectory, published: boolean): Steps<void> {
+    const progress = new WriteProgress(this.directory, 'remove', published);
+    try {
+      yield* sweepRevisions(volume, progress, this.#retired);
+    } catch (error) {
+      this.recordError(progress.failure(error));
+    }
+  }
+
+  /** Keeps a replaced revision until its grace period is over. */
+  #retire(revision: string): void {
+    const { clock, graceMs } = this.#settings;
+    if (graceMs === 0) return;
+    const remove = (): void => {
+      this.#retired.delete(revision);
+      // It can only fail because the volume is closed.
+      this.#inTurn(ifThere(this.#inVolume((volume) => this.#sweep(volume, true)))).catch(() => undefined);
+    };
+    const removal = clock.schedule(remove, graceMs, { ref: false });
+    this.#retired.set(revision, removal);
+    if (this.lifecycleState === 'closed') removal.cancel();
+  }
+}
+
+/**
+ * What was read of a volume. Somebody who can write to the volume could otherwise make a privileged reader hand out any
+ * file.
+ */
+function contentsOf(snapshot: Snapshot): VolumeContents {
+  const { path, kind } = snapshot;
+  if (kind === 'file') throw notAVolume(path);
+  const files = new Map<string, Buffer>();
+  if (kind !== 'volume') return { revision: undefined, files };
+  for (const [key, file] of filesIn(snapshot)) {
+    const { content } = file;
+    if (!file.realPath.startsWith(`${snapshot.realPath}/`)) throw targetError('ERR_TARGET_LAYOUT', file.path);
+    if (!content) {
+      const what = 'it is larger than maxFiles, maxContentBytes and maxTotalBytes allow';
+      throw new TargetError('ERR_TARGET_TOO_LARGE', path, `Cannot read the volume "${path}": ${what}`);
+    }
+    files.set(key, content);
+  }
+  return { revision: snapshot.revision, files };
 }
 
 function asError(thrown: unknown): Error {

@@ -1,14 +1,19 @@
 /** The owner and the permissions of a file that is written. */
 import type { BigIntStats } from 'node:fs';
 
-import { PERMISSIONS } from '../fs/file-identity.js';
-import { inheritedMode } from './trust.js';
+import { isChosenByOthers } from './trust.js';
 
 /** User and group IDs. */
 export interface Owner {
   readonly uid: number;
   readonly gid: number;
 }
+
+/** The bits of a mode that are not the file type. */
+export const PERMISSIONS = 0o7777;
+
+/** Tokens and kubeconfigs are for their owner only. */
+export const DEFAULT_MODE = 0o600;
 
 const isId = (value: unknown): boolean => Number.isInteger(value) && (value as number) >= 0;
 
@@ -26,7 +31,7 @@ export function isMode(value: unknown): value is number {
 /** The attributes of a finished file. */
 export interface FileAttributes {
   readonly mode: number;
-  readonly owner?: Owner | undefined;
+  readonly owner: Owner | undefined;
   /** What the caller asked for must be set; anything else is set as far as possible. */
   readonly required: { readonly mode: boolean; readonly owner: boolean };
 }
@@ -37,38 +42,38 @@ interface WantedAttributes {
   readonly owner: Owner | undefined;
 }
 
-/** Tokens and kubeconfigs are for their owner only. */
-const DEFAULT_MODE = 0o600;
-
 /** What the caller asks for, and for the rest what the replaced file passes on. */
 export function attributesFor(
   { mode, owner }: WantedAttributes,
   existing: BigIntStats | undefined,
+  directory: BigIntStats,
 ): FileAttributes {
   return {
-    mode: modeFor(mode, existing),
+    mode: typeof mode === 'number' ? mode : inheritedMode(existing, directory, mode === 'keep'),
     owner: owner ?? (existing && { uid: Number(existing.uid), gid: Number(existing.gid) }),
     required: { mode: typeof mode === 'number', owner: owner !== undefined },
   };
 }
 
-/** The permissions alone. */
-export function modeFor(mode: WantedAttributes['mode'], existing: BigIntStats | undefined): number {
-  if (typeof mode === 'number') return mode;
+/**
+ * The permissions that a file passes on to the one that replaces it. With an ACL, the group bits are the mask of the ACL:
+ * the most that it grants to anybody, not what it grants to the group. Node.js cannot read ACLs, so the group bits are
+ * kept only on request.
+ */
+function inheritedMode(
+  existing: BigIntStats | undefined,
+  directory: BigIntStats,
+  keepsGroup: boolean,
+): number {
   if (!existing) return DEFAULT_MODE;
-  return mode === 'keep' ? Number(existing.mode) & PERMISSIONS : inheritedMode(existing);
+  const mode = Number(existing.mode) & PERMISSIONS;
+  if (isChosenByOthers(directory)) return mode & DEFAULT_MODE;
+  return keepsGroup ? mode : withoutGroup(mode);
 }
 
-/** Whether a new file has this mode, and the owner that `attributesFor` says. */
-export function isAsWanted(
-  owner: WantedAttributes['owner'],
-  mode: number,
-  existing: BigIntStats | undefined,
-  created: BigIntStats,
-): boolean {
-  if ((Number(created.mode) & PERMISSIONS) !== mode) return false;
-  if (owner) return hasOwner(owner, created);
-  return !existing || (created.uid === existing.uid && created.gid === existing.gid);
+/** These permissions, with only those for the group that everybody has. */
+export function withoutGroup(mode: number): number {
+  return (mode & ~0o070) | (mode & ((mode & 0o007) << 3));
 }
 
 /** Whether a file already has the attributes that the caller asks for. */

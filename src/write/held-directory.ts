@@ -1,122 +1,151 @@
-import { constants, type BigIntStats } from 'node:fs';
-import { basename, dirname, isAbsolute } from 'node:path';
+import { constants, type BigIntStats, type Dirent } from 'node:fs';
 
 import { errnoOf } from '../core/errno.js';
-import { MAX_LINKS, type FileSystem, type FileSystemCalls } from '../core/file-system.js';
-import { call, type Effects } from '../fs/effects.js';
-import type { SynchronousCalls } from '../fs/locality.js';
-import { ifSupported, ifExists } from './tolerated-failures.js';
-import { mayFollow } from './trust.js';
-import { Refusal } from './write-progress.js';
+import { isTurnSpent, nextTurn, worked } from '../core/event-loop.js';
+import type { FileSystem } from '../core/file-system.js';
+import { pathForCall, pathFromBytes } from '../core/path-bytes.js';
+import { attempt, callsAt, mayHang, UNSUPPORTED, type Access, type Calls, type Place } from './calls.js';
+import { wait, type Answer, type Steps } from './steps.js';
+import { Refusal } from './write-error.js';
 
 const { O_RDONLY } = constants;
-const { O_DIRECTORY = 0, O_NOFOLLOW = 0 } = constants as Partial<typeof constants>;
+const { O_DIRECTORY = 0, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants as Partial<typeof constants>;
 
-/** Linux: names the directory without permission to read it. Node.js has no constant for it. */
-const O_PATH = 0o10000000;
+/** The errors of `open` with these flags for what is missing and for a link (ENOTDIR on Linux, ELOOP elsewhere). */
+const NO_DIRECTORY = ['ENOENT', 'ENOTDIR', 'ELOOP'];
 
-/** Windows cannot open directories. */
-const CAN_OPEN = process.platform !== 'win32';
+/** Copying or listing this much takes some ten microseconds. More is read, written or listed through the thread pool. */
+const SMALL_BYTES = 65_536;
 
-/** What `open` with O_DIRECTORY and O_NOFOLLOW says of a link: the first on Linux, the second elsewhere. */
-const NOT_A_DIRECTORY: ReadonlySet<string | undefined> = new Set(['ENOTDIR', 'ELOOP']);
+const MAX_CHUNK_BYTES = 2 ** 20;
+
+/** An open directory. */
+export interface OpenDirectory {
+  /** Undefined on Windows, which cannot open directories. */
+  readonly fd: number | undefined;
+  /** What it was when it was opened. */
+  readonly stat: BigIntStats;
+  /** The path under which its entries are reached. */
+  readonly entries: string;
+}
 
 /**
  * A directory that is held open while its entries are changed.
  *
  * On Linux its entries are reached through the descriptor (`/proc/self/fd/N/name`): the path is resolved once, so
- * renaming the directory, or replacing it by a link, redirects no write. Where there is no such path (macOS,
- * Windows, no /proc, a file system of the application), entries are reached by name, and {@link assertInPlace}
- * detects a replacement afterwards.
+ * renaming the directory, or replacing it by a link, redirects no write. Where there is no such path (macOS, Windows, no
+ * /proc, a file system of the application), entries are reached by name, and {@link assertInPlace} detects a replacement
+ * afterwards.
  */
 export class HeldDirectory {
   /** As it was given; for messages. */
   readonly path: string;
+  readonly stat: BigIntStats;
+  readonly place: Place;
+  readonly access: Access;
+  /** The calls for what is in it. */
+  readonly calls: Calls;
   readonly #fd: number | undefined;
   readonly #entries: string;
 
-  /** What it was when it was opened, or the call that determines it. */
-  #stat: BigIntStats | (() => BigIntStats);
-
-  private constructor(
-    path: string,
-    stat: BigIntStats | (() => BigIntStats),
-    fd: number | undefined,
-    entries: string,
-  ) {
+  constructor(path: string, { fd, stat, entries }: OpenDirectory, place: Place, access: Access) {
     this.path = path;
-    this.#stat = stat;
+    this.stat = stat;
+    this.place = place;
+    this.access = access;
+    this.calls = callsAt(place, access);
     this.#fd = fd;
     this.#entries = entries;
   }
 
-  /**
-   * Opens a directory. A link at the end of the path is followed if `mayFollow` allows.
-   * @param options.readable false: the directory may be one that cannot be listed or synced, only searched.
-   * @param options.isProven entries are known to be reachable through descriptors.
-   */
-  static *open(path: string, { readable = true, isProven = false } = {}): Effects<HeldDirectory> {
-    const access = readable || process.platform !== 'linux' ? O_RDONLY : O_PATH;
-    let place = path;
-    for (let links = 0; ; links += 1) {
-      try {
-        return yield* HeldDirectory.#hold(place, place, access, isProven);
-      } catch (error) {
-        if (!NOT_A_DIRECTORY.has(errnoOf(error)) || links === MAX_LINKS) throw error;
-        place = yield* followLink(place, error);
-      }
-    }
+  /** Whether its file system is known to be one of this kernel: what it says to have failed has not been done. */
+  get isLocal(): boolean {
+    return process.platform === 'linux' && !mayHang(this.place);
   }
 
-  /**
-   * Opens a directory at once, if it is no link and its entries are known to be reachable through descriptors. The caller
-   * closes it.
-   */
-  static openNow(path: string, calls: FileSystemCalls, readable: boolean): HeldDirectory {
-    const fd = calls.open(path, (readable ? O_RDONLY : O_PATH) | O_DIRECTORY | O_NOFOLLOW);
-    // What most writes do not need is not asked for.
-    return new HeldDirectory(path, () => calls.fstat(fd), fd, `/proc/self/fd/${fd}`);
-  }
-
-  /** Opens a directory in this one. A link is not followed: ENOTDIR or ELOOP. */
-  enter(name: string): Effects<HeldDirectory> {
-    return HeldDirectory.#hold(this.at(name), `${this.path}/${name}`, O_RDONLY, this.isByDescriptor);
-  }
-
-  /** Opens the directory at `place`, which its users know as `path`. */
-  static *#hold(place: string, path: string, access: number, isProven: boolean): Effects<HeldDirectory> {
-    if (!CAN_OPEN) return new HeldDirectory(path, yield* call('lstat', place), undefined, place);
-    const fd = yield* call('open', place, access | O_DIRECTORY | O_NOFOLLOW);
-    try {
-      const stat = yield* call('fstat', fd);
-      const viaDescriptor = `/proc/self/fd/${fd}`;
-      const isByDescriptor = isProven || (yield* leadsTo(viaDescriptor, stat));
-      return new HeldDirectory(path, stat, fd, isByDescriptor ? viaDescriptor : place);
-    } catch (error) {
-      yield* call('close', fd);
-      throw error;
-    }
-  }
-
-  /** What it was when it was opened. */
-  get stat(): BigIntStats {
-    if (typeof this.#stat === 'function') this.#stat = this.#stat();
-    return this.#stat;
-  }
-
-  /** Whether entries are reached through the descriptor. */
+  /** Whether its entries are reached through the descriptor. */
   get isByDescriptor(): boolean {
     return this.#entries !== this.path;
   }
 
-  /** Whether this is the directory that `stat` describes. */
-  is({ dev, ino }: BigIntStats): boolean {
-    return this.stat.dev === dev && this.stat.ino === ino;
+  /** The path of an entry, for calls. */
+  at(name: string): string | Buffer {
+    return pathForCall(`${this.#entries}/${name}`);
   }
 
-  /** The path of an entry, for calls. */
-  at(name: string): string {
-    return `${this.#entries}/${name}`;
+  /** The calls to read, write or list this much. */
+  callsFor(bytes: number | bigint): Calls {
+    return bytes > SMALL_BYTES ? callsAt('unknown', this.access) : this.calls;
+  }
+
+  /** What an entry is, without following a link; undefined if there is none. */
+  lstat(name: string): Answer<BigIntStats | undefined> {
+    return lstat(this.at(name), this.calls);
+  }
+
+  /** The target of a link; undefined if there is no link. */
+  *readlink(name: string): Steps<string | undefined> {
+    try {
+      return pathFromBytes(yield* wait(this.calls.readlink(this.at(name), 'buffer')));
+    } catch (error) {
+      if (errnoOf(error) === 'ENOENT' || errnoOf(error) === 'EINVAL') return undefined;
+      throw error;
+    }
+  }
+
+  /** Creates a link. Returns false if that failed with one of these codes. */
+  symlink(target: string, name: string, tolerated: readonly string[] = []): Steps<boolean> {
+    return attempt(() => this.calls.symlink(pathForCall(target), this.at(name)), tolerated);
+  }
+
+  rename(from: string, to: string): Answer<void> {
+    return this.calls.rename(this.at(from), this.at(to));
+  }
+
+  /** Removes a file or link. Returns whether there was any. */
+  unlink(name: string): Steps<boolean> {
+    return attempt(() => this.calls.unlink(this.at(name)), ['ENOENT']);
+  }
+
+  /** Its entries, without `.` and `..`. */
+  list(): Steps<Dirent[]> {
+    return wait(this.callsFor(this.stat.size).list(`${this.#entries}/.`));
+  }
+
+  /** Opens a directory in this one. Undefined if there is none, or a link in its place, which is not followed. */
+  *enter(name: string): Steps<HeldDirectory | undefined> {
+    try {
+      const opened = yield* open(`${this.#entries}/${name}`, O_RDONLY, this.calls, this.access.fs);
+      return new HeldDirectory(`${this.path}/${name}`, opened, this.place, this.access);
+    } catch (error) {
+      if (NO_DIRECTORY.includes(errnoOf(error) ?? '')) return undefined;
+      throw error;
+    }
+  }
+
+  /** Whether this is the directory that `stat` describes. */
+  is(stat: BigIntStats): boolean {
+    return isSame(this.stat, stat);
+  }
+
+  /** Whether a file in it, of this size, holds exactly these bytes. A link in its place is not followed. */
+  *holds(name: string, { size }: BigIntStats, bytes: Uint8Array): Steps<boolean> {
+    if (size !== BigInt(bytes.byteLength)) return false;
+    const { read } = this.callsFor(size);
+    // A pipe may have taken the place of the file: opening it must not block.
+    const fd = yield* wait(this.calls.open(this.at(name), O_RDONLY | O_NONBLOCK | O_NOFOLLOW));
+    try {
+      const chunk = Buffer.allocUnsafe(Math.min(MAX_CHUNK_BYTES, bytes.byteLength + 1));
+      for (let done = 0; ;) {
+        const count = yield* wait(read(fd, chunk, 0, chunk.length, null));
+        if (!chunk.subarray(0, count).equals(bytes.subarray(done, done + count))) return false;
+        done += count;
+        // Less than was asked for is read only at the end.
+        if (count < chunk.length) return done === bytes.byteLength;
+      }
+    } finally {
+      yield* wait(this.calls.close(fd));
+    }
   }
 
   /**
@@ -124,125 +153,110 @@ export class HeldDirectory {
    * call goes unnoticed.
    * @throws {Refusal} ERR_WRITE_CONFLICT
    */
-  *assertInPlace(): Effects<void> {
+  *assertInPlace(): Steps<void> {
     if (this.isByDescriptor) return;
-    const stat = yield* ifExists(call('lstat', this.path));
+    const stat = yield* wait(lstat(pathForCall(this.path), this.calls));
     if (stat && this.is(stat)) return;
     const what = `another process moved or replaced the directory "${this.path}" meanwhile`;
     throw new Refusal('ERR_WRITE_CONFLICT', what);
   }
 
-  /** Sets its permissions, whatever stands at its path now. */
-  *setMode(mode: number): Effects<void> {
-    if (this.#fd === undefined) yield* call('chmod', this.path, mode);
-    else yield* call('fchmod', this.#fd, mode);
+  /** Sets its permissions, whatever is at its path now. */
+  *setMode(mode: number): Steps<void> {
+    if (this.#fd !== undefined) yield* wait(this.calls.fchmod(this.#fd, mode));
   }
 
-  /** Makes the names in it survive a power cut, where the system has such a thing. */
-  *sync(): Effects<void> {
-    if (this.#fd !== undefined) yield* ifSupported(call('fsync', this.#fd), true);
+  /** Makes the names in it survive a power cut, where the system can. */
+  *sync(): Steps<void> {
+    const fd = this.#fd;
+    if (fd !== undefined) yield* attempt(() => this.calls.fsync(fd), UNSUPPORTED);
   }
 
-  closeNow(calls: FileSystemCalls): void {
-    if (this.#fd === undefined) return;
+  /** Does the work, then closes the directory. */
+  *during<T>(work: Steps<T>): Steps<T> {
     try {
-      calls.close(this.#fd);
-    } catch {
-      // As in `close()`.
+      return yield* work;
+    } finally {
+      yield* wait(this.close());
     }
   }
 
-  *close(): Effects<void> {
-    if (this.#fd === undefined) return;
+  /** Never fails: nothing was written through this descriptor. */
+  close(): Answer<void> {
     try {
-      yield* call('close', this.#fd);
+      const closing = this.#fd === undefined ? undefined : this.calls.close(this.#fd);
+      return closing instanceof Promise ? closing.catch(() => undefined) : closing;
     } catch {
-      // Nothing was written through this descriptor.
+      return undefined;
     }
+  }
+
+  /** Does the work for each item, even if it fails for some of them, and throws the first failure at the end. */
+  *forEach<T>(list: readonly T[], work: (item: T) => Steps<unknown>): Steps<void> {
+    const failures: unknown[] = [];
+    for (const item of list) {
+      try {
+        yield* work(item);
+      } catch (error) {
+        failures.push(error);
+      }
+      yield* this.pause();
+    }
+    if (failures.length > 0) throw failures[0];
+  }
+
+  /** Gives the event loop a turn when the library has worked for long. To be called for each of many items. */
+  *pause(): Steps<void> {
+    if (this.access.isBlocking) return;
+    worked();
+    if (isTurnSpent()) yield nextTurn();
   }
 }
 
-/** Not without /proc, with that of another PID namespace, under `node --permission`, or on another file system port. */
-function* leadsTo(path: string, { dev, ino }: BigIntStats): Effects<boolean> {
+/** Whether both describe the same file or directory. Without the birth time: on some systems it is the ctime, which changes. */
+export function isSame(one: BigIntStats, other: BigIntStats): boolean {
+  return one.dev === other.dev && one.ino === other.ino;
+}
+
+function lstat(path: string | Buffer, calls: Calls): Answer<BigIntStats | undefined> {
+  const answer = calls.lstat(path, { bigint: true, throwIfNoEntry: false });
+  if (!(answer instanceof Promise)) return answer;
+  return answer.catch((error: unknown) => {
+    if (errnoOf(error) === 'ENOENT') return undefined;
+    throw error;
+  });
+}
+
+/** Opens a directory at this path. A link is not followed: ENOTDIR or ELOOP. */
+export function* open(path: string, access: number, calls: Calls, fs: FileSystem): Steps<OpenDirectory> {
+  if (process.platform === 'win32') {
+    const stat = yield* wait(lstat(path, calls));
+    if (stat) return { fd: undefined, stat, entries: path };
+    throw Object.assign(new Error(`no such file or directory "${path}"`), { code: 'ENOENT' });
+  }
+  const fd = yield* wait(calls.open(pathForCall(path), access | O_DIRECTORY | O_NOFOLLOW));
+  try {
+    const stat = yield* wait(calls.fstat(fd, { bigint: true }));
+    const entries = `/proc/self/fd/${fd}`;
+    const isReachable = reachableByDescriptor.has(fs) || (yield* leadsTo(entries, stat, calls));
+    if (isReachable) reachableByDescriptor.add(fs);
+    return { fd, stat, entries: isReachable ? entries : path };
+  } catch (error) {
+    yield* wait(calls.close(fd));
+    throw error;
+  }
+}
+
+/** File systems on which entries can be reached through descriptors. This never changes. */
+const reachableByDescriptor = new WeakSet<FileSystem>();
+
+/** False without /proc, with the /proc of another PID namespace, under `node --permission`, and if `fs` is not the kernel's. */
+function* leadsTo(path: string, stat: BigIntStats, calls: Calls): Steps<boolean> {
   if (process.platform !== 'linux') return false;
   try {
-    const found = yield* call('stat', path);
-    return found.dev === dev && found.ino === ino;
+    const found = yield* wait(lstat(`${path}/.`, calls));
+    return found !== undefined && isSame(found, stat);
   } catch {
     return false;
-  }
-}
-
-/** Where the link at a path leads. `reason` is thrown when there is none. */
-function* followLink(path: string, reason: unknown): Effects<string> {
-  const parent = yield* HeldDirectory.open(dirname(path), { readable: false });
-  try {
-    const link = yield* call('lstat', parent.at(basename(path)));
-    if (!link.isSymbolicLink()) throw reason;
-    if (!mayFollow(link, parent.stat)) throw untrustedLink(path);
-    const target = yield* call('readlink', parent.at(basename(path)));
-    // Not `resolve()`: `..` means the parent of where the directory really is.
-    return isAbsolute(target) ? target : `${dirname(path)}/${target}`;
-  } finally {
-    yield* parent.close();
-  }
-}
-
-/** File systems on which entries can be reached through descriptors. It never changes, and is checked once for each. */
-const proven = new WeakSet<object>();
-
-/** Whether this is known of a file system. */
-export function areEntriesByDescriptor(fs: FileSystem): boolean {
-  return proven.has(fs);
-}
-
-/** Opens the directory that a write works in; see {@link HeldDirectory.open}. */
-export function* enterDirectory(
-  path: string,
-  calls: SynchronousCalls,
-  { readable = true } = {},
-): Effects<HeldDirectory> {
-  yield* calls.approach(path);
-  const directory = yield* HeldDirectory.open(path, { readable, isProven: proven.has(calls.fs) });
-  if (directory.isByDescriptor) proven.add(calls.fs);
-  yield* calls.enter(directory.stat, directory.at('.'));
-  return directory;
-}
-
-/** Why a link was not followed. */
-export function untrustedLink(path: string): Refusal {
-  const what = `the symbolic link "${path}" belongs to another user, in a directory where every user can create links`;
-  return new Refusal('ERR_WRITE_UNTRUSTED', `${what}; remove it, or write to a directory of your own`);
-}
-
-/**
- * Opens a directory; creates it and missing ones above it (mode 0777 less the umask).
- * @param options.durable the new names survive a power cut.
- */
-export function* makeDirectories(
-  path: string,
-  options: { readonly readable: boolean; readonly durable: boolean },
-): Effects<HeldDirectory> {
-  try {
-    return yield* HeldDirectory.open(path, options);
-  } catch (error) {
-    if (errnoOf(error) !== 'ENOENT' || dirname(path) === path) throw error;
-  }
-  const parent = yield* makeDirectories(dirname(path), options);
-  try {
-    yield* makeDirectory(parent.at(basename(path)));
-    if (options.durable) yield* parent.sync();
-    return yield* parent.enter(basename(path));
-  } finally {
-    yield* parent.close();
-  }
-}
-
-function* makeDirectory(path: string): Effects<void> {
-  try {
-    yield* call('mkdir', path, 0o777);
-  } catch (error) {
-    // Another writer was quicker.
-    if (errnoOf(error) !== 'EEXIST') throw error;
   }
 }

@@ -1,25 +1,18 @@
 /**
  * Replacing a file, written once for the asynchronous and the synchronous function:
- * temporary file → write → owner, mode → fsync → close → rename → fsync of the directory → sweep.
+ * open the directory → temporary file → write → owner, mode → fsync → close → rename → fsync of the directory → sweep.
  */
-import type { BigIntStats } from 'node:fs';
-
-import { errnoOf } from '../core/errno.js';
-import type { Clock } from '../core/clock.js';
-import type { Random } from '../core/random.js';
-import type { Effects } from '../fs/effects.js';
-import type { SynchronousCalls } from '../fs/locality.js';
-import { Destination } from './destination.js';
-import { attributesFor, hasAttributes, type FileAttributes, type Owner } from './file-attributes.js';
-import { holdsBytes } from './file-content.js';
-import type { HeldDirectory } from './held-directory.js';
-import { isAsCreated, MAX_WRITE_BYTES, PendingFile, type Durability } from './pending-file.js';
-import { renameFile } from './rename-file.js';
-import { sweepFiles } from './sweep-files.js';
-import { RENEWAL_MS, temporaryName } from './temporary-name.js';
-import { WriteProgress } from './write-progress.js';
+import { isEqual } from './calls.js';
+import { openDestination, type Destination } from './destination.js';
+import { attributesFor, DEFAULT_MODE, hasAttributes } from './file-attributes.js';
+import { MAX_WRITE_BYTES, PendingFile, type Waiting } from './pending-file.js';
+import type { Steps } from './steps.js';
+import { isSweepDue, sweepFiles } from './sweep.js';
+import { temporaryName } from './temporary-name.js';
+import { WriteProgress } from './write-error.js';
+import type { ReplaceSettings } from './write-options.js';
 import type { RunningWrite } from './write-queue.js';
-import type { WriteSource } from './write-source.js';
+import { WriteSource } from './write-source.js';
 
 /** The result of an atomic write. */
 export interface AtomicWriteResult {
@@ -31,215 +24,156 @@ export interface AtomicWriteResult {
   readonly bytes: number;
 }
 
-/** How to replace a file; see the options of the same names. */
-export interface ReplaceSettings {
-  readonly mode: number | 'keep' | undefined;
-  readonly owner: Owner | undefined;
-  readonly durability: Durability;
-  readonly symlink: 'follow' | 'replace' | 'error';
-  readonly ifChanged: boolean;
-  readonly createDirectory: boolean;
-  readonly sweep: boolean;
+/** How the asynchronous and the synchronous function differ. */
+interface Execution {
+  /** Undefined: all is done at once. */
+  readonly waiting?: Waiting & { readonly turn: RunningWrite };
+  /** Runs when everything but the rename is done. */
+  readonly beforeRename?: () => void;
 }
 
-/** What only an asynchronous write has. */
-export interface Waiting {
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly signal: AbortSignal | undefined;
-  readonly turn: RunningWrite;
+/** One write to a destination that is open. */
+interface Replacement extends Execution {
+  readonly destination: Destination;
+  readonly settings: ReplaceSettings;
+  readonly progress: WriteProgress;
 }
 
-/** The disk, the inodes or the quota are used up. */
-const OUT_OF_ROOM: ReadonlySet<string | undefined> = new Set(['ENOSPC', 'EDQUOT']);
-
-/** Replaces `path` (absolute) with the data of `source`. Throws a `WriteError`, or the signal's reason. */
+/** Replaces `path` (absolute) with the data. Throws a `WriteError`, or the signal's reason. */
 export function* replaceFile(
   path: string,
-  source: WriteSource,
+  data: Uint8Array | WriteSource,
   settings: ReplaceSettings,
-  calls: SynchronousCalls,
-  waiting?: Waiting,
-  beforeRename?: () => void,
-): Effects<AtomicWriteResult> {
+  execution: Execution,
+): Steps<AtomicWriteResult> {
   const progress = new WriteProgress(path);
-  const destination = new Destination(path, settings, calls, progress);
+  let destination: Destination | undefined;
   try {
-    yield* destination.open();
-    return yield* new Replacement(destination, settings, calls, progress, waiting, beforeRename).run(source);
-  } catch (cause) {
-    throw yield* failureOf(cause, progress, destination.directory, settings, calls, waiting);
+    destination = yield* openDestination(path, settings, execution.waiting === undefined, progress);
+    return yield* replace({ ...execution, destination, settings, progress }, data);
+  } catch (error) {
+    const signal = execution.waiting?.signal;
+    if (signal?.aborted && error === signal.reason && progress.published === false) throw error;
+    throw progress.failure(error);
   } finally {
-    source.close();
-    yield* destination.close();
+    if (data instanceof WriteSource) data.close();
+    if (destination) yield* destination.directory.during(sweep(destination, settings));
   }
+}
+
+function* replace(write: Replacement, data: Uint8Array | WriteSource): Steps<AtomicWriteResult> {
+  const { destination, settings, progress, waiting } = write;
+  const { path, directory, existing } = destination;
+  if (settings.ifChanged) {
+    if (data instanceof WriteSource) data = yield* collect(write, data);
+    progress.step = 'compare';
+    if (yield* isUnchanged(write, data)) return { path, written: false, bytes: data.byteLength };
+  }
+  waiting?.signal?.throwIfAborted();
+
+  const attributes = attributesFor(settings, existing, directory.stat);
+  const isSynced = isSyncedByWriting(write, attributes.mode, data);
+  const file = new PendingFile(directory, temporaryName('file'), progress, isSynced);
+  yield* file.create();
+  let written = false;
+  try {
+    if (data instanceof WriteSource) yield* copy(write, data, file);
+    else yield* file.write(data);
+    yield* file.finish(attributes, settings.durability);
+    written = yield* publish(write, file);
+  } finally {
+    if (!progress.published) yield* abandon(write, file);
+  }
+  return { path, written, bytes: file.written };
 }
 
 /**
- * Removes the file of a write that failed. If the rename failed, three things can be seen: the file is at its destination,
- * by its inode number (`renameFile` finds it, and the rename was done); it is still here to be removed (it was not done); or
- * neither, because inode numbers change with each lookup, as on some FUSE file systems, or lookups are cached. Then it is not
- * known. On a file system that is known to be local it is: what the kernel says to have failed has not been done.
+ * Whether writing and syncing are one call, which saves a trip through the thread pool. Only where it is one write, since
+ * each would be synced by itself, and where the mode stays: a file whose attributes change is synced once more.
  */
-export function* abandon(file: PendingFile, progress: WriteProgress, calls: SynchronousCalls): Effects<void> {
+function isSyncedByWriting(
+  { destination: { directory }, settings }: Replacement,
+  mode: number,
+  data: Uint8Array | WriteSource,
+): boolean {
+  if (settings.durability === 'none' || !directory.isLocal || directory.place !== 'disk') return false;
+  if (mode !== DEFAULT_MODE || data instanceof WriteSource) return false;
+  return data.byteLength > 0 && data.byteLength <= MAX_WRITE_BYTES;
+}
+
+function* isUnchanged({ destination, settings }: Replacement, bytes: Uint8Array): Steps<boolean> {
+  const { existing, directory, name } = destination;
+  if (!existing || !hasAttributes(settings, existing)) return false;
+  return yield* isEqual(directory.holds(name, existing, bytes));
+}
+
+function* copy(write: Replacement, source: WriteSource, file: PendingFile): Steps<void> {
+  for (;;) {
+    const chunk = yield* nextOf(write, source);
+    if (!chunk) return;
+    yield* file.write(chunk);
+    yield* write.destination.directory.pause();
+  }
+}
+
+function* collect(write: Replacement, source: WriteSource): Steps<Uint8Array> {
+  const chunks: Uint8Array[] = [];
+  for (;;) {
+    const chunk = yield* nextOf(write, source);
+    if (!chunk) return Buffer.concat(chunks);
+    // The source may reuse its buffer.
+    chunks.push(Uint8Array.from(chunk));
+  }
+}
+
+function* nextOf({ progress, waiting }: Replacement, source: WriteSource): Steps<Uint8Array | undefined> {
+  progress.step = 'read-source';
+  waiting?.signal?.throwIfAborted();
+  return yield* source.next(waiting?.signal);
+}
+
+/** Renames the finished file; not if a newer write has completed meanwhile. Returns whether it did. */
+function* publish(write: Replacement, file: PendingFile): Steps<boolean> {
+  const { destination, settings, progress, waiting } = write;
+  const { directory, name } = destination;
+  const turn = waiting?.turn;
+  progress.step = 'rename';
+  yield* directory.assertInPlace();
+  waiting?.signal?.throwIfAborted();
+  if (turn?.isOvertaken) return false;
+  progress.isRenaming = true;
+  write.beforeRename?.();
+  if (turn) turn.renaming = directory.at(file.name);
+  try {
+    yield* file.renameTo(name, waiting);
+  } catch (error) {
+    // A synchronous write has removed the file meanwhile.
+    if (turn?.isOvertaken) return false;
+    throw error;
+  } finally {
+    if (turn) turn.renaming = undefined;
+  }
+  progress.published = true;
+  progress.step = 'sync-directory';
+  if (settings.durability === 'full') yield* directory.sync();
+  // On any other file system the write has waited for something.
+  if (directory.place === 'memory') yield* directory.pause();
+  return true;
+}
+
+/**
+ * Removes the file of a write that failed. After a failed rename, three things can be seen: the file is at its
+ * destination, by its inode number (`renameTo` finds it: the rename was done); it is still here to be removed (it was
+ * not done); or neither, because inode numbers change with each lookup, as on some FUSE file systems, or lookups are
+ * cached. Then it is not known, except on a local file system.
+ */
+function* abandon({ destination, progress }: Replacement, file: PendingFile): Steps<void> {
   const isRemoved = yield* file.discard();
-  if (progress.isRenaming && !isRemoved && !calls.isLocal) progress.published = null;
+  const isKnown = isRemoved || !progress.isRenaming || destination.directory.isLocal;
+  if (!isKnown) progress.published = null;
 }
 
-/** What to throw when a write was ended by `cause`. */
-export function* failureOf(
-  cause: unknown,
-  progress: WriteProgress,
-  directory: HeldDirectory | undefined,
-  { sweep }: ReplaceSettings,
-  calls: SynchronousCalls,
-  waiting: Waiting | undefined,
-): Effects<unknown> {
-  if (waiting?.signal?.aborted && cause === waiting.signal.reason) return cause;
-  // What writers that were killed left may take the room.
-  if (directory && sweep && OUT_OF_ROOM.has(errnoOf(cause))) {
-    yield* sweepFiles(directory, { fs: calls.fs, now: calls.now, isUrgent: true });
-  }
-  return progress.failure(cause);
+/** A write that failed sweeps, too: what killed writers left may take the space that it needs. */
+function* sweep({ directory }: Destination, settings: ReplaceSettings): Steps<void> {
+  if (settings.sweep && isSweepDue(directory)) yield* sweepFiles(directory);
 }
-
-/** Replaces the file at a destination that is open. */
-class Replacement {
-  readonly #destination: Destination;
-  readonly #settings: ReplaceSettings;
-  readonly #calls: SynchronousCalls;
-  readonly #progress: WriteProgress;
-  readonly #waiting: Waiting | undefined;
-  readonly #beforeRename: (() => void) | undefined;
-
-  constructor(
-    destination: Destination,
-    settings: ReplaceSettings,
-    calls: SynchronousCalls,
-    progress: WriteProgress,
-    waiting: Waiting | undefined,
-    beforeRename: (() => void) | undefined,
-  ) {
-    this.#destination = destination;
-    this.#settings = settings;
-    this.#calls = calls;
-    this.#progress = progress;
-    this.#waiting = waiting;
-    this.#beforeRename = beforeRename;
-  }
-
-  *run(source: WriteSource): Effects<AtomicWriteResult> {
-    const destination = this.#destination;
-    let { whole } = source;
-    if (this.#settings.ifChanged) {
-      whole ??= yield* this.#collect(source);
-      if (yield* this.#isUnchanged(whole)) {
-        return { path: destination.path, written: false, bytes: whole.byteLength };
-      }
-    }
-    const directory = destination.directory ?? (yield* destination.createDirectory());
-    this.#throwIfAborted();
-
-    const attributes = attributesFor(this.#settings, destination.existing);
-    const syncs = this.#syncsWhileWriting(attributes, whole);
-    const file = yield* PendingFile.create(directory, () => temporaryName('file'), this.#progress, { syncs });
-    let isPublished = false;
-    try {
-      if (whole) yield* file.write(whole);
-      else yield* this.#copy(source, file);
-      const created = yield* file.finish(attributes, this.#settings.durability);
-      isPublished = yield* this.#publish(file, created, directory);
-      if (isPublished && this.#settings.sweep) {
-        yield* sweepFiles(directory, { fs: this.#calls.fs, now: created.ctimeNs });
-      }
-    } finally {
-      if (!this.#progress.published) yield* abandon(file, this.#progress, this.#calls);
-    }
-    return { path: destination.path, written: isPublished, bytes: file.written };
-  }
-
-  /**
-   * Whether writing and syncing are one call, which saves a trip through the thread pool. Only where it is one write that
-   * nothing follows: each write, and a change of the attributes, would be synced by itself.
-   */
-  #syncsWhileWriting(attributes: FileAttributes, whole: Uint8Array | undefined): boolean {
-    if (this.#settings.durability === 'none' || !this.#calls.isOnDisk) return false;
-    const isOneWrite = whole !== undefined && whole.byteLength > 0 && whole.byteLength <= MAX_WRITE_BYTES;
-    return isOneWrite && isAsCreated(attributes);
-  }
-
-  *#isUnchanged(bytes: Uint8Array): Effects<boolean> {
-    const { existing, directory, name } = this.#destination;
-    if (!existing || !directory) return false;
-    this.#progress.step = 'compare';
-    if (!hasAttributes(this.#settings, existing)) return false;
-    try {
-      return yield* holdsBytes(directory, name, existing, bytes);
-    } catch (error) {
-      // Not readable, removed, replaced by a link, or leased by its owner: it can be replaced all the same.
-      if (['EACCES', 'ENOENT', 'ELOOP', 'EAGAIN'].includes(errnoOf(error) ?? '')) return false;
-      throw error;
-    }
-  }
-
-  *#copy(source: WriteSource, file: PendingFile): Effects<void> {
-    for (;;) {
-      const chunk = yield* this.#next(source, () => file.touch());
-      if (!chunk) return;
-      yield* file.write(chunk);
-    }
-  }
-
-  *#collect(source: WriteSource): Effects<Uint8Array> {
-    const chunks: Uint8Array[] = [];
-    for (;;) {
-      const chunk = yield* this.#next(source, nothing);
-      if (!chunk) return Buffer.concat(chunks);
-      // The source may reuse its buffer.
-      chunks.push(Uint8Array.from(chunk));
-    }
-  }
-
-  *#next(source: WriteSource, renew: () => Effects<void>): Effects<Uint8Array | undefined> {
-    this.#progress.step = 'read-source';
-    this.#throwIfAborted();
-    const { clock, signal } = this.#waiting ?? {};
-    return yield* source.next(clock && { clock, signal, renewalMs: RENEWAL_MS }, renew);
-  }
-
-  /** Renames the finished file; not if a newer write has completed meanwhile. Returns whether it did. */
-  *#publish(file: PendingFile, created: BigIntStats, directory: HeldDirectory): Effects<boolean> {
-    this.#progress.step = 'rename';
-    yield* directory.assertInPlace();
-    this.#throwIfAborted();
-    if (this.#waiting?.turn.overtaken) return false;
-    this.#progress.isRenaming = true;
-    this.#beforeRename?.();
-    if (!(yield* this.#rename(file.path, directory.at(this.#destination.name), created))) return false;
-    this.#progress.published = true;
-    this.#progress.step = 'sync-directory';
-    if (this.#settings.durability === 'full') yield* directory.sync();
-    return true;
-  }
-
-  /** False if a synchronous write has removed the file meanwhile. */
-  *#rename(from: string, to: string, file: BigIntStats): Effects<boolean> {
-    const { turn } = this.#waiting ?? {};
-    if (turn) turn.renaming = from;
-    try {
-      yield* renameFile(from, to, file, this.#waiting);
-      return true;
-    } catch (error) {
-      if (turn?.overtaken) return false;
-      throw error;
-    } finally {
-      if (turn) turn.renaming = undefined;
-    }
-  }
-
-  #throwIfAborted(): void {
-    this.#waiting?.signal?.throwIfAborted();
-  }
-}
-
-function* nothing(): Effects<undefined> {}

@@ -5,26 +5,29 @@
  */
 import type { BigIntStats } from 'node:fs';
 
-import { PERMISSIONS } from '../fs/file-identity.js';
-
 const STICKY = 0o1000n;
 const GROUP_WRITE = 0o020n;
 const OTHERS_WRITE = 0o002n;
 
 /** `protected_symlinks`: in a sticky directory that all can write to, only the links of its owner and of ourselves. */
 export function mayFollow(link: BigIntStats, directory: BigIntStats): boolean {
-  return !isSharedWith(OTHERS_WRITE, directory) || isTrusted(link, directory);
+  return !isSticky(directory, OTHERS_WRITE) || isTrusted(link, directory);
+}
+
+/** `protected_regular = 2`: in a sticky directory that others can write to, only the files of its owner and of ourselves. */
+export function mayReplace(file: BigIntStats, directory: BigIntStats): boolean {
+  return !isChosenByOthers(directory) || isTrusted(file, directory);
 }
 
 /**
- * `protected_regular = 2`: in a sticky directory that its group or all can write to, only the files of its owner and
- * of ourselves. Others may have created the file so that its owner and mode pass on to what replaces it.
+ * Whether other users may have chosen which file has a name: in a sticky directory that its group or all can write to.
+ * They cannot create a file of another user, but they can link or move one there.
  */
-export function mayReplace(file: BigIntStats, directory: BigIntStats): boolean {
-  return !isSharedWith(GROUP_WRITE | OTHERS_WRITE, directory) || isTrusted(file, directory);
+export function isChosenByOthers(directory: BigIntStats): boolean {
+  return isSticky(directory, GROUP_WRITE | OTHERS_WRITE);
 }
 
-function isSharedWith(writers: bigint, { mode }: BigIntStats): boolean {
+function isSticky({ mode }: BigIntStats, writers: bigint): boolean {
   return (mode & STICKY) !== 0n && (mode & writers) !== 0n;
 }
 
@@ -33,21 +36,13 @@ function isTrusted(entry: BigIntStats, directory: BigIntStats): boolean {
 }
 
 /** Whether it belongs to the user of this process, who is trusted in any directory. */
-export function isOurs({ uid }: BigIntStats): boolean {
+function isOurs({ uid }: BigIntStats): boolean {
   const user = Number(uid);
-  // Windows has neither user ids nor sticky directories.
+  // Windows has neither user IDs nor sticky directories.
   return user === (process.geteuid?.() ?? user);
 }
 
-/**
- * The permissions that a file passes on to the one that replaces it. With an ACL, the group bits are the ACL's mask: the
- * most it grants to anybody, not what it grants to the group. Node.js cannot read ACLs, so none is taken at its word.
- */
-export function inheritedMode({ mode }: BigIntStats): number {
-  return withoutGroup(Number(mode) & PERMISSIONS);
-}
-
-/** These permissions, with only those for the group that everybody has. */
-export function withoutGroup(mode: number): number {
-  return (mode & ~0o070) | (mode & ((mode & 0o007) << 3));
+/** Whether it belongs neither to the user of this process nor to root. Its owner may go on changing it. */
+export function isOfAnotherUser(entry: BigIntStats): boolean {
+  return !isOurs(entry) && entry.uid !== 0n;
 }

@@ -63,6 +63,8 @@ function entriesOf(given: unknown): [string, unknown][] | undefined {
   return isPlainObject(given) ? Object.entries(given) : undefined;
 }
 
+const PROPERTIES = ['data', 'mode', 'owner'];
+
 function checkFile(what: string, entry: unknown, defaults: Defaults): VolumeFile {
   const given = (isChunk(entry) ? { data: entry } : Object(entry)) as Partial<
     Record<'data' | 'mode' | 'owner', unknown>
@@ -71,6 +73,10 @@ function checkFile(what: string, entry: unknown, defaults: Defaults): VolumeFile
   // The message does not show the value: it may be a secret.
   if (!isChunk(data))
     throw new TypeError(`${what} must hold a string, a Uint8Array, or { data } with one of them`);
+  // A misspelled `mode` would publish a secret to everybody.
+  const unknown = isChunk(entry) ? undefined : Object.keys(given).find((name) => !PROPERTIES.includes(name));
+  if (unknown !== undefined)
+    throw new TypeError(`${what} has an unknown property "${unknown}"; known are ${PROPERTIES.join(', ')}`);
   if (!isMode(mode)) throw new TypeError(`${what} must have a mode from 0 to 0o7777`);
   if (owner !== undefined && !isOwner(owner)) {
     throw new TypeError(`${what} must have an owner { uid, gid } of integers >= 0`);

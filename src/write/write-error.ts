@@ -1,21 +1,8 @@
-import { ResilientError } from '../core/resilient-error.js';
+import { errnoOf, withErrno } from '../core/errno.js';
+import type { CodeOf } from '../core/error-codes.js';
+import { CodedError, redactError } from '../core/resilient-error.js';
 
-/** Why something could not be written. */
-export type WriteErrorCode =
-  | 'ERR_WRITE_NO_SPACE'
-  | 'ERR_WRITE_READ_ONLY'
-  | 'ERR_WRITE_ACCESS'
-  | 'ERR_WRITE_NO_DIRECTORY'
-  | 'ERR_WRITE_NOT_FILE'
-  | 'ERR_WRITE_MOUNTED'
-  | 'ERR_WRITE_CROSS_DEVICE'
-  | 'ERR_WRITE_SYMLINK'
-  /** Another user planted a link or a file in a sticky directory that others can write to. */
-  | 'ERR_WRITE_UNTRUSTED'
-  /** Another process moved or replaced the temporary file or revision before it was published. */
-  | 'ERR_WRITE_CONFLICT'
-  | 'ERR_WRITE_SOURCE'
-  | 'ERR_WRITE_IO';
+export type WriteErrorCode = CodeOf<'WriteError'>;
 
 /** The step of an atomic write that failed, in the order of the steps. */
 export type WriteStep =
@@ -37,9 +24,8 @@ export type WriteStep =
   | 'remove';
 
 /** A file or a volume could not be written. `published` says what readers see. */
-export class WriteError extends ResilientError {
+export class WriteError extends CodedError<'WriteError'> {
   override readonly name = 'WriteError';
-  readonly code: WriteErrorCode;
   /** The absolute path of the file or volume. */
   readonly path: string;
   readonly step: WriteStep;
@@ -55,10 +41,101 @@ export class WriteError extends ResilientError {
     details: { readonly path: string; readonly step: WriteStep; readonly published: boolean | null },
     options?: ErrorOptions,
   ) {
-    super(message, options);
-    this.code = code;
+    super(code, message, options);
     this.path = details.path;
     this.step = details.step;
     this.published = details.published;
   }
 }
+
+/** Why a write is refused, or what disturbed it. `WriteProgress.failure` turns it into a `WriteError`. */
+export class Refusal extends Error {
+  readonly code: WriteErrorCode;
+
+  constructor(code: WriteErrorCode, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/** Kept up to date by the write itself, so that a failure anywhere can be reported with its step. */
+export class WriteProgress {
+  /** What is being written. */
+  path: string;
+  step: WriteStep;
+  /** Whether readers see the new content; null: unknown. */
+  published: boolean | null;
+  /** The rename has begun. Until then nothing can be published. */
+  isRenaming = false;
+
+  constructor(path: string, step: WriteStep = 'resolve', published: boolean | null = false) {
+    this.path = path;
+    this.step = step;
+    this.published = published;
+  }
+
+  /** The error for what was thrown at this point. */
+  failure(thrown: unknown): WriteError {
+    if (thrown instanceof WriteError) return thrown;
+    if (thrown instanceof Refusal) return this.#error(thrown.code, thrown.message);
+    const errno = errnoOf(withErrno(thrown)) ?? '';
+    // A source of data may quote what it holds.
+    const cause = redactError(thrown);
+    const [code, what]: Explanation =
+      this.step === 'read-source'
+        ? ['ERR_WRITE_SOURCE', `the source of the data failed: ${messageOf(cause)}`]
+        : (EXPLANATIONS[errno] ?? ['ERR_WRITE_IO', messageOf(cause)]);
+    return this.#error(code, errno === '' ? what : `${what} (${errno})`, { cause });
+  }
+
+  #error(code: WriteErrorCode, what: string, options?: ErrorOptions): WriteError {
+    const { path, step, published } = this;
+    const message = `Cannot write "${path}": ${what}, at step "${step}". ${STATES[`${published}`]}.`;
+    return new WriteError(code, message, { path, step, published }, options);
+  }
+}
+
+const STATES = {
+  true: 'The new content is in place, but not everything after that succeeded',
+  false: 'The old content is still in place',
+  null: 'It is not known whether the old or the new content is in place; read it, or write again',
+};
+
+/**
+ * Without the code and the paths of a system error: both are in our message already, and the paths may lead through a
+ * descriptor.
+ */
+function messageOf(cause: Error): string {
+  const { message, code = '', syscall } = cause as NodeJS.ErrnoException;
+  const start = message.startsWith(`${code}: `) ? code.length + 2 : 0;
+  const end = syscall === undefined ? -1 : message.indexOf(`, ${syscall}`);
+  return message.slice(start, end < 0 ? undefined : end);
+}
+
+type Explanation = readonly [WriteErrorCode, string];
+
+const EXPLANATIONS: Readonly<Record<string, Explanation>> = {
+  ENOSPC: ['ERR_WRITE_NO_SPACE', 'no space (or no inode) is left on the file system'],
+  EDQUOT: ['ERR_WRITE_NO_SPACE', 'the disk quota is exceeded'],
+  EFBIG: ['ERR_WRITE_NO_SPACE', 'the file would exceed the size limit of the file system or of the process'],
+  EROFS: ['ERR_WRITE_ACCESS', 'the file system is read-only; check readOnlyRootFilesystem and the mount'],
+  EACCES: ['ERR_WRITE_ACCESS', 'permission denied; the directory must be writable, too'],
+  EPERM: [
+    'ERR_WRITE_ACCESS',
+    'not permitted: an immutable file, a sticky directory, or an owner that may not be set',
+  ],
+  ENOENT: ['ERR_WRITE_NO_DIRECTORY', 'its directory does not exist; "createDirectory: true" creates it'],
+  ENOTDIR: ['ERR_WRITE_NO_DIRECTORY', 'a component of its path is not a directory'],
+  EISDIR: ['ERR_WRITE_NOT_FILE', 'it is a directory'],
+  ENOTEMPTY: ['ERR_WRITE_NOT_FILE', 'it is a directory'],
+  EBUSY: [
+    'ERR_WRITE_MOUNTED',
+    'it is mounted by itself (subPath, docker -v file:file); mount its directory instead',
+  ],
+  EXDEV: ['ERR_WRITE_MOUNTED', 'its directory spans several file systems'],
+  EMFILE: ['ERR_WRITE_IO', 'the process has too many files open; raise its limit (ulimit -n)'],
+  ENFILE: ['ERR_WRITE_IO', 'the system has too many files open'],
+  ENAMETOOLONG: ['ERR_WRITE_IO', 'a name has more than 255 bytes, or the path is too long'],
+  ESTALE: ['ERR_WRITE_IO', 'the file server has removed or replaced the directory or file meanwhile'],
+  ELOOP: ['ERR_WRITE_NOT_FILE', 'too many symbolic links, or a loop of them'],
+};

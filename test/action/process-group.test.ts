@@ -1,7 +1,8 @@
-import { expect, test } from 'vitest';
+import { readFileSync } from 'node:fs';
+
+import { expect, onTestFinished, test } from 'vitest';
 
 import { ProcessGroup } from '../../src/action.js';
-import { systemClock } from '../../src/core/clock.js';
 import { isRunning } from '../support/running.js';
 
 test('when a group that had to be killed has stopped, its processes have ended, large ones too', async () => {
@@ -15,9 +16,31 @@ test('when a group that had to be killed has stopped, its processes have ended, 
     '/bin/sh',
     ['-c', `trap '' TERM; '${process.execPath}' -e "${large}" & sleep 1000`],
     { stdio: ['ignore', 'pipe', 'inherit'] },
-    systemClock,
   );
   const pid = await new Promise((resolve) => group.child.stdout?.once('data', resolve));
   await group.stop('SIGTERM', 0);
   expect(isRunning(Number(pid))).toBe(false);
+});
+
+test('zombies that nobody reaps are no reason to wait: the group has stopped without them', async () => {
+  // What leaves the group does not reap the child that it has there.
+  const group = new ProcessGroup(
+    '/bin/sh',
+    ['-c', '(sleep 1000 & echo child $!; exec setsid sleep 1000) & echo parent $!; exec sleep 1000'],
+    { stdio: ['ignore', 'pipe', 'inherit'] },
+  );
+  let output = '';
+  group.child.stdout?.setEncoding('utf8').on('data', (chunk: string) => (output += chunk));
+  const pidOf = (name: string): number => Number(new RegExp(`${name} (\\d+)\n`).exec(output)?.[1]);
+  const stat = (name: string): string => readFileSync(`/proc/${pidOf(name)}/stat`, 'latin1');
+  onTestFinished(() => {
+    for (const pid of output.match(/\d+/g) ?? [])
+      if (isRunning(Number(pid))) process.kill(Number(pid), 'SIGKILL');
+  });
+  await expect.poll(() => stat('parent')).toContain('(sleep)');
+  process.kill(pidOf('child'), 'SIGKILL');
+  await expect.poll(() => stat('child')).toContain(') Z');
+  // Longer than the test may take.
+  await group.stop('SIGTERM', 1e9);
+  expect(stat('child')).toContain(') Z');
 });

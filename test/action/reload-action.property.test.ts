@@ -38,7 +38,6 @@ const step = fc.oneof(
 );
 
 const options = fc.record({
-  onBusy: fc.constantFrom('queue' as const, 'restart' as const),
   actions: fc.integer({ min: 1, max: 3 }),
   isChecked: fc.boolean(),
   maxAttempts: fc.constantFrom(1, 2, Infinity),

@@ -58,18 +58,6 @@ test('updates that arrive during a run are handled as one, with the keys of all'
   expect(events).toEqual(['succeeded a', 'succeeded b,c,d']);
 });
 
-test('with onBusy "restart" a newer update stops the run and includes its keys', async () => {
-  const { reload, runs, events, settled } = scene({ onBusy: 'restart' });
-  reload.trigger(update('a'));
-  await settled();
-  reload.trigger(update('b'));
-  await settled();
-  expect([runs[0]?.signal.aborted, runs[1]?.keys]).toEqual([true, ['a', 'b']]);
-  runs[1]?.outcome.resolve();
-  await reload.idle();
-  expect(events).toEqual(['succeeded a,b']);
-});
-
 test('a failure is retried with a growing delay until it succeeds, and a newer update is tried at once', async () => {
   const { reload, runs, events, clock, settled } = scene({ retryDelayMs: 1_000 });
   reload.trigger(update('a'));
@@ -99,7 +87,7 @@ test('after a failed check nothing runs until the next update, which has the key
   const { reload, runs, events, settled } = scene({ check });
   reload.trigger(update('a'));
   await reload.idle();
-  expect([runs.length, events]).toEqual([0, ['rejected Action check failed: bad configuration']]);
+  expect([runs.length, events]).toEqual([0, ['rejected Action "check" failed: bad configuration']]);
   isGood = true;
   reload.trigger(update('b'));
   await settled();
@@ -126,7 +114,7 @@ test('a run that succeeds although it was asked to stop is not repeated', async 
   await clock.advance(2_000);
   outcome.resolve();
   await reload.idle();
-  expect([events, reload.status()]).toEqual([['succeeded a'], expect.objectContaining({ attempts: 1 })]);
+  expect(events).toEqual(['succeeded a']);
 });
 
 test('a run that does not stop is abandoned after stopTimeoutMs', async () => {
@@ -236,7 +224,8 @@ test.each<[string, () => Action, RegExp]>([
     () => commandAction({ command: 'a', args: ['b'], shell: true }),
     /"args"/,
   ],
-  ['no URL', () => webhookAction({} as never), /Invalid URL/],
+  ['no URL', () => webhookAction({} as never), /"url" must be an http\(s\) URL/],
+  ['a URL of another protocol', () => webhookAction({ url: 'ftp://a/' }), /"url" must be an http\(s\) URL/],
   [
     'a token and a header',
     () => webhookAction({ url: 'http://a/', token: { get }, headers: { Authorization: 'Basic eA==' } }),
@@ -275,19 +264,16 @@ test('what was not handled is kept, whatever happened to it, until a run succeed
   expect([left(), clock.pending]).toEqual([['c', 'd'], 0]);
 });
 
-test.each(['queue', 'restart'] as const)(
-  'an update that arrives as an attempt begins never runs beside it (%s)',
-  async (onBusy) => {
-    const { reload, runs, events, settled } = scene({ onBusy });
-    reload.once('started', () => reload.trigger(update('b')));
-    reload.trigger(update('a'));
-    for (let run = 0; run < 2; run += 1) {
-      await settled();
-      expect(runs.slice(run + 1)).toEqual([]);
-      runs[run]?.outcome.resolve();
-    }
-    await reload.idle();
-    expect(events).toEqual(onBusy === 'queue' ? ['succeeded a', 'succeeded b'] : ['succeeded a,b']);
-    expect(reload.unhandled).toBeUndefined();
-  },
-);
+test('an update that arrives as an attempt begins never runs beside it', async () => {
+  const { reload, runs, events, settled } = scene();
+  reload.once('started', () => reload.trigger(update('b')));
+  reload.trigger(update('a'));
+  for (let run = 0; run < 2; run += 1) {
+    await settled();
+    expect(runs.slice(run + 1)).toEqual([]);
+    runs[run]?.outcome.resolve();
+  }
+  await reload.idle();
+  expect(events).toEqual(['succeeded a', 'succeeded b']);
+  expect(reload.unhandled).toBeUndefined();
+});

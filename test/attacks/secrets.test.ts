@@ -7,7 +7,6 @@ import {
   atomicWriteFile,
   BackendError,
   credentials,
-  KubernetesError,
   ListenerError,
   SecretFile,
   TargetError,
@@ -16,6 +15,7 @@ import {
   WriteError,
 } from 'resilient-watcher';
 import { commandAction, ReloadAction, webhookAction, type Action } from 'resilient-watcher/action';
+import { KubernetesError } from 'resilient-watcher/kubernetes';
 import { FakeClock, mintTestToken, ScriptedBackend } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
 
@@ -64,20 +64,20 @@ test.each(['throws', 'rejects'])(
     const ports = { clock: new FakeClock(), backend: new ScriptedBackend() };
     const sources = [
       new SecretFile(join(directory, 'password'), ports),
-      credentials(join(directory, 'login'), {}, ports),
-      new TokenFile(join(directory, 'token'), { clock: ports.clock, format: 'opaque' }),
+      credentials(join(directory, 'login'), ports),
+      new TokenFile(join(directory, 'token'), { ...ports, format: 'opaque' }),
     ];
     for (const source of sources) {
       onTestFinished(() => source.close());
       const emitter = source as unknown as Emitter<Record<string, unknown[]>>;
       const failed = new Promise<Error>((resolve) => emitter.on('error', (error) => resolve(error as Error)));
-      const fail = ({ current, token }: Record<string, object | undefined>): unknown => {
-        const value = Object(current ?? token) as { value?: string; password?: string };
+      const fail = ({ current }: Record<string, object | undefined>): unknown => {
+        const value = Object(current) as { value?: string; password?: string };
         const error = revealing(value.value ?? value.password ?? '');
         if (how === 'throws') throw error;
         return Promise.reject(error);
       };
-      emitter.on(source instanceof TokenFile ? 'token' : 'change', fail as never);
+      emitter.on('change', fail as never);
       await source.start();
       const error = await failed;
       expect(error).toBeInstanceOf(ListenerError);
@@ -112,6 +112,10 @@ test.each<[string, () => Action]>([
   [
     'that is a webhook with a header that fits none',
     () => webhookAction({ url: 'http://127.0.0.1:1/', headers: { 'x-api-key': `${password}\n€` } }),
+  ],
+  [
+    'that is a webhook with a header of two lines, which is quoted',
+    () => webhookAction({ url: 'http://127.0.0.1:1/', headers: { 'x-api-key': `${password}\nx` } }),
   ],
 ])('an action %s does not show secrets when it fails', async (_which, makeAction) => {
   const reload = new ReloadAction({ action: makeAction(), clock: new FakeClock() });

@@ -16,12 +16,15 @@ const FOOT = 24;
 const circumstances = () =>
   `${os.cpus().length} × ${os.cpus()[0]?.model}, Node ${process.version}, ${new Date().toISOString().slice(0, 10)}`;
 
+/** What a reader gets by default, which is set off. Other settings of this library are bars like any other. */
+const OURS = /^(resilient-watcher(, fs|\/\w+)?|atomicWriteFile)$/;
+
 const escaped = (text) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
 const shown = (value) => (value < 10 ? value.toFixed(2) : value.toFixed(0));
 
 /**
  * @param isLog for values of different orders of magnitude.
- * @param bars in the order they are drawn in; those of this library are set off.
+ * @param bars in the order they are drawn in
  */
 export function barChart({ title, bars, isLog = false }) {
   const drawn = bars.filter(({ value }) => Number.isFinite(value) && value > 0);
@@ -38,7 +41,7 @@ export function barChart({ title, bars, isLog = false }) {
   const rows = drawn.map(({ label, value }) => {
     const top = y(label);
     const middle = top + y.bandwidth() / 2;
-    const isOurs = label.startsWith('resilient-watcher') || label.startsWith('atomicWriteFile');
+    const isOurs = OURS.test(label);
     return [
       `<text x="${LABELS - 8}" y="${middle}" text-anchor="end"${isOurs ? ' font-weight="bold"' : ''}>${escaped(label)}</text>`,
       `<rect x="${LABELS}" y="${top}" width="${x(value).toFixed(1)}" height="${y.bandwidth().toFixed(1)}" fill="${isOurs ? '#326ce5' : '#9aa5b1'}"/>`,

@@ -6,15 +6,22 @@
  */
 import { watch, watchFile, unwatchFile } from 'node:fs';
 
+import { builds } from './builds.mjs';
+
 const contestants = {
   'fs.watch + readFileSync (the floor)': (path, directory, onEvent) => {
     const watcher = watch(directory, onEvent);
     return () => watcher.close();
   },
 
-  'resilient-watcher, fs': (path, directory, onEvent, report) => resilientWatcher('fs', path, report),
-
-  'resilient-watcher, parcel': (path, directory, onEvent, report) => resilientWatcher('parcel', path, report),
+  ...Object.fromEntries(
+    Object.entries(builds).flatMap(([name, entryPoint]) =>
+      ['fs', 'parcel'].map((backend) => [
+        `${name}, ${backend}`,
+        (path, directory, onEvent, report) => resilientWatcher(entryPoint, backend, path, report),
+      ]),
+    ),
+  ),
 
   '@parcel/watcher on the directory': async (path, directory, onEvent) => {
     const { default: parcel } = await import('@parcel/watcher');
@@ -42,8 +49,8 @@ const contestants = {
   },
 };
 
-async function resilientWatcher(backend, path, report) {
-  const { ResilientWatcher } = await import('../../dist/index.js');
+async function resilientWatcher(entryPoint, backend, path, report) {
+  const { ResilientWatcher } = await import(entryPoint);
   const watcher = new ResilientWatcher(path, { backend });
   watcher.on('change', ({ current }) => report(current.content));
   watcher.on('unreadable', ({ error }) => console.error(error.message));

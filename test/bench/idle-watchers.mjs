@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { ResilientWatcher } from '../../dist/index.js';
+import { builds } from './builds.mjs';
 
 const now = () => Number(process.hrtime.bigint());
 const cpuMs = (since) => {
@@ -40,7 +40,8 @@ function onChange() {
 }
 
 const commands = {
-  async start({ directory, keys }) {
+  async start({ build, directory, keys }) {
+    const { ResilientWatcher } = await import(builds[build]);
     const heapBefore = heapMiB();
     const cpu = process.cpuUsage();
     const begun = now();

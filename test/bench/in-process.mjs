@@ -16,6 +16,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
+import { builds } from './builds.mjs';
 import { median, quantile } from './statistics.mjs';
 
 const KEY = 'policy.yaml';
@@ -53,28 +54,32 @@ const CONTESTANTS = {
     const watcher = fs.watch(volume.directory, onEvent);
     return () => watcher.close();
   },
-  'resilient-watcher, fs': async ({ path, contentOf }, volume, onEvent, report) => {
-    const { ResilientWatcher } = await import('../../dist/index.js');
-    const watcher = new ResilientWatcher(path(volume), { backend: 'fs' });
-    watcher.on('change', ({ current }) => report(contentOf(current)));
-    await watcher.start();
-    return () => watcher.close();
-  },
+  ...Object.fromEntries(
+    Object.entries(builds).map(([name, entryPoint]) => [
+      `${name}, fs`,
+      async ({ path, contentOf }, volume, onEvent, report) => {
+        const { ResilientWatcher } = await import(entryPoint);
+        const watcher = new ResilientWatcher(path(volume), { backend: 'fs' });
+        watcher.on('change', ({ current }) => report(contentOf(current)));
+        await watcher.start();
+        return () => watcher.close();
+      },
+    ]),
+  ),
   'chokidar 5 on the file': ({ path }, volume, onEvent) => chokidar(path(volume), onEvent),
   'chokidar 5 on the directory': (target, volume, onEvent) => chokidar(volume.directory, onEvent),
 };
 
 /** What is measured. A volume is a directory for chokidar in any case. */
 const SCENES = [
-  { chart: 'in-process', title: 'A key', target: 'key', fsGroup: false },
-  { chart: 'in-process-fsgroup', title: 'A key, with fsGroup', target: 'key', fsGroup: true },
+  { title: 'A key', target: 'key', fsGroup: false },
+  { title: 'A key, with fsGroup', target: 'key', fsGroup: true },
   {
-    chart: 'in-process-volume',
     title: 'A volume of three keys, with fsGroup',
     target: 'volume',
     fsGroup: true,
   },
-  { chart: 'in-process-group', title: 'Two keys of a volume, with fsGroup', target: 'group', fsGroup: true },
+  { title: 'Two keys of a volume, with fsGroup', target: 'group', fsGroup: true },
 ];
 
 async function chokidar(paths, onEvent) {

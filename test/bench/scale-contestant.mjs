@@ -5,6 +5,8 @@
 import { readdirSync, readFileSync, watch } from 'node:fs';
 import { join } from 'node:path';
 
+import { builds } from './builds.mjs';
+
 /** chokidar reports each file separately; without this delay 10 000 files would be read 10 000 times. */
 const MOMENT_MS = 20;
 
@@ -84,24 +86,12 @@ const contestants = {
     for (const path of directoriesIn(directory)) watch(path, (_, name) => readPath(join(path, name)));
   },
 
-  'resilient-watcher': async (kind, directory) => {
-    const { ResilientWatcher } = await import('../../dist/index.js');
-    if (kind === 'volume') {
-      const watcher = new ResilientWatcher(directory);
-      watcher.on('change', ({ current }) => {
-        const [first] = current.files.values();
-        if (first?.content) report(sequenceOf(first.content));
-      });
-      await watcher.start();
-      return;
-    }
-    const watcher = new ResilientWatcher(directory, { recursive: true });
-    await watcher.start();
-    watcher.on('change', ({ added, changed }) => {
-      for (const key of [...added, ...changed]) readPath(join(directory, key));
-    });
-  },
-
+  ...Object.fromEntries(
+    Object.entries(builds).map(([name, entryPoint]) => [
+      name,
+      (kind, directory) => resilientWatcher(entryPoint, kind, directory),
+    ]),
+  ),
   chokidar: async (kind, directory) => {
     const { watch } = await import('chokidar');
     const watcher = watch(directory, { ignoreInitial: true });
@@ -122,6 +112,24 @@ const contestants = {
     );
   },
 };
+
+async function resilientWatcher(entryPoint, kind, directory) {
+  const { ResilientWatcher } = await import(entryPoint);
+  if (kind === 'volume') {
+    const watcher = new ResilientWatcher(directory);
+    watcher.on('change', ({ current }) => {
+      const [first] = current.files.values();
+      if (first?.content) report(sequenceOf(first.content));
+    });
+    await watcher.start();
+    return;
+  }
+  const watcher = new ResilientWatcher(directory, { recursive: true });
+  await watcher.start();
+  watcher.on('change', ({ added, changed }) => {
+    for (const key of [...added, ...changed]) readPath(join(directory, key));
+  });
+}
 
 let cpu;
 

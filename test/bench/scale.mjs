@@ -13,7 +13,7 @@ import { fileURLToPath } from 'node:url';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 
-import { barChart, writeChart } from './chart.mjs';
+import { builds } from './builds.mjs';
 import { now, publish } from './stamped-swap.mjs';
 import { median, quantile } from './statistics.mjs';
 
@@ -21,8 +21,12 @@ const { values: asked } = parseArgs({
   options: {
     kinds: { type: 'string', default: 'volume,tree' },
     files: { type: 'string', default: '1,100,1000,10000' },
+    // Of all.mjs; nothing is drawn here.
     write: { type: 'boolean', default: false },
-    contestants: { type: 'string', default: 'fs.watch,resilient-watcher,chokidar,@parcel/watcher' },
+    contestants: {
+      type: 'string',
+      default: ['fs.watch', ...Object.keys(builds), 'chokidar', '@parcel/watcher'].join(','),
+    },
   },
 });
 const SIZES = asked.files.split(',').map(Number);
@@ -62,7 +66,7 @@ function makeTree(directory, size) {
 
 function replace(directory, size, sequence) {
   const path = treeFile(directory, (sequence * 7) % size);
-  writeFileSync(`${path}.next`, text(sequence));
+  writeFileSync(`${path}.next`, text(sequence), { flush: true });
   const at = now();
   renameSync(`${path}.next`, path);
   return at;
@@ -159,12 +163,10 @@ for (const kind of asked.kinds.split(',')) {
     '| files | contestant | p50 ms | worst ms | lost | CPU a change, ms | inotify watches | heap MiB | start ms |',
   );
   console.log('|---|---|---|---|---|---|---|---|---|');
-  const bars = [];
   for (const size of SIZES) {
     for (const one of await measure(kind, size)) {
       const { contestant, latencies, lost, cpuMs, watches, heapMiB, startMs } = one;
       const p50 = median(latencies);
-      bars.push({ label: `${contestant}, ${size} files`, value: p50 });
       const cells = [
         round(p50),
         round(quantile(latencies, 1)),
@@ -177,12 +179,4 @@ for (const kind of asked.kinds.split(',')) {
       console.log(`| ${size} | ${contestant} | ${cells.join(' | ')} |`);
     }
   }
-  writeChart(
-    `scale-${kind}`,
-    barChart({
-      title: kind === 'volume' ? 'A volume, swapped whole, p50, ms' : 'A tree, one file replaced, p50, ms',
-      isLog: true,
-      bars,
-    }),
-  );
 }

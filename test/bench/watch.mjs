@@ -14,6 +14,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
+import { builds } from './builds.mjs';
 import { barChart, writeChart } from './chart.mjs';
 import contestants from './contestants.mjs';
 import { measureInProcess } from './in-process.mjs';
@@ -186,12 +187,12 @@ function summarize(parts) {
 
 // -------------------------------------------------------------------------------------------- many watchers
 
-async function measureIdleWatchers(publisher) {
+async function measureIdleWatchers(build, publisher) {
   const volume = mkdtempSync(join(directory, 'volume-'));
   const keys = Array.from({ length: IDLE_WATCHERS }, (_, index) => `key-${String(index).padStart(4, '0')}`);
   await publisher.ask('make', { directories: [volume], keys });
   const worker = new Worker('idle-watchers.mjs', ['--expose-gc']);
-  const start = await worker.ask('start', { directory: volume, keys });
+  const start = await worker.ask('start', { build, directory: volume, keys });
   await worker.ask('idle', { forMs: SETTLED_MS });
   const idle = await worker.ask('idle', { forMs: IDLE_MS });
   const swap = async (sequence, changed) => {
@@ -203,7 +204,7 @@ async function measureIdleWatchers(publisher) {
   const all = await swap(2);
   await worker.ask('stop');
   worker.end();
-  return { start, idle, one, all };
+  return { build, start, idle, one, all };
 }
 
 // ------------------------------------------------------------------------------------------------- printing
@@ -247,7 +248,7 @@ function printRound({ name, chart }, results) {
 
 function printInProcess(scenes) {
   console.log('\n### From the first native callback to the listener, in one process, a swap every 250 ms');
-  for (const { title, chart, rows } of scenes) {
+  for (const { title, rows } of scenes) {
     console.log(`\n${title}:\n`);
     table(
       ['', 'p50 µs', 'p90 µs', 'p50 : floor', 'lost'],
@@ -259,18 +260,12 @@ function printInProcess(scenes) {
         lost,
       ]),
     );
-    writeChart(
-      chart,
-      barChart({
-        title: `First native callback to listener: ${title}, p50, µs`,
-        bars: rows.map(({ contestant, p50 }) => ({ label: contestant, value: p50 })),
-      }),
-    );
   }
 }
 
-function printIdleWatchers({ start, idle, one, all }) {
-  console.log(`\n### ${IDLE_WATCHERS} watchers of ${IDLE_WATCHERS} keys of one volume (default options)\n`);
+function printIdleWatchers({ build, start, idle, one, all }) {
+  const watchers = `${IDLE_WATCHERS} watchers of ${IDLE_WATCHERS} keys of one volume`;
+  console.log(`\n### ${build}: ${watchers} (default options)\n`);
   const swapRows = (title, swap) => [
     [`${title}: reported to ${swap.reported}, the last after`, `${ms(swap.allReportedMs)} ms`],
     [`${title}: CPU`, `${ms(swap.cpuMs)} ms`],
@@ -317,6 +312,8 @@ for (const round of only === 'idle' || only === 'in-process' ? [] : ROUNDS) {
 if (only === undefined || only === 'in-process') {
   printInProcess(await measureInProcess({ count: quick ? 16 : 48, passes: quick ? 2 : 4 }));
 }
-if (only === undefined || only === 'idle') printIdleWatchers(await measureIdleWatchers(publisher));
+if (only === undefined || only === 'idle') {
+  for (const build of Object.keys(builds)) printIdleWatchers(await measureIdleWatchers(build, publisher));
+}
 printLoad('end');
 process.exit();

@@ -14,10 +14,12 @@ import { writeFile as atomically } from 'atomically';
 import { atomicWriteFile, AtomicVolume } from 'resilient-watcher';
 import { Writer } from 'steno';
 import writeFileAtomic7 from 'write-file-atomic';
-import writeFileAtomic8 from 'write-file-atomic-8';
 
 import { barChart, writeChart } from './chart.mjs';
 import { median, quantile } from './statistics.mjs';
+
+// It needs Node.js 22.22: npm install --no-save write-file-atomic-8@npm:write-file-atomic@8
+const { default: writeFileAtomic8 } = await import('write-file-atomic-8').catch(() => ({}));
 
 const { values } = parseArgs({
   options: {
@@ -156,7 +158,9 @@ const comparisons = {
     'raw calls, fs/promises': rawPromises('file'),
     'raw calls, blocking': rawBlocking('file'),
     'write-file-atomic 7': (path) => writeFileAtomic7(path, data, { fsync: true, mode: 0o600 }),
-    'write-file-atomic 8': (path) => writeFileAtomic8(path, data, { fsync: true, mode: 0o600 }),
+    ...(writeFileAtomic8 && {
+      'write-file-atomic 8': (path) => writeFileAtomic8(path, data, { fsync: true, mode: 0o600 }),
+    }),
     atomically: (path) => atomically(path, data, { fsync: true, mode: 0o600 }),
     atomicWriteFile: ours('file'),
   },
@@ -165,7 +169,9 @@ const comparisons = {
     'raw calls, fs/promises': rawPromises('none'),
     'raw calls, blocking': rawBlocking('none'),
     'write-file-atomic 7': (path) => writeFileAtomic7(path, data, { fsync: false, mode: 0o600 }),
-    'write-file-atomic 8': (path) => writeFileAtomic8(path, data, { fsync: false, mode: 0o600 }),
+    ...(writeFileAtomic8 && {
+      'write-file-atomic 8': (path) => writeFileAtomic8(path, data, { fsync: false, mode: 0o600 }),
+    }),
     atomically: (path) => atomically(path, data, { fsync: false, mode: 0o600 }),
     steno: steno(),
     atomicWriteFile: ours('none'),

@@ -1,6 +1,6 @@
 /** `doctor` on real mounts, limits and permissions. */
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -61,6 +61,8 @@ test('a file that is bind-mounted from a volume, as subPath does it, can never c
   const prefix = withMounts(context, `mount --bind ${mounted.path('n')} ${mountPoint}`);
   const { code, ids } = await doctor(mountPoint, { prefix });
   expect([code, ids]).toEqual([3, ['SUBPATH']]);
+  const { stdout } = await runCli(['doctor', mountPoint], { prefix });
+  expect(stdout.match(/Mount the whole volume/g)).toHaveLength(1);
 });
 
 test('any other file that is mounted by itself can never be replaced', async (context) => {
@@ -95,7 +97,7 @@ test('FUSE reports no events: updates are found by polling', async (context) => 
   expect([code, ids]).toEqual([4, ['NO_EVENTS_FS']]);
   expect(page.mounts).toContainEqual({ path: mountPoint, type: 'FUSE' });
   const program = startCli(['watch', mountPoint], { prefix });
-  await program.until(/WARN .*is on FUSE, which gives no events; it is polled/);
+  await program.until(/WARN .*is on FUSE, which reports no events; it is polled/);
   await program.until(/watching/);
   source.publish({ n: '1' });
   await program.until(/mounted: n\n/);
@@ -144,8 +146,9 @@ describe('paths and tokens', () => {
     { make: (path: string) => void; expected: readonly [number, readonly string[]] }
   > = {
     'nothing there yet': { make: () => undefined, expected: [4, ['MISSING']] },
-    'a link to nothing': { make: (path) => symlinkSync('nowhere', path), expected: [3, ['DANGLING']] },
-    'a link to itself': { make: (path) => symlinkSync(path, path), expected: [3, ['UNREADABLE']] },
+    'a link to nothing': { make: (path) => symlinkSync('nowhere', path), expected: [4, ['DANGLING']] },
+    'a link to itself': { make: (path) => symlinkSync(path, path), expected: [3, ['WRONG_TARGET']] },
+    'a pipe': { make: (path) => void spawnSync('mkfifo', [path]), expected: [3, ['WRONG_TARGET']] },
     'an empty directory': { make: (path) => mkdirSync(path), expected: [0, []] },
     'a file from the future': {
       make: (path) => {
@@ -180,18 +183,7 @@ describe('paths and tokens', () => {
   });
 });
 
-test('--live waits for a real update and measures it, or ends with 124', async () => {
-  const mounted = volume();
-  const program = startCli(['doctor', mounted.directory, '--live', '30s']);
-  await program.until(/waiting up to 30 s/);
-  mounted.publish({ n: '1' });
-  const { code, stderr } = await program.finished();
-  expect(code).toBe(0);
-  expect(stderr).toMatch(/updated after \d+\.\d s, noticed by fs/);
-  expect((await commands.run(['doctor', mounted.directory, '--live', '50ms'])).code).toBe(124);
-});
-
-test('--manifest lints a file or stdin, and its exit code is that of the worst finding', async () => {
+test('--manifest lints files or stdin, and its exit code is that of the worst finding', async () => {
   const manifest = 'kind: ConfigMap\nmetadata: { name: m }\nimmutable: true\n';
   const found = await runCli(['doctor', '--manifest', '-'], { input: manifest });
   expect([found.code, found.stdout]).toEqual([3, expect.stringMatching(/never +IMMUTABLE\n.*ConfigMap\/m/)]);
@@ -201,11 +193,53 @@ test('--manifest lints a file or stdin, and its exit code is that of the worst f
     code: 0,
     stdout: 'nothing found\n',
   });
-  writeFileSync(file, 'a: [');
+  const immutable = join(temporaryDirectory(), 'immutable.yaml');
+  writeFileSync(immutable, manifest);
+  const both = await commands.run(['doctor', '--manifest', immutable, '--manifest', file]);
+  expect([both.code, both.stdout]).toEqual([3, expect.stringContaining('IMMUTABLE')]);
+  writeFileSync(file, 'kind: X\na: {{ .Values.a }');
   const broken = await commands.run(['doctor', '--manifest', file]);
-  expect([broken.code, broken.stderr]).toEqual([2, expect.stringContaining('is not YAML')]);
+  expect([broken.code, broken.stderr]).toEqual([
+    2,
+    expect.stringMatching(/is not YAML: .* at line 2, column \d+; render a chart with `helm template` first/),
+  ]);
   const empty = await runCli(['doctor', '--manifest', '-'], { input: '' });
   expect([empty.code, empty.stderr]).toEqual([2, expect.stringContaining('stdin contains no manifest')]);
   const missing = await commands.run(['doctor', '--manifest', `${file}.not`]);
   expect([missing.code, missing.stderr]).toEqual([2, expect.stringContaining('cannot be read')]);
+});
+
+test('what it prints of names can neither pass for a line of its own nor control the terminal', async () => {
+  const name = 'm\u001b[2J\nnever    SUBPATH\u202e';
+  const manifest = { kind: 'Secret', metadata: { name }, immutable: true };
+  const { stdout } = await runCli(['doctor', '--manifest', '-'], { input: JSON.stringify(manifest) });
+  expect(stdout).toContain('Secret/m\\u001b[2J\\u000anever    SUBPATH\\u202e is immutable');
+  const file = join(temporaryDirectory(), name);
+  writeFileSync(file, '');
+  const page = await commands.run(['doctor', file]);
+  expect(page.stdout).toContain('m\\u001b[2J\\u000anever    SUBPATH\\u202e\n');
+  expect(stdout + page.stdout).not.toMatch(/[\u001b\u202e]|^never +SUBPATH/m);
+});
+
+test('a remedy is printed once for all findings that it helps', async () => {
+  const secret = (name: string): string =>
+    `---\n{ kind: Secret, metadata: { name: ${name} }, immutable: true }\n`;
+  const { stdout } = await runCli(['doctor', '--manifest', '-'], { input: secret('a') + secret('b') });
+  expect(stdout).toMatch(/^never +IMMUTABLE\n +Secret\/a .*\n +Secret\/b .*\n +Remove .*\n$/);
+});
+
+test('YAML whose aliases expand without end is refused, and a list in itself is read once', async () => {
+  const bomb = ['a0: &a0 [x]'];
+  for (let n = 1; n < 40; n += 1) bomb.push(`a${n}: &a${n} [*a${n - 1}, *a${n - 1}]`);
+  const refused = await runCli(['doctor', '--manifest', '-'], { input: `kind: X\n${bomb.join('\n')}\n` });
+  expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('stdin is not YAML')]);
+  const cyclic = '&a\nkind: List\nitems: [*a, { kind: Secret, metadata: { name: s }, immutable: true }]\n';
+  const read = await runCli(['doctor', '--manifest', '-'], { input: cyclic });
+  expect([read.code, read.stdout.match(/Secret\/s/g)]).toEqual([3, ['Secret/s']]);
+});
+
+test('a file that is read like a pipe is not waited for', async (context) => {
+  const path = '/proc/kmsg';
+  if (!existsSync(path)) context.skip();
+  expect((await doctor(path)).page.path).toBe(path);
 });

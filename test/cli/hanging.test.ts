@@ -37,7 +37,7 @@ describe('a path that does not answer', () => {
       const prefix = withHangingMount(context, directory);
       const flags = ['--listen', '127.0.0.1:0'];
       const program = startCli([command, join(directory, 'file'), ...flags, ...args], { prefix });
-      await program.until(/listening on port/);
+      await program.until(/listening on/);
       program.child.kill('SIGTERM');
       expect(await program.exit).toBe(endsWith(exitCode));
     });
@@ -61,7 +61,7 @@ describe('a path that does not answer', () => {
     replace({ ...hanging, exec: ['exit 2'] });
     await program.until(/hanging\/file: the file system does not answer[^]*exited with code 2/);
     replace({ ...hanging, exec: ['exit 3'] });
-    replace({ paths: [path], exec: ['echo done with $RW_KEYS'] });
-    await program.until(/^done with file$/m);
+    replace({ paths: [path], exec: ['echo done with "$RW_KEYS"'] });
+    await program.until(/^done with \["file"\]$/m);
   });
 });

@@ -1,33 +1,18 @@
 /** A real nginx, reloaded while it is under load. */
 import { spawn, spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { request } from 'node:http';
 import { join } from 'node:path';
 
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
 
-import { startCli } from '../support/program.js';
 import { skip } from '../support/namespace.js';
+import { get } from '../support/plain-request.js';
+import { startCli } from '../support/program.js';
 import { rounds } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 const SWAPS = rounds(30, 200);
-
-/** One request on a connection of its own; resolves with its body, rejects for anything but 200. */
-function get(socketPath: string): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const sent = request({ socketPath, path: '/', agent: false }, (response) => {
-      let body = '';
-      response.setEncoding('utf8').on('data', (chunk: string) => (body += chunk));
-      response.on('end', () => {
-        if (response.statusCode === 200) resolve(body);
-        else reject(new Error(`status ${response.statusCode}`));
-      });
-    });
-    sent.on('error', reject).end();
-  });
-}
 
 /** Two files that belong together: an answer of "1 2" would be half a configuration. */
 const files = (n: number): Record<string, string> => ({
@@ -41,7 +26,7 @@ test(`nginx under load is reloaded over ${SWAPS} swaps: no request fails, no ans
   const volume = new KubeletVolume(join(directory, 'volume'));
   volume.publish(files(0));
   mkdirSync(join(directory, 'conf'));
-  const socket = join(directory, 'socket');
+  const socketPath = join(directory, 'socket');
   const main = (include: string): string => `
     ${process.getuid?.() === 0 ? 'user root;' : ''}
     daemon off; worker_processes 2; pid ${directory}/pid; error_log ${directory}/error.log warn;
@@ -49,7 +34,7 @@ test(`nginx under load is reloaded over ${SWAPS} swaps: no request fails, no ans
     http {
       access_log off; include ${include}/*.conf;
       ${['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((name) => `${name}_temp_path ${directory}/${name};`).join(' ')}
-      server { listen unix:${socket}; location / { return 200 "$a $b"; } }
+      server { listen unix:${socketPath}; location / { return 200 "$a $b"; } }
     }`;
   writeFileSync(join(directory, 'nginx.conf'), main(`${volume.directory}/..data`));
   // Each revision is copied, since kubelet removes the previous one, and used from a main file that is replaced whole.
@@ -70,7 +55,7 @@ test(`nginx under load is reloaded over ${SWAPS} swaps: no request fails, no ans
     nginx.kill('SIGTERM');
     await ended;
   });
-  await expect.poll(() => get(socket).catch(() => 'not up')).toBe('0 0');
+  await expect.poll(() => get({ socketPath }).catch(() => 'not up')).toBe('0 0');
 
   const check = `${stage} && nginx -t -q -p ${directory} -c ${directory}/next.conf -e ${directory}/error.log`;
   const program = startCli(['watch', volume.directory, '--json', '--check', check, '--exec', reload]);
@@ -81,7 +66,7 @@ test(`nginx under load is reloaded over ${SWAPS} swaps: no request fails, no ans
   const failures: unknown[] = [];
   const ask = async (): Promise<string | undefined> => {
     try {
-      const answer = await get(socket);
+      const answer = await get({ socketPath });
       answers.add(answer);
       return answer;
     } catch (error) {

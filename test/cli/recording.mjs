@@ -53,7 +53,7 @@ const text = [
 const shown = text
   .replaceAll(volume.directory, '/etc/nginx/conf.d')
   .replaceAll(/"grep -q good [^"]*"/g, '"nginx -t"')
-  .replaceAll('"true"', '"nginx -s reload"');
+  .replaceAll(' true: ', ' nginx -s reload: ');
 
 writeTerminalPicture({
   name: 'cli',

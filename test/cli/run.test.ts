@@ -1,6 +1,6 @@
 /** `run` as the parent of a real command, and as PID 1 of a namespace. */
 import { spawnSync } from 'node:child_process';
-import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { KubeletVolume } from 'resilient-watcher/testing';
@@ -53,15 +53,18 @@ test('the command starts when all paths exist, gets a signal on each change, and
   expect(await program.terminated()).toBe(7);
 });
 
-test('with --group the command starts when every file exists', async () => {
-  const directory = temporaryDirectory();
-  const [a, b] = [join(directory, 'a'), join(directory, 'b')];
-  writeFileSync(a, '');
-  const program = startCli(['run', a, b, '--group', '--', 'cat', b]);
-  await program.until(new RegExp(`waiting for ${b}$`, 'm'));
-  writeFileSync(`${b}.new`, 'there');
-  renameSync(`${b}.new`, b);
-  expect(await program.finished()).toMatchObject({ code: 0, stdout: 'there' });
+test('it prints when the command starts and how it ends, without its arguments, and what a change led to', async () => {
+  const mounted = volume();
+  const program = startCli(['run', mounted.directory, '--on-change', 'restart', ...application]);
+  const [, first] = await program.until(/INFO +\/bin\/sh: started with PID (\d+)\n/);
+  await program.until(new RegExp(`^up ${first}$`, 'm'));
+  mounted.publish({ n: '1' });
+  await program.until(new RegExp(`/bin/sh: PID ${first} exited with code 7\n`));
+  await program.until(/restart: done in [^]*up[^]*up/);
+  program.child.kill('SIGTERM');
+  const { stderr } = await program.finished();
+  expect(stderr.match(/exited with code 7/g)).toHaveLength(2);
+  expect(stderr).not.toContain('trap');
 });
 
 test('HUP, USR1, USR2, QUIT, INT and WINCH are handed on to the command', async () => {
@@ -86,17 +89,18 @@ test('a command that does not exist ends it with 127, one that is not executable
   expect(denied.code).toBe(126);
 });
 
-test('restart replaces a command that ignores SIGTERM, with its children; other paths may have other actions', async () => {
-  const [restarted, signalled] = [volume(), volume()];
-  const stubborn = `trap '' TERM; trap 'echo got HUP' HUP; sleep 1000 & echo "up $$ $!"; while :; do sleep 0.05; done`;
+test('restart replaces a command that ignores SIGTERM, with its children, after its check', async () => {
+  const mounted = volume();
+  const stubborn = `trap '' TERM; sleep 1000 & echo "up $$ $!"; while :; do sleep 0.05; done`;
   const program = startCli([
-    ...['run', restarted.directory, signalled.directory, '--on-change', 'restart'],
-    ...['--for', `${signalled.directory}=HUP`, '--stop-timeout', '200ms', '--', '/bin/sh', '-c', stubborn],
+    ...['run', mounted.directory, '--on-change', 'restart', '--stop-timeout', '200ms'],
+    ...['--check', `grep -q good ${mounted.path('n')}`, '--', '/bin/sh', '-c', stubborn],
   ]);
   const [, ...first] = await program.until(/^up (\d+) (\d+)$/m);
-  signalled.publish({ n: '1' });
-  await program.until(/got HUP/);
-  restarted.publish({ n: '1' });
+  mounted.publish({ n: 'bad' });
+  await program.until(/the check failed, so nothing was done/);
+  expect(first.map(Number).filter(isRunning)).toHaveLength(2);
+  mounted.publish({ n: 'good' });
   await program.until(/^up .*\n(?:.*\n)*up (\d+) (\d+)$/m);
   expect(first.map(Number).filter(isRunning)).toEqual([]);
 });
@@ -128,31 +132,9 @@ test('a restart that takes longer than --timeout is not repeated', async () => {
   ]);
   await program.until(/^up/m);
   mounted.publish({ n: '1' });
-  await program.until(/reload: done in/);
+  await program.until(/restart: done in/);
   await program.until(/up[^]*up/);
   expect(program.stderr).not.toContain('failed');
-});
-
-test('--on-change none leaves the command alone, and a restart waits for its check', async () => {
-  const [ignored, checked] = [volume(), volume()];
-  const program = startCli([
-    ...['run', ignored.directory, checked.directory, '--on-change', 'none', '--log-level', 'debug'],
-    ...[
-      '--for',
-      `${checked.directory}=restart`,
-      '--check',
-      `grep -q good ${checked.path('n')}`,
-      ...application,
-    ],
-  ]);
-  await program.until(/^up \d+$/m);
-  ignored.publish({ n: '1' });
-  await program.until(/: n\n/);
-  checked.publish({ n: 'bad' });
-  await program.until(/the check failed, so nothing was done/);
-  expect(program.stdout).not.toMatch(/up[^]*up|got/);
-  checked.publish({ n: 'good' });
-  await program.until(/up[^]*up/);
 });
 
 test('processes left in the group of the command are stopped with it', async () => {

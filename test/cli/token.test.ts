@@ -17,9 +17,11 @@ const WITHOUT_CLIENT = (() => {
 })();
 
 /** The flags that make `token` ask the server of the scene for a token of `ci/builder`, and where it writes it. */
-async function account(scene: ClusterScene): Promise<{ out: string; flags: readonly string[] }> {
+async function account(
+  scene: ClusterScene,
+  out = join(scene.directory, 'out', 'token'),
+): Promise<{ out: string; flags: readonly string[] }> {
   const { token } = await scene.server.mint('ci', 'builder', { expirationSeconds: 24 * 3_600 });
-  const out = join(scene.directory, 'out', 'token');
   const flags = [
     '--out',
     out,
@@ -96,10 +98,8 @@ describe('a failure with --once ends with 1 and says what to do', () => {
 
   test('a file that cannot be written', async () => {
     const scene = await clusterScene();
-    const { flags } = await account(scene);
-    const { code, stderr } = await commands.run([
-      ...['token', ...flags, '--out', '/proc/nowhere/token', '--once'],
-    ]);
+    const { flags } = await account(scene, '/proc/nowhere/token');
+    const { code, stderr } = await commands.run(['token', ...flags, '--once']);
     expect([code, stderr]).toEqual([1, expect.stringContaining('Cannot write "/proc/nowhere/token"')]);
   });
 });
@@ -171,24 +171,23 @@ describe('in a pod, without the Kubernetes client', () => {
     expect(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()).toContain('calico-cni-plugin');
     expect(written.getCurrentCluster()).toMatchObject({
       server: scene.server.url,
-      caData: Buffer.from(scene.server.caCertificate).toString('base64'),
+      caData: Buffer.from(scene.server.caPem).toString('base64'),
     });
   });
 });
 
 test('kubeconfig waits for its CA file, and writes nothing before it is valid', async () => {
   const scene = await clusterScene();
-  const { flags } = await account(scene);
+  const { out, flags } = await account(scene, join(scene.directory, 'cni-kubeconfig'));
   const ca = join(scene.directory, 'ca.crt');
-  const out = join(scene.directory, 'cni-kubeconfig');
-  const args = ['kubeconfig', ...flags, '--out', out, '--server', scene.server.url, '--ca-file', ca];
+  const args = ['kubeconfig', ...flags, '--server', scene.server.url, '--ca-file', ca];
   const missing = await commands.run([...args, '--once']);
   expect([missing.code, missing.stderr]).toEqual([1, expect.stringContaining(`Cannot read the CA in ${ca}`)]);
   writeFileSync(ca, 'not a certificate');
   const program = startCli(args);
   await program.until(/is not a bundle of PEM certificates/);
   expect(() => statSync(out)).toThrow('ENOENT');
-  writeFileSync(ca, scene.server.caCertificate);
+  writeFileSync(ca, scene.server.caPem);
   await program.until(/written, valid until/);
   expect(readable(out)).toContain(scene.server.url);
 });

@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import {
@@ -12,7 +11,7 @@ import {
 import { csiDaemonSet, csiDriver, csiObserverPod, CSI_OBSERVER, DRIVER } from './csi.js';
 import { ifThere, Namespace } from './namespace.js';
 import { account, configMap, observerPod, role, roleBinding, secret } from './objects.js';
-import type { ClusterSettings } from './settings.js';
+import { restartKubelet, type ClusterSettings } from './settings.js';
 
 /** A namespace of its own with the objects of the test. Removed when it is disposed, with all that is in it. */
 export class ClusterStage implements AsyncDisposable {
@@ -79,8 +78,7 @@ export class ClusterStage implements AsyncDisposable {
 
   /** Restarts kubelet, if the settings say how. */
   restartKubelet(): void {
-    const { restartKubelet } = this.#settings;
-    if (restartKubelet) execFileSync('sh', ['-c', restartKubelet], { stdio: 'inherit' });
+    restartKubelet(this.#settings);
   }
 
   /** What a container has printed so far; empty before it runs, and while kubelet restarts. */

@@ -46,7 +46,7 @@ export function csiDaemonSet(image: string, registrar: string): V1DaemonSet {
               name: 'driver',
               image,
               imagePullPolicy: 'IfNotPresent',
-              command: ['node', 'node_modules/resilient-watcher/examples/csi-driver/main.mjs'],
+              command: ['node', 'csi-driver/main.mjs'],
               env: [
                 { name: 'CSI_ENDPOINT', value: 'unix:///csi/csi.sock' },
                 { name: 'NODE_ID', valueFrom: { fieldRef: { fieldPath: 'spec.nodeName' } } },

@@ -1,3 +1,5 @@
+import { execFileSync } from 'node:child_process';
+
 import { KubeConfig } from '@kubernetes/client-node';
 
 /** The settings of the test, from environment variables. */
@@ -38,4 +40,11 @@ export function clusterSettings(env: NodeJS.ProcessEnv = process.env): ClusterSe
     nginx: setting('E2E_NGINX_IMAGE'),
     prometheus: setting('E2E_PROMETHEUS_IMAGE'),
   };
+}
+
+/** Restarts kubelet, if the settings say how; whether it did. */
+export function restartKubelet({ restartKubelet: command }: ClusterSettings): boolean {
+  if (command === undefined) return false;
+  execFileSync('sh', ['-c', command], { stdio: 'inherit' });
+  return true;
 }

@@ -136,7 +136,7 @@ test('a parser that throws or never settles does not block updates', async () =>
     },
   };
   const loader = scene.loader({
-    sources: [{ provider: scene.file('a', { parser: undefined }), parser }],
+    sources: [{ provider: scene.file('a', { parser }) }],
     parseTimeoutMs: 300,
   });
   await loader.load();

@@ -1,13 +1,16 @@
 /** Validators, the values they return, and the values that their messages must not show. */
+import { inspect } from 'node:util';
+
 import { type } from 'arktype';
 import {
   ConfigLoader,
+  jsonParser,
   type ConfigError,
   type ConfigMap,
   type ConfigValidator,
 } from 'resilient-watcher/config';
 import * as v from 'valibot';
-import { expect, test } from 'vitest';
+import { expect, expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
 
 import { ConfigScene } from '../support/config-scene.js';
@@ -45,6 +48,21 @@ test.each<[string, ConfigValidator<unknown>]>([
   expect(loader.current).toEqual({ db: { port: 1, host: 'a' } });
 });
 
+test('the configuration has the type of what the schema accepts', () => {
+  const sources = [{ values: {} }];
+  expectTypeOf(new ConfigLoader({ sources, validate: type({ port: 'number' }) }).current).toEqualTypeOf<
+    { port: number } | undefined
+  >();
+  const shape = z.object({ port: z.number() });
+  expectTypeOf(new ConfigLoader({ sources, validate: shape }).current).toEqualTypeOf<
+    { port: number } | undefined
+  >();
+  expectTypeOf(new ConfigLoader({ sources, validate: () => ({ port: 1 }) }).current).toEqualTypeOf<
+    { port: number } | undefined
+  >();
+  expectTypeOf(new ConfigLoader({ sources }).current).toEqualTypeOf<ConfigMap | undefined>();
+});
+
 test('a message that quotes values, whole or in part, is shown without them', async () => {
   const scene = new ConfigScene();
   scene.write('a.json', { n: 0, url: `postgres://me:${SECRET}@db`, pin: 42, key: 'line\nsecond' });
@@ -66,7 +84,7 @@ test.each<[string, unknown]>([
   ['no sources', { sources: [] }],
   ['a source of no kind', { sources: [{ file: '/etc/x' }] }],
   ['a provider that cannot be read', { sources: [{ provider: {} }] }],
-  ['a parser that is none', { sources: [{ provider: { read: () => ({}) }, parser: 1 }] }],
+  ['a parser beside its provider', { sources: [{ provider: { read: () => ({}) }, parser: jsonParser }] }],
   ['a schema that is none', { sources: [{ values: {} }], validate: {} }],
   ['an unknown option', { sources: [{ values: {} }], settle: 1 }],
 ])('%s is a TypeError', (_, options) => {
@@ -170,4 +188,33 @@ test('neither a cut message, nor a percent-encoded one, nor a path shows a value
     ['nested', 'hostname'],
     ['…', '…'],
   ]);
+});
+
+test('the status of a source that the schema refuses says why, until its values are accepted', async () => {
+  const scene = new ConfigScene();
+  scene.write('db.json', { port: 1 });
+  const validate = z.object({ port: z.number() });
+  const loader = scene.loader({ sources: [{ values: {} }, { provider: scene.file('db.json') }], validate });
+  await scene.load(loader);
+  scene.write('db.json', { port: 'one' });
+  await scene.pass();
+  const source = scene.path('db.json');
+  const problem = { code: 'ERR_CONFIG_SCHEMA', source, path: ['port'] };
+  expect(loader.status().sources).toMatchObject([
+    { state: 'current', problems: [] },
+    { state: 'rejected', problems: [problem] },
+  ]);
+  scene.write('db.json', '{');
+  await scene.pass();
+  expect(loader.status().sources[1]).toMatchObject({ problems: [{ code: 'ERR_CONFIG_PARSE' }] });
+  scene.write('db.json', { port: 2 });
+  await scene.pass();
+  expect(loader.status().sources[1]).toMatchObject({ state: 'current', problems: [] });
+});
+
+test('a printed error has a cause only if there is one', async () => {
+  const scene = new ConfigScene();
+  const loader = scene.loader({ sources: [{ values: {} }], validate: z.object({ port: z.number() }) });
+  const error: unknown = await scene.load(loader).catch((reason: unknown) => reason);
+  expect(inspect(error)).not.toContain('cause');
 });

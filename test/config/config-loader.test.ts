@@ -1,13 +1,23 @@
 /** What a loader loads, and what it says about itself. */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { inspect } from 'node:util';
 
-import { ConfigLoader, type ConfigError, type ConfigMap } from 'resilient-watcher/config';
+import {
+  ConfigLoader,
+  dotenvParser,
+  jsonParser,
+  FileProvider,
+  type ConfigError,
+  type ConfigMap,
+} from 'resilient-watcher/config';
 import { expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
 
 import { nextTurn } from '../../src/core/event-loop.js';
 import { ConfigScene } from '../support/config-scene.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
 
 const SECRET = 'hunter2';
 
@@ -51,14 +61,61 @@ test('load() fails with every problem of every source, may be called again, and 
   expect(error.problems.map(({ code, source, line, column }) => [code, source, line, column])).toEqual([
     ['ERR_CONFIG_PARSE', scene.path('bad.json'), 1, 24],
     ['ERR_CONFIG_MISSING', scene.path('missing.json'), undefined, undefined],
-    ['ERR_CONFIG_REFUSED', 'environment A_*', undefined, undefined],
-    ['ERR_CONFIG_REFUSED', 'values', undefined, undefined],
+    ['ERR_CONFIG_PARSE', 'environment A_*', undefined, undefined],
+    ['ERR_CONFIG_PARSE', 'values', undefined, undefined],
   ]);
   expect(error.stack).not.toContain(SECRET);
   expect([scene.backend.subscriptions, scene.clock.pending, loader.state]).toEqual([0, 0, 'idle']);
   expect(loader.current).toBeUndefined();
   expect(loader.status().lastError).toMatchObject({ code: 'ERR_CONFIG_INVALID' });
   await expect(scene.load(loader)).rejects.toThrow('bad.json:1:24');
+});
+
+test('check() after an abort rejects with the reason of the signal', async () => {
+  const stopping = new AbortController();
+  const scene = new ConfigScene();
+  const loader = scene.loader({ sources: [{ values: { a: 1 } }], signal: stopping.signal });
+  await scene.load(loader);
+  stopping.abort(new Error('enough'));
+  await expect(loader.check()).rejects.toThrow('enough');
+});
+
+test('the variables of a .env file set keys as those of the environment do', async () => {
+  const scene = new ConfigScene();
+  const text = 'APP_LOG__LEVEL=debug\nAPP_MAXCONN=7\nOTHER=x\n';
+  const env = Object.fromEntries(
+    text
+      .trim()
+      .split('\n')
+      .map((line) => line.split('=')),
+  ) as Record<string, string>;
+  const path = join(temporaryDirectory(), '.env');
+  writeFileSync(path, text);
+  const provider = new FileProvider(path, { parser: dotenvParser });
+  const values = { log: { level: 'info' }, maxConn: 1 };
+  const transform = (name: string, value: string) => ({ key: name.replace('__', '.'), value: [value] });
+  for (const variables of [{ prefix: 'APP_' }, { prefix: 'APP_', delimiter: '.', transform }]) {
+    const fromFile = scene.loader({ sources: [{ values }, { provider, env: variables }] });
+    const fromProcess = scene.loader({ sources: [{ values }, { env: { ...variables, env } }] });
+    const loaded = await scene.load(fromFile);
+    expect(loaded).toEqual(await scene.load(fromProcess));
+    expect(loaded).not.toEqual(values);
+    await fromFile.close();
+  }
+  const refused = scene.loader({ sources: [{ provider: scene.file('a.json'), env: { prefix: '' } }] });
+  scene.write('a.json', { A: 1 });
+  await expect(scene.load(refused)).rejects.toMatchObject({
+    problems: [{ code: 'ERR_CONFIG_PARSE', path: ['A'] }],
+  });
+});
+
+test('a provider of your own may use a parser of the library: line and column of a fault are reported', async () => {
+  const fetched = Promise.resolve('{\n  "level": secret\n}');
+  const provider = { name: 'remote', read: async () => jsonParser.parse(await fetched) };
+  const loader = new ConfigLoader({ sources: [{ provider }] });
+  await expect(loader.load()).rejects.toMatchObject({
+    problems: [{ code: 'ERR_CONFIG_PARSE', source: 'remote', line: 2, column: 12 }],
+  });
 });
 
 test('the values of an optional file are added and removed with it', async () => {

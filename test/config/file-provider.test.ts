@@ -139,8 +139,8 @@ test('a volume is read as keys, all of one revision, and every swap is followed'
     await scene.pass();
   }
   expect(scene.rejections.slice(1).map(({ problems }) => problems[0]?.code)).toEqual([
-    'ERR_CONFIG_REFUSED',
-    'ERR_CONFIG_REFUSED',
+    'ERR_CONFIG_PARSE',
+    'ERR_CONFIG_PARSE',
     'ERR_CONFIG_TOO_LARGE',
   ]);
   expect(loader.current).toEqual({ db: { host: 'b', port: '2' } });

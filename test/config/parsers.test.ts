@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import {
+  ConfigLoader,
   dotenvParser,
   FileProvider,
   jsonParser,
@@ -13,8 +14,9 @@ import {
 import { expect, test } from 'vitest';
 
 import { environmentValues } from '../../src/config/environment.js';
-import { unavailable } from '../../src/config/optional-package.js';
+import { PackageError } from 'resilient-watcher';
 import { rounds } from '../support/rounds.js';
+import { shownBy } from '../support/shown-by.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 const BOM = '\uFEFF';
@@ -68,10 +70,10 @@ const bad: [string, ConfigParser, string | Buffer, string, string?][] = [
   ['a trailing comma', jsonParser, '{"a": [1,]}', 'ERR_CONFIG_PARSE', '1:10'],
   ['text after the end', jsonParser, `{} ${SECRET}`, 'ERR_CONFIG_PARSE', '1:4'],
   ['a duplicate key', jsonParser, `{"a": {"b": "${SECRET}",\n"b": 2}}`, 'ERR_CONFIG_PARSE', '2:1'],
-  ['an array at the top', jsonParser, `["${SECRET}"]`, 'ERR_CONFIG_REFUSED'],
-  ['__proto__', jsonParser, `{"a": [{"__proto__": "${SECRET}"}]}`, 'ERR_CONFIG_REFUSED'],
-  ['constructor', jsonParser, `{"constructor": {"x": "${SECRET}"}}`, 'ERR_CONFIG_REFUSED'],
-  ['prototype', jsonParser, `{"a": {"prototype": {}}}`, 'ERR_CONFIG_REFUSED'],
+  ['an array at the top', jsonParser, `["${SECRET}"]`, 'ERR_CONFIG_PARSE'],
+  ['__proto__', jsonParser, `{"a": [{"__proto__": "${SECRET}"}]}`, 'ERR_CONFIG_PARSE'],
+  ['constructor', jsonParser, `{"constructor": {"x": "${SECRET}"}}`, 'ERR_CONFIG_PARSE'],
+  ['prototype', jsonParser, `{"a": {"prototype": {}}}`, 'ERR_CONFIG_PARSE'],
   ['a duplicate __proto__', jsonParser, '{"__proto__":1,"__proto__":2}', 'ERR_CONFIG_PARSE', '1:16'],
   ['deep nesting', jsonParser, '{"a":'.repeat(100_000), 'ERR_CONFIG_PARSE', '1:2501'],
   ['a parse error', yamlParser, `a: 1\nb: "${SECRET}`, 'ERR_CONFIG_PARSE', '2:12'],
@@ -79,7 +81,7 @@ const bad: [string, ConfigParser, string | Buffer, string, string?][] = [
   ['a duplicate key', yamlParser, `a: ${SECRET}\na: 2`, 'ERR_CONFIG_PARSE', '2:1'],
   ['an unknown tag', yamlParser, `a: !vault ${SECRET}`, 'ERR_CONFIG_PARSE', '1:4'],
   ['an alias to nothing', yamlParser, `a: *${SECRET}`, 'ERR_CONFIG_PARSE'],
-  ['aliases in a circle', yamlParser, 'a: &a [*a]', 'ERR_CONFIG_REFUSED'],
+  ['aliases in a circle', yamlParser, 'a: &a [*a]', 'ERR_CONFIG_PARSE'],
   [
     'aliases that multiply',
     yamlParser,
@@ -88,17 +90,17 @@ const bad: [string, ConfigParser, string | Buffer, string, string?][] = [
   ],
   ['two documents', yamlParser, 'a: 1\n---\nb: 2', 'ERR_CONFIG_PARSE', '2:1'],
   ['a map as a key', yamlParser, `? {a: ${SECRET}}\n: b`, 'ERR_CONFIG_PARSE', '1:3'],
-  ['only a comment', yamlParser, '# nothing', 'ERR_CONFIG_REFUSED'],
-  ['a text at the top', yamlParser, SECRET, 'ERR_CONFIG_REFUSED'],
-  ['__proto__', yamlParser, `a:\n  __proto__: {x: ${SECRET}}`, 'ERR_CONFIG_REFUSED'],
-  ['bytes', yamlParser, 'a: !!binary aGk=', 'ERR_CONFIG_REFUSED'],
+  ['only a comment', yamlParser, '# nothing', 'ERR_CONFIG_PARSE'],
+  ['a text at the top', yamlParser, SECRET, 'ERR_CONFIG_PARSE'],
+  ['__proto__', yamlParser, `a:\n  __proto__: {x: ${SECRET}}`, 'ERR_CONFIG_PARSE'],
+  ['bytes', yamlParser, 'a: !!binary aGk=', 'ERR_CONFIG_PARSE'],
   ['a parse error', tomlParser, `a = 1\nb = ${SECRET}`, 'ERR_CONFIG_PARSE', '2:5'],
   ['a duplicate key', tomlParser, `a = "${SECRET}"\na = 2`, 'ERR_CONFIG_PARSE', '2:1'],
-  ['__proto__', tomlParser, `[__proto__]\nx = "${SECRET}"`, 'ERR_CONFIG_REFUSED'],
+  ['__proto__', tomlParser, `[__proto__]\nx = "${SECRET}"`, 'ERR_CONFIG_PARSE'],
   ['a line without key', dotenvParser, `A=1\n${SECRET}\n`, 'ERR_CONFIG_PARSE', '2:'],
   ['a duplicate key', dotenvParser, `A=${SECRET}\nB=2\nA=3`, 'ERR_CONFIG_PARSE', '3:'],
   ['__proto__', dotenvParser, `A=1\n__proto__=${SECRET}`, 'ERR_CONFIG_PARSE'],
-  ['constructor', dotenvParser, `constructor=${SECRET}`, 'ERR_CONFIG_REFUSED'],
+  ['constructor', dotenvParser, `constructor=${SECRET}`, 'ERR_CONFIG_PARSE'],
 ];
 
 const named = bad.map(
@@ -131,6 +133,36 @@ test('the message of a custom parser is not quoted, its line and column are', as
   });
 });
 
+test('a parser that crashes is the cause, with its frames and without its message', async () => {
+  const parser: ConfigParser = {
+    name: 'mine',
+    parse: function crashing(text) {
+      throw new RangeError(`bad:\n    at ${text} (a.js:1:1)`);
+    },
+  };
+  const error = (await parse(parser, SECRET).catch((reason: unknown) => reason)) as ConfigError;
+  expect(error.cause).toMatchObject({ name: 'RangeError' });
+  expect((error.cause as Error).stack).toContain('at Object.crashing');
+  expect(shownBy(error)).not.toContain(SECRET);
+});
+
+test('what kept a package from being loaded is the cause of what load() rejects with', async () => {
+  const dynamic = new Error('Dynamic require of "process" is not supported');
+  const parser: ConfigParser = {
+    name: 'mine',
+    parse: () => {
+      throw new PackageError('yaml', '2.6 or later', dynamic);
+    },
+  };
+  const path = join(temporaryDirectory(), 'app.yaml');
+  writeFileSync(path, 'a: 1');
+  const provider = new FileProvider(path, { parser });
+  await expect(new ConfigLoader({ sources: [{ provider }] }).load()).rejects.toMatchObject({
+    code: 'ERR_CONFIG_INVALID',
+    cause: { code: 'ERR_PACKAGE', cause: { message: dynamic.message } },
+  });
+});
+
 test('a value that no text has is null in a list, and left out of a map', async () => {
   const parser: ConfigParser = { name: 'mine', parse: () => ({ list: [1, undefined], gone: undefined }) };
   expect(await parse(parser, 'text')).toStrictEqual({ list: [1, null] });
@@ -138,19 +170,23 @@ test('a value that no text has is null in a list, and left out of a map', async 
 
 test('an error about a missing package names it, with the reason and the command to run', async () => {
   const name = ['a-package', 'that-nobody-has'].join('-');
-  await expect(import(name).catch(unavailable('yaml', '2.6 or later'))).rejects.toMatchObject({
-    code: 'ERR_CONFIG_PACKAGE',
-    message: 'the package "yaml" (2.6 or later) is needed and not installed; run: npm install yaml',
+  await expect(
+    import(name).catch((cause: unknown) => {
+      throw new PackageError('yaml', '2.6 or later', cause);
+    }),
+  ).rejects.toMatchObject({
+    code: 'ERR_PACKAGE',
+    message: 'the package "yaml" (2.6 or later) is required but not installed; run: npm install yaml',
     cause: { code: 'ERR_MODULE_NOT_FOUND' },
   });
 });
 
-test('a package that is installed and broken is not called missing', async () => {
-  const broken = Promise.reject(new SyntaxError('Unexpected token'));
-  await expect(broken.catch(unavailable('yaml', '2.6 or later'))).rejects.toMatchObject({
-    code: 'ERR_CONFIG_PACKAGE',
+test('a package that is installed and broken is not called missing', () => {
+  const broken = new SyntaxError('Unexpected token');
+  expect(new PackageError('yaml', '2.6 or later', broken)).toMatchObject({
+    code: 'ERR_PACKAGE',
     message:
-      'the package "yaml" (2.6 or later) is needed and cannot be loaded (Unexpected token); to reinstall it, run: npm install yaml',
+      'the package "yaml" (2.6 or later) is required but cannot be loaded (Unexpected token); to reinstall it, run: npm install yaml',
   });
 });
 
@@ -255,6 +291,6 @@ test('without a parser and without a known extension the error says what to pass
   const path = join(temporaryDirectory(), 'config');
   writeFileSync(path, '{}');
   await expect(new FileProvider(path).read()).rejects.toThrow(
-    /config: pass a parser: jsonParser, yamlParser/,
+    /config: pass the option "parser": jsonParser, yamlParser/,
   );
 });

@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { Component, type ComponentEvents, type ComponentStatus } from '../../src/core/component.js';
 import { systemClock } from '../../src/core/clock.js';
 import { TargetError } from '../../src/fs/target-error.js';
-import { pointNames, traceSync } from '../../src/core/telemetry.js';
+import { pointNames, runningComponents, traceSync } from '../../src/core/telemetry.js';
 
 interface Events extends ComponentEvents {
   change: [change: object];
@@ -144,4 +144,14 @@ test('synchronous work publishes its end with the result, and a failure is throw
     { path: '/a', result: '7' },
     { path: '/b', error: { name: 'TargetError', code: 'ERR_TARGET_IO', message: 'full' } },
   ]);
+});
+
+test('the components that run are known from their start to their end, whether or not anything subscribes', async () => {
+  const names = (): string[] => runningComponents().map(({ name }) => name);
+  const component = new Sample('followed');
+  expect(names()).not.toContain('followed');
+  await component.start();
+  expect(names().filter((name) => name === 'followed')).toHaveLength(1);
+  await component.close();
+  expect(names()).not.toContain('followed');
 });

@@ -4,6 +4,10 @@ import { isDeepStrictEqual } from 'node:util';
 
 import { dumpYaml, loadYaml } from '@kubernetes/client-node';
 import { ServiceMonitor } from '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1';
+import {
+  ValidatingAdmissionPolicy,
+  ValidatingAdmissionPolicyBinding,
+} from 'kubernetes-models/admissionregistration.k8s.io/v1';
 import { DaemonSet, Deployment } from 'kubernetes-models/apps/v1';
 import { Role, RoleBinding } from 'kubernetes-models/rbac.authorization.k8s.io/v1';
 import { ConfigMap, Service, ServiceAccount } from 'kubernetes-models/v1';
@@ -39,6 +43,8 @@ const MODELS: Readonly<Record<string, new (data: never) => { validate(): void }>
   Service,
   ServiceAccount,
   ServiceMonitor,
+  ValidatingAdmissionPolicy,
+  ValidatingAdmissionPolicyBinding,
 };
 
 /** What the OpenAPI schema refuses; it does not know unknown fields. */

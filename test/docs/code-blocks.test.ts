@@ -12,7 +12,7 @@ import { temporaryDirectory } from '../support/temporary-directory.js';
 import { COMPILED, codeBlocks, pages, root, type CodeBlock } from './markdown.js';
 
 /** Languages that nothing here checks beyond their syntax, if that. A block without a language is refused. */
-const OTHERS = new Set(['sh', 'yaml', 'json', 'text']);
+const OTHERS = new Set(['sh', 'yaml', 'json', 'text', 'python', 'go', 'java']);
 
 const blocks = pages.flatMap(codeBlocks);
 const place = ({ page, line }: CodeBlock): string => `${page}:${line}`;
@@ -31,6 +31,12 @@ test.each(blocks.filter(({ language }) => language === 'yaml').map((block) => [p
   '%s is YAML',
   (_, { code }) => expect(parseAllDocuments(code).flatMap(({ errors }) => errors)).toEqual([]),
 );
+
+test('what answers with metrics says their content type, without which Prometheus refuses them', () => {
+  const answering = blocks.filter(({ code }) => code.includes('.metrics()'));
+  expect(answering).not.toEqual([]);
+  expect(answering.filter(({ code }) => !code.includes('.contentType')).map(place)).toEqual([]);
+});
 
 describe('blocks that are marked to run', () => {
   const runnable = blocks.filter(({ output }) => output !== undefined);

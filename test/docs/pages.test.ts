@@ -1,18 +1,13 @@
-/** The pages hold together: links lead somewhere, tables are whole. */
-import { existsSync, readFileSync } from 'node:fs';
+/**
+ * The pages hold together: links lead somewhere, tables are whole. Those of README lead into the repository on the page of the
+ * package, too, since a release needs `repository`.
+ */
+import { existsSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 
 import { describe, expect, test } from 'vitest';
 
 import { pages, root, textOf } from './markdown.js';
-
-const { files } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
-  readonly files: readonly string[];
-};
-/** What the package contains: what its manifest lists, and what npm always adds. */
-const packed = [...files, 'README.md', 'LICENSE', 'package.json'];
-const isPacked = (path: string): boolean =>
-  packed.some((entry) => path === entry || path.startsWith(`${entry}/`));
 
 interface Link {
   /** A path relative to the root. */
@@ -49,10 +44,6 @@ describe.each(pages)('%s', (page) => {
         !existsSync(join(root, path)) || (anchor !== undefined && !anchorsOf(path).includes(anchor)),
     );
     expect(dead).toEqual([]);
-  });
-
-  test.runIf(isPacked(page))('links to what the package contains', () => {
-    expect(links.filter(({ path }) => !isPacked(path))).toEqual([]);
   });
 
   test('has no table that a blank line cuts in two', () => {

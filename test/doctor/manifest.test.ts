@@ -17,6 +17,15 @@ const mounted = (volume: string, mount = ''): string => `
 volumes: [{ name: v, ${volume} }]
 containers: [{ name: c, volumeMounts: [{ name: v, mountPath: /etc/v${mount} }] }]`;
 
+const certificate = (life: string, env: string): string =>
+  pod(`
+volumes: [{ name: v, projected: { sources: [{ podCertificate: { credentialBundlePath: bundle.pem${life} } }] } }]
+containers: [{ name: c, env: [${env}], volumeMounts: [{ name: v, mountPath: /etc/v }] }]`);
+
+/** What kubelet itself makes, and Secrets and ConfigMaps are not. */
+const OWN_SOURCES =
+  '{ serviceAccountToken: { path: t, expirationSeconds: 600 } }, { clusterTrustBundle: { path: b } }, { podCertificate: { credentialBundlePath: p } }';
+
 const cases: readonly (readonly [name: string, manifest: string, ids: readonly string[]])[] = [
   ['a whole volume is fine', pod(mounted('configMap: { name: m }')), []],
   ['subPath of a ConfigMap', pod(mounted('configMap: { name: m }', ', subPath: k')), ['SUBPATH']],
@@ -68,6 +77,13 @@ containers: []`),
     [],
   ],
   [
+    'a longer expirationSeconds, which was chosen, too',
+    pod(
+      mounted('projected: { sources: [{ serviceAccountToken: { path: token, expirationSeconds: 7200 } }] }'),
+    ),
+    [],
+  ],
+  [
     'runAsNonRoot without fsGroup',
     pod(`securityContext: { runAsNonRoot: true }${mounted('secret: { secretName: s }')}`),
     ['NO_FS_GROUP'],
@@ -81,6 +97,87 @@ containers: [{ name: c, securityContext: { runAsUser: 1000 }, volumeMounts: [] }
   [
     'fsGroup is set',
     pod(`securityContext: { runAsNonRoot: true, fsGroup: 65532 }${mounted('secret: { secretName: s }')}`),
+    [],
+  ],
+  [
+    'defaultUser is the user of the container',
+    pod(`securityContext: { runAsUser: 1000 }${mounted('secret: { secretName: s, defaultUser: 1000 }')}`),
+    [],
+  ],
+  [
+    'defaultUser is another user',
+    pod(`securityContext: { runAsUser: 1000 }${mounted('secret: { secretName: s, defaultUser: 999 }')}`),
+    ['NO_FS_GROUP'],
+  ],
+  [
+    'each file has a user, one of them another',
+    pod(
+      `securityContext: { runAsUser: 7 }${mounted('configMap: { name: m, items: [{ key: a, path: a, user: 7 }, { key: b, path: b, user: 8 }] }')}`,
+    ),
+    ['NO_FS_GROUP'],
+  ],
+  [
+    'a token and a trust bundle have the user',
+    pod(
+      `securityContext: { runAsUser: 7 }${mounted('projected: { sources: [{ serviceAccountToken: { path: t, expirationSeconds: 600, user: 7 } }, { clusterTrustBundle: { path: b, user: 7 } }] }')}`,
+    ),
+    [],
+  ],
+  [
+    'tokens, trust bundles and certificates belong to the user that all containers have',
+    pod(`securityContext: { runAsUser: 7 }${mounted(`projected: { sources: [${OWN_SOURCES}] }`)}`),
+    [],
+  ],
+  [
+    'the same beside a Secret',
+    pod(
+      `securityContext: { runAsUser: 7 }${mounted(`projected: { sources: [${OWN_SOURCES}, { secret: { name: s } }] }`)}`,
+    ),
+    ['NO_FS_GROUP'],
+  ],
+  [
+    'the same with a container that has another user',
+    pod(`volumes: [{ name: v, projected: { sources: [${OWN_SOURCES}] } }]
+containers: [{ name: c, securityContext: { runAsUser: 7 } }, { name: d, securityContext: { runAsUser: 8 } }]`),
+    ['NO_FS_GROUP'],
+  ],
+  [
+    'the same with a user that only the image knows',
+    pod(`securityContext: { runAsNonRoot: true }${mounted(`projected: { sources: [${OWN_SOURCES}] }`)}`),
+    ['NO_FS_GROUP'],
+  ],
+  ['subPath of a CSI volume', pod(mounted('csi: { driver: d }', ', subPath: k')), ['SUBPATH']],
+  [
+    'env from a file',
+    pod(
+      'containers: [{ name: c, env: [{ name: A, valueFrom: { fileKeyRef: { volumeName: v, path: p, key: A } } }] }]',
+    ),
+    ['ENV_FILE'],
+  ],
+  ['an image as a volume', pod(mounted('image: { reference: r }')), ['IMAGE_VOLUME']],
+  [
+    'a pod certificate in two files',
+    pod(mounted('projected: { sources: [{ podCertificate: { keyPath: k, certificateChainPath: c } }] }')),
+    ['SPLIT_CERTIFICATE'],
+  ],
+  [
+    'a variable names a file of a pod certificate',
+    certificate('', '{ name: PGSSLCERT, value: /etc/v/bundle.pem }'),
+    ['SHORT_CERTIFICATE'],
+  ],
+  [
+    'the same with the default that the API server stores',
+    certificate(', maxExpirationSeconds: 86400', '{ name: PGSSLCERT, value: /etc/v/bundle.pem }'),
+    ['SHORT_CERTIFICATE'],
+  ],
+  [
+    'the same with maxExpirationSeconds',
+    certificate(', maxExpirationSeconds: 7862400', '{ name: PGSSLCERT, value: /etc/v/bundle.pem }'),
+    [],
+  ],
+  [
+    'variables of the library, and of other paths',
+    certificate('', '{ name: RESILIENT_WATCHER_CA, value: /etc/v/ca.pem }, { name: A, value: /etc/values }'),
     [],
   ],
   ['runs as root', pod(`securityContext: { runAsUser: 0 }${mounted('secret: { secretName: s }')}`), []],

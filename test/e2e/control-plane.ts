@@ -39,7 +39,7 @@ export async function startControlPlane(assets: string): Promise<ControlPlane> {
   const directory = temporaryDirectory();
   const inDirectory = (name: string): string => join(directory, name);
   const [etcdPort, peerPort, apiPort] = [await freePort(), await freePort(), await freePort()];
-  const { ca, certificate, key } = await createServerCertificates();
+  const { ca, certificate, key } = createServerCertificates();
   writeFileSync(inDirectory('tls.crt'), certificate);
   writeFileSync(inDirectory('tls.key'), key, { mode: 0o600 });
   writeFileSync(inDirectory('tokens.csv'), `${ADMIN_TOKEN},admin,admin,system:masters\n`, { mode: 0o600 });

@@ -18,7 +18,7 @@ test('the kubeconfig of a CNI plugin works again after a rotation of the signing
   const volume = new KubeletVolume(mount);
   const project = async (): Promise<void> => {
     const { token } = await server.mint('kube-system', 'calico-node');
-    volume.publish({ token, 'ca.crt': server.caCertificate, namespace: 'kube-system' });
+    volume.publish({ token, 'ca.crt': server.caPem, namespace: 'kube-system' });
   };
   await project();
   const path = join(directory, 'calico-kubeconfig');

@@ -10,6 +10,9 @@ const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 
+/** The default of the option `wakeJitterMs`. */
+const WAKE_JITTER_MS = 5 * SECOND;
+
 /** What happens, and when. */
 export const story = {
   nodes: 10_000,
@@ -87,19 +90,13 @@ async function liveThrough({ jitter: hasJitter = true, ...options }) {
         return mint(expirationSeconds);
       },
     };
-    let showChange = () => {};
-    const watcherFactory = () => ({
-      on: (event, listener) => event === 'change' && (showChange = listener),
-      start: async () => {},
-      close: async () => {},
-    });
     const refresher = new TokenRefresher({
       random: hasJitter ? random : () => 0,
       ...options,
       client,
       clock,
-      watcherFactory,
-      ...(!isPod && { tokenFile: false }),
+      // A change of the file is acted for below, without files.
+      tokenFile: false,
     });
     clock.schedule(() => void refresher.start(), random() * story.startMs);
     clock.schedule(
@@ -107,7 +104,6 @@ async function liveThrough({ jitter: hasJitter = true, ...options }) {
       story.rotationMs + random() * story.noticeMs,
     );
     if (isPod) {
-      let projections = 0;
       const project = () => {
         if (isOut()) {
           const restMs = story.outageMs + story.outageLastsMs - clock.monotonic();
@@ -115,7 +111,7 @@ async function liveThrough({ jitter: hasJitter = true, ...options }) {
           return;
         }
         projectedAfterRotation = isRotated();
-        showChange({ current: { content: Buffer.from(`projected ${(projections += 1)}`) } });
+        clock.schedule(() => void refresher.refresh(), random() * (options.wakeJitterMs ?? WAKE_JITTER_MS));
         clock.schedule(project, story.projectionMs);
       };
       clock.schedule(project, story.startMs + random() * story.projectionMs);

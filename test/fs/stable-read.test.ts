@@ -11,18 +11,13 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 
-import { nodeFileSystem, readVolume, type FileSystem, type Snapshot } from 'resilient-watcher';
+import { readVolume, ResilientWatcher, type FileSystem, type Snapshot } from 'resilient-watcher';
 import { FakeClock, KubeletVolume } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
 import type { Scheduled } from '../../src/core/clock.js';
-import { stableRead } from '../../src/fs/stable-read.js';
-import { GroupTarget } from '../../src/fs/targets/group-target.js';
-import { PathTarget } from '../../src/fs/targets/path-target.js';
 import { faultyFileSystem } from '../support/faulty-file-system.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
-
-const LIMITS = { maxContentBytes: 1_000, maxTotalBytes: 10_000, maxFiles: 100 };
 
 function texts({ files }: Snapshot): Record<string, string> {
   return Object.fromEntries([...files].map(([key, { content }]) => [key, String(content)]));
@@ -37,14 +32,14 @@ class LateClock extends FakeClock {
 
 /** Reads under fake time; `meanwhile` runs before each step of it. */
 async function read(
-  target: PathTarget | GroupTarget,
+  path: string | readonly string[],
   {
-    fs = nodeFileSystem,
+    fs,
     clock = new FakeClock(),
     meanwhile = () => undefined,
   }: { fs?: FileSystem; clock?: FakeClock; meanwhile?: (ms: number) => unknown } = {},
 ): Promise<Snapshot> {
-  const reading = stableRead(target, { fs, clock, random: () => 0 });
+  const reading = new ResilientWatcher(path, { fs, clock, random: () => 0 }).snapshot();
   let snapshot: Snapshot | undefined;
   let failure: unknown;
   reading.then(
@@ -75,23 +70,20 @@ function volumeIn(directory: string): { volume: KubeletVolume; unlink: () => voi
   };
 }
 
-test.each(['the volume', 'a key', 'a group of keys'])(
+test.each(['the volume', 'a key', 'a group of keys'] as const)(
   'a volume whose link exists for 2 of every 22 ms is read, not missing: %s',
   async (what) => {
     const { volume, unlink, link } = volumeIn(temporaryDirectory());
     unlink();
-    const paths = new Map(['a', 'b'].map((key) => [key, volume.path(key)]));
-    const target =
-      what === 'a group of keys'
-        ? new GroupTarget(paths, LIMITS)
-        : new PathTarget(what === 'a key' ? volume.path('a') : volume.directory, LIMITS);
+    const keys = ['a', 'b'].map((key) => volume.path(key));
+    const path = { 'the volume': volume.directory, 'a key': keys[0] ?? '', 'a group of keys': keys }[what];
     const meanwhile = (ms: number): void => {
       if (ms % 22 === 20) link();
       // For the first 1 500 ms the reader is out of step with the swaps, and never meets the link.
       if (ms % 22 === 20 && ms < 1_500) unlink();
       if (ms % 22 === 0 && ms > 1_500) unlink();
     };
-    const snapshot = await read(target, { meanwhile });
+    const snapshot = await read(path, { meanwhile });
     expect(new Set(Object.values(texts(snapshot)))).toEqual(new Set(['content']));
   },
 );
@@ -100,7 +92,7 @@ test('a volume in a gap of 200 ms is read when it is back', async () => {
   const { volume, unlink, link } = volumeIn(temporaryDirectory());
   unlink();
   const meanwhile = (ms: number): unknown => ms === 200 && link();
-  const snapshot = await read(new PathTarget(volume.directory, LIMITS), { meanwhile });
+  const snapshot = await read(volume.directory, { meanwhile });
   expect(texts(snapshot)).toEqual({ a: 'content', b: 'content' });
 });
 
@@ -109,7 +101,7 @@ test('a file that is removed and created again some milliseconds later is read, 
   const meanwhile = (ms: number): void => {
     if (ms === 4) writeFileSync(path, 'content');
   };
-  const snapshot = await read(new PathTarget(path, LIMITS), { meanwhile });
+  const snapshot = await read(path, { meanwhile });
   expect(String(snapshot.content)).toBe('content');
 });
 
@@ -118,7 +110,7 @@ test('a volume that lost its revision and no longer changes is missing', async (
   unlink();
   let waited = 0;
   const meanwhile = (ms: number): unknown => (waited = ms);
-  const snapshot = await read(new PathTarget(volume.directory, LIMITS), { meanwhile });
+  const snapshot = await read(volume.directory, { meanwhile });
   expect(snapshot.kind).toBe('missing');
   expect(waited).toBeGreaterThan(100);
 });
@@ -129,7 +121,7 @@ test('a volume without keys is missing while its link is, not an empty directory
   const revision = String(volume.revision);
   unlinkSync(volume.path('..data'));
   const meanwhile = (ms: number): unknown => ms === 60 && symlinkSync(revision, volume.path('..data'));
-  const snapshot = await read(new PathTarget(volume.directory, LIMITS), { meanwhile });
+  const snapshot = await read(volume.directory, { meanwhile });
   expect(snapshot).toMatchObject({ kind: 'volume', revision });
 });
 
@@ -138,11 +130,11 @@ test('a target that is replaced during every attempt is an error after a while',
   const revisions = [String(volume.revision), '..other'];
   cpSync(volume.path('..data/'), volume.path('..other'), { recursive: true });
   const fs = faultyFileSystem((name) => {
-    if (name !== 'scandir') return;
+    if (name !== 'readdir') return;
     unlink();
     symlinkSync(revisions.reverse()[0] ?? '', volume.path('..data'));
   });
-  const outcome = await read(new PathTarget(volume.directory, LIMITS), { fs, clock: new LateClock() }).catch(
+  const outcome = await read(volume.directory, { fs, clock: new LateClock() }).catch(
     (error: unknown) => error,
   );
   expect(outcome).toMatchObject({ code: 'ERR_TARGET_IO' });
@@ -197,7 +189,7 @@ test('a link to a name that is not UTF-8 is followed', async () => {
   const target = Buffer.concat([Buffer.from(`${root}/`), Buffer.from([0xff, 0xfe])]);
   writeFileSync(target, 'content');
   symlinkSync(target.subarray(root.length + 1), join(root, 'link'));
-  const snapshot = await read(new PathTarget(join(root, 'link'), LIMITS));
+  const snapshot = await read(join(root, 'link'));
   expect(String(snapshot.content)).toBe('content');
 });
 
@@ -208,7 +200,7 @@ test('a revision whose directory is replaced by a link while it is read is not f
   writeFileSync(join(root, 'victim', 'a'), 'victim');
   let done = false;
   const fs = faultyFileSystem((name) => {
-    if (name !== 'scandir' || done) return;
+    if (name !== 'readdir' || done) return;
     done = true;
     const revision = volume.path(String(volume.revision));
     renameSync(revision, join(root, 'away'));

@@ -11,11 +11,11 @@ import { temporaryDirectory } from '../support/temporary-directory.js';
 
 const limits: Record<InotifyLimit, { code: string; sysctl: string }> = {
   max_inotify_instances: {
-    code: 'ERR_BACKEND_INSTANCE_LIMIT',
+    code: 'ERR_BACKEND_LIMIT',
     sysctl: 'fs.inotify.max_user_instances',
   },
   max_inotify_watches: {
-    code: 'ERR_BACKEND_WATCH_LIMIT',
+    code: 'ERR_BACKEND_LIMIT',
     sysctl: 'fs.inotify.max_user_watches',
   },
 };

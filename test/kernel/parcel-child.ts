@@ -10,7 +10,7 @@ import { isMainThread, Worker } from 'node:worker_threads';
 
 import { ParcelBackend } from '../../src/watch/backends/parcel.js';
 import type { BackendError } from '../../src/core/backend-error.js';
-import type { WatchSubscription } from '../../src/core/watch-backend.js';
+import type { WatchedDirectory, WatchSubscription } from '../../src/core/watch-backend.js';
 import { interruptThreads } from '../support/interrupt-threads.js';
 
 const directory = { path: mkdtempSync(join(tmpdir(), 'parcel-child-')), identity: '' };
@@ -28,9 +28,7 @@ class Subject {
     });
   }
 
-  async open(
-    ...directories: { path: string; identity: string; entries?: Set<string> }[]
-  ): Promise<readonly string[]> {
+  async open(...directories: WatchedDirectory[]): Promise<readonly string[]> {
     this.#subscription = await new ParcelBackend().subscribe({
       hint: () => this.hinted(),
       down: (error) => this.#down(error),
@@ -121,9 +119,10 @@ const scenarios: Record<string, () => Promise<unknown>> = {
     }
     const subject = new Subject();
     const inner = { path: join(ancestor, 'inner'), identity: '' };
-    const skipped = await subject.open({ path: ancestor, identity: '', entries: new Set(['inner']) });
+    const passed = { path: ancestor, identity: '', entries: ['inner'], isPassed: true };
+    const skipped = await subject.open(passed);
     const others = new Subject();
-    const watched = await others.open({ path: ancestor, identity: '', entries: new Set(['inner']) }, inner);
+    const watched = await others.open(passed, inner);
     const refused = await new Subject()
       .open({ path: ancestor, identity: '' })
       .catch((error: unknown) => error);

@@ -1,6 +1,7 @@
 /** A process that may read its own files and the volume, but none of the directories above, sees every change. */
+import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
@@ -41,6 +42,16 @@ test.each([
   if (target === 'key') await transcript.until({ event: 'change', content: 'new', cause: 'fs' });
   else await transcript.until({ event: 'change', files: 'key other', cause: 'fs' });
   expect(transcript.of('error')).toEqual([]);
+});
+
+test('a plain file where the mount table is hidden is not taken for one that is mounted by itself', async () => {
+  const path = join(temporaryDirectory(), 'file');
+  writeFileSync(path, 'old');
+  const { transcript } = new WatchingProgram(path, {}, restrictedTo(APPLICATION, dirname(path)));
+  await transcript.until({ event: 'started' });
+  writeFileSync(path, 'new');
+  await transcript.until({ event: 'change', content: 'new' });
+  expect(transcript.of('warning')).toEqual([]);
 });
 
 test('a target without read permission is unreadable, not missing', async () => {

@@ -1,6 +1,6 @@
 /** Other processes, stopped processes, and when the process may end. */
 import { spawnSync } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 
@@ -18,6 +18,7 @@ import { isSealed, seal } from './programs/sealed.mjs';
 linuxOnly();
 
 const PUBLISH = 'test/kernel/programs/publish.mjs';
+const AWAIT_SECRET = 'test/kernel/programs/await-secret.mjs';
 
 /** Without a resync, and never tired of waiting: what is reported, a native event led to. */
 const NATIVE_ONLY = { resyncIntervalMs: 0, missingGraceMs: 600_000 } as const;
@@ -77,6 +78,19 @@ describe('when the process may end', () => {
       expect((await process.finished()).code).toBe(0);
       expect(process.transcript.of('closed')).toEqual([]);
     }
+  });
+
+  test('not while somebody awaits a first value, although its file does not keep it alive', async () => {
+    const root = temporaryDirectory();
+    symlinkSync(join(root, 'nowhere'), join(root, 'link'));
+    const asked = new Program(AWAIT_SECRET, [join(root, 'link', 'password'), 'get']);
+    expect(await asked.finished()).toMatchObject({ code: 0, stdout: 'waiting\nERR_SECRET_UNAVAILABLE\n' });
+
+    const path = join(root, 'password');
+    const waiting = new Program(AWAIT_SECRET, [path, 'ready']);
+    await waiting.until(/waiting/);
+    writeFileSync(path, 'secret');
+    expect(await waiting.finished()).toMatchObject({ code: 0, stdout: 'waiting\nsecret\n' });
   });
 
   test.each(some<ResilientWatcherOptions>([...kinds, { backend: 'parcel' }], 2))(

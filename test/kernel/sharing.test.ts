@@ -75,7 +75,8 @@ test('many swaps, and a volume that is recreated in between, leave no watch behi
     expect(inotifyWatches()).toBe(watchesNeeded(volume));
   }
   await watched.watcher.close();
-  expect(inotifyWatches()).toBe(0);
+  // Within the callback of an event libuv keeps the watch of that event until it has delivered the others.
+  await expect.poll(inotifyWatches).toBe(0);
 });
 
 test('two hundred watchers of fifty volumes, their keys, groups and trees need at most a hundred watches', async () => {

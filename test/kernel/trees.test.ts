@@ -162,7 +162,7 @@ test.for(some(BACKENDS, 2))(
     for (let number = 0; number < 20; number += 1) tree.write(`grown-${number}/x/file`);
     await transcript.until({
       event: 'degraded',
-      code: 'ERR_BACKEND_WATCH_LIMIT',
+      code: 'ERR_BACKEND_LIMIT',
       sysctl: 'fs.inotify.max_user_watches',
     });
     await tree.heardBy(transcript, 'grown-7/x', ['poll']);

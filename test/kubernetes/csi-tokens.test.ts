@@ -50,7 +50,7 @@ test('a request without tokens has no audiences, and says what to change when on
     /no token for the audience "vault" but no token at all.*tokenRequests/,
   );
   const some = parseServiceAccountTokens(carried({ sts: { token } }));
-  expect(() => some.get('vault')).toThrow(expect.objectContaining({ code: 'ERR_CSI_AUDIENCE' }));
+  expect(() => some.get('vault')).toThrow(expect.objectContaining({ code: 'ERR_CSI_TOKENS' }));
   expect(() => some.get('vault')).toThrow('but "sts"');
 });
 

@@ -116,7 +116,7 @@ test.each<[string, string]>([
   try {
     renderKubeconfig({ ...full, caData });
   } catch (error) {
-    expect(error).toMatchObject({ name: 'KubernetesError', code: 'ERR_KUBECONFIG_CA' });
+    expect(error).toMatchObject({ name: 'KubernetesError', code: 'ERR_KUBECONFIG' });
     expect(inspect(error)).not.toContain('PRIVATE KEY');
     return;
   }

@@ -6,8 +6,9 @@ import { TokenCredential } from 'resilient-watcher';
 import { tokenRequestClient } from 'resilient-watcher/kubernetes';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
-import { nodeFileSystem, type FileSystem } from '../../src/core/file-system.js';
+import type { FileSystem } from '../../src/core/file-system.js';
 import { clusterScene, type ClusterScene } from '../support/cluster-scene.js';
+import { interceptedFs } from '../support/intercepted-fs.js';
 
 const ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 const never = new AbortController().signal;
@@ -30,12 +31,7 @@ function podFileSystem(mount: string): FileSystem {
     // /var/run, which is a link on many systems, has to be a directory.
     return ACCOUNT.startsWith(value) ? mount : value;
   };
-  const calls = Object.entries(nodeFileSystem).flatMap(([name, call]) =>
-    typeof call === 'function'
-      ? [[name, (...args: unknown[]) => (call as (...args: unknown[]) => unknown)(...args.map(at))]]
-      : [],
-  );
-  return Object.fromEntries(calls) as FileSystem;
+  return interceptedFs(({ args, make }) => make(args.map(at)));
 }
 
 function requester({ server, directory }: ClusterScene, environment: Record<string, string> = {}) {
@@ -98,8 +94,8 @@ test('the address may be IPv6', async () => {
 });
 
 test.each([
-  ['the authority is missing', 'ca.crt', undefined, 'ERR_KUBECONFIG_CA'],
-  ['the authority is not PEM', 'ca.crt', 'junk', 'ERR_KUBECONFIG_CA'],
+  ['the authority is missing', 'ca.crt', undefined, 'ERR_KUBECONFIG'],
+  ['the authority is not PEM', 'ca.crt', 'junk', 'ERR_KUBECONFIG'],
   ['the token is missing', 'token', undefined, 'ERR_TOKEN_FILE'],
   ['the token is empty', 'token', '', 'ERR_TOKEN_MALFORMED'],
 ])('%s: nothing is sent, and the file is named', async (_, key, contents, code) => {

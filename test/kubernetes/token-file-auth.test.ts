@@ -3,12 +3,11 @@ import { rmSync } from 'node:fs';
 import { AuthenticationV1Api, KubeConfig } from '@kubernetes/client-node';
 import { TokenFile } from 'resilient-watcher';
 import { tokenRequestClient, withTokenFile, type TokenFileAuth } from 'resilient-watcher/kubernetes';
-import { FakeClock } from 'resilient-watcher/testing';
+import { FakeClock, ScriptedBackend } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
 
 import { outcomeOf } from '../support/outcome-of.js';
 import { clusterScene } from '../support/cluster-scene.js';
-import { ScriptedWatchers } from '../support/scripted-watcher.js';
 
 const BUILDER = 'system:serviceaccount:ci:builder';
 
@@ -23,9 +22,8 @@ async function authScene(): Promise<
   const clock = new FakeClock(Date.now());
   const scene = await clusterScene();
   const kubeConfig = scene.inPod();
-  // Nobody tells of a change: what is seen, is seen by reading.
-  const { factory } = new ScriptedWatchers(undefined);
-  const auth = withTokenFile(kubeConfig, { clock, watcherFactory: factory });
+  // Nothing tells of a change: what is seen, is seen by reading.
+  const auth = withTokenFile(kubeConfig, { clock, backend: new ScriptedBackend() });
   onTestFinished(() => auth.close());
   const api = kubeConfig.makeApiClient(AuthenticationV1Api);
   const whoAmI = (): Promise<unknown> =>

@@ -110,7 +110,7 @@ describe.each([['@kubernetes/client-node'], ['client-node-1']])('with %s', (modu
     [
       'no such ServiceAccount',
       ({ server }) => server.deleteServiceAccount('ci', 'builder'),
-      { code: 'ERR_TOKEN_NOT_FOUND', message: expect.stringContaining('"builder" not found') as string },
+      { code: 'ERR_TOKEN_INVALID', message: expect.stringContaining('"builder" not found') as string },
     ],
     [
       'a server without the API',
@@ -214,7 +214,12 @@ test.each<[string, (scene: ClusterScene) => Partial<TokenRequestClientOptions>, 
   ],
   ['no pod', () => ({}), 'ERR_KUBECONFIG', 'this is not a pod'],
   ['a kubeconfig that is empty', (scene) => fileWith(scene, ''), 'ERR_KUBECONFIG', 'Cannot use'],
-  ['a kubeconfig that is no YAML', (scene) => fileWith(scene, 'users: [{'), 'ERR_KUBECONFIG', 'not the YAML'],
+  [
+    'a kubeconfig that is no YAML',
+    (scene) => fileWith(scene, 'users: [{'),
+    'ERR_KUBECONFIG',
+    'not a kubeconfig in YAML',
+  ],
   [
     'half a kubeconfig',
     (scene) => {
@@ -233,13 +238,13 @@ test.each<[string, (scene: ClusterScene) => Partial<TokenRequestClientOptions>, 
   [
     'a CA that is missing',
     (scene) => inPodWith(scene, { cluster: { caFile: '/nowhere/ca.crt' } }),
-    'ERR_KUBECONFIG_CA',
+    'ERR_KUBECONFIG',
     '/nowhere/ca.crt: it does not exist',
   ],
   [
     'a CA that is none',
     (scene) => inPodWith(scene, { cluster: { caFile: scene.tokenFile } }),
-    'ERR_KUBECONFIG_CA',
+    'ERR_KUBECONFIG',
     'not a bundle of PEM certificates',
   ],
   [
@@ -248,7 +253,7 @@ test.each<[string, (scene: ClusterScene) => Partial<TokenRequestClientOptions>, 
       const whole = readFileSync(scene.kubeconfigFile(mintTestToken()), 'utf8');
       return fileWith(scene, whole.replace(/(authority-data:) .*/, '$1 bm9uZQ=='));
     },
-    'ERR_KUBECONFIG_CA',
+    'ERR_KUBECONFIG',
     'certificate-authority-data of',
   ],
   [
@@ -267,7 +272,7 @@ test.each<[string, (scene: ClusterScene) => Partial<TokenRequestClientOptions>, 
     'a key of another certificate',
     (scene) => inPodWith(scene, { user: { certData, keyData: otherKeyData } }),
     'ERR_KUBECONFIG',
-    'do not belong together',
+    'do not match',
   ],
   [
     'a key file that is missing',

@@ -160,7 +160,7 @@ test.each<[string, () => ServiceAccountTokens, string]>([
     () => parseServiceAccountTokens({ secrets: { [TOKENS_KEY]: '[]' } }),
     'ERR_CSI_TOKENS',
   ],
-  ['for other audiences', () => tokensOf('b'), 'ERR_CSI_AUDIENCE'],
+  ['for other audiences', () => tokensOf('b'), 'ERR_CSI_TOKENS'],
 ])('tokens %s are a failure like that of a producer', async (_, tokens, code) => {
   const { publisher, target } = publisherScene();
   const publish = (given: () => ServiceAccountTokens, audience: string): Promise<PublishedVolume> =>

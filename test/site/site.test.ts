@@ -75,12 +75,26 @@ describe.skipIf(reason !== undefined)('the documentation site in a browser', () 
   });
 
   test.each(LOOKED_AT)('%s can be read on a phone: it does not scroll sideways', async (path) => {
-    const { page } = await open(path, { viewport: { width: 375, height: 812 } });
+    const { page } = await open(path, { viewport: { width: 390, height: 812 } });
     const widths = await page.evaluate<{ page: number; screen: number }>(
       '({ page: document.documentElement.scrollWidth, screen: window.innerWidth })',
     );
     expect(widths.page).toBeLessThanOrEqual(widths.screen);
+    expect(await cutOff(page)).toEqual([]);
     await screenshot(page, path, 'phone');
+    await page.close();
+  });
+
+  test('the first page begins with the picture and the ways into the library, the program and the certificates', async () => {
+    const { page } = await open('/index.html', { viewport: { width: 1280, height: 800 } });
+    const picture = page.locator('.vp-doc img').first();
+    expect(await page.evaluate(`document.querySelector('.vp-doc img').naturalWidth`)).toBeGreaterThan(0);
+    const [pictureBox, doors] = [await picture.boundingBox(), page.locator('.vp-doc .landing li a')];
+    const places = await Promise.all((await doors.all()).map((door) => door.boundingBox()));
+    expect(places.map((place) => (place?.y ?? 0) > (pictureBox?.y ?? 0))).toEqual([true, true, true]);
+    expect(places.map((place) => (place?.y ?? 800) < 800)).toEqual([true, true, true]);
+    expect(await doors.allTextContents()).toEqual(['Library', 'Program', 'Certificates']);
+    expect(await cutOff(page)).toEqual([]);
     await page.close();
   });
 
@@ -97,6 +111,23 @@ describe.skipIf(reason !== undefined)('the documentation site in a browser', () 
       await page.keyboard.press('Escape');
     }
     expect(complaints).toEqual([]);
+    await page.close();
+  });
+
+  test('the search names a guide before generated pages', async () => {
+    const { page } = await open('/index.html');
+    await page.locator('.VPNavBarSearch button').first().click();
+    await page.locator('.VPLocalSearchBox input').fill('certificates');
+    const first = page.locator('.VPLocalSearchBox .result').first();
+    await first.waitFor();
+    expect(await first.getAttribute('href')).not.toMatch(/\/(api|source)\//);
+    await page.close();
+  });
+
+  test('in dark mode a plot has no white ground', async () => {
+    const { page } = await open('/benchmarks.html', { colorScheme: 'dark' });
+    const filter = `getComputedStyle(document.querySelector('.vp-doc img[src$=".svg"]')).filter`;
+    expect(await page.evaluate<string>(filter)).toContain('invert');
     await page.close();
   });
 
@@ -147,6 +178,14 @@ function contentsOf(path: string): { ids: ReadonlySet<string>; links: string[] }
   const html = readFileSync(join(dist, path), 'utf8');
   const valuesOf = (pattern: RegExp): string[] => [...html.matchAll(pattern)].map(([, value = '']) => value);
   return { ids: new Set(valuesOf(/ id="([^"]+)"/g)), links: valuesOf(/<a [^>]*?href="([^"]+)"/g) };
+}
+
+/** The first words of the blocks of code that are wider than their place. */
+function cutOff(page: Page): Promise<string[]> {
+  return page.evaluate<string[]>(`
+    [...document.querySelectorAll('.vp-doc pre, .vp-doc div[class*="language-"]')]
+      .filter((block) => block.scrollWidth > block.clientWidth)
+      .map((block) => block.textContent.trim().slice(0, 40))`);
 }
 
 /** Saved in the directory `SCREENSHOTS`, for people to inspect. */

@@ -1,7 +1,8 @@
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
-import { nodeFileSystem, type FileSystem, type FileSystemCalls } from 'resilient-watcher';
+import type { FileSystem } from '../../src/core/file-system.js';
+import { interceptedFs, type CallName } from './intercepted-fs.js';
 
 /** Another user than the one that runs the tests. */
 export const STRANGER = 65_534;
@@ -22,7 +23,7 @@ export class StrikingFileSystem {
   }
 
   /** The call before which it struck. */
-  struckBefore: keyof FileSystemCalls | undefined;
+  struckBefore: CallName | undefined;
 
   /** Whether there was such a call. */
   get struck(): boolean {
@@ -30,19 +31,17 @@ export class StrikingFileSystem {
   }
 
   get port(): FileSystem {
-    const names = Object.keys(nodeFileSystem.sync) as (keyof FileSystemCalls)[];
-    const call = (name: keyof FileSystemCalls, args: unknown[]): unknown => {
-      if (this.#calls++ === this.#at) {
-        this.struckBefore = name;
-        this.#strike();
-      }
-      return (nodeFileSystem.sync[name] as (...args: unknown[]) => unknown)(...args);
-    };
-    const wrap = (name: keyof FileSystemCalls) => [
-      name,
-      (...args: unknown[]) => new Promise((resolve) => resolve(call(name, args))),
-    ];
-    return Object.fromEntries(names.map(wrap)) as FileSystem;
+    return interceptedFs(({ name, make }) => {
+      this.count(name);
+      return make();
+    });
+  }
+
+  /** A call is about to be made. */
+  count(name: CallName): void {
+    if (this.#calls++ !== this.#at) return;
+    this.struckBefore = name;
+    this.#strike();
   }
 }
 

@@ -25,7 +25,7 @@ export async function clusterScene(options?: LocalApiServerOptions): Promise<Clu
     async project() {
       const { token } = await server.mint('ci', 'builder');
       // With a line break, as some tools write it.
-      volume.publish({ token: `${token}\n`, 'ca.crt': server.caCertificate });
+      volume.publish({ token: `${token}\n`, 'ca.crt': server.caPem });
       return token;
     },
     inPod() {
@@ -39,7 +39,7 @@ export async function clusterScene(options?: LocalApiServerOptions): Promise<Clu
     },
     kubeconfigFile(token) {
       const path = join(directory, 'kubeconfig');
-      writeFileSync(path, renderKubeconfig({ server: server.url, caData: server.caCertificate, token }));
+      writeFileSync(path, renderKubeconfig({ server: server.url, caData: server.caPem, token }));
       return path;
     },
   };

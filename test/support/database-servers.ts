@@ -34,12 +34,18 @@ export const withoutPostgres =
     ? 'PostgreSQL is not installed (apt-get install postgresql)'
     : undefined;
 
+/** Why the tests with MariaDB cannot run; undefined when they can. */
+export const withoutMariadb =
+  existsSync('/usr/sbin/mariadbd') && idOf('mysql', '-u') !== undefined
+    ? undefined
+    : 'MariaDB is not installed (apt-get install mariadb-server)';
+
 /** Why the tests with Redis cannot run; undefined when they can. */
 export const withoutRedis = existsSync('/usr/bin/redis-server')
   ? undefined
   : 'Redis is not installed (apt-get install redis-server)';
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const server = createServer();
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const { port } = server.address() as AddressInfo;
@@ -49,18 +55,19 @@ async function freePort(): Promise<number> {
 }
 
 /** Resolves with what stops it, when it is ready. */
-function start(
+export function start(
   command: string,
   args: readonly string[],
   options: { uid?: number | undefined; gid?: number | undefined },
   ready: RegExp,
+  signal: NodeJS.Signals = 'SIGQUIT',
 ): Promise<() => Promise<void>> {
   const child = spawn(command, args, {
     ...options,
     stdio: ['ignore', 'pipe', 'pipe'],
   } as never) as ChildProcess;
   const stop = async (): Promise<void> => {
-    child.kill('SIGQUIT');
+    child.kill(signal);
     if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
   };
   let output = '';
@@ -109,10 +116,55 @@ export async function startPostgres(): Promise<{ port: number; stop: () => Promi
   return { port, stop };
 }
 
+/** A MariaDB server. The administrator is root, at the socket. */
+export async function startMariadb(): Promise<{
+  port: number;
+  socketPath: string;
+  stop: () => Promise<void>;
+}> {
+  // The path of a socket is short.
+  const directory = mkdtempSync('/tmp/mariadb-');
+  const [uid, gid] = process.getuid?.() === 0 ? [idOf('mysql', '-u'), idOf('mysql', '-g')] : [];
+  if (uid !== undefined && gid !== undefined) chownSync(directory, uid, gid);
+  const data = `--datadir=${join(directory, 'data')}`;
+  const options = { uid, gid };
+  execFileSync(
+    'mariadb-install-db',
+    ['--no-defaults', data, '--auth-root-authentication-method=normal', '--skip-test-db'],
+    { ...options, stdio: 'ignore', cwd: directory },
+  );
+  const [port, socketPath] = [await freePort(), join(directory, 'socket')];
+  const stopServer = await start(
+    '/usr/sbin/mariadbd',
+    ['--no-defaults', data, `--port=${port}`, `--socket=${socketPath}`, '--bind-address=127.0.0.1'],
+    options,
+    /ready for connections/,
+    'SIGTERM',
+  );
+  const stop = async (): Promise<void> => {
+    await stopServer();
+    rmSync(directory, { recursive: true });
+  };
+  return { port, socketPath, stop };
+}
+
 /** A Redis server without persistence, which ends with the test. Returns its port. */
-export async function startRedis(): Promise<number> {
+export async function startRedis(...more: string[]): Promise<number> {
   const port = await freePort();
-  const args = ['--port', String(port), '--save', '', '--appendonly', 'no', '--dir', temporaryDirectory()];
+  // By default, 10,000 above the port, which may be too high.
+  const args = [
+    '--port',
+    String(port),
+    '--cluster-port',
+    String(await freePort()),
+    '--save',
+    '',
+    '--appendonly',
+    'no',
+    '--dir',
+    temporaryDirectory(),
+  ];
+  args.push(...more);
   const stop = await start(
     'redis-server',
     [...args, '--bind', '127.0.0.1'],

@@ -3,7 +3,6 @@ import type { HintSink, WatchBackend, WatchSubscription } from 'resilient-watche
 /** A real backend that a test can make fail, or whose hints it can drop. */
 export class FragileBackend implements WatchBackend {
   readonly name: string;
-  readonly reportsWrites: boolean;
   /** No hint comes through. */
   deaf = false;
   readonly #inner: WatchBackend;
@@ -11,7 +10,6 @@ export class FragileBackend implements WatchBackend {
 
   constructor(inner: WatchBackend) {
     this.name = inner.name;
-    this.reportsWrites = inner.reportsWrites ?? false;
     this.#inner = inner;
   }
 

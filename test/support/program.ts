@@ -1,6 +1,7 @@
 /** Programs that tests start. They run the built package, as a user's process does. */
 import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -10,15 +11,17 @@ import type { ResilientWatcherOptions } from 'resilient-watcher';
 import type { KubeletVolumeOptions, VolumeFiles } from 'resilient-watcher/testing';
 import { afterAll, onTestFailed, onTestFinished } from 'vitest';
 
+import { checkBuilt } from './built-package.js';
 import { interruptThreads } from './interrupt-threads.js';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+let isBuilt = false;
 
 /** The absolute path of a script, given relative to the repository. */
 export function scriptPath(script: string): string {
-  const path = (relative: string): string => fileURLToPath(new URL(`../../${relative}`, import.meta.url));
-  if (!existsSync(path('dist/index.js'))) {
-    throw new Error('These tests run the built package: `npm run build` first');
-  }
-  return path(script);
+  if (!isBuilt) checkBuilt(root);
+  isBuilt = true;
+  return join(root, script);
 }
 
 /** Between two turns of the event loop everything is read that had been written to the pipes before the first. */

@@ -2,7 +2,7 @@ import { TokenRefresher, type TokenRefresherEvents, type TokenRefresherOptions }
 import { FakeClock, FakeTokenClient } from 'resilient-watcher/testing';
 import { onTestFinished } from 'vitest';
 
-import { ScriptedWatchers } from './scripted-watcher.js';
+import { ProjectedToken } from './projected-token.js';
 
 export const SECOND = 1_000;
 export const MINUTE = 60 * SECOND;
@@ -25,18 +25,18 @@ const EVENTS = [
   'error',
 ] as const satisfies readonly (keyof TokenRefresherEvents)[];
 
-/** A refresher on fake time, with a fake API server and watchers that see what the test says; chance is 0. */
+/** A refresher on fake time, with a fake API server and a projected token that the test replaces; chance is 0. */
 // eslint-disable-next-line @typescript-eslint/explicit-module-boundary-types -- the object below says it
 export function refresherScene(options: Partial<TokenRefresherOptions> = {}, now?: number) {
   const clock = new FakeClock(now);
   const client = new FakeTokenClient({ clock });
-  const watchers = new ScriptedWatchers('projected-0');
+  const projected = new ProjectedToken('projected-0');
   const refresher = new TokenRefresher({
     client,
     clock,
     random: () => 0,
-    tokenFile: '/nowhere/token',
-    ...(options.tokenFile !== false && { watcherFactory: watchers.factory }),
+    tokenFile: projected.path,
+    ...(options.tokenFile !== false && { tokenFileOptions: projected.options }),
     ...options,
   });
   onTestFinished(() => refresher.close());
@@ -48,7 +48,7 @@ export function refresherScene(options: Partial<TokenRefresherOptions> = {}, now
   return {
     clock,
     client,
-    watchers,
+    projected,
     refresher,
     log,
     /** The events so far, by name. */

@@ -2,6 +2,7 @@ import type { ResilientWatcher, ResilientWatcherOptions } from 'resilient-watche
 import { FakeClock, KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
 
 import { pollingBackend } from '../../src/watch/backends/polling.js';
+import { realIo } from './real-io.js';
 import { Scene, type SceneOptions } from './scene.js';
 
 /** Longer than a poll, the grace and any settling together, ms. */
@@ -10,13 +11,12 @@ const LONG_MS = 2_000;
 interface Settings {
   /** Hints come when the test gives them, or when the clock polls. */
   readonly hints?: 'scripted' | 'poll';
-  /** The backend says which files were written. */
-  readonly reportsWrites?: boolean;
 }
 
 /** A scene with fake time: timers fire only when the test advances the clock. */
 export class ScriptedScene extends Scene {
-  readonly clock = new FakeClock();
+  /** Where it begins the files of the scene are new, and later they are not. */
+  readonly clock = new FakeClock(Date.now());
   readonly backend: ScriptedBackend;
   /** A file below `root`, which the test writes. */
   readonly file = this.at('app.yaml');
@@ -24,9 +24,9 @@ export class ScriptedScene extends Scene {
   readonly volume = new KubeletVolume(this.at('volume'));
   readonly #polls: boolean;
 
-  constructor({ hints = 'scripted', reportsWrites = false }: Settings = {}) {
+  constructor({ hints = 'scripted' }: Settings = {}) {
     super();
-    this.backend = new ScriptedBackend('scripted', { reportsWrites });
+    this.backend = new ScriptedBackend('scripted');
     this.#polls = hints === 'poll';
   }
 
@@ -51,6 +51,24 @@ export class ScriptedScene extends Scene {
   ): ResilientWatcher {
     const { clock, backend } = this;
     return super.create(target, { clock, backend, random: () => 0, ...options });
+  }
+
+  /** Time passes only if the start waits for it, as in the gap of a swap. */
+  protected override async open(
+    target: string | readonly string[],
+    options: ResilientWatcherOptions,
+  ): Promise<void> {
+    const state = { isStarted: false };
+    const started = super.open(target, options).finally(() => {
+      state.isStarted = true;
+    });
+    started.catch(() => undefined);
+    await realIo();
+    while (!state.isStarted) {
+      await this.clock.advance(100);
+      await realIo();
+    }
+    await started;
   }
 
   /** A hint and its check; no time passes. */

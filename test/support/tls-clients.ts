@@ -13,6 +13,8 @@ import { onTestFinished } from 'vitest';
 interface Address {
   readonly port: number;
   readonly ca: string;
+  readonly cert?: string;
+  readonly key?: string;
   readonly path?: string;
 }
 
@@ -44,8 +46,8 @@ export async function askHttps({ path, ...address }: Address, agent: Agent | fal
 }
 
 /** A session of HTTP/2, verified. */
-export async function openHttp2({ port, ca }: Address): Promise<ClientHttp2Session> {
-  const session = connectHttp2(`https://localhost:${port}`, { ca, host: '127.0.0.1' } as never);
+export async function openHttp2({ port, ...options }: Address): Promise<ClientHttp2Session> {
+  const session = connectHttp2(`https://localhost:${port}`, { ...options, host: '127.0.0.1' } as never);
   onTestFinished(() => session.destroy());
   await once(session, 'connect');
   return session;

@@ -101,7 +101,7 @@ async function incidents() {
     }),
   ];
   await Promise.all(parts.map((part) => part.start()));
-  const down = new BackendError('ERR_BACKEND_WATCH_LIMIT', 'scripted', 'No watch is left');
+  const down = new BackendError('ERR_BACKEND_LIMIT', 'scripted', 'No watch is left');
   for (let second = 0; second < SECONDS; second += 1) {
     if (second === 30) {
       backend.refuse(...Array.from({ length: 1_000 }, () => down));

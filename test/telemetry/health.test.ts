@@ -8,8 +8,6 @@ import { healthHandler } from '../../src/telemetry/health-handler.js';
 import { healthOf } from '../../src/telemetry/health.js';
 import { SampleComponent, WATCHING } from './sample-component.js';
 
-const FUTURE = Date.now() + 3_600_000;
-const PAST = Date.now() - 1_000;
 const SOURCE = { name: '/etc/app.yaml', digest: null, problems: [] };
 
 async function running(kind: string, details: object): Promise<SampleComponent> {
@@ -81,17 +79,15 @@ test.each([
     true,
     false,
   ],
-  ['a good token file', 'TokenFile', { expiresAt: FUTURE, lastReadAt: 1 }, true, true],
-  ['a token that never expires', 'TokenFile', { expiresAt: null, lastReadAt: 1 }, true, true],
-  ['an expired token file', 'TokenFile', { expiresAt: PAST, lastReadAt: 1 }, true, false],
-  ['a token file without a token', 'TokenFile', { expiresAt: null, lastReadAt: null }, true, false],
-  ['a good certificate', 'TlsFiles', { expiresAt: FUTURE, available: true }, true, true],
-  ['a CA bundle alone', 'TlsFiles', { expiresAt: null, available: true }, true, true],
-  ['no certificate yet', 'TlsFiles', { expiresAt: null, available: false }, true, false],
-  ['an expired certificate', 'TlsFiles', { expiresAt: PAST, available: true }, true, false],
+  ['a good token file', 'TokenFile', { stale: false, available: true }, true, true],
+  ['an expired token file', 'TokenFile', { stale: true, available: true }, true, false],
+  ['a token file without a token', 'TokenFile', { stale: false, available: false }, true, false],
+  ['a good certificate', 'TlsFiles', { expired: false, available: true }, true, true],
+  ['no certificate yet', 'TlsFiles', { expired: false, available: false }, true, false],
+  ['an expired certificate', 'TlsFiles', { expired: true, available: true }, true, false],
   ['another component that runs', 'VolumePublisher', {}, true, true],
   ['a component that needs no start', 'VolumePublisher', { state: 'idle' }, true, true],
-  ['a component that was not started', 'TokenFile', { state: 'idle', expiresAt: FUTURE }, true, false],
+  ['a component that was not started', 'TokenFile', { state: 'idle', stale: false }, true, false],
   ['an action that succeeded', 'ReloadAction', { state: 'idle', lastSuccessful: true }, true, true],
   ['an action that failed', 'ReloadAction', { state: 'retrying', lastSuccessful: false }, true, false],
   ['a component that is closed', 'ResilientWatcher', { ...WATCHING, state: 'closed' }, true, false],
@@ -103,7 +99,7 @@ test.each([
 
 test('all components have to be live, and live and ready', async () => {
   const good = await running('ResilientWatcher', WATCHING);
-  const unready = await running('TokenFile', { expiresAt: null, lastReadAt: null });
+  const unready = await running('TokenFile', { stale: false, available: false });
   const dead = await running('ResilientWatcher', { ...WATCHING, sinceLastCheckMs: 60_000 });
   expect(healthOf(good)).toMatchObject({ live: true, ready: true });
   expect(healthOf(good, unready)).toMatchObject({ live: true, ready: false });
@@ -120,13 +116,13 @@ test('all components have to be live, and live and ready', async () => {
 });
 
 test.each(['node:http', 'Fastify'])('the handler answers probes in %s', async (framework) => {
-  const component = await running('TokenFile', { expiresAt: FUTURE, lastReadAt: 1 });
+  const component = await running('TokenFile', { stale: false, available: true });
   const url = await serve(framework, component);
   const statusOf = async (path: string): Promise<number> => (await fetch(`${url}${path}`)).status;
   expect(await statusOf('/readyz')).toBe(200);
   expect(await statusOf('/livez?verbose')).toBe(200);
 
-  component.details = { state: 'running', expiresAt: PAST, lastReadAt: 1 };
+  component.details = { state: 'running', stale: true, available: true };
   expect(await statusOf('/readyz')).toBe(503);
   expect(await statusOf('/livez')).toBe(200);
   const response = await fetch(`${url}/readyz`);

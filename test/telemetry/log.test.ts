@@ -31,7 +31,7 @@ function logOf(component: SampleComponent, options?: LogOptions): Entry[] {
 test('each event is one line whose level says whether it needs attention', async () => {
   const component = new SampleComponent('ResilientWatcher', 'logged');
   const entries = logOf(component);
-  const limit = new BackendError('ERR_BACKEND_WATCH_LIMIT', 'fs', 'No watch is left');
+  const limit = new BackendError('ERR_BACKEND_LIMIT', 'fs', 'No watch is left');
   await component.start();
   component.emitEvent('change', { cause: 'fs', added: [], changed: ['a.yaml'], removed: [] });
   component.emitEvent('restart', { attempt: 1, delayMs: 20, error: limit });
@@ -54,7 +54,7 @@ test('each event is one line whose level says whether it needs attention', async
     `info ${who}: changed`,
     `info ${who}: subscribing again, attempt 1`,
     `warn ${who}: degraded to polling: No watch is left`,
-    `info ${who}: native watching is back`,
+    `info ${who}: native watching works again`,
     `warn ${who}: Mounted by itself`,
     `warn ${who}: unreadable: Denied`,
     `info ${who}: readable again`,

@@ -14,7 +14,7 @@ import {
 import { expect, onTestFinished, test } from 'vitest';
 
 import { TokenError } from '../../src/core/token-error.js';
-import { METRICS } from '../../src/telemetry/metrics.js';
+import { metricNames, otelName } from '../../src/telemetry/metrics.js';
 import { instrument } from '../../src/telemetry/otel.js';
 import { SampleComponent, WATCHING } from './sample-component.js';
 
@@ -54,7 +54,9 @@ test('metrics have OpenTelemetry names, UCUM units and attributes', async () => 
   const exported = await metrics();
   const shown = (name: string) => {
     const metric = exported.get(`resilient_watcher.${name}`);
-    const points = metric?.dataPoints.map(({ attributes, value }) => [attributes, value]);
+    const points = metric?.dataPoints
+      .filter(({ attributes }) => attributes['resilient_watcher.target'] === 'policy')
+      .map(({ attributes, value }) => [attributes, value]);
     return { unit: metric?.descriptor.unit, points };
   };
   const target = { 'resilient_watcher.target': 'policy' };
@@ -75,7 +77,7 @@ test('metrics have OpenTelemetry names, UCUM units and attributes', async () => 
   });
   expect(shown('last_change.timestamp')).toEqual({ unit: 's', points: [[target, 1_700_000_000]] });
   expect(shown('status').points).toContainEqual([{ ...target, 'resilient_watcher.state': 'watching' }, 1]);
-  const names = Object.values(METRICS).map(({ otel }) => otel);
+  const names = metricNames.map(otelName);
   expect(names).toEqual(expect.arrayContaining([...exported.keys()]));
 });
 
@@ -138,4 +140,24 @@ test('without the API, or with another object in its place, the message says wha
     /"api" must be the module @opentelemetry\/api \(npm install @opentelemetry\/api/,
   );
   expect(() => instrument({ api: {} as never })).toThrow(TypeError);
+});
+
+test('a second subscription of a meter provider is refused, as it would count everything twice', () => {
+  const meterProvider = new MeterProvider();
+  const first = instrument({ api, meterProvider });
+  onTestFinished(() => first.close());
+  expect(() => instrument({ api, meterProvider })).toThrow(
+    new TypeError(
+      'instrument: the meter provider has these metrics already; close() the earlier subscription or use another provider',
+    ),
+  );
+  instrument({ api }).close();
+  first.close();
+  instrument({ api, meterProvider }).close();
+});
+
+test('without a meter provider, it is that of the API that is used once', () => {
+  const first = instrument({ api });
+  onTestFinished(() => first.close());
+  expect(() => instrument({ api })).toThrow(/has these metrics already/);
 });

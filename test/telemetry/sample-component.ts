@@ -1,3 +1,5 @@
+import { onTestFinished } from 'vitest';
+
 import { Component, type ComponentEvents, type ComponentStatus } from '../../src/core/component.js';
 import { systemClock } from '../../src/core/clock.js';
 
@@ -14,6 +16,7 @@ export class SampleComponent extends Component<AnyEvents, ComponentStatus> {
     super({ kind, name, signal: undefined, clock: systemClock });
     this.details = details;
     this.on('error', () => {});
+    onTestFinished(() => this.close());
   }
 
   status(): ComponentStatus {

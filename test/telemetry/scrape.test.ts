@@ -21,7 +21,7 @@ import { FakeTokenClient, KubeletVolume, ScriptedBackend } from 'resilient-watch
 import { expect, onTestFinished, test } from 'vitest';
 import { parse } from 'yaml';
 
-import { METRICS } from '../../src/telemetry/metrics.js';
+import { metricNames, prometheusName } from '../../src/telemetry/metrics.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 import { SampleComponent } from './sample-component.js';
 
@@ -110,13 +110,13 @@ test('a backend that is down is visible as a restart and as degraded, until it i
   const backend = new ScriptedBackend();
   await using watcher = new ResilientWatcher(file, { backend, name: 'forced', restartDelayMs: 1 });
   await watcher.start();
-  const down = new BackendError('ERR_BACKEND_WATCH_LIMIT', 'scripted', 'No watch is left');
+  const down = new BackendError('ERR_BACKEND_LIMIT', 'scripted', 'No watch is left');
   backend.refuse(...Array.from({ length: 10_000 }, () => down));
   backend.fail(down);
 
   const degraded = 'status{target="forced",state="degraded"}';
   await expect.poll(() => scraper.value(degraded)).toBe(1);
-  const labels = '{target="forced",error_type="ERR_BACKEND_WATCH_LIMIT"}';
+  const labels = '{target="forced",error_type="ERR_BACKEND_LIMIT"}';
   expect(await scraper.value(`restarts_total${labels}`)).toBeGreaterThanOrEqual(1);
   expect(await scraper.value(`errors_total${labels}`)).toBe(1);
 
@@ -177,14 +177,17 @@ test('every metric of the alert rules and of the dashboard is in a scrape of a p
   await using reload = new ReloadAction({ action: { name: 'nothing', run: () => Promise.resolve() } });
   reload.trigger({ paths: [], cause: 'check' });
   await reload.idle();
-  const certificate = new SampleComponent('TlsFiles', 'tls', { state: 'running', expiresAt: Date.now() });
+  const certificate = new SampleComponent('TlsFiles', 'tls', {
+    state: 'running',
+    expiresAt: Date.now(),
+    notBefore: Date.now(),
+  });
   await certificate.start();
 
   const series = await scraper.scrape();
   const scraped = new Set([...series.keys()].map((name) => name.replace(/\{.*/, '')));
-  const wanted = [...Object.keys(METRICS)].filter(
-    (name) => !scraped.has(name) && !scraped.has(`${name}_count`),
-  );
+  const names = metricNames.map((name) => prometheusName(name).replace(/^resilient_watcher_/, ''));
+  const wanted = names.filter((name) => !scraped.has(name) && !scraped.has(`${name}_count`));
   expect(wanted).toEqual([]);
   for (const name of expressionsOf('deploy/prometheus/rules.yaml', 'deploy/grafana/dashboard.json')) {
     expect(scraped, name).toContain(name);

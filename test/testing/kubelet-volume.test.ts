@@ -195,14 +195,15 @@ describe('the habits and faults of kubelet', () => {
     expect(names(home)).toEqual(['..data']);
   });
 
-  test('what a foreign ..data points to outside the volume is never removed', () => {
+  test.each(['../outside', '..', '.'])('what a foreign ..data points to, %s, is never removed', (target) => {
     const outside = join(home, 'outside');
     fs.mkdirSync(outside);
     const volume = volumeAt(join(home, 'volume'));
     fs.mkdirSync(volume.directory);
-    fs.symlinkSync('../outside', volume.path('..data'));
+    fs.symlinkSync(target, volume.path('..data'));
     volume.publish({ a: '1' });
     expect(fs.existsSync(outside)).toBe(true);
+    expect(fs.readFileSync(volume.path('a'), 'utf8')).toBe('1');
   });
 });
 

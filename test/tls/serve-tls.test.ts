@@ -44,6 +44,24 @@ async function answerTo(socket: TLSSocket): Promise<string> {
   return answer;
 }
 
+test('a CA bundle without a certificate is refused, unless the server has one of its own', async () => {
+  const volume = new KubeletVolume(join(temporaryDirectory(), 'tls'));
+  volume.publish({ 'ca.crt': ca });
+  const files = new TlsFiles({ ca: volume.path('ca.crt') });
+  onTestFinished(() => files.close());
+  await expect(serveTls(createServer(), files)).rejects.toThrow(
+    /^serveTls: neither .*ca\.crt nor the server has a certificate; name cert and key, or a directory with both, or give them to createServer\(\)$/,
+  );
+
+  const server = createServer({ ...first, requestCert: true });
+  await serveTls(server, files);
+  const port = await listen(server);
+  await expect(handshake(port, { ...second })).resolves.toMatchObject({ authorized: true });
+  volume.publish({ 'ca.crt': ca + stranger.cert });
+  await files.check();
+  await expect(handshake(port, { ...second })).resolves.toMatchObject({ authorized: true });
+});
+
 test('options of createServer() are kept: TLS versions and the rules for client certificates', async () => {
   const { volume, files } = openFiles();
   const server = createServer(

@@ -1,6 +1,5 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import {
@@ -13,7 +12,7 @@ import {
 import { FakeTokenClient, mintTestToken } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
 
-import { ScriptedWatchers } from '../support/scripted-watcher.js';
+import { ProjectedToken } from '../support/projected-token.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 /** A server that takes one token, and remembers what was sent. */
@@ -37,12 +36,11 @@ async function server(accepts: (token: string) => boolean) {
 }
 
 function rotatingFile() {
-  const path = join(temporaryDirectory(), 'token');
   const [first, second] = [mintTestToken({ jti: '1' }), mintTestToken({ jti: '2' })];
-  writeFileSync(path, `${first}\n`);
-  const file = new TokenFile(path, { watcherFactory: new ScriptedWatchers().factory });
+  const projected = new ProjectedToken(`${first}\n`);
+  const file = new TokenFile(projected.path, projected.options);
   onTestFinished(() => file.close());
-  return { file, first, second, rotate: () => writeFileSync(path, `${second}\n`) };
+  return { file, first, second, rotate: () => projected.replace(`${second}\n`) };
 }
 
 test.each<[string, RequestInit | undefined, string]>([

@@ -1,11 +1,13 @@
 /** A refresher whose client, file or watcher fails. */
 import { inspect } from 'node:util';
 
-import { BackendError, TokenError } from 'resilient-watcher';
+import { TokenError } from 'resilient-watcher';
 import { FakeTokenClient, mintTestToken } from 'resilient-watcher/testing';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 
 import { Outcome } from '../../src/core/outcome.js';
+import { errno } from '../support/faulty-file-system.js';
+import { fsWith, slowFs } from '../support/intercepted-fs.js';
 import { DAY, HOUR, MINUTE, refresherScene, SECOND } from '../support/refresher-scene.js';
 
 const boom = new Error('ECONNREFUSED 10.0.0.1:443');
@@ -85,14 +87,14 @@ describe('failure', () => {
   });
 
   test('Retry-After is honoured, whatever the hints, up to 5 minutes', async () => {
-    const { refresher, clock, client, watchers, mints } = refresherScene();
+    const { refresher, clock, client, projected, mints } = refresherScene();
     client.script(
       { error: FakeTokenClient.tooManyRequests(90 * SECOND) },
       { error: Object.assign(new Error('503'), { retryAfterMs: DAY }) },
     );
     await refresher.start();
     await clock.advance(30 * SECOND);
-    watchers.show('projected-1');
+    projected.show('projected-1');
     void refresher.refresh();
     await clock.advance(10 * MINUTE);
     expect(mints().slice(0, 3)).toEqual([0, 90, 390]);
@@ -258,129 +260,70 @@ test('a client that cannot work is reported once as an `error`, and not called a
   expect(clock.pending).toBe(0);
 });
 
-describe('a failing watcher never affects the token', () => {
-  test.each<[string, (watchers: ReturnType<typeof refresherScene>['watchers']) => void]>([
-    ['cannot be started', (watchers) => watchers.refusals.push(boom, boom)],
-    [
-      'fails with a TypeError',
-      (watchers) => watchers.refusals.push(new TypeError('no'), new TypeError('no')),
-    ],
-    ['never starts', (watchers) => watchers.refusals.push(undefined, undefined)],
-  ])(
-    'a watcher that %s is reported as degraded, tried again, and reported as recovered',
-    async (_, arrange) => {
-      const { refresher, clock, watchers, mints, events } = refresherScene();
-      arrange(watchers);
-      const started = refresher.start();
-      await clock.advance(10 * SECOND);
-      await started;
-      expect(mints()).toHaveLength(1);
-      expect(events('degraded')).toMatchObject([
-        { detail: { error: { code: 'ERR_BACKEND_UNAVAILABLE' }, pollIntervalMs: 60_000 } },
-      ]);
-      expect(refresher.status()).toMatchObject({ watching: false, healthy: true });
-      await clock.advance(MINUTE);
-      expect(events('degraded', 'recovered').map(({ event }) => event)).toEqual(['degraded', 'recovered']);
-      expect(refresher.status().watching).toBe(true);
-    },
-  );
-
-  test('a watcher that ends without being closed is created again, and missed changes are found', async () => {
-    const { refresher, clock, watchers, mints, events } = refresherScene();
+describe('a token file that cannot be watched or read never affects the token', () => {
+  test('without native watching it is polled and reported as degraded, and the timer goes on', async () => {
+    const { refresher, clock, projected, mints, events } = refresherScene();
+    projected.backend.refuse(boom);
     await refresher.start();
-    await clock.advance(MINUTE);
-    watchers.refusals.push(boom);
-    watchers.end();
-    watchers.show('projected-1');
-    await clock.advance(MINUTE);
-    expect(watchers.made).toBe(3);
-    expect(events('degraded', 'recovered').map(({ event }) => event)).toEqual(['degraded', 'recovered']);
-    expect(mints()).toEqual([0, 70]);
-  });
-
-  test('its `degraded` and `unreadable` are emitted once, and a change ends `unreadable`', async () => {
-    const { refresher, clock, watchers, events } = refresherScene();
-    await refresher.start();
-    const error = new BackendError('ERR_BACKEND_DOWN', 'fs', 'gone');
-    watchers.tell('degraded', { error, pollIntervalMs: 1_000 });
-    watchers.tell('degraded', { error, pollIntervalMs: 1_000 });
-    await clock.advance(SECOND);
-    watchers.tell('recovered', { backend: 'fs', degradedMs: 7 });
-    for (const end of [() => watchers.show('projected-1'), () => watchers.tell('readable', {})]) {
-      watchers.tell('unreadable', { error: boom });
-      watchers.tell('unreadable', { error: boom });
-      await clock.advance(SECOND);
-      end();
-    }
-    const unreadable = {
-      event: 'unreadable',
-      detail: { error: { name: 'TokenError', code: 'ERR_TOKEN_FILE', cause: boom } },
-    };
-    const readable = { event: 'readable', detail: { unreadableMs: SECOND } };
-    expect(events('degraded', 'recovered', 'unreadable', 'readable')).toMatchObject([
-      { event: 'degraded', detail: { error, pollIntervalMs: 1_000 } },
-      { event: 'recovered', detail: { backend: 'fs', degradedMs: SECOND } },
-      unreadable,
-      readable,
-      unreadable,
-      readable,
+    expect(events('degraded', 'error')).toMatchObject([
+      { detail: { error: { code: 'ERR_BACKEND_DOWN' }, pollIntervalMs: 1_000 } },
     ]);
+    expect(refresher.status()).toMatchObject({ watching: false, healthy: true });
+    await clock.advance(MINUTE);
+    expect(events('recovered')).toMatchObject([{ detail: { backend: 'scripted' } }]);
+    expect(refresher.status().watching).toBe(true);
+    await clock.advance(12 * HOUR);
+    expect(mints().length).toBeGreaterThan(1);
   });
 
-  test('a watcher that ends while it starts is replaced', async () => {
-    const { refresher, clock, watchers } = refresherScene({
-      watcherFactory: (path) => {
-        const watcher = watchers.factory(path);
-        const isFirst = watchers.made === 1;
-        return { ...watcher, start: () => watcher.start().then(() => isFirst && watchers.end()) };
+  test('one that gives no answer is reported as unreadable, and what it holds is used once it does', async () => {
+    const answer = new Outcome<undefined>();
+    const fs = slowFs({ lstat: ({ make }) => answer.promise.then(() => make()) });
+    const { refresher, clock, client, mints, events } = refresherScene({ fs });
+    const started = refresher.start();
+    await clock.advance(10 * SECOND);
+    await started;
+    expect(mints()).toEqual([10]);
+    expect(events('unreadable', 'error')).toMatchObject([{ detail: { error: { code: 'ERR_TOKEN_FILE' } } }]);
+    expect(refresher.status()).toMatchObject({ watching: false, healthy: true });
+    await clock.advance(MINUTE);
+    answer.resolve(undefined);
+    await vi.waitFor(() => expect(events('readable')).toMatchObject([{ detail: { unreadableMs: 70_000 } }]));
+    await clock.advance(10 * SECOND);
+    expect(client.requests.map(({ credential }) => credential?.value)).toEqual([undefined, 'projected-0']);
+  });
+
+  test('one that cannot be read is reported as unreadable, and as readable when it can be', async () => {
+    let isForbidden = false;
+    const fs = fsWith({
+      open: ({ make }) => {
+        if (isForbidden) throw errno('EACCES');
+        return make();
       },
     });
-    void refresher.start();
-    await clock.advance(MINUTE);
-    expect([watchers.made, watchers.open.size, refresher.status().watching]).toEqual([2, 1, true]);
-  });
-
-  test('a watcher is closed, too, if it has just started when the refresher is closed', async () => {
-    for (let microtasks = 0; microtasks < 15; microtasks += 1) {
-      const { refresher, clock, watchers } = refresherScene({
-        watcherFactory: (path) => {
-          const watcher = watchers.factory(path);
-          const closeLater = async (): Promise<void> => {
-            for (let turn = 0; turn < microtasks; turn += 1) await Promise.resolve();
-            await refresher.close();
-          };
-          return { ...watcher, start: () => watcher.start().then(() => void closeLater()) };
-        },
-      });
-      void refresher.start();
-      await clock.advance(SECOND);
-      expect([watchers.made, watchers.open.size]).toEqual([1, 0]);
-    }
-  });
-
-  test('a watcher that cannot be closed delays the next one and close() for a while, no more', async () => {
-    const { refresher, clock, watchers } = refresherScene({
-      watcherFactory: (path) => ({ ...watchers.factory(path), close: () => new Promise(() => undefined) }),
-    });
-    watchers.refusals.push(boom);
-    void refresher.start();
-    await clock.advance(MINUTE);
-    expect([watchers.made, refresher.status().watching]).toEqual([2, true]);
-    const ends: string[] = [];
-    void refresher.close().then(() => ends.push('closed'));
-    await clock.advance(MINUTE);
-    expect([ends, clock.pending]).toEqual([['closed'], 0]);
-  });
-
-  test('a factory that throws is handled like a watcher that cannot start', async () => {
-    const { refresher, events } = refresherScene({
-      watcherFactory: () => {
-        throw new TypeError('broken');
-      },
-    });
+    const { refresher, clock, projected, mints, events } = refresherScene({ fs });
     await refresher.start();
-    expect(events('degraded')).toHaveLength(1);
-    expect(refresher.status().state).toBe('waiting');
+    isForbidden = true;
+    projected.show('projected-1');
+    await clock.advance(SECOND);
+    expect(events('unreadable')).toMatchObject([{ detail: { error: { code: 'ERR_TARGET_ACCESS' } } }]);
+    isForbidden = false;
+    projected.backend.hint();
+    await clock.advance(10 * SECOND);
+    expect(events('readable')).toHaveLength(1);
+    expect(mints()).toHaveLength(2);
+  });
+
+  test('it is not watched any more if the refresher is closed while it starts', async () => {
+    for (let microtasks = 0; microtasks < 15; microtasks += 1) {
+      const { refresher, clock, projected } = refresherScene();
+      refresher.start().catch(() => {});
+      for (let turn = 0; turn < microtasks; turn += 1) await Promise.resolve();
+      await refresher.close();
+      await clock.advance(SECOND);
+      expect(projected.backend.subscriptions).toBe(0);
+      expect(clock.pending).toBe(0);
+    }
   });
 });
 

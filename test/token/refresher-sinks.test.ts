@@ -5,6 +5,7 @@ import { ClosedError, type TokenRefresherOptions } from 'resilient-watcher';
 import { describe, expect, test } from 'vitest';
 
 import { Outcome } from '../../src/core/outcome.js';
+import { slowFs } from '../support/intercepted-fs.js';
 import { DAY, HOUR, MINUTE, refresherScene, SECOND } from '../support/refresher-scene.js';
 
 const boom = new Error('ECONNREFUSED 10.0.0.1:443');
@@ -86,23 +87,19 @@ describe('sinks', () => {
 
 describe('the end', () => {
   test.each<
-    [
-      string,
-      Partial<Parameters<typeof refresherScene>[0]>,
-      (scene: ReturnType<typeof refresherScene>) => void,
-    ]
+    [string, () => Partial<TokenRefresherOptions>, (scene: ReturnType<typeof refresherScene>) => void]
   >([
-    ['before start()', {}, () => {}],
-    ['while it waits', {}, () => {}],
-    ['during a mint', {}, ({ client }) => client.script({ delayMs: Infinity })],
-    ['between two attempts', {}, ({ client }) => client.script({ error: boom })],
-    ['while the watcher starts', {}, ({ watchers }) => watchers.refusals.push(undefined)],
-    ['between two starts of the watcher', {}, ({ watchers }) => watchers.refusals.push(boom)],
-    ['between two deliveries', { sinks: [() => Promise.reject(boom)] }, () => {}],
+    ['before start()', () => ({}), () => {}],
+    ['while it waits', () => ({}), () => {}],
+    ['during a mint', () => ({}), ({ client }) => client.script({ delayMs: Infinity })],
+    ['between two attempts', () => ({}), ({ client }) => client.script({ error: boom })],
+    ['while the file system hangs', () => ({ fs: slowFs({ lstat: () => new Promise(() => {}) }) }), () => {}],
+    ['without native watching', () => ({}), ({ projected }) => projected.backend.refuse(boom)],
+    ['between two deliveries', () => ({ sinks: [() => Promise.reject(boom)] }), () => {}],
   ])('close() %s leaves no timer and no listener, and no event follows', async (when, options, arrange) => {
     const controller = new AbortController();
-    const scene = refresherScene({ ...options, signal: controller.signal });
-    const { refresher, clock, watchers, log } = scene;
+    const scene = refresherScene({ ...options(), signal: controller.signal });
+    const { refresher, clock, projected, log } = scene;
     arrange(scene);
     const started = when === 'before start()' ? undefined : refresher.start();
     started?.catch(() => {});
@@ -110,7 +107,7 @@ describe('the end', () => {
     await refresher.close();
     const told = log.length;
     expect(clock.pending).toBe(0);
-    expect(watchers.open.size).toBe(0);
+    expect(projected.backend.subscriptions).toBe(0);
     expect(getEventListeners(controller.signal, 'abort')).toEqual([]);
     await clock.advance(DAY);
     expect(log).toHaveLength(told);

@@ -26,21 +26,18 @@ describe('without a TokenRequest API', () => {
   });
 
   test('the file is read a few times an hour, and the next token is found when it is projected', async () => {
-    const file = join(temporaryDirectory(), 'token');
     const now = Date.UTC(2024, 1, 6);
-    const write = (at: number): void => {
+    const tokenAt = (at: number): string => {
       const iat = at / 1000;
-      const claims = { iat, exp: iat + 31_536_000, 'kubernetes.io': { warnafter: iat + 3607 } };
-      writeFileSync(file, mintTestToken(claims));
+      return mintTestToken({ iat, exp: iat + 31_536_000, 'kubernetes.io': { warnafter: iat + 3607 } });
     };
-    write(now);
-    const { refresher, clock, client, watchers, events } = refresherScene({ tokenFile: file }, now);
+    const { refresher, clock, client, projected, events } = refresherScene({}, now);
+    projected.show(tokenAt(now));
     client.otherwise = { error: FakeTokenClient.unsupported() };
     await refresher.start();
     await idleAdvance(clock, refresher, 48 * MINUTE);
     expect(client.requests.length).toBeLessThan(20);
-    write(clock.now());
-    watchers.show('projected-1');
+    projected.show(tokenAt(clock.now()));
     await idleAdvance(clock, refresher, MINUTE);
     expect(events('token')).toHaveLength(2);
     expect(events('retry', 'expired')).toEqual([]);

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 
 import { DAY, HOUR, MINUTE, SECOND } from '../support/refresher-scene.js';
 import { rounds } from '../support/rounds.js';
-import { ScriptedWatchers } from '../support/scripted-watcher.js';
+import { ProjectedToken } from '../support/projected-token.js';
 
 type Action =
   | { readonly do: 'pass' | 'jump'; readonly ms: number }
@@ -41,9 +41,7 @@ const action: fc.Arbitrary<Action> = fc.oneof(
     step: fc.constantFrom(...(Object.keys(faults) as Fault[])),
   }),
   fc.record({ do: fc.constant('sink' as const), fails: fc.boolean() }),
-  fc
-    .constantFrom('project', 'watcher ends', 'rotate', '401', 'refresh', 'heal')
-    .map((name) => ({ do: name as 'project' })),
+  fc.constantFrom('project', 'rotate', '401', 'refresh', 'heal').map((name) => ({ do: name as 'project' })),
 );
 
 test('in any sequence of faults no expired token is returned, requests never overlap and are few, and a valid token follows the last fault', async () => {
@@ -55,7 +53,7 @@ test('in any sequence of faults no expired token is returned, requests never ove
       async (actions, schedule, chances) => {
         const clock = new FakeClock();
         const client = new FakeTokenClient({ clock });
-        const watchers = new ScriptedWatchers('0');
+        const file = new ProjectedToken('0');
         const delivered: string[] = [];
         const starts: number[] = [];
         let sinkFails = false;
@@ -69,8 +67,8 @@ test('in any sequence of faults no expired token is returned, requests never ove
           clock,
           schedule,
           random: () => chances.next().value as number,
-          tokenFile: '/nowhere/token',
-          watcherFactory: watchers.factory,
+          tokenFile: file.path,
+          tokenFileOptions: file.options,
           sinks: [
             (token) => {
               if (sinkFails) throw new Error('EIO');
@@ -101,8 +99,7 @@ test('in any sequence of faults no expired token is returned, requests never ove
           if (step.do === 'jump') clock.jump(step.ms);
           if (step.do === 'server') client.otherwise = faults[step.step](client);
           if (step.do === 'sink') sinkFails = step.fails;
-          if (step.do === 'project') watchers.show(String((projected += 1)));
-          if (step.do === 'watcher ends') watchers.end();
+          if (step.do === 'project') file.show(String((projected += 1)));
           if (step.do === 'rotate') client.rotateSigningKey();
           if (step.do === 'refresh') void refresher.refresh();
           if (step.do === 'heal') client.otherwise = {};

@@ -6,7 +6,6 @@ import { FakeTokenClient } from 'resilient-watcher/testing';
 import { describe, expect, test } from 'vitest';
 
 import { DAY, HOUR, MINUTE, refresherScene, SECOND } from '../support/refresher-scene.js';
-import { ScriptedWatchers } from '../support/scripted-watcher.js';
 
 const boom = new Error('ECONNREFUSED 10.0.0.1:443');
 
@@ -35,20 +34,21 @@ describe('options', () => {
     [{ minIntervalMs: -1 }, RangeError, 'option "minIntervalMs" must be'],
     [{ attemptTimeoutMs: 0 }, RangeError, 'option "attemptTimeoutMs" must be'],
     [{ unhealthyAfter: 0 }, RangeError, 'option "unhealthyAfter" must be'],
-    [{ watcherFactory: 1 }, TypeError, 'option "watcherFactory" must be a function'],
+    [{ tokenFileOptions: 1 }, TypeError, 'option "tokenFileOptions" must be an object'],
+    [{ tokenFileOptions: { retries: 1 } }, TypeError, 'TokenFile: unknown option "retries"'],
     [{ refreshInterval: 1 }, TypeError, 'unknown option "refreshInterval"'],
   ])('%j are refused', (options, kind, message) => {
     const construct = (): unknown => new TokenRefresher({ client, ...options });
     expect(construct).toThrow(kind);
-    expect(construct).toThrow(`TokenRefresher: ${message}`);
+    expect(construct).toThrow(message);
   });
 });
 
 test.for<[Partial<TokenRefresherOptions>, string]>([
   [{ schedule: 'quarter', refreshIntervalMs: 60_000 }, 'give "schedule" or "refreshIntervalMs", not both'],
   [
-    { tokenFile: false, watcherFactory: new ScriptedWatchers().factory },
-    '"watcherFactory" has no effect with "tokenFile: false"',
+    { tokenFile: false, tokenFileOptions: { backend: 'poll' } },
+    '"tokenFileOptions" has no effect with "tokenFile: false"',
   ],
 ])('options that exclude each other are refused: %j', ([options, message]) => {
   const construct = (): unknown => new TokenRefresher({ client: new FakeTokenClient(), ...options });
@@ -119,12 +119,12 @@ describe('the schedule', () => {
 
 describe('hints', () => {
   test('a newly projected token leads to an attempt within seconds, where the timer would take 6 to 12 hours', async () => {
-    const { refresher, clock, client, watchers, mints, events } = refresherScene({ random: () => 0.5 });
+    const { refresher, clock, client, projected, mints, events } = refresherScene({ random: () => 0.5 });
     await refresher.start();
     await clock.advance(10 * MINUTE);
     client.rotateSigningKey();
     expect(client.accepts((await refresher.get()).value)).toBe(false);
-    watchers.show('projected-1');
+    projected.show('projected-1');
     await clock.advance(5 * SECOND);
     expect(mints()).toEqual([0, 602.5]);
     expect(client.accepts((await refresher.get()).value)).toBe(true);
@@ -135,27 +135,27 @@ describe('hints', () => {
   });
 
   test('only new content leads to an attempt: not the first check, the same bytes, an empty or a missing file', async () => {
-    const { refresher, clock, watchers, mints } = refresherScene();
+    const { refresher, clock, projected, mints } = refresherScene();
     await refresher.start();
-    watchers.show('projected-0');
-    watchers.show(undefined);
-    watchers.show(' \n');
-    watchers.show('projected-0\n');
+    projected.show('projected-0');
+    projected.show(undefined);
+    projected.show(' \n');
+    projected.show('projected-0\n');
     await clock.advance(MINUTE);
     expect(mints()).toEqual([0]);
   });
 
   test('a burst of hints leads to one attempt, and to one more if it comes during an attempt', async () => {
-    const { refresher, clock, client, watchers, mints } = refresherScene();
+    const { refresher, clock, client, projected, mints } = refresherScene();
     await refresher.start();
     await clock.advance(MINUTE);
     client.script({ delayMs: 2_000 });
-    for (let n = 1; n <= 50; n += 1) watchers.show(`burst-${n}`);
+    for (let n = 1; n <= 50; n += 1) projected.show(`burst-${n}`);
     const refreshes = Array.from({ length: 50 }, () => refresher.refresh());
     await clock.advance(500);
     expect(client.inFlight).toBe(1);
-    watchers.show('during-1');
-    watchers.show('during-2');
+    projected.show('during-1');
+    projected.show('during-2');
     await clock.advance(MINUTE);
     expect(mints()).toEqual([0, 60, 62]);
     expect(new Set(await Promise.all(refreshes)).size).toBe(1);
@@ -215,15 +215,15 @@ describe('hints', () => {
 });
 
 test('the token just seen in the file is passed to the client', async () => {
-  const { refresher, clock, client, watchers } = refresherScene();
+  const { refresher, clock, client, projected } = refresherScene();
   const start = clock.now();
   await refresher.start();
   await clock.advance(MINUTE);
-  watchers.show('projected-1');
+  projected.show('projected-1');
   await clock.advance(MINUTE);
   expect(client.requests.map(({ credential }) => [credential?.value, credential?.path])).toEqual([
-    ['projected-0', '/nowhere/token'],
-    ['projected-1', '/nowhere/token'],
+    ['projected-0', projected.path],
+    ['projected-1', projected.path],
   ]);
   expect(client.requests.map(({ credential }) => (credential?.seenAt ?? 0) - start)).toEqual([0, MINUTE]);
   expect(inspect(client.requests, { depth: Infinity }) + JSON.stringify(client.requests)).not.toMatch(

@@ -20,9 +20,9 @@ function failure(act: () => unknown): TokenError {
 }
 
 test.each<[string, unknown, string]>([
-  ['nothing', undefined, 'the answer is not an object'],
-  ['null', null, 'the answer is not an object'],
-  ['a bare token', good, 'the answer is not an object'],
+  ['nothing', undefined, 'the response is not an object'],
+  ['null', null, 'the response is not an object'],
+  ['a bare token', good, 'the response is not an object'],
   ['an empty object', {}, '"token" is not a string but undefined'],
   [
     'a token that is a number',

@@ -1,11 +1,10 @@
 /** What the API promises besides what is reported. */
 import { once, on } from 'node:events';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import nodeFs, { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { mock } from 'node:test';
 
 import {
-  nodeFileSystem,
   ResilientWatcher,
   watch,
   type Change,
@@ -225,7 +224,7 @@ describe('fake timers of a test runner', () => {
       backend.hint();
       restore();
       await watcher.idle();
-      const later = watchedFile({ fs: nodeFileSystem });
+      const later = watchedFile({ fs: nodeFs });
       await later.watcher.start();
       await later.watcher.close();
       install();

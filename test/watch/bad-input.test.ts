@@ -89,7 +89,7 @@ test.each([
     TypeError,
     'option "maxFiles" has no effect with "recursive.content": false',
   ],
-  [{ fs: {} }, TypeError, 'option "fs" must be an object with lstat,'],
+  [{ fs: {} }, TypeError, 'option "fs" must be an object with lstatSync, lstat,'],
 ])('options %j are refused', (options, kind, message) => {
   const construct = (): unknown => new ResilientWatcher('/etc/app.yaml', options as object);
   expect(construct).toThrow(kind);

@@ -108,7 +108,7 @@ describe('a group', () => {
     writeFileSync(two, '2');
     await scene.watch([one, two]);
     await scene.settle();
-    expect(scene.errors).toEqual([expect.objectContaining({ code: 'ERR_TARGET_NOT_FILE', path: one })]);
+    expect(scene.errors).toEqual([expect.objectContaining({ code: 'ERR_TARGET_PATH', path: one })]);
     rmSync(one, { recursive: true });
     writeFileSync(one, '1');
     await scene.settle();

@@ -7,17 +7,16 @@ import fc from 'fast-check';
 import {
   ClosedError,
   ListenerError,
-  nodeFileSystem,
   ResilientWatcher,
   watch,
   type Change,
-  type FileSystem,
   type ResilientWatcherOptions,
   type WatchBackend,
 } from 'resilient-watcher';
 import { FakeClock, KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
 import { expect, expectTypeOf, onTestFinished, test, vi } from 'vitest';
 
+import { slowFs, type Called } from '../support/intercepted-fs.js';
 import { rounds } from '../support/rounds.js';
 import { ScriptedScene } from '../support/scripted-scene.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
@@ -259,44 +258,62 @@ test('printed forms never contain contents', async () => {
   }
 });
 
-test('close() during the subscription of start() releases it before it resolves, and sets no directories again', async () => {
+test('close() during a call of start() that hangs resolves, and nothing is subscribed', async () => {
   let ask = (): void => undefined;
   let answer = (): void => undefined;
   const asked = new Promise<void>((resolve) => (ask = resolve));
   const answers = new Promise<void>((resolve) => (answer = resolve));
-  // A server that does not answer: the arming hangs in its first call.
-  const { sync: _, ...calls } = nodeFileSystem;
-  const lstat: FileSystem['lstat'] = async (path) => {
+  // A server that does not answer.
+  const lstat = async ({ make }: Called): Promise<unknown> => {
     ask();
     await answers;
-    return calls.lstat(path);
+    return make();
   };
-  const { watcher, backend, clock } = watchedKey({ fs: { ...calls, lstat } });
+  const { watcher, backend, clock } = watchedKey({ fs: slowFs({ lstat }) });
   const refused = expect(watcher.start()).rejects.toThrow(ClosedError);
   await asked;
-  expect(backend.subscriptions).toBe(1);
   await watcher.close();
   expect([backend.subscriptions, clock.pending]).toEqual([0, 0]);
   answer();
   await refused;
-  expect([backend.subscribed, backend.directories]).toEqual([1, []]);
+  expect([backend.subscribed, backend.directories]).toEqual([0, []]);
 });
 
 test('close() waits for a backend that is being subscribed, and closes the subscription', async () => {
   let grant = (): void => undefined;
+  let ask = (): void => undefined;
   const granted = new Promise<void>((resolve) => (grant = resolve));
+  const asked = new Promise<void>((resolve) => (ask = resolve));
   const backend = new ScriptedBackend();
   const slow: WatchBackend = {
     name: 'slow',
-    subscribe: (sink) => granted.then(() => backend.subscribe(sink)),
+    subscribe: (sink) => {
+      ask();
+      return granted.then(() => backend.subscribe(sink));
+    },
   };
   const { watcher } = watchedKey({ backend: slow });
   const refused = expect(watcher.start()).rejects.toThrow(ClosedError);
+  await asked;
   const closed = watcher.close();
   grant();
   await closed;
   expect([backend.subscribed, backend.subscriptions]).toEqual([1, 0]);
   await refused;
+});
+
+test('close() at any point of start() leaves no subscription', async () => {
+  const path = join(temporaryDirectory(), 'file');
+  writeFileSync(path, 'one');
+  for (let microtasks = 0; microtasks < 20; microtasks += 1) {
+    const backend = new ScriptedBackend();
+    const watcher = new ResilientWatcher(path, { backend });
+    const started = watcher.start().catch(() => undefined);
+    for (let turn = 0; turn < microtasks; turn += 1) await Promise.resolve();
+    await watcher.close();
+    await started;
+    expect(backend.subscriptions).toBe(0);
+  }
 });
 
 test('close() at any moment leaves no timer, handle or listener, and no event follows', async () => {

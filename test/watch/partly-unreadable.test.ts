@@ -12,7 +12,7 @@ test('a directory in a tree that becomes unreadable keeps its files; that and it
   writeFileSync(scene.at('closed/file'), 'kept');
   let isClosed = false;
   const fs = faultyFileSystem((name, [path]) => {
-    if (isClosed && name === 'scandir' && path === closed) throw errno('EACCES', path);
+    if (isClosed && name === 'readdir' && path === closed) throw errno('EACCES', path);
   });
   await scene.watch(scene.root, { recursive: true, fs });
   /** What is reported from now on until nothing is left to do. */

@@ -1,19 +1,10 @@
 /** The table of connection.ts: a backend that is lost, cannot be had, and comes back. */
-import { mkdirSync, rmSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import {
-  BackendError,
-  type HintSink,
-  type ResilientWatcherOptions,
-  type WatchedDirectory,
-  type WatchSubscription,
-} from 'resilient-watcher';
-import { FakeClock, ScriptedBackend } from 'resilient-watcher/testing';
-import { expect, onTestFinished, test } from 'vitest';
+import type { ResilientWatcherOptions } from 'resilient-watcher';
+import { expect, test, vi } from 'vitest';
 
-import { Scope } from '../../src/core/scope.js';
-import { BackendConnection } from '../../src/watch/connection.js';
 import { errno } from '../support/faulty-file-system.js';
 import { ScriptedScene } from '../support/scripted-scene.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
@@ -65,20 +56,20 @@ test('while the backend is unavailable the target is polled, and `degraded` is e
   await watcher.idle();
   const restarts = events.filter((event) => event.startsWith('restart'));
   expect(restarts.slice(0, 4)).toEqual([
-    'restart 1 after 50: ERR_BACKEND_INSTANCE_LIMIT',
-    'restart 2 after 100: ERR_BACKEND_INSTANCE_LIMIT',
-    'restart 3 after 200: ERR_BACKEND_INSTANCE_LIMIT',
-    'restart 4 after 400: ERR_BACKEND_INSTANCE_LIMIT',
+    'restart 1 after 50: ERR_BACKEND_LIMIT',
+    'restart 2 after 100: ERR_BACKEND_LIMIT',
+    'restart 3 after 200: ERR_BACKEND_LIMIT',
+    'restart 4 after 400: ERR_BACKEND_LIMIT',
   ]);
   expect(events.filter((event) => !event.startsWith('restart'))).toEqual([
     'change v1 by start',
-    'degraded: ERR_BACKEND_INSTANCE_LIMIT fs.inotify.max_user_instances',
+    'degraded: ERR_BACKEND_LIMIT fs.inotify.max_user_instances',
     'change v2 by poll',
   ]);
   expect(watcher.status()).toMatchObject({
     state: 'degraded',
     backend: 'poll',
-    degraded: { code: 'ERR_BACKEND_INSTANCE_LIMIT', sysctl: 'fs.inotify.max_user_instances' },
+    degraded: { code: 'ERR_BACKEND_LIMIT', sysctl: 'fs.inotify.max_user_instances' },
   });
 
   backend.accept();
@@ -124,7 +115,7 @@ test('a backend that fails immediately each time is not restarted in a loop', as
 });
 
 test.each([
-  ['a typed limit', errno('ENOSPC'), 'degraded: ERR_BACKEND_WATCH_LIMIT fs.inotify.max_user_watches'],
+  ['a typed limit', errno('ENOSPC'), 'degraded: ERR_BACKEND_LIMIT fs.inotify.max_user_watches'],
   ['a TypeError', new TypeError('not a function'), 'degraded: ERR_BACKEND_DOWN'],
   ['something that is no error', 'oops', 'degraded: ERR_BACKEND_DOWN'],
 ])(
@@ -133,85 +124,38 @@ test.each([
     const { clock, backend, watcher, events } = watchedKey();
     backend.refuse(failure, failure);
     await watcher.start();
-    expect(events).toEqual([degraded, 'change v1 by start']);
+    expect(events).toEqual(['change v1 by start', degraded]);
     await clock.advance(1_000);
     expect(watcher.state).toBe('watching');
     expect(events.at(-1)).toMatch(/^recovered by scripted/);
   },
 );
 
-/** Leaves more than one directory to another backend. */
-class ModestBackend extends ScriptedBackend {
-  override subscribe(sink: HintSink): WatchSubscription {
-    const subscription = super.subscribe(sink);
-    return {
-      ...subscription,
-      setDirectories: (directories) => {
-        if (directories.length <= 1) return subscription.setDirectories(directories);
-        throw new BackendError('ERR_BACKEND_UNSUITED', this.name, 'too many for me');
-      },
-    };
-  }
-}
-
-test.each<[string, number, boolean, string[]]>([
-  ['takes over at once, and nothing is said', 1, true, []],
-  ['cannot be had: that is the failure', 1, false, ['error: Cannot watch "/etc" with "strong": no']],
-  ['serves from the start', 2, true, []],
-  [
-    'is unavailable at the start: its failure is reported',
-    2,
-    false,
-    ['degraded: Cannot watch "/etc" with "strong": no', 'error: Cannot watch "/etc" with "strong": no'],
-  ],
-])('where a backend is not suited, the next one %s', async (_, atFirst, isHad, expected) => {
-  const [modest, strong] = [new ModestBackend('modest'), new ScriptedBackend('strong')];
-  if (!isHad) strong.refuse(new Error('no'));
-  let directories: WatchedDirectory[] = [];
-  const show = (count: number): void => {
-    directories = Array.from({ length: count }, (__, index) => ({ path: `/etc/${index}`, identity: '1' }));
+test('a tree that grows beyond what `fs` handles well is left to `parcel` at once, and nothing is said', async () => {
+  const root = temporaryDirectory();
+  const grow = (name: string): void => {
+    for (let index = 0; index < 2_100; index += 1)
+      mkdirSync(join(root, name, `${index}`), { recursive: true });
   };
-  const events: string[] = [];
-  const scope = new Scope();
-  const connection = new BackendConnection(
-    '/etc',
-    {
-      pollIntervalMs: 1_000,
-      restartDelayMs: 50,
-      maxRestartDelayMs: 5_000,
-      maxRestarts: 0,
-      persistent: true,
-      clock: new FakeClock(),
-      random: () => 0,
+  grow('a');
+  const { watcher, events, clock } = watched(new ScriptedScene(), root, { backend: 'auto', recursive: true });
+  await watcher.start();
+  expect(watcher.status().backend).toBe('fs');
+  grow('b');
+  await vi.waitUntil(() => watcher.status().backend === 'parcel', { timeout: 60_000 });
+  writeFileSync(join(root, 'b/1/file'), 'text');
+  await vi.waitUntil(
+    async () => {
+      await clock.advance(100);
+      return watcher.current?.files.size === 1;
     },
-    {
-      backends: () => [modest, strong],
-      hint: () => events.push('hint'),
-      arm: async (subscription) => {
-        await subscription.setDirectories(directories);
-      },
-      report: ({ name, payload }) => {
-        const error = name === 'degraded' ? payload.error : payload;
-        events.push(error instanceof Error ? `${name}: ${error.message}` : name);
-      },
-    },
-    scope,
+    { timeout: 60_000 },
   );
-  onTestFinished(async () => {
-    connection.close();
-    await scope.end(new Error('over'));
-    expect([modest.subscriptions, strong.subscriptions]).toEqual([0, 0]);
-  });
-  show(atFirst);
-  await connection.open();
-  if (atFirst === 1) expect(connection.backend?.name).toBe('modest');
-  show(2);
-  const lookAgainAt = await connection.setDirectories(directories);
-  await new Promise(setImmediate);
-  expect(events).toEqual(expected);
-  expect([connection.backend?.name, connection.restarts]).toEqual([isHad ? 'strong' : undefined, 0]);
-  if (atFirst === 1) expect(lookAgainAt).toEqual(isHad ? ['/etc/0', '/etc/1'] : []);
-  expect(await connection.setDirectories(directories)).toEqual([]);
+  expect([watcher.current?.files.size, watcher.status()]).toMatchObject([
+    1,
+    { backend: 'parcel', restarts: 0 },
+  ]);
+  expect(events.filter((event) => !event.startsWith('change'))).toEqual([]);
 });
 
 test('when no attempts are left, an error is emitted and polling continues', async () => {
@@ -257,10 +201,9 @@ test('watches follow the chain of the target', async () => {
   await watcher.idle();
   expect(watched().at(-1)).toBe(volume.directory);
   expect(watcher.status().watchedDirectories).toEqual(watched());
-  // Of an ancestor only the entry that was consulted matters; where a link or the file itself is, everything.
-  // A revision never changes.
+  // Only the entries that were consulted matter, and a revision never changes.
   const entries = backend.directories.map((directory) => directory.entries && [...directory.entries].join());
-  expect(entries.slice(-2)).toEqual(['volume', undefined]);
+  expect(entries.slice(-2)).toEqual(['volume', 'key,..data']);
   volume.remove();
   backend.hint();
   await watcher.idle();

@@ -2,21 +2,17 @@
 import type { BigIntStats } from 'node:fs';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 
-import { nodeFileSystem, type FileSystem } from 'resilient-watcher';
+import type { FileSystem } from 'resilient-watcher';
 import { expect, test } from 'vitest';
 
+import { fsWith } from '../support/intercepted-fs.js';
 import { ScriptedScene } from '../support/scripted-scene.js';
 
 /** A file system on which directories change in this tick only. */
 function fileSystemAt(tick: () => bigint): FileSystem {
-  const stopped = (stat: BigIntStats): BigIntStats =>
-    stat.isDirectory() ? Object.assign(stat, { mtimeNs: tick(), ctimeNs: tick(), size: 4_096n }) : stat;
-  const { sync } = nodeFileSystem;
-  return {
-    ...nodeFileSystem,
-    lstat: async (path) => stopped(await nodeFileSystem.lstat(path)),
-    sync: { ...sync, lstat: (path) => stopped(sync.lstat(path)) },
-  };
+  const stopped = (stat: BigIntStats | undefined): BigIntStats | undefined =>
+    stat?.isDirectory() ? Object.assign(stat, { mtimeNs: tick(), ctimeNs: tick(), size: 4_096n }) : stat;
+  return fsWith({ lstat: ({ make }) => stopped(make() as BigIntStats | undefined) });
 }
 
 test.each([
@@ -27,14 +23,14 @@ test.each([
 ])(
   'what comes to a $kind right after it was listed is found by a resync',
   async ({ below, files, recursive }) => {
-    const scene = new ScriptedScene({ reportsWrites: true });
+    const scene = new ScriptedScene();
     mkdirSync(scene.at('root/sub'), { recursive: true });
     const at = (name: string): string => scene.at(`root/${below}${name}`);
     for (let file = 0; file < files; file += 1) writeFileSync(at(`f${file}`), '');
-    let tick = 1n;
+    let tick = BigInt(scene.clock.now()) * 1_000_000n;
     await scene.watch(scene.at('root'), { fs: fileSystemAt(() => tick), recursive, resync: true });
     await scene.pass(10_000);
-    tick += 1n;
+    tick += 10_000_000_000n;
     rmSync(at('f0'));
     await scene.hint();
     writeFileSync(at('lost'), 'new');

@@ -42,8 +42,8 @@ describe('snapshot() and readVolume()', () => {
 
   test.each<[string, (path: string) => void, string]>([
     ['nothing', () => undefined, 'ERR_TARGET_MISSING'],
-    ['a file', (path) => writeFileSync(path, ''), 'ERR_TARGET_NOT_DIRECTORY'],
-    ['a loop', (path) => symlinkSync('tls', path), 'ERR_TARGET_LOOP'],
+    ['a file', (path) => writeFileSync(path, ''), 'ERR_TARGET_PATH'],
+    ['a loop', (path) => symlinkSync('tls', path), 'ERR_TARGET_PATH'],
     [
       'a path that goes through a file',
       (path) => writeFileSync(dirname(path) + '/file', ''),

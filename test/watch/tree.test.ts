@@ -2,7 +2,7 @@ import {
   appendFileSync,
   chmodSync,
   mkdirSync,
-  type BigIntStats,
+  readlinkSync,
   renameSync,
   rmSync,
   symlinkSync,
@@ -14,8 +14,8 @@ import { join } from 'node:path';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { describe, expect, test } from 'vitest';
 
-import { nodeFileSystem } from '../../src/core/file-system.js';
 import { errno, faultyFileSystem } from '../support/faulty-file-system.js';
+import { fsWith, type Called } from '../support/intercepted-fs.js';
 import { openScene, type SceneKind } from '../support/open-scene.js';
 import type { Scene, SceneOptions } from '../support/scene.js';
 import { ScriptedScene } from '../support/scripted-scene.js';
@@ -188,7 +188,7 @@ test.each([true, false])(
     const scanned: string[] = [];
     const fs = faultyFileSystem(
       (name, [path]) => {
-        if (name === 'scandir') scanned.push(String(path));
+        if (name === 'readdir') scanned.push(String(path));
       },
       { sync },
     );
@@ -281,7 +281,7 @@ test('a directory that cannot be listed because no descriptors are left keeps it
   write(scene, 'a/x');
   let isExhausted = false;
   const fs = faultyFileSystem((name, [path]) => {
-    if (isExhausted && name === 'scandir' && path === join(treeOf(scene), 'a')) throw errno('EMFILE', path);
+    if (isExhausted && name === 'readdir' && path === join(treeOf(scene), 'a')) throw errno('EMFILE', path);
   });
   await watchTree(scene, { fs });
   isExhausted = true;
@@ -297,9 +297,9 @@ test('a file that is being written and one that may not be read do not delay the
   const scene = open(new ScriptedScene());
   for (const file of ['busy', 'secret', 'whole']) write(scene, file);
   const fs = faultyFileSystem((name, [path]) => {
-    if (name !== 'open') return;
-    if (String(path).endsWith('secret')) throw errno('EACCES', String(path));
-    if (String(path).endsWith('busy')) appendFileSync(String(path), '.');
+    if (name === 'open' && String(path).endsWith('secret')) throw errno('EACCES', String(path));
+    const file = name === 'read' ? readlinkSync(`/proc/self/fd/${String(path)}`) : '';
+    if (file.endsWith('busy')) appendFileSync(file, '.');
   });
   await watchTree(scene, { fs });
   expect(keysOf(scene)).toEqual(['secret', 'whole']);
@@ -316,13 +316,11 @@ test('a write without a hint and with unchanged timestamps is found by the resyn
   const scene = open(new ScriptedScene());
   write(scene, 'x', 'one');
   write(scene, 'y', 'one');
-  const coarse = (stat: unknown): unknown => Object.assign(stat as object, { mtimeNs: 1n, ctimeNs: 1n });
-  const sync = {
-    ...nodeFileSystem.sync,
-    lstat: (path: string) => coarse(nodeFileSystem.sync.lstat(path)) as BigIntStats,
-    fstat: (fd: number) => coarse(nodeFileSystem.sync.fstat(fd)) as BigIntStats,
-  };
-  await watchTree(scene, { resyncIntervalMs: 10_000, fs: { ...nodeFileSystem, sync } });
+  // All that is written here is written within one tick.
+  const stamp = BigInt(scene.clock.now() + 20_000) * 1_000_000n;
+  const coarse = ({ make }: Called): unknown =>
+    Object.assign(make() as object, { mtimeNs: stamp, ctimeNs: stamp });
+  await watchTree(scene, { resyncIntervalMs: 10_000, fs: fsWith({ lstat: coarse, fstat: coarse }) });
   const pass = async (ms: number): Promise<void> => {
     await scene.clock.advance(ms);
     await scene.watcher.idle();
@@ -360,7 +358,7 @@ test('a file in place of the tree is `unreadable`, and `readable` when the tree 
   rmSync(treeOf(scene), { recursive: true });
   writeFileSync(treeOf(scene), '');
   await shows(scene, ['a'], '');
-  expect(scene.errors).toMatchObject([{ code: 'ERR_TARGET_NOT_DIRECTORY', path: treeOf(scene) }]);
+  expect(scene.errors).toMatchObject([{ code: 'ERR_TARGET_PATH', path: treeOf(scene) }]);
   rmSync(treeOf(scene));
   write(scene, 'b');
   await shows(scene, ['b'], '');
@@ -407,4 +405,19 @@ test('a resync that finds a difference has verified everything else once', async
   const still = join(treeOf(scene), 'two/b');
   expect(asked.filter((path) => path === still)).toEqual([still]);
   await scene.comesTo('one/a=2 two/b=1');
+});
+
+test('at the start, how often a directory is listed does not depend on how deep it is', async () => {
+  const listsOfEach = async (depth: number): Promise<number> => {
+    let lists = 0;
+    const fs = faultyFileSystem((name) => {
+      if (name === 'readdir') lists += 1;
+    });
+    const scene = open(new ScriptedScene());
+    write(scene, join(...Array<string>(depth).fill('d'), 'file'));
+    await watchTree(scene, { fs });
+    expect(keysOf(scene)).toHaveLength(1);
+    return lists / (depth + 1);
+  };
+  expect(await listsOfEach(40)).toBeLessThan(2 * (await listsOfEach(5)));
 });

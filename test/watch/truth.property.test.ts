@@ -2,16 +2,18 @@
  * The one idea, as a property: an event is a hint, the disk is the truth. Whatever hints are lost, doubled or
  * late, after one resync tick the last report equals the disk.
  */
-import { appendFileSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import nodeFs, { appendFileSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 
 import fc from 'fast-check';
-import { nodeFileSystem, ResilientWatcher, type Snapshot } from 'resilient-watcher';
+import { ResilientWatcher, type Snapshot } from 'resilient-watcher';
 import { FakeClock, KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
-import { runSync } from '../../src/fs/effects.js';
-import { targetAt } from '../../src/fs/targets/target.js';
+import { Answers } from '../../src/fs/answers.js';
+import { Disk } from '../../src/fs/disk.js';
+import { Mounts } from '../../src/fs/mounts.js';
+import { targetAt } from '../../src/fs/targets/target-at.js';
 import { rounds } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
@@ -90,7 +92,10 @@ test.each(kinds)(
         const existed = new Set<string>(['(missing)']);
         // A fresh observation, which knows nothing of hints and of what was reported.
         const onDisk = (): string => {
-          const seen = runSync(targetAt(TARGETS[kind](volume), LIMITS).observe(), nodeFileSystem.sync);
+          const look = targetAt(TARGETS[kind](volume), LIMITS).look('all', 0);
+          const disk = new Disk(nodeFs, Mounts.of(nodeFs, Infinity), new Answers());
+          let seen = look.next(disk);
+          while (!seen) seen = look.next(disk);
           return textOf(seen.kind === 'found' ? seen.snapshot : undefined);
         };
         const reported: string[] = [];
@@ -186,7 +191,7 @@ test.each(kinds)(
         }
 
         await watcher.idle();
-        // One tick, and the time that what it finds may be pendingPaths.
+        // One tick, and the time that what it finds may be pending.
         await clock.advance(RESYNC_MS);
         await watcher.idle();
         await clock.advance(600);

@@ -3,20 +3,20 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-import {
-  nodeFileSystem,
-  ResilientWatcher,
-  TargetError,
-  type ResilientWatcherOptions,
-} from 'resilient-watcher';
+import { ResilientWatcher, TargetError, type ResilientWatcherOptions } from 'resilient-watcher';
 import { FakeClock, ScriptedBackend } from 'resilient-watcher/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
 import { forEachCallOfCheck } from '../support/each-call.js';
 import { errno, faultyFileSystem, type Fault } from '../support/faulty-file-system.js';
+import { interceptedFs, slowFs, type Place } from '../support/intercepted-fs.js';
 import type { SceneOptions } from '../support/scene.js';
 import { ScriptedScene } from '../support/scripted-scene.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
+
+/** What `statfs` calls them. */
+const EXT4 = 0xef53;
+const NFS = 0x6969;
 
 /** A watcher of a file in a directory of its own, which has not been started. */
 function watchedFile(options: ResilientWatcherOptions = {}) {
@@ -39,13 +39,13 @@ describe('on real files', () => {
     [
       'a pipe in its place',
       (path) => execFileSync('mkfifo', [path]),
-      'ERR_TARGET_NOT_FILE',
+      'ERR_TARGET_PATH',
       /it is neither a regular file nor a directory$/,
     ],
     [
       'a link to itself',
       (path) => symlinkSync('app.yaml', path),
-      'ERR_TARGET_LOOP',
+      'ERR_TARGET_PATH',
       /the chain of links is a loop, or longer than 40 links$/,
     ],
     [
@@ -54,7 +54,7 @@ describe('on real files', () => {
         rmSync(dirname(path), { recursive: true });
         writeFileSync(dirname(path), '');
       },
-      'ERR_TARGET_NOT_DIRECTORY',
+      'ERR_TARGET_PATH',
       /^Cannot read ".*etc": a path component is not a directory$/,
     ],
   ])('%s', async (_, arrange, code, message) => {
@@ -92,7 +92,7 @@ describe('on real files', () => {
     symlinkSync('current', link);
     await settle();
     await settle();
-    expect(errors).toMatchObject([{ code: 'ERR_TARGET_LOOP' }]);
+    expect(errors).toMatchObject([{ code: 'ERR_TARGET_PATH' }]);
     expect(String(watcher.current?.content)).toBe('good');
   });
 
@@ -103,7 +103,7 @@ describe('on real files', () => {
       symlinkSync(`link-${link - 1}`, join(dirname(path), `link-${link}`));
     symlinkSync('link-40', path);
     await watcher.start();
-    expect(errors).toMatchObject([{ code: 'ERR_TARGET_LOOP' }]);
+    expect(errors).toMatchObject([{ code: 'ERR_TARGET_PATH' }]);
     rmSync(path);
     symlinkSync('link-39', path);
     await settle();
@@ -229,54 +229,40 @@ describe('with a file system that fails', () => {
 });
 
 describe('where the event loop could hang', () => {
-  const NFS = { type: 0x6969 };
-  const EXT4 = { type: 0xef53 };
-
-  test('no synchronous call is made on a file system that is not known to be local', async () => {
-    const asked = { sync: 0 };
-    const sync = faultyFileSystem((name) => {
-      asked.sync += 1;
-      return name === 'statfs' ? NFS : undefined;
-    }).sync;
-    const fs = { ...nodeFileSystem, statfs: () => Promise.resolve(NFS as never), ...(sync && { sync }) };
+  test.each<[place: Place, type: number, calls: 'asynchronous' | 'synchronous']>([
+    ['remote', NFS, 'asynchronous'],
+    ['unknown', NFS, 'asynchronous'],
+    ['hidden', NFS, 'asynchronous'],
+    ['disk', EXT4, 'synchronous'],
+    ['hidden', EXT4, 'synchronous'],
+  ])('where the mount table says "%s" and statfs %x, calls are %s', async (place, type, calls) => {
+    const synchronous: string[] = [];
+    const fs = interceptedFs(({ name, isSynchronous, make }) => {
+      if (name === 'statfs') return { type };
+      if (isSynchronous) synchronous.push(name);
+      return make();
+    }, place);
     const { path, watcher, settle } = watchedFile({ fs });
     writeFileSync(path, 'one');
     await watcher.start();
     writeFileSync(path, 'two');
     await settle();
     expect(String(watcher.current?.content)).toBe('two');
-    expect(asked.sync).toBe(0);
-  });
-
-  test('synchronous calls are made on a local file system once it is known', async () => {
-    let reads = 0;
-    const fs = faultyFileSystem((name) => {
-      if (name === 'read') reads += 1;
-      return name === 'statfs' ? EXT4 : undefined;
-    });
-    // Only the synchronous calls are counted, besides statfs.
-    const { path, watcher, settle } = watchedFile({
-      fs: { ...nodeFileSystem, statfs: fs.statfs, ...(fs.sync && { sync: fs.sync }) },
-    });
-    writeFileSync(path, 'one');
-    await watcher.start();
-    const before = reads;
-    writeFileSync(path, 'two');
-    await settle();
-    expect(String(watcher.current?.content)).toBe('two');
-    expect(reads).toBeGreaterThan(before);
+    if (calls === 'asynchronous') expect(synchronous).toEqual([]);
+    else expect(synchronous).toContain('read');
   });
 
   test.runIf(process.platform === 'linux')(
     'a swap to a revision on another file system makes no synchronous calls there',
     async () => {
       const asked: string[] = [];
-      const fs = faultyFileSystem((name, [path]) => {
-        if (name === 'statfs') return path === '/proc' ? NFS : EXT4;
-        if (String(path).startsWith('/proc/')) asked.push(name);
-        return undefined;
-      }).sync;
-      const statfs = (path: string) => Promise.resolve((path === '/proc' ? NFS : EXT4) as never);
+      const fs = interceptedFs(
+        ({ name, args, isSynchronous, make }) => {
+          if (isSynchronous && String(args[0]).startsWith('/proc/')) asked.push(name);
+          return make();
+        },
+        ['1 1 0:1 / / rw - ext4 disk rw', '2 1 0:2 / /proc rw - nfs4 server rw'],
+      );
       const directory = temporaryDirectory();
       const publish = (revision: string, fill: (path: string) => void): void => {
         const path = join(directory, revision);
@@ -291,7 +277,7 @@ describe('where the event loop could hang', () => {
       const watcher = new ResilientWatcher(directory, {
         backend,
         clock: new FakeClock(),
-        fs: { ...nodeFileSystem, statfs, ...(fs && { sync: fs }) },
+        fs,
       });
       onTestFinished(() => watcher.close());
       await watcher.start();
@@ -307,13 +293,13 @@ describe('where the event loop could hang', () => {
     const path = join(temporaryDirectory(), 'app.yaml');
     writeFileSync(path, 'one');
     const clock = new FakeClock();
-    const fs = { ...nodeFileSystem, statfs: () => Promise.resolve(NFS as never) };
+    const fs = slowFs();
     const watcher = new ResilientWatcher(path, { clock, fs, backend: 'auto' });
     onTestFinished(() => watcher.close());
     const degraded: string[] = [];
     watcher.on('degraded', ({ error }) => degraded.push(error.message));
     await watcher.start();
-    expect(degraded).toEqual([`Cannot watch "${path}": it is on NFS, which gives no events; it is polled`]);
+    expect(degraded).toEqual([`Cannot watch "${path}": it is on NFS, which reports no events; it is polled`]);
     expect(watcher.status()).toMatchObject({ state: 'degraded', backend: 'poll' });
   });
 });

@@ -1,22 +1,20 @@
-/** Targets that never stand still, give no events, or do not answer at all. */
+/** Targets that change all the time, give no events, or do not answer at all. */
 import { mkdirSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import {
-  nodeFileSystem,
-  ResilientWatcher,
-  type FileSystem,
-  type ResilientWatcherOptions,
-} from 'resilient-watcher';
-import { FakeClock, ScriptedBackend } from 'resilient-watcher/testing';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import type { ResilientWatcherOptions } from 'resilient-watcher';
+import { ScriptedBackend } from 'resilient-watcher/testing';
+import { expect, test, vi } from 'vitest';
 
 import { errno, faultyFileSystem, type Fault } from '../support/faulty-file-system.js';
+import { interceptedFs, slowFs } from '../support/intercepted-fs.js';
+import { realIo } from '../support/real-io.js';
 import { ScriptedScene } from '../support/scripted-scene.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
-const NFS = { type: 0x6969 };
-const EXT4 = { type: 0xef53 };
+/** Lines of the mount table. */
+const LOCAL = '1 1 0:1 / / rw - ext4 disk rw';
+const remote = (point: string): string => `2 1 0:2 / ${point} rw - nfs4 server rw`;
 
 /** A watcher of a path, by default of a file with the text "good"; it has not been started. */
 function watched(options: ResilientWatcherOptions = {}, path?: string) {
@@ -103,11 +101,11 @@ test('a target that keeps changing does not delay another watcher', async () => 
 });
 
 test('on a file system without events the target is polled, and the backend is not retried', async () => {
-  const fs = { ...nodeFileSystem, statfs: () => Promise.resolve(NFS as never) };
+  const fs = slowFs();
   const backend = Object.assign(new ScriptedBackend(), { needsKernelEvents: true });
   const { path, clock, watcher, events } = watched({ fs, backend });
   await watcher.start();
-  expect(events).toEqual(['degraded: ERR_BACKEND_NO_EVENTS', 'change good by start']);
+  expect(events).toEqual(['change good by start', 'degraded: ERR_BACKEND_NO_EVENTS']);
   writeFileSync(path, 'better');
   for (let second = 0; second < 60; second += 1) {
     await clock.advance(1_000);
@@ -125,9 +123,9 @@ test.runIf(process.platform === 'linux')(
     const link = join(directory, 'link');
     symlinkSync('/proc/version', link);
     writeFileSync(join(directory, 'local'), 'local');
-    const statfs = (path: string) => Promise.resolve((path === '/proc' ? NFS : EXT4) as never);
+    const fs = interceptedFs(({ make }) => make(), [LOCAL, remote('/proc')]);
     const backend = Object.assign(new ScriptedBackend(), { needsKernelEvents: true });
-    const { clock, watcher, events } = watched({ fs: { ...nodeFileSystem, statfs }, backend }, link);
+    const { clock, watcher, events } = watched({ fs, backend }, link);
     await watcher.start();
     expect(watcher.status()).toMatchObject({ state: 'degraded', backend: 'poll' });
     unlinkSync(link);
@@ -148,9 +146,9 @@ test.runIf(process.platform === 'linux')(
 test('close() resolves while a check, a subscription or a recovery hangs on a dead server, and nothing follows', async () => {
   for (const moment of ['start', 'check', 'recovery'] as const) {
     let isDead = false;
-    const answer: FileSystem['lstat'] = (path) =>
-      isDead ? new Promise(() => undefined) : nodeFileSystem.lstat(path);
-    const fs = { ...nodeFileSystem, lstat: answer, statfs: () => Promise.resolve(NFS as never) };
+    let revive = (): void => undefined;
+    const revived = new Promise<void>((resolve) => (revive = resolve));
+    const fs = slowFs({ lstat: ({ make }) => (isDead ? revived.then(() => make()) : make()) });
     const { clock, backend, watcher, events } = watched({ fs });
     if (moment === 'start') {
       isDead = true;
@@ -167,41 +165,12 @@ test('close() resolves while a check, a subscription or a recovery hangs on a de
     const before = [...events];
     await watcher.close();
     isDead = false;
+    revive();
+    await realIo();
     await clock.advance(60_000);
     expect(events).toEqual(before);
     expect([clock.pending, backend.subscriptions]).toEqual([0, 0]);
   }
-});
-
-test('close() resolves when the local path of a running check turns out to lead to a dead server', async () => {
-  let isDead = false;
-  const hang = <T>(answer: () => T): T | Promise<never> =>
-    isDead ? new Promise<never>(() => undefined) : answer();
-  const directory = temporaryDirectory();
-  const path = join(directory, 'app.yaml');
-  writeFileSync(path, 'good');
-  const inode = (await nodeFileSystem.lstat(directory)).dev;
-  const moved = (stat: Awaited<ReturnType<FileSystem['lstat']>>) => Object.assign(stat, { dev: inode + 1n });
-  const fs = {
-    ...nodeFileSystem,
-    statfs: () => Promise.resolve(EXT4 as never),
-    lstat: (at: string) => hang(() => nodeFileSystem.lstat(at)) as never,
-    sync: {
-      ...nodeFileSystem.sync,
-      // Something is mounted over the directory: to enter it is no longer allowed synchronously.
-      lstat: (at: string) =>
-        isDead && at === directory ? moved(nodeFileSystem.sync.lstat(at)) : nodeFileSystem.sync.lstat(at),
-    },
-  };
-  const backend = new ScriptedBackend();
-  const watcher = new ResilientWatcher(path, { fs, backend, clock: new FakeClock() });
-  onTestFinished(() => watcher.close());
-  await watcher.start();
-  isDead = true;
-  const check = watcher.check();
-  await new Promise(setImmediate);
-  await watcher.close();
-  await check;
 });
 
 test('on a dead mount at most one call of the process is outstanding, and a healthy mount is not affected', async () => {
@@ -209,25 +178,25 @@ test('on a dead mount at most one call of the process is outstanding, and a heal
   const dead = join(root, 'dead');
   const healthy = join(root, 'healthy');
   for (const directory of [dead, healthy]) mkdirSync(directory);
-  const line = (point: string): string => `1 1 0:1 / ${point} rw - fuse.sshfs server rw`;
-  const table = join(root, 'mountinfo');
-  writeFileSync(table, ['1 1 0:1 / / rw - ext4 /dev/vda rw', line(dead), line(healthy), ''].join('\n'));
   const paths = [dead, dead, dead, healthy].map((directory, number) => join(directory, `file-${number}`));
   for (const path of paths) writeFileSync(path, 'good');
   let pending = 0;
   let most = 0;
   let isDead = true;
-  const lstat: FileSystem['lstat'] = async (path) => {
-    if (!path.startsWith(dead)) return nodeFileSystem.lstat(path);
+  const answered = async (make: () => unknown): Promise<unknown> => {
     pending += 1;
     most = Math.max(most, pending);
     await vi.waitUntil(() => !isDead, { timeout: 60_000 });
     pending -= 1;
-    return nodeFileSystem.lstat(path);
+    return make();
   };
-  const open: FileSystem['open'] = (path, flags, mode) =>
-    nodeFileSystem.open(path === '/proc/self/mountinfo' ? table : path, flags, mode);
-  const fs = { ...nodeFileSystem, lstat, open, statfs: () => Promise.resolve(NFS as never) };
+  const fs = interceptedFs(
+    ({ name, args, make }) => {
+      if (name !== 'lstat' || !String(args[0]).startsWith(dead)) return make();
+      return answered(make);
+    },
+    [LOCAL, remote(dead), remote(healthy)],
+  );
   const watchers = paths.map((path) => watched({ fs }, path).watcher);
   const starts = watchers.map((watcher) => watcher.start());
   await starts.at(-1);
@@ -246,7 +215,6 @@ test.runIf(process.platform === 'linux')(
     const directory = temporaryDirectory();
     const inside = join(directory, 'key');
     writeFileSync(inside, 'good');
-    const table = join(temporaryDirectory(), 'mountinfo');
     for (const [point, path, options] of [
       [directory, directory, {}],
       [directory, directory, { recursive: true }],
@@ -254,29 +222,20 @@ test.runIf(process.platform === 'linux')(
       [inside, directory, {}],
       [inside, directory, { recursive: true }],
     ] as const) {
-      const mounted = <T extends { dev: bigint }>(at: string, stat: T): T =>
-        at === point || at.startsWith(`${point}/`) ? Object.assign(stat, { dev: stat.dev + 1n }) : stat;
-      writeFileSync(table, `1 1 0:1 / / rw - ext4 /dev/vda rw\n1 1 0:1 / ${point} rw - nfs4 server rw\n`);
       const asked: string[] = [];
-      const { sync } = nodeFileSystem;
-      const fs = {
-        ...nodeFileSystem,
-        lstat: async (at: string) => mounted(at, await nodeFileSystem.lstat(at)),
-        open: (at: string, flags: number) =>
-          nodeFileSystem.open(at === '/proc/self/mountinfo' ? table : at, flags),
-        statfs: (at: string) => Promise.resolve((at === point ? NFS : EXT4) as never),
-        sync: {
-          ...sync,
-          lstat: (at: string) => {
-            asked.push(at);
-            return mounted(at, sync.lstat(at));
-          },
+      const fs = interceptedFs(
+        ({ args, isSynchronous, make }) => {
+          if (isSynchronous && `${String(args[0])}/`.startsWith(`${point}/`)) asked.push(String(args[0]));
+          return make();
         },
-      };
+        [LOCAL, remote(point)],
+      );
       const backend = Object.assign(new ScriptedBackend(), { needsKernelEvents: true });
       const { clock, watcher } = watched({ fs, backend, ...options }, path);
       await watcher.start();
-      expect(watcher.status()).toMatchObject({ state: 'degraded', backend: 'poll' });
+      // Of a directory with a mounted file only the resync hears.
+      const backendNow = point === inside && path === directory ? 'scripted' : 'poll';
+      expect(watcher.status().backend).toBe(backendNow);
       await clock.advance(5_000);
       await watcher.check();
       expect(asked).toEqual([]);

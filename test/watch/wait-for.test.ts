@@ -56,7 +56,7 @@ describe('waitFor', () => {
     const late = expect(waiting).rejects.toMatchObject({
       code: 'ERR_TARGET_TIMEOUT',
       message: expect.stringMatching(
-        /never" is not as expected after 60000 ms; it (?:is missing|was not read yet)$/,
+        /never" is not as expected after 60000 ms; it (?:is missing|has not been read yet)$/,
       ) as string,
     });
     await clock.advance(59_000);

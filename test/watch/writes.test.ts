@@ -14,9 +14,6 @@ import { expect, test } from 'vitest';
 import type { SceneOptions } from '../support/scene.js';
 import { ScriptedScene } from '../support/scripted-scene.js';
 
-/** A backend that says which files were written, where it watches. */
-const openScene = (): ScriptedScene => new ScriptedScene({ reportsWrites: true });
-
 async function watch(scene: ScriptedScene, path: string, options: SceneOptions = {}): Promise<void> {
   await scene.watch(scene.at(path), options);
   scene.changes.length = 0;
@@ -34,7 +31,7 @@ test.each<[string, string, SceneOptions]>([
   ['in a directory that is new in a tree', 'tree', { recursive: true }],
   ['whose directory was missing', 'tree/new/file', {}],
 ])('a file %s, half written before anybody watched there', async (_, target, options) => {
-  const scene = openScene();
+  const scene = new ScriptedScene();
   mkdirSync(scene.at('tree'));
   await watch(scene, target, options);
   mkdirSync(scene.at('tree/new'));
@@ -42,7 +39,7 @@ test.each<[string, string, SceneOptions]>([
   scene.backend.hint(scene.at('tree/new'));
   await scene.pass(30);
   appendFileSync(scene.at('tree/new/file'), ' and half');
-  scene.backend.written(scene.at('tree/new/file'));
+  scene.backend.hint(scene.at('tree/new/file'));
   await scene.pass(30);
   expect(reports(scene)).toEqual([]);
   await scene.pass(100);
@@ -50,11 +47,11 @@ test.each<[string, string, SceneOptions]>([
 });
 
 test('a file of the same name reported in another directory meanwhile has no effect', async () => {
-  const scene = openScene();
+  const scene = new ScriptedScene();
   for (const directory of ['a', 'b']) mkdirSync(scene.at(directory));
   await watch(scene, '.', { recursive: true });
   writeFileSync(scene.at('b/x'), 'half');
-  scene.backend.written(scene.at('b/x'));
+  scene.backend.hint(scene.at('b/x'));
   await scene.pass(5);
   writeFileSync(scene.at('next'), 'whole');
   renameSync(scene.at('next'), scene.at('a/x'));
@@ -62,9 +59,7 @@ test('a file of the same name reported in another directory meanwhile has no eff
   for (let written = 0; written < 6; written += 1) {
     await scene.pass(20);
     appendFileSync(scene.at('b/x'), '.');
-    // One hint is enough.
-    if (written < 2) scene.backend.written(scene.at('b/x'));
-    else scene.backend.hint(scene.at('b/x'));
+    scene.backend.hint(scene.at('b/x'));
   }
   expect(reports(scene)).toEqual(['a/x=whole']);
   await scene.pass(100);
@@ -72,32 +67,32 @@ test('a file of the same name reported in another directory meanwhile has no eff
 });
 
 test('a file that is created during a check, in a directory that was already listed', async () => {
-  const scene = openScene();
+  const scene = new ScriptedScene();
   for (let number = 0; number < 2_000; number += 1) writeFileSync(scene.at(`f${number}`), '');
   await watch(scene, '.', { recursive: true });
   const checked = scene.watcher.check();
   await new Promise((resolve) => setImmediate(resolve));
   await new Promise((resolve) => setImmediate(resolve));
   writeFileSync(scene.at('new'), 'half');
-  scene.backend.written(scene.at('new'));
+  scene.backend.hint(scene.at('new'));
   await checked;
   await scene.pass(30);
   appendFileSync(scene.at('new'), ' and half');
-  scene.backend.written(scene.at('new'));
+  scene.backend.hint(scene.at('new'));
   await scene.pass(200);
   expect(reports(scene)).toEqual(['new=half and half']);
 });
 
 test('a file in a tree, reached through a link', async () => {
-  const scene = openScene();
+  const scene = new ScriptedScene();
   mkdirSync(scene.at('real'));
   symlinkSync('real', scene.at('current'));
   await watch(scene, 'current', { recursive: true });
   writeFileSync(scene.at('real/new'), 'half');
-  scene.backend.written(scene.at('real/new'));
+  scene.backend.hint(scene.at('real/new'));
   await scene.pass(30);
   appendFileSync(scene.at('real/new'), ' and half');
-  scene.backend.written(scene.at('real/new'));
+  scene.backend.hint(scene.at('real/new'));
   await scene.pass(200);
   expect(reports(scene)).toEqual(['new=half and half']);
 });
@@ -111,7 +106,7 @@ test.each<[string, string | readonly string[], SceneOptions]>([
   ['a file in a tree, itself a link', 'links', { recursive: true }],
   ['a file, after its link was retargeted', 'retargeted/d/new', {}],
 ])('%s that is created behind links which led nowhere', async (_, target, options) => {
-  const scene = openScene();
+  const scene = new ScriptedScene();
   for (const directory of ['r0/d', 'r1', 'links']) mkdirSync(scene.at(directory), { recursive: true });
   symlinkSync('r1', scene.at('current'));
   symlinkSync('r0', scene.at('retargeted'));
@@ -130,8 +125,7 @@ test.each<[string, string | readonly string[], SceneOptions]>([
   const file = scene.at('r1/d/new');
   for (const text of ['', 'half', ' and half']) {
     appendFileSync(file, text);
-    if (text === '') scene.backend.hint(file);
-    else scene.backend.written(file);
+    scene.backend.hint(file);
     await scene.pass(20);
   }
   expect(reports(scene).filter((report) => /new|link/.test(report))).toEqual([]);
@@ -142,7 +136,7 @@ test.each<[string, string | readonly string[], SceneOptions]>([
 test.each([true, false])(
   'a link to a directory that is retargeted is one change, recursive: %s',
   async (recursive) => {
-    const scene = openScene();
+    const scene = new ScriptedScene();
     for (const [directory, files] of [
       ['r1', ['a', 'gone']],
       ['r2', ['a', 'new']],
@@ -160,16 +154,16 @@ test.each([true, false])(
   },
 );
 
-test('a file that was renamed into place is reported at once if that shows, or if it replaced another one', async () => {
-  const scene = openScene();
+test('a file that was renamed into place is reported at once, if that shows', async () => {
+  const scene = new ScriptedScene();
   mkdirSync(scene.at('a'));
   writeFileSync(scene.at('a/old'), 'old');
   await watch(scene, 'a', {});
   await scene.watcher.check();
   for (const name of ['new', 'old']) {
     writeFileSync(scene.at('next'), 'whole');
-    // Changed after its last write.
-    if (name === 'new') utimesSync(scene.at('next'), 1, 1);
+    // Renamed after its last write, and not in the same tick.
+    utimesSync(scene.at('next'), 1, 1);
     renameSync(scene.at('next'), scene.at(`a/${name}`));
     scene.backend.hint(scene.at(`a/${name}`));
     await scene.pass(5);
@@ -192,7 +186,7 @@ const unfinished = Object.entries<[string | readonly string[], SceneOptions]>({
 test.each(unfinished)(
   'a %s: what is created again %s is not reported while its first write is under way',
   async (_, events, target, options) => {
-    const scene = openScene();
+    const scene = new ScriptedScene();
     const { backend } = scene;
     mkdirSync(scene.at('d'));
     writeFileSync(scene.at('other'), 'other');
@@ -217,7 +211,7 @@ test.each(unfinished)(
     await scene.pass(20);
     expect(reports(scene)).toEqual([]);
     appendFileSync(file, ' and half');
-    backend.written(file);
+    backend.hint(file);
     await scene.pass(1_000);
     expect(reports(scene)).toEqual([expect.stringMatching(/file=half and half/)]);
   },
@@ -229,7 +223,7 @@ test.each<[string, string | readonly string[]]>([
 ])(
   '%s that was reported missing and is created again, found before its first write is reported',
   async (_, target) => {
-    const scene = openScene();
+    const scene = new ScriptedScene();
     for (const name of ['file', 'other']) writeFileSync(scene.at(name), 'old');
     await scene.watch(typeof target === 'string' ? scene.at(target) : target.map((name) => scene.at(name)));
     rmSync(scene.at('file'));
@@ -242,7 +236,7 @@ test.each<[string, string | readonly string[]]>([
     await scene.pass(30);
     expect(scene.takeChanges()).toEqual([]);
     appendFileSync(scene.at('file'), ' and half');
-    scene.backend.written(scene.at('file'));
+    scene.backend.hint(scene.at('file'));
     await scene.pass(1_000);
     expect(scene.takeChanges().map(({ files }) => Object.values(files)[0])).toEqual(['half and half']);
   },

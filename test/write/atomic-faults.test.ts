@@ -12,23 +12,18 @@ import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 
 import fc from 'fast-check';
-import {
-  AtomicVolume,
-  WriteError,
-  atomicWriteFile,
-  atomicWriteFileSync,
-  nodeFileSystem,
-  type FileSystemCalls,
-} from 'resilient-watcher';
+import { AtomicVolume, WriteError, atomicWriteFile, atomicWriteFileSync } from 'resilient-watcher';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
 import { FakeClock } from '../../src/testing/fake-clock.js';
 import { debris } from '../support/debris.js';
-import { errno, faultyFileSystem } from '../support/faulty-file-system.js';
+import { errno } from '../support/faulty-file-system.js';
+import { fsWith, interceptedFs, type CallName } from '../support/intercepted-fs.js';
+import { aDayLater } from '../support/later.js';
 import { rounds } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
-import { isCrash, ScriptedFileSystem, type Fault, type Script } from '../support/scripted-file-system.js';
+import { isCrash, ScriptedFs, type Fault, type Script } from '../support/scripted-fs.js';
 
 const faults: readonly Fault[] = ['error', 'error-after', 'crash', 'crash-after'];
 
@@ -68,12 +63,14 @@ function contentOf(path: string): string | undefined {
   }
 }
 
+const ways = ['memory', 'disk', 'remote', 'sync'] as const;
+
 const runs = scenarios.flatMap((scenario) =>
-  faults.flatMap((fault) => (['async', 'sync'] as const).map((way) => ({ scenario, fault, way }))),
+  faults.flatMap((fault) => ways.map((way) => ({ scenario, fault, way }))),
 );
 
 test.each(runs)(
-  'a file ($scenario, $way) is old or new whichever call fails ($fault), and the next write removes what is left',
+  'a file ($scenario, $way) is old or new whichever call fails ($fault), and a write a day later removes what is left',
   async ({ scenario, fault, way }) => {
     const before = scenario === 'there' || scenario === 'link' ? OLD : undefined;
     const calls = await atEveryCall(fault, 2, async (script) => {
@@ -82,15 +79,13 @@ test.each(runs)(
         const seen = contentOf(path);
         if (seen !== before) expect(seen).toBe(NEW);
       };
-      const fs = new ScriptedFileSystem({ ...script, afterChange });
+      const scripted = new ScriptedFs({ ...script, afterChange }, way === 'sync' ? undefined : way);
+      const { fs } = scripted;
       let error: unknown;
       let written = false;
       try {
-        const options = { fs: fs.port };
         const result =
-          way === 'async'
-            ? await atomicWriteFile(path, NEW, options)
-            : atomicWriteFileSync(path, NEW, options);
+          way === 'sync' ? atomicWriteFileSync(path, NEW, { fs }) : await atomicWriteFile(path, NEW, { fs });
         written = result.written;
       } catch (thrown) {
         error = thrown;
@@ -103,16 +98,16 @@ test.each(runs)(
         if (!isCrash(cause)) {
           expect(published).toBe(contentOf(path) === NEW);
           // Only what could not be removed is left.
-          const removal = fs.calls[script.at ?? 0]?.name === 'unlink';
+          const removal = scripted.calls[script.at ?? 0]?.name === 'unlink';
           if (!removal) expect(debris(directory, 'config.yaml', 'real.yaml')).toEqual([]);
         }
       }
-      fs.bury(directory);
-      await atomicWriteFile(path, 'next');
+      scripted.bury();
+      await aDayLater(() => atomicWriteFile(path, 'next'));
       expect(contentOf(path)).toBe('next');
       expect(debris(directory, 'config.yaml', 'real.yaml')).toEqual([]);
       expect(lstatSync(path).isSymbolicLink()).toBe(real !== path);
-      return fs.struck;
+      return scripted.struck;
     });
     // The faults have been at every call, those after the rename too.
     expect(calls).toBeGreaterThan(10);
@@ -157,7 +152,7 @@ function layoutOf(directory: string): string[] {
 }
 
 test.each(faults.flatMap((fault) => [false, true].map((first) => ({ fault, first }))))(
-  'a volume has the old or the new set whichever call fails ($fault, first write: $first), and the next write removes what is left',
+  'a volume has the old or the new set whichever call fails ($fault, first write: $first), and a write a day later removes what is left',
   async ({ fault, first }) => {
     const clean = temporaryDirectory();
     await new AtomicVolume(clean).write({ 'tls.crt': 'next' });
@@ -170,8 +165,8 @@ test.each(faults.flatMap((fault) => [false, true].map((first) => ({ fault, first
         const seen = setOf(directory);
         if (!isDeepStrictEqual(seen, before)) expect(seen).toEqual(TWO);
       };
-      const fs = new ScriptedFileSystem({ ...script, afterChange });
-      const outcome = await new AtomicVolume(directory, { fs: fs.port })
+      const scripted = new ScriptedFs({ ...script, afterChange });
+      const outcome = await new AtomicVolume(directory, { fs: scripted.fs })
         .write(TWO)
         .catch((error: unknown) => error);
       afterChange();
@@ -180,28 +175,27 @@ test.each(faults.flatMap((fault) => [false, true].map((first) => ({ fault, first
           expect(outcome.published).toBe(isDeepStrictEqual(setOf(directory), TWO));
         }
       } else expect(outcome).toMatchObject({ changed: true });
-      fs.bury(directory);
-      await new AtomicVolume(directory).write({ 'tls.crt': 'next' });
+      scripted.bury();
+      await aDayLater(() => new AtomicVolume(directory).write({ 'tls.crt': 'next' }));
       expect(layoutOf(directory)).toEqual(expected);
-      return fs.struck;
+      return scripted.struck;
     });
     expect(calls).toBeGreaterThan(30);
   },
 );
 
-const outages: readonly { errno: string; fails: (name: keyof FileSystemCalls, flags: unknown) => boolean }[] =
-  [
-    {
-      errno: 'EROFS',
-      fails: (name, flags) =>
-        ['fchmod', 'rename', 'unlink', 'symlink', 'mkdir', 'rmdir'].includes(name) ||
-        (name === 'open' && (Number(flags) & constants.O_CREAT) !== 0),
-    },
-    { errno: 'EMFILE', fails: (name) => name === 'open' || name === 'readdir' },
-  ];
+const outages: readonly { errno: string; fails: (name: CallName, flags: unknown) => boolean }[] = [
+  {
+    errno: 'EROFS',
+    fails: (name, flags) =>
+      ['fchmod', 'rename', 'unlink', 'symlink', 'mkdir', 'rmdir'].includes(name) ||
+      (name === 'open' && (Number(flags) & constants.O_CREAT) !== 0),
+  },
+  { errno: 'EMFILE', fails: (name) => name === 'open' || name === 'readdir' },
+];
 
 test.each(outages)(
-  'what a write could not remove is removed by a later write of the same process, from whatever call on it met $errno',
+  'what a write could not remove is removed by a write a day later, from whatever call on it met $errno',
   async ({ errno: code, fails }) => {
     const clean = temporaryDirectory();
     await new AtomicVolume(clean).write({ key: 'next' });
@@ -211,16 +205,18 @@ test.each(outages)(
       const volume = join(directory, 'volume');
       await new AtomicVolume(volume, { createDirectory: true }).write(ONE);
       let calls = 0;
-      const fs = faultyFileSystem((name, [, flags]) => {
-        if (calls++ >= at && fails(name, flags)) throw errno(code);
+      const fs = interceptedFs(({ name, args, make }) => {
+        if (calls++ >= at && fails(name, args[1])) throw errno(code);
+        return make();
       });
       await atomicWriteFile(join(directory, 'file'), NEW, { fs, mode: 0o644 }).catch(() => undefined);
       const byFile = calls;
       calls = 0;
       await new AtomicVolume(volume, { fs }).write(TWO).catch(() => undefined);
-      // As in a minute: this process has swept the directory a moment ago.
-      atomicWriteFileSync(join(directory, 'file'), 'next', { fs: { ...nodeFileSystem } });
-      await new AtomicVolume(volume).write({ key: 'next' });
+      await aDayLater(async () => {
+        atomicWriteFileSync(join(directory, 'file'), 'next');
+        await new AtomicVolume(volume).write({ key: 'next' });
+      });
       expect(debris(directory, 'file', 'volume')).toEqual([]);
       expect(layoutOf(volume)).toEqual(layoutOf(clean));
       return at < Math.max(byFile, calls);
@@ -304,4 +300,26 @@ test('an entry with the name of a key is replaced, unless it is a directory', as
     path: join(directory, 'directory'),
   });
   expect((await volume.read()).files.get('file')?.toString()).toBe('1');
+});
+
+test('the failure of one of many files names it, and leaves nothing behind', async () => {
+  const directory = temporaryDirectory();
+  const fs = fsWith(
+    {
+      open: ({ args, make }) => {
+        if (String(args[0]).endsWith('/k7')) throw errno('ENOSPC');
+        return make();
+      },
+    },
+    'disk',
+  );
+  const volume = new AtomicVolume(directory, { fs });
+  const wanted = Object.fromEntries(Array.from({ length: 20 }, (_, index) => [`k${index}`, 'x']));
+  await expect(volume.write(wanted)).rejects.toMatchObject({
+    code: 'ERR_WRITE_NO_SPACE',
+    step: 'create',
+    path: join(directory, 'k7'),
+    published: false,
+  });
+  expect(readdirSync(directory)).toEqual([]);
 });

@@ -14,17 +14,14 @@ import {
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 
-import { AtomicVolume, nodeFileSystem, type AtomicVolumeOptions, type VolumeEntry } from 'resilient-watcher';
+import { AtomicVolume, type AtomicVolumeOptions, type VolumeEntry } from 'resilient-watcher';
 import { FakeClock, KubeletVolume } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
+import { temporaryName } from '../../src/write/temporary-name.js';
+import { interceptedFs, slowFs, withoutDescriptor, type Called } from '../support/intercepted-fs.js';
+import { aDayLater, later } from '../support/later.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
-import {
-  ScriptedFileSystem,
-  nameOfTheDead,
-  slowFileSystem,
-  withoutDescriptor,
-} from '../support/scripted-file-system.js';
 
 const revisionsIn = (directory: string): string[] =>
   readdirSync(directory).filter((name) => /^\.\.\d{4}_/.test(name));
@@ -121,6 +118,7 @@ test('keys are cleaned as kubelet does; equal keys, or one below another, are re
 test.each([
   [{ a: 1 }, /key "a" must hold a string/],
   [{ a: { data: '', mode: -1 } }, /key "a" must have a mode/],
+  [{ a: { data: '', mod: 0o400 } }, /key "a" has an unknown property "mod"; known are data, mode, owner/],
   [{ a: { data: '', owner: 'root' } }, /key "a" must have an owner/],
   ['text', /files must be a plain object or a Map/],
   [null, /files must be a plain object or a Map/],
@@ -227,16 +225,22 @@ test('a replaced revision stays for graceMs, and is then removed without another
   while (clock.pending > 0) await clock.advance(1000);
 });
 
-test('the pending revision of another live writer is left alone, that of a dead one is removed', async () => {
+test('the pending revision of another writer is left alone for a day; what was not announced, and what kubelet left, is removed', async () => {
   const directory = temporaryDirectory();
   const volume = new AtomicVolume(directory);
   const announce = (pending: string, revision: string): void => {
     symlinkSync(revision, join(directory, pending));
     mkdirSync(join(directory, revision));
   };
-  const live = `..data_tmp-${'ab'.repeat(8)}.zzz_zzz.1.5.${'0'.repeat(32)}.tmp`;
+  const dead = temporaryName('link');
+  announce(dead, '..2026_01_01_00_00_00.2');
+  await later(23, () => volume.write({ key: '0' }));
+  expect(readdirSync(directory)).toContain('..2026_01_01_00_00_00.2');
+  await aDayLater(() => volume.write({ key: '0.5' }));
+  expect(readdirSync(directory)).toHaveLength(3);
+  const live = temporaryName('link');
   announce(live, '..2026_01_01_00_00_00.1');
-  announce(nameOfTheDead('link'), '..2026_01_01_00_00_00.2');
+  mkdirSync(join(directory, '..2026_01_01_00_00_00.4'));
   symlinkSync('..2026_01_01_00_00_00.3', join(directory, '..data_tmp'));
   mkdirSync(join(directory, '..2026_01_01_00_00_00.3/deep'), { recursive: true });
   const { revision } = await volume.write({ key: '1' });
@@ -257,10 +261,10 @@ test('when another process swaps while the links are created, they match the rev
   mkdirSync(join(directory, theirs));
   writeFileSync(join(directory, theirs, 'theirs'), '');
   let isDone = false;
-  const fs = slowFileSystem({
-    symlink: async (target, path) => {
-      await nodeFileSystem.symlink(target, path);
-      if (target !== '..data/ours' || isDone) return;
+  const fs = slowFs({
+    symlink: ({ args, make }) => {
+      make();
+      if (args[0] !== '..data/ours' || isDone) return;
       isDone = true;
       symlinkSync(theirs, join(directory, 'swap'));
       renameSync(join(directory, 'swap'), join(directory, '..data'));
@@ -276,11 +280,11 @@ test('read() returns files of one revision, at whichever of its calls the volume
     await volume.write({ crt: '0', key: '0', 'd/extra': '0' });
     const kubelet = new KubeletVolume(volume.directory);
     let calls = 0;
-    const afterChange = (): void => {
+    const fs = interceptedFs(({ make }) => {
       if ((calls += 1) === at) kubelet.publish({ crt: '1', key: '1' });
-    };
-    const reader = new AtomicVolume(volume.directory, { fs: new ScriptedFileSystem({ afterChange }).port });
-    const contents = JSON.stringify(await contentsOf(reader));
+      return make();
+    });
+    const contents = JSON.stringify(await contentsOf(new AtomicVolume(volume.directory, { fs })));
     expect(['{"crt":"0","d/extra":"0","key":"0"}', '{"crt":"1","key":"1"}']).toContain(contents);
     if (calls < at) break;
   }
@@ -300,14 +304,19 @@ test('read() waits for the end of a swap that removes the link and creates it ag
   expect((await reading).revision).toBe(revision);
 });
 
-test('read() of a missing volume returns no revision and no files, and of anything else rejects', async () => {
+test('read() returns no revision and no files where nothing is published, and rejects for a file', async () => {
   const directory = temporaryDirectory();
-  expect(await new AtomicVolume(join(directory, 'missing')).read()).toEqual({
-    revision: undefined,
-    files: new Map(),
-  });
+  const nothing = { revision: undefined, files: new Map() };
+  for (const path of ['missing', '.']) {
+    expect(await new AtomicVolume(join(directory, path)).read()).toEqual(nothing);
+  }
   writeFileSync(join(directory, '..data'), '');
-  await expect(new AtomicVolume(directory).read()).rejects.toMatchObject({ name: 'TargetError' });
+  writeFileSync(join(directory, 'file'), 'of somebody else');
+  expect(await new AtomicVolume(directory).read()).toEqual(nothing);
+  await expect(new AtomicVolume(join(directory, 'file')).read()).rejects.toMatchObject({
+    name: 'TargetError',
+    code: 'ERR_TARGET_PATH',
+  });
 });
 
 test('clear() removes what was published and nothing else; the directory stays the same', async () => {
@@ -343,24 +352,19 @@ test('the order of calls: files, then their directories, then the swap, then the
     const name = withoutDescriptor(path).slice(directory.length);
     return name.replace(/\/\.\.\d{4}[^/]*/, '/REVISION').replace(/-.*/, '-…');
   };
-  const traced = slowFileSystem({
-    open: async (path, ...rest) => {
-      const fd = await nodeFileSystem.open(path, ...rest);
-      opened.set(fd, nameOf(path));
+  const note = (text: string, { make }: Called): unknown => {
+    log.push(text);
+    return make();
+  };
+  const traced = slowFs({
+    open: ({ args, make }) => {
+      const fd = make() as number;
+      opened.set(fd, nameOf(String(args[0])));
       return fd;
     },
-    fsync: async (fd) => {
-      log.push(`fsync ${opened.get(fd) ?? ''}`);
-      return nodeFileSystem.fsync(fd);
-    },
-    rename: async (from, to) => {
-      log.push(`rename ${nameOf(to)}`);
-      return nodeFileSystem.rename(from, to);
-    },
-    symlink: async (target, path) => {
-      log.push(`symlink ${nameOf(path)}`);
-      return nodeFileSystem.symlink(target, path);
-    },
+    fsync: (call) => note(`fsync ${opened.get(call.args[0] as number) ?? ''}`, call),
+    rename: (call) => note(`rename ${nameOf(String(call.args[1]))}`, call),
+    symlink: (call) => note(`symlink ${nameOf(String(call.args[1]))}`, call),
   });
   await new AtomicVolume(directory, { fs: traced }).write({ a: '1', 'd/e': '2' });
   expect(log).toEqual([

@@ -2,11 +2,13 @@
 import { chmodSync, chownSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { atomicWriteFile, atomicWriteFileSync, isTemporaryName, nodeFileSystem } from 'resilient-watcher';
+import { atomicWriteFile, atomicWriteFileSync, isTemporaryName } from 'resilient-watcher';
 import { expect, test } from 'vitest';
 
 import { debris } from '../support/debris.js';
-import { ScriptedFileSystem, slowFileSystem } from '../support/scripted-file-system.js';
+import { errno } from '../support/faulty-file-system.js';
+import { slowFs } from '../support/intercepted-fs.js';
+import { ScriptedFs } from '../support/scripted-fs.js';
 import { existing, modeOf, outcome } from './written-file.js';
 
 const isRoot = process.getuid?.() === 0;
@@ -45,10 +47,13 @@ test.skipIf(!isRoot)(
 
 test('an owner that cannot be kept is ignored, one that was requested is an error', async () => {
   const { directory, path } = existing({ mode: 0o4755 });
-  const refusing = new ScriptedFileSystem({ always: { fchown: 'EPERM' } }).port;
-  const somebodyElses = slowFileSystem({
-    ...refusing,
-    lstat: async (of) => Object.assign(await nodeFileSystem.lstat(of), { uid: 4321n }),
+  const fchown = (): never => {
+    throw errno('EPERM');
+  };
+  const refusing = slowFs({ fchown });
+  const somebodyElses = slowFs({
+    fchown,
+    lstat: ({ make }) => Object.assign(make() as object, { uid: 4321n }),
   });
   await atomicWriteFile(path, 'new', { fs: somebodyElses });
   // A set-uid bit means its owner.
@@ -65,7 +70,7 @@ test('a file is accessible to its owner only until it is complete', async () => 
     for (const name of readdirSync(directory).filter(isTemporaryName))
       modes.push(modeOf(join(directory, name)));
   };
-  await atomicWriteFile(path, 'secret', { fs: new ScriptedFileSystem({ afterChange }).port });
+  await atomicWriteFile(path, 'secret', { fs: new ScriptedFs({ afterChange }).fs });
   expect(modes).toContain('600');
   expect(modes.slice(0, modes.lastIndexOf('600'))).not.toContain('666');
   expect(modeOf(path)).toBe('666');

@@ -12,19 +12,14 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 
-import {
-  WriteError,
-  atomicWriteFile,
-  atomicWriteFileSync,
-  isTemporaryName,
-  nodeFileSystem,
-} from 'resilient-watcher';
+import { WriteError, atomicWriteFile, atomicWriteFileSync, isTemporaryName } from 'resilient-watcher';
 import { expect, test } from 'vitest';
 
 import { debris } from '../support/debris.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 import { errno } from '../support/faulty-file-system.js';
-import { ScriptedFileSystem, slowFileSystem } from '../support/scripted-file-system.js';
+import { slowFs } from '../support/intercepted-fs.js';
+import { ScriptedFs } from '../support/scripted-fs.js';
 import { existing, outcome } from './written-file.js';
 
 test('a link is followed to its target, through every directory on the real path', async () => {
@@ -46,10 +41,10 @@ test('a link can be replaced or refused, and a loop is an error', async () => {
   symlinkSync('real', link);
   symlinkSync('loop', loop);
   expect(await outcome(atomicWriteFile(link, 'x', { symlink: 'error' }))).toMatchObject({
-    code: 'ERR_WRITE_SYMLINK',
+    code: 'ERR_WRITE_NOT_FILE',
     step: 'resolve',
   });
-  expect(await outcome(atomicWriteFile(loop, 'x'))).toMatchObject({ code: 'ERR_WRITE_SYMLINK' });
+  expect(await outcome(atomicWriteFile(loop, 'x'))).toMatchObject({ code: 'ERR_WRITE_NOT_FILE' });
   await atomicWriteFile(link, 'x', { symlink: 'replace' });
   expect(lstatSync(link).isFile()).toBe(true);
   expect(existsSync(join(directory, 'real'))).toBe(false);
@@ -66,10 +61,10 @@ test('missing directories are created on request, and made durable from the top'
   const directory = temporaryDirectory();
   const path = join(directory, 'a/b/file');
   expect(await outcome(atomicWriteFile(path, 'x'))).toMatchObject({ code: 'ERR_WRITE_NO_DIRECTORY' });
-  const fs = new ScriptedFileSystem();
-  await atomicWriteFile(path, 'x', { createDirectory: true, fs: fs.port });
+  const scripted = new ScriptedFs();
+  await atomicWriteFile(path, 'x', { createDirectory: true, fs: scripted.fs });
   expect(readFileSync(path, 'utf8')).toBe('x');
-  const opened = fs.calls.filter(
+  const opened = scripted.calls.filter(
     ({ name, args }) => name === 'open' && !isTemporaryName(String(args[0]).split('/').at(-1) ?? ''),
   );
   expect(opened.map(({ args }) => args[0]).slice(-3)).toEqual([
@@ -99,15 +94,15 @@ test.each(refusals)('%s at the path is refused and left as it is', async (_, mak
 });
 
 test.each([
-  ['EROFS', 'open', 'ERR_WRITE_READ_ONLY', /read-only/],
+  ['EROFS', 'open', 'ERR_WRITE_ACCESS', /read-only/],
   ['ENOSPC', 'write', 'ERR_WRITE_NO_SPACE', /no space/],
   ['EDQUOT', 'fsync', 'ERR_WRITE_NO_SPACE', /quota/],
-  ['EXDEV', 'rename', 'ERR_WRITE_CROSS_DEVICE', /several file systems/],
+  ['EXDEV', 'rename', 'ERR_WRITE_MOUNTED', /several file systems/],
   ['EACCES', 'open', 'ERR_WRITE_ACCESS', /permission denied/],
   ['EIO', 'fsync', 'ERR_WRITE_IO', /EIO/],
 ] as const)('%s at %s becomes %s', async (errno, name, code, message) => {
   const { path } = existing();
-  const fs = new ScriptedFileSystem({ always: { [name]: errno } }).port;
+  const { fs } = new ScriptedFs({ always: { [name]: errno } });
   // In two parts, so that fsync makes them durable on every file system.
   const error = await outcome(atomicWriteFile(path, ['a secret', ' in two'], { fs, durability: 'file' }));
   expect(error).toMatchObject({ name: 'WriteError', code, path, published: false, cause: { code: errno } });
@@ -119,8 +114,11 @@ test.each([
 test('if the directory cannot be synced after the rename, the error says that readers see the file', async () => {
   const { path } = existing();
   let synced = 0;
-  const fs = slowFileSystem({
-    fsync: (fd) => ((synced += 1) === 2 ? Promise.reject(errno('EIO')) : nodeFileSystem.fsync(fd)),
+  const fs = slowFs({
+    fsync: ({ make }) => {
+      if ((synced += 1) === 2) throw errno('EIO');
+      return make();
+    },
   });
   const error = await outcome(atomicWriteFile(path, ['n', 'ew'], { fs }));
   expect(error).toMatchObject({ step: 'sync-directory', published: true });
@@ -131,7 +129,7 @@ test.each(['EINVAL', 'ENOTSUP', 'EPERM'])(
   'a file system without fsync (%s) is still written',
   async (errno) => {
     const { path } = existing();
-    await atomicWriteFile(path, 'new', { fs: new ScriptedFileSystem({ always: { fsync: errno } }).port });
+    await atomicWriteFile(path, 'new', { fs: new ScriptedFs({ always: { fsync: errno } }).fs });
     expect(readFileSync(path, 'utf8')).toBe('new');
   },
 );

@@ -7,16 +7,15 @@ import {
   WriteError,
   atomicWriteFile,
   atomicWriteFileSync,
-  nodeFileSystem,
   type AtomicWriteFileOptions,
-  type FileSystem,
 } from 'resilient-watcher';
 import { expect, test } from 'vitest';
 
 import { debris } from '../support/debris.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 import { errno } from '../support/faulty-file-system.js';
-import { ScriptedFileSystem, slowFileSystem } from '../support/scripted-file-system.js';
+import { fsWith, slowFs, type Called } from '../support/intercepted-fs.js';
+import { ScriptedFs } from '../support/scripted-fs.js';
 import { existing, modeOf, outcome } from './written-file.js';
 
 test.each([
@@ -83,10 +82,10 @@ async function* throwing(error: Error): AsyncGenerator<string> {
 
 test('one call writes at most what the kernel accepts, whatever the size of the data, and short writes are continued', async () => {
   const path = join(temporaryDirectory(), 'file');
-  const fs = new ScriptedFileSystem({ longestWriteBytes: 3 * 2 ** 20 });
+  const { fs, calls } = new ScriptedFs({ longestWriteBytes: 3 * 2 ** 20 });
   const data = Buffer.alloc(20 * 2 ** 20 + 1, 'x');
-  await atomicWriteFile(path, data, { fs: fs.port });
-  const lengths = fs.calls.filter(({ name }) => name === 'write').map(({ args }) => args[3] as number);
+  await atomicWriteFile(path, data, { fs });
+  const lengths = calls.filter(({ name }) => name === 'write').map(({ args }) => args[3] as number);
   expect(Math.max(...lengths)).toBeLessThan(2 ** 31);
   expect(lengths.length).toBe(7);
   expect(readFileSync(path).equals(data)).toBe(true);
@@ -96,7 +95,7 @@ test.each(['write', 'fsync', 'close', 'rename', 'fchmod'] as const)(
   'a failing %s leaves the old file and no other',
   async (name) => {
     const { directory, path } = existing({ mode: 0o644 });
-    const fs = new ScriptedFileSystem({ always: { [name]: name === 'fchmod' ? 'EIO' : 'ENOSPC' } }).port;
+    const { fs } = new ScriptedFs({ always: { [name]: name === 'fchmod' ? 'EIO' : 'ENOSPC' } });
     expect(await outcome(atomicWriteFile(path, 'new', { fs }))).toBeInstanceOf(WriteError);
     expect(() => atomicWriteFileSync(path, 'new', { fs })).toThrow(WriteError);
     expect(readFileSync(path, 'utf8')).toBe('old');
@@ -106,7 +105,7 @@ test.each(['write', 'fsync', 'close', 'rename', 'fchmod'] as const)(
 
 test('a file whose size differs from what was written is not published', async () => {
   const { path } = existing();
-  const fs = slowFileSystem({ write: (_fd, _buffer, _offset, length) => Promise.resolve(length) });
+  const fs = slowFs({ write: ({ args }) => args[3] });
   expect(await outcome(atomicWriteFile(path, 'new', { fs }))).toMatchObject({
     step: 'verify',
   });
@@ -123,20 +122,20 @@ test.each(Object.entries(ORDERS))('the order of calls for durability "%s"', asyn
   for (const way of ['async', 'sync'] as const) {
     const directory = temporaryDirectory();
     const path = join(directory, 'file');
-    const fs = new ScriptedFileSystem();
-    const options = { durability: durability as keyof typeof ORDERS, fs: fs.port };
+    const { fs, calls: made } = new ScriptedFs();
+    const options = { durability: durability as keyof typeof ORDERS, fs };
     if (way === 'async') await atomicWriteFile(path, 'x', options);
     else atomicWriteFileSync(path, 'x', options);
-    const lookups = new Set(['readdir', 'statfs', 'stat', 'lstat']);
-    const opens = fs.calls.filter(({ name }) => name === 'open').map(({ args }) => args);
+    const lookups = new Set(['readdir', 'readlink', 'lstat']);
+    const opens = made.filter(({ name }) => name === 'open').map(({ args }) => args);
     // On a disk, the file is opened with O_SYNC if the write must be durable.
     const isDurableAsWritten = durability !== 'none' && (Number(opens[1]?.[1]) & constants.O_SYNC) !== 0;
     const all: readonly string[] = expected;
     const withoutFsync = all.filter((_, index) => index !== all.indexOf('fsync'));
-    const calls = fs.names.filter((name) => !lookups.has(name));
+    const calls = made.map(({ name }) => name).filter((name) => !lookups.has(name));
     expect(calls).toEqual(isDurableAsWritten ? withoutFsync : expected);
     const opened = opens.map(([path]) => path as string);
-    const renamed = fs.calls.find(({ name }) => name === 'rename')?.args;
+    const renamed = made.find(({ name }) => name === 'rename')?.args;
     expect(renamed).toEqual([opened[1], path]);
     expect(opened[0]).toBe(directory);
   }
@@ -169,11 +168,12 @@ test.each(['EACCES', 'EAGAIN'])(
   'with ifChanged, a file that cannot be compared (%s) is replaced',
   async (code) => {
     const { path } = existing();
-    const { port } = new ScriptedFileSystem();
-    const refusing = (name: string): Partial<FileSystem> => ({
-      open: (at, ...how) => (at.endsWith(name) ? Promise.reject(errno(code, 'open')) : port.open(at, ...how)),
+    const fs = slowFs({
+      open: ({ args, make }) => {
+        if (String(args[0]).endsWith('/file')) throw errno(code, 'open');
+        return make();
+      },
     });
-    const fs = { ...port, sync: undefined, ...refusing('/file') } as unknown as FileSystem;
     expect((await atomicWriteFile(path, 'old', { ifChanged: true, fs })).written).toBe(true);
   },
 );
@@ -199,31 +199,33 @@ test('invalid data is refused without being shown', async () => {
 });
 
 test.each([
-  { name: 'one chunk', data: () => 'older', sync: nodeFileSystem.sync },
-  { name: 'one chunk, without synchronous calls', data: () => 'older', sync: undefined },
-  { name: 'a stream', data: () => Readable.from(['ol', 'der']), sync: undefined },
-])('a synchronous write is not undone by a rename that waits for a thread: $name', async ({ data, sync }) => {
-  const { directory, path } = existing();
-  let requested = (): void => undefined;
-  let proceed = (): void => undefined;
-  let turn = Promise.resolve();
-  const rename: typeof nodeFileSystem.rename = async (from, to) => {
-    requested();
-    await turn;
-    await nodeFileSystem.rename(from, to);
-  };
-  const fs = { ...nodeFileSystem, rename, sync } as FileSystem;
-  // From now on the file system is known.
-  await atomicWriteFile(path, 'first', { fs });
-  turn = new Promise<void>((resolve) => (proceed = resolve));
-  const renaming = new Promise<void>((resolve) => (requested = resolve));
-  const older = atomicWriteFile(path, data(), { fs });
-  // In memory no thread is waited for.
-  await Promise.race([renaming, older]);
-  atomicWriteFileSync(path, 'newer');
-  proceed();
-  const { written } = await older;
-  if (!sync) expect(written).toBe(false);
-  expect(readFileSync(path, 'utf8')).toBe('newer');
-  expect(debris(directory, 'file')).toEqual([]);
-});
+  { name: 'one chunk, in memory', data: () => 'older', place: 'memory' },
+  { name: 'one chunk, on a disk', data: () => 'older', place: 'disk' },
+  { name: 'one chunk, on a server', data: () => 'older', place: 'remote' },
+  { name: 'a stream', data: () => Readable.from(['ol', 'der']), place: 'disk' },
+] as const)(
+  'a synchronous write is not undone by a rename that waits for a thread: $name',
+  async ({ data, place }) => {
+    const { directory, path } = existing();
+    let requested = (): void => undefined;
+    let proceed = (): void => undefined;
+    let turn = Promise.resolve();
+    const rename = async ({ make }: Called): Promise<unknown> => {
+      requested();
+      await turn;
+      return make();
+    };
+    const fs = fsWith({ rename: (call) => (call.isSynchronous ? call.make() : rename(call)) }, place);
+    turn = new Promise<void>((resolve) => (proceed = resolve));
+    const renaming = new Promise<void>((resolve) => (requested = resolve));
+    const older = atomicWriteFile(path, data(), { fs });
+    // In memory no thread is waited for.
+    await Promise.race([renaming, older]);
+    atomicWriteFileSync(path, 'newer');
+    proceed();
+    const { written } = await older;
+    if (place !== 'memory') expect(written).toBe(false);
+    expect(readFileSync(path, 'utf8')).toBe('newer');
+    expect(debris(directory, 'file')).toEqual([]);
+  },
+);

@@ -3,29 +3,23 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 
-import {
-  atomicWriteFile,
-  atomicWriteFileSync,
-  nodeFileSystem,
-  type AtomicWriteFileOptions,
-  type FileSystem,
-} from 'resilient-watcher';
+import { atomicWriteFile, atomicWriteFileSync, type AtomicWriteFileOptions } from 'resilient-watcher';
 import { FakeClock } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
-import { processWrites } from '../../src/write/write-queue.js';
+import type { FileSystem } from '../../src/core/file-system.js';
 import { debris } from '../support/debris.js';
 import { errno } from '../support/faulty-file-system.js';
-import { ScriptedFileSystem, slowFileSystem } from '../support/scripted-file-system.js';
+import { slowFs } from '../support/intercepted-fs.js';
+import { ScriptedFs } from '../support/scripted-fs.js';
 import { existing, outcome } from './written-file.js';
 
-test('calls for one path run one after another, the last one wins, and no state remains', async () => {
+test('calls for one path run one after another, and the last one wins', async () => {
   const { directory, path } = existing();
   const results = await Promise.all(Array.from({ length: 50 }, (_, i) => atomicWriteFile(path, `${i}`)));
   expect(results.every(({ written }) => written)).toBe(true);
   expect(readFileSync(path, 'utf8')).toBe('49');
   expect(debris(directory, 'file')).toEqual([]);
-  expect(processWrites.size).toBe(0);
 });
 
 test('a write that the data source of another write to the same path starts comes after it', async () => {
@@ -38,22 +32,13 @@ test('a write that the data source of another write to the same path starts come
   await atomicWriteFile(path, data());
   await later;
   expect(readFileSync(path, 'utf8')).toBe('later');
-  expect(processWrites.size).toBe(0);
-});
-
-test('work that throws at once does not keep later work waiting', () => {
-  const work = (): never => {
-    throw errno('EIO', 'close');
-  };
-  expect(() => processWrites.run('/nowhere', { coalesce: false, work })).toThrow('EIO');
-  expect(processWrites.size).toBe(0);
 });
 
 test('with coalesce only the newest waiting call writes, and the others share its result', async () => {
   const { path } = existing();
-  const fs = new ScriptedFileSystem();
+  const { fs, calls: made } = new ScriptedFs();
   const write = (data: string, more?: AtomicWriteFileOptions): Promise<unknown> =>
-    outcome(atomicWriteFile(path, data, { coalesce: true, fs: fs.port, ...more }));
+    outcome(atomicWriteFile(path, data, { coalesce: true, fs, ...more }));
   const abort = new AbortController();
   const calls = [write('1'), write('22'), write('333'), write('4444', { signal: abort.signal })];
   abort.abort(new Error('not needed any more'));
@@ -63,7 +48,7 @@ test('with coalesce only the newest waiting call writes, and the others share it
   expect(third).toBe(second);
   expect(fourth).toBe(abort.signal.reason);
   expect(readFileSync(path, 'utf8')).toBe('333');
-  expect(fs.names.filter((name) => name === 'rename')).toHaveLength(2);
+  expect(made.filter(({ name }) => name === 'rename')).toHaveLength(2);
 });
 
 test('with coalesce, if the newest call is aborted while it writes, the one before it writes', async () => {
@@ -82,10 +67,35 @@ test('with coalesce, if the newest call is aborted while it writes, the one befo
   expect(readFileSync(path, 'utf8')).toBe('second');
 });
 
+test('with coalesce, a call that is aborted when readers see its content is not undone by an older one', async () => {
+  const { path } = existing();
+  const abort = new AbortController();
+  const calls: Promise<unknown>[] = [];
+  const seen: string[] = [];
+  const { fs } = new ScriptedFs({
+    afterChange: () => {
+      const content = readFileSync(path, 'utf8');
+      if (seen.at(-1) !== content) seen.push(content);
+      if (content === 'newest') abort.abort();
+    },
+  });
+  const write = (data: string, signal?: AbortSignal): void => {
+    calls.push(atomicWriteFile(path, data, { coalesce: true, fs, signal }));
+  };
+  write('first');
+  write('older');
+  write('newest', abort.signal);
+  const [, older, newest] = await Promise.all(calls);
+  expect(newest).toMatchObject({ written: true });
+  expect(older).toBe(newest);
+  expect(readFileSync(path, 'utf8')).toBe('newest');
+  expect(seen).not.toContain('older');
+});
+
 test('a synchronous write is not undone by asynchronous ones that began before it', async () => {
   const { path, directory } = existing();
   // In memory a write is done when the function returns; not here.
-  const fs = slowFileSystem({});
+  const fs = slowFs();
   const earlier = [atomicWriteFile(path, 'earlier', { fs }), atomicWriteFile(path, 'waiting', { fs })];
   atomicWriteFileSync(path, 'latest');
   expect((await Promise.all(earlier)).map(({ written }) => written)).toEqual([false, false]);
@@ -119,7 +129,7 @@ test('an abort before the rename leaves nothing behind, whatever the write waits
       if ((calls += 1) === at) abort.abort(reason);
     };
     writeFileSync(path, 'old');
-    const fs = new ScriptedFileSystem({ afterChange }).port;
+    const { fs } = new ScriptedFs({ afterChange });
     const result = await outcome(atomicWriteFile(path, 'new', { fs, signal: abort.signal }));
     expect(readFileSync(path, 'utf8')).toBe(result === reason ? 'old' : 'new');
     expect(debris(directory, 'file')).toEqual([]);
@@ -145,9 +155,11 @@ test('a rename that is refused for a moment is retried for a limited time, by th
   const clock = new FakeClock();
   let refused = 0;
   const busy = (times: number): FileSystem =>
-    slowFileSystem({
-      rename: (from, to) =>
-        (refused += 1) <= times ? Promise.reject(errno('EBUSY')) : nodeFileSystem.rename(from, to),
+    slowFs({
+      rename: ({ make }) => {
+        if ((refused += 1) <= times) throw errno('EBUSY');
+        return make();
+      },
     });
   const settled = async (work: Promise<unknown>): Promise<unknown> => {
     let result: unknown;

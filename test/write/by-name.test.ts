@@ -2,19 +2,20 @@
 import { mkdirSync, readFileSync, readdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { AtomicVolume, atomicWriteFile, nodeFileSystem, type FileSystem } from 'resilient-watcher';
+import { AtomicVolume, atomicWriteFile } from 'resilient-watcher';
 import { expect, test } from 'vitest';
 
+import type { FileSystem } from '../../src/core/file-system.js';
 import { errno } from '../support/faulty-file-system.js';
-import { slowFileSystem } from '../support/scripted-file-system.js';
+import { slowFs, type Called, type CallName } from '../support/intercepted-fs.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
-const withoutDescriptors = (calls: Partial<FileSystem> = {}): FileSystem =>
-  slowFileSystem({
-    stat: (path) =>
-      path.startsWith('/proc/')
-        ? Promise.reject(errno('ERR_ACCESS_DENIED', path))
-        : nodeFileSystem.stat(path),
+const withoutDescriptors = (calls: Partial<Record<CallName, (call: Called) => unknown>> = {}): FileSystem =>
+  slowFs({
+    lstat: ({ args, make }) => {
+      if (String(args[0]).startsWith('/proc/')) throw errno('ERR_ACCESS_DENIED');
+      return make();
+    },
     ...calls,
   });
 
@@ -42,10 +43,10 @@ test('a directory that is replaced by a link is detected before the file is publ
   mkdirSync(victim);
   writeFileSync(join(victim, 'token'), 'precious');
   const fs = withoutDescriptors({
-    write: (...args) => {
+    write: ({ make }) => {
       renameSync(directory, join(root, 'moved'));
       symlinkSync(victim, directory);
-      return nodeFileSystem.write(...args);
+      return make();
     },
   });
   await expect(atomicWriteFile(join(directory, 'token'), 'secret', { fs })).rejects.toMatchObject({
@@ -59,10 +60,10 @@ test('a pending revision that is replaced by a link gets no file', async () => {
   const directory = temporaryDirectory();
   const victim = temporaryDirectory();
   const fs = withoutDescriptors({
-    mkdir: async (path, mode) => {
-      await nodeFileSystem.mkdir(path, mode);
-      renameSync(path, join(directory, 'stolen'));
-      symlinkSync(victim, path);
+    mkdir: ({ args, make }) => {
+      make();
+      renameSync(String(args[0]), join(directory, 'stolen'));
+      symlinkSync(victim, String(args[0]));
     },
   });
   const writing = new AtomicVolume(directory, { fs }).write({ 'tls.key': 'secret' });

@@ -1,100 +1,103 @@
-/** Which calls of a write are made on the event loop: where is the directory, by the mount table and by `statfs`? */
-import { constants, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+/** Which calls of a write are made on the event loop, and how many at once, depending on where the directory is. */
+import { constants, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { atomicWriteFile, nodeFileSystem, type FileSystem, type FileSystemCalls } from 'resilient-watcher';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { atomicWriteFile, AtomicVolume } from 'resilient-watcher';
+import { describe, expect, test } from 'vitest';
 
-import { systemClock } from '../../src/core/clock.js';
-import { arrange } from '../support/mount-table.js';
-import { nameOfTheDead } from '../support/scripted-file-system.js';
+import type { FileSystem } from '../../src/core/file-system.js';
+import { interceptedFs, type Called, type Place } from '../support/intercepted-fs.js';
+import { aDayLater } from '../support/later.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
-interface Called {
-  readonly name: string;
-  readonly args: readonly unknown[];
-  readonly isSynchronous: boolean;
-}
-
-const EXT4 = 0xef53;
-const NFS = 0x6969;
-
-/** The real file system behind a mount table of our own. `statfs` says `magic`, as if it were asked there. */
-function recorded(table: string, magic: number): { fs: FileSystem; calls: Called[] } {
+/** The real file system at a place, and the calls that were made. */
+function recorded(
+  place?: Place | readonly string[],
+  answers: Partial<Record<string, (call: Called) => unknown>> = {},
+): { fs: FileSystem; calls: Called[] } {
   const calls: Called[] = [];
-  let isReadingTable = false;
-  const wrap = (name: keyof FileSystemCalls, real: object, isSynchronous: boolean) => {
-    return (...args: unknown[]): unknown => {
-      if (typeof args[0] === 'string') isReadingTable = args[0] === '/proc/self/mountinfo';
-      if (isReadingTable) args = args.map((arg) => (typeof arg === 'string' ? table : arg));
-      else calls.push({ name, args, isSynchronous });
-      if (name === 'statfs') return isSynchronous ? { type: magic } : Promise.resolve({ type: magic });
-      return (real as Record<string, (...args: unknown[]) => unknown>)[name]?.(...args);
-    };
-  };
-  const names = Object.keys(nodeFileSystem.sync) as (keyof FileSystemCalls)[];
-  const all = (real: object, isSynchronous: boolean): object =>
-    Object.fromEntries(names.map((name) => [name, wrap(name, real, isSynchronous)]));
-  const fs = { ...all(nodeFileSystem, false), sync: all(nodeFileSystem.sync, true) };
-  return { fs: fs as unknown as FileSystem, calls };
+  const fs = interceptedFs((call) => {
+    calls.push(call);
+    return (answers[call.name] ?? (({ make }: Called) => make()))(call);
+  }, place);
+  return { fs, calls };
 }
 
+/** The calls in one of their forms, each once, in alphabetical order. */
 const namesOf = (calls: readonly Called[], isSynchronous: boolean): string[] =>
-  calls.filter((call) => call.isSynchronous === isSynchronous).map(({ name }) => name);
+  [...new Set(calls.filter((call) => call.isSynchronous === isSynchronous).map(({ name }) => name))].sort();
+
+const write = async (
+  place: Place,
+  data: string | string[] = 'data',
+  options: { mode?: number } = {},
+): Promise<Called[]> => {
+  const { fs, calls } = recorded(place);
+  const directory = temporaryDirectory();
+  await atomicWriteFile(join(directory, 'file'), data, { fs, ...options });
+  await atomicWriteFile(join(directory, 'file'), data, { fs, ifChanged: true });
+  return calls;
+};
 
 describe.runIf(process.platform === 'linux')('a write', () => {
-  test('makes every call on the event loop if all file systems are local and the directory is in memory', async () => {
-    const { directory, table } = arrange('tmpfs');
-    const { fs, calls } = recorded(table, NFS);
-    await atomicWriteFile(join(directory, 'file'), 'data', { fs });
-    expect(namesOf(calls, false)).toEqual([]);
-    expect(namesOf(calls, true)).not.toContain('statfs');
+  test('makes every call on the event loop if the directory is in memory', async () => {
+    expect(namesOf(await write('memory'), false)).toEqual([]);
   });
 
-  test('makes only lookups on the event loop if the directory is on a disk', async () => {
-    const { directory, table } = arrange('ext4');
-    const { fs, calls } = recorded(table, NFS);
-    await atomicWriteFile(join(directory, 'file'), 'data', { fs });
-    expect(namesOf(calls, false)).toEqual(['open', 'write', 'rename', 'fsync']);
+  test('makes only lookups and reads on the event loop if the directory is on a disk', async () => {
+    const calls = await write('disk');
+    expect(namesOf(calls, false)).toEqual(['fsync', 'open', 'rename', 'write']);
+    const opened = calls.filter(({ name, isSynchronous }) => name === 'open' && !isSynchronous);
+    for (const { args } of opened) expect(Number(args[1]) & constants.O_CREAT).not.toBe(0);
   });
 
-  test.each(['nfs4', 'fuse.sshfs', 'autofs', 'never-heard-of'])(
-    'calls statfs for its directory, in the thread pool, if a file system of type %s is mounted anywhere',
-    async (other) => {
-      const { directory, table } = arrange('ext4', other);
-      const { fs, calls } = recorded(table, EXT4);
-      await atomicWriteFile(join(directory, 'file'), 'data', { fs });
-      expect(namesOf(calls, false)).toEqual(['statfs', 'open', 'write', 'rename', 'fsync']);
-      const remote = recorded(table, NFS);
-      await atomicWriteFile(join(directory, 'file'), 'data', { fs: remote.fs });
-      expect(namesOf(remote.calls, true)).toEqual([]);
-    },
-  );
+  test('makes no call on the event loop if the directory is on a server', async () => {
+    expect(namesOf(await write('remote'), true)).toEqual([]);
+  });
 
-  test('makes no synchronous call on a file system that was mounted after the table was read', async () => {
-    const { directory, table } = arrange('ext4');
-    writeFileSync(table, readFileSync(table, 'utf8').replace(/^1 1 \S+/, '1 1 0:8'));
-    const { fs, calls } = recorded(table, NFS);
-    await atomicWriteFile(join(directory, 'file'), 'data', { fs });
-    // It takes opening the directory to see it.
-    const afterwards = calls.slice(calls.findIndex(({ name }) => name === 'statfs'));
-    expect(namesOf(afterwards, true)).toEqual([]);
+  test.each([
+    ['none on a file system that was mounted after the table was read', 'ext4', []],
+    ['lookups in a Btrfs subvolume, whose device is in no table', 'btrfs', ['close', 'fstat', 'lstat']],
+  ])('makes these calls on the event loop: %s', async (_, type, wanted) => {
+    const { fs, calls } = recorded([`1 0 0:9999 / / rw - ${type} device rw`]);
+    await atomicWriteFile(join(temporaryDirectory(), 'file'), 'data', { fs, sweep: false });
+    // It takes opening the directory to see where it is.
+    const opened = calls.findIndex(({ name }) => name === 'readlink');
+    expect(namesOf(calls.slice(opened + 1), true)).toEqual(wanted);
+  });
+
+  test('asks statfs where the directory is if the mount table cannot be read', async () => {
+    const NFS = 0x6969;
+    const [local, remote] = [
+      recorded('hidden', { statfs: () => ({ type: 0xef53 }) }),
+      recorded('hidden', { statfs: () => ({ type: NFS }) }),
+    ];
+    const path = join(temporaryDirectory(), 'file');
+    await atomicWriteFile(path, 'data', { fs: local.fs });
+    await atomicWriteFile(path, 'data', { fs: remote.fs });
+    expect(namesOf(local.calls, true)).toContain('lstat');
+    // What the kernel says of an open descriptor, it says from memory.
+    expect(namesOf(remote.calls, true)).toEqual(['readlink']);
+  });
+
+  test('writes and reads large data through the thread pool wherever it is', async () => {
+    const large = 'x'.repeat(100_000);
+    expect(namesOf(await write('memory', large), false)).toEqual(['read', 'write']);
+    expect(namesOf(await write('disk', large), false)).toContain('read');
   });
 });
 
 describe.runIf(process.platform === 'linux')('on a disk', () => {
-  const write = async (data: string | string[], mode?: number): Promise<Called[]> => {
-    const { directory, table } = arrange('ext4');
-    const { fs, calls } = recorded(table, EXT4);
-    await atomicWriteFile(join(directory, 'file'), data, { fs, durability: 'file', mode });
-    return calls;
-  };
   const isSynced = (calls: readonly Called[]): boolean =>
     calls.some(({ name, args }) => name === 'open' && ((args[1] as number) & constants.O_SYNC) !== 0);
-  const syncs = (calls: readonly Called[]): number => calls.filter(({ name }) => name === 'fsync').length;
+  /** How often the file itself was synced. */
+  const syncs = (calls: readonly Called[]): number => {
+    const renamed = calls.findIndex(({ name }) => name === 'rename');
+    return calls.slice(0, renamed).filter(({ name }) => name === 'fsync').length;
+  };
 
   test('data that is written in one call is synced by the same call', async () => {
-    const calls = await write('data');
+    const calls = await write('disk');
     expect([isSynced(calls), syncs(calls)]).toEqual([true, 0]);
   });
 
@@ -102,44 +105,74 @@ describe.runIf(process.platform === 'linux')('on a disk', () => {
     { what: 'no data', data: '' },
     { what: 'data in chunks', data: ['one', 'two'] },
     { what: 'data of more bytes than one call writes', data: 'x'.repeat(9 * 2 ** 20) },
-    { what: 'a file whose mode has to be changed', data: 'data', mode: 0o644 },
-  ])('$what is synced once, at the end', async ({ data, mode }) => {
-    const calls = await write(data, mode);
+    { what: 'a file whose mode has to be changed', data: 'data', options: { mode: 0o644 } },
+  ])('$what is synced once, at the end', async ({ data, options }) => {
+    const calls = await write('disk', data, options);
     expect([isSynced(calls), syncs(calls)]).toEqual([false, 1]);
   });
 
   test('a group that turns out to be different is set and synced, too', async () => {
-    const { directory, table } = arrange('ext4');
-    const path = join(directory, 'file');
+    const path = join(temporaryDirectory(), 'file');
     writeFileSync(path, 'old', { mode: 0o600 });
-    const { fs, calls } = recorded(table, EXT4);
-    // The new file has another group, as in a directory with the set-group-id bit.
-    const fstat: FileSystemCalls['fstat'] = (fd) => {
-      const stat = nodeFileSystem.sync.fstat(fd);
-      return stat.isFile() ? Object.assign(stat, { gid: stat.gid + 1n }) : stat;
-    };
-    const sync = { ...nodeFileSystem.sync, ...fs.sync, fstat };
-    await atomicWriteFile(path, 'new', { fs: { ...fs, sync }, durability: 'file', sweep: false });
+    const { fs, calls } = recorded('disk', {
+      // The new file has another group, as in a directory with the set-group-id bit.
+      fstat: ({ make }) => {
+        const stat = make() as { isFile(): boolean; gid: bigint };
+        return stat.isFile() ? Object.assign(stat, { gid: stat.gid + 1n }) : stat;
+      },
+    });
+    await atomicWriteFile(path, 'new', { fs, durability: 'file', sweep: false });
     const names = calls.map(({ name }) => name);
     expect(names.slice(names.indexOf('fchown'))).toEqual(['fchown', 'fsync', 'close', 'rename', 'close']);
   });
 });
 
-test('a directory is listed for the files of killed writers at the first write, not at every write', async () => {
+test('a directory is listed for the files of killed writers at the first write, and once an hour', async () => {
   const directory = temporaryDirectory();
-  const { fs, calls } = recorded('/no/table', 0);
-  writeFileSync(join(directory, nameOfTheDead('file')), 'half');
-  for (let count = 0; count < 5; count += 1) await atomicWriteFile(join(directory, 'file'), 'data', { fs });
-  const count = (wanted: string): number => calls.filter(({ name }) => name === wanted).length;
-  expect([count('readdir'), count('unlink')]).toEqual([1, 1]);
-  // Each directory by itself, and again after a while.
+  const { fs, calls } = recorded();
+  const write = (name: string): Promise<unknown> => atomicWriteFile(join(directory, name), 'data', { fs });
+  const listed = (): number => calls.filter(({ name }) => name === 'readdir').length;
+  for (let count = 0; count < 5; count += 1) await write('file');
+  expect(listed()).toBe(1);
+  // Each directory by itself.
   mkdirSync(join(directory, 'other'));
-  await atomicWriteFile(join(directory, 'other/file'), 'data', { fs });
-  expect(count('readdir')).toBe(2);
-  writeFileSync(join(directory, nameOfTheDead('file')), 'half');
-  const later = systemClock.monotonic() + 60_000;
-  const clock = vi.spyOn(systemClock, 'monotonic').mockReturnValue(later);
-  onTestFinished(() => clock.mockRestore());
-  await atomicWriteFile(join(directory, 'file'), 'data', { fs });
-  expect([count('readdir'), count('unlink')]).toEqual([3, 2]);
+  await write('other/file');
+  expect(listed()).toBe(2);
+  await aDayLater(() => write('file'));
+  expect(listed()).toBe(3);
 });
+
+/** A number of turns of the event loop while something runs. */
+async function turnsDuring(work: () => Promise<unknown>): Promise<number> {
+  let turns = 0;
+  const turn = (): void => {
+    turns += 1;
+    timer = setImmediate(turn);
+  };
+  let timer = setImmediate(turn);
+  await work();
+  clearImmediate(timer);
+  return turns;
+}
+
+describe.runIf(process.platform === 'linux')(
+  'in memory, where all calls are synchronous, the event loop has turns',
+  () => {
+    test('during a write of many files', async () => {
+      const { fs } = recorded('memory');
+      const volume = new AtomicVolume(temporaryDirectory(), { fs });
+      const files = Object.fromEntries(Array.from({ length: 1_000 }, (_, index) => [`${index}`, 'x']));
+      expect(await turnsDuring(() => volume.write(files))).toBeGreaterThan(5);
+      expect(await turnsDuring(() => volume.write(files))).toBeGreaterThan(5);
+    });
+
+    test('between many writes that are awaited one after another', async () => {
+      const { fs } = recorded('memory');
+      const path = join(temporaryDirectory(), 'file');
+      const turns = await turnsDuring(async () => {
+        for (let count = 0; count < 1_000; count += 1) await atomicWriteFile(path, 'x', { fs });
+      });
+      expect(turns).toBeGreaterThan(5);
+    });
+  },
+);

@@ -3,20 +3,14 @@ import { readFileSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import type { BigIntStats } from 'node:fs';
 
-import {
-  AtomicVolume,
-  atomicWriteFile,
-  atomicWriteFileSync,
-  nodeFileSystem,
-  type FileSystem,
-} from 'resilient-watcher';
+import { AtomicVolume, atomicWriteFile, atomicWriteFileSync } from 'resilient-watcher';
 import { expect, test } from 'vitest';
 
+import type { FileSystem } from '../../src/core/file-system.js';
 import { debris } from '../support/debris.js';
-import { errno, faultyFileSystem } from '../support/faulty-file-system.js';
+import { errno } from '../support/faulty-file-system.js';
+import { slowFs } from '../support/intercepted-fs.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
-
-const FUSE = 0x65735546;
 
 /** What the server does with a rename, which it reports as failed, and what it says afterwards. */
 interface Server {
@@ -28,25 +22,21 @@ interface Server {
 
 function serverThat({ renames, inodes, cached }: Server): FileSystem {
   let lookups = 0n;
-  const { sync } = nodeFileSystem;
-  return faultyFileSystem(
-    (name, args) => {
-      const [path, to] = args as [string, string];
-      if (name === 'statfs') return { type: FUSE };
-      if (name === 'readlink' && path.endsWith('/..data')) return cached;
-      if (name === 'rename') {
-        if (renames) sync.rename(path, to);
-        throw errno('EIO');
-      }
-      if (name !== 'lstat' || inodes === 'stable') return undefined;
-      const stat = sync.lstat(path);
-      const ino = (lookups += 1n);
-      return Object.assign(Object.create(Object.getPrototypeOf(stat) as object) as BigIntStats, stat, {
-        ino,
-      });
+  return slowFs({
+    readlink: ({ args, make }) =>
+      cached !== undefined && String(args[0]).endsWith('/..data') ? Buffer.from(cached) : make(),
+    rename: ({ make }) => {
+      if (renames) make();
+      throw errno('EIO');
     },
-    { sync: false },
-  );
+    lstat: ({ args, make }) => {
+      const stat = make() as BigIntStats | undefined;
+      // A directory that is open is not looked up again.
+      const isLookup = !String(args[0]).endsWith('/.');
+      if (stat && isLookup && inodes === 'changing') stat.ino = lookups += 1n;
+      return stat;
+    },
+  });
 }
 
 const settled = <T>(work: Promise<T>): Promise<unknown> => work.catch((error: unknown) => error);

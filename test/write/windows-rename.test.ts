@@ -6,9 +6,9 @@ import { atomicWriteFile } from 'resilient-watcher';
 import { FakeClock } from 'resilient-watcher/testing';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 
-import { nodeFileSystem, type FileSystem } from '../../src/core/file-system.js';
-import { renameRetryMs } from '../../src/write/rename-file.js';
-import { slowFileSystem } from '../support/scripted-file-system.js';
+import type { FileSystem } from '../../src/core/file-system.js';
+import { errno } from '../support/faulty-file-system.js';
+import { slowFs } from '../support/intercepted-fs.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 /** Until the test ends, the library takes the system for Windows. */
@@ -18,17 +18,6 @@ function pretendWindows(): void {
   onTestFinished(() => void Object.defineProperty(process, 'platform', platform));
 }
 
-test.each([
-  ['EPERM', { win32: true, linux: false, darwin: false }],
-  ['EACCES', { win32: true, linux: false, darwin: false }],
-  ['EBUSY', { win32: true, linux: true, darwin: true }],
-  ['ENOSPC', { win32: false, linux: false, darwin: false }],
-])('%s is temporary on %o', (code, systems) => {
-  for (const [system, isTemporary] of Object.entries(systems)) {
-    expect(renameRetryMs(code, system as NodeJS.Platform) > 0).toBe(isTemporary);
-  }
-});
-
 describe.each(['EPERM', 'EACCES', 'EBUSY'])(
   'on Windows, a file that another process holds open (%s)',
   (code) => {
@@ -37,11 +26,12 @@ describe.each(['EPERM', 'EACCES', 'EBUSY'])(
     /** Refuses a number of renames. */
     function heldOpen(times: number): FileSystem {
       let refused = 0;
-      const rename: FileSystem['rename'] = (from, to) =>
-        (refused += 1) <= times
-          ? Promise.reject(Object.assign(new Error(code), { code }))
-          : nodeFileSystem.rename(from, to);
-      return slowFileSystem({ rename });
+      return slowFs({
+        rename: ({ make }) => {
+          if ((refused += 1) <= times) throw errno(code);
+          return make();
+        },
+      });
     }
 
     async function write(path: string, times: number): Promise<unknown> {
@@ -73,3 +63,15 @@ describe.each(['EPERM', 'EACCES', 'EBUSY'])(
     });
   },
 );
+
+test.each(['EPERM', 'EACCES', 'ENOSPC'])('on other systems, %s is final', async (code) => {
+  const clock = new FakeClock();
+  let attempts = 0;
+  const rename = (): never => {
+    attempts += 1;
+    throw errno(code);
+  };
+  const path = join(temporaryDirectory(), 'file');
+  await expect(atomicWriteFile(path, 'new', { fs: slowFs({ rename }), clock })).rejects.toThrow();
+  expect(attempts).toBe(1);
+});

@@ -1,4 +1,4 @@
-/** An answer of the API server. */
+/** Responses of the API server. */
 export interface ApiAnswer {
   readonly status: number;
   readonly body: unknown;
@@ -46,6 +46,14 @@ const authenticationGroup = {
   preferredVersion: authenticationVersion,
 };
 
+const CERTIFICATES = 'certificates.k8s.io';
+const certificatesVersion = { groupVersion: `${CERTIFICATES}/v1`, version: 'v1' };
+const certificatesGroup = {
+  name: CERTIFICATES,
+  versions: [certificatesVersion],
+  preferredVersion: certificatesVersion,
+};
+
 /** The discovery documents by path; without a TokenRequest API they do not list it. */
 export function discovery(path: string, hasTokenRequest: boolean): unknown {
   switch (path) {
@@ -54,7 +62,7 @@ export function discovery(path: string, hasTokenRequest: boolean): unknown {
     case '/api':
       return { kind: 'APIVersions', versions: ['v1'], serverAddressByClientCIDRs: [] };
     case '/apis':
-      return { kind: 'APIGroupList', apiVersion: 'v1', groups: [authenticationGroup] };
+      return { kind: 'APIGroupList', apiVersion: 'v1', groups: [authenticationGroup, certificatesGroup] };
     case `/apis/${AUTHENTICATION}`:
       return { kind: 'APIGroup', apiVersion: 'v1', ...authenticationGroup };
     case '/api/v1':
@@ -66,6 +74,23 @@ export function discovery(path: string, hasTokenRequest: boolean): unknown {
       return resourceList(`${AUTHENTICATION}/v1`, [
         { name: 'tokenreviews', namespaced: false, kind: 'TokenReview', verbs: ['create'] },
         { name: 'selfsubjectreviews', namespaced: false, kind: 'SelfSubjectReview', verbs: ['create'] },
+      ]);
+    case `/apis/${CERTIFICATES}`:
+      return { kind: 'APIGroup', apiVersion: 'v1', ...certificatesGroup };
+    case `/apis/${CERTIFICATES}/v1`:
+      return resourceList(`${CERTIFICATES}/v1`, [
+        {
+          name: 'podcertificaterequests',
+          namespaced: true,
+          kind: 'PodCertificateRequest',
+          verbs: ['create', 'get', 'list'],
+        },
+        {
+          name: 'clustertrustbundles',
+          namespaced: false,
+          kind: 'ClusterTrustBundle',
+          verbs: ['get', 'list'],
+        },
       ]);
     default:
       return undefined;

@@ -1,5 +1,5 @@
 /**
- * The bodies of requests: JSON, or as kubectl sends them, protobuf wrapped with the name of its kind
+ * Parses bodies of requests: JSON, or, as sent by kubectl, protobuf wrapped with the name of its kind
  * (`generated.proto` of `k8s.io/apimachinery/pkg/runtime` and of `k8s.io/api/authentication/v1`).
  */
 

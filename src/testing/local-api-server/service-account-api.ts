@@ -18,7 +18,7 @@ const DEFAULT_SECONDS = 3_600;
 
 const ACCOUNT_PATH = /^\/api\/v1\/namespaces\/([^/]+)\/serviceaccounts(?:\/([^/]+?))?(\/token)?$/;
 
-/** ServiceAccounts, their tokens, and the reviews of tokens. */
+/** Serves ServiceAccounts, their tokens, and reviews of tokens. */
 export class ServiceAccountApi {
   /** Whether there is a TokenRequest API; if not, it answers 404 and the discovery document does not list it. */
   hasTokenRequest = true;

@@ -9,8 +9,9 @@ import {
   type JWTPayload,
 } from 'jose';
 
-import { isoTime, type Clock } from '../../core/clock.js';
+import type { Clock } from '../../core/clock.js';
 import type { TokenAnswer } from '../../core/token-client.js';
+import { kubernetesTime } from '../kubernetes-time.js';
 
 /** A ServiceAccount, as its tokens name it. */
 export interface Account {
@@ -54,7 +55,7 @@ const LEEWAY_SECONDS = 60;
 const DEFAULT_POD_TOKEN_SECONDS = 3_607;
 const EXTENSION_SECONDS = 365 * 24 * 60 * 60;
 
-/** Issues and verifies tokens, with one signing key at a time. ES256, since its keys are generated quickly. */
+/** Issues and verifies tokens, with one signing key at a time. ES256, because its keys are generated quickly. */
 export class TokenAuthority {
   /** How far its clock is ahead of the system's, ms. */
   skewMs = 0;
@@ -109,7 +110,7 @@ export class TokenAuthority {
     const token = await new SignJWT(claims)
       .setProtectedHeader({ alg: 'ES256', kid: this.#key.id })
       .sign(this.#key.privateKey);
-    return { token, expirationTimestamp: isoTime(expiresAt * 1000) };
+    return { token, expirationTimestamp: kubernetesTime(expiresAt * 1000) };
   }
 
   /**

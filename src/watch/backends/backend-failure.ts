@@ -14,22 +14,22 @@ export function backendFailure(backend: string, path: string, cause: unknown): B
     const sysctl = 'fs.inotify.max_user_instances';
     const cure = `raise the sysctl ${sysctl}, or the limit of open files (ulimit -n) if that is what ran out`;
     const message = `${cannot}: no inotify instance is left for this user; ${cure}`;
-    return new BackendError('ERR_BACKEND_INSTANCE_LIMIT', backend, message, { cause, sysctl });
+    return new BackendError('ERR_BACKEND_LIMIT', backend, message, { cause, sysctl });
   }
   if (code === 'ENOSPC' || reason.includes('No space left on device')) {
     const sysctl = 'fs.inotify.max_user_watches';
     const message = `${cannot}: no inotify watch is left for this user (the disk is not full); raise the sysctl ${sysctl}`;
-    return new BackendError('ERR_BACKEND_WATCH_LIMIT', backend, message, { cause, sysctl });
+    return new BackendError('ERR_BACKEND_LIMIT', backend, message, { cause, sysctl });
   }
   return new BackendError('ERR_BACKEND_DOWN', backend, `${cannot}: ${reason}`, { cause });
 }
 
-/** Whether the backend cannot watch this target, but another may. */
+/** Whether the error says that the backend cannot watch this target, but another backend may. */
 export function isUnsuited(error: unknown): error is BackendError {
   return error instanceof BackendError && error.code === 'ERR_BACKEND_UNSUITED';
 }
 
-/** Whether the target is on a file system that reports no events. */
+/** Whether the error says that the target is on a file system that reports no events. */
 export function hasNoEvents(error: unknown): error is BackendError {
   return error instanceof BackendError && error.code === 'ERR_BACKEND_NO_EVENTS';
 }

@@ -1,17 +1,14 @@
-/** The one list of backends. A new backend is a file of its own and an entry here. */
+/** The only list of backends. To add a backend, add a file and an entry here. */
 import type { Clock } from '../../core/clock.js';
 import { BackendError } from '../../core/backend-error.js';
-import type { FileSystem } from '../../core/file-system.js';
 import type { WatchBackend } from '../../core/watch-backend.js';
 import { nodeFsBackend } from './node-fs.js';
 import type { ParcelBackend } from './parcel.js';
 import { pollingBackend } from './polling.js';
-import { forSmallTrees } from './small-trees.js';
 
-/** What the backends are made with. */
+/** What the backends are created with. */
 interface BackendPorts {
   readonly clock: Clock;
-  readonly fs: FileSystem;
   readonly pollIntervalMs: number;
 }
 
@@ -19,10 +16,10 @@ const BACKENDS = {
   fs: () => nodeFsBackend,
   parcel: (ports: BackendPorts) => parcelBackend(ports),
   poll: ({ clock, pollIntervalMs }: BackendPorts) => pollingBackend(clock, pollIntervalMs),
-} satisfies Readonly<Record<string, (ports: BackendPorts) => WatchBackend>>;
+} satisfies Readonly<Record<Exclude<BackendName, 'auto'>, (ports: BackendPorts) => WatchBackend>>;
 
-/** It is loaded when it is subscribed to, as the native module is: few programs need either. */
-function parcelBackend({ fs, clock }: BackendPorts): WatchBackend {
+/** Loaded on the first subscription, like the native module: few programs need either. */
+function parcelBackend({ clock }: BackendPorts): WatchBackend {
   const name: ParcelBackend['name'] = 'parcel';
   return {
     name,
@@ -33,18 +30,18 @@ function parcelBackend({ fs, clock }: BackendPorts): WatchBackend {
         const message = `Cannot load the backend "parcel": ${reason}`;
         throw new BackendError('ERR_BACKEND_UNAVAILABLE', name, message, { cause });
       });
-      return new ParcelBackend(fs, clock).subscribe(sink);
+      return new ParcelBackend(clock).subscribe(sink);
     },
   };
 }
 
 /** The backends by name. */
-export type BackendName = 'auto' | keyof typeof BACKENDS;
+export type BackendName = 'auto' | 'fs' | 'parcel' | 'poll';
 
 /** All names that the option `backend` accepts. */
 export const BACKEND_NAMES: readonly string[] = ['auto', ...Object.keys(BACKENDS)];
 
-/** The backends to try, in order; each is made when its turn comes. */
+/** The backends to try, in order; each is created when its turn comes. */
 export function* backendsFor(
   choice: BackendName | WatchBackend,
   ports: BackendPorts,
@@ -57,9 +54,35 @@ export function* backendsFor(
     yield BACKENDS.fs();
     yield BACKENDS.parcel(ports);
   } else {
-    // On Linux `parcel` too takes a watch for each directory of a tree; elsewhere one for the whole tree.
+    // On Linux `parcel` also needs a watch for each directory of a tree; elsewhere, one for the whole tree.
     if (process.platform === 'linux') yield forSmallTrees(BACKENDS.fs());
     yield BACKENDS.parcel(ports);
     yield BACKENDS.fs();
   }
+}
+
+/**
+ * When a directory is added or removed the whole list is set again, at half a microsecond for each directory: at
+ * most 2 ms, the most that one change may take.
+ */
+const MAX_DIRECTORIES = 4_096;
+
+/** Refuses trees with more directories than the backend handles well (`ERR_BACKEND_UNSUITED`). */
+function forSmallTrees(backend: WatchBackend): WatchBackend {
+  return {
+    ...backend,
+    async subscribe(sink, options) {
+      const subscription = await backend.subscribe(sink, options);
+      return {
+        setDirectories(directories) {
+          if (directories.length > MAX_DIRECTORIES) {
+            const message = `The backend "${backend.name}" is not used for a tree of ${directories.length} directories: above ${MAX_DIRECTORIES}, another backend is faster`;
+            throw new BackendError('ERR_BACKEND_UNSUITED', backend.name, message);
+          }
+          return subscription.setDirectories(directories);
+        },
+        close: () => subscription.close(),
+      };
+    },
+  };
 }

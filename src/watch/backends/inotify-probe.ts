@@ -7,7 +7,7 @@ import { Worker } from 'node:worker_threads';
  * loop needs a new one.
  *
  * A thread and its descriptors cost more than an instance, so this also fails in a process that has run out of
- * those.
+ * threads or descriptors.
  * @throws the error of `fs.watch` (`EMFILE`, `ENOSPC`) or of the worker (`ERR_WORKER_INIT_FAILED`).
  */
 export async function probeInotify(): Promise<void> {
@@ -17,6 +17,6 @@ export async function probeInotify(): Promise<void> {
     execArgv: [],
     env: {},
   });
-  // The instance is released when the thread has ended.
+  // The instance is released when the thread ends.
   await once(worker, 'exit');
 }

@@ -3,103 +3,56 @@
  *
  * A native watch is bound to an inode, not to a path.
  *
- * | what happens                                       | the native watch                                     |
- * |----------------------------------------------------|------------------------------------------------------|
- * | an event about an entry                            | stays; a hint about the entry                        |
- * | something about the directory itself: a chmod or   | is opened again, which on Linux keeps the watch of   |
- * | chown, or it was moved, deleted or unmounted       | the kernel if it is alive; a hint about it           |
- * | the same, and it cannot be opened                  | closed; opened by the check that finds a directory   |
- * | another directory is at its path                   | replaced, by the check that found the other identity |
- * | an error                                           | closed; the backend is lost                          |
+ * | what happens                                    | the native watch                                    |
+ * |-------------------------------------------------|-----------------------------------------------------|
+ * | an event about an entry                         | stays; a hint to the listeners of this entry        |
+ * | an event about the directory itself: a chmod or | is opened again, which on Linux keeps the watch of  |
+ * | chown, or it was moved, deleted or unmounted    | the kernel if it is alive; a hint to all listeners  |
+ * | the same, and it cannot be opened               | is closed; the look that finds a directory opens it |
+ * | another directory is at its path                | is replaced by the look that finds the new identity |
+ * | an error                                        | is closed; the backend has failed                   |
  */
 import { watch, type FSWatcher } from 'node:fs';
 import { basename } from 'node:path';
 
-import { within } from '../../fs/absolute-path.js';
-import { backendFailure } from './backend-failure.js';
 import { errnoOf, isDenied } from '../../core/errno.js';
-import { pathForCall, pathFromBytes } from '../../core/path-bytes.js';
-import type {
-  HintSink,
-  WatchBackend,
-  WatchedDirectory,
-  WatchSubscription,
-} from '../../core/watch-backend.js';
+import { mayHaveLostBytes, pathForCall } from '../../core/path-bytes.js';
+import type { Hint, WatchBackend, WatchedDirectory, WatchSubscription } from '../../core/watch-backend.js';
+import { within } from '../../fs/absolute-path.js';
+import { Answers } from '../../fs/answers.js';
+import { Listeners } from '../listeners.js';
+import { backendFailure } from './backend-failure.js';
 
 const NAME = 'fs';
 
-/** There, an event of type `change` is a write (IN_MODIFY) or new attributes (IN_ATTRIB) of an entry. */
+/** On other systems, names are folded, or an event about the directory itself has its own name. */
 const IS_INOTIFY = process.platform === 'linux';
 
-/** A subscriber to hints about directories. */
-interface Subscriber {
-  readonly sink: HintSink;
-  readonly persistent: boolean;
-  /** A native watch has ended; the next `setDirectories` opens another one. */
-  ended(): void;
+/** Receives hints, with the answers that the looks of one event share. */
+interface SharingSink {
+  hint(hint?: Hint, answers?: Answers): void;
+  down(error: unknown): void;
 }
 
-/** How often a native watch was opened on a directory: the clock by which subscriptions know what they have missed. */
+/** How many native watches were opened so far: the clock that tells a subscription whether it missed something. */
 let openings = 0;
-
-/** The entries that hints are wanted about; undefined: all. */
-type Entries = ReadonlySet<string> | undefined;
-
-/**
- * The entries that the subscribers of one directory want, together: a thousand watchers below a busy directory such as
- * `/tmp` want one entry of it, and an event about any other costs as much as with one watcher.
- */
-class WantedEntries {
-  /** How many want all entries. */
-  #all = 0;
-  /** How many want each entry. */
-  readonly #each = new Map<string, number>();
-
-  has(entry: string): boolean {
-    return this.#all > 0 || this.#each.has(entry);
-  }
-
-  count(entries: Entries, by: 1 | -1): void {
-    if (!entries) {
-      this.#all += by;
-      return;
-    }
-    for (const entry of entries) {
-      const count = (this.#each.get(entry) ?? 0) + by;
-      if (count > 0) this.#each.set(entry, count);
-      else this.#each.delete(entry);
-    }
-  }
-}
-
-function includesAll(some: Entries, others: Entries): boolean {
-  if (!some || some === others) return true;
-  if (!others) return false;
-  for (const entry of others) if (!some.has(entry)) return false;
-  return true;
-}
 
 /** One native watch. */
 class DirectoryWatch {
   readonly #path: string;
-  readonly #subscribers = new Map<Subscriber, Entries>();
-  readonly #wanted = new WantedEntries();
-  /** The number of subscribers that keep the process alive. */
+  readonly listeners = new Listeners<Subscription>();
+  /** The number of listeners that keep the process alive. */
   #persistent = 0;
   #native: FSWatcher | undefined;
   #identity: string | undefined;
-  /** The time, in openings, since which nothing was missed. */
+  /** The opening since which nothing was missed. */
   #since = 0;
 
   constructor(path: string) {
     this.#path = path;
   }
 
-  get idle(): boolean {
-    return this.#subscribers.size === 0;
-  }
-
-  /** Ensures that the directory with this identity is watched. Returns since when, in openings. */
+  /** Ensures that the directory with this identity is watched. Returns the opening since which it is. */
   arm(identity: string, persistent: boolean): number {
     if (this.#native && this.#identity === identity) return this.#since;
     const isReplaced = this.#native !== undefined;
@@ -107,105 +60,92 @@ class DirectoryWatch {
     this.#identity = identity;
     openings += 1;
     this.#since = openings;
-    // Other subscribers rely on the old one.
+    // Other watchers relied on the old watch.
     if (isReplaced) this.#hintAll(true);
     return this.#since;
   }
 
+  listen(who: Subscription, entries: readonly string[] | undefined): boolean {
+    if (who.persistent && !this.listeners.has(who)) this.#count(1);
+    return this.listeners.set(who, IS_INOTIFY ? entries : undefined);
+  }
+
+  leave(who: Subscription): void {
+    if (who.persistent && this.listeners.has(who)) this.#count(-1);
+    this.listeners.delete(who);
+    if (this.listeners.isEmpty) this.#close();
+  }
+
   /**
-   * Opens a native watch, and then closes the previous one. While both are on the same directory they are one watch
-   * of the kernel, so that nothing is missed.
+   * Opens a native watch, and then closes the previous one. While both are on the same directory, they are one watch
+   * of the kernel, so nothing is missed.
    */
   #open(persistent: boolean): void {
-    // The self event of a directory bears its own base name, which a child may have too. With "/." at the end
-    // that base name is ".", which no child has.
-    const native = watch(pathForCall(`${this.#path}/.`), { persistent, encoding: 'buffer' });
-    native.on('change', (type, name) => this.#event(native, type, name));
+    // An event about the directory itself carries its base name, which a child may also have. With "/." at the end,
+    // that name is ".", which no child has.
+    const native = watch(pathForCall(`${this.#path}/.`), { persistent });
+    native.on('change', (_type, name) => {
+      if (native === this.#native) this.#event(name as string | null);
+    });
     native.on('error', (error) => {
       if (native === this.#native) this.#down(error);
     });
-    this.#native?.close();
+    this.#close();
     this.#native = native;
     if (this.#persistent > 0) native.ref();
   }
 
-  /** Returns whether there are entries that it was not subscribed to before. */
-  subscribe(subscriber: Subscriber, entries: Entries): boolean {
-    const before = this.#subscribers.get(subscriber);
-    const isNew = !this.#subscribers.has(subscriber);
-    if (isNew) this.#count(subscriber, 1);
-    else this.#wanted.count(before, -1);
-    this.#wanted.count(entries, 1);
-    this.#subscribers.set(subscriber, entries);
-    return isNew || !includesAll(before, entries);
-  }
-
-  unsubscribe(subscriber: Subscriber): void {
-    const entries = this.#subscribers.get(subscriber);
-    if (this.#subscribers.delete(subscriber)) {
-      this.#count(subscriber, -1);
-      this.#wanted.count(entries, -1);
-    }
-    if (this.idle) this.close();
-  }
-
-  close(): void {
-    this.#native?.close();
-    this.#native = undefined;
-  }
-
-  #event(native: FSWatcher, type: string, name: string | Buffer | null): void {
-    if (native !== this.#native) return;
-    // Deno gives text in any case.
-    const entry = typeof name === 'string' || name === null ? name : pathFromBytes(name);
-    if (entry === null || entry === '.' || (!IS_INOTIFY && entry === basename(this.#path))) {
+  #event(entry: string | null): void {
+    // A name that is not UTF-8 may be that of any entry.
+    if (entry !== null && mayHaveLostBytes(entry)) {
       this.#hintAll(false);
-      // A listener may have closed the last watcher.
-      if (!this.idle && !this.#survives()) this.#endAll();
       return;
     }
-    // A single subscriber is asked below: before a swap is reported, each function that is called takes microseconds.
-    if (this.#subscribers.size > 1 && !this.#wanted.has(entry)) return;
-    const hint = { path: within(this.#path, entry), written: IS_INOTIFY && type === 'change' };
-    // Sooner than iterating over entries, when it happens as rarely as this.
-    this.#subscribers.forEach((entries, { sink }) => {
-      if (!entries || entries.has(entry)) sink.hint(hint);
-    });
+    if (entry === null || entry === '.' || (!IS_INOTIFY && entry === basename(this.#path))) {
+      this.#hintAll(!this.#survives());
+      return;
+    }
+    const all = this.listeners.to(entry);
+    if (all.length === 0) return;
+    const hint = { path: within(this.#path, entry) };
+    const answers = all.length > 1 ? new Answers() : undefined;
+    for (const { sink } of all) sink.hint(hint, answers);
   }
 
   /**
-   * Something happened to the directory itself. That may be the end of the watch, or a chmod or chown as kubelet makes
-   * them before each swap: the event does not say which. So the watch is opened again, before the check that the hint
-   * leads to; if another directory is there, that check finds its identity.
+   * Something happened to the directory itself. The event does not say whether the watch has ended or kubelet made a
+   * chmod or chown before a swap. If another directory is there now, the looks that follow find it.
    */
   #survives(): boolean {
     try {
-      if (!IS_INOTIFY) throw new Error('The watch may be dead');
-      this.#open(this.#persistent > 0);
-      return true;
+      if (IS_INOTIFY) this.#open(this.#persistent > 0);
+      else this.#close();
+      return IS_INOTIFY;
     } catch {
-      this.close();
+      this.#close();
       return false;
     }
   }
 
   #hintAll(hasEnded: boolean): void {
-    if (hasEnded) this.#endAll();
-    for (const { sink } of [...this.#subscribers.keys()]) sink.hint({ path: this.#path });
-  }
-
-  #endAll(): void {
-    for (const subscriber of this.#subscribers.keys()) subscriber.ended();
+    const all = this.listeners.all;
+    if (hasEnded) for (const who of all) who.ended();
+    const answers = new Answers();
+    for (const { sink } of all) sink.hint({ path: this.#path }, answers);
   }
 
   #down(error: unknown): void {
-    this.close();
+    this.#close();
     const failure = backendFailure(NAME, this.#path, error);
-    for (const { sink } of [...this.#subscribers.keys()]) sink.down(failure);
+    for (const { sink } of this.listeners.all) sink.down(failure);
   }
 
-  #count({ persistent }: Subscriber, by: 1 | -1): void {
-    if (!persistent) return;
+  #close(): void {
+    this.#native?.close();
+    this.#native = undefined;
+  }
+
+  #count(by: 1 | -1): void {
     this.#persistent += by;
     if (this.#persistent > 0) this.#native?.ref();
     else this.#native?.unref();
@@ -213,38 +153,36 @@ class DirectoryWatch {
 }
 
 /**
- * The table shared by the process: a thousand watchers of one volume cost its directories once. An entry lives as
- * long as it has subscribers.
+ * The table shared by the process: a thousand watchers of one volume need only one watch for each directory. An entry
+ * lives as long as it has listeners.
  */
 const table = new Map<string, DirectoryWatch>();
 
 const NO_DIRECTORIES: readonly WatchedDirectory[] = [];
-const NOTHING_OPENED: readonly string[] = [];
-const NOTHING_WANTED: ReadonlySet<string> = new Set();
 
-class Subscription implements WatchSubscription, Subscriber {
-  readonly sink: HintSink;
+class Subscription implements WatchSubscription {
+  readonly sink: SharingSink;
   readonly persistent: boolean;
   /** The directories of the last call. */
   #directories = NO_DIRECTORIES;
-  /** The time of the last call, in openings. */
+  /** The value of `openings` at the last call. */
   #at = 0;
   /** Whether all of them are watched. */
   #isIntact = false;
 
-  constructor(sink: HintSink, persistent: boolean) {
+  constructor(sink: SharingSink, persistent: boolean) {
     this.sink = sink;
     this.persistent = persistent;
   }
 
+  /** A native watch has ended; the next `setDirectories` opens another one. */
   ended(): void {
     this.#isIntact = false;
   }
 
   setDirectories(directories: readonly WatchedDirectory[]): readonly string[] {
     const before = this.#directories;
-    // A tree has many directories, and most checks find the same ones.
-    if (this.#isIntact && directories === before) return NOTHING_OPENED;
+    if (this.#isIntact && directories === before) return [];
     this.#isIntact = true;
     const opened: string[] = [];
     try {
@@ -257,17 +195,17 @@ class Subscription implements WatchSubscription, Subscriber {
     }
     this.#directories = directories;
     this.#at = openings;
-    if (directories !== before) this.#unwatch(before, new Set(directories.map(({ path }) => path)));
+    this.#leave(before, directories);
     return opened;
   }
 
   close(): void {
-    this.#unwatch(this.#directories, NOTHING_WANTED);
+    this.#leave(this.#directories, NO_DIRECTORIES);
     this.#directories = NO_DIRECTORIES;
   }
 
   /** Returns whether something may have been missed since the last call. */
-  #watch({ path, identity, entries }: WatchedDirectory): boolean {
+  #watch({ path, identity, entries, isPassed }: WatchedDirectory): boolean {
     const shared = table.get(path) ?? new DirectoryWatch(path);
     let since: number;
     try {
@@ -275,20 +213,22 @@ class Subscription implements WatchSubscription, Subscriber {
     } catch (error) {
       const code = errnoOf(error);
       if (code === 'ENOENT' || code === 'ENOTDIR') throw error;
-      // An ancestor that may be searched but not read cannot be watched; the resync remains.
-      if (entries && isDenied(error)) return false;
+      // An ancestor that may be searched but not read cannot be watched; the resync finds its changes.
+      if (isPassed && isDenied(error)) return false;
       throw backendFailure(NAME, path, error);
     }
     table.set(path, shared);
-    return shared.subscribe(this, entries) || since > this.#at;
+    return shared.listen(this, entries) || since > this.#at;
   }
 
-  #unwatch(directories: readonly WatchedDirectory[], wanted: ReadonlySet<string>): void {
+  #leave(directories: readonly WatchedDirectory[], wanted: readonly WatchedDirectory[]): void {
+    if (directories === wanted || directories.length === 0) return;
+    const kept = new Set(wanted.map(({ path }) => path));
     for (const { path } of directories) {
-      if (wanted.has(path)) continue;
+      if (kept.has(path)) continue;
       const shared = table.get(path);
-      shared?.unsubscribe(this);
-      if (shared?.idle) table.delete(path);
+      shared?.leave(this);
+      if (shared?.listeners.isEmpty) table.delete(path);
     }
   }
 }
@@ -296,7 +236,6 @@ class Subscription implements WatchSubscription, Subscriber {
 /** Hints from `node:fs.watch`: within a millisecond on a local file system. */
 export const nodeFsBackend: WatchBackend = {
   name: NAME,
-  reportsWrites: IS_INOTIFY,
   needsKernelEvents: true,
   subscribe: (sink, { persistent }) => new Subscription(sink, persistent),
 };

@@ -16,7 +16,7 @@ export const parcelName = 'parcel';
 
 /** Receives the events of a subscription. */
 export interface ParcelListener {
-  /** Something in the directory may have changed: at `path`, or anywhere. `isMade`: the entry is new. */
+  /** Something in the directory may have changed: at `path`, or anywhere. `isMade`: the entry was created. */
   changed(path?: string, isMade?: boolean): void;
   /** The subscription is dead. */
   died(error: BackendError): void;
@@ -25,16 +25,16 @@ export interface ParcelListener {
 /** A live native subscription. */
 export interface ParcelWatch {
   /**
-   * No more events will come, and `changed` was called for that: the directory was deleted or moved away, or the
-   * subscription was evicted.
+   * Whether no more events will come, because the directory was deleted or moved away, or the subscription was evicted.
+   * `changed` was called for that.
    */
   readonly gone: boolean;
   /**
-   * The number of the directory listing that it shares with other subscriptions; later listings have greater
+   * The number of the directory listing that it shares with other subscriptions; later listings have higher
    * numbers.
    */
   readonly listing: number;
-  /** Ends it. Never rejects. */
+  /** Ends the subscription. Never rejects. */
   close(): Promise<void>;
 }
 
@@ -44,35 +44,35 @@ export interface ParcelWatch {
  */
 const MAX_DEATHS = 3;
 
-/** The errors of macOS that report dropped events contain this; all others end the subscription. */
+/** Errors on macOS that report dropped events contain this text; all other errors end the subscription. */
 const STREAM_LIVES_ON = 'must be re-scanned';
 
-/** The life of the module's inotify thread. */
+/** One lifetime of the module's inotify thread. */
 interface Life {
   watches: number;
   over: boolean;
 }
 
-/** The open subscriptions of one path. The module keeps one listing for all of them, that of the first. */
+/** The open subscriptions of one path. The module keeps one listing for all of them: the listing of the first one. */
 interface Root {
   /** The number of the listing, see `ParcelWatch`. */
   readonly listing: number;
-  /** The paths in the listing: the depth of the first subscription. */
+  /** Which paths are in the listing: the depth of the first subscription. */
   readonly depth: string;
   readonly watches: Set<OpenWatch>;
 }
 
 interface OpenWatch extends ParcelWatch {
-  /** Reports that the subscription has ended, and closes it in its turn. */
+  /** Reports that the subscription has ended, and closes it when its turn comes. */
   drop(): void;
-  /** The same within the present turn. */
+  /** The same, within the current turn. */
   evict(): Promise<void>;
   readonly depth: string;
 }
 
 /**
- * State of the process, as are the module's native thread and its leaks: watchers that counted separately would
- * together leak without limit.
+ * This state belongs to the process, like the module's native thread and its leaks: if each watcher counted by itself,
+ * together they would leak without limit.
  */
 const native = {
   life: { watches: 0, over: false } as Life,
@@ -80,14 +80,14 @@ const native = {
   /** The number of subscriptions that were attempted; makes their patterns unique. */
   tried: 0,
   /**
-   * Native calls are made one at a time. Two that overlap could both find the thread missing and rely on one probe,
-   * and a directory that is opened before the dead handles of its path are closed gives no events.
+   * Native calls are made one at a time. Two overlapping calls could both find the thread missing and rely on one
+   * probe, and a directory that is opened before the dead handles of its path are closed reports no events.
    */
   turn: Promise.resolve() as Promise<unknown>,
   /** The open subscriptions by path. */
   roots: new Map<string, Root>(),
   /**
-   * Roots of trees that were open when the thread failed: their listings leak with the thread, and are never right
+   * Roots of trees that were open when the thread failed: their listings leak with the thread, and never become right
    * again.
    */
   stale: new Set<string>(),
@@ -114,7 +114,7 @@ function nativeBackend(): ParcelWatcher.BackendType {
 }
 
 /**
- * The native module.
+ * Loads the native module.
  * @throws {BackendError} `ERR_BACKEND_UNAVAILABLE` when it is missing or must not be used here.
  */
 export async function loadParcel(): Promise<typeof ParcelWatcher> {
@@ -140,7 +140,7 @@ export async function loadParcel(): Promise<typeof ParcelWatcher> {
 }
 
 /**
- * Without an inotify instance `subscribe()` freezes the whole process for ever. An existing instance is shared, so
+ * Without an inotify instance, `subscribe()` freezes the whole process forever. An existing instance is shared, so
  * only the first subscription needs one. (A race remains: another process may take the last instance within
  * microseconds after the probe.)
  */
@@ -153,7 +153,7 @@ async function assertInstance(path: string): Promise<void> {
       throw backendFailure(parcelName, path, error);
     }
     throw unavailable(
-      `The backend "parcel" is not started, since a thread with an inotify instance could not be had: ${String(error)}`,
+      `The backend "parcel" is not started, because no thread with an inotify instance could be created: ${String(error)}`,
       error,
     );
   }
@@ -164,10 +164,10 @@ async function assertInstance(path: string): Promise<void> {
  * relative to the directory, and must be valid for C++'s `std::regex`). Ignored directories are neither listed nor
  * watched.
  *
- * @param tree everything below is of interest. Then the module's listing of the directory must be complete; a
- * listing that was made for less is dropped, together with its subscriptions.
- * @param newerThan the number of a listing that must not be used, since it misses something: it is dropped
- * likewise.
+ * @param tree everything below matters. Then the module's listing of the directory must be complete; a listing that was
+ * made for less is dropped, together with its subscriptions.
+ * @param newerThan the number of a listing that must not be used, because something is missing from it: it is also
+ * dropped.
  * @throws {BackendError} when the guard refuses; otherwise the module's own error, which has no `code`.
  */
 export async function openParcelWatch(
@@ -191,10 +191,7 @@ export async function openParcelWatch(
         listener.died(death(life, path, error));
         return;
       }
-      for (const { path: about, type } of events) if (about !== path || type === 'delete') dropAll(about);
-      // An empty batch counts: a file that is replaced and then deleted causes one.
-      if (error || watch.gone || events.length === 0) listener.changed();
-      else for (const { path, type } of events) listener.changed(path, type === 'create');
+      deliver(error ? [] : events, path, watch, listener);
     };
     const subscribed = parcel.subscribe(path, onEvents, { backend: nativeBackend(), ignore });
     let ended: Promise<void> | undefined;
@@ -227,6 +224,18 @@ export async function openParcelWatch(
   });
 }
 
+function deliver(
+  events: readonly ParcelWatcher.Event[],
+  path: string,
+  watch: OpenWatch,
+  listener: ParcelListener,
+): void {
+  for (const { path: about, type } of events) if (about !== path || type === 'delete') dropAll(about);
+  // An empty batch counts: a file that is replaced and then deleted causes one.
+  if (watch.gone || events.length === 0) listener.changed();
+  else for (const { path: about, type } of events) listener.changed(about, type === 'create');
+}
+
 /** The depth of a subscription that is not recursive. */
 const SHALLOW = 'shallow';
 
@@ -241,18 +250,18 @@ function remember(path: string, watch: OpenWatch): () => void {
 }
 
 /**
- * Drops every subscription of a path that was deleted or moved away, or may have been: on Linux the module then
- * forgets all of them, also those that were opened since, for the directory that replaces it, and those of a
- * directory that was moved back. It sends an event only to the subscriptions of the old directory, or of the one
- * above it. While any of them is open, it relies on its old listing.
+ * Drops every subscription of a path that was, or may have been, deleted or moved away: on Linux the module then
+ * forgets all of them, even those that were opened later for the directory that replaces it, or after it was moved
+ * back. It sends an event only to the subscriptions of the old directory and of its parent. While any of them is open,
+ * it relies on its old listing.
  */
 function dropAll(path: string): void {
   for (const watch of native.roots.get(path)?.watches ?? []) watch.drop();
 }
 
 /**
- * Drops a listing that a tree cannot use: it would never report the directories that are not in it. Other
- * subscriptions of the listing are closed, and open again with the listing of the tree.
+ * Drops a listing that a tree cannot use: directories that are not in it would never be reported. Other subscriptions
+ * of the listing are closed, and open again with the listing of the tree.
  */
 async function assertListing(path: string, depth: string, newerThan: number): Promise<void> {
   if (native.stale.has(path)) {
@@ -263,10 +272,10 @@ async function assertListing(path: string, depth: string, newerThan: number): Pr
   const root = native.roots.get(path);
   if (!root || depth === SHALLOW || (root.depth === depth && root.listing > newerThan)) return;
   for (const watch of root.watches) {
-    // Two of them would drop each other's listing for ever.
+    // Two such trees would keep dropping each other's listing.
     if (watch.depth !== SHALLOW && watch.depth !== depth) {
       throw unavailable(
-        `The backend "parcel" watches the tree ${path} already, with other globs to ignore; it cannot do both`,
+        `The backend "parcel" already watches the tree ${path} with other globs to ignore; it cannot do both`,
       );
     }
   }
@@ -294,7 +303,7 @@ async function end(life: Life, subscribed: Promise<ParcelWatcher.AsyncSubscripti
   // After a failure, unsubscribe() would start a new thread, and freeze if no instance is available.
   if (!subscription || life.over) return;
   life.watches -= 1;
-  // It rejects when the kernel has dropped the watch before (the directory or its mount is gone). Then there is
-  // nothing left to end, and a second call would have no effect.
+  // It rejects if the kernel has already dropped the watch (the directory or its mount is gone). Then there is nothing
+  // left to end, and a second call would have no effect.
   await subscription.unsubscribe().catch(() => undefined);
 }

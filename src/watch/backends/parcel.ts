@@ -1,14 +1,12 @@
-import { constants } from 'node:fs';
+import { constants, promises } from 'node:fs';
 import { sep } from 'node:path';
 
 import { backendFailure } from './backend-failure.js';
 import { errnoOf, hasMoved } from '../../core/errno.js';
 import { BackendError } from '../../core/backend-error.js';
-import { PathGlobs } from '../../fs/path-globs.js';
-import { nodeFileSystem } from '../../core/file-system.js';
+import { pathForCall } from '../../core/path-bytes.js';
 import { systemClock } from '../../core/clock.js';
 import type { Clock } from '../../core/clock.js';
-import type { FileSystem } from '../../core/file-system.js';
 import type {
   HintSink,
   WatchBackend,
@@ -25,42 +23,39 @@ import { TreeCoverage } from './tree-coverage.js';
  * come at once after half a second of quiet, and 50 to 500 ms late while anything watched by the process is
  * busy.
  *
- * The native module cannot let go of the event loop: with `persistent: false` too, an open subscription keeps
- * the process alive until it is closed.
+ * The native module always holds the event loop: even with `persistent: false`, an open subscription keeps the process
+ * alive until it is closed.
  *
  * `subscribe` throws {@link BackendError} `ERR_BACKEND_UNAVAILABLE` when the native module is missing, in a
- * worker thread, and after it has died three times in this process. `setDirectories` throws that too, and
- * `ERR_BACKEND_INSTANCE_LIMIT` and `ERR_BACKEND_WATCH_LIMIT` when an inotify limit is reached.
+ * worker thread, and after the module has died three times in this process. `setDirectories` throws that too, and
+ * `ERR_BACKEND_LIMIT` when an inotify limit is reached.
  */
 export class ParcelBackend implements WatchBackend {
   readonly name = parcelName;
   readonly needsKernelEvents = true;
-  readonly #fs: FileSystem;
   readonly #clock: Clock;
 
-  constructor(fs: FileSystem = nodeFileSystem, clock: Clock = systemClock) {
-    this.#fs = fs;
+  constructor(clock: Clock = systemClock) {
     this.#clock = clock;
   }
 
   async subscribe(sink: HintSink): Promise<WatchSubscription> {
     await loadParcel();
-    return new ParcelSubscription(sink, this.#fs, this.#clock);
+    return new ParcelSubscription(sink, this.#clock);
   }
 }
 
 /** A tree that is watched. */
 interface Tree {
   readonly coverage: TreeCoverage;
-  /** Changes when the tree has to be opened again. */
+  /** A new value when the tree has to be opened again. */
   generation: number;
-  /** The listing it was last opened with, which must not be used when the tree is opened again. */
+  /** The listing that the tree was last opened with, which must not be used when it is opened again. */
   listing?: number;
 }
 
 class ParcelSubscription implements WatchSubscription {
   readonly #sink: HintSink;
-  readonly #fs: FileSystem;
   readonly #clock: Clock;
   /** The open watches by `keyOf`; `undefined` for an ancestor that may not be read. */
   readonly #watches = new Map<string, ParcelWatch | undefined>();
@@ -82,14 +77,13 @@ class ParcelSubscription implements WatchSubscription {
   #setting: Promise<unknown> = Promise.resolve();
   #directoriesSet: readonly WatchedDirectory[] | undefined;
 
-  constructor(sink: HintSink, fs: FileSystem, clock: Clock) {
+  constructor(sink: HintSink, clock: Clock) {
     this.#sink = sink;
-    this.#fs = fs;
     this.#clock = clock;
   }
 
   setDirectories(directories: readonly WatchedDirectory[]): readonly string[] | Promise<readonly string[]> {
-    // A tree has many directories, and most checks find the same ones.
+    // A tree has many directories, and most checks find the same directories.
     if (directories === this.#directoriesSet && this.#isIntact()) return [];
     const wanted = this.#watchesFor(directories);
     const watched = [...wanted.keys()].every((key) => this.#isWatched(key));
@@ -146,7 +140,7 @@ class ParcelSubscription implements WatchSubscription {
     return wanted;
   }
 
-  /** Changes when parcel may have missed a directory of the tree, so that the tree is opened again. */
+  /** A new value if parcel may have missed a directory of the tree, so that the tree is opened again. */
   #generation(root: string, members: readonly WatchedDirectory[]): number {
     const tree = this.#trees.get(root) ?? { coverage: new TreeCoverage(root), generation: 0 };
     this.#trees.set(root, tree);
@@ -167,10 +161,10 @@ class ParcelSubscription implements WatchSubscription {
     }
   }
 
-  async #open({ path, entries, tree }: WatchedDirectory): Promise<ParcelWatch | undefined> {
+  async #open({ path, entries, isPassed, tree }: WatchedDirectory): Promise<ParcelWatch | undefined> {
     try {
       if (tree) {
-        const ignored = new PathGlobs(tree.ignore).expressions.map(sparingSwaps);
+        const ignored = nativeGlobs(tree.ignore).map(sparingSwaps);
         const opening = this.#trees.get(tree.root);
         const watch = await openParcelWatch(path, ignored, this.#listener, {
           tree: true,
@@ -184,20 +178,21 @@ class ParcelSubscription implements WatchSubscription {
     } catch (error) {
       if (error instanceof BackendError) throw error;
       const failure = (await this.#errorOf(path)) ?? movedMeanwhile(path, error);
-      if (entries && errnoOf(failure) === 'EACCES') return undefined;
+      if (isPassed && errnoOf(failure) === 'EACCES') return undefined;
       if (failure instanceof Error && hasMoved(failure)) throw failure;
       throw backendFailure(parcelName, path, failure ?? error);
     }
   }
 
   /**
-   * The error of the directory itself: parcel's messages for a missing, a wrong and an unreadable directory have no
+   * The system's error for the directory: parcel's messages for a missing, a wrong and an unreadable directory have no
    * code.
    */
   async #errorOf(path: string): Promise<unknown> {
     try {
       const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants;
-      await this.#fs.close(await this.#fs.open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+      const directory = await promises.open(pathForCall(path), O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+      await directory.close();
       return undefined;
     } catch (error) {
       return error;
@@ -206,10 +201,10 @@ class ParcelSubscription implements WatchSubscription {
 }
 
 /**
- * Opens a directory in two steps, since parcel watches every subdirectory that is not ignored, and then reports
+ * Opens a directory in two steps, because parcel watches every subdirectory that is not ignored, and then reports
  * nothing about the subdirectory itself. First everything is ignored; parcel lists the directory and keeps the
- * (empty) listing while anything is subscribed. The real subscription uses that listing and adds one watch, that of
- * the directory. Otherwise it would take a watch for each subdirectory, and fail for good if one of them disappears
+ * (empty) listing while anything is subscribed. The real subscription uses that listing and adds one watch, on the
+ * directory. Otherwise it would need a watch for each subdirectory, and fail for good if a subdirectory disappeared
  * between the listing and the watching.
  */
 async function openShallow(path: string, ignored: RegExp, listener: ParcelListener): Promise<ParcelWatch> {
@@ -224,14 +219,14 @@ async function openShallow(path: string, ignored: RegExp, listener: ParcelListen
 const silent: ParcelListener = { changed: () => undefined, died: () => undefined };
 
 /**
- * Whether the directory was missing when parcel opened it, and is there now. (If the message is about something
- * below it, opening it again would not help.)
+ * Whether the directory was missing when parcel opened it, and exists now. (If the message is about something below
+ * it, opening the directory again would not help.)
  */
 function movedMeanwhile(path: string, error: unknown): Error | undefined {
   const { message } = error as Error;
   const missing = /Bad file descriptor|No such file or directory|Not a directory/.test(message);
   if (!missing || message.includes(`'${path}${sep}`)) return undefined;
-  const moved = new Error(`ENOENT: the directory moved while it was opened, watch '${path}'`, {
+  const moved = new Error(`ENOENT: the directory was moved while it was opened, watch '${path}'`, {
     cause: error,
   });
   return Object.assign(moved, { code: 'ENOENT', syscall: 'watch', path });
@@ -243,21 +238,36 @@ function keyOf({ path, identity, entries, tree }: WatchedDirectory): string {
 }
 
 /**
- * What causes no hint, relative to the directory: everything deeper than one level, and all other entries if only
- * some matter. Subdirectories that are created later are watched by parcel until they are deleted, but their
- * entries are ignored.
+ * What causes no hint, relative to the directory: everything deeper than one level, and if only some entries matter,
+ * all others. Subdirectories that are created later are watched by parcel until they are deleted, but their entries
+ * are ignored.
  */
-function ignoredBut(entries: ReadonlySet<string> | undefined): RegExp {
+function ignoredBut(entries: readonly string[] | undefined): RegExp {
   if (!entries) return new RegExp(literal(sep));
-  return new RegExp(`^(?!(?:${[...entries].map(literal).join('|')})$)`);
+  return new RegExp(`^(?!(?:${entries.map(literal).join('|')})$)`);
 }
 
 /**
- * The ignored paths, except for the link that is swapped: a volume in a tree shows its keys whatever is ignored of
- * its own names, as by `**\/.*`, and a swap may be an event of that link alone.
+ * The ignored paths, without the link that is swapped: a volume in a tree shows its keys even if its own names are
+ * ignored, for example by `**\/.*`, and a swap may cause only an event about that link.
  */
 function sparingSwaps({ source }: RegExp): RegExp {
   return new RegExp(`^(?!(?:.*[\\\\/])?${literal(DATA_LINK)}$)${source}`);
+}
+
+/**
+ * The globs that a regular expression matches in linear time: a name with at most one star, at any depth or not, with
+ * everything below it or not. Paths that other globs match are watched needlessly; the looks decide what counts.
+ */
+function nativeGlobs(globs: readonly string[]): RegExp[] {
+  return globs.flatMap((glob) => {
+    const begin = glob.startsWith('**/') ? 3 : 0;
+    const end = glob.endsWith('/**') ? -3 : undefined;
+    const parts = glob.slice(begin, end).split('*');
+    if (parts.length > 2 || parts.some((part) => /[?[\]{}\\/]/.test(part))) return [];
+    const name = parts.map(literal).join(`[^\\\\/]*`);
+    return [new RegExp(`^${begin ? '(?:.*[\\\\/])?' : ''}${name}${end ? '(?:[\\\\/].*)?' : ''}$`)];
+  });
 }
 
 /** With the escapes that JavaScript and C++'s `std::regex` have in common. */

@@ -1,5 +1,5 @@
 import type { Clock } from '../../core/clock.js';
-import { Ticker, type Ticking } from '../../core/ticker.js';
+import { Ticker, type Ticking } from '../ticker.js';
 import type { WatchBackend } from '../../core/watch-backend.js';
 
 /** The backend `poll`: a hint every `intervalMs`. */

@@ -1,20 +1,20 @@
 /**
- * Whether parcel watches every directory of a tree. On Linux it begins to watch one when the kernel
- * reports that it was created or moved there. It never lists what is in it already, skips what may not be read, and does
- * not report dropped events.
+ * Whether parcel watches every directory of a tree. On Linux it begins to watch a directory when the kernel reports
+ * that the directory was created or moved there. It never lists the entries that such a directory already has, skips
+ * those that may not be read, and does not report dropped events.
  *
- * | a directory that was not there before                  | then                                             |
- * |--------------------------------------------------------|--------------------------------------------------|
- * | is in another one                                      | it may be missed                                 |
- * | parcel reported that it, or an entry of it, is new     | it is watched                                    |
- * | parcel has not, for `LATEST_EVENT_MS`                  | it is missed: the kernel's queue has overflowed, |
- * |                                                        | or it could not be read when it was created         |
+ * | a directory that did not exist before              | then                                             |
+ * |----------------------------------------------------|--------------------------------------------------|
+ * | is in another such directory                       | it may be missed                                 |
+ * | parcel reported that it, or an entry of it, is new | it is watched                                    |
+ * | parcel has not, for `LATEST_EVENT_MS`              | it is missed: the kernel's queue has overflowed, |
+ * |                                                    | or it could not be read when it was created      |
  */
 import { dirname } from 'node:path';
 
 import type { WatchedDirectory } from '../../core/watch-backend.js';
 
-/** parcel delays events by at most 500 ms while it is busy; twice that, for a busy system. */
+/** parcel delays events by at most 500 ms while it is busy; doubled for a busy system. */
 const LATEST_EVENT_MS = 1_000;
 
 /** What is known about the directories of one tree. */
@@ -22,7 +22,7 @@ export class TreeCoverage {
   readonly #root: string;
   #known: ReadonlySet<string> | undefined;
   /**
-   * The paths that parcel has reported since the last `setDirectories`, and between that and the one before: an
+   * The paths that parcel has reported since the last `setDirectories`, and between that call and the previous one: an
    * event may be older than the check that finds its directory.
    */
   #reported = new Set<string>();
@@ -34,12 +34,12 @@ export class TreeCoverage {
     this.#root = root;
   }
 
-  /** The tree was opened again, after the directories that were last set had been found. */
+  /** The tree was opened again after the last set of directories had been found. */
   opened(): void {
     this.#unreported.clear();
   }
 
-  /** Something has happened at this path; `isMade`: the entry is new. */
+  /** Something has happened at this path; `isMade`: the entry was created. */
   report(path: string, isMade: boolean): void {
     const directory = dirname(path);
     this.#unreported.delete(directory);
@@ -48,7 +48,7 @@ export class TreeCoverage {
     this.#reported.add(path).add(directory);
   }
 
-  /** The same directories were set again. True if one of them is missed. */
+  /** The same directories were set again. Returns whether one of them is missed. */
   again(now: number): boolean {
     this.#reportedBefore = this.#reported;
     this.#reported = new Set();
@@ -56,7 +56,7 @@ export class TreeCoverage {
   }
 
   /**
-   * These directories were set. True if one of them is, or may be, missed: then the tree has to be opened again.
+   * These directories were set. Returns whether one of them is or may be missed, so that the tree must be opened again.
    */
   setDirectories(members: readonly WatchedDirectory[], now: number): boolean {
     const known = this.#known;

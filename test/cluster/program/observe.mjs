@@ -92,7 +92,7 @@ const observers = {
   },
   async token() {
     const file = new TokenFile(target, { persistent: true });
-    file.on('token', () => print({ token: true }));
+    file.on('change', () => print({ token: true }));
     await file.start();
   },
   async refresher() {

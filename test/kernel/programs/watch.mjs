@@ -23,9 +23,9 @@ watcher.on('change', ({ current, cause }) =>
 watcher.on('degraded', ({ error }) => say('degraded', { code: error.code, sysctl: error.sysctl ?? null }));
 watcher.on('restart', ({ attempt }) => say('restart', { attempt }));
 watcher.on('recovered', ({ backend }) => say('recovered', { backend }));
+watcher.on('warning', ({ message }) => say('warning', { message }));
 watcher.on('unreadable', ({ error }) => say('error', { message: error.message }));
 watcher.on('error', (error) => say('error', { message: error.message }));
-watcher.on('unreadable', ({ error }) => say('error', { message: error.message }));
 
 const close = async () => {
   await watcher.close();

@@ -2,7 +2,6 @@
 import { ResilientWatcher } from 'resilient-watcher';
 import { dotenvParser, tomlParser, yamlParser } from 'resilient-watcher/config';
 import { tokenRequestClient } from 'resilient-watcher/kubernetes';
-import { LocalApiServer } from 'resilient-watcher/testing';
 
 async function tell(name, work) {
   const outcome = await work().then(
@@ -28,4 +27,3 @@ await tell('yaml', async () => yamlParser.parse('a: 1'));
 await tell('toml', async () => tomlParser.parse('a = 1'));
 await tell('dotenv', async () => dotenvParser.parse('a=1'));
 await tell('client-node', () => client.requestToken({ audiences: [], expirationSeconds: 600 }, { signal }));
-await tell('selfsigned', async () => void (await (await LocalApiServer.start()).close()));

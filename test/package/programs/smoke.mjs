@@ -1,6 +1,8 @@
 // What every platform has to manage with the installed package. Prints "ok <runtime>"; prints what is wrong and exits with 1.
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createSecureServer } from 'node:http2';
+import { createServer as createHttps, get } from 'node:https';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -54,6 +56,49 @@ try {
     await mine.write({ a: '1', b: '2' });
     assert.deepEqual([...(await mine.read()).files.keys()].sort(), ['a', 'b']);
   }
+
+  // From Node.js 26 on, --permission is about the network, too.
+  if (process.allowedNodeEnvironmentFlags.has('--allow-net') && process.permission?.has('net') === false) {
+    console.log('ok without the network');
+    process.exit();
+  }
+  const { TlsFiles, serveTls } = await import('resilient-watcher/tls');
+  const { CertificateSigner } = await import('resilient-watcher/testing');
+  const signer = new CertificateSigner();
+  const credentials = new KubeletVolume(join(directory, 'credentials'));
+  const tls = new TlsFiles(credentials.directory);
+  const renew = async () => {
+    credentials.publish({ 'bundle.pem': signer.issue({ dnsNames: ['localhost'] }).bundle });
+    await tls.check();
+  };
+  await renew();
+  // Bun's server of node:https cannot change its certificate, its server of node:http2 can.
+  const onBun = 'bun' in process.versions;
+  if (onBun)
+    await assert.rejects(serveTls(createHttps(), tls), /http2\.createSecureServer\(\{ allowHTTP1: true \}\)/);
+  const answer = (_request, response) => response.end('hello');
+  const server = onBun ? createSecureServer({ allowHTTP1: true }, answer) : createHttps(answer);
+  await serveTls(server, tls);
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const shown = () =>
+    new Promise((resolve, reject) => {
+      const options = {
+        host: '127.0.0.1',
+        port: server.address().port,
+        servername: 'localhost',
+        ca: signer.certificate,
+      };
+      get({ ...options, agent: false }, (response) => {
+        resolve(response.socket.getPeerCertificate().serialNumber);
+        response.resume();
+      }).on('error', reject);
+    });
+  for (let rotation = 0; rotation < 2; rotation += 1) {
+    await renew();
+    assert.equal(await shown(), tls.current.certificate.serialNumber);
+  }
+  server.close();
+  await tls.close();
 
   const loader = new ConfigLoader({ sources: [{ values: { level: 'info' } }] });
   assert.deepEqual(await loader.load(), { level: 'info' });

@@ -1,14 +1,11 @@
 /** What every backend owes to the watcher, as a suite that each of them runs. */
-import { mkdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 
 import type { WatchBackend, WatchedDirectory, WatchSubscription } from 'resilient-watcher';
 import { expect, onTestFinished, test } from 'vitest';
 
 import { TreeScope } from '../../../src/fs/tree-scope.js';
-import { nodeFileSystem } from '../../../src/core/file-system.js';
-import { runSync } from '../../../src/fs/effects.js';
-import { walkTree } from '../../../src/fs/tree-walk.js';
 import { temporaryDirectory } from '../../support/temporary-directory.js';
 
 /** A backend under test. */
@@ -24,13 +21,12 @@ export interface Candidate {
 export function directoryAt(path: string, entries?: string[]): WatchedDirectory {
   const { dev, ino, birthtimeNs } = statSync(path, { bigint: true });
   const identity = `${dev}:${ino}:${birthtimeNs}`;
-  return entries ? { path, identity, entries: new Set(entries) } : { path, identity };
+  return entries ? { path, identity, entries } : { path, identity };
 }
 
 /** A subscription whose hints can be waited for. */
 export async function subscribe({ backend, nudge }: Candidate): Promise<{
   readonly subscription: WatchSubscription;
-  readonly written: Set<string>;
   /** What hints were about, in order; undefined where one did not say. */
   readonly paths: readonly (string | undefined)[];
   hints(): number;
@@ -39,14 +35,12 @@ export async function subscribe({ backend, nudge }: Candidate): Promise<{
 }> {
   let count = 0;
   let waiting: (() => void)[] = [];
-  const written = new Set<string>();
   const paths: (string | undefined)[] = [];
   const subscription = await backend.subscribe(
     {
-      hint({ path, written: isWritten = false } = {}) {
+      hint({ path } = {}) {
         count += 1;
         paths.push(path);
-        if (path !== undefined && isWritten) written.add(basename(path));
         for (const resolve of waiting.splice(0)) resolve();
       },
       down(error) {
@@ -61,7 +55,6 @@ export async function subscribe({ backend, nudge }: Candidate): Promise<{
   });
   return {
     subscription,
-    written,
     paths,
     hints: () => count,
     async hinted() {
@@ -74,14 +67,12 @@ export async function subscribe({ backend, nudge }: Candidate): Promise<{
 
 /** The directories of a tree as the watcher names them. */
 export function treeAt(root: string, ignore: readonly string[] = []): WatchedDirectory[] {
-  const seen = runSync(
-    walkTree(root, { scope: TreeScope.without(ignore), followLinks: false }),
-    nodeFileSystem.sync,
-  );
-  if (seen.kind !== 'tree') throw new Error(`${root} is ${seen.kind}`);
-  return [...seen.directories.values()].map(({ path, identity }) => ({
-    path,
-    identity,
+  const scope = TreeScope.without(ignore);
+  const keys = readdirSync(root, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map(({ parentPath, name }) => join(parentPath, name).slice(root.length + 1));
+  return ['', ...keys.filter((key) => !scope.ignores(key))].map((key) => ({
+    ...directoryAt(join(root, key)),
     tree: { root, ignore },
   }));
 }

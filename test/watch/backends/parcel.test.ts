@@ -62,7 +62,7 @@ class Hints implements HintSink {
 function directory(path: string, ...entries: string[]): WatchedDirectory {
   const { dev, ino, birthtimeNs } = statSync(path, { bigint: true });
   const identity = `${dev}:${ino}:${birthtimeNs}`;
-  return entries.length > 0 ? { path, identity, entries: new Set(entries) } : { path, identity };
+  return entries.length > 0 ? { path, identity, entries } : { path, identity };
 }
 
 async function subscribe(sink: HintSink): Promise<WatchSubscription> {
@@ -415,20 +415,13 @@ describe('a tree', () => {
   const candidate = () => ({ backend: new ParcelBackend(), native: true });
 
   test('causes no hints for ignored entries, and does not watch them', async () => {
-    const ignore = ['**/node_modules', '**/*.tmp', 'dist', 'a/[xy]?'];
-    for (const path of ['node_modules/x', 'a/node_modules/y', 'dist/d', 'a/x1', 'a/dist'])
+    const ignore = ['**/node_modules', '**/*.tmp', 'dist'];
+    for (const path of ['node_modules/x', 'a/node_modules/y', 'dist/d', 'a/dist'])
       mkdirSync(join(base, path), { recursive: true });
     const { subscription, paths } = await subscribeFor(candidate());
     await subscription.setDirectories(treeAt(base, ignore));
     if (process.platform === 'linux') expect(inotifyWatches()).toBe(3);
-    for (const path of [
-      'node_modules/f',
-      'node_modules/x/f',
-      'a/node_modules/y/f',
-      'dist/d/f',
-      'a/x1/f',
-      'f.tmp',
-    ])
+    for (const path of ['node_modules/f', 'node_modules/x/f', 'a/node_modules/y/f', 'dist/d/f', 'f.tmp'])
       writeFileSync(join(base, path), '');
     mkdirSync(join(base, 'a/dist/node_modules/z'), { recursive: true });
     writeFileSync(join(base, 'a/dist/f'), '');

@@ -235,7 +235,7 @@ export const setScenarios: Scenarios = {
     await scene.reports('one=1 two=1');
     unlinkSync(one);
     mkdirSync(one);
-    await scene.fails('ERR_TARGET_NOT_FILE');
+    await scene.fails('ERR_TARGET_PATH');
     rmSync(one, { recursive: true });
     symlinkSync('v/key', one);
     await scene.reports('one=volume two=1');
@@ -360,7 +360,7 @@ export const setScenarios: Scenarios = {
     await scene.reports('a=1');
     rmSync(root, { recursive: true });
     placeFile(root, 'file', scene.root);
-    await scene.fails('ERR_TARGET_NOT_DIRECTORY');
+    await scene.fails('ERR_TARGET_PATH');
     unlinkSync(root);
     placeFile(join(root, 'x/y/b'), '2', scene.root);
     await scene.comesTo('x/y/b=2');

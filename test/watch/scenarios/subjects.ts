@@ -2,11 +2,11 @@
 import { chmodSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-import type { FileSystemCalls } from 'resilient-watcher';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { expect } from 'vitest';
 
 import { errno, faultyFileSystem } from '../../support/faulty-file-system.js';
+import type { CallName } from '../../support/intercepted-fs.js';
 import { rounds } from '../../support/rounds.js';
 import type { Scene, SceneOptions } from '../../support/scene.js';
 import { placeFile } from './place-file.js';
@@ -22,7 +22,7 @@ interface Subject {
   /** Its files are reported each for itself. */
   readonly piecewise?: boolean;
   /** The call that reads it. */
-  readonly read: keyof FileSystemCalls;
+  readonly read: CallName;
 }
 
 function volumeAt(directory: string, swap: 'rename' | 'remove'): Pick<Subject, 'put' | 'text'> {
@@ -77,7 +77,7 @@ export const subjects: Record<string, (directory: string, workshop: string) => S
       ['a', 'below/b', 'below/deep/c'].forEach((key) => placeFile(join(directory, key), version, workshop)),
     text: (version) => `a=${version} below/b=${version} below/deep/c=${version}`,
     piecewise: true,
-    read: 'scandir',
+    read: 'readdir',
   }),
 };
 
@@ -189,7 +189,7 @@ export const requirements: Record<string, (scene: Scene, subject: WatchedSubject
   async 'cannot be read for a while: an error, once, and then the newest version'(scene, target) {
     let isLocked = false;
     const fs = faultyFileSystem((name, [path]) => {
-      const denied = name === target.read || (name === 'readdir' && target.read === 'scandir');
+      const denied = name === target.read || (name === 'readdir' && target.read === 'readdir');
       if (isLocked && denied && String(path).startsWith(target.directory))
         throw errno('EACCES', String(path));
       return undefined;
@@ -226,7 +226,7 @@ export const requirements: Record<string, (scene: Scene, subject: WatchedSubject
     expect(scene.watcher.status().restarts).toBeGreaterThan(0);
   },
 
-  async 'changes, and is made anew, when every hint is lost: the resync finds it'(scene, target) {
+  async 'changes, and is made again, when every hint is lost: the resync finds it'(scene, target) {
     target.put('0');
     await target.watch({ fragile: true, resync: true });
     await target.reports('0');

@@ -1,0 +1,67 @@
+import { parseArgs } from 'node:util';
+
+import { isPlainObject, matching, resolveOptions } from '../core/options.js';
+import { redact } from '../core/redaction.js';
+import type { ConfigMap } from './config-value.js';
+import { nestedValues } from './nested-values.js';
+import { configError } from './problems.js';
+
+/** An allowed argument, as in `parseArgs`. */
+interface ArgumentOption {
+  readonly type: 'string' | 'boolean';
+  readonly short?: string;
+  readonly multiple?: boolean;
+}
+
+/** Selects command-line arguments, and the keys that they set. */
+export interface ArgumentOptions {
+  /** Default: `process.argv.slice(2)`. */
+  readonly args?: readonly string[] | undefined;
+  /**
+   * The allowed arguments by key, as in `parseArgs` of `node:util`. With the type `string`, the value may be the next
+   * argument (`--port 8080`); `short` is a name of one letter; with `multiple`, the value is an array. Default: all
+   * arguments are allowed, and a value follows `=`.
+   */
+  readonly options?: Readonly<Record<string, ArgumentOption>> | undefined;
+  /** Splits a name into the keys of nested maps. Default `.`: `--log.level=debug` sets `log.level`. */
+  readonly delimiter?: string | undefined;
+}
+
+const OPTIONS = {
+  args: matching<ArgumentOptions['args']>(undefined, 'an array', Array.isArray),
+  options: matching<ArgumentOptions['options']>(undefined, 'an object', isPlainObject),
+  delimiter: matching<string>('.', 'a string', (value) => typeof value === 'string'),
+};
+
+/**
+ * The arguments as nested maps. `--key=value` sets a string (the last one wins), `--key` sets true and `--no-key` sets
+ * false. Other arguments, and everything after `--`, are ignored.
+ * @throws {ConfigError} `ERR_CONFIG_PARSE` for an argument that `options` does not allow, one that sets a key below the
+ * value of another one, and a forbidden key.
+ */
+export function argumentValues(options: ArgumentOptions, source: string): ConfigMap {
+  const { delimiter = '.' } = options;
+  let values: Readonly<Record<string, unknown>>;
+  try {
+    values = parsed(options);
+  } catch (error) {
+    throw configError('ERR_CONFIG_PARSE', source, redact((error as Error).message));
+  }
+  const entries = Object.entries(values).map(([key, value]) => ({ name: `--${key}`, key, value }));
+  return nestedValues(entries, delimiter, source);
+}
+
+/** @throws {TypeError} for a wrong option, and for options that `parseArgs` does not accept. */
+export function checkArgumentOptions(owner: string, options: ArgumentOptions): void {
+  resolveOptions(owner, options, OPTIONS);
+  parsed({ ...options, args: [] });
+}
+
+function parsed({
+  args = process.argv.slice(2),
+  options,
+}: ArgumentOptions): Readonly<Record<string, unknown>> {
+  const strict = options !== undefined;
+  const config = { args: [...args], strict, allowPositionals: true, allowNegative: true };
+  return parseArgs(strict ? { ...config, options } : config).values;
+}

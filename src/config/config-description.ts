@@ -1,0 +1,145 @@
+/** Describes the keys of a configuration and where their values come from, without values that may be secret. */
+import { redact } from '../core/redaction.js';
+import { isMap, type ConfigMap } from './config-value.js';
+import { mergeLayers, type Layer } from './merge.js';
+import { depthOf } from './schema-issues.js';
+
+/** A key of a configuration. Plain data without the current value. */
+export interface ConfigKey {
+  /** From the top. */
+  readonly path: readonly string[];
+  /** The type in the schema, such as `number` or `"a" | "b"`, or else the type of the current value. */
+  readonly type: string;
+  /** The default as JSON, `[redacted]` if the key or the schema marks it as secret; undefined if there is none. */
+  readonly default: string | undefined;
+  /** The source of the current value, `default` if the schema provides it; undefined if there is no value. */
+  readonly source: string | undefined;
+  /** By the schema. */
+  readonly description: string | undefined;
+}
+
+/** The part of JSON Schema that is used here. */
+type JsonSchema = Readonly<Record<string, unknown>>;
+
+const SECRET_KEY = /token|secret|passw|passphrase|pwd|credential|(?:api|access|private|account)[_-]?key/i;
+
+/**
+ * Describes all keys that the schema or the layers have.
+ * @param defaults the values to show as defaults where the schema has none.
+ * @param isLoaded whether the defaults of the schema are in use.
+ */
+export function describeKeys(
+  schema: unknown,
+  layers: readonly Layer[],
+  { defaults, isLoaded }: { readonly defaults: ConfigMap; readonly isLoaded: boolean },
+): readonly ConfigKey[] {
+  const merged = mergeLayers(layers);
+  const described = new Map<string, { readonly path: readonly string[]; readonly schema: JsonSchema }>();
+  for (const [path, below] of leavesOf(schema, (node) => member(node, 'properties'))) {
+    const value = valueAt(merged.values, path);
+    // Keys that the schema does not name are below this map.
+    if (isMap(value) && Object.keys(value).length > 0) continue;
+    described.set(JSON.stringify(path), { path, schema: isMap(below) ? below : {} });
+  }
+  for (const [path] of leavesOf(merged.values, (node) => node)) {
+    const key = JSON.stringify(path);
+    if (!described.has(key)) described.set(key, { path, schema: {} });
+  }
+  return [...described.values()].map(({ path, schema: node }) => {
+    const standard = node['default'] ?? valueAt(defaults, path);
+    const origin = merged.layers.findLast(({ values }) => depthOf(values, path) === path.length);
+    const ofSchema = isLoaded && node['default'] !== undefined ? 'default' : undefined;
+    return {
+      path,
+      type: typeOf(node) ?? typeOfValue(valueAt(merged.values, path)),
+      default: standard === undefined ? undefined : shown(path, node, standard),
+      source: origin?.source ?? ofSchema,
+      description: typeof node['description'] === 'string' ? node['description'] : undefined,
+    };
+  });
+}
+
+/**
+ * The JSON Schema of a validator, if it has one (Standard JSON Schema: zod 4.2, arktype 2.1.28 and later).
+ * See https://standardschema.dev/json-schema.
+ */
+export function jsonSchemaOf(validate: unknown): unknown {
+  try {
+    const { jsonSchema } = (validate as { '~standard': { jsonSchema: { input(to: object): unknown } } })[
+      '~standard'
+    ];
+    return jsonSchema.input({ target: 'draft-2020-12' });
+  } catch {
+    return undefined; // A function, another schema, or a type that JSON Schema does not have.
+  }
+}
+
+/** The keys as a table of text or Markdown. */
+export function tableOf(keys: readonly ConfigKey[], format: 'text' | 'markdown'): string {
+  const titles = ['key', 'type', 'default', 'source', 'description'];
+  const rows = keys.map(({ path, type, default: standard = '', source = '', description = '' }) =>
+    [path.join('.'), type, standard, source, description].map((cell) => cell.replaceAll(/\s+/g, ' ')),
+  );
+  if (format === 'markdown') {
+    const line = (cells: readonly string[]): string =>
+      `| ${cells.map((cell) => cell.replaceAll(/[\\|]/g, String.raw`\$&`)).join(' | ')} |`;
+    return [line(titles), line(titles.map(() => '---')), ...rows.map(line)].join('\n');
+  }
+  const widths = titles.map((title, at) =>
+    rows.reduce((width, row) => Math.max(width, row[at]?.length ?? 0), title.length),
+  );
+  const line = (cells: readonly string[]): string =>
+    cells
+      .map((cell, at) => cell.padEnd(widths[at] ?? 0))
+      .join('  ')
+      .trimEnd();
+  return [titles, ...rows].map(line).join('\n');
+}
+
+/** The paths of values without members. */
+function* leavesOf(
+  node: unknown,
+  membersOf: (node: unknown) => unknown,
+  path: readonly string[] = [],
+): Generator<readonly [path: readonly string[], node: unknown]> {
+  const members = membersOf(node);
+  const entries = isMap(members) ? Object.entries(members) : [];
+  if (entries.length === 0 && path.length > 0) yield [path, node];
+  for (const [key, below] of entries) yield* leavesOf(below, membersOf, [...path, key]);
+}
+
+function member(of: unknown, name: string): unknown {
+  return isMap(of) ? of[name] : undefined;
+}
+
+function valueAt(values: ConfigMap, path: readonly string[]): unknown {
+  return path.reduce<unknown>(
+    (below, key) => (isMap(below) && Object.hasOwn(below, key) ? below[key] : undefined),
+    values,
+  );
+}
+
+function typeOf({ type, enum: values, const: only, anyOf }: JsonSchema): string | undefined {
+  if (only !== undefined) return JSON.stringify(only);
+  if (Array.isArray(values)) return values.map((value) => JSON.stringify(value)).join(' | ');
+  if (Array.isArray(anyOf)) {
+    return anyOf.map((one) => (isMap(one) ? typeOf(one) : undefined) ?? 'unknown').join(' | ');
+  }
+  if (Array.isArray(type)) return type.join(' | ');
+  return typeof type === 'string' ? type : undefined;
+}
+
+function typeOfValue(value: unknown): string {
+  if (value === undefined) return 'unknown';
+  if (value === null) return 'null';
+  return Array.isArray(value) ? 'array' : typeof value;
+}
+
+function shown(path: readonly string[], { writeOnly, format }: JsonSchema, value: unknown): string {
+  const isSecret = writeOnly === true || format === 'password' || path.some((key) => SECRET_KEY.test(key));
+  return isSecret
+    ? '[redacted]'
+    : redact(
+        JSON.stringify(value, (_, member: unknown) => (typeof member === 'bigint' ? `${member}` : member)),
+      );
+}

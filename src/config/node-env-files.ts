@@ -1,0 +1,33 @@
+import { format, parse } from 'node:path';
+
+import { checkPath, describe } from '../core/options.js';
+import type { ProviderSource } from './config-source.js';
+import { FileProvider, type FileProviderOptions } from './file-provider.js';
+
+/** Options of `nodeEnvFiles`, including those of `FileProvider`, which both files get. */
+export interface NodeEnvFilesOptions extends FileProviderOptions {
+  /** The environment. Default: `process.env.NODE_ENV`; if it is not set, only the file itself is used. */
+  readonly nodeEnv?: string | undefined;
+}
+
+/**
+ * The sources for a file and for its variant for the environment, which takes precedence and may be missing: `app.yaml`
+ * and `app.production.yaml`, `.env` and `.env.production`.
+ *
+ *     sources: [...nodeEnvFiles('/etc/app/app.yaml'), { env: { prefix: 'APP_' } }]
+ *
+ * Does no I/O.
+ * @throws {TypeError | RangeError} for an invalid path or option, or an environment that cannot be in a file name.
+ */
+export function nodeEnvFiles(path: string | URL, options: NodeEnvFilesOptions = {}): ProviderSource[] {
+  const { nodeEnv = process.env['NODE_ENV'], ...rest } = options;
+  const file = checkPath('nodeEnvFiles', 'path', path);
+  const sources = [{ provider: new FileProvider(file, rest) }];
+  if (!nodeEnv) return sources;
+  if (!/^[\w.-]+$/.test(nodeEnv)) {
+    throw new TypeError(`nodeEnvFiles: NODE_ENV must be a part of a file name, got ${describe(nodeEnv)}`);
+  }
+  const { dir, name, ext } = parse(file);
+  const ofEnvironment = format({ dir, name: `${name}.${nodeEnv}`, ext });
+  return [...sources, { provider: new FileProvider(ofEnvironment, { ...rest, optional: true }) }];
+}

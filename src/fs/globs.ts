@@ -1,0 +1,197 @@
+/**
+ * Matches paths, relative to a directory and with `/` between the names, against patterns.
+ *
+ * | in a glob       | matches                                                                |
+ * |-----------------|------------------------------------------------------------------------|
+ * | `**` as a name  | any number of names, or none; at the end, also the directory before it |
+ * | `*`             | any number of characters of a name, including a leading dot            |
+ * | `?`             | one character                                                          |
+ * | `[a-z]`, `[!a]` | one character that is in the set, or not in it                         |
+ * | `{a,b/c}`       | each alternative                                                       |
+ * | `\`             | the next character stands for itself                                   |
+ *
+ * Names may come from a hostile user, so the time of a match is bounded by the product of the lengths of the glob and
+ * the path: at each mismatch, the latest `*` takes one more character, and no earlier `*` is reconsidered.
+ */
+
+/**
+ * A pattern of ignored paths: a glob, a regular expression or a function of the path relative to the watched
+ * directory, with `/` between its parts.
+ */
+export type IgnorePattern = string | RegExp | ((path: string) => boolean);
+
+/** Accepts one character of a name. */
+type Character = (character: string) => boolean;
+
+/** A star, or one character. */
+type Part = '*' | Character;
+
+/** Any number of names, or one. */
+type Segment = '**' | readonly Part[];
+
+/** A glob with more alternatives than this is a mistake. */
+const MAX_ALTERNATIVES = 1_000;
+
+/** Patterns of paths. */
+export class Globs {
+  readonly #globs: readonly (readonly Segment[])[];
+  readonly #predicates: readonly ((path: string) => boolean)[];
+
+  /** @throws {SyntaxError} for an invalid glob. */
+  constructor(patterns: readonly IgnorePattern[]) {
+    this.#globs = globsIn(patterns).flatMap((glob) => alternatives(glob).map(parse));
+    this.#predicates = patterns.flatMap((pattern) => {
+      if (typeof pattern === 'function') return [pattern];
+      // Unlike `test()`, `search()` does not depend on `lastIndex`.
+      return pattern instanceof RegExp ? [(path: string) => path.search(pattern) !== -1] : [];
+    });
+  }
+
+  /** Whether this path itself is matched. The caller handles the paths below a match. */
+  matches(path: string): boolean {
+    if (this.#globs.length > 0) {
+      const names = path.split('/').map((name) => Array.from(name));
+      if (this.#globs.some((glob) => matchesPath(glob, names))) return true;
+    }
+    return this.#predicates.some((isMatched) => isMatched(path));
+  }
+}
+
+/** The globs among the patterns. */
+export function globsIn(patterns: readonly IgnorePattern[]): string[] {
+  return patterns.filter((pattern) => typeof pattern === 'string');
+}
+
+function matchesPath(glob: readonly Segment[], names: readonly (readonly string[])[]): boolean {
+  // `a/**` matches `a` as well.
+  const isWithout = glob.length > 1 && glob.at(-1) === '**' && matchesPath(glob.slice(0, -1), names);
+  return (
+    isWithout ||
+    matchesSequence(glob, names, '**', (name, segment: readonly Part[]) => matchesName(segment, name))
+  );
+}
+
+function matchesName(parts: readonly Part[], name: readonly string[]): boolean {
+  return matchesSequence(parts, name, '*', (character, accepts: Character) => accepts(character));
+}
+
+/** Whether a pattern matches an entire sequence; in the pattern, `any` matches any number of elements. */
+function matchesSequence<P extends object, A extends string, E>(
+  pattern: readonly (P | A)[],
+  sequence: readonly E[],
+  any: A,
+  matches: (element: E, part: P) => boolean,
+): boolean {
+  let part = 0;
+  let element = 0;
+  /** The position after the latest `any`, and where the rest of the pattern was last tried. */
+  let retryPart = -1;
+  let retryElement = 0;
+  while (element < sequence.length) {
+    const wanted = pattern[part];
+    if (wanted === any) {
+      part += 1;
+      [retryPart, retryElement] = [part, element];
+    } else if (wanted !== undefined && matches(sequence[element] as E, wanted as P)) {
+      part += 1;
+      element += 1;
+    } else if (retryPart >= 0) {
+      retryElement += 1;
+      [part, element] = [retryPart, retryElement];
+    } else return false;
+  }
+  return pattern.slice(part).every((rest) => rest === any);
+}
+
+/** Expands the braces of a glob. */
+function alternatives(glob: string): string[] {
+  let found = [''];
+  for (let at = 0; at < glob.length; at += 1) {
+    const character = glob.charAt(at);
+    let choices = [character];
+    if (character === '\\') choices = [glob.slice(at, (at += 1) + 1)];
+    else if (character === '{') {
+      const end = closingBrace(glob, at);
+      choices = choicesIn(glob.slice(at + 1, end)).flatMap(alternatives);
+      at = end;
+    }
+    found = found.flatMap((before) => choices.map((choice) => before + choice));
+    if (found.length > MAX_ALTERNATIVES) {
+      throw new SyntaxError(`The glob "${glob}" has more than ${MAX_ALTERNATIVES} alternatives`);
+    }
+  }
+  return found;
+}
+
+function closingBrace(glob: string, from: number): number {
+  let depth = 0;
+  for (let at = from; at < glob.length; at += 1) {
+    const character = glob.charAt(at);
+    if (character === '\\') at += 1;
+    else if (character === '{') depth += 1;
+    else if (character === '}' && (depth -= 1) === 0) return at;
+  }
+  throw new SyntaxError(`The glob "${glob}" has a "{" without "}"`);
+}
+
+/** The parts between commas outside inner braces. */
+function choicesIn(text: string): string[] {
+  const choices = [''];
+  let depth = 0;
+  for (let at = 0; at < text.length; at += 1) {
+    const character = text.charAt(at);
+    if (character === '{') depth += 1;
+    if (character === '}') depth -= 1;
+    if (character === ',' && depth === 0) choices.push('');
+    else
+      choices.push(`${choices.pop() ?? ''}${character === '\\' ? text.slice(at, (at += 1) + 1) : character}`);
+  }
+  return choices;
+}
+
+function parse(glob: string): Segment[] {
+  if (glob.startsWith('!') || /(?<!\\)[?*+@!]\(/.test(glob)) {
+    throw new SyntaxError(`The glob "${glob}" contains "!" or "(": use a regular expression or a function`);
+  }
+  return glob
+    .replace(/^\.\//, '')
+    .replace(/\/+$/, '')
+    .split('/')
+    .map((segment) => (segment === '**' ? segment : partsOf(segment)));
+}
+
+function partsOf(segment: string): Part[] {
+  const parts: Part[] = [];
+  const characters = Array.from(segment);
+  for (let at = 0; at < characters.length; at += 1) {
+    const character = characters[at] ?? '';
+    if (character === '*') {
+      if (parts.at(-1) !== '*') parts.push('*');
+    } else if (character === '?') parts.push(() => true);
+    else if (character === '[') {
+      const end = characters.indexOf(']', at + 2);
+      if (end < 0) throw new SyntaxError(`The glob "${segment}" has a "[" without "]"`);
+      parts.push(oneOf(characters.slice(at + 1, end)));
+      at = end;
+    } else {
+      const literal = character === '\\' ? (characters[(at += 1)] ?? character) : character;
+      parts.push((given) => given === literal);
+    }
+  }
+  return parts;
+}
+
+function oneOf(given: readonly string[]): Character {
+  const isNegated = given[0] === '!' || given[0] === '^';
+  const set = isNegated ? given.slice(1) : given;
+  const accepts = (character: string): boolean => {
+    for (let at = 0; at < set.length; at += 1) {
+      const [first = '', dash, last] = set.slice(at, at + 3);
+      const isRange = dash === '-' && last !== undefined;
+      if (isRange ? first <= character && character <= last : first === character) return true;
+      if (isRange) at += 2;
+    }
+    return false;
+  };
+  return (character) => accepts(character) !== isNegated;
+}

@@ -1,0 +1,189 @@
+/**
+ * Resolves a path, and records each entry that was consulted: what is at the path depends on these entries, and on
+ * nothing else in their directories.
+ *
+ * | an entry on the path                   | then                                                                     |
+ * |----------------------------------------|--------------------------------------------------------------------------|
+ * | is a directory                         | entered                                                                  |
+ * | is a link                              | followed, at most `MAX_LINKS` of them                                    |
+ * | does not exist                         | the path is missing                                                      |
+ * | may not be looked up                   | passed: `node --permission`, Deno and AppArmor may allow a volume but    |
+ * |                                        | not the directories above it. If no entry below may be looked up either, |
+ * |                                        | the path is unreadable                                                   |
+ * | is in a revision, the target of a link | entered, but not listened to: a revision does not change, and its        |
+ * | named `..data`                         | removal is an event of the volume                                        |
+ */
+import type { BigIntStats } from 'node:fs';
+
+import { errnoOf, isDenied } from '../core/errno.js';
+import { MAX_LINKS } from '../core/file-system.js';
+import type { WatchedDirectory } from '../core/watch-backend.js';
+import type { Disk } from './disk.js';
+import { identityOf } from './file-identity.js';
+import type { Consulted } from './observation.js';
+import { readingError, targetError, wrongPath, type TargetError } from './target-error.js';
+import { DATA_LINK, isUserVisible } from './volume-layout.js';
+
+/** Where a path leads, and the entries that were consulted to find out. */
+export type Resolution = { readonly route: Route } & (
+  | {
+      readonly kind: 'found';
+      /** Every link resolved. */
+      readonly path: string;
+      readonly stat: BigIntStats;
+      /** The `mtime` of its directory, ns: when an entry was last added, removed or renamed there. */
+      readonly entryNs: bigint;
+    }
+  | {
+      readonly kind: 'missing';
+      /** The first entry on the path that does not exist. */
+      readonly path: string;
+      /** Whether a link leads there, which is probably being retargeted. */
+      readonly isGap: boolean;
+      /** When the directory of the missing entry last changed, ns; 0 if unknown. */
+      readonly changedNs: bigint;
+    }
+  | { readonly kind: 'unreadable'; readonly error: TargetError }
+);
+
+interface Directory extends WatchedDirectory {
+  entries: readonly string[];
+  isPassed: boolean;
+}
+
+/** What was consulted while a path was resolved. */
+export class Route implements Consulted {
+  directories: readonly Directory[] = [];
+  /** The links that were followed and their targets, as one string: equal if no link was retargeted. */
+  links = '';
+  /** How many links were followed. */
+  hops = 0;
+  /** The newest `ctime` of these links, ns: when the last of them was retargeted. */
+  turnedNs = 0n;
+  /** The sum of the `ctime`s of the directories, ns: it differs after each change of an entry. */
+  changesNs = 0n;
+  /** The newest of these `ctime`s, ns. */
+  changedNs = 0n;
+  /** The target of the last `..data` link. */
+  revision: string | undefined;
+  /** The directory of that revision, if it is an entry of the volume. */
+  #revisionPath: string | undefined;
+
+  /**
+   * An entry was looked up in a directory.
+   * @param isPassed whether the entry is only an ancestor.
+   */
+  consulted(above: string, directory: BigIntStats, name: string, isPassed: boolean): void {
+    const revision = this.#revisionPath;
+    if (revision !== undefined && `${above}/${name}/`.startsWith(`${revision}/`)) return;
+    const path = above || '/';
+    const { ctimeNs } = directory;
+    const known = this.directories.find((each) => each.path === path);
+    if (known) {
+      // "concat", because "push" would reserve room for sixteen more entries in every watcher.
+      if (!known.entries.includes(name)) known.entries = known.entries.concat(name);
+      known.isPassed &&= isPassed;
+      return;
+    }
+    this.changesNs += ctimeNs;
+    if (ctimeNs > this.changedNs) this.changedNs = ctimeNs;
+    this.directories = this.directories.concat({
+      path,
+      identity: identityOf(directory),
+      entries: [name],
+      isPassed,
+    });
+  }
+
+  followed(directory: string, name: string, target: string, { ctimeNs }: BigIntStats): void {
+    this.links = joinLinks(this.links, `${directory}/${name}\0${target}`);
+    this.hops += 1;
+    if (ctimeNs > this.turnedNs) this.turnedNs = ctimeNs;
+    if (name !== DATA_LINK) return;
+    this.revision = target;
+    this.#revisionPath = isEntryName(target) ? `${directory}/${target}` : undefined;
+  }
+}
+
+/** Resolves an absolute path. Throws only `Unanswered` and errors without a `code`. */
+export function resolve(path: string, disk: Disk): Resolution {
+  const route = new Route();
+  /** The names that are still to be looked up, in reverse order. */
+  const names = path.split('/').reverse();
+  let place = '';
+  let above = '';
+  let stat: BigIntStats | undefined;
+  /** The directory of the entry at `place`. */
+  let directory: BigIntStats | undefined;
+  let denied: TargetError | undefined;
+  for (let name = names.pop(); name !== undefined; name = names.pop()) {
+    if (name === '' || name === '.') continue;
+    if (stat && !stat.isDirectory())
+      return unreadable(wrongPath(place, 'a path component is not a directory'), route);
+    above = place;
+    directory = name === '..' ? undefined : stat;
+    place = name === '..' ? above.slice(0, above.lastIndexOf('/')) : `${above}/${name}`;
+    try {
+      stat = disk.lstat(place || '/');
+      // Nobody can rename the root, and a directory in it reports its own changes.
+      if (above === '' && name !== '..' && !stat?.isDirectory()) directory = disk.lstat('/');
+      if (directory) route.consulted(above, directory, name, stat?.isDirectory() === true);
+      const target = stat?.isSymbolicLink() ? disk.readlink(place) : undefined;
+      if (!stat || (target === undefined && stat.isSymbolicLink())) return missing(place, directory, route);
+      denied = undefined;
+      if (target === undefined) continue;
+      if (route.hops === MAX_LINKS) {
+        return unreadable(wrongPath(place, 'the chain of links is a loop, or longer than 40 links'), route);
+      }
+      route.followed(above, name, target, stat);
+      names.push(...target.split('/').reverse());
+      const isAbsolute = target.startsWith('/');
+      place = isAbsolute ? '' : above;
+      stat = isAbsolute ? undefined : directory;
+    } catch (error) {
+      if (errnoOf(error) === undefined) throw error;
+      if (!isDenied(error)) return unreadable(readingError(place || '/', error), route);
+      if (directory) route.consulted(above, directory, name, true);
+      denied ??= targetError('ERR_TARGET_ACCESS', place || '/', error);
+      stat = undefined;
+    }
+  }
+  if (place === '') stat = disk.lstat('/');
+  if (!stat) return denied ? unreadable(denied, route) : missing(place, directory, route);
+  return { kind: 'found', path: place || '/', stat, entryNs: directory?.mtimeNs ?? 0n, route };
+}
+
+/** Joins links with those that are followed after them. @param links see `Route`. */
+export function joinLinks(links: string, following: string): string {
+  return links === '' ? following : `${links}\0${following}`;
+}
+
+/** Whether one of these links has been retargeted. @param links see `Route`. */
+export function areTurned(links: string, disk: Disk): boolean {
+  const hops = links === '' ? [] : links.split('\0');
+  for (let at = 0; at < hops.length; at += 2) {
+    if (disk.readlink(hops[at] ?? '') !== hops[at + 1]) return true;
+  }
+  return false;
+}
+
+/** Whether no entry of these directories has changed. @param changesNs see `Route`. */
+export function isAsConsulted({ directories }: Consulted, changesNs: bigint, disk: Disk): boolean {
+  let left = changesNs;
+  for (const { path } of directories) left -= disk.lstat(path)?.ctimeNs ?? 0n;
+  return left === 0n;
+}
+
+function missing(path: string, directory: BigIntStats | undefined, route: Route): Resolution {
+  const isGap = route.hops > 0 || !isUserVisible(path.slice(path.lastIndexOf('/') + 1));
+  return { kind: 'missing', path, isGap, changedNs: directory?.mtimeNs ?? 0n, route };
+}
+
+function unreadable(error: TargetError, route: Route): Resolution {
+  return { kind: 'unreadable', error, route };
+}
+
+/** Whether the target of `..data` is an entry of the volume, as kubelet makes it. */
+export function isEntryName(target: string): boolean {
+  return !target.includes('/') && target !== '.' && target !== '..' && target !== '';
+}

@@ -1,0 +1,110 @@
+/**
+ * Reads one file, unless it is known.
+ *
+ * | the file                                                | then                                       |
+ * |---------------------------------------------------------|--------------------------------------------|
+ * | has the known inode, and every later change shows in it | the result is the known file               |
+ * | is within the limits                                    | it is read                                 |
+ * | is larger, or contents are not wanted                   | inode and timestamps stand for its content |
+ * | is no longer a regular file, or is gone                 | the result is undefined                    |
+ */
+import type { BigIntStats } from 'node:fs';
+
+import type { Disk } from '../disk.js';
+import { inodeOf, isTelling, isUnchanged, PERMISSIONS, statDigest } from '../file-identity.js';
+import type { Kept } from '../read-limits.js';
+import { digestOf, FileSnapshot, type FileStamp } from '../snapshot.js';
+
+/** Where a file was found. */
+export interface FilePlace {
+  /** The path for its snapshot. */
+  readonly path: string;
+  /** Every link resolved. */
+  readonly realPath: string;
+  readonly revision: string | undefined;
+  /** See `Route`. */
+  readonly links: string;
+  readonly turnedNs: bigint;
+  /** See `Resolution`. */
+  readonly entryNs: bigint;
+}
+
+/** How a file is read. */
+export interface FileWanted {
+  readonly kept: Kept;
+  readonly maxContentBytes: number;
+  /** Epoch ms. */
+  readonly now: number;
+}
+
+/** A rename stamps the directory and the file one right after the other, ns. */
+const RENAME_NS = 1_000_000n;
+
+/**
+ * Reads the file at a place.
+ * @param stat the stat of the file, if the caller knows it: then a known file is not read again.
+ * @param known the file that was found there before.
+ */
+export function fileAt(
+  place: FilePlace,
+  stat: BigIntStats | undefined,
+  known: FileSnapshot | undefined,
+  wanted: FileWanted,
+  disk: Disk,
+): FileSnapshot | undefined {
+  const { kept, maxContentBytes, now } = wanted;
+  const keptOfThis = stat && stat.size > maxContentBytes ? 'identities' : kept;
+  const before = known && stampAt(place, known, keptOfThis);
+  if (stat && before?.isTelling && isUnchanged(stat, before.inode)) return known;
+  if (stat && keptOfThis === 'identities') return unreadFile(place, stat, wanted);
+  const reading = disk.read(place.realPath, keptOfThis === 'identities' ? -1 : maxContentBytes, stat);
+  if (!reading?.stat.isFile()) return undefined;
+  const { stat: found, bytes, isSteady } = reading;
+  if (!bytes) return unreadFile(place, found, wanted);
+  const digest = kept === 'contents' ? undefined : digestOf(bytes);
+  const isSame = known && (digest ? known.digest === digest : FileSnapshot.bytesOf(known)?.equals(bytes));
+  if (isSame && isSteady && before && isUnchanged(found, before.inode)) {
+    before.isTelling = isTelling(found, now);
+    return known;
+  }
+  const content = digest ? undefined : isSame ? FileSnapshot.bytesOf(known) : bytes;
+  return fileOf(place, found, isSteady, wanted, { content, digest, size: bytes.length });
+}
+
+/** A file that is compared by inode and timestamps. */
+export function unreadFile(place: FilePlace, stat: BigIntStats, wanted: FileWanted): FileSnapshot {
+  const rest = { content: undefined, digest: statDigest(stat), size: Number(stat.size) };
+  return fileOf(place, stat, true, wanted, rest);
+}
+
+/** The stamp of the known file, if it was found here and kept as wanted. */
+function stampAt(
+  { realPath, revision, links }: FilePlace,
+  known: FileSnapshot,
+  wanted: Kept,
+): FileStamp | undefined {
+  const stamp = FileSnapshot.stampOf(known);
+  const isHere = known.realPath === realPath && known.revision === revision && stamp.links === links;
+  return isHere && stamp.isSteady && FileSnapshot.keptOf(known) === wanted ? stamp : undefined;
+}
+
+function fileOf(
+  { path, realPath, revision, links, turnedNs, entryNs }: FilePlace,
+  stat: BigIntStats,
+  isSteady: boolean,
+  { now }: FileWanted,
+  rest: { readonly content: Buffer | undefined; readonly digest: string | undefined; readonly size: number },
+): FileSnapshot {
+  const { mode, mtimeNs, ctimeNs, nlink } = stat;
+  const stamp: FileStamp = {
+    inode: inodeOf(stat),
+    isTelling: isTelling(stat, now),
+    links,
+    isSteady,
+    isOlderThanLinks: mtimeNs < turnedNs,
+    // A chmod stamps only the file, and an unlink says nothing about its bytes. A file that was created here and
+    // written since was written after its directory changed.
+    isRenamed: mtimeNs < ctimeNs && mtimeNs < entryNs && ctimeNs <= entryNs + RENAME_NS && nlink > 0n,
+  };
+  return new FileSnapshot({ path, realPath, revision, mode: Number(mode) & PERMISSIONS, stamp, ...rest });
+}

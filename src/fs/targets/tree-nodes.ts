@@ -1,0 +1,200 @@
+/** The known entries of a directory or a tree, by key: the path relative to the root, `''` for the root. */
+import type { BigIntStats } from 'node:fs';
+
+import type { WatchedDirectory, WatchedTree } from '../../core/watch-backend.js';
+import { haveSameDirectories, mergeDirectories } from '../merge-directories.js';
+import { ReadTotals, type Kept, type ReadLimits } from '../read-limits.js';
+import type { Inode } from '../file-identity.js';
+import type { LookScope } from '../observation.js';
+import type { Route } from '../resolve.js';
+import type { FileSnapshot } from '../snapshot.js';
+import type { TargetError } from '../target-error.js';
+import { childOf } from '../tree-key.js';
+import type { TreeScope } from '../tree-scope.js';
+import type { VolumeFiles } from './volume.js';
+
+/** How a directory is read. */
+export interface TreeOptions extends ReadLimits {
+  /** The watched path, absolute. */
+  readonly path: string;
+  /** Whether everything below its directories belongs to it. */
+  readonly isRecursive: boolean;
+  /** Whether links to directories are followed. */
+  readonly followLinks: boolean;
+  /** Whether files are read; if not, they are compared by inode and timestamps. */
+  readonly content: boolean;
+  /** Globs of ignored paths, for backends that watch a tree as a whole. */
+  readonly ignore: readonly string[];
+}
+
+/** The directory at the root. */
+export interface TreeRoot {
+  /** Every link resolved. */
+  readonly path: string;
+  readonly stat: BigIntStats;
+  /** How it was reached. */
+  readonly route: Route;
+}
+
+/** What a look at a tree needs. */
+export interface TreeLookOptions {
+  readonly nodes: TreeNodes;
+  readonly options: TreeOptions;
+  readonly root: TreeRoot;
+  readonly scope: TreeScope;
+  readonly extent: LookScope;
+  /** The files of a former root, or of a former route to the root. */
+  readonly former: ReadonlyMap<string, FileSnapshot> | undefined;
+  readonly now: number;
+}
+
+/** A directory that was listed. */
+export interface TreeDirectory {
+  readonly key: string;
+  /** Every link resolved. */
+  readonly path: string;
+  readonly identity: string;
+  /** Its inode when it was listed. */
+  readonly inode: Inode;
+  /** Whether every later change of its entries will show in that listing. */
+  readonly isTelling: boolean;
+  /** Whether a link leads to it, so that a recursive watch of the root does not reach it. */
+  readonly isLinked: boolean;
+  /** The names of its entries that were visited. */
+  readonly names: Set<string>;
+  /** Whether entries that begin with two dots are hidden: in a volume, or a former volume without its link. */
+  readonly isHiding: boolean;
+  /** Its files if it is a volume, which shows only its keys. */
+  readonly volume: VolumeFiles | undefined;
+}
+
+/** A link, and the entries that were consulted to find its target. */
+export interface TreeLink {
+  readonly directories: readonly WatchedDirectory[];
+  /** Whether it leads to a directory. */
+  readonly leadsToDirectory: boolean;
+}
+
+/** The nodes of a tree. */
+export class TreeNodes {
+  readonly directories = new Map<string, TreeDirectory>();
+  readonly files = new Map<string, FileSnapshot>();
+  readonly links = new Map<string, TreeLink>();
+  /** Entries that currently cannot be looked up, and directories that cannot be listed. They stay as last known. */
+  readonly unreadable = new Map<string, TargetError>();
+  readonly #byPath = new Map<string, string>();
+  readonly #byIdentity = new Map<string, string>();
+  readonly #totals: ReadTotals;
+  /** What is kept of the files that were read. */
+  kept: Kept;
+  /** Whether files have changed since the last snapshot. */
+  haveFilesChanged = true;
+  /** Whether directories or links have changed since `consulted` was last computed. */
+  haveDirectoriesChanged = true;
+
+  readonly #reads: boolean;
+
+  constructor(options: TreeOptions) {
+    this.#totals = new ReadTotals(options);
+    this.#reads = options.content;
+    this.kept = options.content ? 'contents' : 'identities';
+  }
+
+  /** What the limits allow to keep. */
+  get allowed(): Kept {
+    return this.#reads ? this.#totals.kept : 'identities';
+  }
+
+  /** The limit that keeps contents from being read, in words. */
+  get limited(): string | undefined {
+    return this.#reads ? this.#totals.limited : undefined;
+  }
+
+  /** Why a part with known files cannot be read now. Parts that could never be read are left out. */
+  get unreadablePart(): TargetError | undefined {
+    for (const [key, error] of this.unreadable) if (this.#isKnown(key)) return error;
+    return undefined;
+  }
+
+  /** The directory at this path, every link resolved. */
+  directoryAt(path: string): TreeDirectory | undefined {
+    const key = this.#byPath.get(path);
+    return key === undefined ? undefined : this.directories.get(key);
+  }
+
+  /** The directory with this identity, if it has another key. */
+  otherThan(key: string, identity: string): TreeDirectory | undefined {
+    const other = this.#byIdentity.get(identity);
+    return other === undefined || other === key ? undefined : this.directories.get(other);
+  }
+
+  #isKnown(key: string): boolean {
+    if (this.files.has(key)) return true;
+    const { names } = this.directories.get(key) ?? {};
+    return names !== undefined && [...names].some((name) => this.#isKnown(childOf(key, name)));
+  }
+
+  setFile(key: string, file: FileSnapshot): void {
+    const before = this.files.get(key);
+    if (before === file) return;
+    if (before) this.#totals.remove(before.size);
+    this.#totals.add(file.size);
+    this.files.set(key, file);
+    this.haveFilesChanged = true;
+  }
+
+  setDirectory(directory: TreeDirectory): void {
+    const before = this.directories.get(directory.key);
+    this.directories.set(directory.key, directory);
+    this.#byPath.set(directory.path, directory.key);
+    this.#byIdentity.set(directory.identity, directory.key);
+    if (before?.path === directory.path && before.identity === directory.identity) return;
+    this.haveDirectoriesChanged = true;
+  }
+
+  setLink(key: string, link: TreeLink): void {
+    const before = this.links.get(key);
+    this.links.set(key, link);
+    if (before && haveSameDirectories(before, link)) return;
+    this.haveDirectoriesChanged = true;
+  }
+
+  /** Removes the entry with this key and everything below it. */
+  remove(key: string): void {
+    this.removeFile(key);
+    this.removeLink(key);
+    this.removeDirectory(key);
+  }
+
+  removeLink(key: string): void {
+    if (this.links.delete(key)) this.haveDirectoriesChanged = true;
+  }
+
+  removeFile(key: string): void {
+    const file = this.files.get(key);
+    if (!file) return;
+    this.files.delete(key);
+    this.#totals.remove(file.size);
+    this.haveFilesChanged = true;
+  }
+
+  removeDirectory(key: string): void {
+    this.unreadable.delete(key);
+    const directory = this.directories.get(key);
+    if (!directory) return;
+    this.directories.delete(key);
+    if (this.#byPath.get(directory.path) === key) this.#byPath.delete(directory.path);
+    if (this.#byIdentity.get(directory.identity) === key) this.#byIdentity.delete(directory.identity);
+    this.haveDirectoriesChanged = true;
+    for (const name of directory.names) this.remove(childOf(key, name));
+  }
+
+  /** The directories to listen to. @param route the directories that were consulted to find the root. */
+  watched(route: readonly WatchedDirectory[], tree: WatchedTree | undefined): WatchedDirectory[] {
+    const links = [...this.links.values()].flatMap(({ directories }) => directories);
+    const listed = [...this.directories.values()].map(({ path, identity, isLinked }) =>
+      tree && !isLinked ? { path, identity, tree } : { path, identity },
+    );
+    return mergeDirectories([...route, ...links, ...listed]);
+  }
+}

@@ -1,0 +1,211 @@
+/**
+ * A directory, with the files in it or with everything below it. It remembers what it found, so that a look visits only
+ * what may have changed.
+ *
+ * | a look because of                             | visits                                                            |
+ * |-----------------------------------------------|-------------------------------------------------------------------|
+ * | hints that name entries                       | these entries, and the links that lead through them; in a plain   |
+ * |                                               | directory of at most `VERIFIED_AT_ONCE` files, all files, so that |
+ * |                                               | files replaced together are one change                            |
+ * | a resync                                      | the root, what was unreadable, and the next `VERIFIED_AT_ONCE`    |
+ * |                                               | directories, files and links                                      |
+ * | anything else, more than `MAX_TOUCHED` hints, | everything                                                        |
+ * | another directory at the root                 |                                                                   |
+ *
+ * The table in tree-look.ts shows what happens to a visited entry.
+ */
+import { basename, dirname } from 'node:path';
+
+import type { WatchedDirectory, WatchedTree } from '../../core/watch-backend.js';
+import { Unanswered } from '../disk.js';
+import { identityOf } from '../file-identity.js';
+import type { Look } from '../look.js';
+import { haveSameDirectories } from '../merge-directories.js';
+import { VERIFIED_AT_ONCE, type Consulted, type LookScope, type Moved } from '../observation.js';
+import { Rotation } from '../rotation.js';
+import type { FileSnapshot } from '../snapshot.js';
+import type { TargetError } from '../target-error.js';
+import { childOf, parentOf } from '../tree-key.js';
+import type { TreeScope } from '../tree-scope.js';
+import { isUserVisible } from '../volume-layout.js';
+import { TreeLook } from './tree-look.js';
+import {
+  TreeNodes,
+  type TreeDirectory,
+  type TreeLink,
+  type TreeOptions,
+  type TreeRoot,
+} from './tree-nodes.js';
+
+/** The result of a look. */
+export type TreeReading =
+  | {
+      readonly kind: 'read';
+      /** By key. The same object until something changes. */
+      readonly files: ReadonlyMap<string, FileSnapshot>;
+      readonly directories: readonly WatchedDirectory[];
+      readonly limited: string | undefined;
+      readonly unreadable: TargetError | undefined;
+    }
+  /** The root is a volume that currently has no revision. */
+  | { readonly kind: 'gap' }
+  /** The root was replaced during the look. */
+  | Moved;
+
+/** With more places than this, visiting everything is faster. */
+const MAX_TOUCHED = 1_000;
+
+/** Remembers the files of one directory. */
+export class TreeFiles {
+  readonly #options: TreeOptions;
+  #nodes: TreeNodes;
+  #place = '';
+  #touched: Set<string> | 'all' = 'all';
+  #rescoped = new Set<string>();
+  readonly #turns = {
+    directories: new Rotation<TreeDirectory>(),
+    files: new Rotation<FileSnapshot>(),
+    links: new Rotation<TreeLink>(),
+  };
+  #files: ReadonlyMap<string, FileSnapshot> = new Map();
+  #watched: { readonly route: Consulted; readonly list: readonly WatchedDirectory[] } | undefined;
+
+  constructor(options: TreeOptions) {
+    this.#options = options;
+    this.#nodes = new TreeNodes(options);
+  }
+
+  /** Something may have happened at this absolute path, or anywhere. */
+  touch(path?: string): void {
+    if (this.#touched === 'all') return;
+    if (path === undefined || this.#touched.size === MAX_TOUCHED) this.#touched = 'all';
+    else this.#touched.add(path);
+  }
+
+  /** From now on, this key and everything below it belongs to the tree, or no longer does. */
+  rescope(key: string): void {
+    this.#rescoped.add(key);
+  }
+
+  look(root: TreeRoot, scope: TreeScope, extent: LookScope, now: number): Look<TreeReading> {
+    const place = `${root.route.links} ${root.path} ${identityOf(root.stat)}`;
+    let former: ReadonlyMap<string, FileSnapshot> | undefined;
+    if (place !== this.#place) {
+      former = this.#files;
+      this.#nodes = new TreeNodes(this.#options);
+      this.#touched = 'all';
+      this.#place = place;
+    }
+    const touched = extent === 'all' ? 'all' : this.#touched;
+    this.#touched = new Set();
+    const isFull = touched === 'all';
+    const rescoped = this.#rescoped;
+    this.#rescoped = new Set();
+    const [nodes, options] = [this.#nodes, this.#options];
+    const look = new TreeLook({ nodes, options, root, scope, extent: isFull ? 'all' : extent, former, now });
+    // First, because a hint must not lead into a removed part.
+    for (const key of rescoped) {
+      this.#nodes.remove(key);
+      look.visit(this.#shown(key));
+    }
+    if (isFull) look.visit('');
+    else this.#visitTouched(touched, look);
+    if (extent === 'resync') this.#visitNext(look);
+    return {
+      next: (disk) => {
+        let end: ReturnType<TreeLook['next']> = 'moved';
+        try {
+          end = look.next(disk);
+        } catch (error) {
+          if (error instanceof Unanswered) throw error;
+          this.touch();
+          throw error;
+        }
+        if (end === undefined) return undefined;
+        if (end !== 'read') {
+          this.touch();
+          return { kind: end };
+        }
+        return this.#reading(root);
+      },
+    };
+  }
+
+  /** The part of a key whose directory is listed. */
+  #shown(key: string): string {
+    let shown = key;
+    while (shown !== '' && !this.#nodes.directories.has(parentOf(shown))) shown = parentOf(shown);
+    return shown;
+  }
+
+  #visitTouched(touched: ReadonlySet<string>, look: TreeLook): void {
+    for (const path of touched) {
+      const listed = this.#nodes.directoryAt(path);
+      if (listed) look.relist(listed.key);
+      this.#visitEntry(path, look);
+      this.#visitLinksThrough(path, look);
+    }
+  }
+
+  /** The entry of a listed directory at or above this path. */
+  #visitEntry(path: string, look: TreeLook): void {
+    for (let place = path; place !== dirname(place); place = dirname(place)) {
+      const directory = this.#nodes.directoryAt(dirname(place));
+      if (!directory) continue;
+      const name = basename(place);
+      const isSmall = !this.#options.isRecursive && directory.names.size <= VERIFIED_AT_ONCE;
+      if (directory.volume || !isUserVisible(name) || isSmall) look.relist(directory.key);
+      else look.visit(childOf(directory.key, name));
+      return;
+    }
+  }
+
+  #visitLinksThrough(path: string, look: TreeLook): void {
+    const [parent, name] = [dirname(path), basename(path)];
+    for (const [key, { directories }] of this.#nodes.links) {
+      const isConsulted = directories.some(
+        (directory) =>
+          directory.path === path || (directory.path === parent && directory.entries?.includes(name)),
+      );
+      if (isConsulted) look.visit(key);
+    }
+  }
+
+  /** What a resync verifies. */
+  #visitNext(look: TreeLook): void {
+    const { directories, files, links, unreadable } = this.#nodes;
+    look.visit('');
+    for (const key of unreadable.keys()) look.relist(key);
+    for (const [key] of this.#turns.directories.next(directories, VERIFIED_AT_ONCE)) look.visit(key);
+    for (const [key] of this.#turns.files.next(files, VERIFIED_AT_ONCE)) look.visit(key);
+    for (const [key] of this.#turns.links.next(links, VERIFIED_AT_ONCE)) look.visit(key);
+  }
+
+  #reading(root: TreeRoot): TreeReading {
+    const [nodes, options] = [this.#nodes, this.#options];
+    if (nodes.haveFilesChanged) this.#files = copyOf(nodes.files, options.isRecursive);
+    if (
+      nodes.haveDirectoriesChanged ||
+      !this.#watched ||
+      !haveSameDirectories(this.#watched.route, root.route)
+    ) {
+      const tree: WatchedTree | undefined = options.isRecursive
+        ? { root: root.path, ignore: options.ignore }
+        : undefined;
+      this.#watched = { route: root.route, list: nodes.watched(root.route.directories, tree) };
+    }
+    nodes.haveFilesChanged = nodes.haveDirectoriesChanged = false;
+    return {
+      kind: 'read',
+      files: this.#files,
+      directories: this.#watched.list,
+      limited: nodes.limited,
+      unreadable: nodes.unreadablePart,
+    };
+  }
+}
+
+/** The files of a tree are in no particular order. */
+function copyOf(files: ReadonlyMap<string, FileSnapshot>, isRecursive: boolean): Map<string, FileSnapshot> {
+  return isRecursive ? new Map(files) : new Map([...files].sort(([one], [other]) => (one < other ? -1 : 1)));
+}

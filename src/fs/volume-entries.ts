@@ -1,0 +1,29 @@
+/** Recognizes a volume without a revision by the entries of its directory. */
+import type { Dirent } from 'node:fs';
+
+import { within } from './absolute-path.js';
+import type { Disk } from './disk.js';
+import { DATA_LINK, isRevisionName, isUserVisible, KUBELET_PENDING_LINK } from './volume-layout.js';
+
+export function isDataLink(entry: Dirent): boolean {
+  return entry.name === DATA_LINK && entry.isSymbolicLink();
+}
+
+/** Whether a directory is a volume without its `..data`, as in the gap of a swap. */
+export function isVolumeInGap(entries: readonly Dirent[]): boolean {
+  if (entries.some(({ name }) => name === DATA_LINK)) return false;
+  return entries.some(
+    (entry) => entry.name === KUBELET_PENDING_LINK || (isRevisionName(entry.name) && entry.isDirectory()),
+  );
+}
+
+/** Whether a directory is or was a volume: its keys lead to `..data`, or it has no file of its own. */
+export function looksLikeVolume(path: string, entries: readonly Dirent[], disk: Disk): boolean {
+  if (entries.some(isDataLink)) return true;
+  const shown = entries.filter(({ name }) => isUserVisible(name));
+  if (isVolumeInGap(entries) && shown.every((entry) => entry.isDirectory())) return true;
+  return shown.some(
+    (entry) =>
+      entry.isSymbolicLink() && disk.readlink(within(path, entry.name))?.startsWith(`${DATA_LINK}/`) === true,
+  );
+}

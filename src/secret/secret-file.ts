@@ -1,0 +1,178 @@
+import { isUtf8 } from 'node:buffer';
+import { inspect } from 'node:util';
+
+import { SecretError } from './secret-error.js';
+import { checkPath, divideOptions, matching } from '../core/options.js';
+import type { FileState, Snapshot } from '../fs/snapshot.js';
+import {
+  VALUE_OPTION_NAMES,
+  WatchedValue,
+  type WatchedValueOptions,
+  type WatchedValueStatus,
+} from '../watch/watched-value.js';
+
+/** How the bytes of a secret become text. */
+export type SecretEncoding = 'utf8' | 'latin1' | 'base64' | 'hex';
+
+/** Options for reading a secret, in addition to those for watching it. */
+export interface SecretFormat {
+  /**
+   * Removes white space at both ends. Default true for `utf8` and `latin1`: `echo` and editors end a file with a
+   * newline, and `kubectl create secret --from-file` keeps it. Not with `base64` and `hex`, where white space may be
+   * part of the key.
+   */
+  readonly trim?: boolean | undefined;
+  /**
+   * How the bytes become text. `base64` and `hex` encode them, for keys that are binary. Default `utf8`, which rejects
+   * other bytes.
+   */
+  readonly encoding?: SecretEncoding | undefined;
+}
+
+/** Options of `SecretFile`. All are optional, and `undefined` means the default. */
+export interface SecretFileOptions extends WatchedValueOptions, SecretFormat {}
+
+const ENCODINGS: readonly unknown[] = ['utf8', 'latin1', 'base64', 'hex'];
+
+const SECRET_FORMAT = {
+  trim: matching<boolean | undefined>(undefined, 'a boolean', (value) => typeof value === 'boolean'),
+  encoding: matching<SecretEncoding>('utf8', 'one of "utf8", "latin1", "base64", "hex"', (value) =>
+    ENCODINGS.includes(value),
+  ),
+};
+
+/** The names of `SecretFileOptions`, for classes that pass them on. */
+export const SECRET_OPTION_NAMES: readonly string[] = [...Object.keys(SECRET_FORMAT), ...VALUE_OPTION_NAMES];
+
+/** How a secret is read, with defaults filled in. */
+export interface ResolvedSecretFormat {
+  readonly trim: boolean;
+  readonly encoding: SecretEncoding;
+}
+
+/**
+ * Splits the options into how the secret is read, with defaults filled in, and how its files are watched.
+ * @throws {TypeError} for an unknown option, a wrong format, or `trim` with an encoding of binary keys.
+ */
+export function secretOptions(
+  owner: string,
+  options: SecretFileOptions | undefined,
+): { readonly format: ResolvedSecretFormat; readonly watching: WatchedValueOptions } {
+  const { own, rest } = divideOptions(owner, options, SECRET_FORMAT, VALUE_OPTION_NAMES);
+  const { trim, encoding } = own;
+  const isText = encoding === 'utf8' || encoding === 'latin1';
+  if (trim === true && !isText) {
+    throw new TypeError(`${owner}: "trim" has no effect with the encoding "${encoding}"`);
+  }
+  return { format: { trim: trim ?? isText, encoding }, watching: rest };
+}
+
+/** 1 MiB: the API server accepts no larger Secret. */
+export const MAX_SECRET_BYTES = 1_048_576;
+
+/** A secret that is not printed by accident: only `value` returns it. Logs, errors and JSON show `[redacted]`. */
+export class Secret {
+  readonly #value: string;
+
+  constructor(value: string) {
+    this.#value = value;
+  }
+
+  /** The secret itself. */
+  get value(): string {
+    return this.#value;
+  }
+
+  /** Whether both are the same secret. */
+  equals(other: Secret | undefined): boolean {
+    return other !== undefined && this.#value === other.#value;
+  }
+
+  toString(): string {
+    return '[redacted]';
+  }
+
+  toJSON(): string {
+    return '[redacted]';
+  }
+
+  [inspect.custom](): string {
+    return 'Secret [redacted]';
+  }
+}
+
+/**
+ * A secret in one file, always current: a password, an API key, a webhook secret. The contents may have any form; for a
+ * JWT, use `TokenFile`, which reads its dates.
+ *
+ * ```ts
+ * const password = new SecretFile('/etc/db/password');
+ * const pool = new pg.Pool({ user: 'app', password: async () => (await password.get()).value });
+ * ```
+ */
+export class SecretFile extends WatchedValue<Secret> {
+  readonly #format: ResolvedSecretFormat;
+
+  /**
+   * Does no I/O.
+   * @throws {TypeError | RangeError} for a wrong path or option.
+   */
+  constructor(path: string | URL, options?: SecretFileOptions) {
+    const { format, watching } = secretOptions('SecretFile', options);
+    super({
+      kind: 'SecretFile',
+      noun: 'secret',
+      path: checkPath('SecretFile', 'path', path),
+      maxBytes: MAX_SECRET_BYTES,
+      options: watching,
+    });
+    this.#format = format;
+  }
+
+  status(): WatchedValueStatus {
+    return this.baseStatus();
+  }
+
+  protected parse(snapshot: Snapshot): Secret {
+    const file = snapshot.kind === 'file' ? snapshot : undefined;
+    if (!file && snapshot.kind !== 'missing') {
+      throw new SecretError('ERR_SECRET_MISSING', `"${this.path}" is a directory, not a file`);
+    }
+    return new Secret(secretText(this.path, file, this.#format));
+  }
+
+  protected secretsOf({ value }: Secret): readonly string[] {
+    return [value];
+  }
+
+  protected unavailable(message: string, options: ErrorOptions): Error {
+    return new SecretError('ERR_SECRET_UNAVAILABLE', message, options);
+  }
+}
+
+/**
+ * The text of a file that contains a secret.
+ * @throws {SecretError} when it is missing, empty, too large or not text. The message never quotes the file.
+ */
+export function secretText(
+  path: string,
+  file: Pick<FileState, 'content' | 'size'> | undefined,
+  { trim, encoding }: ResolvedSecretFormat,
+): string {
+  if (!file) throw new SecretError('ERR_SECRET_MISSING', `"${path}" does not exist`);
+  if (!file.content) {
+    const message = `"${path}" has ${file.size} bytes; a secret has at most ${MAX_SECRET_BYTES}`;
+    throw new SecretError('ERR_SECRET_INVALID', message);
+  }
+  if (encoding === 'utf8' && !isUtf8(file.content)) {
+    const message = `"${path}" is not valid UTF-8; set the option "encoding" for a secret that is not text`;
+    throw new SecretError('ERR_SECRET_INVALID', message);
+  }
+  const text = file.content.toString(encoding);
+  const value = trim ? text.trim() : text;
+  if (value === '') {
+    const what = file.size === 0 ? 'is empty' : 'contains only white space';
+    throw new SecretError('ERR_SECRET_INVALID', `"${path}" ${what}`);
+  }
+  return value;
+}

@@ -1,0 +1,163 @@
+import type { X509Certificate } from 'node:crypto';
+import * as tls from 'node:tls';
+
+import { Component, type ComponentEvents, type ComponentStatus } from '../core/component.js';
+import type { Clock } from '../core/clock.js';
+import { PORT_OPTIONS, resolveOptions } from '../core/options.js';
+import { DefaultClients } from './default-clients.js';
+import type { TlsCredentials } from './tls-credentials.js';
+import { TlsError } from './tls-error.js';
+import { checkTlsFiles, type TlsFiles } from './tls-files.js';
+import { leadsTo, removedFrom } from './trust.js';
+
+/** Options of `followDefaultCa`. All are optional, and `undefined` means the default. */
+export interface FollowDefaultCaOptions {
+  /** Stops following the files when it aborts. */
+  readonly signal?: AbortSignal | undefined;
+  /** Default: the system clock. */
+  readonly clock?: Clock | undefined;
+}
+
+/** The status of `DefaultCa`. Plain data. */
+export interface DefaultCaStatus extends ComponentStatus {
+  readonly state: 'idle' | 'starting' | 'running' | 'closed';
+  /** The subjects of the certificates of the bundle that are in the list. */
+  readonly subjects: readonly string[];
+  /** How many times the list was set. */
+  readonly changes: number;
+}
+
+/** The calls of `node:tls` that Node.js 20 and its types lack. */
+interface DefaultCaCalls {
+  getCACertificates(type: 'bundled' | 'system' | 'extra'): string[];
+  setDefaultCACertificates(certificates: readonly string[]): void;
+}
+
+/** The certificates that each `DefaultCa` of the process adds. */
+const bundles = new Map<object, readonly X509Certificate[]>();
+
+/** Keeps the default CA list of Node.js up to date with files; created by `followDefaultCa()`. */
+export class DefaultCa extends Component<ComponentEvents, DefaultCaStatus> {
+  readonly #files: TlsFiles;
+  readonly #calls: DefaultCaCalls;
+  readonly #clients: DefaultClients;
+  #changes = 0;
+
+  /** @throws {TlsError} `ERR_TLS_UNSUPPORTED`. */
+  constructor(files: TlsFiles, options?: FollowDefaultCaOptions) {
+    checkTlsFiles('followDefaultCa', 'files', files);
+    const { signal: signalOption, clock: clockOption } = PORT_OPTIONS;
+    const { signal, clock } = resolveOptions('followDefaultCa', options, {
+      signal: signalOption,
+      clock: clockOption,
+    });
+    super({ kind: 'DefaultCa', name: `followDefaultCa ${files.path}`, signal, clock });
+    this.#files = files;
+    this.#calls = defaultCaCalls();
+    this.#clients = new DefaultClients(clock);
+  }
+
+  status(): DefaultCaStatus {
+    return {
+      name: this.name,
+      state: this.lifecycleState,
+      subjects: (bundles.get(this) ?? []).map(({ subject }) => subject),
+      changes: this.#changes,
+      lastError: this.lastError,
+    };
+  }
+
+  protected override get purpose(): string {
+    return 'follow the default CA list';
+  }
+
+  protected override async onStart(): Promise<void> {
+    const { ca, authorities } = await this.#files.get();
+    if (this.scope.ended) return;
+    if (!ca) throw new TlsError('ERR_TLS_CA', `There is no CA bundle in ${this.#files.path}`);
+    this.#use(authorities);
+    this.#files.on('change', this.#onChange);
+  }
+
+  protected override onClose(): void {
+    this.#files.off('change', this.#onChange);
+    this.#clients.close();
+    bundles.delete(this);
+  }
+
+  readonly #onChange = ({ current }: { readonly current: TlsCredentials }): void => {
+    // The last bundle stays in use.
+    if (!current.ca) return;
+    try {
+      this.#use(current.authorities);
+    } catch (error) {
+      this.fail(error);
+    }
+  };
+
+  #use(authorities: readonly X509Certificate[]): void {
+    const previous = bundles.get(this) ?? [];
+    bundles.set(this, authorities);
+    const trusted = [...bundles.values()].flat();
+    const list = setDefaultCa(this.#calls, trusted);
+    this.#changes += 1;
+    const removed = removedFrom(previous, trusted).filter(
+      (certificate) => !list.has(bodyOf(String(certificate))),
+    );
+    if (removed.length === 0) return;
+    this.#clients.distrust((chain) => leadsTo(chain, removed) && !leadsTo(chain, trusted));
+  }
+}
+
+/** The CAs of the system and of Node.js, together with these certificates, by their bodies. */
+export function setDefaultCa(
+  calls: DefaultCaCalls,
+  added: readonly X509Certificate[],
+): ReadonlyMap<string, string> {
+  const base = [...calls.getCACertificates('bundled'), ...calls.getCACertificates('system')];
+  const list = new Map([...base, ...added.map(String)].map((pem) => [bodyOf(pem), pem]));
+  calls.setDefaultCACertificates([...list.values()]);
+  return list;
+}
+
+/** Without line breaks, because copies of a certificate may have lines of different lengths. */
+function bodyOf(pem: string): string {
+  return pem.replace(/\s+/g, '');
+}
+
+/** @throws {TlsError} `ERR_TLS_UNSUPPORTED`. */
+export function defaultCaCalls(): DefaultCaCalls {
+  const calls = tls as Partial<DefaultCaCalls>;
+  if (typeof calls.setDefaultCACertificates === 'function' && typeof calls.getCACertificates === 'function') {
+    return calls as DefaultCaCalls;
+  }
+  const message = `The default CA list cannot be changed by Node.js ${process.versions.node}; it needs 22.19, or 24.5, or later`;
+  throw new TlsError('ERR_TLS_UNSUPPORTED', message);
+}
+
+/**
+ * Makes every client of this thread that has no `ca` of its own trust the CA bundle of the files, now and after each
+ * change, in addition to the CAs of the operating system and of Node.js. This covers `fetch()`, `https.request()`,
+ * `tls.connect()` and everything built on them. Replaces `NODE_EXTRA_CA_CERTS`, which is read only once and whose
+ * certificates are no longer used.
+ *
+ * When a CA is removed, the connections of `https.globalAgent`, `fetch()` and undici that only this CA verified are
+ * closed: idle ones at once, others after their requests, at the latest 30 s later; the global agent resumes none of
+ * its sessions. Not covered: clients with a `ca` of their own, existing TLS contexts (such as that of a gRPC channel),
+ * the pools and sessions of other agents, and worker threads (each has its own list).
+ *
+ * Resolves when the bundle is trusted. To stop, close the result; the list stays as it is. Starts the files; the caller
+ * has to close them.
+ * @throws {TlsError} (rejects) `ERR_TLS_UNSUPPORTED` before Node.js 22.19 and 24.5; `ERR_TLS_CA` if the files have no
+ * CA bundle; `ERR_TLS_UNAVAILABLE` if it is not usable (`files.ready()` waits for one).
+ */
+export async function followDefaultCa(files: TlsFiles, options?: FollowDefaultCaOptions): Promise<DefaultCa> {
+  const followed = new DefaultCa(files, options);
+  try {
+    await followed.start();
+  } catch (error) {
+    await followed.close();
+    throw error;
+  }
+  return followed;
+}

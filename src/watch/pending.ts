@@ -1,0 +1,97 @@
+/**
+ * Pending differences, which were seen but are not reported yet.
+ *
+ * | a look sees                      | then                                                                     |
+ * |----------------------------------|--------------------------------------------------------------------------|
+ * | a difference for the first time  | it is due after its quiet period                                         |
+ * | the same one again               | nothing                                                                  |
+ * | it again, but it looks different | its quiet period begins again; it is due at the latest after its maximum |
+ * | that the file is gone or back    | it is a new difference                                                   |
+ * | no difference any more           | it is forgotten (report.ts)                                              |
+ */
+import { isUnchanged } from '../fs/file-identity.js';
+import { FileSnapshot } from '../fs/snapshot.js';
+import { betterCause, type ChangeCause } from './change.js';
+
+/** What a difference looks like: the file, undefined if it is gone, or why it cannot be read. */
+type Appearance = FileSnapshot | string | undefined;
+
+/** How long a difference waits. */
+export interface Wait {
+  /** How long it must stay the same, ms. */
+  readonly quietMs: number;
+  /** When it is reported at the latest, ms after it was first seen. */
+  readonly maxMs: number;
+}
+
+export const NO_WAIT: Wait = { quietMs: 0, maxMs: 0 };
+
+/** A pending difference. Times are monotonic ms. */
+export interface Pending {
+  /** See `betterCause`. */
+  readonly cause: ChangeCause;
+  readonly appearance: Appearance;
+  readonly firstSeen: number;
+  readonly unchangedSince: number;
+  readonly dueAt: number;
+}
+
+/** A look sees a difference. @param before the same one, if it was pending. */
+export function seenAgain(
+  before: Pending | undefined,
+  appearance: Appearance,
+  { quietMs, maxMs }: Wait,
+  cause: ChangeCause,
+  now: number,
+): Pending {
+  const isSame = before !== undefined && (before.appearance === undefined) === (appearance === undefined);
+  const firstSeen = isSame ? before.firstSeen : now;
+  const unchangedSince = isSame && looksSame(before.appearance, appearance) ? before.unchangedSince : now;
+  const dueAt = Math.min(unchangedSince + quietMs, firstSeen + maxMs);
+  return { cause: betterCause(before?.cause ?? cause, cause), appearance, firstSeen, unchangedSince, dueAt };
+}
+
+function looksSame(one: Appearance, other: Appearance): boolean {
+  if (one === other || typeof one !== 'object' || typeof other !== 'object') return one === other;
+  const isSame = isUnchanged(FileSnapshot.stampOf(one).inode, FileSnapshot.stampOf(other).inode);
+  return isSame && one.hasSameContentAs(other);
+}
+
+/** What is due, and when the rest is due, monotonic ms; `Infinity` if there is none. */
+interface Due {
+  readonly due: readonly string[];
+  readonly next: number;
+}
+
+/**
+ * Each difference by itself: one that is due waits for the others, so that files that change together are one change;
+ * but what a call of `add` or `remove` has changed does not wait.
+ */
+export function dueEach(
+  pending: ReadonlyMap<string, Pending>,
+  togetherMs: number,
+  isRegrouped: (key: string) => boolean,
+  now: number,
+): Due {
+  const areAllDue = [...pending.values()].every(({ dueAt }) => dueAt <= now);
+  const due: string[] = [];
+  let next = Infinity;
+  for (const [key, { dueAt }] of pending) {
+    const reportAt = areAllDue || dueAt > now || isRegrouped(key) ? dueAt : dueAt + togetherMs;
+    if (reportAt <= now) due.push(key);
+    else next = Math.min(next, reportAt);
+  }
+  return { due, next };
+}
+
+/** All of them when the last one is due; but what a call of `remove` has removed, at once. */
+export function dueTogether(
+  pending: ReadonlyMap<string, Pending>,
+  othersAt: number,
+  isRemoved: (key: string) => boolean,
+  now: number,
+): Due {
+  const keys = [...pending.keys()];
+  const next = [...pending.values()].reduce((latest, { dueAt }) => Math.max(latest, dueAt), othersAt);
+  return next <= now ? { due: keys, next: Infinity } : { due: keys.filter(isRemoved), next };
+}

@@ -1,0 +1,348 @@
+/**
+ * Compares what a look has found with what was last reported, and reports the difference when it is due.
+ *
+ * | found             | compared with the last report  | then                                                       |
+ * |-------------------|--------------------------------|------------------------------------------------------------|
+ * | files             | the same keys and contents     | nothing is pending; `revision` if it is another one        |
+ * | files             | other files, or another kind   | `change`, when each of them is complete (difference.ts) or |
+ * |                   |                                | has been quiet for `settleMs`, or for `missingGraceMs` if  |
+ * |                   |                                | it is empty or gone                                        |
+ * | nothing           | missing                        | nothing is pending                                         |
+ * | nothing           | files                          | `change`, after `missingGraceMs`                           |
+ * | unreadable        | unreadable for the same reason | nothing is pending                                         |
+ * | unreadable        | anything else                  | `unreadable`, after `missingGraceMs`; the files are kept   |
+ * | partly unreadable | as above                       | the same, and the rest is reported                         |
+ *
+ * | the files of        | are reported                                                         |
+ * |---------------------|----------------------------------------------------------------------|
+ * | a volume            | together                                                             |
+ * | a group             | together; retargeted links wait `groupSettleMs` for the others       |
+ * | a directory, a tree | each when it is due; one that is due waits `settleMs` for the others |
+ *
+ * At the start nothing waits, except a file that changes while it is read. What `add` or `remove` has changed is
+ * reported at once, but a file added to a group whose other files are changing is reported together with them.
+ */
+import type { Clock, Scheduled } from '../core/clock.js';
+import type { Observation } from '../fs/observation.js';
+import { FileSnapshot, filesIn, MissingSnapshot, SetSnapshot, type Snapshot } from '../fs/snapshot.js';
+import type { TargetError } from '../fs/target-error.js';
+import {
+  differenceOf,
+  haveSameContent,
+  isEmpty,
+  keysOf,
+  type ChangeCause,
+  type KeyDifference,
+} from './change.js';
+import { isComplete, isPartlyRetargeted, NO_FILES, partOf, type Files } from './difference.js';
+import { dueEach, dueTogether, NO_WAIT, seenAgain, type Pending, type Wait } from './pending.js';
+import type { WatcherEvent } from './watcher-events.js';
+
+/** An observation that can be compared with the last report. */
+export type StableObservation = Exclude<Observation, { kind: 'unstable' }>;
+
+/** Options of a reporter. */
+interface ReporterOptions {
+  readonly settleMs: number;
+  readonly maxSettleMs: number;
+  readonly missingGraceMs: number;
+  readonly groupSettleMs: number;
+  readonly clock: Clock;
+  readonly persistent: boolean;
+}
+
+/** Keys of pending differences other than files: the key of a file never begins with a slash. */
+const KIND = '/kind';
+const UNREADABLE = '/unreadable';
+
+const NOTHING: ReadonlyMap<string, Pending> = new Map();
+const NO_KEYS: ReadonlySet<string> = new Set();
+
+/** Receives what is to be reported. */
+interface Receiver {
+  report(event: WatcherEvent): void;
+  /** A pending difference is due, so another look is needed. @param paths of the pending files. */
+  lookAgain(cause: ChangeCause, paths: readonly string[]): void;
+}
+
+/** Keeps what was last reported and what is pending. */
+export class Reporter {
+  readonly #options: ReporterOptions;
+  readonly #receiver: Receiver;
+  #snapshot: Snapshot;
+  /** Whether `#snapshot` is more than the assumption that nothing was there. */
+  #hasReported = false;
+  #unreadable: { readonly error: TargetError; readonly since: number } | undefined;
+  /** The differences that the last look has seen and that are not reported yet, by key. */
+  #pending = NOTHING;
+  /** Since when some links of a group have been retargeted and others have not, monotonic ms. */
+  #partialSince: number | undefined;
+  /** The keys that `add` and `remove` have changed and that are not reported yet. */
+  #regrouped: ReadonlySet<string> = NO_KEYS;
+  #timer: Scheduled | undefined;
+
+  /** @param path the watched path. */
+  constructor(path: string, options: ReporterOptions, receiver: Receiver) {
+    this.#snapshot = new MissingSnapshot(path);
+    this.#options = options;
+    this.#receiver = receiver;
+  }
+
+  /** What was last reported; undefined before the first report. */
+  get reported(): Snapshot | undefined {
+    return this.#hasReported ? this.#snapshot : undefined;
+  }
+
+  /** Why the target currently cannot be read, if that was reported. */
+  get unreadable(): TargetError | undefined {
+    return this.#unreadable?.error;
+  }
+
+  /** Whether a difference is pending. */
+  get isPending(): boolean {
+    return this.#pending.size > 0;
+  }
+
+  /** Whether everything that `add` and `remove` have changed has been reported. */
+  get isRegrouped(): boolean {
+    return this.#regrouped.size === 0;
+  }
+
+  get #files(): Files {
+    return filesIn(this.#snapshot);
+  }
+
+  close(): void {
+    this.#timer?.cancel();
+    this.#pending = NOTHING;
+  }
+
+  /** Takes what a look has found. */
+  consider(seen: StableObservation, cause: ChangeCause): void {
+    const { clock, persistent } = this.#options;
+    const now = clock.monotonic();
+    this.#timer?.cancel();
+    const before = this.#pending;
+    this.#pending = NOTHING;
+    const readableAt = this.#considerReadability(seen, before, cause, now);
+    const filesAt = seen.kind === 'unreadable' ? Infinity : this.#considerFiles(seen, before, cause, now);
+    const next = Math.min(readableAt, filesAt);
+    if (next === Infinity) return;
+    const again = (): void => this.#receiver.lookAgain(cause, this.#pendingPaths(seen));
+    this.#timer = clock.schedule(again, next - now, { ref: persistent });
+  }
+
+  /** Returns when `unreadable` is due, monotonic ms; `Infinity` if it is not pending. */
+  #considerReadability(
+    seen: StableObservation,
+    before: ReadonlyMap<string, Pending>,
+    cause: ChangeCause,
+    now: number,
+  ): number {
+    const error =
+      seen.kind === 'unreadable' ? seen.error : seen.kind === 'found' ? seen.unreadable : undefined;
+    if (!error) {
+      if (seen.kind === 'found' && this.#unreadable) this.#readable(now);
+      return Infinity;
+    }
+    const reason = reasonOf(error);
+    if (this.#unreadable && reasonOf(this.#unreadable.error) === reason) return Infinity;
+    const wait = cause === 'start' ? NO_WAIT : this.#waitForLoss;
+    const pending = seenAgain(before.get(UNREADABLE), reason, wait, cause, now);
+    if (pending.dueAt > now) {
+      this.#pending = new Map([[UNREADABLE, pending]]);
+      return pending.dueAt;
+    }
+    this.#unreadable = { error, since: this.#unreadable?.since ?? now };
+    this.#receiver.report({ name: 'unreadable', payload: { error } });
+    return Infinity;
+  }
+
+  /** Returns when the next difference of the files is due. */
+  #considerFiles(
+    seen: Exclude<StableObservation, { kind: 'unreadable' }>,
+    before: ReadonlyMap<string, Pending>,
+    cause: ChangeCause,
+    now: number,
+  ): number {
+    const snapshot = seen.kind === 'missing' ? new MissingSnapshot(this.#snapshot.path) : seen.snapshot;
+    const files = filesIn(snapshot);
+    const difference = differenceOf(this.#files, files, haveSameContent);
+    if (seen.isRegrouped) {
+      this.#regrouped = new Set([...this.#regrouped, ...keysOf(difference).filter(seen.isRegrouped)]);
+    }
+    const waits = this.#waitsFor(snapshot, files, difference, seen.kind === 'missing' && seen.isGap, cause);
+    const othersAt = snapshot.kind === 'group' ? this.#othersAt(files, now) : now;
+    let isAtOnce = othersAt <= now;
+    let first: ChangeCause | undefined;
+    for (const [key, { quietMs }] of waits) {
+      if (quietMs > 0) isAtOnce = false;
+      first ??= before.get(key)?.cause;
+    }
+    if (isAtOnce) {
+      this.#regrouped = NO_KEYS;
+      this.#report(snapshot, difference, first ?? cause, now);
+      return Infinity;
+    }
+    const pending = new Map<string, Pending>();
+    for (const [key, wait] of waits) {
+      const appearance = key === KIND ? snapshot.kind : files.get(key);
+      pending.set(key, seenAgain(before.get(key), appearance, wait, cause, now));
+    }
+    return this.#reportDue(snapshot, files, difference, pending, othersAt, now);
+  }
+
+  /** Reports the pending differences that are due. Returns when the others are due. */
+  #reportDue(
+    snapshot: Snapshot,
+    files: Files,
+    difference: KeyDifference,
+    pending: ReadonlyMap<string, Pending>,
+    othersAt: number,
+    now: number,
+  ): number {
+    const { due, next } = this.#reportsEachFile(snapshot)
+      ? dueEach(
+          pending,
+          this.#hasReported ? this.#options.settleMs : 0,
+          (key) => this.#regrouped.has(key),
+          now,
+        )
+      : dueTogether(pending, othersAt, (key) => this.#regrouped.has(key) && !files.has(key), now);
+    const isDue = new Set(due);
+    this.#pending = new Map([...this.#pending, ...[...pending].filter(([key]) => !isDue.has(key))]);
+    this.#regrouped = new Set([...this.#regrouped].filter((key) => !isDue.has(key)));
+    const [first] = due;
+    if (first === undefined) return next;
+    const cause = pending.get(first)?.cause ?? 'check';
+    if (due.length === pending.size) this.#report(snapshot, difference, cause, now);
+    else this.#reportPart(snapshot, files, difference, isDue, cause, now);
+    return next;
+  }
+
+  /** When the retargeted links of a group are due, even if others have not been retargeted. */
+  #othersAt(files: Files, now: number): number {
+    const isPartial = isPartlyRetargeted(this.#files, files);
+    this.#partialSince = isPartial ? (this.#partialSince ?? now) : undefined;
+    return this.#partialSince === undefined ? now : this.#partialSince + this.#options.groupSettleMs;
+  }
+
+  /** How long each difference waits, by key. */
+  #waitsFor(
+    snapshot: Snapshot,
+    files: Files,
+    difference: KeyDifference,
+    isGap: boolean,
+    cause: ChangeCause,
+  ): Map<string, Wait> {
+    const { settleMs, missingGraceMs, maxSettleMs: maxMs } = this.#options;
+    const waits = new Map<string, Wait>();
+    const isOtherKind = snapshot.kind !== this.#snapshot.kind;
+    const isMissing = snapshot.kind === 'missing';
+    if (isOtherKind || (isGap && !this.#hasReported)) {
+      const { removed } = difference;
+      const isTakenOut = removed.length > 0 && removed.every((key) => this.#regrouped.has(key));
+      waits.set(KIND, isMissing && !isTakenOut ? this.#waitForLoss : NO_WAIT);
+    }
+    const isReplaced = isOtherKind && this.#snapshot.kind !== 'missing';
+    for (const key of isReplaced ? files.keys() : [...difference.added, ...difference.changed]) {
+      const file = files.get(key);
+      if (!file) continue;
+      const { isSteady } = FileSnapshot.stampOf(file);
+      const isDue =
+        cause === 'start' || this.#regrouped.has(key) ? isSteady : isComplete(file, this.#files.get(key));
+      const quietMs = file.size === 0 && isSteady ? missingGraceMs : settleMs;
+      waits.set(key, isDue ? NO_WAIT : { quietMs, maxMs });
+    }
+    if (difference.removed.length === 0) return waits;
+    const isRetargeted = !isMissing && this.#isRetargeted(snapshot);
+    for (const key of difference.removed) {
+      waits.set(key, isRetargeted || this.#regrouped.has(key) ? NO_WAIT : this.#waitForLoss);
+    }
+    return waits;
+  }
+
+  get #waitForLoss(): Wait {
+    const { missingGraceMs, maxSettleMs } = this.#options;
+    return { quietMs: missingGraceMs, maxMs: missingGraceMs + maxSettleMs };
+  }
+
+  /** Whether the files come from another revision or directory, so that a file that is gone is not in a gap. */
+  #isRetargeted({ kind, realPath }: FileSnapshot | SetSnapshot): boolean {
+    const before = this.#snapshot;
+    if (before.kind === 'missing' || before.realPath === realPath || kind === 'group') return false;
+    return kind === 'volume' || kind === before.kind;
+  }
+
+  /** Whether each file is reported when it is due: only in a directory or tree that is new, or the same as before. */
+  #reportsEachFile(snapshot: Snapshot): boolean {
+    const before = this.#snapshot;
+    if (snapshot.kind !== 'tree' && snapshot.kind !== 'directory') return false;
+    return (
+      before.kind === 'missing' || (before.kind === snapshot.kind && before.realPath === snapshot.realPath)
+    );
+  }
+
+  /** Reports these differences; for all other keys, the last report stays. */
+  #reportPart(
+    snapshot: Snapshot,
+    files: Files,
+    difference: KeyDifference,
+    due: ReadonlySet<string>,
+    cause: ChangeCause,
+    now: number,
+  ): void {
+    const known = new Map(files);
+    for (const key of keysOf(difference)) {
+      if (due.has(key)) continue;
+      const before = this.#files.get(key);
+      if (before) known.set(key, before);
+      else known.delete(key);
+    }
+    const like = (snapshot.kind === 'missing' ? this.#snapshot : snapshot) as SetSnapshot;
+    const { kind, path, realPath, revision } = like;
+    const part = new SetSnapshot({ kind, path, realPath, revision, files: known });
+    this.#report(
+      part,
+      partOf(difference, (key) => due.has(key)),
+      cause,
+      now,
+    );
+  }
+
+  /** Reports the current state. */
+  #report(snapshot: Snapshot, difference: KeyDifference, cause: ChangeCause, now: number): void {
+    const previous = this.#snapshot;
+    this.#snapshot = snapshot;
+    this.#hasReported = true;
+    // If something was found, `readable` was reported before, or a part is still unreadable.
+    if (this.#unreadable && snapshot.kind === 'missing') this.#readable(now);
+    if (!isEmpty(difference) || previous.kind !== snapshot.kind) {
+      this.#receiver.report({
+        name: 'change',
+        payload: { previous, current: snapshot, cause, ...difference },
+      });
+    } else if (snapshot.revision !== undefined && snapshot.revision !== previous.revision) {
+      const payload = { previous: previous.revision, current: snapshot.revision };
+      this.#receiver.report({ name: 'revision', payload });
+    }
+  }
+
+  #readable(now: number): void {
+    const since = this.#unreadable?.since ?? now;
+    this.#unreadable = undefined;
+    this.#receiver.report({ name: 'readable', payload: { unreadableMs: now - since } });
+  }
+
+  /** The paths of the files with pending differences, which the next look visits. */
+  #pendingPaths(seen: StableObservation): string[] {
+    const files = seen.kind === 'found' ? filesIn(seen.snapshot) : NO_FILES;
+    return [...this.#pending.keys()].flatMap(
+      (key) => (files.get(key) ?? this.#files.get(key))?.realPath ?? [],
+    );
+  }
+}
+
+function reasonOf({ code, path }: TargetError): string {
+  return `${code} ${path}`;
+}

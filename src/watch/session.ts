@@ -1,0 +1,384 @@
+/**
+ * The work of one watcher: every hint leads at once to a look, and every look to a comparison with the last report.
+ *
+ * | state     | a hint                                   | the look ends                                  |
+ * |-----------|------------------------------------------|------------------------------------------------|
+ * | `idle`    | → `looking`; → `waiting` if this turn of | –                                              |
+ * |           | the event loop is spent                  |                                                |
+ * | `waiting` | remembered; one look serves all of them  | –                                              |
+ * | `looking` | remembered                               | → `idle`; if a hint is remembered, → `waiting` |
+ *
+ * | the look finds the target                | then                                                             |
+ * |------------------------------------------|------------------------------------------------------------------|
+ * | found, missing or unreadable             | it is compared (report.ts); the session listens to the consulted |
+ * |                                          | directories, and looks again if some of them are new             |
+ * | replaced during every attempt to read it | another look after a growing delay; `unreadable` when this has   |
+ * |                                          | lasted for `missingGraceMs`                                      |
+ */
+import { Backoff } from '../core/backoff.js';
+import type { Scheduled } from '../core/clock.js';
+import { isTurnSpent, worked } from '../core/event-loop.js';
+import type { Scope } from '../core/scope.js';
+import { operationChannel } from '../core/telemetry.js';
+import type { Hint, WatchedDirectory } from '../core/watch-backend.js';
+import type { Answers } from '../fs/answers.js';
+import { Disk } from '../fs/disk.js';
+import { run } from '../fs/look.js';
+import { haveSameDirectories } from '../fs/merge-directories.js';
+import { Mounts } from '../fs/mounts.js';
+import { isSameObservation, type LookScope, type Observation, type Target } from '../fs/observation.js';
+import type { Snapshot } from '../fs/snapshot.js';
+import { TargetError } from '../fs/target-error.js';
+import { Activity } from './activity.js';
+import { betterCause, type Change, type ChangeCause } from './change.js';
+import { Connection } from './connection.js';
+import { Reporter } from './report.js';
+import { Ticker, type TickerOptions } from './ticker.js';
+import { inNextTurn, notInNextTurn } from './turns.js';
+import { Warnings } from './warnings.js';
+import type { WatcherEvent } from './watcher-events.js';
+import type { ResolvedWatcherOptions } from './watcher-options.js';
+import type { WatcherState, WatcherStatus } from './watcher-status.js';
+
+/** The session's part of the status. */
+type SessionStatus = Omit<WatcherStatus, 'name' | 'path' | 'state' | 'lastError'>;
+
+/** What a look has led to. */
+export type LookResult = 'unchanged' | 'changed' | 'unstable';
+
+/** How often a look is repeated because it consulted new directories. */
+const MAX_ROUNDS = 5;
+
+/** The initial and the maximum delay before another look at an unstable target, ms. */
+const FIRST_RETRY_MS = 5;
+const LONGEST_RETRY_MS = 1_000;
+
+const checks = operationChannel('check');
+
+/** Looks, reports and listens on behalf of one watcher. */
+export class Session {
+  readonly #target: Target;
+  readonly #options: ResolvedWatcherOptions;
+  readonly #scope: Scope;
+  readonly #emit: (event: WatcherEvent) => void;
+  readonly #trace: (cause: ChangeCause, look: () => Promise<LookResult>) => Promise<LookResult>;
+  readonly #reporter: Reporter;
+  readonly #connection: Connection;
+  readonly #warnings: Warnings;
+  readonly #activity: Activity;
+  #mounts: Mounts | undefined;
+  #state: 'closed' | 'idle' | 'waiting' | 'looking' = 'closed';
+  /** The cause of the next look; undefined: none is requested. */
+  #cause: ChangeCause | undefined;
+  #extent: LookScope = 'hints';
+  /** The last observation that was compared. */
+  #seen: Observation | undefined;
+  #directories: readonly WatchedDirectory[] = [];
+  /** The file system without events that the target is on, if any. */
+  #silence: string | undefined;
+  /** The version of the mount table that the silence and the warnings come from. */
+  #mountsVersion = 0;
+  /** Whether a resync has found a difference, which is compared in the next turn. */
+  #isConfirming = false;
+  /** Set while every look finds the target replaced during each attempt. */
+  #retries: Backoff | undefined;
+  #retry: Scheduled | undefined;
+  /** How many changes there were when the current look began. */
+  #changesBefore = 0;
+
+  /**
+   * @param emit emits an event; `error` is for a failure that does not recover by itself.
+   * @param trace runs a look as a traced operation.
+   */
+  constructor(
+    target: Target,
+    options: ResolvedWatcherOptions,
+    scope: Scope,
+    emit: (event: WatcherEvent) => void,
+    trace: (cause: ChangeCause, look: () => Promise<LookResult>) => Promise<LookResult>,
+  ) {
+    const { path } = target;
+    this.#target = target;
+    this.#options = options;
+    this.#scope = scope;
+    this.#emit = emit;
+    this.#trace = trace;
+    this.#warnings = new Warnings((payload) => emit({ name: 'warning', payload }));
+    this.#activity = new Activity(options.clock);
+    this.#connection = new Connection(path, options, this, scope);
+    this.#reporter = new Reporter(path, options, this);
+  }
+
+  /** What was last reported; undefined before the first report. */
+  get reported(): Snapshot | undefined {
+    return this.#reporter.reported;
+  }
+
+  /** The state while it is running. */
+  get state(): Extract<WatcherState, 'watching' | 'recovering' | 'degraded'> {
+    const { state } = this.#connection;
+    if (state === 'recovering' || state === 'degraded') return state;
+    return state === 'suspended' ? 'degraded' : 'watching';
+  }
+
+  status(): SessionStatus {
+    const { error, backend, restarts } = this.#connection;
+    const { reported, unreadable } = this.#reporter;
+    const isRunning = this.#state !== 'closed';
+    const { checks, changes, resyncs, lastChangeAt, lastCheckAt, sinceLastCheckMs } = this.#activity;
+    const { resyncIntervalMs, pollIntervalMs } = this.#options;
+    const pollsOnly = backend ? null : pollIntervalMs;
+    return {
+      target: unreadable ? 'unreadable' : (reported?.kind ?? null),
+      revision: reported?.revision ?? null,
+      backend: isRunning ? (backend?.name ?? 'poll') : null,
+      degraded:
+        isRunning && error
+          ? { code: error.code, message: error.message, sysctl: error.sysctl ?? null }
+          : null,
+      restarts,
+      checks,
+      changes,
+      resyncs,
+      lastChangeAt,
+      lastCheckAt,
+      sinceLastCheckMs,
+      checkIntervalMs: isRunning ? (resyncIntervalMs > 0 ? resyncIntervalMs : pollsOnly) : null,
+      watchedDirectories: this.#directories.map(({ path }) => path),
+      warnings: this.#warnings.current,
+    };
+  }
+
+  /** The time from a change on the disk to its report, ms; undefined if unknown. */
+  delayOf({ cause, current }: Change): number | undefined {
+    const seen = this.#seen;
+    if (cause === 'start' || seen?.kind !== 'found' || seen.snapshot !== current) return undefined;
+    if (seen.publishedNs === undefined) return undefined;
+    return Math.max(0, this.#options.clock.now() - Number(seen.publishedNs / 1_000n) / 1_000);
+  }
+
+  /**
+   * Resolves after the first look. If that finds the target in the gap of a swap, resolves when the target is complete
+   * again or is reported missing.
+   */
+  async start(): Promise<void> {
+    this.#state = 'idle';
+    this.#activity.start();
+    for (const path of this.#target.paths) await Mounts.of(this.#options.fs).ask(path);
+    await this.#lookNow('start', 'all');
+    const wasInGap = this.#seen?.kind === 'missing';
+    while (wasInGap && !this.#scope.ended && this.#isAwaited) await this.#activity.nextLook();
+    if (!this.#scope.ended && this.#resync.intervalMs > 0) Ticker.start(this, this.#resync);
+  }
+
+  /** Resolves when a look at everything, begun after this call, has ended. */
+  async check(): Promise<void> {
+    await this.#lookNow('check', 'all');
+  }
+
+  /** Resolves when everything that `add` and `remove` changed has been reported. */
+  async regrouped(): Promise<void> {
+    await this.#lookNow('check', 'hints');
+    while (!this.#scope.ended && !this.#reporter.isRegrouped) await this.#activity.nextLook();
+  }
+
+  /** Resolves when no look is requested or under way, and no attempt to subscribe is under way. */
+  async idle(): Promise<void> {
+    await this.#connection.idle();
+    while (this.#state === 'waiting' || this.#state === 'looking') await this.#activity.nextLook();
+  }
+
+  /** Ends the session, once the scope has ended. A look that is under way may never end, so it is not awaited. */
+  close(): void {
+    this.#state = 'closed';
+    Ticker.stop(this, this.#resync);
+    notInNextTurn(this.#look);
+    this.#retry?.cancel();
+    this.#reporter.close();
+    this.#connection.close();
+    this.#activity.close();
+  }
+
+  report(event: WatcherEvent): void {
+    if (event.name === 'change') this.#activity.changed(event.payload);
+    this.#emit(event);
+  }
+
+  lookAgain(cause: ChangeCause, paths: readonly string[]): void {
+    for (const path of paths) this.#target.touch(path);
+    this.#request(cause, 'hints');
+  }
+
+  /** Something may have happened, where the hint says or anywhere. */
+  hint(cause: ChangeCause, hint?: Hint, answers?: Answers): void {
+    if (this.#state === 'closed') return;
+    const isAnywhere = hint?.path === undefined;
+    if (!isAnywhere) this.#target.touch(hint.path);
+    this.#request(cause, isAnywhere ? 'all' : 'hints', answers);
+  }
+
+  onTick(answers: Answers): void {
+    this.#request('resync', 'resync', answers);
+  }
+
+  /** Whether the target was in a gap at the start, and is still missing or not complete. */
+  get #isAwaited(): boolean {
+    if (this.reported) return false;
+    return this.#seen?.kind === 'missing' || (this.#seen?.kind === 'found' && this.#reporter.isPending);
+  }
+
+  get #resync(): TickerOptions {
+    const { clock, resyncIntervalMs: intervalMs, persistent } = this.#options;
+    return { clock, intervalMs, persistent };
+  }
+
+  #request(cause: ChangeCause, extent: LookScope, answers?: Answers): void {
+    if (this.#state === 'closed') return;
+    this.#extent = this.#cause === undefined ? extent : widerOf(this.#extent, extent);
+    this.#cause = betterCause(this.#cause ?? cause, cause);
+    if (this.#state !== 'idle') return;
+    if (isTurnSpent()) this.#wait();
+    else this.#look(answers);
+  }
+
+  #wait(): void {
+    this.#state = 'waiting';
+    inNextTurn(this.#look);
+  }
+
+  async #lookNow(cause: ChangeCause, extent: LookScope): Promise<void> {
+    const ended = this.#activity.newLook();
+    this.#request(cause, extent);
+    await ended;
+  }
+
+  /** Makes one look for all requests. */
+  readonly #look = (answers?: Answers): void => {
+    const cause = this.#cause;
+    const extent = this.#extent;
+    this.#cause = undefined;
+    if (cause === undefined) return;
+    this.#state = 'looking';
+    this.#activity.lookBegins();
+    this.#changesBefore = this.#activity.changes;
+    try {
+      // Without a subscriber nothing has to be awaited.
+      const looked = checks.hasSubscribers
+        ? this.#trace(cause, async () => this.#resultOf(await this.#round(cause, extent, answers, 1)))
+        : this.#round(cause, extent, answers, 1);
+      if (looked instanceof Promise) looked.then(this.#end, this.#failed);
+      else this.#end();
+    } catch (error) {
+      this.#failed(error);
+    }
+  };
+
+  #resultOf(isStable: boolean): LookResult {
+    if (!isStable) return 'unstable';
+    return this.#activity.changes > this.#changesBefore ? 'changed' : 'unchanged';
+  }
+
+  readonly #failed = (error: unknown): void => {
+    this.#emit({ name: 'error', payload: error as Error });
+    this.#end();
+  };
+
+  readonly #end = (): void => {
+    if (this.#state === 'closed') return;
+    worked();
+    this.#state = 'idle';
+    // In a later turn: if every look causes another hint, everything else must still get its turn.
+    if (this.#cause !== undefined) this.#wait();
+    this.#activity.lookEnds();
+  };
+
+  /** Looks once, and again if that consulted new directories. Returns whether the target was stable. */
+  #round(
+    cause: ChangeCause,
+    extent: LookScope,
+    answers: Answers | undefined,
+    round: number,
+  ): boolean | Promise<boolean> {
+    const { fs, clock } = this.#options;
+    // Reading the mount table takes as long as a look, so a look for an event uses the last reading.
+    if (extent !== 'hints' || !this.#mounts) this.#mounts = Mounts.of(fs);
+    const mounts = this.#mounts;
+    const seen = run(this.#target.look(extent, clock.now()), new Disk(fs, mounts, answers));
+    return seen instanceof Promise
+      ? seen.then((found) => this.#found(found, cause, mounts, round))
+      : this.#found(seen, cause, mounts, round);
+  }
+
+  #found(seen: Observation, cause: ChangeCause, mounts: Mounts, round: number): boolean | Promise<boolean> {
+    if (this.#state === 'closed') return true;
+    if (seen.kind === 'unstable') return this.#unstable(cause);
+    const isNew = !isSameObservation(seen, this.#seen) || this.#reporter.isPending;
+    // A change made in this turn causes its event in the next turn; a resync should find only what no event reports.
+    if (isNew && cause === 'resync' && !this.#isConfirming) return this.#confirm();
+    this.#seen = seen;
+    if (isNew) this.#reporter.consider(seen, cause);
+    this.#isConfirming = false;
+    // Most looks find nothing new to listen to: then the array stays the same, too.
+    const { consulted } = seen;
+    const isElsewhere = !haveSameDirectories(consulted, { directories: this.#directories });
+    if (isElsewhere) this.#directories = consulted.directories;
+    // The same observation may come through a mount that was not in the table before.
+    if (isNew || isElsewhere || mounts.version !== this.#mountsVersion) {
+      this.#mountsVersion = mounts.version;
+      this.#silence = silenceOf(seen, mounts);
+      if (seen.kind === 'found') this.#warnings.found(seen, mounts);
+    }
+    const opened = this.#connection.listen(this.#directories, this.#silence);
+    return opened instanceof Promise
+      ? opened.then((paths) => this.#listening(paths, cause, round))
+      : this.#listening(opened, cause, round);
+  }
+
+  /** @param opened the directories that were not watched before. */
+  #listening(opened: readonly string[], cause: ChangeCause, round: number): boolean | Promise<boolean> {
+    if (opened.length === 0 || this.#scope.ended) return this.#stable();
+    if (round === MAX_ROUNDS) return this.#unstable(cause);
+    for (const path of opened) this.#target.touch(path);
+    // At the start nothing waits; changes after that do.
+    const next = cause === 'start' ? (this.#connection.backend?.name ?? 'poll') : cause;
+    return this.#round(next, 'hints', undefined, round + 1);
+  }
+
+  #confirm(): true {
+    this.#isConfirming = true;
+    this.#extent = 'hints';
+    this.#cause = betterCause('resync', this.#cause);
+    return true;
+  }
+
+  #stable(): true {
+    this.#retry?.cancel();
+    this.#retries = undefined;
+    return true;
+  }
+
+  #unstable(cause: ChangeCause): false {
+    const { clock, random, persistent } = this.#options;
+    const { path } = this.#target;
+    this.#retries ??= new Backoff({ firstDelayMs: FIRST_RETRY_MS, maxDelayMs: LONGEST_RETRY_MS, random });
+    this.#retry?.cancel();
+    this.#retry = clock.schedule(() => this.hint(cause), this.#retries.next(), { ref: persistent });
+    const message = `Cannot read "${path}": it was replaced during every attempt to read it; the watcher tries again`;
+    const error = new TargetError('ERR_TARGET_IO', path, message);
+    this.#reporter.consider({ kind: 'unreadable', error, consulted: { directories: [] } }, cause);
+    return false;
+  }
+}
+
+/** `hints` < `resync` < `all`. */
+function widerOf(one: LookScope, other: LookScope): LookScope {
+  if (one === 'all' || other === 'all') return 'all';
+  return one === 'resync' ? one : other;
+}
+
+/** The file system on the path that reports no events, if there is one. */
+function silenceOf(seen: Observation, mounts: Mounts): string | undefined {
+  const paths = seen.consulted.directories.map(({ path }) => path);
+  // A file may be a mount point itself.
+  return mounts.silenceOn(seen.kind === 'found' ? [...paths, seen.snapshot.realPath] : paths);
+}

@@ -1,0 +1,110 @@
+/**
+ * The system calls of a write. A call is synchronous where it is answered at once, since a trip through the thread pool of
+ * Node.js takes longer than writing a small file to memory. It goes through the pool where it may have to wait:
+ *
+ * | the directory is    | synchronous calls                                    |
+ * |---------------------|------------------------------------------------------|
+ * | in memory           | all                                                  |
+ * | on a local disk     | lookups and reads; a change may wait for the journal |
+ * | remote or unknown   | none, since a call may never return                  |
+ *
+ * `atomicWriteFileSync` makes all calls synchronously.
+ */
+import type { Dirent } from 'node:fs';
+
+import { errnoOf } from '../core/errno.js';
+import { promised, type FileSystem } from '../core/file-system.js';
+import { listNow, listSoon } from '../fs/calls.js';
+import type { FileSystemKind } from '../fs/file-system-kind.js';
+import { wait, type Answer, type Steps } from './steps.js';
+
+/** A file system, and whether all calls are synchronous. */
+export interface Access {
+  readonly fs: FileSystem;
+  readonly isBlocking: boolean;
+}
+
+/** Where a directory is. */
+export type Place = FileSystemKind['place'];
+
+const LOOKUPS = ['lstat', 'fstat', 'readlink', 'open', 'read', 'close'] as const;
+
+/** `create` is `open` for a new file. */
+const CHANGES = [
+  'create',
+  'write',
+  'fchmod',
+  'fchown',
+  'fsync',
+  'rename',
+  'unlink',
+  'symlink',
+  'mkdir',
+  'rmdir',
+] as const;
+
+type Name = (typeof LOOKUPS)[number] | (typeof CHANGES)[number];
+type Call<F> = F extends (...args: infer A) => infer R ? (...args: A) => Answer<R> : never;
+
+/** The calls of `node:fs` without `Sync` or callback, and `list` for `readdir`. */
+export type Calls = {
+  readonly [N in Name]: Call<FileSystem[`${N extends 'create' ? 'open' : N}Sync`]>;
+} & { readonly list: (path: string) => Answer<Dirent[]> };
+
+/** The tables built so far, by file system and by which calls are synchronous. */
+const known = new WeakMap<FileSystem, Map<string, Calls>>();
+
+/** The calls for a directory at this place. */
+export function callsAt(place: Place, { fs, isBlocking }: Access): Calls {
+  const key = isBlocking ? 'memory' : place;
+  let calls = known.get(fs);
+  if (!calls) known.set(fs, (calls = new Map<string, Calls>()));
+  let found = calls.get(key);
+  if (!found) {
+    const list = mayHang(key) ? listSoon : listNow;
+    const forms = [
+      ['list', (path: string) => list(fs, path)],
+      ...LOOKUPS.map((name) => [name, form(fs, name, !mayHang(key))]),
+      ...CHANGES.map((name) => [name, form(fs, name === 'create' ? 'open' : name, key === 'memory')]),
+    ];
+    calls.set(key, (found = Object.fromEntries(forms) as Calls));
+  }
+  return found;
+}
+
+/** Whether a call at this place may never return. */
+export function mayHang(place: Place): boolean {
+  return place === 'remote' || place === 'unknown';
+}
+
+/** A call in its synchronous form, or as one that returns a promise. */
+function form(fs: FileSystem, name: string, isSynchronous: boolean): unknown {
+  const calls = fs as unknown as Record<string, (...args: unknown[]) => unknown>;
+  const nameSync = `${name}Sync`;
+  if (isSynchronous) return (...args: unknown[]) => calls[nameSync]?.(...args);
+  return (...args: unknown[]) => promised((done) => calls[name]?.(...args, done));
+}
+
+/** Errors of a file system that does not support an operation, rather than failed at it. */
+export const UNSUPPORTED = ['EPERM', 'EINVAL', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS'];
+
+/** The result of a comparison. What cannot be compared (it is gone, unreadable, leased by its owner) is not equal. */
+export function* isEqual(comparison: Steps<boolean>): Steps<boolean> {
+  try {
+    return yield* comparison;
+  } catch (error) {
+    if (errnoOf(error) !== undefined) return false;
+    throw error;
+  }
+}
+
+/** Makes a call. Returns whether it succeeded; false if it failed with one of these codes. */
+export function* attempt(call: () => Answer<unknown>, tolerated: readonly string[]): Steps<boolean> {
+  try {
+    yield* wait(call());
+    return true;
+  } catch (error) {
+    if (tolerated.includes(errnoOf(error) ?? '')) return false;
+    throw error;
+  }
+}

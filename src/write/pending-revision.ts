@@ -1,0 +1,163 @@
+import type { Clock } from '../core/clock.js';
+import type { Random } from '../core/random.js';
+import { DATA_LINK, revisionName, topOf } from '../fs/volume-layout.js';
+import type { HeldDirectory } from './held-directory.js';
+import { PendingFile, type Durability } from './pending-file.js';
+import { emptyDirectory } from './remove-tree.js';
+import { wait, type Steps } from './steps.js';
+import { removeUnfinished } from './sweep.js';
+import { temporaryName } from './temporary-name.js';
+import type { VolumeFile, VolumeFiles } from './volume-files.js';
+import { publishedRevision } from './volume-revision.js';
+import { Refusal, WriteProgress } from './write-error.js';
+
+/** As in kubelet's volumes: every user may enter the directories, and the mode of each file says who may read it. */
+const DIRECTORY_MODE = 0o755;
+
+/** No other user can enter a directory before it is complete. */
+const DIRECTORY_MODE_WHILE_PENDING = 0o700;
+
+/** How revisions are made; see the options of `AtomicVolume`. */
+export interface RevisionSettings {
+  readonly durability: Durability;
+  readonly clock: Clock;
+  readonly random: Random;
+}
+
+/** Publishes these files as a new revision, and returns its name. Readers see the previous one until the swap. */
+export function* publishRevision(
+  volume: HeldDirectory,
+  files: VolumeFiles,
+  { durability, clock, random }: RevisionSettings,
+  progress: WriteProgress,
+): Steps<string> {
+  const name = revisionName(clock.now(), random);
+  const link = temporaryName('link');
+  let directory: HeldDirectory | undefined;
+  try {
+    progress.step = 'create';
+    // Before the directory: other writers remove a revision to which no link leads.
+    yield* volume.symlink(name, link);
+    directory = yield* makePrivateDirectory(volume, name);
+    yield* fill(directory, files, durability, progress);
+    yield* swap(volume, link, name, directory, progress);
+    return name;
+  } catch (error) {
+    const isWithdrawn = yield* removeUnfinished(volume, link);
+    // As with a file (see `replaceFile`). A revision that may be published is left to the sweep of the next write.
+    if (progress.isRenaming && !isWithdrawn && !volume.isLocal) progress.published = null;
+    else if (directory) yield* discard(directory);
+    throw error;
+  } finally {
+    if (directory) yield* wait(directory.close());
+  }
+}
+
+/** Writes the files into a new directory, and opens it to readers. */
+function* fill(
+  directory: HeldDirectory,
+  files: VolumeFiles,
+  durability: Durability,
+  progress: WriteProgress,
+): Steps<void> {
+  for (const [name, entry] of entriesOf(files)) {
+    const inside = new WriteProgress(`${progress.path}/${name}`, 'create-directory');
+    try {
+      if (entry instanceof Map) {
+        const child = yield* makePrivateDirectory(directory, name);
+        yield* child.during(fill(child, entry, durability, inside));
+      } else yield* writeFile(directory, name, entry, durability, inside);
+    } catch (error) {
+      throw inside.failure(error);
+    }
+    yield* directory.pause();
+  }
+  progress.step = 'chmod';
+  yield* directory.setMode(DIRECTORY_MODE);
+  progress.step = 'sync-directory';
+  if (durability === 'full') yield* directory.sync();
+}
+
+function* writeFile(
+  directory: HeldDirectory,
+  name: string,
+  { bytes, mode, owner }: VolumeFile,
+  durability: Durability,
+  progress: WriteProgress,
+): Steps<void> {
+  yield* directory.assertInPlace();
+  // Nobody else can enter the directory, so the file can have its mode from the beginning.
+  const file = new PendingFile(directory, name, progress, false);
+  yield* file.create(mode & 0o777);
+  try {
+    // A new file belongs to the user of this process. If the directory does not, it was replaced, and its owner could
+    // read what is written.
+    if ((yield* file.owner()) !== directory.stat.uid) throw replaced(name);
+    yield* file.write(bytes);
+    yield* file.finish({ mode, owner, required: { mode: true, owner: true } }, durability);
+  } catch (error) {
+    yield* file.discard();
+    throw error;
+  }
+}
+
+/** Turns `..data` to the revision, if its name still leads to the directory that was filled. */
+function* swap(
+  volume: HeldDirectory,
+  link: string,
+  name: string,
+  directory: HeldDirectory,
+  progress: WriteProgress,
+): Steps<void> {
+  progress.step = 'rename';
+  yield* volume.assertInPlace();
+  const announced = yield* volume.readlink(link);
+  const stat = yield* wait(volume.lstat(name));
+  if (announced !== name || !stat || !directory.is(stat)) throw replaced(name);
+  progress.isRenaming = true;
+  try {
+    yield* wait(volume.rename(link, DATA_LINK));
+  } catch (error) {
+    // When the answer of a server is lost, the rename is sent again, and fails the second time.
+    if ((yield* publishedRevision(volume)) !== name) throw error;
+  }
+  progress.published = true;
+}
+
+/** Removes what was written, wherever the directory was moved to. The sweep removes what is left. */
+function* discard(directory: HeldDirectory): Steps<void> {
+  try {
+    yield* emptyDirectory(directory);
+  } catch {
+    // The next write removes it.
+  }
+}
+
+/** Creates a directory and opens it. */
+function* makePrivateDirectory(parent: HeldDirectory, name: string): Steps<HeldDirectory> {
+  yield* wait(parent.calls.mkdir(parent.at(name), DIRECTORY_MODE_WHILE_PENDING));
+  const directory = yield* parent.enter(name);
+  if (directory) return directory;
+  throw replaced(name);
+}
+
+/** Why a revision is not published: somebody else moved it, or put something in its place. */
+function replaced(name: string): Refusal {
+  const what = `another process moved or replaced "${name}" while it was written`;
+  return new Refusal('ERR_WRITE_CONFLICT', `${what}; no other user should be able to write here`);
+}
+
+/** A file, or the files of a directory by name. */
+type NewEntry = VolumeFile | Map<string, VolumeFile>;
+
+/** What is in a directory with these files, by name. */
+function entriesOf(files: VolumeFiles): [name: string, entry: NewEntry][] {
+  const entries = new Map<string, NewEntry>();
+  for (const [key, file] of files) {
+    const name = topOf(key);
+    const known = entries.get(name);
+    const inside = known instanceof Map ? known : new Map<string, VolumeFile>();
+    entries.set(name, name === key ? file : inside.set(key.slice(name.length + 1), file));
+  }
+  return [...entries];
+}

@@ -1,0 +1,76 @@
+/**
+ * Removes the unfinished entries that writers which were killed have left: those that nobody has changed for a day. That is
+ * longer than any writer waits for its data, than a machine is suspended overnight, and than clocks differ. If a writer
+ * does take longer, its write fails, and the old content stays.
+ */
+import { systemClock } from '../core/clock.js';
+import type { HeldDirectory } from './held-directory.js';
+import { wait, type Steps } from './steps.js';
+import { isNameOf } from './temporary-name.js';
+
+const ABANDONED_AFTER_MS = 24 * 3_600_000;
+
+/**
+ * This process lists a directory that it writes to once in this time, ms. On a disk, listing takes a tenth of the time of a
+ * small write, because it changes the access time of the directory, which the next sync has to write, too.
+ */
+const SWEEP_INTERVAL_MS = 3_600_000;
+
+/** How many unfinished files one sweep examines. Writers leave a few at most; anybody can create any number. */
+const MAX_EXAMINED = 256;
+
+/**
+ * Removes an unfinished entry. If that is not possible now, a later sweep does. Returns whether it was there, and no longer
+ * is.
+ */
+export function* removeUnfinished(directory: HeldDirectory, name: string): Steps<boolean> {
+  try {
+    return yield* directory.unlink(name);
+  } catch {
+    return false;
+  }
+}
+
+/** Removes those of the unfinished entries of a directory that are abandoned, and returns the others. */
+export function* removeAbandoned(directory: HeldDirectory, names: readonly string[]): Steps<string[]> {
+  const now = systemClock.now();
+  const pending: string[] = [];
+  yield* directory.forEach(names, function* (name) {
+    const stat = yield* wait(directory.lstat(name));
+    // Not mtime, which a copy sets back.
+    const isAbandoned = stat && now - Number(stat.ctimeMs) > ABANDONED_AFTER_MS;
+    if (isAbandoned) yield* removeUnfinished(directory, name);
+    else pending.push(name);
+  });
+  return pending;
+}
+
+/** Removes the files that killed writers left in a directory, as far as that is possible. */
+export function* sweepFiles(directory: HeldDirectory): Steps<void> {
+  try {
+    const names = (yield* directory.list()).map((entry) => entry.name);
+    const unfinished = names.filter((name) => isNameOf('file', name));
+    yield* removeAbandoned(directory, unfinished.slice(0, MAX_EXAMINED));
+  } catch {
+    // The directory may be written to, but not listed, or one of them cannot be examined.
+  }
+}
+
+/** How many directories are remembered. */
+const MAX_SWEPT = 1_024;
+
+/** The directories that were swept in the present interval, and when that began, monotonic ms. */
+const swept = new Set<string>();
+let intervalBegan = -Infinity;
+
+/** Whether a directory was not swept for a while. If so, it counts as swept now. */
+export function isSweepDue({ path }: HeldDirectory): boolean {
+  const now = systemClock.monotonic();
+  if (now - intervalBegan >= SWEEP_INTERVAL_MS || swept.size === MAX_SWEPT) {
+    swept.clear();
+    intervalBegan = now;
+  }
+  const isDue = !swept.has(path);
+  swept.add(path);
+  return isDue;
+}

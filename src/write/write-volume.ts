@@ -1,0 +1,138 @@
+/**
+ * Publishing a set of files as one revision:
+ * announce → create and fill the revision → swap → links → sync → sweep.
+ *
+ * Writers in several processes need no lock, because they share no name: a revision and the pending `..data` link that
+ * announces it are new each time, the last writer to swap wins, and the links are aligned with whatever `..data` points
+ * to then. The pending link exists from before the revision is created until the swap; a revision to which neither a
+ * pending link nor `..data` points belongs to nobody, and is removed.
+ *
+ * Everything is done relative to the open volume and the open revision (see `HeldDirectory`): a user who can write to
+ * the volume can spoil a write, but not redirect it.
+ */
+import { errnoOf } from '../core/errno.js';
+import type { FileSystem } from '../core/file-system.js';
+import { DATA_LINK, topOf } from '../fs/volume-layout.js';
+import type { HeldDirectory } from './held-directory.js';
+import { openDirectory } from './open-directory.js';
+import type { Durability } from './pending-file.js';
+import { publishRevision, type RevisionSettings } from './pending-revision.js';
+import { wait, type Steps } from './steps.js';
+import type { VolumeFiles } from './volume-files.js';
+import { alignLinks, setLinks } from './volume-links.js';
+import { holdsFiles, publishedRevision } from './volume-revision.js';
+import { sweepRevisions } from './volume-sweep.js';
+import { Refusal, WriteError, WriteProgress } from './write-error.js';
+
+/** The result of a write to a volume. */
+export interface VolumeWriteResult {
+  /** Whether there is a new revision; false when the published one holds these very files already. */
+  readonly changed: boolean;
+  /** What `..data` points to now. */
+  readonly revision: string;
+}
+
+/** Work in an open volume. */
+export type VolumeWork<T> = (volume: HeldDirectory, progress: WriteProgress) => Steps<T>;
+
+/** Opens a volume (absolute) and does the work in it. Throws a `WriteError`. */
+export function* inVolume<T>(
+  path: string,
+  { fs, durability }: { readonly fs: FileSystem; readonly durability: Durability },
+  creates: boolean,
+  work: VolumeWork<T>,
+): Steps<T> {
+  const opening = { fs, isBlocking: false, isReadable: true, isDurable: durability === 'full', creates };
+  const progress = new WriteProgress(path, 'open-directory');
+  try {
+    const volume = yield* openDirectory(path, opening, progress);
+    return yield* volume.during(work(volume, progress));
+  } catch (error) {
+    throw progress.failure(error);
+  }
+}
+
+/** Does the work in a volume, if there is one. */
+export function* ifThere(work: Steps<void>): Steps<void> {
+  try {
+    yield* work;
+  } catch (error) {
+    const isMissing =
+      error instanceof WriteError && error.step === 'open-directory' && errnoOf(error.cause) === 'ENOENT';
+    if (!isMissing) throw error;
+  }
+}
+
+/**
+ * Publishes these files, unless they are published already.
+ * @param onReplaced is called with the revision that was published before.
+ */
+export function* writeVolume(
+  volume: HeldDirectory,
+  files: VolumeFiles,
+  settings: RevisionSettings,
+  progress: WriteProgress,
+  onReplaced: (revision: string) => void,
+): Steps<VolumeWriteResult> {
+  progress.step = 'resolve';
+  yield* refuseDirectories(volume, new Set([...files.keys()].map(topOf)), progress);
+  const current = yield* publishedRevision(volume);
+  progress.step = 'compare';
+  const isCurrent = current !== undefined && (yield* holdsFiles(volume, current, files));
+  const revision = isCurrent ? current : yield* publishRevision(volume, files, settings, progress);
+  if (current !== undefined && !isCurrent) onReplaced(current);
+  progress.step = 'link';
+  let hasChanged = !isCurrent;
+  try {
+    if (yield* alignLinks(volume)) hasChanged = true;
+  } catch (error) {
+    hasChanged = true;
+    throw progress.failure(error);
+  } finally {
+    if (hasChanged) yield* sync(volume, settings, progress);
+  }
+  return { changed: !isCurrent, revision };
+}
+
+/** Removes everything that was published: `..data` first, so that no reader finds a part. */
+export function* clearVolume(
+  volume: HeldDirectory,
+  settings: RevisionSettings,
+  progress: WriteProgress,
+): Steps<void> {
+  progress.step = 'remove';
+  const stat = yield* wait(volume.lstat(DATA_LINK));
+  const isDirectory = stat?.isDirectory() === true;
+  if (!isDirectory) yield* volume.unlink(DATA_LINK);
+  progress.published = true;
+  try {
+    yield* setLinks(volume, []);
+  } finally {
+    yield* sweepRevisions(volume, progress);
+  }
+  if (isDirectory) throw new Refusal('ERR_WRITE_NOT_FILE', `its "${DATA_LINK}" is a directory; remove it`);
+  yield* sync(volume, settings, progress);
+}
+
+/** A file or a wrong link at the name of a key is replaced; a directory may hold what nobody wants to lose. */
+function* refuseDirectories(
+  volume: HeldDirectory,
+  names: Iterable<string>,
+  progress: WriteProgress,
+): Steps<void> {
+  for (const name of [DATA_LINK, ...names]) {
+    const stat = yield* wait(volume.lstat(name));
+    if (!stat?.isDirectory()) continue;
+    progress.path = `${progress.path}/${name}`;
+    throw new Refusal('ERR_WRITE_NOT_FILE', 'it is a directory, where a link has to be; remove it');
+  }
+}
+
+function* sync(
+  volume: HeldDirectory,
+  { durability }: RevisionSettings,
+  progress: WriteProgress,
+): Steps<void> {
+  progress.step = 'sync-directory';
+  if (durability === 'full') yield* volume.sync();
+}

@@ -1,0 +1,98 @@
+import { once } from 'node:events';
+import { createServer, type IncomingHttpHeaders, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+import client, { Registry } from 'prom-client';
+import { logTo } from 'resilient-watcher';
+import { ReloadAction, webhookAction, type WebhookActionOptions } from 'resilient-watcher/action';
+import { collectMetrics } from 'resilient-watcher/prometheus';
+import { expect, onTestFinished, test } from 'vitest';
+
+import { shownBy } from '../support/shown-by.js';
+
+/** In the path, as in the webhooks of Slack and Discord. */
+const TOKEN = 'T0ken-of-A-Workspace';
+
+async function serve(answer: RequestListener): Promise<string> {
+  const server = createServer(answer).listen(0, '127.0.0.1');
+  onTestFinished(() => void server.close());
+  await once(server, 'listening');
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** Everything that is shown of a webhook that is called once. */
+async function shownOf(url: string): Promise<string> {
+  const shown: string[] = [];
+  const line = (fields: object, text: string): void => void shown.push(text, JSON.stringify(fields));
+  const log = logTo({ debug: line, info: line, warn: line, error: line });
+  const registry = new Registry();
+  const metrics = collectMetrics({ client, registry });
+  const reload = new ReloadAction({ action: webhookAction({ url }), maxAttempts: 1 });
+  reload.on('failed', ({ error }) => shown.push(shownBy(error)));
+  reload.trigger({ paths: [], cause: 'fs' });
+  await reload.idle();
+  shown.push(JSON.stringify(reload), await registry.metrics());
+  await reload.close();
+  log.close();
+  metrics.close();
+  return shown.join('\n');
+}
+
+test('a token in the path of a webhook is shown nowhere, whether the call succeeds or fails', async () => {
+  const ok = await serve((_, response) => response.end());
+  const refused = await serve((_, response) => response.writeHead(404).end());
+  for (const [origin, says] of [
+    [ok, 'succeeded'],
+    [refused, 'status 404'],
+    ['http://127.0.0.1:1', 'Action "POST http://127.0.0.1:1" failed'],
+  ] as const) {
+    const shown = await shownOf(`${origin}/services/${TOKEN}?key=${TOKEN}`);
+    expect(shown).toContain(says);
+    expect(shown).toContain(`POST ${origin}`);
+    expect(shown).not.toContain(TOKEN);
+  }
+});
+
+test.each([`htp//127.0.0.1/${TOKEN}`, `ftp://127.0.0.1/${TOKEN}`])(
+  'what is no http(s) URL is refused without quoting it: %s',
+  (url) => {
+    let thrown: unknown;
+    try {
+      webhookAction({ url });
+    } catch (error) {
+      thrown = error;
+    }
+    expect(thrown).toBeInstanceOf(TypeError);
+    expect(shownBy(thrown as Error)).not.toContain(TOKEN);
+  },
+);
+
+test('a redirect is a failure, and the place it leads to is not called', async () => {
+  const paths: unknown[] = [];
+  const origin = await serve((request, response) => {
+    paths.push(request.url);
+    response.writeHead(307, { location: '/elsewhere' }).end();
+  });
+  expect(await shownOf(`${origin}/hook`)).toContain('status 307');
+  expect(paths).toEqual(['/hook']);
+});
+
+test('headers and a bearer token are sent, a GET has no body, and the content type can be another one', async () => {
+  const requests: IncomingHttpHeaders[] = [];
+  const url = await serve((request, response) => {
+    requests.push(request.headers);
+    response.end();
+  });
+  const run = (options: Omit<WebhookActionOptions, 'url'>): Promise<void> =>
+    webhookAction({ url, ...options }).run(
+      { paths: [], cause: 'fs' },
+      { signal: new AbortController().signal },
+    );
+  await run({ headers: { 'X-Key': 'yes' }, token: { get: () => Promise.resolve('opaque') } });
+  await run({ method: 'GET', headers: { 'Content-Type': 'text/plain' } });
+  expect(requests).toMatchObject([
+    { 'x-key': 'yes', authorization: 'Bearer opaque', 'content-type': 'application/json' },
+    { 'content-type': 'text/plain' },
+  ]);
+  expect(requests[1]).not.toHaveProperty('content-length');
+});

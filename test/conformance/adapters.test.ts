@@ -1,0 +1,49 @@
+/** The adapters of docs/conformance.md, each as a user would run it, where its toolchain is. */
+import { execFile } from 'node:child_process';
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+import { expect, test } from 'vitest';
+
+import { codeBlocks, root } from '../docs/markdown.js';
+import { isInstalled } from '../support/command.js';
+import { runCli } from '../support/program.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
+
+/** What each language is run by, with the name of the file that the block becomes. */
+const RUN: Readonly<Record<string, readonly [file: string, program: string, ...args: string[]]>> = {
+  js: ['adapter.mjs', process.execPath],
+  python: ['adapter.py', 'python3'],
+  go: ['adapter.go', 'go', 'run'],
+  java: ['Adapter.java', 'java'],
+  sh: ['adapter.sh', 'sh'],
+};
+
+const adapters = codeBlocks('docs/conformance.md').filter(
+  ({ language, code }) => language in RUN && /sha-?256/i.test(code),
+);
+
+test('there is one for each of five languages', () => {
+  expect(adapters.map(({ language }) => language).sort()).toEqual(Object.keys(RUN).sort());
+});
+
+test.each(adapters.map((block) => [block.language, block] as const))(
+  'the one in %s passes',
+  async (language, { code }) => {
+    const [file, program, ...args] = RUN[language] ?? ['', ''];
+    if (!isInstalled(program) || (language === 'sh' && !isInstalled('sha256sum'))) return;
+    const folder = temporaryDirectory();
+    mkdirSync(join(folder, 'node_modules'));
+    symlinkSync(root, join(folder, 'node_modules/resilient-watcher'));
+    const path = join(folder, file);
+    writeFileSync(path, code);
+    const only = ['--only', 'swap', '--only', 'file-renamed-over', '--only', 'volume-recreated'];
+    // On a new machine this compiles the standard library, which takes longer than any sequence waits for the adapter.
+    if (language === 'go') await promisify(execFile)('go', ['build', '-o', join(folder, 'built'), path]);
+    const { code: exitCode, stderr } = await runCli([
+      ...['conformance', ...only, '--timeout', '20s', '--', program, ...args, path, '{path}'],
+    ]);
+    expect([exitCode, stderr]).toEqual([0, expect.stringContaining('right')]);
+  },
+);

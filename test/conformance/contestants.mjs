@@ -1,0 +1,223 @@
+/**
+ * The watchers that are compared, each as it is by default and in the best configuration that its documentation has for
+ * files which are replaced. `groups`: what it is made for; all without. `advice`: what its users can do about what is left
+ * with the best configuration.
+ */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const folder = fileURLToPath(new URL('.', import.meta.url));
+export const build = join(folder, '.build');
+
+const volumes = ['volume', 'secret', 'token', 'certificate', 'process', 'limits', 'user'];
+
+const node = (script, configuration) => [
+  process.execPath,
+  join(folder, 'node', `${script}.mjs`),
+  '{path}',
+  configuration,
+];
+const go = (library, configuration) => [join(build, 'go'), library, configuration, '{path}'];
+const rust = (library, configuration) => [
+  join(build, 'rust/release/conformance'),
+  library,
+  configuration,
+  '{path}',
+];
+const python = (script, configuration) => [
+  join(build, 'python/bin/python3'),
+  join(folder, 'python', `${script}_adapter.py`),
+  '{path}',
+  configuration,
+];
+const java = (configuration) => ['java', '-cp', join(build, 'java'), 'Watch', '{path}', configuration];
+
+const text = (file) => readFileSync(new URL(file, import.meta.url), 'utf8');
+const ofNode = (name) => JSON.parse(text(`../../node_modules/${name}/package.json`)).version;
+const ofGo = (module) => text('go/go.mod').match(new RegExp(`${module} v(\\S+)`))[1];
+const ofRust = (crate) => text('rust/Cargo.toml').match(new RegExp(`^${crate} = "=?(.+)"`, 'm'))[1];
+const ofPython = (name) => text('python/requirements.txt').match(new RegExp(`^${name}==(.+)$`, 'm'))[1];
+
+/** One row for each configuration; `default` and `best` say what it is. */
+const entry = (language, name, version, command, how, rest) =>
+  Object.entries(how).map(([configuration, says]) => ({
+    ...{ language, name, version, configuration, says, ...rest },
+    ...(configuration === 'default' &&
+      how.best && { advice: `Configure it as in its best row: ${how.best}.` }),
+    command: command(configuration),
+  }));
+
+export default [
+  ...entry(
+    'Node',
+    'resilient-watcher',
+    JSON.parse(text('../../package.json')).version,
+    (configuration) => node('resilient-watcher', configuration),
+    { default: 'no options' },
+    { mustBePerfect: true, advice: 'Report it: it is a fault.' },
+  ),
+  ...entry(
+    'Node',
+    'reference reader',
+    '',
+    (configuration) => node('poll', configuration),
+    { default: 'reads every 50 ms, and believes what it has read twice' },
+    { mustBePerfect: true, advice: 'Nothing: it shows that the suite can be passed.' },
+  ),
+  ...entry(
+    'Node',
+    'fs.watch',
+    process.version.slice(1),
+    (configuration) => node('fs-watch', configuration),
+    { default: 'on the file', best: 'on its directory, reading at every event' },
+    {
+      advice:
+        'Wait until the directory exists, and catch the errors of `watch`. Read every few seconds as well: when the directory is replaced, or a link in its path turns, there is no event. Read once more after 50 ms, when the writer has finished.',
+    },
+  ),
+  ...entry(
+    'Node',
+    'fs.watchFile',
+    process.version.slice(1),
+    (configuration) => node('fs-watch-file', configuration),
+    { default: 'every 5,007 ms', best: 'every 500 ms' },
+    {
+      advice: 'Read the file twice if it may be written in place.',
+    },
+  ),
+  ...entry(
+    'Node',
+    'chokidar',
+    ofNode('chokidar'),
+    (configuration) => node('chokidar', configuration),
+    { default: 'on the file', best: '`usePolling` and `awaitWriteFinish`, on the directory' },
+    { advice: 'Wait until the directory exists, start again when it was replaced, and listen to `error`.' },
+  ),
+  ...entry(
+    'Node',
+    '@parcel/watcher',
+    ofNode('@parcel/watcher'),
+    (configuration) => node('parcel', configuration),
+    { default: 'on the directory, the only one there is' },
+    {
+      advice:
+        'Wait until the directory exists, subscribe to its real path, catch the errors, and read every few seconds as well.',
+    },
+  ),
+  ...entry(
+    'Node',
+    'watchpack',
+    ofNode('watchpack'),
+    (configuration) => node('watchpack', configuration),
+    { default: 'on the file', best: '`followSymlinks`, `poll: 200`' },
+    { advice: 'Wait until the file exists before you watch it, and read every few seconds as well.' },
+  ),
+  ...entry(
+    'Go',
+    'fsnotify',
+    ofGo('github.com/fsnotify/fsnotify'),
+    (configuration) => go('fsnotify', configuration),
+    { default: 'on the file', best: 'on its directory, as its README advises' },
+    {
+      advice:
+        'Wait until the directory exists, and poll if no watch is to be had. Read on a timer as well: when the directory is replaced, or a link in its path turns, there is no event. Have the file replaced, not written in place.',
+    },
+  ),
+  ...entry(
+    'Go',
+    'viper',
+    ofGo('github.com/spf13/viper'),
+    (configuration) => go('viper', configuration),
+    { default: '`WatchConfig`, which has no options' },
+    {
+      advice:
+        'Call `ReadInConfig` on a timer as well. When the watch has ended, only a new process has one again.',
+    },
+  ),
+  ...entry(
+    'Go',
+    'koanf file provider',
+    ofGo('github.com/knadh/koanf/providers/file'),
+    (configuration) => go('koanf', configuration),
+    { default: '`Watch`', best: '`Watch` again after each error, with a new provider' },
+    {
+      advice:
+        'Read on a timer as well: when a directory or a link above the file is replaced, there is no event. Have the file replaced, not written in place.',
+    },
+  ),
+  ...entry(
+    'Go',
+    'controller-runtime certwatcher',
+    ofGo('sigs.k8s.io/controller-runtime'),
+    (configuration) => go('certwatcher', configuration),
+    { default: 'polls every 10 s beside its events', best: '`WithWatchInterval(time.Second)`' },
+    { groups: ['certificate'], advice: 'Set a shorter interval.' },
+  ),
+  ...entry(
+    'Go',
+    'the rule of configmap-reload',
+    ofGo('github.com/fsnotify/fsnotify'),
+    (configuration) => go('configmap-reload', configuration),
+    { default: 'fsnotify on the directory, events of `..data` only' },
+    {
+      groups: volumes,
+      advice:
+        'Restart it with a liveness probe: it does not notice that its directory was replaced, and has no timer.',
+    },
+  ),
+  ...entry(
+    'Python',
+    'watchfiles',
+    ofPython('watchfiles'),
+    (configuration) => python('watchfiles', configuration),
+    { default: 'on the file', best: '`force_polling`, on the directory' },
+    {
+      advice:
+        'Wait until the directory exists, call `watch` again when it raises, and read on a timer as well.',
+    },
+  ),
+  ...entry(
+    'Python',
+    'watchdog',
+    ofPython('watchdog'),
+    (configuration) => python('watchdog', configuration),
+    { default: '`Observer` on the directory', best: '`PollingObserver` on the directory' },
+    {
+      advice:
+        'Wait until the directory exists, schedule again when it was replaced, and read on a timer as well.',
+    },
+  ),
+  ...entry(
+    'Rust',
+    'notify',
+    ofRust('notify'),
+    (configuration) => rust('notify', configuration),
+    {
+      default: '`RecommendedWatcher` on the file',
+      best: '`PollWatcher` with `compare_contents`, on the directory',
+    },
+    { advice: 'Wait until the directory exists before you watch it.' },
+  ),
+  ...entry(
+    'Rust',
+    'notify-debouncer-full',
+    ofRust('notify-debouncer-full'),
+    (configuration) => rust('debouncer', configuration),
+    { default: 'on the file, 2 s as in its example', best: 'on the directory, 100 ms' },
+    {
+      advice: 'Wait until the directory exists, poll if no watch is to be had, and read on a timer as well.',
+    },
+  ),
+  ...entry(
+    'Java',
+    'WatchService',
+    'JDK',
+    java,
+    { default: 'on the directory, reading at every event', best: 'the same, and a read every second' },
+    {
+      advice:
+        'Wait until the directory exists, and read on a timer if no watch is to be had. Have the file replaced, not written in place.',
+    },
+  ),
+];

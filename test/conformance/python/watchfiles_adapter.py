@@ -1,0 +1,16 @@
+"""watchfiles on the file (default); on its directory, polling (best)."""
+
+from threading import Timer
+
+from watchfiles import watch
+
+from show import configuration, directory, path, show
+
+# `watch` blocks and says nothing when it has begun.
+Timer(0.3, show).start()
+if configuration == "best":
+    changes = watch(directory, force_polling=True, poll_delay_ms=200, debounce=200, step=50, recursive=False)
+else:
+    changes = watch(path)
+for _ in changes:
+    show()

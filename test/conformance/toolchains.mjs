@@ -1,0 +1,56 @@
+/** Builds the adapters of a language into `.build`. */
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+import { build } from './contestants.mjs';
+
+const folder = (name) => fileURLToPath(new URL(name, import.meta.url));
+const run = (file, args, options = {}) =>
+  execFileSync(file, args, { stdio: ['ignore', 'pipe', 'pipe'], encoding: 'utf8', ...options });
+
+/** Python of the system, not of a user, whose directories another user may not enter. */
+const systemPython = existsSync('/usr/bin/python3') ? '/usr/bin/python3' : 'python3';
+
+const TOOLCHAINS = {
+  Node: () => process.version,
+  Go() {
+    const version = run('go', ['version']);
+    run('go', ['build', '-o', join(build, 'go'), '.'], { cwd: folder('go') });
+    return version.replace('go version go', '');
+  },
+  Python() {
+    const python = join(build, 'python/bin/python3');
+    if (!existsSync(python)) run(systemPython, ['-m', 'venv', join(build, 'python')]);
+    run(python, ['-m', 'pip', 'install', '--quiet', '-r', folder('python/requirements.txt')]);
+    return run(python, ['--version']).replace('Python ', '');
+  },
+  Rust() {
+    const version = run('cargo', ['--version']);
+    const env = { ...process.env, CARGO_TARGET_DIR: join(build, 'rust') };
+    run('cargo', ['build', '--release', '--locked', '--quiet'], { cwd: folder('rust'), env });
+    return version.replace('cargo ', '');
+  },
+  Java() {
+    const version = run('javac', ['-version']);
+    run('javac', ['-d', join(build, 'java'), folder('java/Watch.java')]);
+    return version.replace('javac ', '');
+  },
+};
+
+/** Resolves each language to its version, or to why it cannot take part. */
+export function prepare(languages) {
+  mkdirSync(build, { recursive: true });
+  return Object.fromEntries(
+    languages.map((language) => {
+      try {
+        return [language, { version: TOOLCHAINS[language]().trim().split(' ')[0] }];
+      } catch (error) {
+        const reason =
+          error.code === 'ENOENT' ? 'its toolchain is not installed' : error.message.split('\n')[0];
+        return [language, { reason }];
+      }
+    }),
+  );
+}

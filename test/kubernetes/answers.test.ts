@@ -1,0 +1,48 @@
+/** What the answers of an API server, or of a proxy before it, mean: the promises of docs/errors.md. */
+import { once } from 'node:events';
+import { createServer, type OutgoingHttpHeaders } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+import { CoreV1Api, KubeConfig } from '@kubernetes/client-node';
+import type { TokenError } from 'resilient-watcher';
+import { tokenRequestClient } from 'resilient-watcher/kubernetes';
+import { describe, expect, onTestFinished, test } from 'vitest';
+
+/** A cluster that gives this answer to every request. */
+async function clusterAnswering(status: number, headers: OutgoingHttpHeaders): Promise<KubeConfig> {
+  const server = createServer((_, response) => response.writeHead(status, headers).end('{}'));
+  server.listen(0, '127.0.0.1');
+  onTestFinished(() => void server.close());
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const kubeConfig = new KubeConfig();
+  kubeConfig.loadFromClusterAndUser(
+    { name: 'c', server: `http://127.0.0.1:${port}`, skipTLSVerify: true },
+    { name: 'u', token: 'opaque-token-1' },
+  );
+  return kubeConfig;
+}
+
+describe.each([
+  ['the client of this library', (kubeConfig: KubeConfig) => ({ kubeConfig })],
+  ['a CoreV1Api', (kubeConfig: KubeConfig) => ({ api: kubeConfig.makeApiClient(CoreV1Api) })],
+])('with %s', (_, optionsOf) => {
+  test.each([
+    [503, { 'retry-after': '9' }, { code: 'ERR_TOKEN_THROTTLED', retryAfterMs: 9_000 }],
+    [503, {}, { code: 'ERR_TOKEN_REQUEST', retryAfterMs: undefined }],
+    [500, { 'retry-after': '9' }, { code: 'ERR_TOKEN_REQUEST' }],
+    [429, { 'retry-after': '9' }, { code: 'ERR_TOKEN_THROTTLED', retryAfterMs: 9_000 }],
+    [400, {}, { code: 'ERR_TOKEN_INVALID' }],
+    [409, {}, { code: 'ERR_TOKEN_INVALID' }],
+    [422, {}, { code: 'ERR_TOKEN_INVALID' }],
+    [408, {}, { code: 'ERR_TOKEN_TIMEOUT' }],
+    [504, {}, { code: 'ERR_TOKEN_TIMEOUT' }],
+  ])('%i with %j is told from other failures', async (status, headers, expected) => {
+    const options = optionsOf(await clusterAnswering(status, headers));
+    const client = tokenRequestClient({ namespace: 'ci', serviceAccount: 'builder', ...options });
+    const request = { audiences: [], expirationSeconds: 600 };
+    const asking = client.requestToken(request, { signal: new AbortController().signal });
+    const error = (await asking.catch((reason: unknown) => reason)) as TokenError;
+    expect(error).toMatchObject(expected);
+  });
+});

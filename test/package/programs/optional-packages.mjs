@@ -1,0 +1,32 @@
+// Uses each optional package once, and tells what came of it.
+import * as action from 'resilient-watcher/action';
+import { ConfigLoader, dotenvParser, tomlParser, yamlParser } from 'resilient-watcher/config';
+import * as doctor from 'resilient-watcher/doctor';
+import { tokenRequestClient } from 'resilient-watcher/kubernetes';
+import * as otel from 'resilient-watcher/otel';
+import * as prometheus from 'resilient-watcher/prometheus';
+import { LocalApiServer } from 'resilient-watcher/testing';
+import { grpcChannelCredentials, TlsFiles, undiciDispatcher } from 'resilient-watcher/tls';
+
+const codeOf = (promise) => promise.then(String, ({ code }) => code);
+
+export async function useAll() {
+  delete process.env.KUBERNETES_SERVICE_HOST;
+  const signal = new AbortController().signal;
+  const client = tokenRequestClient({ namespace: 'ns', serviceAccount: 'account', kubeConfig: 'kubeconfig' });
+  const server = await LocalApiServer.start();
+  await server.close();
+  const files = new TlsFiles('/no/such/certificates');
+  const used = {
+    yaml: await yamlParser.parse('a: 1'),
+    toml: await tomlParser.parse('a = 1'),
+    dotenv: await dotenvParser.parse('a=1'),
+    loader: await new ConfigLoader({ sources: [{ values: { a: 1 } }] }).load(),
+    client: await codeOf(client.requestToken({ audiences: [], expirationSeconds: 600 }, { signal })),
+    undici: await codeOf(undiciDispatcher(files)),
+    grpc: await codeOf(grpcChannelCredentials(files)),
+    others: [action, doctor, otel, prometheus].map((entry) => Object.keys(entry).length > 0),
+  };
+  await files.close();
+  console.log(JSON.stringify(used));
+}

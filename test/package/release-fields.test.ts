@@ -1,0 +1,42 @@
+/** A release stops as long as package.json does not say where the package lives. */
+import { spawnSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { expect, test } from 'vitest';
+
+import { textOf as read, root } from '../docs/markdown.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
+
+function check(manifest: object): { readonly status: number | null; readonly stderr: string } {
+  const cwd = temporaryDirectory();
+  writeFileSync(join(cwd, 'package.json'), JSON.stringify(manifest));
+  const { status, stderr } = spawnSync(process.execPath, [join(root, '.ci/release-fields.mjs')], {
+    cwd,
+    encoding: 'utf8',
+  });
+  return { status, stderr };
+}
+
+test('each field that is missing is named, and where to read how to set it', () => {
+  const { status, stderr } = check({ name: 'x', homepage: 'https://<host>/' });
+  expect(status).toBe(1);
+  expect(stderr).toMatch(/repository\.url, homepage, bugs\.url, author.*RELEASING\.md/);
+});
+
+test('the command of RELEASING.md sets all of them', () => {
+  const cwd = temporaryDirectory();
+  writeFileSync(join(cwd, 'package.json'), '{}');
+  const [, script = ''] = /```sh\n(\s*URL=[\s\S]*?)```/.exec(read('RELEASING.md')) ?? [];
+  const { status, stderr } = spawnSync('sh', ['-ec', script], { cwd, encoding: 'utf8' });
+  expect(status, stderr).toBe(0);
+  const manifest = JSON.parse(readFileSync(join(cwd, 'package.json'), 'utf8')) as object;
+  expect(check(manifest)).toEqual({ status: 0, stderr: '' });
+});
+
+test('npm publish and the workflow run the check', () => {
+  expect(JSON.parse(read('package.json'))).toMatchObject({
+    scripts: { prepublishOnly: 'node .ci/release-fields.mjs' },
+  });
+  expect(read('.github/workflows/release.yml')).toContain('node .ci/release-fields.mjs');
+});

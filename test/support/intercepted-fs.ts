@@ -1,0 +1,104 @@
+/** `node:fs` with something in between: the calls of a write can be recorded, answered otherwise, or made to fail. */
+import nodeFs, { readlinkSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import type { FileSystem } from '../../src/core/file-system.js';
+import { errno } from './faulty-file-system.js';
+import { temporaryDirectory } from './temporary-directory.js';
+
+/** A call by its name without `Sync`. */
+export type CallName = Exclude<keyof FileSystem, `${string}Sync`>;
+
+/** A call in either of its forms. */
+export interface Called {
+  readonly name: CallName;
+  readonly args: readonly unknown[];
+  readonly isSynchronous: boolean;
+  /** Makes the call, with other arguments if they are given. */
+  readonly make: (args?: readonly unknown[]) => unknown;
+}
+
+/** What the mount table says of every path; `hidden`: it cannot be read. Default: the truth. */
+export type Place = 'memory' | 'disk' | 'remote' | 'unknown' | 'hidden';
+
+const TYPES = { memory: 'tmpfs', disk: 'ext4', remote: 'nfs4', unknown: 'unheard-of' };
+
+const MOUNT_TABLE = '/proc/self/mountinfo';
+
+const real = nodeFs as unknown as Record<string, (...args: unknown[]) => unknown>;
+
+/**
+ * @param intercept answers a call, or throws. For a call with a callback, its answer may be a promise.
+ * @param place reading the mount table is not a call that is intercepted. Or lines of the mount table.
+ */
+export function interceptedFs(
+  intercept: (call: Called) => unknown,
+  place?: Place | readonly string[],
+): FileSystem {
+  const table = place === undefined || place === 'hidden' ? MOUNT_TABLE : tableOf(place);
+  const reading = new Set<unknown>();
+  const now = (name: CallName, isSynchronous: boolean, args: unknown[]): unknown => {
+    if (args[0] === MOUNT_TABLE) {
+      if (place === 'hidden') throw errno('EACCES', MOUNT_TABLE);
+      const fd = real['openSync']?.(table, 0);
+      reading.add(fd);
+      return fd;
+    }
+    const make = (others: readonly unknown[] = args): unknown => real[`${name}Sync`]?.(...others);
+    if (name !== 'rename' && reading.has(args[0])) {
+      if (name === 'close') reading.delete(args[0]);
+      return make();
+    }
+    return intercept({ name, args, isSynchronous, make });
+  };
+  return new Proxy(nodeFs, {
+    get(_, property) {
+      const name = String(property);
+      if (name.endsWith('Sync')) {
+        return (...args: unknown[]) => now(name.slice(0, -'Sync'.length) as CallName, true, args);
+      }
+      return (...args: unknown[]) => {
+        const done = args.pop() as (error: unknown, answer?: unknown) => void;
+        const answer = new Promise((resolve) => resolve(now(name as CallName, false, args)));
+        answer.then((value) => done(null, value), done);
+      };
+    },
+  });
+}
+
+/** A file with these lines, or that of one mount. */
+function tableOf(place: keyof typeof TYPES | readonly string[]): string {
+  const lines =
+    typeof place === 'string' ? [`1 0 ${deviceHere()} / / rw - ${TYPES[place]} device rw`] : place;
+  const table = join(temporaryDirectory(), 'mountinfo');
+  writeFileSync(table, `${lines.join('\n')}\n`);
+  return table;
+}
+
+/** "major:minor" of the file system that the tests use. */
+export function deviceHere(): string {
+  const { dev } = statSync(tmpdir(), { bigint: true });
+  const major = ((dev >> 8n) & 0xfffn) | ((dev >> 32n) & ~0xfffn);
+  const minor = (dev & 0xffn) | ((dev >> 12n) & ~0xffn);
+  return `${major}:${minor}`;
+}
+
+/** Some calls otherwise, by name. */
+export function fsWith(
+  calls: Partial<Record<CallName, (call: Called) => unknown>>,
+  place?: Place,
+): FileSystem {
+  return interceptedFs((call) => (calls[call.name] ?? (({ make }: Called) => make()))(call), place);
+}
+
+/** A file system on which no call is synchronous. */
+export function slowFs(calls: Partial<Record<CallName, (call: Called) => unknown>> = {}): FileSystem {
+  return fsWith(calls, 'remote');
+}
+
+/** The path by name, of one that leads through an open descriptor. */
+export function withoutDescriptor<T>(path: T): T {
+  if (typeof path !== 'string') return path;
+  return path.replace(/^\/proc\/self\/fd\/\d+/, (link) => readlinkSync(link)) as T;
+}

@@ -1,0 +1,24 @@
+import { vi } from 'vitest';
+
+import { systemClock } from '../../src/core/clock.js';
+
+const HOUR_MS = 3_600_000;
+
+/** Each call is that much later than the one before it, since a directory is swept once an hour. */
+let passedMs = 0;
+
+/** Does the work this many hours after all that was done before; times of files stay as they are. */
+export async function later<T>(hours: number, work: () => T | Promise<T>): Promise<T> {
+  passedMs += 2 * HOUR_MS;
+  const now = vi.spyOn(systemClock, 'now').mockReturnValue(Date.now() + hours * HOUR_MS);
+  const monotonic = vi.spyOn(systemClock, 'monotonic').mockReturnValue(performance.now() + passedMs);
+  try {
+    return await work();
+  } finally {
+    now.mockRestore();
+    monotonic.mockRestore();
+  }
+}
+
+/** When everything that was left behind counts as abandoned. */
+export const aDayLater = <T>(work: () => T | Promise<T>): Promise<T> => later(25, work);

@@ -1,0 +1,123 @@
+/** What is shown of components that have a watcher of their own. */
+import { join } from 'node:path';
+
+import client, { Registry } from 'prom-client';
+import { credentials, logTo, SecretFile, TokenFile } from 'resilient-watcher';
+import { ConfigLoader, FileProvider } from 'resilient-watcher/config';
+import { collectMetrics } from 'resilient-watcher/prometheus';
+import { FakeClock, KubeletVolume, mintTestToken, ScriptedBackend } from 'resilient-watcher/testing';
+import { TlsFiles } from 'resilient-watcher/tls';
+import { expect, onTestFinished, test } from 'vitest';
+
+import { createAuthority, createServerPair } from '../support/certificates.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
+import { secretOf } from '../support/tls-sets.js';
+
+interface Part {
+  start(): Promise<unknown>;
+  check(): Promise<unknown>;
+  close(): Promise<void>;
+}
+
+type Make = (volume: KubeletVolume, clock: FakeClock) => Part;
+
+const settings = { name: 'db', backend: new ScriptedBackend() };
+
+test.each<[string, Make]>([
+  ['SecretFile', (volume, clock) => new SecretFile(volume.path('password'), { ...settings, clock })],
+  ['credentials', (volume, clock) => credentials(volume.directory, { ...settings, clock })],
+  ['TokenFile', (volume, clock) => new TokenFile(volume.path('token'), { ...settings, clock })],
+  ['ConfigLoader', loaderOf],
+])('an update and the end of a %s are one line each', async (kind, make) => {
+  const lines: string[] = [];
+  const line = (_fields: object, text: string): void => void lines.push(text);
+  const log = logTo({ debug: () => undefined, info: line, warn: line, error: line });
+  const volume = new KubeletVolume(join(temporaryDirectory(), 'mounted'));
+  volume.publish({ username: 'app', password: 'one', token: mintTestToken({ jti: '1' }) });
+  const part = make(volume, new FakeClock());
+  onTestFinished(() => part.close());
+  await part.start();
+  lines.length = 0;
+
+  volume.publish({ username: 'app', password: 'two', token: mintTestToken({ jti: '2' }) });
+  await part.check();
+  await part.close();
+  log.close();
+  expect(lines).toEqual([`${kind} "db": changed`, `${kind} "db": closed`]);
+});
+
+function loaderOf(volume: KubeletVolume, clock: FakeClock): Part {
+  const provider = new FileProvider(volume.path('password'), {
+    backend: new ScriptedBackend(),
+    clock,
+    parser: { name: 'text', parse: (text) => ({ password: text }) },
+  });
+  const loader = new ConfigLoader({ name: 'db', sources: [{ provider }], clock });
+  const changed = (): Promise<void> => new Promise((resolve) => void loader.once('change', () => resolve()));
+  return {
+    start: () => loader.load(),
+    check: () => Promise.all([changed(), provider.check()]),
+    close: () => loader.close(),
+  };
+}
+
+test('metrics of a watcher that a component made have the name of the component', async () => {
+  const registry = new Registry();
+  const metrics = collectMetrics({ client, registry });
+  onTestFinished(() => metrics.close());
+  const changed = async (): Promise<(string | undefined)[]> =>
+    [...(await registry.metrics()).matchAll(/changes_total\{target="(.*?)"/g)].map(([, target]) => target);
+  // They run in this process besides.
+  const others = await changed();
+  const volume = new KubeletVolume(join(temporaryDirectory(), 'mounted'));
+  volume.publish({ username: 'app', password: 'one', token: mintTestToken() });
+  const parts = [
+    credentials(volume.directory, { name: 'db' }),
+    new SecretFile(volume.path('password'), { name: 'key' }),
+    new TokenFile(volume.path('token'), { name: 'api' }),
+  ];
+  for (const part of parts) {
+    onTestFinished(() => part.close());
+    await part.start();
+  }
+  const targets = (await changed()).filter((target) => !others.includes(target));
+  expect(targets.sort()).toEqual(['api', 'db', 'key']);
+});
+
+test('components that were started before the metrics are in them, with their dates', async () => {
+  const volume = new KubeletVolume(join(temporaryDirectory(), 'mounted'));
+  volume.publish({
+    token: mintTestToken({ exp: 4_000_000_000 }),
+    ...secretOf(await createServerPair(await createAuthority('a'))),
+  });
+  const loader = new ConfigLoader({ name: 'config-early', sources: [{ values: {} }] });
+  const token = new TokenFile(volume.path('token'), { name: 'token-early' });
+  const files = new TlsFiles(volume.directory, { name: 'tls-early' });
+  onTestFinished(() => Promise.all([loader.close(), token.close(), files.close()]).then(() => undefined));
+  await Promise.all([loader.load(), token.get(), files.get()]);
+  const registry = new Registry();
+  const metrics = collectMetrics({ client, registry });
+  onTestFinished(() => metrics.close());
+  const text = await registry.metrics();
+  expect(text).toMatch(/config_last_reload_successful\{loader="config-early"\} 1/);
+  expect(text).toMatch(/token_expiration_timestamp_seconds\{target="token-early"\} \d+/);
+  expect(text).toMatch(/certificate_expiration_timestamp_seconds\{target="tls-early"\} \d+/);
+});
+
+test('what makes a part degraded is counted once', async () => {
+  const registry = new Registry();
+  const metrics = collectMetrics({ client, registry });
+  onTestFinished(() => metrics.close());
+  const volume = new KubeletVolume(join(temporaryDirectory(), 'mounted'));
+  const path = volume.path('password');
+  volume.publish({ password: 'one' });
+  const backend = new ScriptedBackend();
+  backend.refuse(new Error('none is left'));
+  const secret = new SecretFile(path, { name: 'key', backend, clock: new FakeClock() });
+  onTestFinished(() => secret.close());
+  await secret.start();
+  const text = await registry.metrics();
+  const counts = [...text.matchAll(/errors_total\{target="key",error_type="(\w+)"\} (\d+)/g)];
+  const counted = counts.map(([, type, count]) => [type, count]).filter(([, count]) => count !== '0');
+  expect(counted).toEqual([['ERR_BACKEND_DOWN', '1']]);
+});

@@ -1,0 +1,257 @@
+/** Pod certificates (key and chain in one file) and trust bundles, as kubelet mounts them. */
+import { X509Certificate } from 'node:crypto';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:https';
+import { join } from 'node:path';
+
+import {
+  CertificateSigner,
+  FakeClock,
+  KubeletVolume,
+  ScriptedBackend,
+  type CertificateKeyType,
+} from 'resilient-watcher/testing';
+import {
+  serveTls,
+  TlsFiles,
+  type TlsError,
+  type TlsFilesOptions,
+  type TlsPaths,
+} from 'resilient-watcher/tls';
+import { describe, expect, onTestFinished, test } from 'vitest';
+
+import { temporaryDirectory } from '../support/temporary-directory.js';
+import { askHttps, listen } from '../support/tls-clients.js';
+
+const signer = new CertificateSigner({ name: 'one' });
+const other = new CertificateSigner({ name: 'two' });
+const [first, second] = [
+  signer.issue({ dnsNames: ['localhost'] }),
+  signer.issue({ dnsNames: ['localhost'] }),
+];
+
+interface Mount {
+  readonly volume: KubeletVolume;
+  readonly files: TlsFiles;
+  readonly clock: FakeClock;
+  /** `change`, or the code of what was rejected. */
+  readonly events: readonly string[];
+}
+
+function mount(
+  pathsIn: (directory: string) => string | TlsPaths,
+  optionsIn: (directory: string) => TlsFilesOptions = () => ({}),
+): Mount {
+  const volume = new KubeletVolume(join(temporaryDirectory(), 'credentials'));
+  const clock = new FakeClock(Date.now());
+  const options = { backend: new ScriptedBackend(), resyncIntervalMs: 0, clock };
+  const files = new TlsFiles(pathsIn(volume.directory), { ...options, ...optionsIn(volume.directory) });
+  const events: string[] = [];
+  files.on('change', () => events.push('change'));
+  files.on('rejected', ({ error }) => events.push((error as TlsError).code));
+  onTestFinished(() => files.close());
+  return { volume, files, clock, events };
+}
+
+const pem = (certificate: string): string => certificate.trim();
+
+test('a bundle and its trust bundle in volumes of their own are each followed', async () => {
+  const root = temporaryDirectory();
+  const credentials = new KubeletVolume(join(root, 'cred'));
+  const trust = new KubeletVolume(join(root, 'trust'));
+  credentials.publish({ 'bundle.pem': first.bundle });
+  trust.publish({ 'ca.pem': signer.certificate });
+  await using files = new TlsFiles(join(root, 'cred/bundle.pem'), { ca: join(root, 'trust/ca.pem') });
+  const previous = await files.get();
+  credentials.publish({ 'bundle.pem': second.bundle });
+  const renewed = await files.changed({ previous });
+  expect([renewed.cert, renewed.ca].map(String).map(pem)).toEqual(
+    [second.chain, signer.certificate].map(pem),
+  );
+  trust.publish({ 'ca.pem': other.certificate });
+  const contracted = await files.changed({ previous: renewed });
+  expect([contracted.cert, contracted.ca].map(String).map(pem)).toEqual(
+    [second.chain, other.certificate].map(pem),
+  );
+});
+
+describe.each([
+  ['a directory', (directory: string) => directory, () => ({})],
+  [
+    'a path and the option ca',
+    (directory: string) => join(directory, 'bundle.pem'),
+    (directory: string) => ({ ca: join(directory, 'ca.pem') }),
+  ],
+  [
+    '{ bundle, ca }',
+    (directory: string) => ({ bundle: join(directory, 'bundle.pem'), ca: join(directory, 'ca.pem') }),
+    () => ({}),
+  ],
+])('a credential bundle and a trust bundle given as %s', (_name, pathsIn, optionsIn) => {
+  test('are one set, and the chain is handed out without the key', async () => {
+    const { volume, files } = mount(pathsIn, optionsIn);
+    volume.publish({ 'bundle.pem': first.bundle, 'ca.pem': signer.certificate, token: 'no PEM' });
+    const { cert, key, ca } = await files.get();
+    expect([cert, key, ca].map((part) => part?.toString().trim())).toEqual(
+      [first.chain, first.key, signer.certificate].map(pem),
+    );
+    volume.publish({ 'bundle.pem': second.bundle, 'ca.pem': signer.certificate, token: 'no PEM' });
+    await files.check();
+    expect(files.current?.cert?.toString()).toBe(second.chain);
+  });
+
+  test('another order, repetitions and text between certificates are no change; another certificate is', async () => {
+    const { volume, files, events } = mount(pathsIn, optionsIn);
+    const publish = async (...lines: string[]): Promise<void> => {
+      volume.publish({ 'bundle.pem': first.bundle, 'ca.pem': lines.join('\n') });
+      await files.check();
+    };
+    await publish(signer.certificate, other.certificate);
+    const { current } = files;
+    await publish(other.certificate, signer.certificate);
+    await publish('Subject: two', pem(other.certificate), '# one', signer.certificate, other.certificate);
+    expect([events, files.current]).toEqual([['change'], current]);
+    await publish(other.certificate);
+    expect(events).toEqual(['change', 'change']);
+    expect(files.current?.authorities.map(({ subject }) => subject)).toEqual(['CN=two']);
+  });
+
+  test('an empty trust bundle, one that is cut off and one without PEM keep the last good set', async () => {
+    const { volume, files, events } = mount(pathsIn, optionsIn);
+    const both = `${signer.certificate}${other.certificate}`;
+    volume.publish({ 'bundle.pem': first.bundle, 'ca.pem': both });
+    const good = await files.get();
+    for (const [bad, says] of [
+      ['', /ca\.pem" is empty/],
+      [both.slice(0, -40), /certificate 2 of 2 in ".+ca\.pem": it is cut off/],
+    ] as const) {
+      volume.publish({ 'bundle.pem': second.bundle, 'ca.pem': bad });
+      await files.check();
+      expect(files.current).toBe(good);
+      expect(files.status().rejected?.message).toMatch(says);
+    }
+    expect(events).toEqual(['change', 'ERR_TLS_CA', 'ERR_TLS_CA']);
+  });
+
+  test('a key of another certificate is said to be in the bundle', async () => {
+    const { volume, files } = mount(pathsIn, optionsIn);
+    volume.publish({ 'bundle.pem': `${first.key}${second.chain}`, 'ca.pem': signer.certificate });
+    await expect(files.get()).rejects.toMatchObject({
+      cause: {
+        code: 'ERR_TLS_MISMATCH',
+        message: expect.stringMatching(
+          /key in ".+bundle\.pem" is not that of the first certificate in it/,
+        ) as string,
+      },
+    });
+  });
+});
+
+test.each([
+  [
+    'two bundles',
+    { 'a.pem': first.bundle, 'b.pem': second.bundle },
+    /not clear.+credential bundle: "a.pem", "b.pem"/,
+  ],
+  [
+    'several trust bundles',
+    { 'a.pem': first.bundle, 'b.pem': signer.certificate, 'c.pem': other.certificate },
+    /not clear.+trust bundle: "b.pem", "c.pem"/,
+  ],
+  [
+    'key and chain apart',
+    { 'key.pem': first.key, 'chain.pem': first.chain },
+    /key\.pem" contains a private key without/,
+  ],
+  ['nothing', { note: 'hello' }, /no file ".+tls\.crt"/],
+])('a directory with %s is refused with the names of the files', async (_name, contents, says) => {
+  const { volume, files } = mount((directory) => directory);
+  volume.publish(contents);
+  await expect(files.get()).rejects.toMatchObject({
+    cause: { code: 'ERR_TLS_MISSING', message: says as never },
+  });
+});
+
+test('a key that is published without its chain waits for it, wherever the two files are', async () => {
+  const directory = temporaryDirectory();
+  mkdirSync(directory, { recursive: true });
+  const [key, cert] = [join(directory, 'key.pem'), join(directory, 'chain.pem')];
+  writeFileSync(key, first.key);
+  writeFileSync(cert, first.chain);
+  const files = new TlsFiles({ key, cert });
+  onTestFinished(() => files.close());
+  const good = await files.get();
+  writeFileSync(key, second.key);
+  await expect.poll(() => files.status().rejected?.code).toBe('ERR_TLS_MISMATCH');
+  expect(files.current).toBe(good);
+  writeFileSync(cert, second.chain);
+  await expect.poll(() => files.current?.cert?.toString()).toBe(second.chain);
+});
+
+test('a certificate of a clock that is ahead is kept back until it is valid, and the last good one lives', async () => {
+  const { volume, files, clock, events } = mount((directory) => directory);
+  volume.publish({ 'bundle.pem': first.bundle });
+  await files.start();
+  const early = signer.issue({ notBefore: clock.now() + 120_000 });
+  volume.publish({ 'bundle.pem': early.bundle });
+  await files.check();
+  expect(files.current?.cert?.toString()).toBe(first.chain);
+  await clock.advance(121_000);
+  expect(files.current?.cert?.toString()).toBe(early.chain);
+  expect(events).toEqual(['change', 'ERR_TLS_NOT_YET_VALID', 'change']);
+});
+
+test('a bundle that kubelet no longer renews is reported as `expiring`, then as `expired`', async () => {
+  const { volume, files, clock, events } = mount((directory) => directory);
+  files.on('expiring', () => void (events as string[]).push('expiring'));
+  files.on('expired', ({ error }) => void (events as string[]).push(error.message));
+  volume.publish({ 'bundle.pem': first.bundle });
+  await files.start();
+  await clock.advance(19 * 3_600_000);
+  expect(events).toEqual(['change']);
+  await clock.advance(2 * 3_600_000);
+  expect(events.slice(1)).toEqual(['expiring']);
+  await clock.advance(4 * 3_600_000);
+  expect(events.slice(2)).toEqual([expect.stringMatching(/certificate in ".+bundle\.pem" expired at/)]);
+  expect(files.status()).toMatchObject({ expired: true });
+});
+
+const KEY_TYPES: readonly CertificateKeyType[] = [
+  'ECDSAP256',
+  'ED25519',
+  'RSA3072',
+  'ECDSAP384',
+  'RSA4096',
+  'ECDSAP521',
+];
+
+test('the type of the key may change from one rotation to the next, with the root in the chain or without', async () => {
+  const { volume, files } = mount((directory) => directory);
+  const intermediate = new CertificateSigner({ name: 'intermediate', issuer: signer });
+  volume.publish({ 'bundle.pem': first.bundle });
+  const server = createServer((_request, response) => response.end('hello'));
+  await serveTls(server, files);
+  const port = await listen(server);
+  for (const [index, keyType] of KEY_TYPES.entries()) {
+    const { bundle } = intermediate.issue({ keyType, dnsNames: ['localhost'] });
+    volume.publish({ 'bundle.pem': index % 2 === 0 ? bundle : `${bundle}${signer.certificate}` });
+    await files.check();
+    const { fingerprint, text } = await askHttps({ port, ca: signer.certificate });
+    expect([text, fingerprint]).toEqual(['hello', new X509Certificate(bundle).fingerprint256]);
+  }
+});
+
+test('a megabyte of opened and never closed blocks is refused without delay', async () => {
+  const { volume, files } = mount((directory) => directory);
+  volume.publish({
+    'bundle.pem': '-----BEGIN CERTIFICATE-----\n'.repeat(36_000),
+    'ca.pem': signer.certificate,
+  });
+  await files.start();
+  volume.publish({
+    'tls.crt': '-----BEGIN PRIVATE KEY-----\n'.repeat(36_000),
+    'tls.key': '-----BEGIN A'.repeat(80_000),
+  });
+  await files.check();
+  expect(files.status()).toMatchObject({ available: false, rejected: { code: 'ERR_TLS_PEM' } });
+});

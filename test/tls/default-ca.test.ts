@@ -1,0 +1,206 @@
+/** The default CA list of the process follows its files. */
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import type { IncomingMessage } from 'node:http';
+import { createServer, get, globalAgent } from 'node:https';
+import type { Socket } from 'node:net';
+import { dirname, join } from 'node:path';
+import * as tls from 'node:tls';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+
+import { CertificateSigner, KubeletVolume } from 'resilient-watcher/testing';
+import { followDefaultCa, TlsFiles } from 'resilient-watcher/tls';
+import { describe, expect, onTestFinished, test } from 'vitest';
+
+import { temporaryDirectory } from '../support/temporary-directory.js';
+import { listen } from '../support/tls-clients.js';
+
+interface DefaultCaCalls {
+  getCACertificates(type: 'default' | 'bundled' | 'system'): string[];
+  setDefaultCACertificates(certificates: readonly string[]): void;
+}
+
+const calls = tls as unknown as DefaultCaCalls;
+const isSupported = 'setDefaultCACertificates' in tls;
+const [one, two] = [new CertificateSigner({ name: 'one' }), new CertificateSigner({ name: 'two' })];
+const both = `${one.certificate}${two.certificate}`;
+const root = fileURLToPath(new URL('../..', import.meta.url));
+
+interface Mounted {
+  readonly volume: KubeletVolume;
+  readonly files: TlsFiles;
+  readonly trust: (ca: string) => Promise<void>;
+}
+
+function mount(ca: string): Mounted {
+  const volume = new KubeletVolume(join(temporaryDirectory(), 'trust'));
+  volume.publish({ 'ca.pem': ca });
+  const files = new TlsFiles({ ca: volume.path('ca.pem') });
+  onTestFinished(() => files.close());
+  const trust = async (bundle: string): Promise<void> => {
+    volume.publish({ 'ca.pem': bundle });
+    await files.check();
+  };
+  return { volume, files, trust };
+}
+
+interface SlowServer {
+  readonly port: number;
+  readonly slow: readonly (() => void)[];
+}
+
+async function startServer(
+  signer: CertificateSigner,
+  version: tls.SecureVersion = 'TLSv1.3',
+): Promise<SlowServer> {
+  const { chain: cert, key } = signer.issue({ dnsNames: ['localhost'] });
+  const slow: (() => void)[] = [];
+  const limits = { minVersion: version, maxVersion: version };
+  const server = createServer({ cert, key, ...limits, keepAliveTimeout: 0 }, ({ url }, response) => {
+    response.write('hel');
+    if (url === '/slow') slow.push(() => response.end('lo'));
+    else response.end('lo');
+  });
+  return { port: await listen(server), slow };
+}
+
+test.runIf(!isSupported)('an older Node.js is said to be one', async () => {
+  const { files } = mount(both);
+  await expect(followDefaultCa(files)).rejects.toMatchObject({
+    code: 'ERR_TLS_UNSUPPORTED',
+    message: expect.stringMatching(/needs 22\.19, or 24\.5, or later/) as string,
+  });
+  const preloaded = runPreloaded('', { RESILIENT_WATCHER_CA: files.path });
+  await expect(preloaded).rejects.toMatchObject({ stderr: expect.stringMatching(/needs 22\.19/) as string });
+});
+
+describe.runIf(isSupported)('followDefaultCa()', () => {
+  const initial = isSupported ? calls.getCACertificates('default') : [];
+  const follow = async (files: TlsFiles): Promise<void> => {
+    const followed = await followDefaultCa(files);
+    onTestFinished(async () => {
+      await followed.close();
+      globalAgent.destroy();
+      calls.setDefaultCACertificates(initial);
+    });
+  };
+  const ask = async (port: number, path = '/'): Promise<string> =>
+    (await fetch(`https://localhost:${port}${path}`)).text();
+
+  test('adds the bundle to the CAs of the system and of Node.js, and takes it away again', async () => {
+    const { files, trust } = mount(both);
+    await follow(files);
+    const base = new Set(
+      [...calls.getCACertificates('bundled'), ...calls.getCACertificates('system')].map(bodyOf),
+    );
+    const added = (): string[] =>
+      calls
+        .getCACertificates('default')
+        .map(bodyOf)
+        .filter((pem) => !base.has(pem));
+    expect(added().sort()).toEqual([one, two].map(({ certificate }) => bodyOf(certificate)).sort());
+    expect(calls.getCACertificates('default').length).toBe(base.size + 2);
+    await trust(two.certificate);
+    expect(added()).toEqual([bodyOf(two.certificate)]);
+    // An empty one keeps the last good one.
+    await trust('');
+    expect(added()).toEqual([bodyOf(two.certificate)]);
+  });
+
+  test.each(['TLSv1.2', 'TLSv1.3'] as const)(
+    'closes what a removed CA has verified in the global agent, and resumes nothing (%s)',
+    async (version) => {
+      const { files, trust } = mount(both);
+      await follow(files);
+      const [leaving, staying] = [await startServer(one, version), await startServer(two, version)];
+      // Without a look at the certificate, which takes it away from others.
+      const request = async (port: number, path = '/'): Promise<{ socket: Socket; text: string }> => {
+        const response = await new Promise<IncomingMessage>((resolve, reject) => {
+          get(`https://localhost:${port}${path}`, resolve).on('error', reject);
+        });
+        const { socket } = response;
+        return { socket, text: (await response.setEncoding('utf8').toArray()).join('') };
+      };
+      const [idle, kept] = [await request(leaving.port), await request(staying.port)];
+      const busy = request(leaving.port, '/slow');
+      await expect.poll(() => leaving.slow.length).toBe(1);
+      const ends = idle.socket.destroyed ? Promise.resolve() : once(idle.socket, 'close');
+      await trust(two.certificate);
+      leaving.slow[0]?.();
+      expect((await busy).text).toBe('hello');
+      await ends;
+      await expect(request(leaving.port)).rejects.toThrow(/verify|self-signed/);
+      expect((await request(staying.port)).socket).toBe(kept.socket);
+      await trust(both);
+      expect((await request(leaving.port)).text).toBe('hello');
+    },
+  );
+
+  test.each(['TLSv1.2', 'TLSv1.3'] as const)(
+    'closes what it has verified for fetch() (%s)',
+    async (version) => {
+      const { files, trust } = mount(both);
+      await follow(files);
+      const [leaving, staying] = [await startServer(one, version), await startServer(two, version)];
+      expect([await ask(leaving.port), await ask(staying.port)]).toEqual(['hello', 'hello']);
+      const busy = ask(leaving.port, '/slow');
+      await expect.poll(() => leaving.slow.length).toBe(1);
+      await trust(two.certificate);
+      await expect(ask(leaving.port)).rejects.toThrow('fetch failed');
+      leaving.slow[0]?.();
+      expect(await busy).toBe('hello');
+      await expect(ask(leaving.port)).rejects.toThrow('fetch failed');
+      expect(await ask(staying.port)).toBe('hello');
+    },
+  );
+
+  test('files without a CA bundle are refused', async () => {
+    const { volume } = mount(both);
+    volume.publish({ 'bundle.pem': one.issue().bundle });
+    const files = new TlsFiles(volume.directory);
+    onTestFinished(() => files.close());
+    await expect(followDefaultCa(files)).rejects.toMatchObject({ code: 'ERR_TLS_CA' });
+  });
+});
+
+describe.runIf(isSupported)('NODE_OPTIONS="--import resilient-watcher/trust"', () => {
+  const LIST = `const { getCACertificates: get } = require('node:tls');
+    const subjects = get('default').map((pem) => new (require('node:crypto').X509Certificate)(pem).subject);
+    console.log(subjects.filter((subject) => /^CN=(one|two)$/.test(subject)).sort().join());`;
+
+  test('trusts the bundle of the environment variable before the program begins', async () => {
+    const { files } = mount(both);
+    const { stdout } = await runPreloaded(LIST, { RESILIENT_WATCHER_CA: files.path });
+    expect(stdout.trim()).toBe('CN=one,CN=two');
+  });
+
+  test('does so in worker threads, too', async () => {
+    const { files } = mount(one.certificate);
+    const worker = join(temporaryDirectory(), 'worker.cjs');
+    mkdirSync(dirname(worker), { recursive: true });
+    writeFileSync(worker, LIST);
+    const program = `new (require('node:worker_threads').Worker)(${JSON.stringify(worker)});`;
+    const { stdout } = await runPreloaded(program, { RESILIENT_WATCHER_CA: files.path });
+    expect(stdout.trim()).toBe('CN=one');
+  });
+
+  test('does nothing without the variable, and warns of a bundle that is missing', async () => {
+    expect((await runPreloaded(LIST, {})).stdout.trim()).toBe('');
+    const { stdout, stderr } = await runPreloaded(LIST, { RESILIENT_WATCHER_CA: '/nowhere/ca.pem' });
+    expect([stdout.trim(), stderr]).toEqual(['', expect.stringContaining('no file "/nowhere/ca.pem"')]);
+  });
+});
+
+function bodyOf(pem: string): string {
+  return pem.replace(/\s+/g, '');
+}
+
+function runPreloaded(program: string, env: NodeJS.ProcessEnv): Promise<{ stdout: string; stderr: string }> {
+  const options = {
+    cwd: root,
+    env: { ...process.env, NODE_OPTIONS: '--import resilient-watcher/trust', ...env },
+  };
+  return promisify(execFile)(process.execPath, ['--eval', `(async () => { ${program} })()`], options);
+}

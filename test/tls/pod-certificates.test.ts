@@ -1,0 +1,191 @@
+/** Pod certificates and trust bundles rotate under load: each handshake that should pass does, and no other. */
+import type { Agent } from 'node:https';
+import { createServer } from 'node:https';
+import { join } from 'node:path';
+import { connect, type TLSSocket } from 'node:tls';
+
+import {
+  CertificateSigner,
+  KubeletVolume,
+  podCertificateFiles,
+  trustBundleFile,
+  type IssuedCertificate,
+} from 'resilient-watcher/testing';
+import { httpsAgent, serveTls, TlsFiles, undiciDispatcher } from 'resilient-watcher/tls';
+import { request } from 'undici';
+import { expect, onTestFinished, test } from 'vitest';
+
+import { rounds } from '../support/rounds.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
+import { askHttps, keepDoing, listen } from '../support/tls-clients.js';
+
+const ROTATIONS = rounds(24, 500);
+/** The root of the mesh is replaced so often: added, then used, then the old one removed. */
+const STAGES = 6;
+
+/** A pod with a credential bundle and a trust bundle, as kubelet mounts them. */
+function pod(swap: 'rename' | 'remove'): {
+  files: TlsFiles;
+  publish: (issued: IssuedCertificate, roots: string[], seed: number) => Promise<void>;
+} {
+  const volume = new KubeletVolume(join(temporaryDirectory(), 'credentials'), { swap });
+  const files = new TlsFiles({ bundle: volume.path('bundle.pem'), ca: volume.path('ca.pem') });
+  onTestFinished(() => files.close());
+  const publish = async (issued: IssuedCertificate, roots: string[], seed: number): Promise<void> => {
+    const previous = files.current;
+    volume.publish({
+      ...podCertificateFiles(issued, { credentialBundlePath: 'bundle.pem' }),
+      'ca.pem': trustBundleFile(roots, { seed }),
+    });
+    if (files.state === 'idle') await files.start();
+    else await files.changed({ previous });
+  };
+  return { files, publish };
+}
+
+test.each(['rename', 'remove'] as const)(
+  'rotations of key, chain and root (%s) under load: none is refused that should pass, none accepted that should not',
+  async (swap) => {
+    const [server, client] = [pod(swap), pod(swap)];
+    let old = new CertificateSigner({ name: 'root 0' });
+    const issue = (signer: CertificateSigner): IssuedCertificate => signer.issue({ dnsNames: ['localhost'] });
+    const publishBoth = async (
+      signer: CertificateSigner,
+      roots: CertificateSigner[],
+      seed: number,
+    ): Promise<void> => {
+      const trusted = roots.map(({ certificate }) => certificate);
+      // A cluster adds a root everywhere before it is used, and uses the new one everywhere before the old one is removed.
+      await Promise.all([server, client].map((one) => one.publish(issue(signer), trusted, seed)));
+    };
+    await publishBoth(old, [old], 0);
+    const https = createServer({ requestCert: true, keepAliveTimeout: 0 }, (_request, response) =>
+      response.end('hello'),
+    );
+    await serveTls(https, server.files);
+    const port = await listen(https);
+
+    const agents = [true, false].map((keepAlive) => httpsAgent(client.files, { keepAlive }));
+    const dispatcher = await undiciDispatcher(client.files, { connect: { servername: 'localhost' } });
+    onTestFinished(async () => {
+      agents.forEach((agent) => agent.destroy());
+      await dispatcher.destroy();
+    });
+    const failures: unknown[] = [];
+    const noted = (work: () => Promise<string>) =>
+      keepDoing(() => work().catch((error: unknown) => void failures.push(error)));
+    const load = [
+      ...agents.map((agent) =>
+        noted(async () => (await askHttps({ port, ca: undefined as never }, agent)).text),
+      ),
+      noted(async () => (await request(`https://127.0.0.1:${port}`, { dispatcher })).body.text()),
+    ];
+
+    /** Until nobody is on his way who has begun with the set before. */
+    const arrived = async (): Promise<void> => {
+      const done = load.map(({ results }) => results.length);
+      await expect
+        .poll(() => load.every(({ results }, index) => results.length > (done[index] ?? 0) + 1))
+        .toBe(true);
+    };
+    const strangers: string[] = [];
+    for (let rotation = 1; rotation <= ROTATIONS; rotation += 1) {
+      if (rotation % STAGES !== 0) {
+        await publishBoth(old, [old], rotation);
+        continue;
+      }
+      const next = new CertificateSigner({ name: `root ${rotation}` });
+      const leaving = issue(old);
+      const session = await sessionOf(port, leaving, `${old.certificate}${next.certificate}`);
+      await publishBoth(old, [old, next], rotation);
+      await arrived();
+      await publishBoth(next, [next, old], rotation);
+      await arrived();
+      await publishBoth(next, [next], rotation);
+      for (const resumed of [undefined, session]) {
+        strangers.push(await answerTo(port, leaving, `${old.certificate}${next.certificate}`, resumed));
+      }
+      old = next;
+    }
+    const answers = (await Promise.all(load.map(({ stop }) => stop()))).flat();
+    expect(failures).toEqual([]);
+    expect(new Set(answers)).toEqual(new Set(['hello']));
+    expect(strangers.length).toBeGreaterThan(0);
+    expect(new Set(strangers)).toEqual(new Set(['']));
+  },
+);
+
+test('a trust bundle in another order makes no new connection', async () => {
+  const roots = Array.from({ length: 5 }, (_, index) => new CertificateSigner({ name: `root ${index}` }));
+  const [root = new CertificateSigner()] = roots;
+  const volume = new KubeletVolume(join(temporaryDirectory(), 'credentials'));
+  const issued = root.issue({ dnsNames: ['localhost'] });
+  const publish = (seed: number) =>
+    volume.publish({
+      ...podCertificateFiles(issued, { credentialBundlePath: 'bundle.pem' }),
+      'ca.pem': trustBundleFile(
+        roots.map(({ certificate }) => certificate),
+        { seed },
+      ),
+    });
+  publish(0);
+  const files = new TlsFiles(volume.directory);
+  onTestFinished(() => files.close());
+  const https = createServer({ requestCert: true, keepAliveTimeout: 0 }, (_request, response) =>
+    response.end('hello'),
+  );
+  const served = await serveTls(https, files, { drainMs: 0 });
+  const port = await listen(https);
+  const agent: Agent = httpsAgent(files, { keepAlive: true });
+  onTestFinished(() => agent.destroy());
+  const ask = async (): Promise<TLSSocket> =>
+    (await askHttps({ port, ca: undefined as never }, agent)).socket;
+  const socket = await ask();
+  for (let seed = 1; seed <= 20; seed += 1) {
+    publish(seed);
+    await files.check();
+    expect(await ask()).toBe(socket);
+  }
+  expect([files.status().changes, served.status().changes]).toEqual([1, 1]);
+});
+
+function connected(
+  port: number,
+  { chain: cert, key }: IssuedCertificate,
+  ca: string,
+  session?: Buffer,
+): TLSSocket {
+  const options = { port, host: '127.0.0.1', servername: 'localhost', cert, key, ca };
+  return connect({ ...options, ...(session && { session }) });
+}
+
+/** A session that the server would resume. */
+async function sessionOf(port: number, issued: IssuedCertificate, ca: string): Promise<Buffer> {
+  const socket = connected(port, issued, ca);
+  try {
+    return await new Promise<Buffer>((resolve, reject) => {
+      socket
+        .once('session', resolve)
+        .once('error', reject)
+        .once('close', () => reject(new Error('there was no session')));
+      socket.resume().write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n');
+    });
+  } finally {
+    socket.destroy();
+  }
+}
+
+/** What the server sends to a client; nothing if it refuses it. */
+async function answerTo(
+  port: number,
+  issued: IssuedCertificate,
+  ca: string,
+  session?: Buffer,
+): Promise<string> {
+  const socket = connected(port, issued, ca, session);
+  let text = '';
+  socket.on('data', (chunk) => (text += String(chunk))).on('error', () => {});
+  socket.write('GET / HTTP/1.0\r\n\r\n');
+  await new Promise((resolve) => socket.once('close', resolve));
+  return text;
+}

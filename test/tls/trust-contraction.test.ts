@@ -1,0 +1,285 @@
+/** A CA is removed: what only it has verified ends, and does not come back by a resumed session. */
+import { constants } from 'node:crypto';
+import { once } from 'node:events';
+import { createSecureServer } from 'node:http2';
+import { Agent, createServer, globalAgent } from 'node:https';
+import { join } from 'node:path';
+import { connect, createServer as createTlsServer, type SecureVersion, type TLSSocket } from 'node:tls';
+
+import { CertificateSigner, KubeletVolume, type IssuedCertificate } from 'resilient-watcher/testing';
+import {
+  grpcChannelCredentials,
+  grpcServerCredentials,
+  httpsAgent,
+  serveTls,
+  TlsFiles,
+  undiciDispatcher,
+} from 'resilient-watcher/tls';
+import { request } from 'undici';
+import { describe, expect, onTestFinished, test } from 'vitest';
+
+import { temporaryDirectory } from '../support/temporary-directory.js';
+import { askHttp2, askHttps, EchoClient, listen, openHttp2, startGrpc } from '../support/tls-clients.js';
+
+const [one, two] = [new CertificateSigner({ name: 'one' }), new CertificateSigner({ name: 'two' })];
+const both = `${one.certificate}${two.certificate}`;
+const server = one.issue({ dnsNames: ['localhost'] });
+const below = new CertificateSigner({ name: 'below two', issuer: two });
+const leaving = one.issue({ commonName: 'leaving' });
+const staying = below.issue({ commonName: 'staying' });
+const VERSIONS: readonly SecureVersion[] = ['TLSv1.2', 'TLSv1.3'];
+
+interface Mounted {
+  readonly files: TlsFiles;
+  /** Publishes the trust bundle, beside a credential bundle that stays. */
+  readonly trust: (ca: string) => Promise<void>;
+}
+
+function mount({ bundle }: IssuedCertificate): Mounted {
+  const volume = new KubeletVolume(join(temporaryDirectory(), 'credentials'));
+  volume.publish({ 'bundle.pem': bundle, 'ca.pem': both });
+  const files = new TlsFiles(volume.directory);
+  onTestFinished(() => files.close());
+  const trust = async (ca: string): Promise<void> => {
+    volume.publish({ 'bundle.pem': bundle, 'ca.pem': ca });
+    await files.check();
+  };
+  return { files, trust };
+}
+
+const certificateOf = ({ chain, key }: IssuedCertificate): { cert: string; key: string } => ({
+  cert: chain,
+  key,
+});
+
+describe.each(VERSIONS)('a server that demands client certificates, %s', (version) => {
+  const limits = { minVersion: version, maxVersion: version } as const;
+  // Without tickets Node.js resumes nothing in TLS 1.3.
+  const stores = version === 'TLSv1.2' ? ['tickets', 'a store of the application'] : ['tickets'];
+
+  test('ends idle connections at once, those with a request after the response, and keeps all others', async () => {
+    const { files, trust } = mount(server);
+    const slow: (() => void)[] = [];
+    const https = createServer({ requestCert: true, keepAliveTimeout: 0, ...limits }, ({ url }, response) => {
+      if (url === '/slow') slow.push(() => response.end('slow'));
+      else response.end('hello');
+    });
+    await serveTls(https, files);
+    const port = await listen(https);
+    const agentOf = (issued: IssuedCertificate): Agent => {
+      const agent = new Agent({ keepAlive: true, ...certificateOf(issued) });
+      onTestFinished(() => agent.destroy());
+      return agent;
+    };
+    const ask = (agent: Agent, path = '/') => askHttps({ port, ca: one.certificate, path }, agent);
+    const [idle, busy, kept] = [agentOf(leaving), agentOf(leaving), agentOf(staying)];
+    const idleSocket = (await ask(idle)).socket;
+    const keptSocket = (await ask(kept)).socket;
+    const inFlight = ask(busy, '/slow');
+    await expect.poll(() => slow.length).toBe(1);
+
+    const idleEnds = once(idleSocket, 'close');
+    await trust(two.certificate);
+    await idleEnds;
+    slow[0]?.();
+    const { socket, text } = await inFlight;
+    expect(text).toBe('slow');
+    if (!socket.destroyed) await once(socket, 'close');
+    expect((await ask(kept)).socket).toBe(keptSocket);
+    await expect(ask(agentOf(leaving))).rejects.toThrow();
+    await expect(ask(agentOf(staying))).resolves.toMatchObject({ text: 'hello' });
+  });
+
+  test.each(stores)('resumes no session of them from %s', async (kind) => {
+    const { files, trust } = mount(server);
+    // With tickets the store is not asked.
+    const secureOptions = kind === 'tickets' ? 0 : constants.SSL_OP_NO_TICKET;
+    const tls = createTlsServer(
+      { requestCert: true, secureOptions, ...limits },
+      (socket) => void socket.end('hello'),
+    );
+    tls.on('tlsClientError', () => {});
+    if (kind !== 'tickets') keepSessions(tls);
+    await serveTls(tls, files);
+    const port = await listen(tls);
+    const visit = async (issued: IssuedCertificate, session?: Buffer): Promise<Visit> => {
+      const credentials = session ? {} : certificateOf(issued);
+      const options = { port, host: '127.0.0.1', servername: 'localhost', ca: both, ...credentials };
+      return visitOf(connect({ ...options, ...(session && { session }) }));
+    };
+    const before = await visit(leaving);
+    // Without its certificate: what admits it is the session alone.
+    expect(await visit(leaving, before.session)).toMatchObject({ text: 'hello', isResumed: true });
+    const other = await visit(staying);
+    await trust(two.certificate);
+    expect(await visit(leaving, before.session)).toMatchObject({ text: '', isResumed: false });
+    expect(await visit(leaving)).toMatchObject({ text: '' });
+    expect(await visit(staying)).toMatchObject({ text: 'hello' });
+    expect(await visit(staying, other.session)).toMatchObject({ text: '' });
+  });
+});
+
+test('sessions of HTTP/2 get GOAWAY, and their open streams finish', async () => {
+  const { files, trust } = mount(server);
+  const slow: (() => void)[] = [];
+  const http2 = createSecureServer({ requestCert: true }, ({ url }, response) => {
+    if (url === '/slow') slow.push(() => response.end('slow'));
+    else response.end('hello');
+  });
+  await serveTls(http2, files);
+  const port = await listen(http2);
+  const open = (issued: IssuedCertificate) =>
+    openHttp2({ port, ca: one.certificate, ...certificateOf(issued) });
+  const [ending, kept] = [await open(leaving), await open(staying)];
+  expect([await askHttp2(ending), await askHttp2(kept)]).toEqual(['hello', 'hello']);
+  const inFlight = ending.request({ ':path': '/slow' }).setEncoding('utf8');
+  await expect.poll(() => slow.length).toBe(1);
+  const goaway = once(ending, 'goaway');
+  await trust(two.certificate);
+  await goaway;
+  slow[0]?.();
+  expect((await inFlight.toArray()).join('')).toBe('slow');
+  if (!ending.destroyed) await once(ending, 'close');
+  expect(await askHttp2(kept)).toBe('hello');
+});
+
+test('a client that is in its handshake when its CA is removed is not admitted', async () => {
+  const { files, trust } = mount(server);
+  const requests: string[] = [];
+  const https = createServer({ requestCert: true }, (_request, response) => {
+    requests.push('request');
+    response.end('hello');
+  });
+  await serveTls(https, files);
+  const port = await listen(https);
+  const begun = once(https, 'connection');
+  const visit = visitOf(
+    connect({ port, host: '127.0.0.1', servername: 'localhost', ca: both, ...certificateOf(leaving) }),
+    'GET / HTTP/1.0\r\n\r\n',
+  );
+  await begun;
+  // The context of the handshake is that of the beginning.
+  await trust(two.certificate);
+  expect(await visit).toMatchObject({ text: '' });
+  expect(requests).toEqual([]);
+});
+
+test('a renewed root with the same key, and a set with another root, end no connection', async () => {
+  const { files, trust } = mount(server);
+  const https = createServer({ requestCert: true, keepAliveTimeout: 0 }, (_request, response) =>
+    response.end('hello'),
+  );
+  await serveTls(https, files);
+  const port = await listen(https);
+  const agent = new Agent({ keepAlive: true, ...certificateOf(staying) });
+  onTestFinished(() => agent.destroy());
+  const ask = async (): Promise<TLSSocket> => (await askHttps({ port, ca: one.certificate }, agent)).socket;
+  const socket = await ask();
+  await trust(`${two.renewed()}${one.certificate}`);
+  await trust(two.renewed());
+  await trust(`${two.certificate}${two.certificate}`);
+  expect(await ask()).toBe(socket);
+});
+
+describe.each(VERSIONS)('clients of a server whose CA is removed, %s', (version) => {
+  async function startServer(): Promise<number> {
+    const limits = { minVersion: version, maxVersion: version } as const;
+    const https = createServer(
+      { ...certificateOf(server), ...limits, keepAliveTimeout: 0 },
+      (_request, response) => response.end('hello'),
+    );
+    return listen(https);
+  }
+
+  test('httpsAgent() closes its connections and resumes none, where the global agent does', async () => {
+    const { files, trust } = mount(staying);
+    const port = await startServer();
+    const agent = httpsAgent(files, { keepAlive: true });
+    onTestFinished(() => agent.destroy());
+    const ask = () => askHttps({ port, ca: undefined as never }, agent);
+    const { socket } = await ask();
+    const closed = once(socket, 'close');
+    await trust(two.certificate);
+    await closed;
+    await expect(ask()).rejects.toThrow(/verify|self-signed/);
+    await trust(both);
+    await expect(ask()).resolves.toMatchObject({ text: 'hello' });
+
+    // The key of its cache has no trace of the default list; here a CA of its own stands for that.
+    const global = async (ca: string) => askHttps({ port, ca }, globalAgent);
+    const first = await global(one.certificate);
+    first.socket.destroy();
+    expect((await global(one.certificate)).isResumed).toBe(true);
+  });
+
+  test('undiciDispatcher() closes its connections and resumes none', async () => {
+    const { files, trust } = mount(staying);
+    const port = await startServer();
+    const dispatcher = await undiciDispatcher(files, { connect: { servername: 'localhost' } });
+    onTestFinished(() => dispatcher.destroy());
+    const ask = async (): Promise<string> =>
+      (await request(`https://127.0.0.1:${port}`, { dispatcher })).body.text();
+    expect([await ask(), await ask()]).toEqual(['hello', 'hello']);
+    await trust(two.certificate);
+    await expect(ask()).rejects.toThrow(/verify|self-signed/);
+  });
+});
+
+test('gRPC ends connections on both sides when a CA is removed there, and no others', async () => {
+  const onServer = mount(server);
+  const port = await startGrpc(
+    await grpcServerCredentials(onServer.files, { requireClientCertificate: true }),
+  );
+  const clientOf = async (issued: IssuedCertificate) => {
+    const { files, trust } = mount(issued);
+    return { trust, client: new EchoClient(port, await grpcChannelCredentials(files)) };
+  };
+  const [ending, kept, distrusting] = [
+    await clientOf(leaving),
+    await clientOf(staying),
+    await clientOf(staying),
+  ];
+  const callAll = (text: string) =>
+    Promise.allSettled([ending, kept, distrusting].map(({ client }) => client.echo(text)));
+  expect((await callAll('before')).map(({ status }) => status)).toEqual(Array(3).fill('fulfilled'));
+
+  await onServer.trust(two.certificate);
+  await distrusting.trust(two.certificate);
+  // The GOAWAY may come after the first call.
+  await expect
+    .poll(async () => (await callAll('after')).map(({ status }) => status))
+    .toEqual(['rejected', 'fulfilled', 'rejected']);
+});
+
+interface Visit {
+  /** What the server says; nothing if it does not admit the client. */
+  readonly text: string;
+  readonly isResumed: boolean;
+  readonly session: Buffer | undefined;
+}
+
+async function visitOf(socket: TLSSocket, question = ''): Promise<Visit> {
+  let text = '';
+  let session: Buffer | undefined;
+  socket.on('session', (given) => (session = given));
+  socket.on('data', (chunk) => (text += String(chunk))).on('error', () => {});
+  let isResumed = false;
+  socket.once('secureConnect', () => {
+    isResumed = socket.isSessionReused();
+    socket.write(question);
+  });
+  await new Promise((resolve) => socket.once('close', resolve));
+  return { text, isResumed, session };
+}
+
+/** As an application does that shares sessions among processes. */
+function keepSessions(tls: ReturnType<typeof createTlsServer>): void {
+  const sessions = new Map<string, Buffer>();
+  tls.on('newSession', (id: Buffer, session: Buffer, done: () => void) => {
+    sessions.set(id.toString('hex'), session);
+    done();
+  });
+  tls.on('resumeSession', (id: Buffer, done: (error: Error | null, session: Buffer | null) => void) => {
+    done(null, sessions.get(id.toString('hex')) ?? null);
+  });
+}

@@ -1,0 +1,46 @@
+import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { fileSink, ServiceAccountToken } from 'resilient-watcher';
+import { kubeconfigSink } from 'resilient-watcher/kubernetes';
+import { expect, test } from 'vitest';
+
+import { temporaryDirectory } from '../support/temporary-directory.js';
+
+const dates = { issuedAt: 0, notBefore: 0, expiresAt: Infinity, notAfter: Infinity };
+const token = new ServiceAccountToken('secret', dates);
+const { signal } = new AbortController();
+const modeOf = (path: string): string => (statSync(path).mode & 0o7777).toString(8);
+
+test.each([{}, { mode: undefined }])(
+  'the mode of a file that a sink writes is 0600 whatever the file had before: %j',
+  async (options) => {
+    for (const sinkTo of [
+      (path: string) => fileSink(path, options),
+      (path: string) => kubeconfigSink({ path, server: 'https://a', ...options }),
+    ]) {
+      const path = join(temporaryDirectory(), 'token');
+      writeFileSync(path, 'old');
+      chmodSync(path, 0o644);
+      await sinkTo(path)(token, { signal });
+      expect(readFileSync(path, 'utf8')).toContain('secret');
+      expect(modeOf(path)).toBe('600');
+    }
+  },
+);
+
+test('the mode is that of the option, if there is one', async () => {
+  const path = join(temporaryDirectory(), 'token');
+  await fileSink(path, { mode: 0o640 })(token, { signal });
+  expect(modeOf(path)).toBe('640');
+});
+
+test.each([
+  ['fileSink', (path: string) => fileSink(path)],
+  ['kubeconfigSink', (path: string) => kubeconfigSink({ path, server: 'https://a' })],
+])('%s writes nothing once its signal has aborted', async (_, sinkTo) => {
+  const path = join(temporaryDirectory(), 'token');
+  const reason = new Error('closed');
+  await expect(sinkTo(path)(token, { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
+  expect(existsSync(path)).toBe(false);
+});

@@ -1,0 +1,173 @@
+/** A mount whose server answers late, wrongly or never: the process and the watcher's `close()` do not depend on it. */
+import { join } from 'node:path';
+
+import { ResilientWatcher, type ResilientWatcherOptions } from 'resilient-watcher';
+import { FakeClock, KubeletVolume } from 'resilient-watcher/testing';
+import { describe, expect, onTestFinished, test } from 'vitest';
+
+import { errorCodeOf } from '../../src/core/errors.js';
+import { errno } from '../support/faulty-file-system.js';
+import { interceptedFs, type Called, type Place } from '../support/intercepted-fs.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
+
+const targets: Record<string, [(volume: string) => string | string[], ResilientWatcherOptions?]> = {
+  'a key': [(volume) => join(volume, 'a')],
+  'a volume': [(volume) => volume],
+  'a group': [(volume) => [join(volume, 'a'), join(volume, 'b')]],
+  'a directory': [(volume) => join(volume, '..data/')],
+  'a tree': [(volume) => volume, { recursive: true }],
+};
+
+/** The server of the mount on which everything is. */
+class Server {
+  isDead = false;
+  /** What each call fails with; undefined: it is answered. */
+  failure: 'EIO' | 'ESTALE' | undefined;
+  pending = 0;
+  most = 0;
+  synchronous: string[] = [];
+  readonly #unanswered: (() => void)[] = [];
+  readonly fs;
+
+  constructor(place: Place) {
+    this.fs = interceptedFs((call) => this.#answer(call), place);
+    onTestFinished(() => this.revive());
+  }
+
+  revive(): void {
+    this.isDead = false;
+    for (const answer of this.#unanswered.splice(0)) answer();
+  }
+
+  async #wait(): Promise<void> {
+    if (this.isDead) await new Promise<void>((resolve) => this.#unanswered.push(resolve));
+    else await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  #answer({ name, args, isSynchronous, make }: Called): unknown {
+    if (isSynchronous) {
+      this.synchronous.push(`${name} ${String(args[0])}`);
+      return make();
+    }
+    // An open file is read and closed in one turn of the mount.
+    this.pending += 1;
+    this.most = Math.max(this.most, this.pending);
+    return this.#wait().then(() => {
+      this.pending -= 1;
+      if (this.failure) throw errno(this.failure, String(args[0]));
+      return make();
+    });
+  }
+}
+
+interface Watched {
+  readonly server: Server;
+  readonly volume: KubeletVolume;
+  readonly watcher: ResilientWatcher;
+  readonly clock: FakeClock;
+  readonly events: string[];
+}
+
+function watched(target: string, place: Place): Watched {
+  const server = new Server(place);
+  const volume = new KubeletVolume(join(temporaryDirectory(), 'volume'));
+  volume.publish({ a: '1', b: '1' });
+  const [pathOf, options] = targets[target] ?? [String];
+  const clock = new FakeClock();
+  const { fs } = server;
+  const watcher = new ResilientWatcher(pathOf(volume.directory), { fs, clock, backend: 'poll', ...options });
+  onTestFinished(() => watcher.close());
+  const events: string[] = [];
+  watcher.on('change', ({ current }) => {
+    events.push([...current.files.values()].map(({ content }) => String(content)).join());
+  });
+  watcher.on('unreadable', ({ error }) => events.push(String(errorCodeOf(error))));
+  watcher.on('readable', () => events.push('readable'));
+  return { server, volume, watcher, clock, events };
+}
+
+/** Lets time pass, and the server answer. */
+async function until(clock: FakeClock, isSo: () => boolean): Promise<void> {
+  for (let turns = 0; !isSo() && turns < 5_000; turns += 1) await clock.advance(10);
+  expect(isSo()).toBe(true);
+}
+
+const places = ['remote', 'unknown'] as const;
+const cases = Object.keys(targets).flatMap((target) => places.map((place) => ({ target, place })));
+
+describe.each(cases)('$target on a mount that is $place', ({ target, place }) => {
+  test('slow answers are awaited, one call at a time, and none is synchronous', async () => {
+    const { server, volume, watcher, clock, events } = watched(target, place);
+    await watcher.start();
+    volume.publish({ a: '2', b: '2' });
+    await until(clock, () => events.length === 2);
+    expect(events.map((event) => new Set(event.split(',')))).toEqual([new Set(['1']), new Set(['2'])]);
+    expect(server.most).toBe(1);
+    expect(server.synchronous).toEqual([]);
+  });
+
+  test.each(['start', 'check'] as const)(
+    'a %s that is never answered delays neither timers nor close()',
+    async (moment) => {
+      const { server, watcher, clock, events } = watched(target, place);
+      if (moment === 'check') await watcher.start();
+      server.isDead = true;
+      const started = watcher.start().catch(() => undefined);
+      await clock.advance(10_000);
+      // The event loop goes on.
+      await new Promise((resolve) => setTimeout(resolve, 1));
+      expect(server.pending).toBe(1);
+      const before = [...events];
+      await watcher.close();
+      await started;
+      server.revive();
+      await clock.advance(10_000);
+      expect(events).toEqual(before);
+      expect(server.synchronous).toEqual([]);
+    },
+  );
+
+  test('EIO is unreadable, and readable when it is over', async () => {
+    const { server, watcher, clock, events } = watched(target, place);
+    await watcher.start();
+    server.failure = 'EIO';
+    await until(clock, () => events.length === 2);
+    server.failure = undefined;
+    await until(clock, () => events.length === 3);
+    expect(events.slice(1)).toEqual(['ERR_TARGET_IO', 'readable']);
+  });
+
+  test('ESTALE for less than missingGraceMs is not reported', async () => {
+    const { server, watcher, clock, events } = watched(target, place);
+    await watcher.start();
+    const { checks } = watcher.status();
+    server.failure = 'ESTALE';
+    await until(clock, () => watcher.status().checks > checks);
+    server.failure = undefined;
+    await clock.advance(10_000);
+    await watcher.check();
+    expect(events).toHaveLength(1);
+  });
+});
+
+test('of watchers of one dead mount one call is pending, and none waits in close()', async () => {
+  const server = new Server('unknown');
+  const volume = new KubeletVolume(join(temporaryDirectory(), 'volume'));
+  volume.publish({ a: '1', b: '1' });
+  server.isDead = true;
+  const watchers = Object.values(targets).map(
+    ([pathOf, options]) =>
+      new ResilientWatcher(pathOf(volume.directory), {
+        fs: server.fs,
+        backend: 'poll',
+        clock: new FakeClock(),
+        ...options,
+      }),
+  );
+  const starts = watchers.map((watcher) => watcher.start().catch(() => undefined));
+  await expect.poll(() => server.pending).toBe(1);
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(server.most).toBe(1);
+  await Promise.all(watchers.map((watcher) => watcher.close()));
+  await Promise.all(starts);
+});

@@ -1,0 +1,60 @@
+import { join } from 'node:path';
+
+import { FakeClock, KubeletVolume } from 'resilient-watcher/testing';
+import { expect, onTestFinished, test } from 'vitest';
+
+import { nextTurn } from '../../src/core/event-loop.js';
+import { operationChannel } from '../../src/core/telemetry.js';
+import { Ticker } from '../../src/watch/ticker.js';
+import { openScene } from '../support/open-scene.js';
+
+test.each([
+  { what: 'a key', paths: ['key'] },
+  { what: 'a volume', paths: ['.'] },
+  { what: 'a group', paths: ['key', 'second'] },
+  { what: 'a key whose checks somebody observes', paths: ['key'], isObserved: true },
+  { what: 'a volume whose checks somebody observes', paths: ['.'], isObserved: true },
+])('$what that is changed in the turn of a resync is reported because of its event', async (given) => {
+  const { paths, isObserved = false } = given;
+  const observer = { asyncEnd: () => {} };
+  if (isObserved) {
+    operationChannel('check').subscribe(observer as never);
+    onTestFinished(() => {
+      operationChannel('check').unsubscribe(observer as never);
+    });
+  }
+  const clock = new FakeClock(Date.now());
+  const scene = openScene('fs');
+  const volume = new KubeletVolume(join(scene.root, 'volume'));
+  volume.publish({ key: '0', second: '0' });
+  const targets = paths.map((path) => join(volume.directory, path));
+  const options = { clock, resyncIntervalMs: 5_000, persistent: false };
+
+  // Ticks before the watcher, so this comes right before the check of the resync, or in the turn after that.
+  let version = 0;
+  let published = Promise.resolve();
+  const publisher = {
+    onTick: () => {
+      const turns = version % 2;
+      version += 1;
+      published = nextTurn()
+        .then(() => (turns > 0 ? nextTurn() : undefined))
+        .then(() => {
+          volume.publish({ key: `${version}`, second: `${version}` });
+        });
+    },
+  };
+  const ticker = { clock, intervalMs: options.resyncIntervalMs, persistent: options.persistent };
+  Ticker.start(publisher, ticker);
+  await scene.watch(targets.length === 1 ? targets.join() : targets, options);
+  for (let round = 1; round <= 20; round += 1) {
+    await clock.advance(options.resyncIntervalMs);
+    await published;
+    await scene.until(() => scene.changes.length > round);
+  }
+  Ticker.stop(publisher, ticker);
+  await scene.watcher.idle();
+
+  expect(scene.causes).toEqual(['start', ...Array.from({ length: 20 }, () => 'fs')]);
+  expect(scene.watcher.status()).toMatchObject({ changes: 21, resyncs: 0 });
+});

@@ -1,0 +1,52 @@
+/** A revision is what `..data` points to, whatever its name is: other publishers than kubelet choose others. */
+import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { readVolume, type ResilientWatcherOptions } from 'resilient-watcher';
+import { describe, expect, test } from 'vitest';
+
+import { ScriptedScene } from '../support/scripted-scene.js';
+
+/** Publishes a revision by one rename, and removes the old one. */
+function publish(directory: string, revision: string, text: string, old?: string): void {
+  mkdirSync(join(directory, revision), { recursive: true });
+  for (const key of ['a', 'b']) {
+    writeFileSync(join(directory, revision, key), text);
+    if (old === undefined) symlinkSync(`..data/${key}`, join(directory, key));
+  }
+  symlinkSync(revision, join(directory, '..data_tmp'));
+  renameSync(join(directory, '..data_tmp'), join(directory, '..data'));
+  if (old !== undefined) rmSync(join(directory, old), { recursive: true });
+}
+
+const targets: Record<string, [(volume: string) => string | string[], ResilientWatcherOptions?]> = {
+  'a key': [(volume) => join(volume, 'a')],
+  'a volume': [(volume) => volume],
+  'a group': [(volume) => [join(volume, 'a'), join(volume, 'b')]],
+  'a tree': [(volume) => volume, { recursive: true }],
+};
+
+describe.each([
+  ['..2026_11_21_000001.77', '..2026_11_21_000002.78'],
+  ['..2026_11_21_00_00_01.77', '..2026_11_21_00_00_02.78'],
+  ['..v1', '..v2'],
+])('revisions named %s', (first, second) => {
+  test.each(Object.entries(targets))('%s', async (what, [pathOf, options]) => {
+    const scene = new ScriptedScene();
+    const volume = scene.at('volume');
+    publish(volume, first, 'one');
+    await scene.watch(pathOf(volume), options);
+    const textsOf = (): Set<string> =>
+      new Set([...(scene.watcher.current?.files.values() ?? [])].map(({ content }) => String(content)));
+    expect(textsOf()).toEqual(new Set(['one']));
+    expect([...(scene.watcher.current?.files.keys() ?? [])].filter((key) => key.includes('..'))).toEqual([]);
+    publish(volume, second, 'two', first);
+    // Complete, and so at once.
+    await scene.hint();
+    expect(textsOf()).toEqual(new Set(['two']));
+    expect(scene.changes).toHaveLength(2);
+    if (what === 'a key' || what === 'a volume') expect(scene.watcher.status().revision).toBe(second);
+    expect(scene.watcher.status().watchedDirectories).not.toContain(join(volume, second));
+    expect(await readVolume(volume)).toMatchObject({ kind: 'volume', revision: second });
+  });
+});
