@@ -53,7 +53,11 @@ const CLASSES: Readonly<Record<string, (directory: string, clock: FakeClock) => 
   SecretFile: (directory, clock) => new SecretFile(join(directory, 'key'), { clock }),
   credentials: (directory, clock) => credentials(directory, { keys: { password: 'key' }, clock }),
   TlsFiles: (directory, clock) => new TlsFiles(directory, { clock }),
-  ServedTls: (directory, clock) => new ServedTls(createServer(), new TlsFiles(directory, { clock })),
+  ServedTls: (directory, clock) => {
+    const files = new TlsFiles(directory, { clock });
+    onTestFinished(() => files.close());
+    return new ServedTls(createServer(), files);
+  },
   ConfigLoader: (directory, clock) =>
     new ConfigLoader({ sources: [{ provider: new FileProvider(join(directory, 'app.json'), { clock }) }] }),
   AtomicVolume: (directory, clock) => new AtomicVolume(join(directory, 'written'), { clock }),

@@ -95,7 +95,7 @@ export abstract class Lifecycle<Events extends object> extends Emitter<Events> {
     return undefined;
   }
 
-  /** Called when the component is running, and when its scope has ended. */
+  /** Called when the component is running, and when it no longer is. */
   protected announce(_phase: 'start' | 'close'): void {}
 
   /** Creates the error for calls after the end. */
@@ -118,6 +118,7 @@ export abstract class Lifecycle<Events extends object> extends Emitter<Events> {
       this.throwIfClosed();
     } catch (error) {
       this.throwIfClosed();
+      if (this.#state === 'running') this.announce('close');
       this.#state = 'idle';
       this.#started = undefined;
       this.#unlisten();

@@ -54,24 +54,18 @@ const operations: Readonly<Record<OperationName, OperationChannel>> = {
 
 export const operationNames = Object.keys(operations) as readonly OperationName[];
 
-/**
- * The components that have started and are not closed. Held weakly, because some need no `close()`, such as an
- * `AtomicVolume`.
- */
-const running = new Set<WeakRef<ComponentHandle>>();
-const collected = new FinalizationRegistry((entry: WeakRef<ComponentHandle>) => void running.delete(entry));
+/** The components that have started and are not closed. */
+const running = new Set<ComponentHandle>();
 
 /** Adds a component to those that run. Returns a function that removes it. */
 export function addRunning(component: ComponentHandle): () => void {
-  const entry = new WeakRef(component);
-  running.add(entry);
-  collected.register(component, entry);
-  return () => void running.delete(entry);
+  running.add(component);
+  return () => void running.delete(component);
 }
 
 /** The components of this process that run. */
-export function runningComponents(): ComponentHandle[] {
-  return [...running].flatMap((entry) => entry.deref() ?? []);
+export function runningComponents(): Iterable<ComponentHandle> {
+  return running;
 }
 
 /** The tracing channel `resilient-watcher.<name>`. */

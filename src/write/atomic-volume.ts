@@ -223,6 +223,9 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
     return `use the volume "${this.directory}"`;
   }
 
+  /** Used without `start()` and often without `close()`, it is never among the running components. */
+  protected override announce(): void {}
+
   /** Replaced revisions that are still there stay until the next write. */
   protected override onClose(): void {
     this.#cancelRemovals();

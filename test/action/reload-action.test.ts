@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 
 import {
   commandAction,
@@ -34,6 +34,7 @@ function scene(options: Partial<ReloadActionOptions> = {}) {
     },
   };
   const reload = new ReloadAction({ action, clock, random: () => 0, ...options });
+  onTestFinished(() => reload.close());
   reload.on('succeeded', ({ update: done }) => events.push(`succeeded ${keysIn(done).join()}`));
   reload.on('failed', ({ error, retryDelayMs }) => events.push(`${error.code} ${retryDelayMs}`));
   reload.on('rejected', ({ error }) => events.push(`rejected ${error.message}`));

@@ -147,11 +147,26 @@ test('synchronous work publishes its end with the result, and a failure is throw
 });
 
 test('the components that run are known from their start to their end, whether or not anything subscribes', async () => {
-  const names = (): string[] => runningComponents().map(({ name }) => name);
+  const names = (): string[] => Array.from(runningComponents(), ({ name }) => name);
   const component = new Sample('followed');
   expect(names()).not.toContain('followed');
   await component.start();
   expect(names().filter((name) => name === 'followed')).toHaveLength(1);
   await component.close();
   expect(names()).not.toContain('followed');
+});
+
+test('a component whose work fails to begin does not run', async () => {
+  class Failing extends Sample {
+    protected override onRunning(): Promise<void> {
+      return Promise.reject(new Error('no'));
+    }
+  }
+  const messages = messagesAbout('failing');
+  await expect(new Failing('failing').start()).rejects.toThrow('no');
+  expect(messages).toEqual([
+    ['start', {}],
+    ['close', {}],
+  ]);
+  expect(Array.from(runningComponents(), ({ name }) => name)).not.toContain('failing');
 });

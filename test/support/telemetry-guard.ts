@@ -1,8 +1,18 @@
-/** Loaded before every test file: a test that leaks a secret into the telemetry fails. */
-import { afterEach, expect } from 'vitest';
+/**
+ * Loaded before every test file: a test that leaks a secret into the telemetry fails, and so does a file that leaves
+ * components running, which the metrics of the next file would show.
+ */
+import { afterAll, afterEach, expect, vi } from 'vitest';
 
+import { runningComponents } from '../../src/core/telemetry.js';
 import { takeLeaks } from './leak-detector.js';
 
 afterEach(() => {
   expect(takeLeaks()).toEqual([]);
+});
+
+// A server that a test has closed may still wait for its last connection.
+afterAll(async () => {
+  const running = (): string[] => Array.from(runningComponents(), ({ kind, name }) => `${kind} ${name}`);
+  await vi.waitFor(() => expect(running()).toEqual([]), { timeout: 60_000, interval: 20 });
 });
