@@ -20,7 +20,7 @@ import { sourceOf, WriteSource, type SyncWriteData, type WriteData } from './wri
  * promise resolves, the new bytes survive a power cut (see `durability`). Calls for the same path run one after
  * another. Hard links, ACLs and extended attributes of the old file are lost.
  *
- * @param data must not be changed until the promise settles.
+ * @param data must not be changed until the promise settles. A stream is destroyed when the write ends early.
  * @throws {WriteError} (rejects) `step` says where it failed, `published` whether readers see the new content.
  * @throws {TypeError | RangeError} (rejects) for an invalid argument.
  * @throws the signal's reason (rejects) when aborted.
@@ -42,7 +42,11 @@ export async function atomicWriteFile(
   const isSlow = source instanceof WriteSource && source.isSlow;
   const mount = isSlow ? undefined : mountPointOf(dirname(target), fs);
   const write = { coalesce, signal, mount, work };
-  return trace('write', { path: target }, () => inTurn(resolve(target), write), resultOf);
+  try {
+    return await trace('write', { path: target }, () => inTurn(resolve(target), write), resultOf);
+  } finally {
+    if (source instanceof WriteSource) source.close();
+  }
 }
 
 /**
@@ -66,9 +70,13 @@ export function atomicWriteFileSync(
   const lane = resolve(target);
   const beforeRename = (): void => withdraw(lane, (unfinished) => fs.unlinkSync(unfinished));
   const work = (): AtomicWriteResult => runNow(replaceFile(target, source, settings, { beforeRename }));
-  const result = traceSync('write', { path: target }, work, resultOf);
-  overtake(lane);
-  return result;
+  try {
+    const result = traceSync('write', { path: target }, work, resultOf);
+    overtake(lane);
+    return result;
+  } finally {
+    if (source instanceof WriteSource) source.close();
+  }
 }
 
 function resultOf({ written }: AtomicWriteResult): string {

@@ -30,7 +30,9 @@ export function* openDestination(
   const isDurable = durability === 'full';
   const opening = { fs, isBlocking, isReadable: isDurable, isDurable, creates: createDirectory };
   for (let links = 0; ; links += 1) {
-    if (path.endsWith('/')) throw new Refusal('ERR_WRITE_NOT_FILE', 'it is a directory');
+    if (path.endsWith('/')) {
+      throw new Refusal('ERR_WRITE_NOT_FILE', 'a path that ends with a slash is that of a directory');
+    }
     progress.step = 'open-directory';
     const directory = yield* openDirectory(dirname(path), opening, progress);
     try {

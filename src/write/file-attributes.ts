@@ -15,17 +15,22 @@ export const PERMISSIONS = 0o7777;
 /** Tokens and kubeconfigs are for their owner only. */
 export const DEFAULT_MODE = 0o600;
 
-const isId = (value: unknown): boolean => Number.isInteger(value) && (value as number) >= 0;
+/** The largest user or group ID. The number after it means "leave unchanged" in `chown(2)`. */
+const MAX_ID = 2 ** 32 - 2;
+
+function isInteger(value: unknown, max: number): boolean {
+  return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= max;
+}
 
 /** Whether a value is an `Owner`. */
 export function isOwner(value: unknown): value is Owner {
   if (typeof value !== 'object' || value === null || !('uid' in value) || !('gid' in value)) return false;
-  return isId(value.uid) && isId(value.gid);
+  return isInteger(value.uid, MAX_ID) && isInteger(value.gid, MAX_ID);
 }
 
 /** Whether a value is a set of permission bits, 0 to 0o7777. */
 export function isMode(value: unknown): value is number {
-  return isId(value) && (value as number) <= PERMISSIONS;
+  return isInteger(value, PERMISSIONS);
 }
 
 /** The attributes of a finished file. */

@@ -56,7 +56,6 @@ export function* replaceFile(
     if (signal?.aborted && error === signal.reason && progress.published === false) throw error;
     throw progress.failure(error);
   } finally {
-    if (data instanceof WriteSource) data.close();
     if (destination) yield* destination.directory.during(sweep(destination, settings));
   }
 }

@@ -79,7 +79,7 @@ function checkFile(what: string, entry: unknown, defaults: Defaults): VolumeFile
     throw new TypeError(`${what} has an unknown property "${unknown}"; known are ${PROPERTIES.join(', ')}`);
   if (!isMode(mode)) throw new TypeError(`${what} must have a mode from 0 to 0o7777`);
   if (owner !== undefined && !isOwner(owner)) {
-    throw new TypeError(`${what} must have an owner { uid, gid } of integers >= 0`);
+    throw new TypeError(`${what} must have an owner { uid, gid } of user and group IDs`);
   }
   return { bytes: toBytes(data), mode, owner };
 }

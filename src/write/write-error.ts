@@ -96,9 +96,9 @@ export class WriteProgress {
 }
 
 const STATES = {
-  true: 'The new content is in place, but not everything after that succeeded',
-  false: 'The old content is still in place',
-  null: 'It is not known whether the old or the new content is in place; read it, or write again',
+  true: 'Readers see the change; only a later step failed',
+  false: 'Nothing has changed for readers',
+  null: 'It is not known whether readers see the change; read it back, or write again',
 };
 
 /**

@@ -59,7 +59,7 @@ export interface AtomicWriteFileOptions extends AtomicWriteFileSyncOptions {
 
 /** The options that a file and a volume have in common. */
 export const SHARED_OPTIONS = {
-  owner: matching<Owner | undefined>(undefined, 'an object { uid, gid } of integers >= 0', isOwner),
+  owner: matching<Owner | undefined>(undefined, 'an object { uid, gid } of user and group IDs', isOwner),
   durability: oneOf<Durability>('full', ['full', 'file', 'none']),
   createDirectory: flag(false),
 };

@@ -1,4 +1,6 @@
 /** The data of a write, in whatever form it is given. */
+import type { Readable } from 'node:stream';
+
 import { onAbort } from '../core/abort.js';
 import { describe } from '../core/options.js';
 import { wait, type Steps } from './steps.js';
@@ -12,12 +14,16 @@ export type SyncWriteData = WriteChunk | Iterable<WriteChunk>;
 /** Data that can be written. A readable stream is an async iterable. */
 export type WriteData = SyncWriteData | AsyncIterable<WriteChunk>;
 
+/** An iterable, an async iterable, or a stream. */
+type GivenData = Iterable<WriteChunk> & AsyncIterable<WriteChunk> & Partial<Readable>;
+type ChunkIterator = Iterator<WriteChunk, unknown> | AsyncIterator<WriteChunk, unknown>;
+
 /** Hands out data that was not given as one chunk. */
 export class WriteSource {
   /** Whether the data may take any length of time to arrive. */
   readonly isSlow: boolean;
-  readonly #data: Iterable<WriteChunk> & AsyncIterable<WriteChunk>;
-  #iterator: Iterator<WriteChunk, unknown> | AsyncIterator<WriteChunk, unknown> | undefined;
+  readonly #data: GivenData;
+  #iterator: ChunkIterator | undefined;
   #failure: { readonly error: unknown } | undefined;
   #isDone = false;
 
@@ -31,11 +37,9 @@ export class WriteSource {
       const wanted = `a string, a Uint8Array, or an iterable${canWait ? ' or async iterable' : ''} of them`;
       throw new TypeError(`${owner}: data must be ${wanted}, got ${typeof data}`);
     }
-    this.#data = data as Iterable<WriteChunk> & AsyncIterable<WriteChunk>;
-    if (!this.isSlow) return;
+    this.#data = data as GivenData;
     // Without a listener, a stream that fails before its turn, or after the write has failed, would end the process.
-    const stream = data as Partial<Pick<NodeJS.EventEmitter, 'on'>>;
-    stream.on?.('error', (error: unknown) => (this.#failure ??= { error }));
+    if (this.isSlow) this.#data.on?.('error', (error: unknown) => (this.#failure ??= { error }));
   }
 
   /**
@@ -45,7 +49,7 @@ export class WriteSource {
   *next(signal: AbortSignal | undefined): Steps<Uint8Array | undefined> {
     if (this.#isDone) return undefined;
     if (this.#failure) throw this.#failure.error;
-    this.#iterator ??= this.#data[this.isSlow ? Symbol.asyncIterator : Symbol.iterator]();
+    this.#iterator ??= this.#iterate();
     const pulled = this.#iterator.next();
     const { done, value } = yield* wait(this.isSlow ? untilAbort(Promise.resolve(pulled), signal) : pulled);
     this.#isDone = done === true;
@@ -54,15 +58,26 @@ export class WriteSource {
     throw new TypeError(`it yielded ${describe(typeof value)} instead of a string or a Uint8Array`);
   }
 
-  /** Ends an iteration that is not complete. Does not wait for it: a source that hangs may hang here, too. */
+  /**
+   * Ends an iteration that is not complete, and destroys a stream even if its iteration has not begun. Does not wait
+   * for either: a source that hangs may hang here, too.
+   */
   close(): void {
-    if (this.#isDone || !this.#iterator) return;
+    if (this.#isDone) return;
     this.#isDone = true;
     try {
-      void Promise.resolve(this.#iterator.return?.()).catch(() => undefined);
+      void Promise.resolve(this.#iterator?.return?.()).catch(() => undefined);
+      // The iterator of a stream does that only when its next chunk has arrived.
+      if (this.isSlow) this.#data.destroy?.();
     } catch {
       // The write has failed already; that error is the one to report.
     }
+  }
+
+  #iterate(): ChunkIterator {
+    if (!this.isSlow) return this.#data[Symbol.iterator]();
+    if (this.#data.readableEnded) throw new Error('the stream has already been read');
+    return this.#data[Symbol.asyncIterator]();
   }
 }
 

@@ -2,7 +2,7 @@
 import { chmodSync, chownSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { atomicWriteFile, atomicWriteFileSync, isTemporaryName } from 'resilient-watcher';
+import { AtomicVolume, atomicWriteFile, atomicWriteFileSync, isTemporaryName } from 'resilient-watcher';
 import { expect, test } from 'vitest';
 
 import { debris } from '../support/debris.js';
@@ -81,4 +81,17 @@ test("the caller's options are not touched", async () => {
   const { path } = existing();
   await atomicWriteFile(path, 'a', options);
   expect(options).toEqual({ mode: 0o640 });
+});
+
+test.each([4294967295, 4294967296, -1, 0.5])('an owner that no file can have is refused: %d', async (id) => {
+  const { path } = existing({ mode: 0o600 });
+  for (const owner of [
+    { uid: id, gid: 0 },
+    { uid: 0, gid: id },
+  ]) {
+    await expect(atomicWriteFile(path, 'new', { owner })).rejects.toThrow(/option "owner" must be/);
+    expect(() => atomicWriteFileSync(path, 'new', { owner })).toThrow(/option "owner" must be/);
+    const volume = new AtomicVolume(`${path}.volume`, { createDirectory: true });
+    await expect(volume.write({ key: { data: 'new', owner } })).rejects.toThrow(/must have an owner/);
+  }
 });

@@ -88,6 +88,7 @@ test.each(refusals)('%s at the path is refused and left as it is', async (_, mak
     code,
     step: 'resolve',
     published: false,
+    message: expect.stringContaining('Nothing has changed for readers') as string,
   });
   expect(() => atomicWriteFileSync(path, 'x')).toThrow(WriteError);
   expect(debris(directory, 'file')).toEqual([]);
@@ -121,7 +122,11 @@ test('if the directory cannot be synced after the rename, the error says that re
     },
   });
   const error = await outcome(atomicWriteFile(path, ['n', 'ew'], { fs }));
-  expect(error).toMatchObject({ step: 'sync-directory', published: true });
+  expect(error).toMatchObject({
+    step: 'sync-directory',
+    published: true,
+    message: expect.stringContaining('Readers see the change') as string,
+  });
   expect(readFileSync(path, 'utf8')).toBe('new');
 });
 
