@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer';
 
-import { hasMethods, isPlainObject, matching, nonEmptyString, resolveOptions } from '../core/options.js';
+import { hasMethods, isPlainObject, matching, resolveOptions } from '../core/options.js';
 import { redactError } from '../core/resilient-error.js';
 import type { ValueSource } from '../core/value-source.js';
 import { actionFailed } from './action-error.js';
@@ -31,7 +31,11 @@ const OPTIONS = {
     'an http(s) URL',
     (value) => (typeof value === 'string' && value !== '') || value instanceof URL,
   ),
-  method: nonEmptyString('POST'),
+  method: matching<string>(
+    'POST',
+    'an HTTP method',
+    (value) => typeof value === 'string' && /^[\w!#$%&'*+.^`|~-]+$/.test(value),
+  ),
   headers: matching<Readonly<Record<string, string>>>({}, 'an object of strings', isPlainObject),
   token: matching<WebhookActionOptions['token']>(undefined, 'an object with get', (value) =>
     hasMethods(value, ['get']),

@@ -50,7 +50,7 @@ async function main(args: readonly string[]): Promise<number> {
       if (given && !WITH_COMMAND.includes(each)) {
         throw new ExitError(EXIT.usage, `${each} does not take a command after --`);
       }
-      if (given?.length === 0) throw new ExitError(EXIT.usage, 'no command is given after --');
+      if (given && !given[0]) throw new ExitError(EXIT.usage, 'no command is given after --');
       const invocation = { paths: command.args, flags, command: given ?? [], session };
       // The command may wait for something that never comes, such as an answer from a dead file server.
       await Promise.race([subcommand?.run(invocation), session.ended]);

@@ -83,7 +83,7 @@ function report(watcher: ResilientWatcher, { output }: Session): void {
   watcher.on('change', ({ added, changed, removed, current, cause }) => {
     const { kind, revision = null } = current;
     const keys = [...added.map((key) => `+${key}`), ...changed, ...removed.map((key) => `-${key}`)];
-    const message = `${path}: ${kind === 'missing' ? 'missing' : keys.join(' ')}`;
+    const message = `${path}: ${kind === 'missing' ? 'missing' : keys.join(' ') || 'empty'}`;
     output.log('info', 'change', message, { path, kind, added, changed, removed, revision, cause });
   });
   watcher.on('revision', ({ current: revision }) => {

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
-import { startCli, type Program } from '../support/program.js';
+import { runCli, startCli, type Program } from '../support/program.js';
 import { isRunning } from '../support/running.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
@@ -95,6 +95,12 @@ test('a path that does not exist causes a warning, and an action when it is crea
   expect(await event(program, 'missing')).toMatchObject({ level: 'warn', path: mounted.path('n') });
   const { revision } = mounted.publish({ n: '0' });
   await succeededWith(program, revision);
+});
+
+test('an empty directory is reported as empty', async () => {
+  const directory = temporaryDirectory();
+  const { code, stderr } = await runCli(['watch', directory, '--initial', '--once']);
+  expect([code, stderr]).toEqual([0, expect.stringContaining(`${directory}: empty\n`)]);
 });
 
 describe('the newest of 50 revisions that arrive meanwhile is handled last', () => {
