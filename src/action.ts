@@ -1,5 +1,5 @@
 /** The entry point "resilient-watcher/action": what to do when something has changed. */
-export type { Action } from './action/action.js';
+export { ActionError, type Action } from './action/action.js';
 export { commandAction, type CommandActionOptions } from './action/command-action.js';
 export { ProcessGroup, type ProcessExit } from './action/process-group.js';
 export { ReloadAction, type ReloadActionEvents, type ReloadActionStatus } from './action/reload-action.js';
@@ -7,4 +7,3 @@ export type { ReloadActionOptions } from './action/reload-options.js';
 export { signalAction, type SignalTarget } from './action/signal-action.js';
 export { mergeUpdates, updateOf, type ActionUpdate, type PathUpdate } from './action/action-update.js';
 export { webhookAction, type WebhookActionOptions } from './action/webhook-action.js';
-export { ActionError } from './action/action-error.js';

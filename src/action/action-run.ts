@@ -2,8 +2,7 @@ import { onAbort } from '../core/abort.js';
 import type { Clock } from '../core/clock.js';
 import { Outcome } from '../core/outcome.js';
 import { redactError } from '../core/resilient-error.js';
-import { ActionError, actionFailed } from './action-error.js';
-import type { Action } from './action.js';
+import { type Action, ActionError, actionFailed } from './action.js';
 import type { ActionUpdate } from './action-update.js';
 
 /** How long a run may take, ms. */

@@ -1,3 +1,5 @@
+import type { CodeOf } from '../core/error-codes.js';
+import { CodedError } from '../core/resilient-error.js';
 import type { ActionUpdate } from './action-update.js';
 
 /** Something to do when a watched path has changed. */
@@ -11,4 +13,20 @@ export interface Action {
    * once nothing is left running: reject, or fulfill if its work was completed nevertheless.
    */
   run(update: ActionUpdate, options: { readonly signal: AbortSignal }): Promise<void>;
+}
+
+/** An action failed. It is retried. */
+export class ActionError extends CodedError<'ActionError'> {
+  override readonly name = 'ActionError';
+}
+
+/** The error of the action with this name. */
+export function actionFailed(
+  name: string,
+  reason: string,
+  cause?: unknown,
+  code: CodeOf<'ActionError'> = 'ERR_ACTION_FAILED',
+): ActionError {
+  const message = `Action ${JSON.stringify(name)} failed: ${reason}`;
+  return new ActionError(code, message, cause === undefined ? undefined : { cause });
 }

@@ -2,7 +2,6 @@ import { constants } from 'node:os';
 
 import { onAbort } from '../core/abort.js';
 import { errnoOf } from '../core/errno.js';
-import { actionFailed, type ActionError } from './action-error.js';
 import {
   flag,
   isPlainObject,
@@ -14,7 +13,7 @@ import {
   resolveOptions,
 } from '../core/options.js';
 import { redact } from '../core/redaction.js';
-import type { Action } from './action.js';
+import { type Action, type ActionError, actionFailed } from './action.js';
 import { ProcessGroup, type ProcessExit } from './process-group.js';
 import { environmentOf, type ActionUpdate } from './action-update.js';
 

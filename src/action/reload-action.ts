@@ -16,10 +16,9 @@
  */
 import { Backoff } from '../core/backoff.js';
 import { Component, type ComponentEvents, type ComponentStatus } from '../core/component.js';
-import { ActionError } from './action-error.js';
 import { begin, markHandled } from '../core/outcome.js';
 import { sleep } from '../core/sleep.js';
-import type { Action } from './action.js';
+import { type Action, ActionError } from './action.js';
 import { runAction } from './action-run.js';
 import {
   resolveReloadOptions,

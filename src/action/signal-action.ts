@@ -2,8 +2,7 @@ import { readFile, stat } from 'node:fs/promises';
 
 import { errnoOf } from '../core/errno.js';
 import { findProcess } from '../core/process.js';
-import { actionFailed } from './action-error.js';
-import type { Action } from './action.js';
+import { type Action, actionFailed } from './action.js';
 import { processesNamed } from './process-table.js';
 
 /** The processes to signal, looked up at each run. */

@@ -3,8 +3,7 @@ import { Buffer } from 'node:buffer';
 import { hasMethods, isPlainObject, matching, resolveOptions } from '../core/options.js';
 import { redactError } from '../core/resilient-error.js';
 import type { ValueSource } from '../core/value-source.js';
-import { actionFailed } from './action-error.js';
-import type { Action } from './action.js';
+import { type Action, actionFailed } from './action.js';
 import type { ActionUpdate } from './action-update.js';
 
 /** Options of `webhookAction`. */

@@ -1,7 +1,15 @@
 /** `--listen`: metrics, probes and status over HTTP. */
-import type { Command } from 'commander';
+import { once } from 'node:events';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import { isIPv6, type AddressInfo } from 'node:net';
 
+import type { Command } from 'commander';
+import type * as promClient from 'prom-client';
+
+import { healthHandler } from '../index.js';
+import { collectMetrics } from '../prometheus.js';
 import { listenAddress } from './arguments.js';
+import { EXIT, ExitError } from './exit-code.js';
 import type { Session } from './session.js';
 
 /** The flag `--listen`. */
@@ -20,9 +28,90 @@ export function addListenFlag(command: Command): Command {
     );
 }
 
-/** Serves the state of the components of a session, until the session ends, if that is asked for. */
+/** With `--listen`, serves the state of the components of a session until the session ends. */
 export async function listen({ listen: address }: ListenFlags, session: Session): Promise<void> {
   if (!address) return;
-  const { serve } = await import('./serve.js');
-  await serve(address, session);
+  const metrics = await metricsOf(session);
+  const server = createServer(handler(session, metrics));
+  try {
+    server.listen(address);
+    await once(server, 'listening');
+  } catch (error) {
+    const where = shown(address.host ?? '', address.port);
+    throw new ExitError(EXIT.failed, `cannot listen on ${where}: ${(error as Error).message}`);
+  }
+  session.closeAtEnd({ close: () => closed(server) });
+  const { address: bound, port } = server.address() as AddressInfo;
+  session.output.log('info', 'listening', `listening on ${shown(bound, port)}`, { address: bound, port });
+}
+
+function shown(host: string, port: number): string {
+  return isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
+/** Undefined if prom-client is not installed: probes and status do not need it. */
+async function metricsOf(session: Session): Promise<promClient.Registry | undefined> {
+  let client: (typeof promClient)['default'];
+  try {
+    client = (await import('prom-client')).default;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
+    session.output.log(
+      'warn',
+      'metrics',
+      '/metrics is not served: it needs the package prom-client (npm install prom-client)',
+    );
+    return undefined;
+  }
+  const registry = new client.Registry();
+  const subscription = collectMetrics({ client, registry });
+  session.closeAtEnd(subscription);
+  return registry;
+}
+
+function handler(session: Session, metrics: promClient.Registry | undefined): RequestListener {
+  return (request, response) => {
+    const reply = (status: number, body: string, type = 'text/plain; charset=utf-8'): void => {
+      response.writeHead(status, { 'content-type': type, 'cache-control': 'no-store' });
+      response.end(body);
+    };
+    if (request.method !== 'GET' && request.method !== 'HEAD') {
+      reply(405, 'only GET and HEAD\n');
+      return;
+    }
+    const [path = ''] = (request.url ?? '').split('?');
+    switch (path) {
+      case '/livez':
+      case '/readyz':
+        // While an action fails, the application still runs with what it had.
+        healthHandler(...session.components.filter(({ kind }) => kind !== 'ReloadAction'))(request, response);
+        return;
+      case '/status': {
+        const components = session.components.map((component) => ({
+          kind: component.kind,
+          ...component.status(),
+        }));
+        reply(200, JSON.stringify({ components }), 'application/json');
+        return;
+      }
+      case '/metrics':
+        if (!metrics) reply(501, '/metrics needs the package prom-client (npm install prom-client)\n');
+        else {
+          void metrics.metrics().then(
+            (text) => reply(200, text, metrics.contentType),
+            () => reply(500, 'the metrics could not be collected\n'),
+          );
+        }
+        return;
+      default:
+        reply(404, 'not found; try /metrics, /livez, /readyz or /status\n');
+    }
+  };
+}
+
+function closed(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve());
+    server.closeAllConnections();
+  });
 }
