@@ -14,6 +14,7 @@ import {
   resolveOptions,
 } from '../core/options.js';
 import type { Random } from '../core/random.js';
+import { redactError } from '../core/resilient-error.js';
 import { READING_CALLS } from '../fs/calls.js';
 import { filesIn, type Snapshot } from '../fs/snapshot.js';
 import { stableRead } from '../fs/stable-read.js';
@@ -241,7 +242,7 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
     try {
       return await this.scope.track(operation());
     } catch (error) {
-      this.recordError(asError(error));
+      this.recordError(redactError(error));
       throw error;
     }
   }
@@ -311,8 +312,4 @@ function contentsOf(snapshot: Snapshot): VolumeContents {
     files.set(key, content);
   }
   return { revision: snapshot.revision, files };
-}
-
-function asError(thrown: unknown): Error {
-  return thrown instanceof Error ? thrown : new Error(String(thrown));
 }

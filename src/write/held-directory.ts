@@ -63,11 +63,6 @@ export class HeldDirectory {
     return process.platform === 'linux' && !mayHang(this.place);
   }
 
-  /** Whether its entries are reached through the descriptor. */
-  get isByDescriptor(): boolean {
-    return this.#entries !== this.path;
-  }
-
   /** The path of an entry, for calls. */
   at(name: string): string | Buffer {
     return pathForCall(`${this.#entries}/${name}`);
@@ -154,7 +149,7 @@ export class HeldDirectory {
    * @throws {Refusal} ERR_WRITE_CONFLICT
    */
   *assertInPlace(): Steps<void> {
-    if (this.isByDescriptor) return;
+    if (this.#entries !== this.path) return;
     const stat = yield* wait(lstat(pathForCall(this.path), this.calls));
     if (stat && this.is(stat)) return;
     const what = `another process moved or replaced the directory "${this.path}" meanwhile`;

@@ -20,11 +20,11 @@ import type { WriteProgress } from './write-error.js';
 /** How much has reached the disk when a write is reported as done. */
 export type Durability = 'full' | 'file' | 'none';
 
-const { O_NOFOLLOW = 0, O_SYNC = 0 } = constants as Partial<typeof constants>;
+const { O_NOFOLLOW = 0 } = constants as Partial<typeof constants>;
 const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | O_NOFOLLOW;
 
 /** Linux writes at most 2 GiB at a time. A smaller limit costs nothing and lets an abort take effect sooner. */
-export const MAX_WRITE_BYTES = 8 * 2 ** 20;
+const MAX_WRITE_BYTES = 8 * 2 ** 20;
 
 /** `chown(2)`: leave this one as it is. */
 const KEEP_ID = -1;
@@ -50,8 +50,6 @@ export interface Waiting {
 export class PendingFile {
   readonly #directory: HeldDirectory;
   readonly #progress: WriteProgress;
-  /** Whether all that was written to it, and every change of its attributes, is on disk. */
-  #isSynced: boolean;
   /** Its name until it is renamed. */
   readonly name: string;
   #fd: number | undefined;
@@ -59,20 +57,17 @@ export class PendingFile {
   #created: BigIntStats | undefined;
   #written = 0;
 
-  /** @param isSynced each write is to reach the disk before it returns, which saves the call to sync a single one. */
-  constructor(directory: HeldDirectory, name: string, progress: WriteProgress, isSynced: boolean) {
+  constructor(directory: HeldDirectory, name: string, progress: WriteProgress) {
     this.#directory = directory;
     this.name = name;
     this.#progress = progress;
-    this.#isSynced = isSynced;
   }
 
   /** @param mode less the umask; by default, no other user can open the file before it is complete. */
   *create(mode = DEFAULT_MODE): Steps<void> {
-    const flags = this.#isSynced ? CREATE | O_SYNC : CREATE;
     this.#progress.step = 'create';
     try {
-      this.#fd = yield* wait(this.#calls.create(this.#directory.at(this.name), flags, mode));
+      this.#fd = yield* wait(this.#calls.create(this.#directory.at(this.name), CREATE, mode));
     } catch (error) {
       // A network file system may create the file and still report an error.
       if (errnoOf(error) !== 'EEXIST') yield* removeUnfinished(this.#directory, this.name);
@@ -119,12 +114,11 @@ export class PendingFile {
     const mode = isOwned ? attributes.mode : yield* this.#setOwner(owner, attributes, created);
     if ((Number(created.mode) & PERMISSIONS) !== mode) {
       progress.step = 'chmod';
-      this.#isSynced = false;
       const tolerated = attributes.required.mode ? [] : UNSUPPORTED;
       yield* attempt(() => this.#calls.fchmod(this.#open, mode), tolerated);
     }
     // Otherwise the rename can reach the disk before the data: after a power cut the file is there, and empty.
-    if (durability !== 'none' && !this.#isSynced) {
+    if (durability !== 'none') {
       progress.step = 'sync';
       yield* attempt(() => this.#calls.fsync(this.#open), UNSUPPORTED);
     }
@@ -170,7 +164,6 @@ export class PendingFile {
   *#setOwner({ uid, gid }: Owner, attributes: FileAttributes, created: BigIntStats): Steps<number> {
     const { mode, required } = attributes;
     this.#progress.step = 'chown';
-    this.#isSynced = false;
     const tolerated = required.owner ? [] : UNSUPPORTED;
     if (yield* attempt(() => this.#calls.fchown(this.#open, uid, gid), tolerated)) return mode;
     // A process that may not give the file away may still set its group.

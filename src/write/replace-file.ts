@@ -4,8 +4,8 @@
  */
 import { isEqual } from './calls.js';
 import { openDestination, type Destination } from './destination.js';
-import { attributesFor, DEFAULT_MODE, hasAttributes } from './file-attributes.js';
-import { MAX_WRITE_BYTES, PendingFile, type Waiting } from './pending-file.js';
+import { attributesFor, hasAttributes } from './file-attributes.js';
+import { PendingFile, type Waiting } from './pending-file.js';
 import type { Steps } from './steps.js';
 import { isSweepDue, sweepFiles } from './sweep.js';
 import { temporaryName } from './temporary-name.js';
@@ -71,8 +71,7 @@ function* replace(write: Replacement, data: Uint8Array | WriteSource): Steps<Ato
   waiting?.signal?.throwIfAborted();
 
   const attributes = attributesFor(settings, existing, directory.stat);
-  const isSynced = isSyncedByWriting(write, attributes.mode, data);
-  const file = new PendingFile(directory, temporaryName('file'), progress, isSynced);
+  const file = new PendingFile(directory, temporaryName('file'), progress);
   yield* file.create();
   let written = false;
   try {
@@ -84,20 +83,6 @@ function* replace(write: Replacement, data: Uint8Array | WriteSource): Steps<Ato
     if (!progress.published) yield* abandon(write, file);
   }
   return { path, written, bytes: file.written };
-}
-
-/**
- * Whether writing and syncing are one call, which saves a trip through the thread pool. Only where it is one write, since
- * each would be synced by itself, and where the mode stays: a file whose attributes change is synced once more.
- */
-function isSyncedByWriting(
-  { destination: { directory }, settings }: Replacement,
-  mode: number,
-  data: Uint8Array | WriteSource,
-): boolean {
-  if (settings.durability === 'none' || !directory.isLocal || directory.place !== 'disk') return false;
-  if (mode !== DEFAULT_MODE || data instanceof WriteSource) return false;
-  return data.byteLength > 0 && data.byteLength <= MAX_WRITE_BYTES;
 }
 
 function* isUnchanged({ destination, settings }: Replacement, bytes: Uint8Array): Steps<boolean> {

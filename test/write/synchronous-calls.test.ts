@@ -88,29 +88,6 @@ describe.runIf(process.platform === 'linux')('a write', () => {
 });
 
 describe.runIf(process.platform === 'linux')('on a disk', () => {
-  const isSynced = (calls: readonly Called[]): boolean =>
-    calls.some(({ name, args }) => name === 'open' && ((args[1] as number) & constants.O_SYNC) !== 0);
-  /** How often the file itself was synced. */
-  const syncs = (calls: readonly Called[]): number => {
-    const renamed = calls.findIndex(({ name }) => name === 'rename');
-    return calls.slice(0, renamed).filter(({ name }) => name === 'fsync').length;
-  };
-
-  test('data that is written in one call is synced by the same call', async () => {
-    const calls = await write('disk');
-    expect([isSynced(calls), syncs(calls)]).toEqual([true, 0]);
-  });
-
-  test.each([
-    { what: 'no data', data: '' },
-    { what: 'data in chunks', data: ['one', 'two'] },
-    { what: 'data of more bytes than one call writes', data: 'x'.repeat(9 * 2 ** 20) },
-    { what: 'a file whose mode has to be changed', data: 'data', options: { mode: 0o644 } },
-  ])('$what is synced once, at the end', async ({ data, options }) => {
-    const calls = await write('disk', data, options);
-    expect([isSynced(calls), syncs(calls)]).toEqual([false, 1]);
-  });
-
   test('a group that turns out to be different is set and synced, too', async () => {
     const path = join(temporaryDirectory(), 'file');
     writeFileSync(path, 'old', { mode: 0o600 });
