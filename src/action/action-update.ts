@@ -63,8 +63,9 @@ function mergePaths(earlier: PathUpdate, later: PathUpdate): PathUpdate {
 const MAX_VARIABLE_BYTES = 65_536;
 
 /**
- * The update as environment variables. `RW_KEYS` is a JSON array. `RW_PATH` and `RW_REVISION` have one value per line;
- * without those that contain a line break. Each has as many whole values as fit into 64 KiB. `RW_CAUSE` is a word.
+ * The update as environment variables. `RW_KEYS` is a JSON array. `RW_PATH` and `RW_REVISION` have one value per line,
+ * except values that contain a line break. Each variable has as many whole values as fit into 64 KiB. `RW_CAUSE` is a
+ * word.
  */
 export function environmentOf({ paths, cause }: ActionUpdate): Readonly<Record<string, string>> {
   const keys = paths.flatMap(({ added, changed, removed }) => [...added, ...changed, ...removed]);

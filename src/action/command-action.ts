@@ -33,7 +33,7 @@ export interface CommandActionOptions {
   readonly output?: 'inherit' | 'stderr' | 'ignore' | undefined;
   /** The signal that stops the command. Default `SIGTERM`. */
   readonly stopSignal?: NodeJS.Signals | undefined;
-  /** How long its process group may take to stop before it is killed, ms. Default 10 000, as `docker stop`. */
+  /** How long its process group may take to stop before it is killed, ms. Default 10 000, as in `docker stop`. */
   readonly stopTimeoutMs?: number | undefined;
 }
 
@@ -58,7 +58,8 @@ type ResolvedCommandOptions = ReturnType<typeof resolveOptions<typeof OPTIONS>>;
 
 /**
  * Runs a command; exit code 0 is success. The update is in its environment, as `RW_PATH`, `RW_KEYS` (a JSON array),
- * `RW_REVISION` and `RW_CAUSE`, and on its stdin as a JSON document. It runs in a process group of its own, which is stopped as a whole.
+ * `RW_REVISION` and `RW_CAUSE`, and on its stdin as a JSON document. The command runs in a process group of its own, which
+ * is stopped as a whole.
  * @throws {TypeError} for an unknown, missing or wrong option, or both `args` and `shell`.
  * @throws {RangeError} for a number out of range.
  */

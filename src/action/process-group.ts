@@ -27,7 +27,7 @@ export interface ProcessExit {
 /** The kernel reports the end of a child process but not of a group, so the group is polled, ms. */
 const POLL_MS = 10;
 
-/** How long killed processes are waited for, ms. One that hangs in the kernel, as on a dead NFS server, stays for longer. */
+/** How long to wait for killed processes, ms. One that hangs in the kernel, as on a dead NFS server, stays longer. */
 const KILLED_TIMEOUT_MS = 5_000;
 
 /** A running command and the processes it has started, except those that have left the group (`setsid(2)`). */

@@ -25,7 +25,7 @@ export async function hasOnlyZombies(group: number): Promise<boolean> {
   return members.length > 0 && members.every(({ hasEnded }) => hasEnded);
 }
 
-/** Without those that are reaped meanwhile. */
+/** All processes, except those that are reaped meanwhile. */
 async function processes(): Promise<ProcessStat[]> {
   const entries = await readdir('/proc').catch(() => []);
   const stats = entries.filter((entry) => /^\d+$/.test(entry)).map((pid) => textOf(pid, 'stat'));

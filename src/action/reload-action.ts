@@ -10,9 +10,8 @@
  * | `retrying` | merged; tried at once              | → `running`    | –                   | –                             |
  * | `closed`   | throws                             | –              | –                   | –                             |
  *
- * The check runs before each attempt that begins with the first action. When it fails, the update is rejected: nothing
- * is done until the next `trigger()`. No update is lost: one that was not handled successfully is merged into the next
- * one.
+ * The check runs before each attempt that begins with the first action. If it fails, the update is rejected: nothing is
+ * done until the next `trigger()`. No update is lost: one that was not handled successfully is merged into the next one.
  */
 import { Backoff } from '../core/backoff.js';
 import { Component, type ComponentEvents, type ComponentStatus } from '../core/component.js';
@@ -77,9 +76,9 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
   readonly #backoff: Backoff;
   #phase: 'ready' | 'waiting' | 'running' | 'retrying' = 'ready';
   #pending: ActionUpdate | undefined;
-  /** The update that is being handled, or was not handled successfully; merged into the next one. */
+  /** The update that is being handled, or was not handled successfully. It is merged into the next one. */
   #missed: ActionUpdate | undefined;
-  /** Aborts to end the present pause early. */
+  /** Aborts to end the current pause early. */
   #pausing: AbortController | undefined;
   #loop: Promise<void> | undefined;
   #lastSuccessful: boolean | null = null;

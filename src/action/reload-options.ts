@@ -50,7 +50,7 @@ const OPTIONS = {
     ),
   ),
   check: matching<Action | undefined>(undefined, 'an object with run', isAction),
-  // As consul-template: a reload that takes longer hangs.
+  // As in consul-template.
   timeoutMs: milliseconds(30_000, { min: 1 }),
   // A command gets 10 s between SIGTERM and SIGKILL.
   stopTimeoutMs: milliseconds(15_000),

@@ -12,7 +12,7 @@ import { errnoOf } from '../core/errno.js';
 import { EXIT } from './exit-code.js';
 import { exitCodeOf, STOPPING_SIGNALS, type Session } from './session.js';
 
-/** As `docker stop`, ms. */
+/** As in `docker stop`, ms. */
 export const STOP_TIMEOUT_MS = 10_000;
 
 /** Forwarded to a command in addition to the signals that stop it. */
@@ -30,7 +30,7 @@ export class Child {
   readonly #command: readonly string[];
   readonly #session: Session;
   readonly #flags: StopFlags;
-  /** Undefined while it is restarted, too. */
+  /** Also undefined during a restart. */
   #group: ProcessGroup | undefined;
   #restarting: Promise<void> | undefined;
 

@@ -19,7 +19,7 @@ interface Flags {
   readonly list?: true;
 }
 
-/** More would slow each other down: a program may need more than one core to start in time. */
+/** More sequences would slow each other down: a program may need more than one core to start in time. */
 const MOST_JOBS = 4;
 
 function addConformanceCommand(command: Command): void {
@@ -62,9 +62,9 @@ Examples:
 /** Runs `conformance`. */
 async function runConformance({ flags, command, session }: Invocation<Flags>): Promise<void> {
   const names = flags.only ?? [];
-  const stranger = names.find((name) => chosen([name]).length === 0);
-  if (stranger !== undefined) {
-    throw new ExitError(EXIT.usage, `there is no sequence ${stranger}; --list shows all`);
+  const unknown = names.find((name) => chosen([name]).length === 0);
+  if (unknown !== undefined) {
+    throw new ExitError(EXIT.usage, `there is no sequence ${unknown}; --list shows all`);
   }
   const sequences = chosen(names);
   if (flags.list) {

@@ -103,7 +103,7 @@ function exitCodeFor(findings: readonly Finding[]): number {
   return findings.some(({ severity }) => severity === 'degraded') ? EXIT.degraded : EXIT.ok;
 }
 
-/** All findings of one kind have the same remedy. */
+/** The findings by kind: all of one kind have the same remedy. */
 function listOf(findings: readonly Finding[]): string[] {
   const kinds = new Map(findings.map((one) => [one.id, one]));
   return [...kinds.values()].flatMap(({ id, severity, fix }) => [
@@ -133,7 +133,7 @@ function pageOf(diagnosis: Diagnosis): string[] {
       `  inotify   ${instances.used} of ${instances.limit ?? '?'} instances, ${watches.used} of ${watches.limit ?? '?'} watches of this user`,
     );
   }
-  const found = findings.length === 0 ? ['nothing stands in the way of updates'] : listOf(findings);
+  const found = findings.length === 0 ? ['nothing prevents updates'] : listOf(findings);
   return [...lines, ...found.map((line) => `  ${line}`)];
 }
 

@@ -76,7 +76,7 @@ export class Output {
 }
 
 /**
- * Without control sequences, and indented from the second line on: the name of a file may contain anything, and must not
+ * Escapes control characters, and indents all lines but the first: the name of a file may contain anything, and must not
  * pass for another event.
  */
 function visible(message: string): string {

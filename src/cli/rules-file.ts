@@ -46,8 +46,8 @@ export async function watchRules(path: string, session: Session): Promise<void> 
 }
 
 /**
- * Rules that are in both continue. The others are closed before the new ones start. In an exchange, a new rule acts once
- * in any case, so that nothing is lost that the rules before it have not seen, or not handled.
+ * Rules that are in both sets continue. The others are closed before the new ones start. Except at the first start, a new
+ * rule always acts once: the rules before it may have missed a change, or not have handled it successfully.
  */
 async function exchange(
   running: RunningRules,
@@ -102,9 +102,9 @@ function ruleOf(rule: unknown, { output }: Session): RuleOptions {
     .exitOverride()
     .configureOutput({ writeErr: () => undefined });
   const known = parser.options.map((option) => option.name());
-  const stranger = Object.keys(flags).find((name) => !known.includes(name));
-  // Commander knows which flags are like it.
-  parser.parse(stranger === undefined ? Object.entries(flags).flatMap(argumentsOf) : [`--${stranger}`], {
+  const unknown = Object.keys(flags).find((name) => !known.includes(name));
+  // Commander suggests a similar flag.
+  parser.parse(unknown === undefined ? Object.entries(flags).flatMap(argumentsOf) : [`--${unknown}`], {
     from: 'user',
   });
   const options = {
@@ -137,7 +137,7 @@ function textOf(name: string, value: unknown): string {
   throw new Error(`"${name}" must be a string or a list of strings`);
 }
 
-/** With flags as they are written in the file. */
+/** The message, with flags named as in the file. */
 function messageOf(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
   return message

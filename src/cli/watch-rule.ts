@@ -27,7 +27,7 @@ export type RuleOptions = Omit<Invocation<RuleFlags>, 'session'>;
 
 /**
  * Starts a rule. Resolves when the current contents are known, or the rule has been closed.
- * @param isReplacement acts once in any case, because the rule before this one may have left a change unhandled.
+ * @param isReplacement acts once in any case, because the previous rule may have left a change unhandled.
  */
 type StartRule = (isReplacement?: boolean) => Promise<void>;
 
@@ -76,7 +76,7 @@ export function prepareRule({ paths, flags, command }: RuleOptions, session: Ses
   };
 }
 
-/** All that is there, whatever was there before. */
+/** Everything at the path, as if all of it were new. */
 function presentAt({ path, current }: ResilientWatcher): ActionUpdate {
   const added = [...(current?.files.keys() ?? [])];
   const revision = current?.revision ?? null;

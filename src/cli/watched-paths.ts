@@ -48,7 +48,7 @@ export function createWatchers(
   });
 }
 
-/** The paths at which there is nothing, and those of missing keys, as far as is known. */
+/** The paths that do not exist, and those of missing keys, as far as is known. */
 export function missingPaths(watchers: readonly ResilientWatcher[], keys: readonly string[] = []): string[] {
   return watchers.flatMap(({ path, current }) => {
     if (!current || current.kind === 'missing') return [path];
@@ -57,8 +57,8 @@ export function missingPaths(watchers: readonly ResilientWatcher[], keys: readon
 }
 
 /**
- * Resolves when the present contents of all paths are known. A path on a file system that does not answer is waited for
- * only for a while.
+ * Resolves when the current contents of all paths are known. Does not wait longer than ten seconds for a file system that
+ * does not answer.
  */
 export async function startWatchers(
   watchers: readonly ResilientWatcher[],

@@ -53,7 +53,7 @@ export interface AtomicVolumeOptions {
   /**
    * How long a replaced revision is kept for readers that resolved `..data` before the swap and open a file after it,
    * ms. Default 0: it is removed at once, as kubelet does. Set it (1000 is plenty) for readers that open several files
-   * one after another and do not start over at ENOENT. A write of another object or process removes it at once.
+   * one after another and do not start over on ENOENT. A write by another object or process removes it at once.
    */
   readonly graceMs?: number | undefined;
   /** Creates the directory of the volume, and missing directories above it. Default false. */
@@ -64,7 +64,7 @@ export interface AtomicVolumeOptions {
   readonly maxTotalBytes?: number | undefined;
   /** `read()` rejects when there are more files. Default 16,384. */
   readonly maxFiles?: number | undefined;
-  /** What the volume is called in its status. Default: the base name of its directory. */
+  /** The name in its status. Default: the base name of its directory. */
   readonly name?: string | undefined;
   /** Closes the volume when it aborts. */
   readonly signal?: AbortSignal | undefined;
@@ -72,7 +72,7 @@ export interface AtomicVolumeOptions {
   readonly fs?: FileSystem | undefined;
   /** Default: the system's clock. */
   readonly clock?: Clock | undefined;
-  /** Digits in the names of revisions. Default: `Math.random`. */
+  /** For the digits in the names of revisions. Default: `Math.random`. */
   readonly random?: Random | undefined;
 }
 
@@ -94,7 +94,7 @@ export interface AtomicVolumeStatus extends ComponentStatus {
   readonly revision: string | null;
   /** When this object wrote last, epoch ms; null before. */
   readonly writtenAt: number | null;
-  /** Replaced revisions that wait for the end of `graceMs`. */
+  /** How many replaced revisions are kept for their readers; see `graceMs`. */
   readonly retiredRevisions: number;
 }
 
@@ -113,13 +113,14 @@ const OPTIONS = {
 
 /**
  * A directory of files that change all at once: readers that go through `..data` see the whole old set or the whole new
- * set. The layout is that of a mounted ConfigMap: whatever reads those can read it, and a volume written by kubelet can
- * be taken over. Requires symbolic links: Linux and macOS, not Windows.
+ * set. The layout is that of a mounted ConfigMap: a program that reads those can read it, and it can take over a volume
+ * that kubelet wrote. Requires symbolic links: Linux and macOS, not Windows.
  *
- * The directory itself is never replaced or renamed, only its entries: it may be mounted in a container. Writes within
- * a process run one after another. Writers in several processes never mix their sets: the last to swap wins.
+ * Only the entries of the directory are replaced, never the directory itself, so it may be mounted in a container.
+ * Writes within a process run one after another. Writers in several processes never mix their sets: the last to swap
+ * wins.
  *
- * It is used without `start()`. Events: `error` (`ListenerError`) only; operations reject.
+ * `start()` is optional. The only event is `error` (`ListenerError`); operations that fail reject.
  *
  * ```ts
  * const volume = new AtomicVolume('/run/tls', { createDirectory: true });
@@ -131,7 +132,7 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
   /** Absolute. */
   readonly directory: string;
   readonly #settings: ReturnType<typeof resolveOptions<typeof OPTIONS>>;
-  /** The replaced revisions that are kept for their readers, and the timers that end that. */
+  /** The replaced revisions that are kept for their readers, with the timers that remove them. */
   readonly #retired = new Map<string, Scheduled>();
   #revision: string | null = null;
   #writtenAt: number | null = null;
@@ -150,10 +151,10 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
   }
 
   /**
-   * Makes these files, by key (`app.yaml`, `conf.d/app.yaml`), the contents of the volume. If it holds them already,
-   * with the same modes and owners, there is no new revision; missing and wrong links are repaired all the same.
+   * Publishes these files, by key (`app.yaml`, `conf.d/app.yaml`), as the contents of the volume. If the volume holds
+   * them already, with the same modes and owners, no revision is created; missing and wrong links are still repaired.
    *
-   * @throws {WriteError} (rejects) unless `published` is true, readers see the old set.
+   * @throws {WriteError} (rejects) `published` says whether readers see the new set.
    * @throws {TypeError | RangeError} (rejects) for anything but a plain object or a `Map`, a key that kubelet refuses,
    * or an invalid value, which is not shown. The old set stays.
    * @throws {ClosedError} (rejects) after `close()`; the signal's reason when that has aborted.
@@ -188,8 +189,8 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
   }
 
   /**
-   * Removes everything that was published, at once and without a grace period. The directory stays, with whatever else
-   * is in it. To publish an empty set, use `write({})`.
+   * Removes everything that was published, at once and without a grace period. The directory and everything else in it
+   * stay. To publish an empty set, use `write({})`.
    *
    * @throws {WriteError} (rejects) when something cannot be removed; everything else is.
    * @throws {ClosedError} (rejects) after `close()`; the signal's reason when that has aborted.
@@ -224,10 +225,10 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
     return `use the volume "${this.directory}"`;
   }
 
-  /** Used without `start()` and often without `close()`, it is never among the running components. */
+  /** A volume is often used without `close()`, so it is not listed among the running components. */
   protected override announce(): void {}
 
-  /** Replaced revisions that are still there stay until the next write. */
+  /** Replaced revisions that are still kept stay until the next write. */
   protected override onClose(): void {
     this.#cancelRemovals();
   }
@@ -236,7 +237,7 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
     for (const removal of this.#retired.values()) removal.cancel();
   }
 
-  /** Runs an operation, for whose end `close()` waits. The first one starts the volume. */
+  /** Runs an operation. The first one starts the volume; `close()` waits for all of them. */
   async #use<T>(operation: () => Promise<T>): Promise<T> {
     await this.start();
     try {
@@ -247,7 +248,7 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
     }
   }
 
-  /** Runs the steps after all earlier ones of this process in this volume. */
+  /** Runs the steps when all earlier ones of this process in this volume have ended. */
   #inTurn<T>(steps: Steps<T>): Promise<T> {
     const mount = mountPointOf(this.directory, this.#settings.fs);
     const write = { coalesce: false, signal: undefined, mount, work: () => run(steps) };
@@ -263,12 +264,12 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
       const onReplaced = (revision: string): void => this.#retire(revision);
       return yield* writeVolume(volume, files, this.#settings, progress, onReplaced);
     } finally {
-      // Of the replaced revision or, if the write has failed, of its own. What killed writers left may take space, too.
+      // After a failure, too: what was written, and what killed writers left, takes space.
       if (progress.published !== null) yield* this.#sweep(volume, progress.published);
     }
   }
 
-  /** Removes what nobody needs, as far as that is possible. */
+  /** Removes the revisions that are no longer needed. A failure is only recorded. */
   *#sweep(volume: HeldDirectory, published: boolean): Steps<void> {
     const progress = new WriteProgress(this.directory, 'remove', published);
     try {
@@ -294,8 +295,8 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
 }
 
 /**
- * What was read of a volume. Somebody who can write to the volume could otherwise make a privileged reader hand out any
- * file.
+ * The contents in a snapshot of a volume. Files outside the volume are refused: anyone who can write to the volume could
+ * otherwise make a privileged reader hand out any file.
  */
 function contentsOf(snapshot: Snapshot): VolumeContents {
   const { path, kind } = snapshot;

@@ -31,14 +31,14 @@ export async function atomicWriteFile(
   options?: AtomicWriteFileOptions,
 ): Promise<AtomicWriteResult> {
   const owner = 'atomicWriteFile';
-  // First of all, since a stream may fail at any time.
+  // Before anything that can throw: a stream may fail at any time, and from now on its errors are handled.
   const source = sourceOf(owner, data, { canWait: true });
   const settings = resolveOptions(owner, options, OPTIONS);
   const target = absolutePath(checkPath(owner, 'path', path));
   const { coalesce, signal, fs, clock } = settings;
   const work = (turn: RunningWrite): Promise<AtomicWriteResult> =>
     run(replaceFile(target, source, settings, { waiting: { clock, signal, turn } }));
-  // A write that waits for its data must not keep others waiting: they may be what the data waits for.
+  // A write that waits for its data must not hold up other writes: the data may depend on one of them.
   const isSlow = source instanceof WriteSource && source.isSlow;
   const mount = isSlow ? undefined : mountPointOf(dirname(target), fs);
   const write = { coalesce, signal, mount, work };
@@ -50,7 +50,7 @@ export async function atomicWriteFile(
 }
 
 /**
- * The same, synchronously: for exit handlers and other places that cannot wait. It does not wait for asynchronous
+ * Does the same synchronously, for exit handlers and other places that cannot wait. It does not wait for asynchronous
  * writes to the same path: those that have not yet renamed their file are dropped and resolve with `written: false`.
  * A rename that Windows refuses temporarily is not retried.
  *

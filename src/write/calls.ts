@@ -1,6 +1,6 @@
 /**
- * The system calls of a write. A call is synchronous where it is answered at once, since a trip through the thread pool of
- * Node.js takes longer than writing a small file to memory. It goes through the pool where it may have to wait:
+ * The system calls of a write. A call that is answered at once is synchronous, because a trip through the thread pool of
+ * Node.js takes longer than writing a small file to memory. A call that may have to wait goes through the pool:
  *
  * | the directory is    | synchronous calls                                    |
  * |---------------------|------------------------------------------------------|
@@ -18,13 +18,13 @@ import { listNow, listSoon } from '../fs/calls.js';
 import type { FileSystemKind } from '../fs/file-system-kind.js';
 import { wait, type Answer, type Steps } from './steps.js';
 
-/** A file system, and whether all calls are synchronous. */
+/** A file system, and whether all calls to it are synchronous. */
 export interface Access {
   readonly fs: FileSystem;
   readonly isBlocking: boolean;
 }
 
-/** Where a directory is. */
+/** Where a directory is: in memory, on a local disk, on a server, or unknown. */
 export type Place = FileSystemKind['place'];
 
 const LOOKUPS = ['lstat', 'fstat', 'readlink', 'open', 'read', 'close'] as const;
@@ -51,7 +51,7 @@ export type Calls = {
   readonly [N in Name]: Call<FileSystem[`${N extends 'create' ? 'open' : N}Sync`]>;
 } & { readonly list: (path: string) => Answer<Dirent[]> };
 
-/** The tables built so far, by file system and by which calls are synchronous. */
+/** The tables built so far, by file system and place. */
 const known = new WeakMap<FileSystem, Map<string, Calls>>();
 
 /** The calls for a directory at this place. */
@@ -85,10 +85,10 @@ function form(fs: FileSystem, name: string, isSynchronous: boolean): unknown {
   return (...args: unknown[]) => promised((done) => calls[name]?.(...args, done));
 }
 
-/** Errors of a file system that does not support an operation, rather than failed at it. */
+/** Errors that mean that a file system does not support an operation, not that the operation failed. */
 export const UNSUPPORTED = ['EPERM', 'EINVAL', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS'];
 
-/** The result of a comparison. What cannot be compared (it is gone, unreadable, leased by its owner) is not equal. */
+/** The result of a comparison. A file that cannot be read (it is gone, forbidden, leased by its owner) is not equal. */
 export function* isEqual(comparison: Steps<boolean>): Steps<boolean> {
   try {
     return yield* comparison;

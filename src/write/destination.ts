@@ -59,7 +59,7 @@ function unfollowed(what: string): Refusal {
   return new Refusal('ERR_WRITE_NOT_FILE', what);
 }
 
-/** Refuses what is not a file, and a file that somebody else may have created for us. */
+/** Refuses anything but a file, and a file that another user may have put there. */
 function assertReplaceable(stat: BigIntStats, directory: BigIntStats): void {
   if (stat.isDirectory()) throw new Refusal('ERR_WRITE_NOT_FILE', 'it is a directory');
   if (!stat.isFile()) throw new Refusal('ERR_WRITE_NOT_FILE', 'it is a device, a pipe or a socket');

@@ -37,7 +37,7 @@ export function isMode(value: unknown): value is number {
 export interface FileAttributes {
   readonly mode: number;
   readonly owner: Owner | undefined;
-  /** What the caller asked for must be set; anything else is set as far as possible. */
+  /** Whether a failure to set it is an error, because the caller asked for it. */
   readonly required: { readonly mode: boolean; readonly owner: boolean };
 }
 
@@ -47,7 +47,7 @@ interface WantedAttributes {
   readonly owner: Owner | undefined;
 }
 
-/** What the caller asks for, and for the rest what the replaced file passes on. */
+/** What the caller asks for; for the rest, what the replaced file passes on. */
 export function attributesFor(
   { mode, owner }: WantedAttributes,
   existing: BigIntStats | undefined,
@@ -76,7 +76,7 @@ function inheritedMode(
   return keepsGroup ? mode : withoutGroup(mode);
 }
 
-/** These permissions, with only those for the group that everybody has. */
+/** These permissions, reduced for the group to those that everybody has. */
 export function withoutGroup(mode: number): number {
   return (mode & ~0o070) | (mode & ((mode & 0o007) << 3));
 }

@@ -14,7 +14,7 @@ const { O_DIRECTORY = 0, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants as Partial
 /** The errors of `open` with these flags for what is missing and for a link (ENOTDIR on Linux, ELOOP elsewhere). */
 const NO_DIRECTORY = ['ENOENT', 'ENOTDIR', 'ELOOP'];
 
-/** Copying or listing this much takes some ten microseconds. More is read, written or listed through the thread pool. */
+/** Copying or listing this much takes some ten microseconds. Anything larger goes through the thread pool. */
 const SMALL_BYTES = 65_536;
 
 const MAX_CHUNK_BYTES = 2 ** 20;
@@ -23,7 +23,7 @@ const MAX_CHUNK_BYTES = 2 ** 20;
 export interface OpenDirectory {
   /** Undefined on Windows, which cannot open directories. */
   readonly fd: number | undefined;
-  /** What it was when it was opened. */
+  /** Its status when it was opened. */
   readonly stat: BigIntStats;
   /** The path under which its entries are reached. */
   readonly entries: string;
@@ -58,7 +58,7 @@ export class HeldDirectory {
     this.#entries = entries;
   }
 
-  /** Whether its file system is known to be one of this kernel: what it says to have failed has not been done. */
+  /** Whether its file system is known to be local. There, what is reported as failed has not been carried out. */
   get isLocal(): boolean {
     return process.platform === 'linux' && !mayHang(this.place);
   }
@@ -73,7 +73,7 @@ export class HeldDirectory {
     return bytes > SMALL_BYTES ? callsAt('unknown', this.access) : this.calls;
   }
 
-  /** What an entry is, without following a link; undefined if there is none. */
+  /** The status of an entry, without following a link; undefined if there is none. */
   lstat(name: string): Answer<BigIntStats | undefined> {
     return lstat(this.at(name), this.calls);
   }
@@ -97,7 +97,7 @@ export class HeldDirectory {
     return this.calls.rename(this.at(from), this.at(to));
   }
 
-  /** Removes a file or link. Returns whether there was any. */
+  /** Removes a file or link. Returns whether there was one. */
   unlink(name: string): Steps<boolean> {
     return attempt(() => this.calls.unlink(this.at(name)), ['ENOENT']);
   }
@@ -107,7 +107,7 @@ export class HeldDirectory {
     return wait(this.callsFor(this.stat.size).list(`${this.#entries}/.`));
   }
 
-  /** Opens a directory in this one. Undefined if there is none, or a link in its place, which is not followed. */
+  /** Opens a directory in this one. Undefined if there is none, or if it is a link, which is not followed. */
   *enter(name: string): Steps<HeldDirectory | undefined> {
     try {
       const opened = yield* open(`${this.#entries}/${name}`, O_RDONLY, this.calls, this.access.fs);
@@ -144,8 +144,8 @@ export class HeldDirectory {
   }
 
   /**
-   * Where entries are reached by name, checks that the name still leads here. What happens between this and the next
-   * call goes unnoticed.
+   * Where entries are reached by name, checks that the name still leads here. A replacement between this call and the
+   * next one goes unnoticed.
    * @throws {Refusal} ERR_WRITE_CONFLICT
    */
   *assertInPlace(): Steps<void> {
@@ -156,7 +156,7 @@ export class HeldDirectory {
     throw new Refusal('ERR_WRITE_CONFLICT', what);
   }
 
-  /** Sets its permissions, whatever is at its path now. */
+  /** Sets the permissions of the open directory, whatever is at its path now. */
   *setMode(mode: number): Steps<void> {
     if (this.#fd !== undefined) yield* wait(this.calls.fchmod(this.#fd, mode));
   }
@@ -176,7 +176,7 @@ export class HeldDirectory {
     }
   }
 
-  /** Never fails: nothing was written through this descriptor. */
+  /** Ignores errors: nothing was written through this descriptor. */
   close(): Answer<void> {
     try {
       const closing = this.#fd === undefined ? undefined : this.calls.close(this.#fd);
@@ -186,7 +186,7 @@ export class HeldDirectory {
     }
   }
 
-  /** Does the work for each item, even if it fails for some of them, and throws the first failure at the end. */
+  /** Does the work for every item, even if some fail, and then throws the first failure. */
   *forEach<T>(list: readonly T[], work: (item: T) => Steps<unknown>): Steps<void> {
     const failures: unknown[] = [];
     for (const item of list) {
@@ -200,7 +200,7 @@ export class HeldDirectory {
     if (failures.length > 0) throw failures[0];
   }
 
-  /** Gives the event loop a turn when the library has worked for long. To be called for each of many items. */
+  /** Gives the event loop a turn if the library has worked for a while. Call it after each of many items. */
   *pause(): Steps<void> {
     if (this.access.isBlocking) return;
     worked();
@@ -208,7 +208,7 @@ export class HeldDirectory {
   }
 }
 
-/** Whether both describe the same file or directory. Without the birth time: on some systems it is the ctime, which changes. */
+/** Whether both describe the same file or directory. The birth time is not compared: on some systems it is the ctime. */
 export function isSame(one: BigIntStats, other: BigIntStats): boolean {
   return one.dev === other.dev && one.ino === other.ino;
 }
@@ -242,10 +242,13 @@ export function* open(path: string, access: number, calls: Calls, fs: FileSystem
   }
 }
 
-/** File systems on which entries can be reached through descriptors. This never changes. */
+/** File systems whose entries can be reached through descriptors. This never changes. */
 const reachableByDescriptor = new WeakSet<FileSystem>();
 
-/** False without /proc, with the /proc of another PID namespace, under `node --permission`, and if `fs` is not the kernel's. */
+/**
+ * False without /proc, with the /proc of another PID namespace, under `node --permission`, and if `fs` is not the
+ * kernel's.
+ */
 function* leadsTo(path: string, stat: BigIntStats, calls: Calls): Steps<boolean> {
   if (process.platform !== 'linux') return false;
   try {

@@ -20,9 +20,9 @@ const NOT_A_DIRECTORY = ['ENOTDIR', 'ELOOP'];
 
 /** How to open a directory. */
 interface Opening extends Access {
-  /** False: the directory may be one that cannot be listed or synced, only searched. */
+  /** Whether it will be listed or synced. Otherwise, permission to search it is enough. */
   readonly isReadable: boolean;
-  /** Whether it is created, with the missing ones above it (mode 0777 less the umask). */
+  /** Whether it and missing directories above it are created (mode 0777 less the umask). */
   readonly creates: boolean;
   /** Whether the names of directories that are created survive a power cut. */
   readonly isDurable: boolean;
@@ -68,7 +68,7 @@ function* createDirectory(path: string, opening: Opening, progress: WriteProgres
 }
 
 function* createIn(parent: HeldDirectory, name: string, { isDurable }: Opening): Steps<HeldDirectory> {
-  // Another writer may be quicker.
+  // Another writer may have created it by now.
   yield* attempt(() => parent.calls.mkdir(parent.at(name), 0o777), ['EEXIST']);
   if (isDurable) yield* parent.sync();
   const created = yield* parent.enter(name);
@@ -100,7 +100,7 @@ export function* targetOf(link: BigIntStats, path: string, parent: HeldDirectory
   return isAbsolute(target) ? target : `${dirname(path)}/${target}`;
 }
 
-/** The mount point above a path, as far as that is known without following links. */
+/** The mount point above a path, as far as it is known without following links. */
 export function mountPointOf(path: string, fs: FileSystem): string {
   return Mounts.of(fs).at(path).point;
 }

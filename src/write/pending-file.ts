@@ -23,16 +23,16 @@ export type Durability = 'full' | 'file' | 'none';
 const { O_NOFOLLOW = 0 } = constants as Partial<typeof constants>;
 const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | O_NOFOLLOW;
 
-/** Linux writes at most 2 GiB at a time. A smaller limit costs nothing and lets an abort take effect sooner. */
+/** One call writes less than 2 GiB. A smaller limit costs nothing. */
 const MAX_WRITE_BYTES = 8 * 2 ** 20;
 
 /** `chown(2)`: leave this one as it is. */
 const KEEP_ID = -1;
 
 /**
- * For how long a refused rename is retried, ms. On Windows, scanners and indexers hold files open for moments. On other
- * systems only EBUSY can be temporary (some FUSE and network file systems); mostly the file is a mount point, and the
- * error should not be long in coming.
+ * How long a refused rename is retried, ms. On Windows, scanners and indexers hold files open for moments. On other
+ * systems only EBUSY can be temporary (some FUSE and network file systems). Usually it means that the file is a mount
+ * point, and the error should come soon.
  */
 const WINDOWS: Readonly<Record<string, number>> = { EBUSY: 2000, EPERM: 2000, EACCES: 2000 };
 const OTHERS: Readonly<Record<string, number>> = { EBUSY: 150 };
@@ -46,14 +46,14 @@ export interface Waiting {
   readonly signal: AbortSignal | undefined;
 }
 
-/** A file from its creation until it is complete, on disk, closed and, if it is to be renamed, at its destination. */
+/** A new file, from its creation until it is complete, synced, closed and, if necessary, renamed to its destination. */
 export class PendingFile {
   readonly #directory: HeldDirectory;
   readonly #progress: WriteProgress;
   /** Its name until it is renamed. */
   readonly name: string;
   #fd: number | undefined;
-  /** What it was when all was written to it. */
+  /** Its status when everything had been written. */
   #created: BigIntStats | undefined;
   #written = 0;
 
@@ -75,7 +75,7 @@ export class PendingFile {
     }
   }
 
-  /** Appends all of the bytes. A full disk shows as a short write first, and as an error only at the next one. */
+  /** Appends all of the bytes. On a full disk, a write is short first, and only the next one fails. */
   *write(bytes: Uint8Array): Steps<void> {
     this.#progress.step = 'write';
     for (let done = 0; done < bytes.byteLength;) {
@@ -93,7 +93,7 @@ export class PendingFile {
     return this.#written;
   }
 
-  /** The user to whom it belongs now. */
+  /** The user ID of its owner. */
   *owner(): Steps<bigint> {
     this.#progress.step = 'verify';
     return (yield* wait(this.#calls.fstat(this.#open, { bigint: true }))).uid;
@@ -138,7 +138,7 @@ export class PendingFile {
       try {
         return yield* wait(this.#directory.rename(this.name, name));
       } catch (error) {
-        // When the answer of a server is lost, the rename is sent again, and fails the second time.
+        // If the answer of a server was lost, the rename was sent again, and failed the second time.
         if (yield* this.#isAt(name)) return;
         const limits = process.platform === 'win32' ? WINDOWS : OTHERS;
         if (!waiting || waitedMs >= (limits[errnoOf(error) ?? ''] ?? 0)) throw error;
@@ -148,19 +148,19 @@ export class PendingFile {
     }
   }
 
-  /** Removes it; if that is not possible now, a later sweep does. Returns whether it was there, and no longer is. */
+  /** Removes it, or leaves it to a later sweep. Returns whether it existed and was removed. */
   *discard(): Steps<boolean> {
     const fd = this.#fd;
     this.#fd = undefined;
     try {
       if (fd !== undefined) yield* wait(this.#calls.close(fd));
     } catch {
-      // The file is discarded.
+      // Its content is not needed.
     }
     return yield* removeUnfinished(this.#directory, this.name);
   }
 
-  /** Sets the owner as far as that is possible or required. Returns the mode that suits the owner it has now. */
+  /** Sets the owner or, if only the group can be set, the group. Returns the mode that suits the resulting owner. */
   *#setOwner({ uid, gid }: Owner, attributes: FileAttributes, created: BigIntStats): Steps<number> {
     const { mode, required } = attributes;
     this.#progress.step = 'chown';

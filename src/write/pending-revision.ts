@@ -36,7 +36,7 @@ export function* publishRevision(
   let directory: HeldDirectory | undefined;
   try {
     progress.step = 'create';
-    // Before the directory: other writers remove a revision to which no link leads.
+    // Before the directory: other writers remove revisions to which no link points.
     yield* volume.symlink(name, link);
     directory = yield* makePrivateDirectory(volume, name);
     yield* fill(directory, files, durability, progress);
@@ -44,7 +44,7 @@ export function* publishRevision(
     return name;
   } catch (error) {
     const isWithdrawn = yield* removeUnfinished(volume, link);
-    // As with a file (see `replaceFile`). A revision that may be published is left to the sweep of the next write.
+    // As with a file (see `abandon` in replace-file.ts). If the revision is not published, the next write removes it.
     if (progress.isRenaming && !isWithdrawn && !volume.isLocal) progress.published = null;
     else if (directory) yield* discard(directory);
     throw error;
@@ -118,13 +118,13 @@ function* swap(
   try {
     yield* wait(volume.rename(link, DATA_LINK));
   } catch (error) {
-    // When the answer of a server is lost, the rename is sent again, and fails the second time.
+    // If the answer of a server was lost, the rename was sent again, and failed the second time.
     if ((yield* publishedRevision(volume)) !== name) throw error;
   }
   progress.published = true;
 }
 
-/** Removes what was written, wherever the directory was moved to. The sweep removes what is left. */
+/** Removes what was written, wherever the directory was moved to. A sweep removes what is left. */
 function* discard(directory: HeldDirectory): Steps<void> {
   try {
     yield* emptyDirectory(directory);
@@ -141,7 +141,7 @@ function* makePrivateDirectory(parent: HeldDirectory, name: string): Steps<HeldD
   throw replaced(name);
 }
 
-/** Why a revision is not published: somebody else moved it, or put something in its place. */
+/** The refusal to publish a revision that somebody else moved or replaced. */
 function replaced(name: string): Refusal {
   const what = `another process moved or replaced "${name}" while it was written`;
   return new Refusal('ERR_WRITE_CONFLICT', `${what}; no other user should be able to write here`);

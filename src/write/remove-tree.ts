@@ -7,8 +7,8 @@ import { Refusal } from './write-error.js';
 const MAX_DEPTH = 2048;
 
 /**
- * Removes an entry of a directory with everything in it that can be removed. No link is followed, and nothing that is
- * mounted there is entered. What is gone already is fine.
+ * Removes an entry of a directory, with everything in it that can be removed. Follows no link and enters no mount point.
+ * What is gone already is no error.
  */
 export function* removeTree(parent: HeldDirectory, name: string): Steps<void> {
   const stat = yield* wait(parent.lstat(name));
@@ -26,7 +26,7 @@ export function* emptyDirectory(directory: HeldDirectory, depth = 0): Steps<void
 
 function* remove(parent: HeldDirectory, name: string, isDirectory: boolean, depth: number): Steps<void> {
   const directory = isDirectory ? yield* parent.enter(name) : undefined;
-  // If a directory has taken its place by now, this fails, and the next sweep finds it.
+  // If a directory has taken its place by now, this fails, and the next sweep removes it.
   if (!directory) yield* parent.unlink(name);
   else if (directory.stat.dev === parent.stat.dev) {
     yield* directory.during(emptyDirectory(directory, depth));

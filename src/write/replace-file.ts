@@ -18,7 +18,7 @@ import { WriteSource } from './write-source.js';
 export interface AtomicWriteResult {
   /** The file that holds the data: absolute, with the links at its end followed if `symlink` says so. */
   readonly path: string;
-  /** False when nothing was changed: everything was as wanted (`ifChanged`), or a later synchronous write came first. */
+  /** False if nothing was written: the file was as wanted (`ifChanged`), or a later synchronous write came first. */
   readonly written: boolean;
   /** The size of the data, bytes. */
   readonly bytes: number;
@@ -26,9 +26,9 @@ export interface AtomicWriteResult {
 
 /** How the asynchronous and the synchronous function differ. */
 interface Execution {
-  /** Undefined: all is done at once. */
+  /** Undefined in synchronous work. */
   readonly waiting?: Waiting & { readonly turn: RunningWrite };
-  /** Runs when everything but the rename is done. */
+  /** Runs immediately before the rename. */
   readonly beforeRename?: () => void;
 }
 
@@ -116,7 +116,7 @@ function* nextOf({ progress, waiting }: Replacement, source: WriteSource): Steps
   return yield* source.next(waiting?.signal);
 }
 
-/** Renames the finished file; not if a newer write has completed meanwhile. Returns whether it did. */
+/** Renames the finished file, unless a newer write has completed meanwhile. Returns whether it was renamed. */
 function* publish(write: Replacement, file: PendingFile): Steps<boolean> {
   const { destination, settings, progress, waiting } = write;
   const { directory, name } = destination;
@@ -140,16 +140,16 @@ function* publish(write: Replacement, file: PendingFile): Steps<boolean> {
   progress.published = true;
   progress.step = 'sync-directory';
   if (settings.durability === 'full') yield* directory.sync();
-  // On any other file system the write has waited for something.
+  // On any other file system, the write has waited for the thread pool.
   if (directory.place === 'memory') yield* directory.pause();
   return true;
 }
 
 /**
- * Removes the file of a write that failed. After a failed rename, three things can be seen: the file is at its
- * destination, by its inode number (`renameTo` finds it: the rename was done); it is still here to be removed (it was
- * not done); or neither, because inode numbers change with each lookup, as on some FUSE file systems, or lookups are
- * cached. Then it is not known, except on a local file system.
+ * Removes the file of a write that failed. A rename that was reported as failed may have been carried out by a server.
+ * If the file has its inode number at its destination, it was (`renameTo` checks that). If the file can still be removed
+ * here, it was not. Otherwise it is not known, except on a local file system: inode numbers may change with each lookup,
+ * as on some FUSE file systems, and lookups may be cached.
  */
 function* abandon({ destination, progress }: Replacement, file: PendingFile): Steps<void> {
   const isRemoved = yield* file.discard();
@@ -157,7 +157,7 @@ function* abandon({ destination, progress }: Replacement, file: PendingFile): St
   if (!isKnown) progress.published = null;
 }
 
-/** A write that failed sweeps, too: what killed writers left may take the space that it needs. */
+/** After a failed write, too: what killed writers left may take the space that it needs. */
 function* sweep({ directory }: Destination, settings: ReplaceSettings): Steps<void> {
   if (settings.sweep && isSweepDue(directory)) yield* sweepFiles(directory);
 }

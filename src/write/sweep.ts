@@ -1,7 +1,7 @@
 /**
- * Removes the unfinished entries that writers which were killed have left: those that nobody has changed for a day. That is
- * longer than any writer waits for its data, than a machine is suspended overnight, and than clocks differ. If a writer
- * does take longer, its write fails, and the old content stays.
+ * Removes the unfinished entries that killed writers left: those that have not changed for a day. A writer rarely waits
+ * that long for its data, a machine is rarely suspended that long, and clocks rarely differ that much. If it happens
+ * nevertheless, the write fails, and the old content stays.
  */
 import { systemClock } from '../core/clock.js';
 import type { HeldDirectory } from './held-directory.js';
@@ -11,8 +11,8 @@ import { isNameOf } from './temporary-name.js';
 const ABANDONED_AFTER_MS = 24 * 3_600_000;
 
 /**
- * This process lists a directory that it writes to once in this time, ms. On a disk, listing takes a tenth of the time of a
- * small write, because it changes the access time of the directory, which the next sync has to write, too.
+ * How often this process lists a directory that it writes to, ms. On a disk, listing takes a tenth of the time of a small
+ * write, because it changes the access time of the directory, which the next sync also has to write.
  */
 const SWEEP_INTERVAL_MS = 3_600_000;
 
@@ -20,8 +20,7 @@ const SWEEP_INTERVAL_MS = 3_600_000;
 const MAX_EXAMINED = 256;
 
 /**
- * Removes an unfinished entry. If that is not possible now, a later sweep does. Returns whether it was there, and no longer
- * is.
+ * Removes an unfinished entry, or leaves it to a later sweep. Returns whether it existed and was removed.
  */
 export function* removeUnfinished(directory: HeldDirectory, name: string): Steps<boolean> {
   try {
@@ -52,18 +51,18 @@ export function* sweepFiles(directory: HeldDirectory): Steps<void> {
     const unfinished = names.filter((name) => isNameOf('file', name));
     yield* removeAbandoned(directory, unfinished.slice(0, MAX_EXAMINED));
   } catch {
-    // The directory may be written to, but not listed, or one of them cannot be examined.
+    // The directory may be writable but not readable, or an entry cannot be examined.
   }
 }
 
 /** How many directories are remembered. */
 const MAX_SWEPT = 1_024;
 
-/** The directories that were swept in the present interval, and when that began, monotonic ms. */
+/** The directories that were swept in the current interval, and when it began, monotonic ms. */
 const swept = new Set<string>();
 let intervalBegan = -Infinity;
 
-/** Whether a directory was not swept for a while. If so, it counts as swept now. */
+/** Whether a directory has not been swept in the current interval. From now on it counts as swept. */
 export function isSweepDue({ path }: HeldDirectory): boolean {
   const now = systemClock.monotonic();
   if (now - intervalBegan >= SWEEP_INTERVAL_MS || swept.size === MAX_SWEPT) {

@@ -14,7 +14,7 @@ export function mayFollow(link: BigIntStats, directory: BigIntStats): boolean {
   return !isSticky(directory, OTHERS_WRITE) || isTrusted(link, directory);
 }
 
-/** `protected_regular = 2`: in a sticky directory that others can write to, only the files of its owner and of ourselves. */
+/** `protected_regular = 2`: in a sticky directory that others can write to, only files of its owner and of ourselves. */
 export function mayReplace(file: BigIntStats, directory: BigIntStats): boolean {
   return !isChosenByOthers(directory) || isTrusted(file, directory);
 }

@@ -54,7 +54,7 @@ export function checkFiles(owner: string, given: unknown, defaults: Defaults): V
   );
 }
 
-/** Undefined for what would silently be an empty set: an array, a `Set`, an instance of a class. */
+/** Undefined for anything else, which could pass for an empty set: an array, a `Set`, an instance of a class. */
 function entriesOf(given: unknown): [string, unknown][] | undefined {
   if (types.isMap(given)) {
     const entries = [...given] as [unknown, unknown][];

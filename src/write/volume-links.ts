@@ -10,8 +10,8 @@ import { listRevision, publishedRevision } from './volume-revision.js';
 const MAX_ALIGNMENTS = 20;
 
 /**
- * Makes the user-visible links match the published revision. Returns whether any had to be changed. If one
- * cannot be changed, the error is thrown when the others are done.
+ * Makes the user-visible links match the published revision. Returns whether any had to be changed. If one cannot be
+ * changed, the error is thrown after all others have been.
  */
 export function* alignLinks(volume: HeldDirectory): Steps<boolean> {
   let changed = false;
@@ -46,7 +46,7 @@ function* setLink(volume: HeldDirectory, name: string): Steps<boolean> {
   const target = userLinkTarget(name);
   const found = yield* volume.readlink(name);
   if (found === target) return false;
-  // It exists if a file has the name, or another writer was quicker.
+  // The name exists if it is that of a file, or if another writer was faster.
   if (found === undefined && (yield* volume.symlink(target, name, ['EEXIST']))) return true;
   const pending = temporaryName('link');
   try {

@@ -1,5 +1,5 @@
 /**
- * Removes the revisions of a volume that nobody needs.
+ * Removes the revisions of a volume that are no longer needed.
  *
  * | a revision                                             | is removed                         |
  * |--------------------------------------------------------|------------------------------------|
@@ -28,8 +28,8 @@ export function* sweepRevisions(
   kept: ReadonlyMap<string, unknown> = new Map(),
 ): Steps<void> {
   const revisions = (yield* volume.list()).map(({ name }) => name).filter(isRevisionName);
-  // In this order: a revision that is listed was announced before, so its pending link is listed now, or has become
-  // `..data` since, which is read last.
+  // The order matters. A listed revision was announced before, so its pending link is listed now, or has become `..data`,
+  // which is read last.
   const needed = yield* pendingRevisions(volume);
   needed.add(yield* publishedRevision(volume));
   const unneeded = revisions.filter((revision) => !needed.has(revision) && !kept.has(revision));

@@ -30,8 +30,8 @@ export class WriteError extends CodedError<'WriteError'> {
   readonly path: string;
   readonly step: WriteStep;
   /**
-   * What readers see: false, the previous content; true, the new content, and only a later step failed; null, it is not
-   * known, because a file server reported the rename as failed, and the temporary file is gone.
+   * What readers see. False: the previous content, if any. True: the new content, and only a later step failed. Null: it
+   * is not known, because a file server reported the rename as failed, and the temporary file is gone.
    */
   readonly published: boolean | null;
 
@@ -48,7 +48,7 @@ export class WriteError extends CodedError<'WriteError'> {
   }
 }
 
-/** Why a write is refused, or what disturbed it. `WriteProgress.failure` turns it into a `WriteError`. */
+/** A reason to refuse or abandon a write. `WriteProgress.failure` turns it into a `WriteError`. */
 export class Refusal extends Error {
   readonly code: WriteErrorCode;
 
@@ -58,7 +58,7 @@ export class Refusal extends Error {
   }
 }
 
-/** Kept up to date by the write itself, so that a failure anywhere can be reported with its step. */
+/** The current step of a write, which a failure is reported with. */
 export class WriteProgress {
   /** What is being written. */
   path: string;

@@ -3,10 +3,10 @@ import { onAbort } from '../core/abort.js';
 
 /** A write that waits for its turn. */
 interface QueuedWrite<T> {
-  /** Several waiting writes in a row that coalesce are done as one: the newest runs and the others get its result. */
+  /** Of several such writes that wait one after another, only the newest runs, and the others get its result. */
   readonly coalesce: boolean;
   readonly signal: AbortSignal | undefined;
-  /** Of the writes to one mount, a limited number runs at once. Undefined: it is not counted. */
+  /** The number of writes to one mount that run at once is limited. Undefined: this one is not counted. */
   readonly mount: string | undefined;
   readonly work: (turn: RunningWrite) => Promise<T>;
 }
@@ -15,7 +15,7 @@ interface QueuedWrite<T> {
 export interface RunningWrite {
   /** Whether a synchronous write to the path has completed meanwhile, or is about to. */
   readonly isOvertaken: boolean;
-  /** The finished file while its rename waits, as for a thread: a synchronous write removes it before its own rename. */
+  /** The finished file while its rename waits for a thread. A synchronous write removes it before its own rename. */
   renaming: string | Buffer | undefined;
 }
 
@@ -30,23 +30,23 @@ interface Turn extends RunningWrite {
 }
 
 /**
- * As many writes as the thread pool of Node.js has threads: more would not be done sooner, but each holds two descriptors.
- * Counted by mount, since a server that does not answer must not hold up writes to other mounts.
+ * As many writes as the thread pool of Node.js has threads: more would not finish sooner, and each holds two descriptors.
+ * Counted by mount, because a server that does not answer must not hold up writes to other mounts.
  */
 const MAX_AT_ONCE = Math.max(4, Number(process.env['UV_THREADPOOL_SIZE']) || 0);
 
-/** By mount, how many writes run, and what wakes those that wait although it is their turn, the oldest first. */
+/** By mount, how many writes run, and callbacks that start those over the limit, the oldest first. */
 const mounts = new Map<string, { running: number; readonly waiting: (() => void)[] }>();
 
 /**
- * By path, the write that runs and those that wait, the oldest first. It is the list of the process, since independent
- * callers may write to the same path.
+ * By path, the write that runs and those that wait, the oldest first. There is one list for the whole process, because
+ * independent callers may write to the same path.
  */
 const lanes = new Map<string, Turn[]>();
 
 /**
- * Runs `work` after all earlier work for this path. Rejects with the signal's reason as soon as it aborts while the work
- * waits; once the work runs, aborting is up to the work.
+ * Runs `work` after all earlier work for this path. If the signal aborts while the work waits, rejects at once with its
+ * reason. Once the work runs, aborting is up to the work.
  */
 export function inTurn<T>(path: string, write: QueuedWrite<T>): Promise<T> {
   const { signal } = write;
@@ -60,7 +60,7 @@ export function inTurn<T>(path: string, write: QueuedWrite<T>): Promise<T> {
   });
 }
 
-/** Keeps a rename that was requested already from replacing what is renamed next. */
+/** Keeps renames that were already requested from replacing the file that is renamed next. */
 export function withdraw(path: string, unlink: (unfinished: string | Buffer) => void): void {
   for (const turn of lanes.get(path) ?? []) {
     if (turn.renaming === undefined) continue;
@@ -102,8 +102,8 @@ async function drain(path: string, lane: Turn[]): Promise<void> {
     }
     lane.splice(older, 1);
     settle(turn);
-    // An abort is a matter of this caller alone: the next newest write runs. Any other outcome is that of the older ones,
-    // too: readers may have seen the newest content, so they must not see an older one again.
+    // An abort concerns this caller alone, and the next newest write runs. Any other outcome is also that of the older
+    // writes: readers may have seen the newest content, so an older one must not replace it.
     if (isAborted) continue;
     for (const other of lane.splice(0, older)) {
       other.unlisten();
@@ -122,7 +122,7 @@ async function limited<T>(mount: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } finally {
-    // The next write that waits takes the place of this one.
+    // The next waiting write takes the place of this one.
     const wake = writes.waiting.shift();
     if (wake) wake();
     else if ((writes.running -= 1) === 0) mounts.delete(mount);

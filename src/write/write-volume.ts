@@ -2,10 +2,10 @@
  * Publishing a set of files as one revision:
  * announce → create and fill the revision → swap → links → sync → sweep.
  *
- * Writers in several processes need no lock, because they share no name: a revision and the pending `..data` link that
- * announces it are new each time, the last writer to swap wins, and the links are aligned with whatever `..data` points
- * to then. The pending link exists from before the revision is created until the swap; a revision to which neither a
- * pending link nor `..data` points belongs to nobody, and is removed.
+ * Writers in several processes need no lock, because they share no name. Each write creates a new revision and a new
+ * pending link that announces it. The last writer to swap wins, and then aligns the links with what `..data` points to.
+ * The pending link is created before the revision and lasts until the swap, so a revision to which neither a pending link
+ * nor `..data` points is abandoned, and is removed.
  *
  * Everything is done relative to the open volume and the open revision (see `HeldDirectory`): a user who can write to
  * the volume can spoil a write, but not redirect it.

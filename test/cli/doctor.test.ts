@@ -50,7 +50,7 @@ test('a working volume has no findings, exit code 0, and shows its links, revisi
   });
   const text = (await commands.run(['doctor', mounted.path('n')])).stdout;
   expect(text).toMatch(
-    /link .* -> \.\.data\/n\n[^]*revision {2}\.\.[^]*changed .* ago\n[^]*nothing stands in the way/,
+    /link .* -> \.\.data\/n\n[^]*revision {2}\.\.[^]*changed .* ago\n[^]*nothing prevents updates/,
   );
 });
 
