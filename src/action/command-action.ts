@@ -1,5 +1,3 @@
-import { constants } from 'node:os';
-
 import { onAbort } from '../core/abort.js';
 import { errnoOf } from '../core/errno.js';
 import {
@@ -15,6 +13,7 @@ import {
 import { redact } from '../core/redaction.js';
 import { type Action, type ActionError, actionFailed } from './action.js';
 import { ProcessGroup, type ProcessExit } from './process-group.js';
+import { isSignal } from './signal-action.js';
 import { environmentOf, type ActionUpdate } from './action-update.js';
 
 /** Options of `commandAction`. */
@@ -48,9 +47,7 @@ const OPTIONS = {
   cwd: nonEmptyString(undefined),
   env: matching<Readonly<Record<string, string>>>({}, 'an object of strings', isPlainObject),
   output: oneOf<'inherit' | 'stderr' | 'ignore'>('inherit', ['inherit', 'stderr', 'ignore']),
-  stopSignal: matching<NodeJS.Signals>('SIGTERM', 'the name of a signal', (value) =>
-    Object.hasOwn(constants.signals, String(value)),
-  ),
+  stopSignal: matching<NodeJS.Signals>('SIGTERM', 'the name of a signal', isSignal),
   stopTimeoutMs: milliseconds(10_000),
 };
 

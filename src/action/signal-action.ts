@@ -1,6 +1,8 @@
 import { readFile, stat } from 'node:fs/promises';
+import { constants } from 'node:os';
 
 import { errnoOf } from '../core/errno.js';
+import { nonEmptyString, resolveOptions } from '../core/options.js';
 import { findProcess } from '../core/process.js';
 import { type Action, actionFailed } from './action.js';
 import { processesNamed } from './process-table.js';
@@ -12,14 +14,27 @@ export type SignalTarget =
   /** The name of the program. Its processes are signaled, except those whose parent is also one of them. */
   | { readonly processName: string };
 
+const TARGET = { pidFile: nonEmptyString(undefined), processName: nonEmptyString(undefined) };
+
+/** Whether a value is the name of a signal of this system. */
+export function isSignal(value: unknown): value is NodeJS.Signals {
+  return Object.hasOwn(constants.signals, String(value));
+}
+
 /**
  * Signals a process, as `kill -HUP` does. If the process has ended and its PID now belongs to another process, the run
  * fails, as long as the PID file has not been replaced.
+ * @throws {TypeError} for anything but the name of a signal, or anything but one target.
  */
 export function signalAction(signal: NodeJS.Signals, target: SignalTarget): Action {
-  const which = 'pidFile' in target ? `in ${target.pidFile}` : `"${target.processName}"`;
-  const name = `${signal} to the process ${which}`;
-  const find = 'pidFile' in target ? pidIn(name, target.pidFile) : () => pidsNamed(name, target.processName);
+  if (!isSignal(signal))
+    throw new TypeError('signalAction: signal must be the name of a signal, such as SIGHUP');
+  const { pidFile, processName } = resolveOptions('signalAction', target, TARGET);
+  if ((pidFile === undefined) === (processName === undefined)) {
+    throw new TypeError('signalAction: give either "pidFile" or "processName"');
+  }
+  const name = `${signal} to the process ${pidFile === undefined ? `"${processName}"` : `in ${pidFile}`}`;
+  const find = pidFile === undefined ? () => pidsNamed(name, processName ?? '') : pidIn(name, pidFile);
   return {
     name,
     kind: 'signal',
@@ -63,7 +78,7 @@ async function readPidFile(
     throw actionFailed(name, `the file cannot be read (${errnoOf(cause) ?? String(cause)})`, cause);
   });
   // 0 and negative numbers mean process groups; 1 is allowed, since it is the application in its container.
-  if (!/^[1-9]\d{0,9}$/.test(text)) throw actionFailed(name, 'the file does not contain a process ID');
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw actionFailed(name, 'the file does not contain a process ID');
   return { pid: Number(text), file };
 }
 

@@ -91,17 +91,19 @@ export function webhookAction(options: WebhookActionOptions): Action {
 
 /**
  * Separates the credentials from the URL: `fetch` refuses such a URL with a message that quotes it.
- * @throws {TypeError} for another URL; the error of `new URL` would quote it.
+ * @throws {TypeError} for another URL, without quoting it.
  */
 function withoutCredentials(given: string | URL): { readonly url: URL; readonly basic: string | undefined } {
-  const url = URL.canParse(String(given)) ? new URL(given) : undefined;
-  if (!url || !['http:', 'https:'].includes(url.protocol)) {
+  try {
+    const url = new URL(given);
+    if (!['http:', 'https:'].includes(url.protocol)) throw new TypeError('another protocol');
+    const { username, password } = url;
+    if (username === '' && password === '') return { url, basic: undefined };
+    url.username = '';
+    url.password = '';
+    const pair = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+    return { url, basic: `Basic ${Buffer.from(pair).toString('base64')}` };
+  } catch {
     throw new TypeError('webhookAction: option "url" must be an http(s) URL');
   }
-  const { username, password } = url;
-  if (username === '' && password === '') return { url, basic: undefined };
-  url.username = '';
-  url.password = '';
-  const pair = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
-  return { url, basic: `Basic ${Buffer.from(pair).toString('base64')}` };
 }

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { signalAction } from 'resilient-watcher/action';
+import { signalAction, type SignalTarget } from 'resilient-watcher/action';
 import { expect, test } from 'vitest';
 
 import { temporaryDirectory } from '../support/temporary-directory.js';
@@ -25,4 +25,22 @@ test.each([
   const pidFile = join(temporaryDirectory(), 'pid');
   make(pidFile);
   await expect(signalAction('SIGHUP', { pidFile }).run(update, { signal })).rejects.toThrow(says);
+});
+
+test.each([
+  ['a signal that does not exist', 'SIGNOPE', { pidFile: '/run/pid' }, /signal must be the name of a signal/],
+  ['a number', 1, { pidFile: '/run/pid' }, /signal must be the name of a signal/],
+  ['no target', 'SIGHUP', undefined, /either "pidFile" or "processName"/],
+  [
+    'two targets',
+    'SIGHUP',
+    { pidFile: '/run/pid', processName: 'nginx' },
+    /either "pidFile" or "processName"/,
+  ],
+  ['an empty PID file', 'SIGHUP', { pidFile: '' }, /"pidFile" must be a non-empty string/],
+  // Kernel threads have an empty command line.
+  ['an empty name', 'SIGHUP', { processName: '' }, /"processName" must be a non-empty string/],
+  ['an unknown target', 'SIGHUP', { pidfile: '/run/pid' }, /unknown option "pidfile"/],
+])('a signal action with %s is refused when it is created', (_, name, target, says) => {
+  expect(() => signalAction(name as NodeJS.Signals, target as SignalTarget)).toThrow(says);
 });

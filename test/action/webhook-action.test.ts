@@ -53,7 +53,7 @@ test('a token in the path of a webhook is shown nowhere, whether the call succee
   }
 });
 
-test.each([`htp//127.0.0.1/${TOKEN}`, `ftp://127.0.0.1/${TOKEN}`])(
+test.each([`htp//127.0.0.1/${TOKEN}`, `ftp://127.0.0.1/${TOKEN}`, `http://user:${TOKEN}%E0@127.0.0.1/`])(
   'what is no http(s) URL is refused without quoting it: %s',
   (url) => {
     let thrown: unknown;

@@ -1,6 +1,6 @@
 /**
  * `npm run bench:write`: atomic writes side by side, on a real disk and in memory, each comparison at equal
- * durability. Contenders take turns every few writes, in an order that is drawn anew each time, so that noise of the
+ * durability. Contenders take turns every few writes, in a random order, so that noise of the
  * machine falls on all of them alike; the ratio is that of their medians.
  *
  *     node test/bench/write.mjs [--writes 1500] [--bytes 1024] [--sizes 0,65536,1048576] [--keys 1,10,100] [--dir /path/on/a/disk]
