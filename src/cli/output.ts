@@ -23,11 +23,16 @@ const COLORS: Readonly<Record<LogLevel, 'gray' | 'cyan' | 'yellow' | 'red'>> = {
   error: 'red',
 };
 
+/** How much output is kept while nobody reads it, bytes. */
+const MAX_UNREAD_BYTES = 2 ** 20;
+
 /** Prints events. */
 export class Output {
   readonly #options: OutputOptions;
   readonly #isColored: boolean;
   #isLost = false;
+  /** How many events have been dropped since the last one that was printed. */
+  #dropped = 0;
 
   constructor(options: OutputOptions) {
     this.#options = options;
@@ -40,8 +45,17 @@ export class Output {
    */
   log(level: LogLevel, event: string, message: string, fields: Readonly<Record<string, unknown>> = {}): void {
     if (LOG_LEVELS.indexOf(level) < LOG_LEVELS.indexOf(this.#options.level)) return;
+    const { json } = this.#options;
+    if ((json ? process.stdout : process.stderr).writableLength > MAX_UNREAD_BYTES) {
+      this.#dropped += 1;
+      return;
+    }
+    const count = this.#dropped;
+    this.#dropped = 0;
+    if (count > 0)
+      this.log('warn', 'dropped', `${count} events were dropped: nobody read the output`, { count });
     const time = isoTime(systemClock.now());
-    if (this.#options.json) {
+    if (json) {
       process.stdout.write(`${JSON.stringify({ time, level, event, message, ...fields })}\n`, (error) =>
         this.#written(error),
       );

@@ -433,6 +433,29 @@ test('it continues to act, and ends on SIGTERM, while nobody reads the pipe of i
   expect(await program.exit).toBe(0);
 });
 
+test('output that nobody reads is kept up to a limit, and the rest is counted', async () => {
+  const mounted = volume();
+  const acted = join(temporaryDirectory(), 'acted');
+  const program = watch([mounted.directory], '--exec', `cat > /dev/null; echo $RW_REVISION > ${acted}`);
+  await event(program, 'ready');
+  program.child.stdout.pause();
+  const before = program.stdout.length;
+  // Each is reported in a line of some 300 KiB.
+  for (let swap = 0; swap < 20; swap += 1) {
+    const keys = Array.from({ length: 1_000 }, (_, index) => [`${'k'.repeat(150)}${index}`, `${swap}`]);
+    const { revision } = mounted.publish(Object.fromEntries(keys) as Record<string, string>);
+    await expect.poll(() => existsSync(acted) && readFileSync(acted, 'utf8').trim()).toBe(revision);
+  }
+  program.child.stdout.resume();
+  await program.until(/"event":"succeeded"/);
+  mounted.publish({ n: 'small' });
+  expect(await event(program, 'dropped')).toMatchObject({
+    level: 'warn',
+    count: expect.any(Number) as number,
+  });
+  expect(program.stdout.length - before).toBeLessThan(3_000_000);
+});
+
 test('the name of a file cannot pass for an event or control the terminal', async () => {
   const directory = temporaryDirectory();
   writeFileSync(join(directory, 'a\n2026-01-01T00:00:00.000Z ERROR \u001b[2Jb'), '');
