@@ -1,6 +1,7 @@
 import { vi } from 'vitest';
 
 import { systemClock } from '../../src/core/clock.js';
+import { nextTurn } from '../../src/core/event-loop.js';
 
 const HOUR_MS = 3_600_000;
 
@@ -17,6 +18,8 @@ export async function later<T>(hours: number, work: () => T | Promise<T>): Promi
   } finally {
     now.mockRestore();
     monotonic.mockRestore();
+    // The library remembers until the next turn when it began to work in this one.
+    await nextTurn();
   }
 }
 
