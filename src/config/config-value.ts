@@ -19,7 +19,7 @@ const POLLUTING_KEYS = ['__proto__', 'constructor', 'prototype'];
 const PLAIN: ReadonlySet<string> = new Set(['string', 'number', 'bigint', 'boolean']);
 
 /** Deeper than any real configuration. Cycles of YAML aliases, and attacks on the stack, exceed it. */
-const MAX_DEPTH = 200;
+export const MAX_DEPTH = 200;
 
 /** Whether a value is a map: an object that is neither an array nor an instance of a class. */
 export const isMap = isPlainObject;

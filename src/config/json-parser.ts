@@ -1,10 +1,8 @@
 import { printParseErrorCode, visit } from 'jsonc-parser';
 
+import { MAX_DEPTH } from './config-value.js';
 import { ParseFailure } from './parse-failure.js';
 import type { ConfigParser } from './parser.js';
-
-/** Deeper than any configuration, but not deep enough to exhaust the stack. */
-const MAX_DEPTH = 500;
 
 /** Parses JSON (RFC 8259). Stricter than `JSON.parse`: duplicate keys are refused. */
 export const jsonParser: ConfigParser = {

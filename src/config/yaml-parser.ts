@@ -1,6 +1,7 @@
 import type * as Yaml from 'yaml';
 
 import { PackageError } from '../core/package-error.js';
+import { MAX_DEPTH } from './config-value.js';
 import { ParseFailure } from './parse-failure.js';
 import type { ConfigParser } from './parser.js';
 
@@ -17,25 +18,51 @@ export const yamlParser: ConfigParser = {
   async parse(text) {
     const yaml = await loadYaml();
     const lines = new yaml.LineCounter();
-    const document = yaml.parseDocument(text, {
-      lineCounter: lines,
-      prettyErrors: false,
-      stringKeys: true,
-      // The package compares each key with all others of the map; `firstFault` uses a set instead.
-      uniqueKeys: false,
-    });
-    const fault = firstFault(yaml, document);
-    if (fault) {
-      const { line, col } = lines.linePos(fault.offset);
-      throw new ParseFailure(`not valid YAML: ${fault.message}`, { line, column: col });
-    }
+    const refuse = ({ message, offset }: Fault): never => {
+      const { line, col } = lines.linePos(offset);
+      throw new ParseFailure(`not valid YAML: ${message}`, { line, column: col });
+    };
+    // The package compares each key with all others of the map; `firstFault` uses a set instead.
+    const composer = new yaml.Composer({ stringKeys: true, uniqueKeys: false });
+    const [document, next] = composer.compose(tokensOf(yaml, text, lines, refuse), true, text.length);
+    const fault = document && firstFault(yaml, document);
+    if (fault) refuse(fault);
+    if (next) refuse({ message: 'multiple docs', offset: next.range[0] });
     try {
-      return document.toJS() as unknown;
+      return document?.toJS() as unknown;
     } catch {
       throw new ParseFailure('not valid YAML: an alias without an anchor, or too many aliases');
     }
   },
 };
+
+/** What is wrong, and where. */
+interface Fault {
+  readonly message: string;
+  readonly offset: number;
+}
+
+/**
+ * The tokens of the text. The package composes them recursively, and nesting that is too deep for the stack can end the
+ * process, so it is refused here.
+ */
+function* tokensOf(
+  { Lexer, Parser }: typeof Yaml,
+  text: string,
+  lines: Yaml.LineCounter,
+  refuse: (fault: Fault) => never,
+): Generator<Yaml.CST.Token> {
+  lines.addNewLine(0);
+  const parser = new Parser(lines.addNewLine);
+  for (const lexeme of new Lexer().lex(text)) {
+    yield* parser.next(lexeme);
+    // The document and a scalar are on the stack as well.
+    if (parser.stack.length > MAX_DEPTH + 2) {
+      refuse({ message: `nested more than ${MAX_DEPTH} levels deep`, offset: parser.offset });
+    }
+  }
+  yield* parser.end();
+}
 
 /** Versions before 2.6 ignore `stringKeys` silently, and version 1 has another API. */
 const VERSIONS = '2.6 or later';
@@ -52,15 +79,12 @@ async function loadYaml(): Promise<typeof Yaml> {
   return yaml;
 }
 
-/** The first fault of a parsed document: a description and its offset. */
-function firstFault(
-  { isScalar, visit }: typeof Yaml,
-  document: Yaml.Document.Parsed,
-): { readonly message: string; readonly offset: number } | undefined {
+/** The first fault of a parsed document. */
+function firstFault({ isScalar, visit }: typeof Yaml, document: Yaml.Document.Parsed): Fault | undefined {
   // A warning shows that the text does not mean what its author intended, as with an unknown tag.
   const [first] = [...document.errors, ...document.warnings];
   if (first) return { message: first.code.toLowerCase().replaceAll('_', ' '), offset: first.pos[0] };
-  let fault: { readonly message: string; readonly offset: number } | undefined;
+  let fault: Fault | undefined;
   let aliases = 0;
   visit(document, {
     Map: (_, map) => {

@@ -56,6 +56,11 @@ test.each<[ConfigParser, string, unknown]>([
   expect(await parse(parser, BOM + text)).toEqual(values);
 });
 
+/** Each key is below the one before it. */
+function staircase(levels: number): string {
+  return Array.from({ length: levels }, (_, level) => `${' '.repeat(level)}a:\n`).join('');
+}
+
 /** What is wrong, the text, the code, and the place as `line:column`. */
 const bad: [string, ConfigParser, string | Buffer, string, string?][] = [
   ...[jsonParser, yamlParser, tomlParser, dotenvParser].flatMap<(typeof bad)[number]>((parser) => [
@@ -75,9 +80,13 @@ const bad: [string, ConfigParser, string | Buffer, string, string?][] = [
   ['constructor', jsonParser, `{"constructor": {"x": "${SECRET}"}}`, 'ERR_CONFIG_PARSE'],
   ['prototype', jsonParser, `{"a": {"prototype": {}}}`, 'ERR_CONFIG_PARSE'],
   ['a duplicate __proto__', jsonParser, '{"__proto__":1,"__proto__":2}', 'ERR_CONFIG_PARSE', '1:16'],
-  ['deep nesting', jsonParser, '{"a":'.repeat(100_000), 'ERR_CONFIG_PARSE', '1:2501'],
+  ['deep nesting', jsonParser, '{"a":'.repeat(100_000), 'ERR_CONFIG_PARSE', '1:1001'],
   ['a parse error', yamlParser, `a: 1\nb: "${SECRET}`, 'ERR_CONFIG_PARSE', '2:12'],
   ['a value that is none', yamlParser, `a: @${SECRET}`, 'ERR_CONFIG_PARSE', '1:4'],
+  ['deep nesting in brackets', yamlParser, '['.repeat(100_000), 'ERR_CONFIG_PARSE', '1:203'],
+  ['deep nesting in braces', yamlParser, '{a: '.repeat(100_000), 'ERR_CONFIG_PARSE', '1:806'],
+  ['deep nesting in dashes', yamlParser, '- '.repeat(100_000), 'ERR_CONFIG_PARSE', '1:404'],
+  ['deep indentation', yamlParser, staircase(1_000), 'ERR_CONFIG_PARSE', '202:203'],
   ['a duplicate key', yamlParser, `a: ${SECRET}\na: 2`, 'ERR_CONFIG_PARSE', '2:1'],
   ['an unknown tag', yamlParser, `a: !vault ${SECRET}`, 'ERR_CONFIG_PARSE', '1:4'],
   ['an alias to nothing', yamlParser, `a: *${SECRET}`, 'ERR_CONFIG_PARSE'],
@@ -229,6 +238,14 @@ test.each<[string, ConfigParser, (bytes: number) => string]>([
     const values = (await parse(parser, textOf(bytes))) as Record<string, unknown>;
     expect(Object.keys(values).length).toBeGreaterThan(bytes / 14);
   });
+});
+
+test.each<[string, ConfigParser, string]>([
+  ['JSON', jsonParser, `${'{"a":'.repeat(200)}1${'}'.repeat(200)}`],
+  ['YAML in braces', yamlParser, `${'{a: '.repeat(200)}1${'}'.repeat(200)}`],
+  ['YAML with indentation', yamlParser, staircase(200)],
+])('200 levels of %s are read', async (_, parser, text) => {
+  expect(await parse(parser, text)).toHaveProperty('a');
 });
 
 test('a YAML document with too many aliases is refused', async () => {
