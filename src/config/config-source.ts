@@ -1,5 +1,12 @@
 /** The sources of a configuration, and how each kind is read. */
-import { describe, hasMethods, isPlainObject, matching, resolveOptions } from '../core/options.js';
+import {
+  describe,
+  hasMethods,
+  isNonEmptyString,
+  isPlainObject,
+  matching,
+  resolveOptions,
+} from '../core/options.js';
 import { argumentValues, checkArgumentOptions, type ArgumentOptions } from './arguments.js';
 import type { ConfigProvider } from './config-provider.js';
 import { configMapOf, isMap, keyProblem, type ConfigMap } from './config-value.js';
@@ -87,7 +94,9 @@ function shapeOf(source: unknown): string {
 function readerOfKind(source: Readonly<Record<string, unknown>>, where: string): SourceReader | undefined {
   const { provider, env, args, values } = source;
   if (provider !== undefined) {
-    if (!hasMethods(provider, ['read'])) return undefined;
+    if (!hasMethods(provider, ['read']) || !isNonEmptyString((provider as { name?: unknown }).name)) {
+      throw new TypeError(`${where}.provider must have a name and read(), as new FileProvider(path) has`);
+    }
     checkKeys(where, source, ['provider', 'env', 'at']);
     if (env !== undefined) resolveOptions(`${where}.env`, env, VARIABLE_OPTIONS);
     return providerReader(source as unknown as ProviderSource);

@@ -70,7 +70,7 @@ function copyValue(value: unknown, source: string, path: string[]): ConfigValue 
   if (value === null || PLAIN.has(typeof value)) return value as ConfigValue;
   if (Array.isArray(value)) return copyArray(value, source, path);
   if (isMap(value)) return copyMap(value, source, path);
-  if (isDate(value)) return value.toISOString();
+  if (isDate(value) && !Number.isNaN(value.getTime())) return value.toISOString();
   throw refused(source, path, `the value must be plain data, got ${kindOf(value)}`);
 }
 

@@ -56,26 +56,20 @@ async function ask<T>(
   validate: ConfigValidator<T>,
   values: ConfigMap,
 ): Promise<{ readonly config: T } | { readonly issues: readonly unknown[] }> {
-  if (!isStandardSchema(validate)) {
-    const config = await validate(values);
-    return config === undefined
-      ? { issues: [new Error('the function returned undefined instead of a configuration')] }
-      : { config: deepFreeze(config) };
-  }
-  const result: unknown = await validate['~standard'].validate(values);
-  if (typeof result !== 'object' || result === null) {
-    return { issues: [new Error('the schema returned neither a value nor issues')] };
-  }
-  const { issues, value } = result as { readonly issues?: unknown; readonly value?: T };
-  if (!issues) return { config: deepFreeze(value as T) };
-  return { issues: Array.isArray(issues) ? issues : [issues] };
+  const result: unknown = isStandardSchema(validate)
+    ? await validate['~standard'].validate(values)
+    : { value: await validate(values) };
+  const { issues, value } = Object(result) as { readonly issues?: unknown; readonly value?: T };
+  if (issues) return { issues: Array.isArray(issues) && issues.length > 0 ? issues : [issues] };
+  if (value === undefined) return { issues: [new Error('it returned undefined instead of a configuration')] };
+  return { config: deepFreeze(value, new Set()) };
 }
 
 /** Freezes maps and arrays recursively. Instances of classes (a `URL`, a `Date`) stay as they are. */
-function deepFreeze<T>(value: T): T {
-  // A frozen object has been frozen with everything below it, or is part of a cycle.
-  if ((!isMap(value) && !Array.isArray(value)) || Object.isFrozen(value)) return value;
-  Object.freeze(value);
-  for (const member of Object.values(value)) deepFreeze(member);
+function deepFreeze<T>(value: T, done: Set<unknown>): T {
+  // An object that is already frozen is not skipped: a schema may freeze only the top level.
+  if ((!isMap(value) && !Array.isArray(value)) || done.has(value)) return value;
+  done.add(Object.freeze(value));
+  for (const member of Object.values(value)) deepFreeze(member, done);
   return value;
 }

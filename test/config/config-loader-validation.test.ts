@@ -85,6 +85,7 @@ test.each<[string, unknown]>([
   ['a source of no kind', { sources: [{ file: '/etc/x' }] }],
   ['a provider that cannot be read', { sources: [{ provider: {} }] }],
   ['a parser beside its provider', { sources: [{ provider: { read: () => ({}) }, parser: jsonParser }] }],
+  ['a provider without a name', { sources: [{ provider: { read: () => ({}) } }] }],
   ['a schema that is none', { sources: [{ values: {} }], validate: {} }],
   ['an unknown option', { sources: [{ values: {} }], settle: 1 }],
 ])('%s is a TypeError', (_, options) => {
@@ -141,11 +142,57 @@ test.each(odd)('a validator that throws %s has refused the update', async (_, th
   expect(scene.errors).toEqual([]);
 });
 
-test('a schema that returns neither a value nor issues has refused the update', async () => {
+test.each<[string, unknown, string]>([
+  ['a schema that returns nothing', schemaOf(undefined), 'returned undefined'],
+  ['a schema that returns no value', schemaOf({}), 'returned undefined'],
+  ['a transform that returns nothing', z.object({}).transform(() => undefined), 'returned undefined'],
+  ['a function that returns nothing', () => undefined, 'returned undefined'],
+  ['a schema with an empty list of issues', schemaOf({ issues: [] }), 'refused without a message'],
+])('%s has refused the update', async (_, validate, message) => {
   const scene = new ConfigScene();
-  const schema = { '~standard': { version: 1, vendor: 'none', validate: () => undefined } };
-  const loader = scene.loader<ConfigMap>({ sources: [{ values: {} }], validate: schema as never });
-  await expect(scene.load(loader)).rejects.toThrow('neither a value nor issues');
+  const loader = scene.loader<ConfigMap>({ sources: [{ values: {} }], validate: validate as never });
+  await expect(scene.load(loader)).rejects.toThrow(message);
+});
+
+/** A schema that returns this for all values. */
+function schemaOf(result: unknown): unknown {
+  return { '~standard': { version: 1, vendor: 'none', validate: () => result } };
+}
+
+test('a configuration is frozen at every level, even if its schema freezes only the top', async () => {
+  const scene = new ConfigScene();
+  const loader = scene.loader({
+    sources: [{ values: { db: { ports: [1] } } }],
+    validate: z.object({ db: z.object({ ports: z.array(z.number()) }) }).readonly(),
+  });
+  const { db } = await scene.load(loader);
+  expect(() => db.ports.push(2)).toThrow(TypeError);
+  expect(() => (db.ports = [])).toThrow(TypeError);
+});
+
+test('a configuration that contains itself is updated', async () => {
+  const scene = new ConfigScene();
+  scene.write('a', { n: 1 });
+  const loader = scene.loader<ConfigMap>({
+    sources: [{ provider: scene.file('a') }],
+    validate: (values) => {
+      const config: Record<string, unknown> = { ...(values as ConfigMap) };
+      return Object.assign(config, { self: config }) as ConfigMap;
+    },
+  });
+  await scene.load(loader);
+  scene.write('a', { n: 2 });
+  await scene.pass();
+  expect(loader.current).toMatchObject({ n: 2 });
+  expect([scene.changes, scene.errors]).toEqual([[['n', 'self']], []]);
+});
+
+test('a date that is none is a value that no text has', async () => {
+  const scene = new ConfigScene();
+  const loader = scene.loader<ConfigMap>({ sources: [{ values: { at: new Date(NaN) } }] });
+  await expect(scene.load(loader)).rejects.toMatchObject({
+    problems: [{ code: 'ERR_CONFIG_PARSE', source: 'values', path: ['at'] }],
+  });
 });
 
 test('a hundred of thousands of issues are reported', async () => {
