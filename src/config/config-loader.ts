@@ -25,7 +25,7 @@
 import { Component } from '../core/component.js';
 import type { ConfigProblem } from './config-error.js';
 import { BackendError } from '../core/backend-error.js';
-import { ClosedError } from '../core/errors.js';
+import { ClosedError, ListenerError } from '../core/errors.js';
 import { callback, flag, required, resolveOptions } from '../core/options.js';
 import { TargetError } from '../fs/target-error.js';
 import { readerOf } from './config-source.js';
@@ -175,7 +175,8 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
 
   /**
    * Calls `listener` after each change of the selection, compared deeply. Returns a function that removes the listener.
-   * If the selector or the listener throws, the error is emitted as `error`; in an immediate call it is thrown here.
+   * If the selector or the listener throws, the error is emitted as `error`; in an immediate call it is thrown here, and
+   * the listener is not added.
    * @throws {TypeError} for a wrong argument or option.
    */
   select<S>(selector: (config: T) => S, listener: (selected: S, previous: S) => unknown): () => void;
@@ -199,8 +200,13 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
     // The emitter's types cannot infer a listener's arguments while T is open.
     const emitter = this as unknown as Component<ConfigLoaderEvents<unknown>, ConfigLoaderStatus>;
     const registered = onChange as (change: ConfigChange<unknown>) => unknown;
+    if (immediate && this.#current) {
+      const result: unknown = listener(selector(this.#current.config), undefined as S);
+      if (result instanceof Promise) {
+        result.catch((error: unknown) => this.fail(new ListenerError('change', error)));
+      }
+    }
     emitter.on('change', registered);
-    if (immediate && this.#current) listener(selector(this.#current.config), undefined as S);
     return () => void emitter.off('change', registered);
   }
 

@@ -202,6 +202,26 @@ test('select() with `immediate` calls its listener with the current selection', 
   ]);
 });
 
+test('a listener that fails in its immediate call is not added, or its rejection is emitted', async () => {
+  const scene = new ConfigScene();
+  const loader = scene.loader<ConfigMap>({ sources: [{ values: { n: 1 } }] });
+  await scene.load(loader);
+  const before = loader.listenerCount('change');
+  const fail = (): never => {
+    throw new Error('listener');
+  };
+  expect(() => loader.select(({ n }) => n, fail, { immediate: true })).toThrow('listener');
+  expect(loader.listenerCount('change')).toBe(before);
+
+  loader.select(
+    ({ n }) => n,
+    () => Promise.reject(new Error('listener')),
+    { immediate: true },
+  );
+  await scene.settled();
+  expect(scene.errors).toMatchObject([{ code: 'ERR_LISTENER', event: 'change' }]);
+});
+
 test('many sources cause no leak warning', async () => {
   const scene = new ConfigScene();
   const warnings: Error[] = [];
