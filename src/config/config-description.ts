@@ -1,5 +1,5 @@
 /** Describes the keys of a configuration and where their values come from, without values that may be secret. */
-import { redact } from '../core/redaction.js';
+import { redact, REDACTED, SECRET_NAME } from '../core/redaction.js';
 import { isMap, type ConfigMap } from './config-value.js';
 import { mergeLayers, type Layer } from './merge.js';
 import { depthOf } from './schema-issues.js';
@@ -21,7 +21,7 @@ export interface ConfigKey {
 /** The part of JSON Schema that is used here. */
 type JsonSchema = Readonly<Record<string, unknown>>;
 
-const SECRET_KEY = /token|secret|passw|passphrase|pwd|credential|(?:api|access|private|account)[_-]?key/i;
+const SECRET_KEY = new RegExp(`${SECRET_NAME}|passw|credential`, 'i');
 
 /**
  * Describes all keys that the schema or the layers have.
@@ -137,9 +137,10 @@ function typeOfValue(value: unknown): string {
 
 function shown(path: readonly string[], { writeOnly, format }: JsonSchema, value: unknown): string {
   const isSecret = writeOnly === true || format === 'password' || path.some((key) => SECRET_KEY.test(key));
-  return isSecret
-    ? '[redacted]'
-    : redact(
-        JSON.stringify(value, (_, member: unknown) => (typeof member === 'bigint' ? `${member}` : member)),
-      );
+  if (isSecret) return REDACTED;
+  const shownMember = (key: string, member: unknown): unknown => {
+    if (SECRET_KEY.test(key)) return REDACTED;
+    return typeof member === 'bigint' ? `${member}` : member;
+  };
+  return redact(JSON.stringify(value, shownMember));
 }

@@ -3,7 +3,7 @@
  * shortened, because otherwise half a secret could remain.
  */
 
-const REDACTED = '[redacted]';
+export const REDACTED = '[redacted]';
 
 /** Longer messages are shortened. */
 const LONGEST_TEXT = 1_000;
@@ -12,7 +12,7 @@ const LONGEST_TEXT = 1_000;
 const BASE64URL = String.raw`(?:[\w-]|%(?:25)*(?:3\d|[46][1-9a-fA-F]|[57][\daA]|2[dD]|5[fF]))`;
 
 /** The name of a secret: `token`, `access_token`, `apiKey`, `client-secret`, `PASSWORD`. */
-const SECRET_NAME = String.raw`(?:token|secret|passw(?:or)?d|passphrase|pwd|(?:api|access|private|account)[_-]?key)`;
+export const SECRET_NAME = String.raw`(?:token|secret|passw(?:or)?d|passphrase|pwd|(?:api|access|private|account)[_-]?key)`;
 
 /** Between a name and its value, percent-encoded or not. */
 const ASSIGNMENT = String.raw`(?:[:=]|%(?:25)*3[aAdD])`;

@@ -142,7 +142,14 @@ test('describe() names each key, its type, its default and where its value is fr
 });
 
 test('describe() takes the types of the values where the validator has none to offer', async () => {
-  const values = { a: 1, b: { c: 'x' }, d: null, e: {}, url: `https://me:${SECRET}@host` };
+  const values = {
+    a: 1,
+    b: { c: 'x' },
+    d: null,
+    e: {},
+    url: `https://me:${SECRET}@host`,
+    list: [{ credential: SECRET }],
+  };
   const rows = async (
     validate: ConstructorParameters<typeof ConfigLoader>[0]['validate'],
   ): Promise<unknown> => {
@@ -158,6 +165,7 @@ test('describe() takes the types of the values where the validator has none to o
     'd null values',
     'e object values',
     'url string values',
+    'list array values',
   ];
   expect(await rows(undefined)).toEqual(expected);
   // A date has no JSON Schema.
