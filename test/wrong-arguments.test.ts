@@ -18,7 +18,8 @@ import {
   TokenRefresher,
   waitFor,
 } from '../src/index.js';
-import { withTokenFile } from '../src/kubernetes.js';
+import { renderKubeconfig, withTokenFile } from '../src/kubernetes.js';
+import { mintTestToken } from '../src/testing.js';
 import { serveSpiffe, spiffeAgent, spiffeFolder } from '../src/spiffe.js';
 import {
   grpcChannelCredentials,
@@ -85,6 +86,12 @@ test.each<[message: RegExp, call: () => unknown]>([
     () => sniCallback(any({ 'a.example': '/etc/tls' })),
   ],
   [/^fetchWithToken: source must be .*a TokenFile.*got "\/token"/, () => fetchWithToken(any('/token'))],
+  // Credentials instead of what is meant are not shown.
+  [/^fetchWithToken: .*got "\[redacted\]"$/, () => fetchWithToken(any(mintTestToken()))],
+  [
+    /"server" must be an http\(s\) URL, got "https:\/\/admin:\[redacted\]@host"$/,
+    () => renderKubeconfig({ server: 'https://admin:hunter2@host', token: 'x' }),
+  ],
   [
     /"sinks" must be .*fileSink\(path\)/,
     () => new TokenRefresher(any({ client: { requestToken: () => {} }, sinks: ['/out'] })),

@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import type { FileSystem, FileSystemWith } from './file-system.js';
 import { systemClock, type Clock } from './clock.js';
 import { systemRandom, type Random } from './random.js';
+import { redact, shortened } from './redaction.js';
 
 /** One option: its default, and the check of its value. */
 export interface Option<T> {
@@ -121,9 +122,9 @@ function defaultsOf(options: Options): Defaults {
   return known;
 }
 
-/** Describes a value for an error message: short, and without the contents of objects. */
+/** Describes a value for an error message: short, without credentials, and without the contents of objects. */
 export function describe(value: unknown): string {
-  if (typeof value === 'string') return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value);
+  if (typeof value === 'string') return JSON.stringify(shortened(redact(value), 60));
   if (Array.isArray(value)) return 'an array';
   if (typeof value === 'object' && value !== null)
     return isPlainObject(value) ? 'an object' : instance(value);

@@ -3,7 +3,7 @@ import type { ComponentHandle, OperationName, PointMessages, PointName } from '.
 import { observe, type Operation, type Point, type Subscription } from './observe.js';
 
 type Level = 'debug' | 'info' | 'warn' | 'error';
-type Write = (fields: object, message: string) => void;
+type Write = (fields: object, message: string) => unknown;
 
 /** A logger in the style of pino: first the fields, then the text. */
 export type StructuredLogger = Readonly<Record<Level, Write>>;
@@ -47,30 +47,34 @@ export function logTo(logger: StructuredLogger | Console, options?: LogOptions):
     throw new TypeError(`logTo: the logger must have the methods ${LEVELS.join(', ')}`);
   }
   const write = writerTo(logger);
-  const log = ({ level, text }: Line, fields: object): void => {
+  // Returns what the logger returns: the rejection of an asynchronous one is handled.
+  const log = ({ level, text }: Line, fields: object): unknown =>
     write(level === 'routine' ? routineLevel : level, fields, text);
-  };
   return observe({
     point(point) {
       const { component, ...details } = point.message;
       const { level, text } = lineOf(point);
       const isRepeated = component.repeated?.includes(point.name);
       const fields = { component: component.kind, name: component.name, ...details };
-      log({ level: isRepeated === true ? 'debug' : level, text }, fields);
+      return log({ level: isRepeated === true ? 'debug' : level, text }, fields);
     },
     settled(operation, durationMs) {
       const line = lineOfOperation(operation);
-      if (!line) return;
+      if (!line) return undefined;
       const { component, ...details } = operation.message;
       const source = component && { component: component.kind, name: component.name };
-      log(line, { ...source, ...details, durationMs: Math.round(durationMs) });
+      return log(line, { ...source, ...details, durationMs: Math.round(durationMs) });
     },
   });
 }
 
-function writerTo(logger: StructuredLogger | Console): (level: Level, fields: object, text: string) => void {
+function writerTo(
+  logger: StructuredLogger | Console,
+): (level: Level, fields: object, text: string) => unknown {
   if (!isConsole(logger)) return (level, fields, text) => logger[level](fields, text);
-  return (level, fields, text) => logger[level](text, fields);
+  return (level, fields, text) => {
+    logger[level](text, fields);
+  };
 }
 
 /** A console prints its arguments in order. Only consoles, including custom ones, have `table`. */

@@ -39,8 +39,8 @@ const listener = optional(callback(() => undefined));
 const OPTIONS = { point: listener, started: listener, settled: listener };
 
 /**
- * Subscribes to every channel of the library. What an observer throws becomes a process warning; what a direct
- * subscriber of a diagnostics channel throws is an uncaught exception in Node.js.
+ * Subscribes to every channel of the library. If an observer throws or rejects, that becomes a process warning; what a
+ * direct subscriber of a diagnostics channel throws is an uncaught exception in Node.js.
  * @throws {TypeError} for anything else than functions with these names.
  */
 export function observe(observer: TelemetryObserver): Subscription {
@@ -92,10 +92,12 @@ function observeOperation(name: OperationName, observer: TelemetryObserver): () 
   };
 }
 
-function isolated(channelName: string, work: () => void): void {
+function isolated(channelName: string, work: () => unknown): void {
+  const failed = (error: unknown): void => process.emitWarning(new ListenerError(channelName, error));
   try {
-    work();
+    const result = work();
+    if (result instanceof Promise) result.catch(failed);
   } catch (error) {
-    process.emitWarning(new ListenerError(channelName, error));
+    failed(error);
   }
 }

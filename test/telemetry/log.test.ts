@@ -118,14 +118,19 @@ test('a console prints the text before the fields', () => {
   expect(text).toMatch(/^ConfigLoader "printed": changed \{[^]*paths: \[ \[ 'port' \] \]/);
 });
 
-test('a logger that throws disturbs neither the component nor other subscribers', () => {
+test.each<[string, () => unknown]>([
+  [
+    'throws',
+    () => {
+      throw new Error('The disk is full');
+    },
+  ],
+  ['rejects', () => Promise.reject(new Error('The disk is full'))],
+])('a logger that %s disturbs neither the component nor other subscribers', async (_, fail) => {
   const warnings = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
   onTestFinished(() => {
     warnings.mockRestore();
   });
-  const fail = (): never => {
-    throw new Error('The disk is full');
-  };
   const broken = logTo({ debug: fail, info: fail, warn: fail, error: fail });
   onTestFinished(() => {
     broken.close();
@@ -137,6 +142,7 @@ test('a logger that throws disturbs neither the component nor other subscribers'
   component.emitEvent('change', {});
   expect(heard).toHaveBeenCalledOnce();
   expect(entries).toHaveLength(1);
+  await Promise.resolve();
   expect(warnings.mock.calls.map(([warning]) => String(warning))).toContainEqual(
     expect.stringContaining('A listener of "resilient-watcher:change" failed: The disk is full'),
   );
