@@ -99,6 +99,7 @@ export class Publication {
       signal: wanted,
       late: () => new Error(`it took over ${produceTimeoutMs} ms`),
     });
+    if (Number.isNaN(expiresAt)) throw new TypeError('its "expiresAt" is not a number of ms');
     const result = await this.#volume.write(files);
     this.#contents = {
       revision: result.revision,

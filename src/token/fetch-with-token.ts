@@ -1,3 +1,4 @@
+import { onAbort } from '../core/abort.js';
 import { describe, hasMethods } from '../core/options.js';
 import type { ValueSource } from '../core/value-source.js';
 import type { ServiceAccountToken } from './token.js';
@@ -37,30 +38,45 @@ export function fetchWithToken(source: TokenSource, options: FetchWithTokenOptio
     throw new TypeError(`fetchWithToken: option "fetch" must be a function, got ${describe(send)}`);
   }
   return async (input, init) => {
-    const token = await source.get();
+    const signal = init?.signal ?? requestOf(input)?.signal;
+    const token = await untilAborted(source.get(), signal);
     const response = await send(input, authorized(input, init, token));
     if (response.status !== 401) return response;
-    const report = source.reportUnauthorized?.(token) ?? source.get();
+    const report = (async () => source.reportUnauthorized?.(token) ?? source.get())();
     // Without a better token, the 401 is returned.
-    const better = report.catch(() => token);
+    const better = untilAborted(report, signal).catch(() => token);
     if (!isRepeatable(input, init)) return response;
     const next = await better;
-    if (next.equals(token) || init?.signal?.aborted) return response;
-    await response.body?.cancel();
+    if (next.equals(token) || signal?.aborted) return response;
+    // The body may have failed already.
+    await response.body?.cancel().catch(() => {});
     return send(input, authorized(input, init, next));
   };
 }
 
+/** Settles with the work, or rejects with the signal's reason as soon as it aborts. */
+function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const forget = onAbort(signal, () => reject(signal?.reason as Error));
+    work.finally(forget).then(resolve, reject);
+  });
+}
+
 type Input = Parameters<typeof fetch>[0];
 
+/** The input if it is a `Request`, perhaps of another implementation of `fetch`, such as the package `undici`. */
+function requestOf(input: Input): Request | undefined {
+  return typeof input === 'object' && 'headers' in input ? input : undefined;
+}
+
 function authorized(input: Input, init: RequestInit | undefined, token: ServiceAccountToken): RequestInit {
-  const headers = new Headers(init?.headers ?? (input instanceof Request ? input.headers : undefined));
+  const headers = new Headers(init?.headers ?? requestOf(input)?.headers);
   headers.set('authorization', `Bearer ${token.value}`);
   return { ...init, headers };
 }
 
 function isRepeatable(input: Input, init: RequestInit | undefined): boolean {
-  const body: unknown = init?.body ?? (input instanceof Request ? input.body : undefined);
+  const body: unknown = init?.body ?? requestOf(input)?.body;
   const isStream =
     typeof body === 'object' && body !== null && (Symbol.asyncIterator in body || 'getReader' in body);
   return !isStream;

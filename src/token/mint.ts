@@ -59,10 +59,11 @@ export class TokenMint {
   async #request({ current, credential, signal }: MintContext): Promise<ServiceAccountToken> {
     const { client, audiences, expirationSeconds, tokenFile } = this.#options;
     const request = { audiences, expirationSeconds, ...(credential && { credential }) };
-    let answer: unknown;
     await this.#prepare(signal);
     try {
-      answer = await this.#inTime(signal, (inTime) => client.requestToken(request, { signal: inTime }));
+      return tokenFromAnswer(
+        await this.#inTime(signal, (inTime) => client.requestToken(request, { signal: inTime })),
+      );
     } catch (error) {
       if (signal.aborted) throw error;
       if (tokenFile !== false && errnoOf(error) === 'ERR_TOKEN_UNSUPPORTED') {
@@ -70,7 +71,6 @@ export class TokenMint {
       }
       throw requestFailed(error, [credential?.value, current?.token.value]);
     }
-    return tokenFromAnswer(answer);
   }
 
   async #prepare(signal: AbortSignal): Promise<void> {

@@ -197,6 +197,7 @@ test.each<[string, unknown]>([
   ['a key out of the volume', { files: { '../x': 'y' } }],
   ['a value that is none', { files: { x: 1 } }],
   ['nothing', undefined],
+  ['an expiry that is none', { files: { x: 'y' }, expiresAt: NaN }],
   ['no files', {}],
   ['a set of files', { files: new Set(['x']) }],
   ['a list of files', { files: ['x'] }],

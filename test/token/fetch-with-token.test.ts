@@ -8,6 +8,7 @@ import {
   tokenFromText,
   TokenRefresher,
   type ServiceAccountToken,
+  type TokenSource,
 } from 'resilient-watcher';
 import { FakeTokenClient, mintTestToken } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
@@ -109,6 +110,59 @@ test.each([[{}], [undefined], ['token'], [{ token: () => 'x' }]])(
     expect(make).toThrow('fetchWithToken: source must be an object with get()');
   },
 );
+
+/** Sources that differ only in what they do after a 401. */
+function sourceWith(reportUnauthorized: () => Promise<ServiceAccountToken>): TokenSource {
+  const current = tokenFromText('first', 'opaque');
+  return { current, get: () => Promise.resolve(current), reportUnauthorized };
+}
+
+test('a 401 whose body cannot be canceled is still followed by the request with the next token', async () => {
+  const broken = new ReadableStream({ start: (controller) => controller.error(new Error('reset')) });
+  const answers = [new Response(broken, { status: 401 }), new Response('welcome')];
+  const source = sourceWith(() => Promise.resolve(tokenFromText('second', 'opaque')));
+  const send = fetchWithToken(source, { fetch: () => Promise.resolve(answers.shift() as Response) });
+  expect(await (await send('http://host/')).text()).toBe('welcome');
+});
+
+test('a source whose reportUnauthorized() throws has no other token', async () => {
+  const source = sourceWith(() => {
+    throw new Error('broken');
+  });
+  const send = fetchWithToken(source, { fetch: () => Promise.resolve(new Response('', { status: 401 })) });
+  expect((await send('http://host/')).status).toBe(401);
+});
+
+test('a Request of another implementation keeps its headers, and its body is sent once', async () => {
+  const sent: (string | null)[] = [];
+  const send = fetchWithToken(
+    sourceWith(() => Promise.resolve(tokenFromText('second', 'opaque'))),
+    {
+      fetch: (_, init) => {
+        sent.push(new Headers(init?.headers).get('x-mine'));
+        return Promise.resolve(new Response('', { status: 401 }));
+      },
+    },
+  );
+  const request = { url: 'http://host/', headers: { 'x-mine': '1' }, body: new ReadableStream() };
+  expect((await send(request as never)).status).toBe(401);
+  expect(sent).toEqual(['1']);
+});
+
+test('a signal that aborts ends the wait for a token, before the request and after a 401', async () => {
+  const never = new Promise<never>(() => {});
+  const refused = { fetch: () => Promise.resolve(new Response('', { status: 401 })) };
+  const waiting = new AbortController();
+  const first = fetchWithToken({ current: undefined, get: () => never }, refused);
+  const before = first('http://host/', { signal: waiting.signal });
+  const after = fetchWithToken(
+    sourceWith(() => never),
+    refused,
+  )(new Request('http://host/', { signal: waiting.signal }));
+  setImmediate(() => waiting.abort(new Error('enough')));
+  await expect(before).rejects.toThrow('enough');
+  expect((await after).status).toBe(401);
+});
 
 test('a source without reportUnauthorized() is asked once more after a 401', async () => {
   const [first, second] = ['1', '2'].map((jti) => tokenFromText(mintTestToken({ jti }))) as [

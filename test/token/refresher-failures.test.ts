@@ -48,6 +48,18 @@ describe('failure', () => {
     expect(events('retry', 'token').map(({ event }) => event)).toEqual(['retry', 'token']);
   });
 
+  test('an answer whose getter throws is a failure like any other', async () => {
+    const { refresher, client, events } = refresherScene();
+    const answer = Object.defineProperty({}, 'token', {
+      get: () => {
+        throw boom;
+      },
+    });
+    client.script({ answer });
+    await refresher.start();
+    expect(events('retry')).toMatchObject([{ detail: { error: { code: 'ERR_TOKEN_REQUEST' } } }]);
+  });
+
   test('a client that throws synchronously is a failure like any other', async () => {
     const { refresher, clock, client } = refresherScene({
       client: {
