@@ -1,4 +1,4 @@
-/** The entry point "resilient-watcher/config". `yaml`, `smol-toml` and `dotenv` are loaded on first use. */
+/** The entry point "resilient-watcher/config". `yaml` and `smol-toml` are loaded on first use. */
 export { ConfigLoader, type SelectOptions } from './config/config-loader.js';
 export type { ConfigChange, ConfigLoaderEvents, ConfigRejection } from './config/loader-events.js';
 export type { ConfigLoaderOptions } from './config/loader-options.js';

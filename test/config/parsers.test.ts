@@ -11,6 +11,8 @@ import {
   type ConfigError,
   type ConfigParser,
 } from 'resilient-watcher/config';
+import dotenv from 'dotenv';
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
 
 import { environmentValues } from '../../src/config/environment.js';
@@ -106,6 +108,9 @@ const bad: [string, ConfigParser, string | Buffer, string, string?][] = [
   ['a parse error', tomlParser, `a = 1\nb = ${SECRET}`, 'ERR_CONFIG_PARSE', '2:5'],
   ['a duplicate key', tomlParser, `a = "${SECRET}"\na = 2`, 'ERR_CONFIG_PARSE', '2:1'],
   ['__proto__', tomlParser, `[__proto__]\nx = "${SECRET}"`, 'ERR_CONFIG_PARSE'],
+  ['text after a quoted value', dotenvParser, `A=1\nB="x" ${SECRET}`, 'ERR_CONFIG_PARSE', '2:'],
+  ['a quote that does not end', dotenvParser, `A=1\nB="${SECRET}`, 'ERR_CONFIG_PARSE', '2:'],
+  ['quotes that end in another line', dotenvParser, `A='${SECRET}\nB='x`, 'ERR_CONFIG_PARSE', '1:'],
   ['a line without key', dotenvParser, `A=1\n${SECRET}\n`, 'ERR_CONFIG_PARSE', '2:'],
   ['a duplicate key', dotenvParser, `A=${SECRET}\nB=2\nA=3`, 'ERR_CONFIG_PARSE', '3:'],
   ['__proto__', dotenvParser, `A=1\n__proto__=${SECRET}`, 'ERR_CONFIG_PARSE'],
@@ -246,6 +251,27 @@ test.each<[string, ConfigParser, string]>([
   ['YAML with indentation', yamlParser, staircase(200)],
 ])('200 levels of %s are read', async (_, parser, text) => {
   expect(await parse(parser, text)).toHaveProperty('a');
+});
+
+const piece = fc.constantFrom(
+  ...['A', 'B1', '=', ': ', ' ', '\n', '\r\n', '"', "'", '`', '#', '\\n', '\\"', 'export ', 'x', 'ü', '\t'],
+);
+
+test('what the dotenv parser accepts, the package reads in the same way', () => {
+  const assignments = fc.array(fc.array(piece, { maxLength: 8 }), { maxLength: 4 });
+  fc.assert(
+    fc.property(assignments, (lines) => {
+      const text = lines.map((parts, index) => `K${index}=${parts.join('')}\n`).join('');
+      let values: unknown;
+      try {
+        values = dotenvParser.parse(text);
+      } catch {
+        return;
+      }
+      expect(values).toEqual(dotenv.parse(text));
+    }),
+    { numRuns: 2_000 },
+  );
 });
 
 test('a YAML document with too many aliases is refused', async () => {

@@ -1,6 +1,6 @@
 // Uses each optional package once, and prints what came of it.
 import { ResilientWatcher } from 'resilient-watcher';
-import { dotenvParser, tomlParser, yamlParser } from 'resilient-watcher/config';
+import { tomlParser, yamlParser } from 'resilient-watcher/config';
 import { tokenRequestClient } from 'resilient-watcher/kubernetes';
 
 async function tell(name, work) {
@@ -25,5 +25,4 @@ await tell('parcel', async () => {
 });
 await tell('yaml', async () => yamlParser.parse('a: 1'));
 await tell('toml', async () => tomlParser.parse('a = 1'));
-await tell('dotenv', async () => dotenvParser.parse('a=1'));
 await tell('client-node', () => client.requestToken({ audiences: [], expirationSeconds: 600 }, { signal }));

@@ -1,6 +1,6 @@
 // Uses each optional package once, and tells what came of it.
 import * as action from 'resilient-watcher/action';
-import { ConfigLoader, dotenvParser, tomlParser, yamlParser } from 'resilient-watcher/config';
+import { ConfigLoader, tomlParser, yamlParser } from 'resilient-watcher/config';
 import * as doctor from 'resilient-watcher/doctor';
 import { tokenRequestClient } from 'resilient-watcher/kubernetes';
 import * as otel from 'resilient-watcher/otel';
@@ -20,7 +20,6 @@ export async function useAll() {
   const used = {
     yaml: await yamlParser.parse('a: 1'),
     toml: await tomlParser.parse('a = 1'),
-    dotenv: await dotenvParser.parse('a=1'),
     loader: await new ConfigLoader({ sources: [{ values: { a: 1 } }] }).load(),
     client: await codeOf(client.requestToken({ audiences: [], expirationSeconds: 600 }, { signal })),
     undici: await codeOf(undiciDispatcher(files)),
