@@ -7,6 +7,7 @@ import {
   matching,
   resolveOptions,
 } from '../core/options.js';
+import { markHandled } from '../core/outcome.js';
 import { argumentValues, checkArgumentOptions, type ArgumentOptions } from './arguments.js';
 import type { ConfigProvider } from './config-provider.js';
 import { configMapOf, isMap, keyProblem, type ConfigMap } from './config-value.js';
@@ -64,8 +65,8 @@ export interface SourceReader {
   readonly provider: ConfigProvider | undefined;
   /** Whether its keys match those of lower layers regardless of case and dashes. */
   readonly ignoresCase: boolean;
-  /** Reads the source. Rejects when it cannot be read or parsed. */
-  readonly read: () => Promise<ConfigMap>;
+  /** Reads the source. Throws or rejects when it cannot be read or parsed. */
+  readonly read: () => ConfigMap | Promise<ConfigMap>;
 }
 
 /** @throws {TypeError} when the argument is not a source. */
@@ -104,12 +105,16 @@ function readerOfKind(source: Readonly<Record<string, unknown>>, where: string):
   if (isMap(env)) {
     checkKeys(where, source, ['env', 'at']);
     resolveOptions(`${where}.env`, env, ENVIRONMENT_OPTIONS);
-    return environmentReader(env as unknown as EnvironmentOptions);
+    const options = env as unknown as EnvironmentOptions;
+    const name = `environment ${options.prefix}*`;
+    const ignoresCase = options.transform === undefined;
+    return { name, provider: undefined, ignoresCase, read: () => environmentValues(options, name) };
   }
   if (isMap(args)) {
     checkKeys(where, source, ['args', 'at']);
     checkArgumentOptions(`${where}.args`, args);
-    return argumentReader(args);
+    const name = 'arguments';
+    return { name, provider: undefined, ignoresCase: true, read: () => argumentValues(args, name) };
   }
   if (!isMap(values)) return undefined;
   checkKeys(where, source, ['values', 'name', 'at']);
@@ -140,21 +145,8 @@ function textsOf(values: ConfigMap, source: string): Readonly<Record<string, str
   return values as Readonly<Record<string, string>>;
 }
 
-function environmentReader(options: EnvironmentOptions): SourceReader {
-  const name = `environment ${options.prefix}*`;
-  const read = (): Promise<ConfigMap> => new Promise((resolve) => resolve(environmentValues(options, name)));
-  return { name, provider: undefined, ignoresCase: options.transform === undefined, read };
-}
-
-function argumentReader(options: ArgumentOptions): SourceReader {
-  const read = (): Promise<ConfigMap> =>
-    new Promise((resolve) => resolve(argumentValues(options, 'arguments')));
-  return { name: 'arguments', provider: undefined, ignoresCase: true, read };
-}
-
 function valuesReader({ values, name = 'values' }: ValuesSource): SourceReader {
-  const copy = new Promise<ConfigMap>((resolve) => resolve(valuesOf(values, name)));
-  copy.catch(() => undefined);
+  const copy = markHandled(new Promise<ConfigMap>((resolve) => resolve(valuesOf(values, name))));
   return { name, provider: undefined, ignoresCase: false, read: () => copy };
 }
 

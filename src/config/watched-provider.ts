@@ -5,17 +5,10 @@ import { ResilientError } from '../core/resilient-error.js';
 import { checkPath, describe, flag } from '../core/options.js';
 import { absolutePath } from '../fs/absolute-path.js';
 import type { FileState, MissingSnapshot, Snapshot } from '../fs/snapshot.js';
-import { stableRead } from '../fs/stable-read.js';
-import { PathTarget } from '../fs/targets/path.js';
 import { READ_LIMITS } from '../fs/read-limits.js';
 import type { Change } from '../watch/change.js';
 import { ResilientWatcher } from '../watch/resilient-watcher.js';
-import {
-  resolveWatcherOptions,
-  WATCHER_OPTION_NAMES,
-  type ResilientWatcherOptions,
-  type ResolvedWatcherOptions,
-} from '../watch/watcher-options.js';
+import { WATCHER_OPTION_NAMES, type ResilientWatcherOptions } from '../watch/watcher-options.js';
 import type { ConfigProvider, ProviderCallback, ProviderHealth } from './config-provider.js';
 import { configError } from './problems.js';
 
@@ -72,11 +65,9 @@ export abstract class WatchedProvider implements ConfigProvider {
   /** See `WatchedProviderOptions.maxBytes`. */
   protected readonly maxBytes: number;
   readonly #optional: boolean;
-  readonly #target: PathTarget;
-  readonly #watcherOptions: ResilientWatcherOptions;
-  /** Used to read without a watcher. */
-  readonly #options: ResolvedWatcherOptions;
-  #watcher: ResilientWatcher | undefined;
+  readonly #newWatcher: () => ResilientWatcher;
+  /** Reads the path even if it is not started. */
+  #watcher: ResilientWatcher;
   #digest: string | undefined;
 
   /** @throws {TypeError | RangeError} for an invalid path or option. */
@@ -84,9 +75,8 @@ export abstract class WatchedProvider implements ConfigProvider {
     this.#optional = optional;
     this.maxBytes = maxBytes;
     this.name = absolutePath(checkPath(owner.name, owner.argument, path));
-    this.#watcherOptions = { ...watching, maxContentBytes: maxBytes };
-    this.#options = resolveWatcherOptions(this.#watcherOptions, { isGroup: false }).options;
-    this.#target = new PathTarget(this.name, this.#options);
+    this.#newWatcher = () => new ResilientWatcher(this.name, { ...watching, maxContentBytes: maxBytes });
+    this.#watcher = this.#newWatcher();
   }
 
   /** The digest of the last state read or reported: `sha256:…` of a file, `set:…` of a volume, or `missing`. */
@@ -108,12 +98,13 @@ export abstract class WatchedProvider implements ConfigProvider {
     if (typeof callback !== 'function') {
       throw new TypeError(`watch: the callback must be a function, got ${describe(callback)}`);
     }
-    if (this.#watcher && this.#watcher.state !== 'closed') {
+    if (this.#watcher.state === 'closed') this.#watcher = this.#newWatcher();
+    const watcher = asPart(this.#watcher, REPEATED);
+    // It is closed only if the signal has aborted.
+    if (watcher.state !== 'idle' && watcher.state !== 'closed') {
       const advice = 'one provider has one watcher: create another provider for the same path';
       throw new ConfigError('ERR_CONFIG_WATCHED', `${this.name} is already being watched; ${advice}`);
     }
-    const watcher = asPart(new ResilientWatcher(this.name, this.#watcherOptions), REPEATED);
-    this.#watcher = watcher;
     let begun = false;
     watcher.on('change', (change) => {
       const { digest } = change.current;
@@ -146,8 +137,9 @@ export abstract class WatchedProvider implements ConfigProvider {
    */
   async unwatch(): Promise<void> {
     const watcher = this.#watcher;
-    this.#watcher = undefined;
-    await watcher?.close();
+    if (watcher.state === 'idle') return;
+    this.#watcher = this.#newWatcher();
+    await watcher.close();
   }
 
   /**
@@ -155,7 +147,7 @@ export abstract class WatchedProvider implements ConfigProvider {
    * the callback.
    */
   async check(): Promise<void> {
-    await this.#running?.check();
+    if (this.#isRunning) await this.#watcher.check();
   }
 
   /**
@@ -177,23 +169,20 @@ export abstract class WatchedProvider implements ConfigProvider {
    */
   protected bytesOf({ content, size }: FileState, source: string): Buffer {
     if (content) return Buffer.from(content);
-    const { maxTotalBytes, maxFiles } = this.#options;
     const limit =
       size > this.maxBytes
         ? `maxBytes is ${this.maxBytes}`
-        : `a limit for all files together was reached (maxTotalBytes ${maxTotalBytes}, maxFiles ${maxFiles})`;
+        : 'a limit for all files together was reached (maxTotalBytes, maxFiles)';
     throw configError('ERR_CONFIG_TOO_LARGE', source, `it has ${size} bytes, ${limit}`);
   }
 
-  /** The watcher, once it runs. */
-  get #running(): ResilientWatcher | undefined {
-    const state = this.#watcher?.state;
-    return state === 'idle' || state === 'starting' || state === 'closed' ? undefined : this.#watcher;
+  get #isRunning(): boolean {
+    return !['idle', 'starting', 'closed'].includes(this.#watcher.state);
   }
 
   async #observe(): Promise<Snapshot> {
     try {
-      const snapshot = this.#reported ?? (await stableRead(this.#target, this.#options));
+      const snapshot = this.#reported ?? (await this.#watcher.snapshot());
       this.#digest = snapshot.digest;
       return snapshot;
     } catch (error) {
@@ -204,10 +193,8 @@ export abstract class WatchedProvider implements ConfigProvider {
 
   /** The state last reported by the watcher, unless it is outdated. */
   get #reported(): Snapshot | undefined {
-    const watcher = this.#running;
-    if (!watcher) return undefined;
-    const { target, changes } = watcher.status();
-    if (target === 'unreadable') return undefined;
-    return changes === 0 ? undefined : watcher.current;
+    const { target, changes } = this.#watcher.status();
+    const isKnown = this.#isRunning && target !== 'unreadable' && changes > 0;
+    return isKnown ? this.#watcher.current : undefined;
   }
 }
