@@ -1,5 +1,5 @@
-import { lineAt, ParseFailure } from './parse-failure.js';
 import type { ConfigParser } from './parser.js';
+import { parseFailure } from './problems.js';
 
 /** A blank line or a comment, or the rest of a line after a value. */
 const NOTHING = /[^\S\n]*(?:#[^\n]*)?(?:\n|$)/y;
@@ -36,7 +36,7 @@ function valuesIn(text: string): ReadonlyMap<string, string> {
     if (take(NOTHING)) continue;
     const start = at;
     const refuse = (message: string): never => {
-      throw new ParseFailure(message, { line: lineAt(text, start) });
+      throw parseFailure(message, { line: text.slice(0, start).split('\n').length });
     };
     const key = take(ASSIGNMENT)?.[1] ?? refuse('not valid dotenv: expected KEY=value');
     if (values.has(key)) refuse(`duplicate key "${key}"`);

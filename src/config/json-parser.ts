@@ -1,8 +1,8 @@
 import { printParseErrorCode, visit } from 'jsonc-parser';
 
 import { MAX_DEPTH } from './config-value.js';
-import { ParseFailure } from './parse-failure.js';
 import type { ConfigParser } from './parser.js';
+import { parseFailure } from './problems.js';
 
 /** Parses JSON (RFC 8259). Stricter than `JSON.parse`: duplicate keys are refused. */
 export const jsonParser: ConfigParser = {
@@ -18,7 +18,7 @@ function check(text: string): void {
   /** The keys of each open map and array. */
   const open: Set<string>[] = [];
   const refuse = (message: string, line: number, character: number): never => {
-    throw new ParseFailure(`not valid JSON: ${message}`, { line: line + 1, column: character + 1 });
+    throw parseFailure(`not valid JSON: ${message}`, { line: line + 1, column: character + 1 });
   };
   const enter = (_offset: number, _length: number, line: number, character: number): void => {
     if (open.push(new Set()) > MAX_DEPTH)

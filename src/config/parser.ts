@@ -1,10 +1,9 @@
 /** Parses bytes into values. */
 import { PackageError } from '../core/package-error.js';
-import type { ConfigError } from './config-error.js';
+import { ConfigError } from './config-error.js';
 import { hasMethods } from '../core/options.js';
 import { configMapOf, type ConfigMap } from './config-value.js';
-import { ParseFailure } from './parse-failure.js';
-import { configError } from './problems.js';
+import { configError, sourceProblems } from './problems.js';
 
 /** A parser for one format. Encoding, size and forbidden keys are checked for all formats elsewhere. */
 export interface ConfigParser {
@@ -57,9 +56,13 @@ export function textOf(bytes: Uint8Array, source: string): string {
 
 /** If the parser crashed, `cause` says where. */
 function parseError(error: unknown, parser: ConfigParser, source: string): ConfigError {
+  if (error instanceof ConfigError) {
+    const [problem] = sourceProblems(error, source);
+    const { message = error.message, path, line, column } = problem ?? {};
+    return configError('ERR_CONFIG_PARSE', source, message, { path, line, column });
+  }
   const { line, column } = Object(error) as { readonly line?: unknown; readonly column?: unknown };
   const where = { line: positive(line), column: positive(column) };
-  if (error instanceof ParseFailure) return configError('ERR_CONFIG_PARSE', source, error.message, where);
   const cause = withoutMessage(error);
   return configError('ERR_CONFIG_PARSE', source, `the ${parser.name} parser failed`, { ...where, cause });
 }

@@ -1,6 +1,5 @@
 /** The problems of a configuration, as errors and as text. */
 import { errnoOf } from '../core/errno.js';
-import { ParseFailure } from './parse-failure.js';
 import { ConfigError, type ConfigErrorCode, type ConfigProblem } from './config-error.js';
 import { PackageError } from '../core/package-error.js';
 import { ResilientError } from '../core/resilient-error.js';
@@ -18,10 +17,18 @@ export function configError(
   return new ConfigError(code, problemText(problem), { problems: [problem], cause });
 }
 
+/** What a parser of this library refuses. Whoever calls the parser adds the source. */
+export function parseFailure(
+  message: string,
+  { line, column }: Pick<ConfigProblem, 'line' | 'column'> = {},
+): ConfigError {
+  return configError('ERR_CONFIG_PARSE', '', message, { line, column });
+}
+
 /** A problem as one line of text. */
 function problemText({ source, path, line, column, message }: ConfigProblem): string {
-  const place = [source, line, column].filter((part) => part !== undefined).join(':');
-  return `${place}: ${path?.length ? `${path.join('.')}: ` : ''}${message}`;
+  const place = [source, line, column].filter((part) => part !== undefined && part !== '').join(':');
+  return `${place && `${place}: `}${path?.length ? `${path.join('.')}: ` : ''}${message}`;
 }
 
 /** The error for a configuration that cannot be used, with all of its problems. */
@@ -43,10 +50,6 @@ export function sourceProblems(error: unknown, source: string): readonly ConfigP
     return problems.map((problem) => ({ ...problem, source: problem.source || source }));
   }
   if (error instanceof PackageError) return [{ code: error.code, source, message: error.message }];
-  if (error instanceof ParseFailure) {
-    return configError('ERR_CONFIG_PARSE', source, error.message, { line: error.line, column: error.column })
-      .problems;
-  }
   const kind = errnoOf(error) ?? (error instanceof Error ? error.name : typeof error);
   const message = error instanceof ResilientError ? error.message : `cannot read it (${kind})`;
   return [{ code: 'ERR_CONFIG_UNREADABLE', source, message }];

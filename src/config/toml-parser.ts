@@ -1,8 +1,8 @@
 import type * as Toml from 'smol-toml';
 
 import { PackageError } from '../core/package-error.js';
-import { ParseFailure } from './parse-failure.js';
 import type { ConfigParser } from './parser.js';
+import { parseFailure } from './problems.js';
 
 /**
  * Parses TOML 1.0 with the optional package `smol-toml`, which is loaded on first use. Duplicate keys are refused;
@@ -15,7 +15,7 @@ export const tomlParser: ConfigParser = {
     try {
       return parse(text);
     } catch (error) {
-      throw new ParseFailure('not valid TOML, or a duplicate key', error instanceof TomlError ? error : {});
+      throw parseFailure('not valid TOML, or a duplicate key', error instanceof TomlError ? error : {});
     }
   },
 };

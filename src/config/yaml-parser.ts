@@ -2,8 +2,8 @@ import type * as Yaml from 'yaml';
 
 import { PackageError } from '../core/package-error.js';
 import { MAX_DEPTH } from './config-value.js';
-import { ParseFailure } from './parse-failure.js';
 import type { ConfigParser } from './parser.js';
+import { parseFailure } from './problems.js';
 
 /** To resolve each alias, the package walks all aliases and anchors; the limit keeps that below a second. */
 const MAX_ALIASES = 1_000;
@@ -20,7 +20,7 @@ export const yamlParser: ConfigParser = {
     const lines = new yaml.LineCounter();
     const refuse = ({ message, offset }: Fault): never => {
       const { line, col } = lines.linePos(offset);
-      throw new ParseFailure(`not valid YAML: ${message}`, { line, column: col });
+      throw parseFailure(`not valid YAML: ${message}`, { line, column: col });
     };
     // The package compares each key with all others of the map; `firstFault` uses a set instead.
     const composer = new yaml.Composer({ stringKeys: true, uniqueKeys: false });
@@ -31,7 +31,7 @@ export const yamlParser: ConfigParser = {
     try {
       return document?.toJS() as unknown;
     } catch {
-      throw new ParseFailure('not valid YAML: an alias without an anchor, or too many aliases');
+      throw parseFailure('not valid YAML: an alias without an anchor, or too many aliases');
     }
   },
 };

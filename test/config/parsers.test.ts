@@ -135,6 +135,22 @@ test.each(named)(
   },
 );
 
+test.each([
+  [jsonParser, '{"a": 1,\n "b": hunter2}', { line: 2, column: 7 }],
+  [yamlParser, 'a: 1\nb: "hunter2', { line: 2, column: 12 }],
+  [tomlParser, 'a = 1\nb = hunter2', { line: 2, column: 5 }],
+  [dotenvParser, 'A=1\nhunter2\n', { line: 2 }],
+])(
+  'a parser that is called directly (%j) throws the same error, without a source',
+  async (parser, text, place) => {
+    const error = await Promise.resolve(text)
+      .then((given) => parser.parse(given))
+      .catch((reason: unknown) => reason);
+    expect(error).toMatchObject({ code: 'ERR_CONFIG_PARSE', problems: [{ source: '', ...place }] });
+    expect(shownBy(error as Error)).not.toContain(SECRET);
+  },
+);
+
 test('the message of a custom parser is not quoted, its line and column are', async () => {
   const parser: ConfigParser = {
     name: 'mine',
