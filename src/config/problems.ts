@@ -17,7 +17,7 @@ export function configError(
   return new ConfigError(code, problemText(problem), { problems: [problem], cause });
 }
 
-/** What a parser of this library refuses. Whoever calls the parser adds the source. */
+/** What a parser of this library refuses. The caller of the parser adds the source. */
 export function parseFailure(
   message: string,
   { line, column }: Pick<ConfigProblem, 'line' | 'column'> = {},
