@@ -7,11 +7,11 @@ import { systemRandom } from '../core/random.js';
 import { ConnectionDrain } from '../tls/connection-drain.js';
 import { mustBeServer, SERVE_OPTIONS, ServedTls, type ServeTlsOptions } from '../tls/serve-tls.js';
 import type { TlsFiles } from '../tls/tls-files.js';
-import { chainOf, type Peer } from '../tls/trust.js';
+import type { Peer } from '../tls/trust.js';
 import type { SpiffeFolder } from './spiffe-folder.js';
 import type { SpiffeId } from './spiffe-id.js';
 import { AUTHORIZE, mustBeFolder } from './spiffe-clients.js';
-import { verifyPeer } from './verify-peer.js';
+import { refusalOf } from './verify-peer.js';
 
 /** Options of `serveSpiffe`; `authorize` is required. */
 export interface ServeSpiffeOptions extends ServeTlsOptions {
@@ -46,29 +46,24 @@ export async function serveSpiffe(
     'requestCert' | 'rejectUnauthorized' | 'secureOptions',
     unknown
   >;
-  settings.secureOptions = Number(settings.secureOptions ?? 0) | constants.SSL_OP_NO_TICKET;
+  // In TLS 1.2 a client could present another certificate later, which nobody would verify.
+  const { SSL_OP_NO_TICKET, SSL_OP_NO_RENEGOTIATION } = constants;
+  settings.secureOptions = Number(settings.secureOptions ?? 0) | SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION;
   // `requestCert` is set later, because verification happens here and not in `ServedTls`.
   const served = new ServedTls(server, folder as unknown as TlsFiles, serving);
   settings.requestCert = true;
   settings.rejectUnauthorized = false;
   const { drainMs, clock = systemClock, random = systemRandom } = serving;
   const drain = new ConnectionDrain(server, { drainMs, clock, random });
-  const refusalOf = (peer: Peer): Error | undefined => {
-    const bundles = folder.current?.bundles ?? new Map<string, never>();
-    try {
-      verifyPeer(chainOf(peer), { bundles, authorize, peer: 'client', now: clock.now() });
-      return undefined;
-    } catch (error) {
-      return error as Error;
-    }
-  };
+  const whyRefused = (peer: Peer): Error | undefined =>
+    refusalOf(peer, { bundles: folder.current?.bundles, authorize, role: 'client', now: clock.now() });
   const onConnection = (socket: TLSSocket): void => {
-    const error = refusalOf(socket);
+    const error = whyRefused(socket);
     if (!error) return;
     socket.destroy();
     onRefused(error);
   };
-  const onChange = (): void => drain.distrust((peer) => refusalOf(peer) !== undefined);
+  const onChange = (): void => drain.distrust((peer) => whyRefused(peer) !== undefined);
   // Runs before HTTP reads anything.
   server.prependListener('secureConnection', onConnection);
   folder.on('change', onChange);

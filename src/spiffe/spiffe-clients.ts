@@ -9,10 +9,10 @@ import { describe, matching, required, resolveOptions } from '../core/options.js
 import { httpsAgent } from '../tls/https-agent.js';
 import type { TlsFiles } from '../tls/tls-files.js';
 import { loadUndici, rotatingDispatcher } from '../tls/undici-dispatcher.js';
-import { chainOf, type Peer } from '../tls/trust.js';
+import type { Peer } from '../tls/trust.js';
 import type { SpiffeFolder } from './spiffe-folder.js';
 import type { SpiffeId } from './spiffe-id.js';
-import { verifyPeer } from './verify-peer.js';
+import { refusalOf } from './verify-peer.js';
 
 /** Which servers a client talks to. */
 export interface SpiffeClientOptions {
@@ -111,15 +111,13 @@ function verifierOf(
 ): (socket: Peer) => Error | undefined {
   mustBeFolder(owner, folder);
   const { authorize } = resolveOptions(owner, options, AUTHORIZE);
-  return (socket) => {
-    const bundles = folder.current?.bundles ?? new Map<string, never>();
-    try {
-      verifyPeer(chainOf(socket), { bundles, authorize, peer: 'server', now: systemClock.now() });
-      return undefined;
-    } catch (error) {
-      return error as Error;
-    }
-  };
+  return (socket) =>
+    refusalOf(socket, {
+      bundles: folder.current?.bundles,
+      authorize,
+      role: 'server',
+      now: systemClock.now(),
+    });
 }
 
 /** @throws {TypeError} when it is no `SpiffeFolder`, whichever copy of this package it is from. */

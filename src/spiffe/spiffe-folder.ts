@@ -18,8 +18,7 @@ import { VALUE_OPTION_NAMES } from '../watch/watched-value.js';
 import { isTrustDomain, spiffeIdIn, type SpiffeId } from './spiffe-id.js';
 import type { TrustBundles } from './verify-peer.js';
 
-/** The name in the newer revision of the proposal, then the name in the older one. */
-const CREDENTIALS = ['credential-bundle.private-key.x509.pem', 'credential-bundle.private-key.pem'] as const;
+const CREDENTIALS = 'credential-bundle.private-key.x509.pem';
 const TRUST_BUNDLE = '.spiffe-trust-bundle.x509.pem';
 
 /** A checked identity and its trust bundles. Printed forms show the subject and the dates, never the key. */
@@ -29,12 +28,20 @@ export class SpiffeCredentials extends TlsCredentials {
   /** The trust bundles, by trust domain. They must never be merged. */
   readonly bundles: TrustBundles;
 
+  readonly #fields: TlsCredentialsFields;
+
   /** @internal */
   constructor(id: SpiffeId, bundles: TrustBundles, fields: TlsCredentialsFields) {
     const trust = [...bundles].map(([domain, authorities]) => `${domain}=${digestOfSet(authorities)}`);
     super({ ...fields, distinction: trust.sort().join() });
     this.id = id;
     this.bundles = bundles;
+    this.#fields = fields;
+  }
+
+  /** The same identity with other trust bundles. @internal */
+  withBundles(bundles: TrustBundles): SpiffeCredentials {
+    return new SpiffeCredentials(this.id, bundles, this.#fields);
   }
 }
 
@@ -84,14 +91,31 @@ export class SpiffeFolder extends WatchedCredentials<
     return this.path;
   }
 
+  /** An identity that cannot be used does not prevent the removal of a bundle from taking effect. */
+  protected override take(snapshot: Snapshot): void {
+    const { current } = this;
+    super.take(snapshot);
+    // Only its bundles were used: now it is rejected.
+    if (this.current !== current && this.current?.cert === current?.cert) super.take(snapshot);
+  }
+
   protected parse(snapshot: Snapshot): SpiffeCredentials {
-    const name = CREDENTIALS.find((known) => snapshot.files.has(known)) ?? CREDENTIALS[0];
-    const place = this.#place(snapshot, name);
+    const bundles = this.#bundlesIn(snapshot);
+    try {
+      return this.#credentialsIn(snapshot, bundles);
+    } catch (error) {
+      const trusting = this.current?.withBundles(bundles);
+      if (!trusting || trusting.equals(this.current)) throw error;
+      return trusting;
+    }
+  }
+
+  #credentialsIn(snapshot: Snapshot, bundles: TrustBundles): SpiffeCredentials {
+    const place = this.#place(snapshot, CREDENTIALS);
     bytesOf(place);
     const identity = identityOf({ cert: place, key: place });
     const id = identity.certificate && spiffeIdIn(identity.certificate);
     if (!id) throw new TlsError('ERR_TLS_PEM', `The certificate in "${place.path}" has no SPIFFE ID`);
-    const bundles = this.#bundlesIn(snapshot);
     const fields = { ...identity, ca: undefined, authorities: [], revision: snapshot.revision };
     const credentials = new SpiffeCredentials(id, bundles, fields);
     mustBeUsable(credentials, this.path);

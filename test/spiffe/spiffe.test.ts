@@ -1,9 +1,9 @@
 /** A SPIFFE credential folder: each peer is verified with the bundle of its own trust domain, and authorized by its ID. */
 import { once } from 'node:events';
 import { createSecureServer } from 'node:http2';
-import { Agent, createServer } from 'node:https';
-import type { Server } from 'node:tls';
+import { Agent, createServer, get } from 'node:https';
 import { join } from 'node:path';
+import { connect, type Server } from 'node:tls';
 
 import {
   serveSpiffe,
@@ -185,6 +185,108 @@ test('a bundle that is broken keeps the last good one of its domain, and does no
   const port = await startServer(own);
   expect(await ask(port, await agentOf(identity('spiffe://home.org/b')))).toBe('spiffe://home.org/b');
 });
+
+test('an identity that cannot be used does not keep a removed bundle in force', async () => {
+  const volume = new KubeletVolume(join(temporaryDirectory(), 'spiffe'));
+  const publish = (bundle: string, domains: readonly string[]): void =>
+    void volume.publish({
+      'credential-bundle.private-key.x509.pem': bundle,
+      ...Object.fromEntries(
+        domains.map((domain) => [`${domain}.spiffe-trust-bundle.x509.pem`, home.certificate]),
+      ),
+    });
+  const { bundle } = home.issue({ uris: [server] });
+  publish(bundle, ['home.org', 'away.org']);
+  const folder = spiffeFolder(volume.directory);
+  onTestFinished(() => folder.close());
+  const first = await folder.get();
+  const events: string[] = [];
+  folder.on('change', ({ current }) => events.push(`change: ${[...current.bundles.keys()].join()}`));
+  folder.on('rejected', ({ error }) => events.push(error.code));
+
+  publish('no PEM', ['home.org']);
+  await folder.check();
+  expect(events).toEqual(['change: home.org', 'ERR_TLS_PEM']);
+  expect(folder.current?.fingerprint256).toBe(first.fingerprint256);
+  expect(folder.status()).toMatchObject({ id: server, rejected: { code: 'ERR_TLS_PEM' } });
+  // It is used as soon as it is valid.
+  const future = home.issue({ uris: [server], notBefore: Date.now() + 3_600_000 });
+  publish(future.bundle, []);
+  await folder.check();
+  publish(bundle, []);
+  await folder.check();
+  expect(events.slice(2)).toEqual(['change: ', 'ERR_TLS_NOT_YET_VALID']);
+  expect(folder.status()).toMatchObject({ trustDomains: [], rejected: null });
+});
+
+test('only the exact name of a trust domain makes a file its bundle', async () => {
+  const volume = new KubeletVolume(join(temporaryDirectory(), 'spiffe'));
+  const trusted = ['home.org', 'home.org.evil.org', 'home', '_', 'a..b'];
+  const ignored = ['Home.org', 'home.org:443', 'h%6fme.org', 'home org', 'höme.org', 'home.org\n', ''];
+  const files = [...trusted, ...ignored].map((name) => [
+    `${name}.spiffe-trust-bundle.x509.pem`,
+    name === 'home.org' ? home.certificate : away.certificate,
+  ]);
+  volume.publish({
+    ...(Object.fromEntries(files) as Record<string, string>),
+    'home.org.spiffe-trust-bundle.x509.pem.bak': away.certificate,
+    'credential-bundle.private-key.x509.pem': home.issue({ uris: [server] }).bundle,
+  });
+  const folder = spiffeFolder(volume.directory);
+  onTestFinished(() => folder.close());
+  const { bundles } = await folder.get();
+  expect(new Set(bundles.keys())).toEqual(new Set(trusted));
+  expect(bundles.get('home.org')?.map(String)).toEqual([home.certificate]);
+});
+
+test.each(['TLSv1.2', 'TLSv1.3'] as const)(
+  'a session that is resumed is verified as well, on both sides (%s)',
+  async (version) => {
+    // The application keeps the sessions, which only it can do here.
+    const sessions = new Map<string, Buffer>();
+    const own = identity(server);
+    const https = createServer({ minVersion: version, maxVersion: version }, ({ socket }, response) =>
+      response.end(spiffeIdOf(socket as never)?.uri),
+    );
+    https.on('newSession', (id: Buffer, session: Buffer, done: () => void) => {
+      sessions.set(id.toString('hex'), session);
+      done();
+    });
+    https.on('resumeSession', (id: Buffer, done: (error: null, session: Buffer | null) => void) =>
+      done(null, sessions.get(id.toString('hex')) ?? null),
+    );
+    await serveSpiffe(https, own.folder, { authorize: anyone });
+    const port = await listen(https);
+    const { chain: cert, key } = away.issue({ uris: ['spiffe://away.org/a'] });
+    const visit = async (session?: Buffer) => {
+      const limits = { minVersion: version, maxVersion: version, rejectUnauthorized: false };
+      const socket = connect({ port, host: '127.0.0.1', cert, key, ...limits, ...(session && { session }) });
+      let [text, given] = ['', session];
+      socket.on('session', (next) => (given = next)).on('data', (data) => (text += String(data)));
+      let isResumed = false;
+      socket.on('error', () => undefined).once('secureConnect', () => (isResumed = socket.isSessionReused()));
+      socket.write('GET / HTTP/1.0\r\n\r\n');
+      await new Promise((resolve) => socket.once('close', resolve));
+      return { text, session: given, isResumed };
+    };
+    const first = await visit();
+    expect(first.text).toContain('spiffe://away.org/a');
+    const again = await visit(first.session);
+    expect(again.text).toContain('spiffe://away.org/a');
+    // Without tickets, Node.js resumes nothing in TLS 1.3.
+    expect(again.isResumed).toBe(version === 'TLSv1.2');
+    // The same root for another domain is not enough.
+    await own.trust({ 'home.org': home.certificate, 'other.org': away.certificate });
+    expect([(await visit(first.session)).text, (await visit()).text]).toEqual(['', '']);
+
+    const client = identity('spiffe://home.org/client', home, { 'other.org': home.certificate });
+    const agent = await agentOf(client);
+    const options = { port, host: '127.0.0.1', agent, session: first.session };
+    await expect(
+      new Promise((resolve, reject) => get(options as never, resolve).on('error', reject)),
+    ).rejects.toMatchObject({ code: 'ERR_TLS_PEER' });
+  },
+);
 
 test('HTTP/2 is served in the same way, and a certificate without a SPIFFE ID is no identity', async () => {
   const served: (string | undefined)[] = [];
