@@ -33,7 +33,7 @@ interface DefaultCaCalls {
   setDefaultCACertificates(certificates: readonly string[]): void;
 }
 
-/** The certificates that each `DefaultCa` of the process adds. */
+/** The certificates that each `DefaultCa` of the thread adds. */
 const bundles = new Map<object, readonly X509Certificate[]>();
 
 /** Keeps the default CA list of Node.js up to date with files; created by `followDefaultCa()`. */
@@ -146,8 +146,8 @@ export function defaultCaCalls(): DefaultCaCalls {
  * its sessions. Not covered: clients with a `ca` of their own, existing TLS contexts (such as that of a gRPC channel),
  * the pools and sessions of other agents, and worker threads (each has its own list).
  *
- * Resolves when the bundle is trusted. To stop, close the result; the list stays as it is. Starts the files; the caller
- * has to close them.
+ * Several bundles may be followed at once. Resolves when the bundle is trusted. To stop, close the result; the list stays
+ * as it is until another bundle is followed or changes. Starts the files; the caller has to close them.
  * @throws {TlsError} (rejects) `ERR_TLS_UNSUPPORTED` before Node.js 22.19 and 24.5; `ERR_TLS_CA` if the files have no
  * CA bundle; `ERR_TLS_UNAVAILABLE` if it is not usable (`files.ready()` waits for one).
  */

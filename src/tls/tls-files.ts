@@ -104,7 +104,8 @@ export class TlsFiles extends WatchedCredentials<TlsCredentials, TlsFilesEvents,
       const message = `Every certificate in the CA bundle "${ca.path}" has expired`;
       throw new WrongDate('ERR_TLS_CA', message, { ...ALWAYS, expiresAt });
     }
-    return { ca: bytes, authorities };
+    // OpenSSL receives only what was parsed here, so that nothing else is trusted.
+    return { ca: Buffer.from(authorities.join('')), authorities };
   }
 }
 
@@ -137,9 +138,7 @@ export function identityOf({ cert, key }: TlsPlaces): Identity {
     throw new TlsError('ERR_TLS_MISMATCH', message);
   }
   checkChain(cert.path, chain);
-  const pair = isBundle
-    ? { cert: only(certBytes, isCertificate), key: only(keyBytes, isPrivateKey) }
-    : { cert: certBytes, key: keyBytes };
+  const pair = { cert: only(certBytes, isCertificate), key: only(keyBytes, isPrivateKey) };
   return { pair, certificate, ...validityOf([certificate, ...issuers]) };
 }
 

@@ -109,6 +109,29 @@ describe.runIf(isSupported)('followDefaultCa()', () => {
     expect(added()).toEqual([bodyOf(two.certificate)]);
   });
 
+  test('follows several bundles; one that is no longer followed stays until another changes', async () => {
+    const three = new CertificateSigner({ name: 'three' });
+    const trusted = (): string[] => {
+      const list = new Set(calls.getCACertificates('default').map(bodyOf));
+      const signers = { one, two, three };
+      return Object.entries(signers).flatMap(([name, { certificate }]) =>
+        list.has(bodyOf(certificate)) ? [name] : [],
+      );
+    };
+    const [ended, followed] = [mount(one.certificate), mount(two.certificate)];
+    const first = await followDefaultCa(ended.files);
+    await follow(followed.files);
+    await first.close();
+    expect(trusted()).toEqual(['one', 'two']);
+    await ended.trust(three.certificate);
+    expect(trusted()).toEqual(['one', 'two']);
+    await followed.trust(`${two.certificate}${three.certificate}`);
+    expect(trusted()).toEqual(['two', 'three']);
+    await follow(ended.files);
+    await followed.trust(two.certificate);
+    expect(trusted()).toEqual(['two', 'three']);
+  });
+
   test.each(['TLSv1.2', 'TLSv1.3'] as const)(
     'closes what a removed CA has verified in the global agent, and resumes nothing (%s)',
     async (version) => {

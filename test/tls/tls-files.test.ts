@@ -355,6 +355,35 @@ test('unrelated keys cause no change, nor does a return to the same certificate'
   expect(files.status().rejected).toBeNull();
 });
 
+test.each(['TRUSTED CERTIFICATE', 'X509 CERTIFICATE'])(
+  'a CA with the label %s is one of the bundle, since OpenSSL trusts it, and no longer after its removal',
+  async (label) => {
+    const { volume, files, events } = watchedFiles();
+    const labelled = intermediate.cert.replaceAll('CERTIFICATE', label);
+    volume.publish(secretOf(good, `${root.cert}\n${labelled}`));
+    const { authorities } = await files.get();
+    expect(authorities.map(({ subject }) => subject)).toEqual(['CN=root', 'CN=intermediate']);
+    volume.publish(secretOf(good, root.cert));
+    await files.check();
+    expect(events).toHaveLength(2);
+    expect(files.current?.authorities).toHaveLength(1);
+  },
+);
+
+test('OpenSSL receives the certificates and keys that were checked, and nothing else in the files', async () => {
+  const { volume, files, events } = watchedFiles();
+  const noisy = (pem: string): string =>
+    `\ufeff# a comment\r\n${pem.replaceAll('\n', '\r\n')}\r\nBag Attributes\r\n`;
+  volume.publish(secretOf({ cert: noisy(good.cert), key: noisy(good.key) }, `say-${root.cert}`));
+  const { cert, key, ca } = await files.get();
+  for (const bytes of [cert, key, ca]) expect(bytes?.toString()).toMatch(/^-----BEGIN [^#]+-----\s*$/);
+  expect(new X509Certificate(ca ?? '').fingerprint256).toBe(new X509Certificate(root.cert).fingerprint256);
+  // Other noise is no change.
+  volume.publish(secretOf({ cert: noisy(`# new\n${good.cert}`), key: noisy(good.key) }, root.cert));
+  await files.check();
+  expect(events).toHaveLength(1);
+});
+
 test('cert-manager leaves ca.crt empty where there is no CA; a path that is given must not be', async () => {
   const byDirectory = watchedFiles();
   byDirectory.volume.publish(secretOf(good, ''));
@@ -382,7 +411,7 @@ test('files at any paths are one set: those of SPIFFE, a CA bundle alone, certif
   const both = new TlsFiles({ cert: at('both.pem'), key: at('both.pem') });
   for (const files of [spiffe, bundle, both]) onTestFinished(() => files.close());
   expect((await spiffe.get()).fingerprint256).toBe(fingerprintOf(good));
-  expect((await spiffe.get()).ca?.toString()).toBe(`${root.cert}\n${root.cert}`);
+  expect((await spiffe.get()).ca?.toString().split('BEGIN')).toHaveLength(3);
   expect((await bundle.get()).cert).toBeUndefined();
   expect((await both.get()).fingerprint256).toBe(fingerprintOf(good));
 });
