@@ -28,6 +28,7 @@ async function follow(files: TlsFiles): Promise<DefaultCa> {
   const warn = ({ error }: { readonly error: Error }): void => process.emitWarning(error);
   files.on('rejected', warn);
   files.on('unreadable', warn);
-  await files.ready();
+  // Not `ready()`, which would keep a program alive that has ended, as long as there is no bundle.
+  await files.changed();
   return followDefaultCa(files);
 }
