@@ -74,6 +74,9 @@ const KEPT_OPTIONS = [
   'sigalgs',
 ] as const satisfies readonly (keyof SecureContextOptions)[];
 
+/** The same for one that the types of Node.js 20 lack. */
+const NEW_OPTIONS = ['certificateCompression'] as const;
+
 /** The same for those of the certificate, which stays if the files have none. */
 const IDENTITY_OPTIONS = ['cert', 'key', 'pfx', 'passphrase'] as const;
 
@@ -98,7 +101,7 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
     super({ kind: 'TlsServer', name: `serveTls ${files.path}`, signal, clock });
     this.#server = server;
     this.#files = files;
-    this.#kept = givenOptions(server, [...KEPT_OPTIONS, 'ca']);
+    this.#kept = givenOptions(server, [...KEPT_OPTIONS, ...NEW_OPTIONS, 'ca']);
     this.#own = givenOptions(server, IDENTITY_OPTIONS);
     if (drainMs !== undefined) mustBeDrainable(server);
     if (drainMs !== undefined || demandsCertificate(server)) {

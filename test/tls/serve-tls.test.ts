@@ -80,6 +80,33 @@ test('options of createServer() are kept: TLS versions and the rules for client 
   expect(await answerTo(await handshake(port, { ...second }))).toContain('hello');
 });
 
+test('every option that this Node.js takes from createServer() is kept', async () => {
+  const { files } = openFiles();
+  const values: Readonly<Record<string, unknown>> = {
+    ciphers: 'ECDHE-ECDSA-AES128-GCM-SHA256',
+    ecdhCurve: 'P-256',
+    honorCipherOrder: false,
+    maxVersion: 'TLSv1.3',
+    minVersion: 'TLSv1.2',
+    secureOptions: 1,
+    sessionIdContext: 'shop',
+    sessionTimeout: 60,
+    sigalgs: 'ECDSA+SHA256',
+    ticketKeys: Buffer.alloc(48, 1),
+    certificateCompression: ['zlib'],
+  };
+  const server = createServer(values);
+  const optionsOf = () =>
+    Object.fromEntries(
+      Object.keys(values).map((name) => [name, (server as unknown as Record<string, unknown>)[name]]),
+    );
+  const given = optionsOf();
+  const served = await serveTls(server, files);
+  onTestFinished(() => served.close());
+  expect(optionsOf()).toEqual(given);
+  expect(given).toMatchObject({ sessionIdContext: 'shop', honorCipherOrder: false });
+});
+
 test('the CA bundle of the files verifies client certificates if the server has none', async () => {
   const { volume, files } = openFiles();
   volume.publish(secretOf(first, stranger.cert));
