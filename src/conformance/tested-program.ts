@@ -70,7 +70,9 @@ export class TestedProgram {
   #ended(reason: string): void {
     if (this.#isEnding) return;
     const lines = this.#errors.trim().split('\n').reverse();
-    const line = lines.find((text) => /^(?! *\t*at ).*(?:error|exception)/i.test(text)) ?? lines[0] ?? '';
+    // Node.js prints the place of an event after the error.
+    const line =
+      lines.find((text) => /^(?! *\t*at |Emitted ).*(?:error|exception)/i.test(text)) ?? lines[0] ?? '';
     this.#options.onEnd(line === '' ? reason : `${reason}: ${line.trim()}`);
   }
 }

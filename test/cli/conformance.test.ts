@@ -76,6 +76,13 @@ describe('a wrong program is told by what is wrong', () => {
       'show(); setTimeout(() => { throw new Error("gone wrong"); }, 100);',
       /code 1.*gone wrong/,
     ],
+    [
+      'crashed',
+      'swap',
+      // Node.js prints where the event was emitted after the error.
+      `show(); setTimeout(() => new (require('node:events'))().emit('error', new Error('no watch left')), 100);`,
+      /code 1: Error: no watch left/,
+    ],
     ['crashed', 'swap', 'process.exit(0);', /code 0/],
     ['torn', 'file-in-parts', hasty, /half/],
     [
