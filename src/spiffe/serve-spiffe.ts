@@ -3,8 +3,6 @@ import type { Server, TLSSocket } from 'node:tls';
 
 import { systemClock } from '../core/clock.js';
 import { callback, divideOptions } from '../core/options.js';
-import { systemRandom } from '../core/random.js';
-import { ConnectionDrain } from '../tls/connection-drain.js';
 import { mustBeServer, SERVE_OPTIONS, ServedTls, type ServeTlsOptions } from '../tls/serve-tls.js';
 import type { TlsFiles } from '../tls/tls-files.js';
 import type { Peer } from '../tls/trust.js';
@@ -42,6 +40,9 @@ export async function serveSpiffe(
   mustBeFolder('serveSpiffe', folder);
   const { own, rest: serving } = divideOptions('serveSpiffe', options, OPTIONS, Object.keys(SERVE_OPTIONS));
   const { authorize, onRefused } = own;
+  const { clock = systemClock } = serving;
+  const whyRefused = (peer: Peer): Error | undefined =>
+    refusalOf(peer, { bundles: folder.current?.bundles, authorize, role: 'client', now: clock.now() });
   const settings = server as unknown as Record<
     'requestCert' | 'rejectUnauthorized' | 'secureOptions',
     unknown
@@ -49,33 +50,20 @@ export async function serveSpiffe(
   // In TLS 1.2 a client could present another certificate later, which nobody would verify.
   const { SSL_OP_NO_TICKET, SSL_OP_NO_RENEGOTIATION } = constants;
   settings.secureOptions = Number(settings.secureOptions ?? 0) | SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION;
-  // `requestCert` is set later, because verification happens here and not in `ServedTls`.
-  const served = new ServedTls(server, folder as unknown as TlsFiles, serving);
+  const isDistrusted = (peer: Peer): boolean => whyRefused(peer) !== undefined;
+  const served = new ServedTls(server, folder as unknown as TlsFiles, serving, isDistrusted);
   settings.requestCert = true;
   settings.rejectUnauthorized = false;
-  const { drainMs, clock = systemClock, random = systemRandom } = serving;
-  const drain = new ConnectionDrain(server, { drainMs, clock, random });
-  const whyRefused = (peer: Peer): Error | undefined =>
-    refusalOf(peer, { bundles: folder.current?.bundles, authorize, role: 'client', now: clock.now() });
-  const onConnection = (socket: TLSSocket): void => {
+  // Runs before HTTP reads anything.
+  server.prependListener('secureConnection', (socket: TLSSocket) => {
     const error = whyRefused(socket);
     if (!error) return;
     socket.destroy();
     onRefused(error);
-  };
-  const onChange = (): void => drain.distrust((peer) => whyRefused(peer) !== undefined);
-  // Runs before HTTP reads anything.
-  server.prependListener('secureConnection', onConnection);
-  folder.on('change', onChange);
-  const stop = (): void => {
-    folder.off('change', onChange);
-    drain.close();
-  };
-  server.once('close', stop);
+  });
   try {
     await served.start();
   } catch (error) {
-    stop();
     await served.close();
     throw error;
   }

@@ -20,12 +20,9 @@ import type { Server, TLSSocket } from 'node:tls';
 
 import type { Clock, Scheduled } from '../core/clock.js';
 import type { Random } from '../core/random.js';
-import type { Peer } from './trust.js';
+import { DISTRUSTED_MS, type IsDistrusted, type Peer } from './trust.js';
 
 type SecureSocket = Socket & Peer;
-
-/** How long a request of a peer that is no longer trusted may take. */
-const DISTRUSTED_MS = 30_000;
 
 interface DrainOptions {
   readonly drainMs: number | undefined;
@@ -53,7 +50,7 @@ export class ConnectionDrain {
   readonly #retired = new WeakSet<Socket | ServerHttp2Session>();
   readonly #timers = new Set<Scheduled>();
   /** By remote end: connections in a handshake, which the authorities at its beginning may wrongly admit. */
-  readonly #handshakes = new Map<string, ((peer: Peer) => boolean) | undefined>();
+  readonly #handshakes = new Map<string, IsDistrusted | undefined>();
 
   constructor(server: Server, options: DrainOptions) {
     this.#server = server;
@@ -78,7 +75,7 @@ export class ConnectionDrain {
   }
 
   /** Ends the connections whose peer is no longer trusted. */
-  distrust(isDistrusted: (peer: Peer) => boolean): void {
+  distrust(isDistrusted: IsDistrusted): void {
     for (const end of this.#handshakes.keys()) this.#handshakes.set(end, isDistrusted);
     const sessions = [...this.#sessions].filter(({ socket }) => isDistrusted(socket as SecureSocket));
     for (const session of sessions) session.close();

@@ -7,12 +7,9 @@ import type { TLSSocket } from 'node:tls';
 
 import type { Clock, Scheduled } from '../core/clock.js';
 import { TlsError } from './tls-error.js';
-import { chainOf, type Peer } from './trust.js';
+import { chainOf, DISTRUSTED_MS, type Peer } from './trust.js';
 
 type SecureSocket = Socket & Peer & Pick<TLSSocket, 'isSessionReused'>;
-
-/** How long a request to a server that is no longer trusted may take. */
-const DISTRUSTED_MS = 30_000;
 
 /** The number of servers whose certificates are remembered. */
 const MAX_SERVERS = 1_000;

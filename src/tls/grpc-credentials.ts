@@ -22,7 +22,7 @@ import { flag, resolveOptions } from '../core/options.js';
 import type { TlsCredentials } from './tls-credentials.js';
 import { checkTlsFiles, type TlsFiles } from './tls-files.js';
 import { PackageError } from '../core/package-error.js';
-import { chainOf, leadsTo, removedFrom, type Peer } from './trust.js';
+import { distrustOf, type IsDistrusted, type Peer } from './trust.js';
 
 type CaListener = experimental.CaCertificateUpdateListener;
 type IdentityListener = experimental.IdentityCertificateUpdateListener;
@@ -91,9 +91,6 @@ export async function grpcChannelCredentials(
   );
   return closeDistrusted(provider, credentials);
 }
-
-/** Whether the peer of a connection was verified but is no longer trusted. */
-type IsDistrusted = (peer: Peer) => boolean;
 
 /** Knows the sessions that have had a call; any other session ends at its first call. */
 function endDistrusted(
@@ -216,10 +213,9 @@ class TlsFilesProvider implements experimental.CertificateProvider {
 
   #endRemoved({ ca, authorities }: TlsCredentials): void {
     if (!ca) return;
-    const removed = removedFrom(this.#authorities, authorities);
+    const isDistrusted = distrustOf(this.#authorities, authorities);
     this.#authorities = authorities;
-    if (removed.length > 0)
-      this.#onRemoved?.((socket) => socket.authorized && !leadsTo(chainOf(socket), authorities));
+    if (isDistrusted) this.#onRemoved?.(isDistrusted);
   }
 
   #updateCa(listener: CaListener, { ca = this.#otherCa }: TlsCredentials): void {

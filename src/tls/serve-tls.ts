@@ -17,7 +17,7 @@ import { ConnectionDrain } from './connection-drain.js';
 import type { TlsCredentials } from './tls-credentials.js';
 import { TlsError } from './tls-error.js';
 import { checkTlsFiles, type TlsFiles } from './tls-files.js';
-import { chainOf, digestOfSet, leadsTo, removedFrom } from './trust.js';
+import { digestOfSet, distrustOf, type IsDistrusted } from './trust.js';
 
 /** Options of `serveTls`. All are optional, and `undefined` means the default. */
 export interface ServeTlsOptions {
@@ -88,13 +88,17 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
   /** The certificate that `createServer()` was given, if any. */
   readonly #own: SecureContextOptions;
   readonly #drain: ConnectionDrain | undefined;
+  readonly #isDistrusted: IsDistrusted | undefined;
   #served: TlsCredentials | undefined;
   /** The last set of the files with a CA bundle. */
   #trust: Pick<TlsCredentials, 'ca' | 'authorities'> | undefined;
   #changes = 0;
 
-  /** @throws {TypeError | RangeError} for a wrong server or option. */
-  constructor(server: Server, files: TlsFiles, options?: ServeTlsOptions) {
+  /**
+   * @param isDistrusted judges the peers after each change, if OpenSSL does not verify them.
+   * @throws {TypeError | RangeError} for a wrong server or option.
+   */
+  constructor(server: Server, files: TlsFiles, options?: ServeTlsOptions, isDistrusted?: IsDistrusted) {
     mustBeServer('serveTls', server);
     checkTlsFiles('serveTls', 'files', files);
     const { drainMs, signal, clock, random } = resolveOptions('serveTls', options, SERVE_OPTIONS);
@@ -104,7 +108,8 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
     this.#kept = givenOptions(server, [...KEPT_OPTIONS, ...NEW_OPTIONS, 'ca']);
     this.#own = givenOptions(server, IDENTITY_OPTIONS);
     if (drainMs !== undefined) mustBeDrainable(server);
-    if (drainMs !== undefined || demandsCertificate(server)) {
+    this.#isDistrusted = isDistrusted;
+    if (drainMs !== undefined || isDistrusted || demandsCertificate(server)) {
       this.#drain = new ConnectionDrain(server, { drainMs, clock, random });
     }
   }
@@ -148,6 +153,7 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
       // The server keeps its current certificate.
       this.fail(error);
     }
+    if (this.#isDistrusted) this.#drain?.distrust(this.#isDistrusted);
   };
 
   #use(credentials: TlsCredentials): void {
@@ -163,13 +169,12 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
       // Sessions that other authorities verified are not resumed, wherever the application keeps them.
       ...(demandsCertificate(this.#server) && { sessionIdContext: this.#sessionIdContext(authorities) }),
     });
-    const removed = removedFrom(this.#trust?.authorities ?? [], authorities);
+    const isDistrusted = distrustOf(this.#trust?.authorities ?? [], authorities);
     this.#trust = trust;
     this.#served = credentials;
     this.#changes += 1;
     const isOurs = this.#kept.ca === undefined;
-    if (isOurs && removed.length > 0)
-      this.#drain?.distrust((peer) => peer.authorized && !leadsTo(chainOf(peer), authorities));
+    if (isOurs && isDistrusted) this.#drain?.distrust(isDistrusted);
   }
 
   #noCertificate(): TlsError {

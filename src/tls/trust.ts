@@ -30,6 +30,20 @@ export function removedFrom(
   return previous.filter(({ fingerprint256 }) => !kept.has(fingerprint256));
 }
 
+/** How long a request of a peer that is no longer trusted may take. */
+export const DISTRUSTED_MS = 30_000;
+
+export type IsDistrusted = (peer: Peer) => boolean;
+
+/** Tells the peers that only removed authorities have verified; undefined if none was removed. */
+export function distrustOf(
+  previous: readonly X509Certificate[],
+  current: readonly X509Certificate[],
+): IsDistrusted | undefined {
+  if (removedFrom(previous, current).length === 0) return undefined;
+  return (peer) => peer.authorized && !leadsTo(chainOf(peer), current);
+}
+
 /**
  * Whether signatures lead from the first certificate to a root among `authorities`. The rest of the chain are the other
  * certificates that the peer has sent. Dates and purposes are not checked, because the handshake did that.
