@@ -10,8 +10,10 @@
  * | may not be looked up                   | passed: `node --permission`, Deno and AppArmor may allow a volume but    |
  * |                                        | not the directories above it. If no entry below may be looked up either, |
  * |                                        | the path is unreadable                                                   |
- * | is in a revision, the target of a link | entered, but not listened to: a revision does not change, and its        |
- * | named `..data`                         | removal is an event of the volume                                        |
+ * | is in a revision, the target of a link | entered, but not listened to: a revision does not change                 |
+ * | named `..data`                         |                                                                          |
+ * | is a revision                          | entered; listened to unless its name begins with two dots, because such  |
+ * |                                        | names count as one (watch/listeners.ts)                                  |
  */
 import type { BigIntStats } from 'node:fs';
 
@@ -74,8 +76,7 @@ export class Route implements Consulted {
    * @param isPassed whether the entry is only an ancestor.
    */
   consulted(above: string, directory: BigIntStats, name: string, isPassed: boolean): void {
-    const revision = this.#revisionPath;
-    if (revision !== undefined && `${above}/${name}/`.startsWith(`${revision}/`)) return;
+    if (this.#revisionPath !== undefined && isInRevision(this.#revisionPath, above, name)) return;
     const path = above || '/';
     const { ctimeNs } = directory;
     const known = this.directories.find((each) => each.path === path);
@@ -151,6 +152,12 @@ export function resolve(path: string, disk: Disk): Resolution {
   if (place === '') stat = disk.lstat('/');
   if (!stat) return denied ? unreadable(denied, route) : missing(place, directory, route);
   return { kind: 'found', path: place || '/', stat, entryNs: directory?.mtimeNs ?? 0n, route };
+}
+
+/** Whether an entry is in a revision, or is the revision itself and has a name as kubelet chooses it. */
+function isInRevision(revision: string, above: string, name: string): boolean {
+  if (`${above}/`.startsWith(`${revision}/`)) return true;
+  return !isUserVisible(name) && `${above}/${name}` === revision;
 }
 
 /** Joins links with those that are followed after them. @param links see `Route`. */

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { readVolume, type ResilientWatcherOptions } from 'resilient-watcher';
 import { describe, expect, test } from 'vitest';
 
+import { KernelScene } from '../support/kernel-scene.js';
 import { ScriptedScene } from '../support/scripted-scene.js';
 
 /** Publishes a revision by one rename, and removes the old one. */
@@ -50,3 +51,19 @@ describe.each([
     expect(await readVolume(volume)).toMatchObject({ kind: 'volume', revision: second });
   });
 });
+
+test.each(Object.entries(targets))(
+  'a revision without two dots in its name, which appears after the link to it: %s',
+  async (what, [pathOf, options]) => {
+    const scene = new KernelScene('fs');
+    const volume = scene.at('volume');
+    publish(volume, 'v1', '1');
+    renameSync(join(volume, 'v1'), scene.at('v1'));
+    await scene.watch(pathOf(volume), { grace: 'shorter than gaps', ...options });
+    renameSync(scene.at('v1'), join(volume, 'v1'));
+    await scene.comesTo(what === 'a key' ? '1' : 'a=1 b=1');
+    // The same link again, so only the revision tells that it is gone.
+    rmSync(join(volume, 'v1'), { recursive: true });
+    await scene.until(() => scene.watcher.current?.files.size === 0);
+  },
+);

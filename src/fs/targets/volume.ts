@@ -72,7 +72,9 @@ export function publishedIn(
   const target = disk.readlink(link);
   const consulted = {
     get directories() {
-      return [...route.directories, { path: directory, identity: identityOf(stat), entries: [DATA_LINK] }];
+      const isListenedTo = target !== undefined && isEntryName(target) && isUserVisible(target);
+      const entries = isListenedTo ? [DATA_LINK, target] : [DATA_LINK];
+      return [...route.directories, { path: directory, identity: identityOf(stat), entries }];
     },
   };
   const gap = { kind: 'missing', isGap: true, changedNs: stat.mtimeNs, consulted } as const;
