@@ -133,7 +133,9 @@ export class ResilientWatcher
   /**
    * Adds a file to a group, or includes a removed path of a tree again, with everything below it. The path need not
    * exist. Resolves when the files at the path have been reported, as a `change` in which their keys are `added`; if
-   * other files of a group are changing at that moment, together with these.
+   * other files of a group are changing at that moment, together with these. While a file of the group or the root of
+   * the tree cannot be read, nothing is added: then it resolves when `unreadable` has been emitted, and the files are
+   * reported when all can be read again.
    *
    * A relative path is resolved against the working directory for a group, and against the root, like a key, for a
    * tree. If a path of a tree and a directory above it were both added or removed, the last call decides.

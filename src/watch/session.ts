@@ -176,10 +176,10 @@ export class Session {
     await this.#lookNow('check', 'all');
   }
 
-  /** Resolves when everything that `add` and `remove` changed has been reported. */
+  /** Resolves when everything that `add` and `remove` changed has been reported, or that the target is unreadable. */
   async regrouped(): Promise<void> {
     await this.#lookNow('check', 'hints');
-    while (!this.#scope.ended && !this.#reporter.isRegrouped) await this.#activity.nextLook();
+    while (!this.#scope.ended && !this.#isRegrouped) await this.#activity.nextLook();
   }
 
   /** Resolves when no look is requested or under way, and no attempt to subscribe is under way. */
@@ -225,6 +225,11 @@ export class Session {
   get #isAwaited(): boolean {
     if (this.reported) return false;
     return this.#seen?.kind === 'missing' || (this.#seen?.kind === 'found' && this.#reporter.isPending);
+  }
+
+  get #isRegrouped(): boolean {
+    const isRead = this.#seen?.kind !== 'unreadable' && this.#retries === undefined;
+    return isRead ? this.#reporter.isRegrouped : this.#reporter.unreadable !== undefined;
   }
 
   get #resync(): TickerOptions {

@@ -167,6 +167,47 @@ describe('a group that changes while it is watched', () => {
     expect(changes.at(-1)).toMatchObject({ added: [c], changed: [b], removed: [] });
   });
 
+  test('while another member cannot be read, an addition waits for the report of that, or of the added file', async () => {
+    const root = temporaryDirectory();
+    const [a, b, c] = ['a', 'b', 'c'].map((name) => write(join(root, name), name)) as [
+      string,
+      string,
+      string,
+    ];
+    let isDenied = false;
+    const fs = faultyFileSystem((name, [path]) => {
+      if (isDenied && name === 'lstat' && path === a) throw errno('EACCES', a);
+    });
+    const { watcher, backend, clock } = await start([a], { fs, resyncIntervalMs: 0 });
+    const unreadable: string[] = [];
+    watcher.on('unreadable', ({ error }) => unreadable.push(error.code));
+    /** The keys when the call has resolved. */
+    const added = async (path: string): Promise<{ call: Promise<string[]>; isDone: () => boolean }> => {
+      let isDone = false;
+      const call = watcher.add(path).then(() => {
+        isDone = true;
+        return keysOf(watcher);
+      });
+      await watcher.idle();
+      return { call, isDone: () => isDone };
+    };
+    isDenied = true;
+    const first = await added(b);
+    expect(first.isDone()).toBe(false);
+    isDenied = false;
+    backend.hint();
+    expect([await first.call, unreadable]).toEqual([[a, b], []]);
+    isDenied = true;
+    const second = await added(c);
+    expect(second.isDone()).toBe(false);
+    await clock.advance(1_000);
+    expect([await second.call, unreadable]).toEqual([[a, b], ['ERR_TARGET_ACCESS']]);
+    isDenied = false;
+    backend.hint();
+    await watcher.idle();
+    expect(keysOf(watcher)).toEqual([a, b, c]);
+  });
+
   test('invalid additions and removals are refused', async () => {
     const root = temporaryDirectory();
     const [a, b] = [write(join(root, 'a'), 'a'), join(root, 'b')];
