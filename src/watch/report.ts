@@ -189,7 +189,8 @@ export class Reporter {
       const appearance = key === KIND ? snapshot.kind : files.get(key);
       pending.set(key, seenAgain(before.get(key), appearance, wait, cause, now));
     }
-    return this.#reportDue(snapshot, files, difference, pending, othersAt, now);
+    const togetherMs = cause === 'start' && !this.#hasReported ? 0 : this.#options.settleMs;
+    return this.#reportDue(snapshot, files, difference, pending, togetherMs, othersAt, now);
   }
 
   /** Reports the pending differences that are due. Returns when the others are due. */
@@ -198,16 +199,12 @@ export class Reporter {
     files: Files,
     difference: KeyDifference,
     pending: ReadonlyMap<string, Pending>,
+    togetherMs: number,
     othersAt: number,
     now: number,
   ): number {
     const { due, next } = this.#reportsEachFile(snapshot)
-      ? dueEach(
-          pending,
-          this.#hasReported ? this.#options.settleMs : 0,
-          (key) => this.#regrouped.has(key),
-          now,
-        )
+      ? dueEach(pending, togetherMs, (key) => this.#regrouped.has(key), now)
       : dueTogether(pending, othersAt, (key) => this.#regrouped.has(key) && !files.has(key), now);
     const isDue = new Set(due);
     this.#pending = new Map([...this.#pending, ...[...pending].filter(([key]) => !isDue.has(key))]);

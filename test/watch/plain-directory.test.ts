@@ -50,4 +50,17 @@ describe('a plain directory', () => {
       { dangling: 'here', linked: 'v2' },
     ]);
   });
+
+  test('behind a link that leads nowhere at the start is reported with its files', async () => {
+    const scene = new ScriptedScene();
+    symlinkSync('conf.d', scene.at('link'));
+    const started = scene.watch(scene.at('link'), { missingGraceMs: 600_000 });
+    await scene.until(() => scene.watcher.status().checks > 0);
+    mkdirSync(scene.at('next'));
+    for (const name of ['a', 'b']) writeFileSync(scene.at(`next/${name}`), name);
+    renameSync(scene.at('next'), scene.at('conf.d'));
+    await scene.hint();
+    await started;
+    expect(scene.takeChanges().map(({ files }) => files)).toEqual([{ a: 'a', b: 'b' }]);
+  });
 });
