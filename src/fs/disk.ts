@@ -9,7 +9,7 @@
  */
 import type { BigIntStats, Dirent } from 'node:fs';
 
-import { errnoOf, hasMoved, withErrno } from '../core/errno.js';
+import { errnoOf, withErrno } from '../core/errno.js';
 import { Answers, type KnownAnswers } from './answers.js';
 import {
   listNow,
@@ -136,9 +136,10 @@ export class Disk {
   }
 }
 
+/** EINVAL: `readlink` of something that is not a link. ESTALE is missing, because the file may still be there. */
+const ABSENT = ['ENOENT', 'ENOTDIR', 'ELOOP', 'EINVAL'];
+
 /** Rethrows an error unless it says that nothing, or something else, is at the path. */
 function assertAbsent(error: unknown): void {
-  const failure = withErrno(error);
-  // EINVAL: `readlink` of something that is not a link.
-  if (!hasMoved(failure) && errnoOf(failure) !== 'EINVAL') throw error;
+  if (!ABSENT.includes(errnoOf(withErrno(error)) ?? '')) throw error;
 }

@@ -331,12 +331,14 @@ export class Reporter {
     this.#receiver.report({ name: 'readable', payload: { unreadableMs: now - since } });
   }
 
-  /** The paths of the files with pending differences, which the next look visits. */
+  /** The paths with pending differences, which the next look visits. */
   #pendingPaths(seen: StableObservation): string[] {
     const files = seen.kind === 'found' ? filesIn(seen.snapshot) : NO_FILES;
-    return [...this.#pending.keys()].flatMap(
-      (key) => (files.get(key) ?? this.#files.get(key))?.realPath ?? [],
+    const unreadable = seen.kind === 'found' ? seen.unreadable : undefined;
+    const paths = [...this.#pending.keys()].map(
+      (key) => (files.get(key) ?? this.#files.get(key))?.realPath ?? unreadable?.path,
     );
+    return paths.filter((path) => path !== undefined);
   }
 }
 

@@ -223,13 +223,12 @@ export class Session {
 
   /** Whether the target was in a gap at the start, and is still missing or not complete. */
   get #isAwaited(): boolean {
-    if (this.reported) return false;
-    return this.#seen?.kind === 'missing' || (this.#seen?.kind === 'found' && this.#reporter.isPending);
+    return !this.reported && (this.#seen?.kind === 'missing' || this.#reporter.isPending);
   }
 
   get #isRegrouped(): boolean {
-    const isRead = this.#seen?.kind !== 'unreadable' && this.#retries === undefined;
-    return isRead ? this.#reporter.isRegrouped : this.#reporter.unreadable !== undefined;
+    const { isRegrouped, unreadable } = this.#reporter;
+    return this.#seen?.kind === 'unreadable' ? unreadable !== undefined : isRegrouped;
   }
 
   get #resync(): TickerOptions {
@@ -370,7 +369,8 @@ export class Session {
     this.#retry = clock.schedule(() => this.hint(cause), this.#retries.next(), { ref: persistent });
     const message = `Cannot read "${path}": it was replaced during every attempt to read it; the watcher tries again`;
     const error = new TargetError('ERR_TARGET_IO', path, message);
-    this.#reporter.consider({ kind: 'unreadable', error, consulted: { directories: [] } }, cause);
+    this.#seen = { kind: 'unreadable', error, consulted: { directories: [] } };
+    this.#reporter.consider(this.#seen, cause);
     return false;
   }
 }

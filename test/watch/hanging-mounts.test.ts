@@ -137,6 +137,18 @@ describe.each(cases)('$target on a mount that is $place', ({ target, place }) =>
     expect(events.slice(1)).toEqual(['ERR_TARGET_IO', 'readable']);
   });
 
+  test('ESTALE for longer is unreadable, nothing is missing', async () => {
+    const { server, watcher, clock, events } = watched(target, place);
+    await watcher.start();
+    server.failure = 'ESTALE';
+    await until(clock, () => events.length === 2);
+    await clock.advance(10_000);
+    server.failure = undefined;
+    await until(clock, () => events.length === 3);
+    expect(events.slice(1)).toEqual(['ERR_TARGET_IO', 'readable']);
+    expect(watcher.current?.files.size).toBeGreaterThan(0);
+  });
+
   test('ESTALE for less than missingGraceMs is not reported', async () => {
     const { server, watcher, clock, events } = watched(target, place);
     await watcher.start();

@@ -8,7 +8,7 @@
  * | one is a directory, or cannot be read | unreadable   |
  * | a link was retargeted during the read | read again   |
  */
-import { errnoOf } from '../../core/errno.js';
+import { errnoOf, hasMoved } from '../../core/errno.js';
 import type { WatchedDirectory } from '../../core/watch-backend.js';
 import type { Disk } from '../disk.js';
 import { absoluteGivenPath } from '../given-path.js';
@@ -130,6 +130,7 @@ export class GroupTarget implements Target {
     const resolution = resolve(path, disk);
     const { route } = resolution;
     if (resolution.kind === 'missing') return { key, resolution, file: undefined };
+    if (resolution.kind === 'unreadable' && hasMoved(resolution.error.cause)) return undefined;
     if (resolution.kind === 'unreadable')
       return { kind: 'unreadable', error: resolution.error, consulted: route };
     const { path: realPath, stat, entryNs } = resolution;
@@ -143,6 +144,7 @@ export class GroupTarget implements Target {
       return file && { key, resolution, file };
     } catch (error) {
       if (errnoOf(error) === undefined) throw error;
+      if (hasMoved(error)) return undefined;
       return { kind: 'unreadable', error: readingError(realPath, error), consulted: route };
     }
   }

@@ -10,7 +10,7 @@
  */
 import { relative, resolve as resolvePath, sep } from 'node:path';
 
-import { errnoOf } from '../../core/errno.js';
+import { errnoOf, hasMoved } from '../../core/errno.js';
 import type { Disk } from '../disk.js';
 import { givenPath } from '../given-path.js';
 import { globsIn, type IgnorePattern } from '../globs.js';
@@ -99,6 +99,7 @@ export class PathTarget implements Target {
             consulted = at.route;
             // The target of a link may have been removed before it was entered.
             if (at.kind === 'missing' && at.isGap && attempts === 0) found = MOVED;
+            else if (at.kind === 'unreadable' && hasMoved(at.error.cause)) found = MOVED;
             else if (at.kind !== 'found') found = this.#lost(at);
             else if (at.stat.isFile()) found = this.#fileAt(at, now, disk);
             else if (at.stat.isDirectory()) rest = this.#directoryAt(at, extent, now, disk);
@@ -108,7 +109,7 @@ export class PathTarget implements Target {
         } catch (error) {
           if (errnoOf(error) === undefined) throw error;
           const at = (error as NodeJS.ErrnoException).path ?? this.path;
-          return { kind: 'unreadable', error: readingError(at, error), consulted };
+          if (!hasMoved(error)) return { kind: 'unreadable', error: readingError(at, error), consulted };
         }
         rest = undefined;
         attempts += 1;

@@ -251,6 +251,7 @@ class RevisionDraft {
     if (!entry.isSymbolicLink()) return { key };
     const link = resolve(realPath, disk);
     const { directories } = link.route;
+    if (link.kind === 'unreadable' && link.error.cause !== undefined) throw link.error.cause as Error;
     if (link.kind !== 'found' || !link.stat.isFile()) return { key, directories };
     const { entryNs } = link;
     const { turnedNs } = link.route;
