@@ -27,7 +27,10 @@ export interface TreeWatchOptions {
    * them. A function is called often, so it should be fast, and it must not throw. Default: none.
    */
   readonly ignore?: readonly IgnorePattern[] | undefined;
-  /** Whether links to directories are followed; each directory is visited once. Default false. */
+  /**
+   * Whether links to directories are followed. Each directory has one key: its own path in the tree, or the first by name of
+   * those that links lead to. Default false.
+   */
   readonly followLinks?: boolean | undefined;
   /** Whether files are read. If not, they are compared by inode, size and timestamps. Default true. */
   readonly content?: boolean | undefined;

@@ -7,15 +7,15 @@
  * | a directory              | is listed if it has changed; in a plain directory it is ignored                          |
  * | a volume                 | is read as a whole (volume.ts), and shows only its keys                                  |
  * | a link to a file         | counts as a file; the entries that the link leads through are listened to                |
- * | a link to a directory    | is entered with `followLinks`, unless that directory has its own path in the tree or was |
- * |                          | entered through another link                                                             |
- * | unreadable               | a directory keeps its known entries; a file of a tree is compared by inode and times;    |
+ * | a link to a directory    | is entered with `followLinks`. Each directory has one key: its own path in the tree, or  |
+ * |                          | the first by name among those through links                                              |
+ * | unreadable               | a directory, volume or link keeps its known entries; a file of a tree is compared by inode and times;    |
  * |                          | a file of a plain directory makes the whole directory unreadable                         |
  * | gone                     | is removed, with everything below it                                                     |
  */
 import type { BigIntStats, Dirent } from 'node:fs';
 
-import { errnoOf, isExhausted } from '../../core/errno.js';
+import { errnoOf, hasMoved, isExhausted } from '../../core/errno.js';
 import { within } from '../absolute-path.js';
 import type { Disk } from '../disk.js';
 import { identityOf, inodeOf, isTelling, isUnchanged } from '../file-identity.js';
@@ -61,7 +61,8 @@ export class TreeLook {
   readonly #volumes: TreeVolumes;
   readonly #entryTimes = new Map<string, bigint>();
   #attempts = 0;
-  #areLinksRepeated = false;
+  /** The directories that were skipped when the look was last complete. */
+  #skipped = '';
 
   constructor(look: TreeLookOptions) {
     this.#look = look;
@@ -123,16 +124,18 @@ export class TreeLook {
 
   /** Whether the results require no further visit. */
   #areAllVisited(): boolean {
-    const { kept, allowed, files, links, haveDirectoriesChanged } = this.#nodes;
+    const { kept, allowed, files, haveDirectoriesChanged } = this.#nodes;
     if (kept !== allowed) {
       this.#nodes.kept = allowed;
       for (const key of files.keys()) this.visit(key);
       return files.size === 0;
     }
-    if (!this.#look.options.followLinks || !haveDirectoriesChanged || this.#areLinksRepeated) return true;
-    this.#areLinksRepeated = true;
-    for (const [key, { leadsToDirectory }] of links) if (leadsToDirectory) this.visit(key);
-    return this.#visits.size === 0;
+    // The other key of a skipped directory may be gone.
+    const skipped = [...this.#nodes.skipped].sort();
+    if (!haveDirectoriesChanged || skipped.join('\0') === this.#skipped || this.#isLastAttempt()) return true;
+    this.#skipped = skipped.join('\0');
+    for (const key of skipped) this.visit(key);
+    return false;
   }
 
   #visit(key: string, disk: Disk): Finding {
@@ -180,6 +183,7 @@ export class TreeLook {
       file = fileAt(place, stat, known, wanted, disk);
     } catch (error) {
       if (errnoOf(error) === undefined || isExhausted(error) || !isRecursive) throw error;
+      if (hasMoved(error) && !this.#isLastAttempt()) return () => this.visit(key);
       const isSame = known && isUnchanged(stat, FileSnapshot.stampOf(known).inode);
       file = isSame ? known : unreadFile(place, stat, wanted);
     }
@@ -226,7 +230,7 @@ export class TreeLook {
     try {
       stat = disk.lstat(path);
       other = stat && this.#nodes.otherThan(key, identityOf(stat));
-      if (isLinked && other) return () => this.#nodes.removeDirectory(key);
+      if (isLinked && other && !(other.isLinked && key < other.key)) return () => this.#nodes.skip(key);
       entries = stat?.isDirectory() ? disk.list(path) : undefined;
     } catch (error) {
       return this.#unreadable(key, path, error);
@@ -248,10 +252,10 @@ export class TreeLook {
     return () => {
       const names = volume ? (known?.names ?? []) : shown.map(({ name }) => name);
       const kept = new Set(names);
-      if (other?.isLinked) this.#nodes.remove(other.key);
+      if (other?.isLinked) this.#nodes.skip(other.key);
       if (!volume !== !known?.volume) this.#nodes.removeDirectory(key);
       else for (const name of known?.names ?? []) if (!kept.has(name)) this.#nodes.remove(childOf(key, name));
-      this.#nodes.unreadable.delete(key);
+      this.#nodes.setReadable(key);
       this.#listed.add(key);
       this.#nodes.setDirectory({
         key,
@@ -283,7 +287,6 @@ export class TreeLook {
     if (!parent || parent.volume) return NOTHING;
     const link = resolve(within(parent.path, nameOf(key)), disk);
     const { route } = link;
-    const leadsToDirectory = link.kind === 'found' && link.stat.isDirectory();
     const { links, turnedNs } = together(this.#look.root.route, route);
     let finding: Finding | undefined;
     if (link.kind === 'found' && link.stat.isFile() && this.#look.scope.includes(key)) {
@@ -291,13 +294,15 @@ export class TreeLook {
       const { revision } = route;
       const place = { path, realPath: link.path, revision, links, turnedNs, entryNs: link.entryNs };
       finding = this.#file(key, place, link.stat, disk);
-    } else if (leadsToDirectory && this.#look.options.followLinks) {
+    } else if (link.kind === 'found' && link.stat.isDirectory() && this.#look.options.followLinks) {
       finding = this.#directory(key, link.path, link.stat, true);
+    } else if (link.kind === 'unreadable' && link.error.cause !== undefined) {
+      finding = this.#unreadable(key, link.error.path, link.error.cause);
     }
     return () => {
       if (finding) finding();
       else this.#nodes.remove(key);
-      this.#nodes.setLink(key, { directories: route.directories, leadsToDirectory });
+      this.#nodes.setLink(key, route.directories);
       this.#name(key);
     };
   }
@@ -311,7 +316,7 @@ export class TreeLook {
     if (errnoOf(error) === undefined || isExhausted(error) || key === '' || !this.#look.options.isRecursive)
       throw error;
     return () => {
-      this.#nodes.unreadable.set(key, readingError(path, error));
+      this.#nodes.setUnreadable(key, readingError(path, error));
       this.#name(key);
     };
   }

@@ -1,11 +1,12 @@
 /** The known entries of a directory or a tree, by key: the path relative to the root, `''` for the root. */
 import type { BigIntStats } from 'node:fs';
+import { dirname } from 'node:path';
 
 import type { WatchedDirectory, WatchedTree } from '../../core/watch-backend.js';
 import { haveSameDirectories, mergeDirectories } from '../merge-directories.js';
 import { ReadTotals, type Kept, type ReadLimits } from '../read-limits.js';
 import type { Inode } from '../file-identity.js';
-import type { LookScope } from '../observation.js';
+import type { Consulted, LookScope } from '../observation.js';
 import type { Route } from '../resolve.js';
 import type { FileSnapshot } from '../snapshot.js';
 import type { TargetError } from '../target-error.js';
@@ -68,20 +69,16 @@ export interface TreeDirectory {
   readonly volume: VolumeFiles | undefined;
 }
 
-/** A link, and the entries that were consulted to find its target. */
-export interface TreeLink {
-  readonly directories: readonly WatchedDirectory[];
-  /** Whether it leads to a directory. */
-  readonly leadsToDirectory: boolean;
-}
-
 /** The nodes of a tree. */
 export class TreeNodes {
   readonly directories = new Map<string, TreeDirectory>();
   readonly files = new Map<string, FileSnapshot>();
-  readonly links = new Map<string, TreeLink>();
+  /** What was consulted to find the target of each link. */
+  readonly links = new Map<string, Consulted>();
   /** Entries that currently cannot be looked up, and directories that cannot be listed. They stay as last known. */
   readonly unreadable = new Map<string, TargetError>();
+  /** Directories behind links that have another key. */
+  readonly skipped = new Set<string>();
   readonly #byPath = new Map<string, string>();
   readonly #byIdentity = new Map<string, string>();
   readonly #totals: ReadTotals;
@@ -146,17 +143,33 @@ export class TreeNodes {
   setDirectory(directory: TreeDirectory): void {
     const before = this.directories.get(directory.key);
     this.directories.set(directory.key, directory);
+    this.skipped.delete(directory.key);
     this.#byPath.set(directory.path, directory.key);
     this.#byIdentity.set(directory.identity, directory.key);
     if (before?.path === directory.path && before.identity === directory.identity) return;
     this.haveDirectoriesChanged = true;
   }
 
-  setLink(key: string, link: TreeLink): void {
+  setLink(key: string, directories: readonly WatchedDirectory[]): void {
     const before = this.links.get(key);
-    this.links.set(key, link);
-    if (before && haveSameDirectories(before, link)) return;
+    this.links.set(key, { directories });
+    if (before && haveSameDirectories(before, { directories })) return;
     this.haveDirectoriesChanged = true;
+  }
+
+  setUnreadable(key: string, error: TargetError): void {
+    if (this.unreadable.get(key)?.path !== error.path) this.haveDirectoriesChanged = true;
+    this.unreadable.set(key, error);
+  }
+
+  setReadable(key: string): void {
+    if (this.unreadable.delete(key)) this.haveDirectoriesChanged = true;
+  }
+
+  /** Leaves out a directory that has another key. */
+  skip(key: string): void {
+    this.removeDirectory(key);
+    this.skipped.add(key);
   }
 
   /** Removes the entry with this key and everything below it. */
@@ -179,7 +192,8 @@ export class TreeNodes {
   }
 
   removeDirectory(key: string): void {
-    this.unreadable.delete(key);
+    this.setReadable(key);
+    this.skipped.delete(key);
     const directory = this.directories.get(key);
     if (!directory) return;
     this.directories.delete(key);
@@ -189,12 +203,26 @@ export class TreeNodes {
     for (const name of directory.names) this.remove(childOf(key, name));
   }
 
-  /** The directories to listen to. @param route the directories that were consulted to find the root. */
+  /**
+   * The directories to listen to. One that cannot be read cannot be listened to, either; that it can be read again is an
+   * event of the directory above it.
+   * @param route the directories that were consulted to find the root.
+   */
   watched(route: readonly WatchedDirectory[], tree: WatchedTree | undefined): WatchedDirectory[] {
     const links = [...this.links.values()].flatMap(({ directories }) => directories);
-    const listed = [...this.directories.values()].map(({ path, identity, isLinked }) =>
-      tree && !isLinked ? { path, identity, tree } : { path, identity },
-    );
+    const unreadable = new Set([...this.unreadable.values()].map(({ path }) => path));
+    const listed = [...this.directories.values()]
+      .filter(({ path }) => !isBelow(path, unreadable))
+      .map(({ path, identity, isLinked }) =>
+        tree && !isLinked ? { path, identity, tree } : { path, identity },
+      );
     return mergeDirectories([...route, ...links, ...listed]);
   }
+}
+
+/** Whether a path is one of these, or below one of them. */
+function isBelow(path: string, these: ReadonlySet<string>): boolean {
+  if (these.size === 0) return false;
+  for (let place = path; place !== dirname(place); place = dirname(place)) if (these.has(place)) return true;
+  return false;
 }

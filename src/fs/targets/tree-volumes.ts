@@ -6,11 +6,14 @@
  * | has a revision               | is read, and its keys become files of the tree |
  * | is replaced while it is read | is read again                                  |
  * | is in the gap of a swap      | has no files until the next look               |
+ * | cannot be read               | keeps its files                                |
  * | is no longer a volume        | is listed again as a directory                 |
  */
+import { errnoOf, hasMoved, isExhausted } from '../../core/errno.js';
 import type { Disk } from '../disk.js';
 import type { Look } from '../look.js';
 import { MAX_ATTEMPTS, type Moved } from '../observation.js';
+import { readingError } from '../target-error.js';
 import { childOf } from '../tree-key.js';
 import type { TreeDirectory, TreeLookOptions } from './tree-nodes.js';
 import { publishedIn, type VolumeReading } from './volume.js';
@@ -41,12 +44,20 @@ export class TreeVolumes {
 
   /** Takes the next step. Returns a directory that is no longer a volume. */
   next(disk: Disk): TreeDirectory | undefined {
-    if (this.#reading) {
+    const [first = ''] = this.#keys;
+    const key = this.#reading?.key ?? first;
+    try {
+      if (!this.#reading) return this.#open(key, disk);
       this.#read(this.#reading, disk);
-      return;
+    } catch (error) {
+      if (errnoOf(error) === undefined || isExhausted(error)) throw error;
+      this.#keys.delete(key);
+      this.#reading = undefined;
+      const path = (error as NodeJS.ErrnoException).path ?? this.#look.options.path;
+      if (hasMoved(error) && !this.#isLastAttempt()) this.add(key);
+      else this.#look.nodes.setUnreadable(key, readingError(path, error));
     }
-    const [key] = this.#keys;
-    return key === undefined ? undefined : this.#open(key, disk);
+    return undefined;
   }
 
   #open(key: string, disk: Disk): TreeDirectory | undefined {
@@ -60,6 +71,11 @@ export class TreeVolumes {
       this.#reading = { key, look: directory.volume.look(published, extent, now) };
       return undefined;
     }
+    if (published.kind === 'unreadable') {
+      nodes.setUnreadable(key, published.error);
+      return undefined;
+    }
+    nodes.setReadable(key);
     for (const name of directory.names) nodes.remove(childOf(key, name));
     directory.names.clear();
     return undefined;
@@ -74,6 +90,7 @@ export class TreeVolumes {
       return;
     }
     const { nodes, scope } = this.#look;
+    nodes.setReadable(key);
     const names = nodes.directories.get(key)?.names;
     for (const name of names ?? []) if (!found.files.has(name)) nodes.remove(childOf(key, name));
     names?.clear();

@@ -29,13 +29,7 @@ import { childOf, parentOf } from '../tree-key.js';
 import type { TreeScope } from '../tree-scope.js';
 import { isUserVisible } from '../volume-layout.js';
 import { TreeLook } from './tree-look.js';
-import {
-  TreeNodes,
-  type TreeDirectory,
-  type TreeLink,
-  type TreeOptions,
-  type TreeRoot,
-} from './tree-nodes.js';
+import { TreeNodes, type TreeDirectory, type TreeOptions, type TreeRoot } from './tree-nodes.js';
 
 /** The result of a look. */
 export type TreeReading =
@@ -65,7 +59,7 @@ export class TreeFiles {
   readonly #turns = {
     directories: new Rotation<TreeDirectory>(),
     files: new Rotation<FileSnapshot>(),
-    links: new Rotation<TreeLink>(),
+    links: new Rotation<Consulted>(),
   };
   #files: ReadonlyMap<string, FileSnapshot> = new Map();
   #watched: { readonly route: Consulted; readonly list: readonly WatchedDirectory[] } | undefined;
