@@ -123,17 +123,11 @@ export class FileSnapshot implements FileState {
     return new Map([[this.path.slice(this.path.lastIndexOf('/') + 1), this]]);
   }
 
-  /** The same file, found in another way, or without its content. */
-  with(
-    changes: Partial<Pick<FileSnapshotFields, 'realPath' | 'revision' | 'content' | 'stamp'>>,
-  ): FileSnapshot {
-    const { path, realPath, revision, size, mode } = this;
-    const [content, stamp, digest] = [
-      this.#bytes,
-      this.#stamp,
-      'content' in changes ? this.digest : this.#digest,
-    ];
-    return new FileSnapshot({ path, realPath, revision, content, digest, size, mode, stamp, ...changes });
+  /** The same file, of which only the digest is kept. */
+  withoutContent(): FileSnapshot {
+    const { path, realPath, revision, digest, size, mode } = this;
+    const [content, stamp] = [undefined, this.#stamp];
+    return new FileSnapshot({ path, realPath, revision, content, digest, size, mode, stamp });
   }
 
   toJSON(): Record<string, unknown> {

@@ -175,7 +175,7 @@ export class TreeLook {
   }
 
   #file(key: string, place: FilePlace, stat: BigIntStats, disk: Disk): Finding {
-    const known = this.#nodes.files.get(key) ?? this.#look.former?.get(key);
+    const known = this.#nodes.files.get(key);
     const { maxContentBytes, isRecursive } = this.#look.options;
     const wanted: FileWanted = { kept: this.#nodes.kept, maxContentBytes, now: this.#look.now };
     let file: FileSnapshot | undefined;

@@ -44,8 +44,6 @@ export interface TreeLookOptions {
   readonly root: TreeRoot;
   readonly scope: TreeScope;
   readonly extent: LookScope;
-  /** The files of a former root, or of a former route to the root. */
-  readonly former: ReadonlyMap<string, FileSnapshot> | undefined;
   readonly now: number;
 }
 

@@ -83,9 +83,7 @@ export class TreeFiles {
 
   look(root: TreeRoot, scope: TreeScope, extent: LookScope, now: number): Look<TreeReading> {
     const place = `${root.route.links} ${root.path} ${identityOf(root.stat)}`;
-    let former: ReadonlyMap<string, FileSnapshot> | undefined;
     if (place !== this.#place) {
-      former = this.#files;
       this.#nodes = new TreeNodes(this.#options);
       this.#touched = 'all';
       this.#place = place;
@@ -96,7 +94,7 @@ export class TreeFiles {
     const rescoped = this.#rescoped;
     this.#rescoped = new Set();
     const [nodes, options] = [this.#nodes, this.#options];
-    const look = new TreeLook({ nodes, options, root, scope, extent: isFull ? 'all' : extent, former, now });
+    const look = new TreeLook({ nodes, options, root, scope, extent: isFull ? 'all' : extent, now });
     // First, because a hint must not lead into a removed part.
     for (const key of rescoped) {
       this.#nodes.remove(key);

@@ -281,7 +281,7 @@ class RevisionDraft {
   /** Handles files that together are too large. */
   #dropContents(): void {
     for (const [key, file] of this.#files) {
-      if (FileSnapshot.bytesOf(file)) this.#files.set(key, file.with({ content: undefined }));
+      if (FileSnapshot.bytesOf(file)) this.#files.set(key, file.withoutContent());
     }
   }
 
