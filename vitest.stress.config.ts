@@ -4,8 +4,8 @@ import { defineConfig } from 'vitest/config';
 
 import base from './vitest.config.js';
 
-/** What takes a number of rounds, itself or through the scenarios of the watcher. */
-const ROUNDS = /\/(?:support\/rounds|define-scenarios)\.js'/;
+/** What takes a number of rounds, itself or through what it shares with other tests. */
+const ROUNDS = /\/(?:rounds|growth|login-scene|define-scenarios)\.js'/;
 
 const repeated = readdirSync(join(import.meta.dirname, 'test'), { encoding: 'utf8', recursive: true })
   .filter((name) => name.endsWith('.test.ts'))

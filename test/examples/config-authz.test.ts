@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 
-import type { VolumeFiles } from 'resilient-watcher/testing';
+import { KubeletVolume, type VolumeFiles } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
-import { KubeletProcess, startExample } from '../support/program.js';
+import { startExample } from '../support/program.js';
 import { rounds } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
@@ -14,19 +14,19 @@ const policyFor = (...accounts: string[]): VolumeFiles => ({
 
 async function authzScene() {
   const mount = join(temporaryDirectory(), 'authz');
-  const kubelet = new KubeletProcess(mount);
-  await kubelet.publish([policyFor('alice')]);
+  const volume = new KubeletVolume(mount);
+  volume.publish(policyFor('alice'));
   const program = startExample('config-authz.mjs', { POLICY_FILE: join(mount, 'policy.yaml'), PORT: '0' });
   const [, port] = await program.until(/listening on (\d+)/);
   const url = `http://127.0.0.1:${port}/`;
   const answerTo = async (account: string, method = 'GET'): Promise<number> =>
     (await fetch(url, { method, headers: { 'x-account': account } })).status;
   const rejected = (): number => program.output.split(/policy (?:rejected|cannot be read)/).length - 1;
-  return { kubelet, program, answerTo, rejected };
+  return { volume, program, answerTo, rejected };
 }
 
 test('a new account is let in after each storm of swaps, also when the watch was killed in between', async () => {
-  const { kubelet, program, answerTo, rejected } = await authzScene();
+  const { volume, program, answerTo, rejected } = await authzScene();
   expect(await answerTo('alice')).toBe(200);
   expect(await answerTo('alice', 'PUT')).toBe(403);
 
@@ -38,30 +38,31 @@ test('a new account is let in after each storm of swaps, also when the watch was
   ] as const;
   const STORM = rounds(100, 300);
   for (const [round, [swap, then]] of storms.entries()) {
-    const storm = Array.from({ length: STORM }, (_, index) =>
-      policyFor('alice', `passer-by-${round}-${index}`),
-    );
     const newcomer = `newcomer-${round}`;
     expect(await answerTo(newcomer)).toBe(403);
-    await kubelet.publish([...storm, policyFor('alice', newcomer)], swap);
+    const storming = new KubeletVolume(volume.directory, { swap });
+    for (let index = 0; index < STORM; index += 1) {
+      storming.publish(policyFor('alice', `passer-by-${round}-${index}`));
+    }
+    storming.publish(policyFor('alice', newcomer));
     await expect.poll(() => answerTo(newcomer)).toBe(200);
     expect(await answerTo(`passer-by-${round}-${STORM - 1}`)).toBe(403);
 
     // Every watch of the kernel in the volume ends here.
     const rejections = rejected();
-    await kubelet.remove();
+    volume.remove();
     if (then === 'seen missing first') await expect.poll(rejected).toBeGreaterThan(rejections);
     expect(await answerTo('alice')).toBe(200);
   }
 
-  await kubelet.publish([policyFor('bob')], 'remove');
+  volume.publish(policyFor('bob'));
   await expect.poll(() => answerTo('bob')).toBe(200);
   expect(await answerTo('alice')).toBe(403);
   expect(await program.terminated()).toBe(0);
 });
 
 test('a broken policy lets nobody in and locks nobody out', async () => {
-  const { kubelet, answerTo, rejected } = await authzScene();
+  const { volume, answerTo, rejected } = await authzScene();
   const broken = [
     'roles: {',
     '',
@@ -69,19 +70,19 @@ test('a broken policy lets nobody in and locks nobody out', async () => {
     JSON.stringify({ roles: {}, bindings: [{ role: 'x', accounts: ['mallory'] }] }),
   ];
   for (const [count, text] of broken.entries()) {
-    await kubelet.publish([{ 'policy.yaml': text }]);
+    volume.publish({ 'policy.yaml': text });
     await expect.poll(rejected).toBe(count + 1);
     expect(await answerTo('alice')).toBe(200);
     expect(await answerTo('mallory')).toBe(403);
   }
-  await kubelet.publish([policyFor('bob')]);
+  volume.publish(policyFor('bob'));
   await expect.poll(() => answerTo('bob')).toBe(200);
   expect(await answerTo('alice')).toBe(403);
 });
 
 test('without a good policy the server does not start', async () => {
   const mount = join(temporaryDirectory(), 'authz');
-  await new KubeletProcess(mount).publish([{ 'policy.yaml': 'roles: {}' }]);
+  new KubeletVolume(mount).publish({ 'policy.yaml': 'roles: {}' });
   const program = startExample('config-authz.mjs', { POLICY_FILE: join(mount, 'policy.yaml') });
   expect((await program.finished()).code).toBe(1);
   expect(program.output).toContain('bindings');

@@ -1,10 +1,13 @@
 import { join } from 'node:path';
 
-import type { VolumeFiles } from 'resilient-watcher/testing';
+import { KubeletVolume, type VolumeFiles } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
-import { KubeletProcess, startExample } from '../support/program.js';
+import { startExample } from '../support/program.js';
+import { rounds } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
+
+const STORM = rounds(100, 200);
 
 /** A certificate in one file and its key in the file that it extends, as c12 has it. */
 const revision = (number: number): VolumeFiles => ({
@@ -14,8 +17,8 @@ const revision = (number: number): VolumeFiles => ({
 
 test('what c12 merges from several files is of one revision, and a broken revision is not taken', async () => {
   const mount = join(temporaryDirectory(), 'config');
-  const kubelet = new KubeletProcess(mount);
-  await kubelet.publish([revision(0)]);
+  const volume = new KubeletVolume(mount);
+  volume.publish(revision(0));
   const program = startExample('config-c12.mjs', {
     CONFIG_DIR: mount,
     NODE_ENV: 'production',
@@ -25,9 +28,8 @@ test('what c12 merges from several files is of one revision, and a broken revisi
 
   let last = 0;
   for (const swap of ['rename', 'remove'] as const) {
-    const storm = Array.from({ length: 200 }, (_, index) => revision(last + index + 1));
-    last += storm.length;
-    await kubelet.publish(storm, swap);
+    const storming = new KubeletVolume(mount, { swap });
+    for (const end = last + STORM; last < end;) storming.publish(revision((last += 1)));
     await program.until(new RegExp(`using certificate ${last}, key ${last} `));
   }
   const pairs = [...program.output.matchAll(/using certificate (\d+), key (\d+)/g)];
@@ -35,11 +37,11 @@ test('what c12 merges from several files is of one revision, and a broken revisi
 
   for (const broken of [{ 'app.yaml': 'server: {' }, { 'app.yaml': 'server: { certificate: 9999 }' }, {}]) {
     const before = program.output.split('rejected').length;
-    await kubelet.publish([broken]);
+    volume.publish(broken);
     await expect.poll(() => program.output.split('rejected').length).toBeGreaterThan(before);
   }
   expect(program.output).not.toContain('using certificate 9999');
-  await kubelet.publish([revision(10_000)]);
+  volume.publish(revision(10_000));
   await program.until(/using certificate 10000, key 10000 of localhost, 10000 workers/);
 
   expect(await program.terminated()).toBe(0);

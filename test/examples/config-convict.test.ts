@@ -1,32 +1,33 @@
 import { join } from 'node:path';
 
+import { KubeletVolume } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
-import { KubeletProcess, startExample } from '../support/program.js';
+import { startExample } from '../support/program.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 test('a convict schema judges each update: a good one takes effect, a bad one shows no values', async () => {
   const mount = join(temporaryDirectory(), 'config');
-  const kubelet = new KubeletProcess(mount);
-  const publish = (config: unknown): Promise<void> =>
-    kubelet.publish([{ 'app.json': typeof config === 'string' ? config : JSON.stringify(config) }]);
-  await publish({ env: 'production', db: { host: 'first.example', password: 'hunter2' } });
+  const volume = new KubeletVolume(mount);
+  const publish = (config: unknown): unknown =>
+    volume.publish({ 'app.json': typeof config === 'string' ? config : JSON.stringify(config) });
+  publish({ env: 'production', db: { host: 'first.example', password: 'hunter2' } });
   const program = startExample('config-convict.mjs', { CONFIG_DIR: mount, PORT: '4711' });
   await program.until(/started on port 4711 with first\.example/);
 
-  await publish({ env: 'production', db: { host: 'second.example', password: 'hunter2' } });
+  publish({ env: 'production', db: { host: 'second.example', password: 'hunter2' } });
   await program.until(/connecting to second\.example/);
   await program.until(/changed db\.host\n/);
 
-  await publish({ env: 'hunter3', db: { host: 'third.example', password: 12345678 } });
+  publish({ env: 'hunter3', db: { host: 'third.example', password: 12345678 } });
   await program.until(/rejected/);
-  await publish({ db: { hots: 'fourth.example' } });
+  publish({ db: { hots: 'fourth.example' } });
   await program.until(/configuration param 'db\.hots' not declared in the schema/);
-  await publish('{ "db": ');
+  publish('{ "db": ');
   await program.until(/app\.json:1:/);
   expect(program.output).not.toMatch(/hunter|12345678|third/);
 
-  await publish({ env: 'production', db: { host: 'fifth.example', password: 'hunter2' } });
+  publish({ env: 'production', db: { host: 'fifth.example', password: 'hunter2' } });
   await program.until(/connecting to fifth\.example/);
   expect(await program.terminated()).toBe(0);
 });

@@ -1,15 +1,16 @@
 import { join } from 'node:path';
 
+import { KubeletVolume } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
-import { KubeletProcess, startExample } from '../support/program.js';
+import { startExample } from '../support/program.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 test('the log level and the rate limit of a running Fastify server follow the ConfigMap', async () => {
   const mount = join(temporaryDirectory(), 'config');
-  const kubelet = new KubeletProcess(mount);
-  const publish = (text: string): Promise<void> => kubelet.publish([{ 'app.yaml': text }]);
-  await publish('log: { level: info }\nrate_limit: { max: 1000 }\n');
+  const volume = new KubeletVolume(mount);
+  const publish = (text: string): unknown => volume.publish({ 'app.yaml': text });
+  publish('log: { level: info }\nrate_limit: { max: 1000 }\n');
   const program = startExample('config-fastify.mjs', {
     CONFIG_DIR: mount,
     PORT: '0',
@@ -22,20 +23,20 @@ test('the log level and the rate limit of a running Fastify server follow the Co
   expect(await limit()).toBe('1000');
   expect(program.output).not.toContain('somebody asked');
 
-  await publish('log: { level: debug }\nrate_limit: { max: 500 }\n');
+  publish('log: { level: debug }\nrate_limit: { max: 500 }\n');
   await expect.poll(limit).toBe('500');
   await ask();
   await program.until(/somebody asked/);
 
-  await publish('log: { level: loud }\nrate_limit: { max: 1 }\n');
+  publish('log: { level: loud }\nrate_limit: { max: 1 }\n');
   await program.until(/rejected/);
   expect(program.output).not.toContain('loud');
   expect(await limit()).toBe('500');
 
-  await publish('log: { level: debug }\nrate_limit: { max: 1 }\n');
+  publish('log: { level: debug }\nrate_limit: { max: 1 }\n');
   await expect.poll(async () => (await ask()).status).toBe(429);
 
-  await publish('rate_limit: { max: 2000 }\n');
+  publish('rate_limit: { max: 2000 }\n');
   await expect.poll(limit).toBe('2000');
   await ask();
   expect(await program.terminated()).toBe(0);

@@ -1,14 +1,15 @@
 import { join } from 'node:path';
 
+import { KubeletVolume } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
-import { KubeletProcess, startExample } from '../support/program.js';
+import { startExample } from '../support/program.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 test('the table says which layer each value comes from, also after an update, and no secret', async () => {
   const mount = join(temporaryDirectory(), 'config');
-  const kubelet = new KubeletProcess(mount);
-  await kubelet.publish([{ 'app.yaml': 'port: 1\ndb: {password: hunter2}\n' }]);
+  const volume = new KubeletVolume(mount);
+  volume.publish({ 'app.yaml': 'port: 1\ndb: {password: hunter2}\n' });
   const program = startExample('config-layers.mjs', {
     CONFIG_DIR: mount,
     NODE_ENV: 'production',
@@ -17,7 +18,7 @@ test('the table says which layer each value comes from, also after an update, an
   await program.until(/^log\.level +"debug" \| "info" \| "warn" +"info" +environment APP_\*$/m);
   expect(program.output).toMatch(/^port +integer +8080 +\S+\/app\.yaml +Where it listens$/m);
 
-  await kubelet.publish([{ 'app.yaml': 'port: 1\n', 'app.production.yaml': 'port: 2\n' }]);
+  volume.publish({ 'app.yaml': 'port: 1\n', 'app.production.yaml': 'port: 2\n' });
   await program.until(/^port +integer +8080 +\S+\/app\.production\.yaml/m);
   expect(program.output).toMatch(/^db\.password +string +\[redacted\] +default$/m);
   expect(program.output).not.toContain('hunter');

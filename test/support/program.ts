@@ -8,7 +8,6 @@ import { fileURLToPath } from 'node:url';
 import type { Readable } from 'node:stream';
 
 import type { ResilientWatcherOptions } from 'resilient-watcher';
-import type { KubeletVolumeOptions, VolumeFiles } from 'resilient-watcher/testing';
 import { afterAll, onTestFailed, onTestFinished } from 'vitest';
 
 import { checkBuilt } from './built-package.js';
@@ -211,32 +210,6 @@ export class CommandLines extends Program {
 /** Starts a program of `examples/`. */
 export function startExample(script: string, env: Readonly<Record<string, string>> = {}): Program {
   return new Program(`examples/${script}`, [], { env });
-}
-
-/** A process that publishes a volume, as kubelet is one. */
-export class KubeletProcess extends Program {
-  #orders = 0;
-
-  constructor(directory: string) {
-    super('test/support/kubelet-process.mjs', [directory]);
-  }
-
-  /** Publishes revisions, one after the other without a pause. */
-  publish(revisions: readonly VolumeFiles[], swap: KubeletVolumeOptions['swap'] = 'rename'): Promise<void> {
-    return this.#order({ revisions, swap });
-  }
-
-  /** Deletes the volume, and with it every watch of its directories. */
-  remove(): Promise<void> {
-    return this.#order({ remove: true });
-  }
-
-  async #order(order: unknown): Promise<void> {
-    this.#orders += 1;
-    const answers = this.#orders;
-    this.child.stdin.write(`${JSON.stringify(order)}\n`);
-    await this.when(() => this.stdout.split('\n').length > answers || undefined, `answer ${answers}`);
-  }
 }
 
 /** A line that test/kernel/programs/watch.mjs prints. */
