@@ -67,7 +67,7 @@ test(`HAProxy under load is reloaded ${RELOADS} times: no request fails, and wha
     // What HAProxy says of it.
     await program.until(new RegExp(`'invalid${index}'`));
     publish(String(index));
-    for (let answer = ''; answer !== String(index);) answer = await ask();
+    await expect.poll(ask).toBe(String(index));
   }
   const answers = (await Promise.all(clients.map(({ stop }) => stop()))).flat();
   const valid = Array.from({ length: RELOADS + 1 }, (_, index) => String(index));

@@ -11,6 +11,7 @@ import { createAuthority, createServerPair, type CertificatePair } from '../supp
 import { startExample } from '../support/program.js';
 import { rounds } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
+import { keepDoing } from '../support/tls-clients.js';
 
 const ROTATIONS = rounds(6, 100);
 
@@ -56,27 +57,6 @@ async function ask(port: number, agent: Agent | false): Promise<Sight> {
   return { socket, isResumed, fingerprint };
 }
 
-/** A client that asks without a pause until it is told to stop. */
-function keepAsking(port: number, agent: Agent | false): { stop: () => Promise<Sight[]> } {
-  const stopping = new AbortController();
-  const sights: Sight[] = [];
-  const asking = (async () => {
-    while (!stopping.signal.aborted) sights.push(await ask(port, agent));
-    return sights;
-  })();
-  asking.catch(() => {}); // told by `stop`
-  onTestFinished(() => {
-    stopping.abort();
-    if (agent) agent.destroy();
-  });
-  return {
-    stop: () => {
-      stopping.abort();
-      return asking;
-    },
-  };
-}
-
 function occurrences(text: string, part: string): number {
   return text.split(part).length - 1;
 }
@@ -96,9 +76,11 @@ test.each(['rename', 'remove'] as const)(
     const port = Number(digits);
     const served = async (): Promise<string | undefined> => (await ask(port, false)).fingerprint;
 
-    const fresh = keepAsking(port, false);
-    const resuming = keepAsking(port, new Agent({ keepAlive: false }));
-    const keptAlive = keepAsking(port, new Agent({ keepAlive: true, maxSockets: 1 }));
+    const agents = [new Agent({ keepAlive: false }), new Agent({ keepAlive: true, maxSockets: 1 })] as const;
+    onTestFinished(() => agents.forEach((agent) => agent.destroy()));
+    const fresh = keepDoing(() => ask(port, false));
+    const resuming = keepDoing(() => ask(port, agents[0]));
+    const keptAlive = keepDoing(() => ask(port, agents[1]));
 
     const seen = new Set<string | undefined>();
     const rotate = async (from: number, to: number): Promise<void> => {

@@ -7,7 +7,13 @@ import { connect as connectCluster } from '../../examples/recipes/ioredis-cluste
 import { connect as connectIoredis } from '../../examples/recipes/ioredis.js';
 import { connect as connectNodeRedis } from '../../examples/recipes/node-redis.js';
 import { startRedis, withoutRedis } from '../support/database-servers.js';
-import { loginScene, newPassword, ORDERS, rotateUnderLoad, type LoginScene } from '../support/login-scene.js';
+import {
+  loginScene,
+  newPassword,
+  rotateUnderLoad,
+  withOrders,
+  type LoginScene,
+} from '../support/login-scene.js';
 
 interface Client {
   ping(): Promise<string>;
@@ -66,7 +72,7 @@ function rotation(send: Server['send'], first: string): (next: string) => Promis
 }
 
 describe.skipIf(withoutRedis)(`Redis${withoutRedis ? `: ${withoutRedis}` : ''}`, () => {
-  test.each(Object.keys(clients).flatMap((name) => ORDERS.map((order) => [name, order] as const)))(
+  test.each(withOrders(Object.keys(clients)))(
     '%s: rotations, %s, lose no command, and the connection follows',
     async (name, order) => {
       const { port, send } = await startServer(...(name.includes('cluster') ? CLUSTER : []));

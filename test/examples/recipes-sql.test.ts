@@ -18,6 +18,7 @@ import {
   newPassword,
   ORDERS,
   rotateUnderLoad,
+  withOrders,
   type LoginScene,
 } from '../support/login-scene.js';
 
@@ -110,7 +111,7 @@ describe.skipIf(withoutPostgres)(`PostgreSQL${withoutPostgres ? `: ${withoutPost
     },
   };
 
-  test.each(Object.keys(clients).flatMap((name) => ORDERS.map((order) => [name, order] as const)))(
+  test.each(withOrders(Object.keys(clients)))(
     '%s: rotations of one role, %s, lose nothing',
     async (name, order) => {
       const admin = await administrator();

@@ -5,7 +5,7 @@ import { credentials, type CredentialFiles } from 'resilient-watcher';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { onTestFinished } from 'vitest';
 
-import { rounds } from './rounds.js';
+import { rounds, some } from './rounds.js';
 import { temporaryDirectory } from './temporary-directory.js';
 import { keepDoing } from './tls-clients.js';
 
@@ -13,7 +13,12 @@ import { keepDoing } from './tls-clients.js';
 export const ORDERS = ['the server first', 'the file first'] as const;
 export type Order = (typeof ORDERS)[number];
 
-const ROTATIONS = rounds(6, 50);
+/** Each of them with both orders; in `npm test` the orders take turns. */
+export function withOrders(names: readonly string[]): (readonly [name: string, order: Order])[] {
+  return names.flatMap((name, index) => some(ORDERS, 2, index).map((order) => [name, order] as const));
+}
+
+const ROTATIONS = rounds(4, 50);
 
 export interface LoginScene {
   readonly login: CredentialFiles;

@@ -4,10 +4,13 @@ import type { IncomingMessage } from 'node:http';
 import { connect as connectHttp2, type ClientHttp2Session } from 'node:http2';
 import { get, type Agent } from 'node:https';
 import type { AddressInfo, Server } from 'node:net';
+import { setTimeout } from 'node:timers/promises';
 import type { TLSSocket } from 'node:tls';
 
 import * as grpc from '@grpc/grpc-js';
 import { onTestFinished } from 'vitest';
+
+import { rounds } from './rounds.js';
 
 /** Where a client connects to, and what it trusts. */
 interface Address {
@@ -124,7 +127,10 @@ export class EchoClient {
   }
 }
 
-/** Does something again and again, without a pause, until it is told to stop. */
+/** Between two requests of a client, ms: in `npm test` other tests want the processor too. */
+const PAUSE_MS = rounds(4, 0);
+
+/** Does something again and again until it is told to stop. */
 export function keepDoing<T>(work: () => Promise<T>): {
   /** So far. */
   readonly results: readonly T[];
@@ -133,7 +139,10 @@ export function keepDoing<T>(work: () => Promise<T>): {
   const results: T[] = [];
   const stopping = new AbortController();
   const doing = (async () => {
-    while (!stopping.signal.aborted) results.push(await work());
+    while (!stopping.signal.aborted) {
+      results.push(await work());
+      if (PAUSE_MS > 0) await setTimeout(PAUSE_MS);
+    }
     return results;
   })();
   doing.catch(() => {}); // told by `stop`

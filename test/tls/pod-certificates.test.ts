@@ -19,7 +19,7 @@ import { rounds } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 import { askHttps, keepDoing, listen } from '../support/tls-clients.js';
 
-const ROTATIONS = rounds(24, 500);
+const ROTATIONS = rounds(12, 500);
 /** The root of the mesh is replaced so often: added, then used, then the old one removed. */
 const STAGES = 6;
 
