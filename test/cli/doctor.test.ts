@@ -8,7 +8,7 @@ import type { Diagnosis } from 'resilient-watcher/doctor';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { describe, expect, test } from 'vitest';
 
-import { CommandLines, runCli, startCli, type ProgramOptions } from '../support/program.js';
+import { CommandLines, runCli, startCli, type Outcome, type ProgramOptions } from '../support/program.js';
 import { linuxOnly, skip, underLimit, withMounts } from '../support/namespace.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
@@ -26,6 +26,13 @@ async function doctor(
   if (stdout === '') throw new Error(stderr);
   const page = JSON.parse(stdout) as Diagnosis;
   return { code, ids: page.findings.map(({ id }) => id), page };
+}
+
+/** What it says of the objects in a file. */
+function lint(manifest: string): Promise<Outcome> {
+  const file = join(temporaryDirectory(), 'm.yaml');
+  writeFileSync(file, manifest);
+  return commands.run(['doctor', '--manifest', file]);
 }
 
 /** The part of a JSON Web Token that nothing here verifies is left out. */
@@ -212,7 +219,7 @@ test('--manifest lints files or stdin, and its exit code is that of the worst fi
 test('what it prints of names can neither pass for a line of its own nor control the terminal', async () => {
   const name = 'm\u001b[2J\nnever    SUBPATH\u202e';
   const manifest = { kind: 'Secret', metadata: { name }, immutable: true };
-  const { stdout } = await runCli(['doctor', '--manifest', '-'], { input: JSON.stringify(manifest) });
+  const { stdout } = await lint(JSON.stringify(manifest));
   expect(stdout).toContain('Secret/m\\u001b[2J\\u000anever    SUBPATH\\u202e is immutable');
   const file = join(temporaryDirectory(), name);
   writeFileSync(file, '');
@@ -224,17 +231,17 @@ test('what it prints of names can neither pass for a line of its own nor control
 test('a remedy is printed once for all findings that it helps', async () => {
   const secret = (name: string): string =>
     `---\n{ kind: Secret, metadata: { name: ${name} }, immutable: true }\n`;
-  const { stdout } = await runCli(['doctor', '--manifest', '-'], { input: secret('a') + secret('b') });
+  const { stdout } = await lint(secret('a') + secret('b'));
   expect(stdout).toMatch(/^never +IMMUTABLE\n +Secret\/a .*\n +Secret\/b .*\n +Remove .*\n$/);
 });
 
 test('YAML whose aliases expand without end is refused, and a list in itself is read once', async () => {
   const bomb = ['a0: &a0 [x]'];
   for (let n = 1; n < 40; n += 1) bomb.push(`a${n}: &a${n} [*a${n - 1}, *a${n - 1}]`);
-  const refused = await runCli(['doctor', '--manifest', '-'], { input: `kind: X\n${bomb.join('\n')}\n` });
-  expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('stdin is not YAML')]);
+  const refused = await lint(`kind: X\n${bomb.join('\n')}\n`);
+  expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('m.yaml is not YAML')]);
   const cyclic = '&a\nkind: List\nitems: [*a, { kind: Secret, metadata: { name: s }, immutable: true }]\n';
-  const read = await runCli(['doctor', '--manifest', '-'], { input: cyclic });
+  const read = await lint(cyclic);
   expect([read.code, read.stdout.match(/Secret\/s/g)]).toEqual([3, ['Secret/s']]);
 });
 

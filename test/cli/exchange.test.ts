@@ -53,18 +53,16 @@ test('the actions of all rules are asked to stop at once', async () => {
   expect(await program.exit).toBe(0);
 });
 
-test.each([
-  ['the same path', (path: string) => ({ paths: [path] })],
-  ['a path besides', (path: string) => ({ paths: [path, `${path}.other`] })],
-  ['another spelling of it', (path: string) => ({ paths: [path.replace('/file', '/./file')] })],
-])('a rule whose action failed for a removal is replaced by one with %s, which acts', async (_, rule) => {
-  const path = join(temporaryDirectory(), 'file');
-  for (const each of [path, `${path}.other`]) writeFileSync(each, '');
-  const { program, replace } = await watching([{ paths: [path], exec: ['exit 1'] }]);
-  rmSync(path);
-  await program.until(/exited with code 1/);
-  replace({ ...rule(path), exec: [acts] });
-  await program.until(/now \[.*\/file[ \]]/);
+test('a rule whose action failed for a removal is replaced by one with its path, which acts', async () => {
+  const paths = ['same', 'one', 'spelled'].map((name) => join(temporaryDirectory(), name));
+  const [same = '', one = '', spelled = ''] = paths;
+  for (const path of [...paths, `${one}.other`]) writeFileSync(path, '');
+  const { program, replace } = await watching(paths.map((path) => ({ paths: [path], exec: ['exit 1'] })));
+  for (const path of paths) rmSync(path);
+  await program.until(/exited with code 1[^]*exited with code 1[^]*exited with code 1/);
+  const successors = [[same], [one, `${one}.other`], [spelled.replace('/spelled', '/./spelled')]];
+  replace(...successors.map((each) => ({ paths: each, exec: [acts] })));
+  for (const name of ['same', 'one', 'spelled']) await program.until(new RegExp(`now \\[.*/${name}[ \\]]`));
 });
 
 test('a rule that stays continues while others come and go, and is not run', async () => {

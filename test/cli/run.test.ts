@@ -6,10 +6,12 @@ import { join } from 'node:path';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
-import { runCli, startCli as start, type Program, type ProgramOptions } from '../support/program.js';
+import { CommandLines, startCli as start, type Program, type ProgramOptions } from '../support/program.js';
 import { skip } from '../support/namespace.js';
 import { isRunning } from '../support/running.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
+
+const commands = new CommandLines();
 
 function volume(): KubeletVolume {
   const mounted = new KubeletVolume(join(temporaryDirectory(), 'volume'));
@@ -77,15 +79,15 @@ test('HUP, USR1, USR2, QUIT, INT and WINCH are handed on to the command', async 
 });
 
 test('a command killed by signal n ends the program with 128 + n', async () => {
-  const { code } = await runCli(['run', volume().directory, '--', '/bin/sh', '-c', 'kill -KILL $$']);
+  const { code } = await commands.run(['run', volume().directory, '--', '/bin/sh', '-c', 'kill -KILL $$']);
   expect(code).toBe(128 + 9);
 });
 
 test('a command that does not exist ends it with 127, one that is not executable with 126', async () => {
   const mounted = volume();
-  const missing = await runCli(['run', mounted.directory, '--', 'no-such-program']);
+  const missing = await commands.run(['run', mounted.directory, '--', 'no-such-program']);
   expect([missing.code, missing.stderr]).toEqual([127, expect.stringContaining('no such program')]);
-  const denied = await runCli(['run', mounted.directory, '--', mounted.path('n')]);
+  const denied = await commands.run(['run', mounted.directory, '--', mounted.path('n')]);
   expect(denied.code).toBe(126);
 });
 

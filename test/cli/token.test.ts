@@ -5,16 +5,13 @@ import { join } from 'node:path';
 import { KubeConfig } from '@kubernetes/client-node';
 import { describe, expect, test, type TestContext } from 'vitest';
 
+import { root } from '../docs/markdown.js';
 import { CommandLines, runCli, startCli, type Program } from '../support/program.js';
 import { clusterScene, type ClusterScene } from '../support/cluster-scene.js';
 import { withMounts } from '../support/namespace.js';
 
-/** The environment of a process in which the Kubernetes client is not installed. */
-const WITHOUT_CLIENT = (() => {
-  const hook = `import { register } from 'node:module'; register('data:text/javascript,' + encodeURIComponent(
-    'export function resolve(name, context, next) { if (name === "@kubernetes/client-node") throw Object.assign(new Error("gone"), { code: "ERR_MODULE_NOT_FOUND" }); return next(name, context); }'));`;
-  return { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(hook)}` };
-})();
+/** A script that mounts an empty directory over the packages of the Kubernetes client: it is not installed. */
+const WITHOUT_CLIENT = `mount -t tmpfs tmpfs ${join(root, 'node_modules/@kubernetes')}`;
 
 /** The flags that make `token` ask the server of the scene for a token of `ci/builder`, and where it writes it. */
 async function account(
@@ -110,21 +107,6 @@ test('outside of a pod and without a kubeconfig it ends at once, even without --
   expect([code, stderr]).toEqual([2, expect.stringMatching(/this is not a pod; give --kubeconfig/)]);
 });
 
-test('a server that fails is asked again, a token that expires meanwhile is reported, and SIGTERM ends it with 0', async () => {
-  const scene = await clusterScene();
-  // Tokens of 10 minutes that end in some seconds: the clock of the server is that much behind.
-  scene.server.skewMs = -595_000;
-  const { out, flags } = await account(scene);
-  scene.server.script({ kind: 'throttled', retryAfterSeconds: 1 });
-  const program = startCli(['token', ...flags, '--expiration', '10m']);
-  await program.until(/\(429\).*; next attempt in \d+ ms/);
-  await program.until(/written, valid until/);
-  expect(claimsIn(out).sub).toBe('system:serviceaccount:ci:builder');
-  scene.server.otherwise = { kind: 'unavailable' };
-  await program.until(/ERROR the token has expired: .*\(503\)/);
-  expect(await program.terminated()).toBe(0);
-});
-
 describe('in a pod, without the Kubernetes client', () => {
   /** Runs the program with the volume of the scene where kubelet mounts it. */
   function inPod(
@@ -133,13 +115,29 @@ describe('in a pod, without the Kubernetes client', () => {
     args: readonly string[],
   ): Program {
     const at = '/run/secrets/kubernetes.io/serviceaccount';
-    const mount = `mount -t tmpfs tmpfs /run && mkdir -p ${at} && mount --bind ${directory}/projected ${at}`;
+    const mount = `${WITHOUT_CLIENT} && mount -t tmpfs tmpfs /run && mkdir -p ${at} && mount --bind ${directory}/projected ${at}`;
     const { hostname, port } = new URL(server.url);
     return startCli(args, {
       prefix: withMounts(context, mount),
-      env: { ...WITHOUT_CLIENT, KUBERNETES_SERVICE_HOST: hostname, KUBERNETES_SERVICE_PORT: port },
+      env: { KUBERNETES_SERVICE_HOST: hostname, KUBERNETES_SERVICE_PORT: port },
     });
   }
+
+  test('a server that fails is asked again, a token that expires meanwhile is reported, and SIGTERM ends it with 0', async (context) => {
+    const scene = await clusterScene();
+    // Tokens of 10 minutes that end in some seconds: the clock of the server is that much behind.
+    scene.server.skewMs = -595_000;
+    await scene.project();
+    const out = join(scene.directory, 'token');
+    scene.server.script({ kind: 'throttled', retryAfterSeconds: 1 });
+    const program = inPod(context, scene, ['token', '--out', out, '--expiration', '10m']);
+    await program.until(/\(429\).*; next attempt in \d+ ms/);
+    await program.until(/written, valid until/);
+    expect(claimsIn(out).sub).toBe('system:serviceaccount:ci:builder');
+    scene.server.otherwise = { kind: 'unavailable' };
+    await program.until(/ERROR the token has expired: .*\(503\)/);
+    expect(await program.terminated()).toBe(0);
+  });
 
   test("the pod's own account is the default, and a rotated token of the pod brings a new one at once", async (context) => {
     const scene = await clusterScene();
@@ -174,27 +172,30 @@ describe('in a pod, without the Kubernetes client', () => {
       caData: Buffer.from(scene.server.caPem).toString('base64'),
     });
   });
+
+  test('kubeconfig waits for its CA file, and writes nothing before it is valid', async (context) => {
+    const scene = await clusterScene();
+    const { out, flags } = await account(scene, join(scene.directory, 'cni-kubeconfig'));
+    const ca = join(scene.directory, 'ca.crt');
+    const authority = ['--server', scene.server.url, '--ca-file', ca];
+    const missing = await commands.run(['kubeconfig', ...flags, ...authority, '--once']);
+    expect([missing.code, missing.stderr]).toEqual([
+      1,
+      expect.stringContaining(`Cannot read the CA in ${ca}`),
+    ]);
+    writeFileSync(ca, 'not a certificate');
+    const program = inPod(context, scene, ['kubeconfig', '--out', out, ...authority]);
+    await program.until(/is not a bundle of PEM certificates/);
+    expect(() => statSync(out)).toThrow('ENOENT');
+    writeFileSync(ca, scene.server.caPem);
+    await program.until(/written, valid until/);
+    expect(readable(out)).toContain(scene.server.url);
+  });
 });
 
-test('kubeconfig waits for its CA file, and writes nothing before it is valid', async () => {
-  const scene = await clusterScene();
-  const { out, flags } = await account(scene, join(scene.directory, 'cni-kubeconfig'));
-  const ca = join(scene.directory, 'ca.crt');
-  const args = ['kubeconfig', ...flags, '--server', scene.server.url, '--ca-file', ca];
-  const missing = await commands.run([...args, '--once']);
-  expect([missing.code, missing.stderr]).toEqual([1, expect.stringContaining(`Cannot read the CA in ${ca}`)]);
-  writeFileSync(ca, 'not a certificate');
-  const program = startCli(args);
-  await program.until(/is not a bundle of PEM certificates/);
-  expect(() => statSync(out)).toThrow('ENOENT');
-  writeFileSync(ca, scene.server.caPem);
-  await program.until(/written, valid until/);
-  expect(readable(out)).toContain(scene.server.url);
-});
-
-test('a kubeconfig without the Kubernetes client ends with 1, and says what to install', async () => {
+test('a kubeconfig without the Kubernetes client ends with 1, and says what to install', async (context) => {
   const scene = await clusterScene();
   const { flags } = await account(scene);
-  const { code, stderr } = await runCli(['token', ...flags], { env: WITHOUT_CLIENT });
+  const { code, stderr } = await runCli(['token', ...flags], { prefix: withMounts(context, WITHOUT_CLIENT) });
   expect([code, stderr]).toEqual([1, expect.stringContaining('npm install @kubernetes/client-node')]);
 });

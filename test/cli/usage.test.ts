@@ -132,6 +132,7 @@ test.each([
     'rules: [{ paths: ["one\\0two"] }]',
     'rules.0: ResilientWatcher: path must be a non-empty string without NUL bytes',
   ],
+  ['rules: [{ paths: [/tmp], signal: HUP }]', 'rules.0: signal needs either pid-file or process'],
   ['rules: {}', 'rules: it must be a list'],
   ['rule: []', 'rule: unknown key; the only key is "rules"'],
 ])('a file of rules that is wrong is named with the place and the reason: %s', async (text, message) => {
@@ -139,4 +140,11 @@ test.each([
   writeFileSync(file, text);
   const { code, stderr } = await commands.run(['watch', '--config', file]);
   expect([code, stderr]).toEqual([1, expect.stringContaining(`\n  ${file}: ${message}`)]);
+});
+
+test('a file of rules that is no YAML is named with line and column', async () => {
+  const file = join(temporaryDirectory(), 'rules.yaml');
+  writeFileSync(file, 'rules: [');
+  const { code, stderr } = await commands.run(['watch', '--config', file]);
+  expect([code, stderr]).toEqual([1, expect.stringContaining(`\n  ${file}:1:9: not valid YAML`)]);
 });

@@ -5,9 +5,11 @@ import { join } from 'node:path';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { expect, test } from 'vitest';
 
-import { runCli, startCli } from '../support/program.js';
+import { CommandLines, startCli } from '../support/program.js';
 import { isRunning } from '../support/running.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
+
+const commands = new CommandLines();
 
 function volume(): KubeletVolume {
   const mounted = new KubeletVolume(join(temporaryDirectory(), 'volume'));
@@ -22,7 +24,7 @@ test('ends immediately if the path exists, and otherwise when it does', async ()
   mkdirSync(join(directory, 'deep'));
   writeFileSync(path, 'x');
   expect(await program.exit).toBe(0);
-  expect((await runCli(['wait', path])).code).toBe(0);
+  expect((await commands.run(['wait', path])).code).toBe(0);
 });
 
 test('waits for keys of a volume, and the command after -- runs when they are there', async () => {
@@ -40,13 +42,13 @@ test('waits for keys of a volume, and the command after -- runs when they are th
 
 test('ends with 124 at the timeout, and names the missing paths; the command has no timeout', async () => {
   const directory = temporaryDirectory();
-  const missing = await runCli(['wait', directory, join(directory, 'never'), '--timeout', '50ms']);
+  const missing = await commands.run(['wait', directory, join(directory, 'never'), '--timeout', '50ms']);
   expect([missing.code, missing.stderr]).toEqual([
     124,
     expect.stringMatching(/gave up waiting for .*\/never\n/),
   ]);
   const command = ['--', '/bin/sh', '-c', 'sleep 3; exit 5'];
-  expect((await runCli(['wait', directory, '--timeout', '2s', ...command])).code).toBe(5);
+  expect((await commands.run(['wait', directory, '--timeout', '2s', ...command])).code).toBe(5);
 });
 
 test('SIGTERM ends it with 143, and with it the command that it runs', async () => {

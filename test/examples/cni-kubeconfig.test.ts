@@ -52,15 +52,3 @@ test('the kubeconfig of a CNI plugin works again after a rotation of the signing
   expect(await program.terminated()).toBe(0);
   expect(program.output).not.toContain('eyJ');
 });
-
-test('an interval that is none is refused in words', async () => {
-  const mount = temporaryDirectory();
-  new KubeletVolume(mount).publish({ token: 't', 'ca.crt': 'c', namespace: 'n' });
-  const program = startExample('cni-kubeconfig/main.mjs', {
-    CNI_TOKEN_REFRESH_INTERVAL: 'soon',
-    SERVICE_ACCOUNT_DIR: mount,
-    KUBERNETES_SERVICE_HOST: '127.0.0.1',
-  });
-  expect((await program.finished()).code).toBe(1);
-  expect(program.output).toContain('must be a duration such as 12h or 90m, got soon');
-});

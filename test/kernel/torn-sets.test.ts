@@ -32,9 +32,9 @@ async function readNaively(paths: readonly string[]): Promise<Set<string>> {
 }
 
 test.each([
-  { program: 'publish', swaps: rounds(60, 1_000) },
+  { program: 'publish', swaps: rounds(30, 1_000) },
   // Thousands a second: nothing is written but the link.
-  { program: 'flip', swaps: rounds(400, 6_000) },
+  { program: 'flip', swaps: rounds(200, 6_000) },
 ])(
   'every set that is reported is of one revision, while another process does $swaps swaps ($program)',
   async ({ program, swaps }) => {

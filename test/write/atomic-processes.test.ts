@@ -46,7 +46,7 @@ test('a program that ends without output is an error at once, not a test that ha
 const unfinished = (directory: string): string[] => readdirSync(directory).filter(isTemporaryName);
 
 test('writers that are killed at any moment show readers in other processes nothing partial, and leave nothing behind for good', async () => {
-  const KILLS = rounds(5, 200);
+  const KILLS = rounds(3, 200);
   const directory = temporaryDirectory();
   const [file, volume] = [join(directory, 'files/file'), join(directory, 'volume')];
   mkdirSync(volume);
@@ -98,7 +98,7 @@ test('writers that are killed at any moment show readers in other processes noth
 });
 
 test('a certificate and its key that are read with read() match, however often they are swapped', async () => {
-  const READS = rounds(200, 3_000);
+  const READS = rounds(100, 3_000);
   const directory = temporaryDirectory(memory);
   const volume = new AtomicVolume(directory);
   await volume.write({ 'tls.crt': '0', 'tls.key': '0' });

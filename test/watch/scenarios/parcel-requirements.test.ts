@@ -3,4 +3,4 @@ import { describe } from 'vitest';
 
 import { defineRequirements } from './define-scenarios.js';
 
-describe.runIf(process.platform === 'linux')('hints from parcel', () => defineRequirements('parcel', 3));
+describe.runIf(process.platform === 'linux')('hints from parcel', () => defineRequirements('parcel', 6));

@@ -2,4 +2,4 @@ import { describe } from 'vitest';
 
 import { defineScenarios } from './define-scenarios.js';
 
-describe.runIf(process.platform === 'linux')('hints from parcel', () => defineScenarios('parcel', 2));
+describe.runIf(process.platform === 'linux')('hints from parcel', () => defineScenarios('parcel', 4));
