@@ -11,6 +11,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { root } from '../docs/markdown.js';
 import { skip } from '../support/namespace.js';
 import { Transcript } from '../support/program.js';
+import { some } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 import { csiDaemonSet, csiDriver, csiObserverPod, DRIVER } from './csi.js';
 import { fitted, kustomized, manifestsIn } from './manifests.js';
@@ -255,18 +256,17 @@ describe('the observers', () => {
     return volume;
   }
 
-  test.each(['library', 'group', 'loader', 'fs.watch-directory', 'chokidar', 'chokidar-directory'])(
-    '%s prints the number of each update that it sees',
-    async (who) => {
-      const volume = volumeOf(0);
-      const path = volume.path('app.yaml');
-      const transcript = observe(who, who === 'group' ? `${path},${volumeOf(0).path('app.yaml')}` : path);
-      await transcript.until({ sequence: 0 });
-      await transcript.until({ ready: true });
-      volume.publish(contentsOf(1));
-      await transcript.until({ sequence: 1 });
-    },
-  );
+  const observers = ['library', 'chokidar', 'group', 'fs.watch-directory', 'loader', 'chokidar-directory'];
+
+  test.each(some(observers, 2))('%s prints the number of each update that it sees', async (who) => {
+    const volume = volumeOf(0);
+    const path = volume.path('app.yaml');
+    const transcript = observe(who, who === 'group' ? `${path},${volumeOf(0).path('app.yaml')}` : path);
+    await transcript.until({ sequence: 0 });
+    await transcript.until({ ready: true });
+    volume.publish(contentsOf(1));
+    await transcript.until({ sequence: 1 });
+  });
 
   test('the two volumes of a group may change one after the other, and both count as seen', async () => {
     const [config, secret] = [volumeOf(0), volumeOf(0)];

@@ -8,6 +8,7 @@ import { expect, test } from 'vitest';
 import { linuxOnly, skip } from '../support/namespace.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 import { openScene } from '../support/open-scene.js';
+import { some } from '../support/rounds.js';
 
 linuxOnly();
 
@@ -56,7 +57,7 @@ const losses: Record<string, (volume: KubeletVolume) => void> = {
   },
 };
 
-test.for(Object.keys(losses))(
+test.for(some(Object.keys(losses), 2))(
   '%s that is lost in an overflow is found by the resync, and later swaps are seen natively',
   async (loss, context) => {
     if (queueLength() > MOST_EVENTS) skip(context, `the queue of events holds ${queueLength()} here`);

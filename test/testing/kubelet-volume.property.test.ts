@@ -57,6 +57,7 @@ describe('whatever is published', () => {
           old = files;
         }
       }),
+      { numRuns: rounds(30, 100) },
     );
   });
 

@@ -27,7 +27,7 @@ const old = await createServerPair(root, { notBefore: inDays(-30), notAfter: inD
 const early = await createServerPair(root, { notBefore: inDays(1), notAfter: inDays(30) });
 
 const rsa = generateKeyPairSync('rsa', {
-  modulusLength: 2048,
+  modulusLength: 1024, // which is soon made
   privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
   publicKeyEncoding: { type: 'spki', format: 'pem' },
 });

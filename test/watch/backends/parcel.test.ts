@@ -23,7 +23,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { ParcelBackend } from '../../../src/watch/backends/parcel.js';
 import { errnoOf } from '../../../src/core/errno.js';
 import type { HintSink, WatchedDirectory, WatchSubscription } from '../../../src/core/watch-backend.js';
-import { rounds } from '../../support/rounds.js';
+import { rounds, some } from '../../support/rounds.js';
 import { conforms, conformsForTrees, subscribe as subscribeFor, treeAt } from './conformance.js';
 
 const root = realpathSync(mkdtempSync(join(tmpdir(), 'parcel-')));
@@ -103,7 +103,7 @@ function makeVolume(path: string): void {
 }
 
 describe('a watched directory gives a hint when', () => {
-  test.each<[string, (path: string) => void]>([
+  const cases: [string, (path: string) => void][] = [
     [
       '..data is swapped by rename',
       (path) => {
@@ -127,7 +127,8 @@ describe('a watched directory gives a hint when', () => {
     ['its own mode changes', (path) => chmodSync(path, 0o750)],
     ['it is deleted', (path) => rmSync(path, { recursive: true })],
     ['it is moved away', (path) => renameSync(path, `${path}.old`)],
-  ])('%s', async (_, act) => {
+  ];
+  test.each(some(cases, 2))('%s', async (_, act) => {
     const path = join(base, 'volume');
     makeVolume(path);
     writeFileSync(join(path, 'file'), 'a');
@@ -163,7 +164,7 @@ test('in an ancestor exactly the relevant entries cause hints, whatever characte
       }
       await subscription.close();
     }),
-    { numRuns: rounds(3, 8) },
+    { numRuns: rounds(2, 8) },
   );
 });
 
@@ -314,7 +315,7 @@ async function during(loop: string, work: (nextRound: () => string) => Promise<v
 }
 
 test('subdirectories created and removed while their parent is opened have no effect', async () => {
-  const ROUNDS = rounds(25, 200);
+  const ROUNDS = rounds(10, 200);
   for (let round = 0; round <= ROUNDS; round += 1)
     mkdirSync(join(base, 'watched', String(round)), { recursive: true });
   const subscription = await subscribe(new Hints());
@@ -333,7 +334,7 @@ test('a directory that is created and removed while it is opened is either watch
   const path = join(base, 'watched/0');
   const subscription = await subscribe(new Hints());
   await during(`fs.mkdirSync(here); fs.rmdirSync(here);`, async () => {
-    for (let round = 0; round < rounds(40, 300); round += 1) {
+    for (let round = 0; round < rounds(20, 300); round += 1) {
       const directories = [directory(root, 'x'), { path, identity: String(round) }];
       const outcome = await Promise.resolve(subscription.setDirectories(directories)).catch(errnoOf);
       expect(Array.isArray(outcome) ? outcome.includes(path) : outcome).toBeOneOf([true, 'ENOENT']);
@@ -392,7 +393,7 @@ test('a directory watched together with its parent is watched again after it was
 test('a tree that is opened while another subscription to it ends receives all hints', async () => {
   const top = join(base, 'top');
   const former: WatchSubscription[] = [];
-  for (let round = 0; round < rounds(10, 100); round += 1) {
+  for (let round = 0; round < rounds(5, 100); round += 1) {
     mkdirSync(join(top, 'a'), { recursive: true });
     const { subscription, hinted } = await subscribeFor({ backend: new ParcelBackend(), native: true });
     const setDirectories = async (): Promise<void> => {
