@@ -19,6 +19,7 @@ function temporaryRoot(): string {
 
 /** What takes longest, most of it waiting for the kernel or for other processes. */
 const longest = [
+  'cli/token',
   'watch/scenarios/parcel',
   'write/atomic-processes',
   'watch/scenarios/',

@@ -258,7 +258,7 @@ describe('the observers', () => {
 
   const observers = ['library', 'chokidar', 'group', 'fs.watch-directory', 'loader', 'chokidar-directory'];
 
-  test.each(some(observers, 2))('%s prints the number of each update that it sees', async (who) => {
+  test.each(some(observers, 3))('%s prints the number of each update that it sees', async (who) => {
     const volume = volumeOf(0);
     const path = volume.path('app.yaml');
     const transcript = observe(who, who === 'group' ? `${path},${volumeOf(0).path('app.yaml')}` : path);

@@ -71,7 +71,7 @@ describe('when the process may end', () => {
     { backend: 'fs', resyncIntervalMs: 0 },
   ];
 
-  test.each(some(kinds, 2, 1))('with persistent: false it ends by itself, with %o', async (options) => {
+  test.each(some(kinds, 4, 1))('with persistent: false it ends by itself, with %o', async (options) => {
     for (const path of [makeVolume().path('key'), join(temporaryDirectory(), 'missing', 'key')]) {
       const process = new WatchingProgram(path, { ...options, persistent: false });
       await process.transcript.until({ event: 'started' });
@@ -93,7 +93,7 @@ describe('when the process may end', () => {
     expect(await waiting.finished()).toMatchObject({ code: 0, stdout: 'waiting\nsecret\n' });
   });
 
-  test.each(some<ResilientWatcherOptions>([...kinds, { backend: 'parcel' }], 2))(
+  test.each(some<ResilientWatcherOptions>([...kinds, { backend: 'parcel' }], 3, 2))(
     'otherwise it stays until close(), and then ends by itself, with %o',
     async (options) => {
       const volume = makeVolume();

@@ -131,6 +131,6 @@ test('in any sequence of faults no expired token is returned, requests never ove
         expect(clock.pending).toBe(0);
       },
     ),
-    { numRuns: rounds(10, 150) },
+    { numRuns: rounds(5, 150) },
   );
 });

@@ -128,7 +128,7 @@ describe('a group that changes while it is watched', () => {
           .toEqual(expected.sort());
         await watcher.close();
       }),
-      { numRuns: 40 },
+      { numRuns: rounds(15, 40) },
     );
   });
 
@@ -498,7 +498,7 @@ describe('a tree that changes while it is watched', () => {
         await watcher.close();
       }),
       {
-        numRuns: rounds(20, 400),
+        numRuns: rounds(10, 400),
         examples: [
           [HINTED_WHILE_REMOVED, true],
           [LINKED_FIRST, true],

@@ -373,6 +373,6 @@ test('close() at any moment leaves no timer, handle or listener, and no event fo
       expect([clock.pending, backend.subscriptions, late]).toEqual([0, 0, 0]);
       expect(getEventListeners(controller.signal, 'abort')).toHaveLength(0);
     }),
-    { numRuns: rounds(30, 200) },
+    { numRuns: rounds(15, 200) },
   );
 });

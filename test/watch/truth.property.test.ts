@@ -209,7 +209,7 @@ test.each(kinds)(
           if (!loose.has(content)) expect(existed).toContain(content);
         }
       }),
-      { numRuns: kind === 'a key' ? rounds(30, 300) : rounds(15, 150) },
+      { numRuns: kind === 'a key' ? rounds(20, 300) : rounds(10, 150) },
     );
   },
 );

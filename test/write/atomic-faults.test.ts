@@ -73,7 +73,7 @@ test.each(runs)(
   'a file ($scenario, $way) is old or new whichever call fails ($fault), and a write a day later removes what is left',
   async ({ scenario, fault, way }) => {
     const before = scenario === 'there' || scenario === 'link' ? OLD : undefined;
-    const calls = await atEveryCall(fault, 2, async (script) => {
+    const calls = await atEveryCall(fault, 4, async (script) => {
       const { directory, path, real } = arrange(scenario);
       const afterChange = (): void => {
         const seen = contentOf(path);
