@@ -115,16 +115,6 @@ describe('@parcel/watcher', () => {
 });
 
 describe("'auto' ends with the backend that works", () => {
-  test('when the thread of parcel has died, if that was it', async () => {
-    const tree = new Tree('a/b');
-    const process = new WatchingProgram(tree.root, { ...NATIVE, backend: 'auto' });
-    const { transcript } = process;
-    const { backend } = await transcript.until({ event: 'started', state: 'watching' });
-    if (backend === 'parcel') await process.interruptThreads(() => transcript.of('restart').length > 0);
-    await tree.heardBy(transcript, 'a', ['fs']);
-    expect(transcript.of('degraded')).toEqual([]);
-  });
-
   test('in a worker thread, where parcel must not be used', async () => {
     const tree = new Tree('a/b');
     const argv = [tree.root, JSON.stringify({ ...NATIVE, backend: 'auto' })];

@@ -8,9 +8,10 @@ import { fileSink, TokenRefresher, type ServiceAccountToken } from 'resilient-wa
 import { FakeTokenClient, KubeletVolume, mintTestToken } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
 
+import { rounds } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
-const ROTATIONS = 30;
+const ROTATIONS = rounds(10, 30);
 
 function kubeconfig(token: ServiceAccountToken): string {
   // Large enough that a write in place would be seen half done.

@@ -1,9 +1,9 @@
 /** The table of connection.ts: a backend that is lost, cannot be had, and comes back. */
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 
 import type { ResilientWatcherOptions } from 'resilient-watcher';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 
 import { errno } from '../support/faulty-file-system.js';
 import { ScriptedScene } from '../support/scripted-scene.js';
@@ -130,33 +130,6 @@ test.each([
     expect(events.at(-1)).toMatch(/^recovered by scripted/);
   },
 );
-
-test('a tree that grows beyond what `fs` handles well is left to `parcel` at once, and nothing is said', async () => {
-  const root = temporaryDirectory();
-  const grow = (name: string): void => {
-    for (let index = 0; index < 2_100; index += 1)
-      mkdirSync(join(root, name, `${index}`), { recursive: true });
-  };
-  grow('a');
-  const { watcher, events, clock } = watched(new ScriptedScene(), root, { backend: 'auto', recursive: true });
-  await watcher.start();
-  expect(watcher.status().backend).toBe('fs');
-  grow('b');
-  await vi.waitUntil(() => watcher.status().backend === 'parcel', { timeout: 60_000 });
-  writeFileSync(join(root, 'b/1/file'), 'text');
-  await vi.waitUntil(
-    async () => {
-      await clock.advance(100);
-      return watcher.current?.files.size === 1;
-    },
-    { timeout: 60_000 },
-  );
-  expect([watcher.current?.files.size, watcher.status()]).toMatchObject([
-    1,
-    { backend: 'parcel', restarts: 0 },
-  ]);
-  expect(events.filter((event) => !event.startsWith('change'))).toEqual([]);
-});
 
 test('when no attempts are left, an error is emitted and polling continues', async () => {
   const { volume, clock, backend, watcher, events } = watchedKey({ maxRestarts: 2 });
