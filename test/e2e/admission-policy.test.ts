@@ -54,6 +54,28 @@ function objectOf(kind: string, spec: object): object {
   return { metadata, spec: { schedule: '0 0 * * *', jobTemplate: { spec: job } } };
 }
 
+/** What an older API server drops from a pod, or refuses. */
+const NEWER = /image: \{|fileKeyRef|podCertificate/;
+
+type PolicyPod = (typeof POLICY_PODS)[number];
+
+/** The pods of which the API server knows each field. */
+async function knownPods(applyPod: (spec: object) => Promise<Answer>): Promise<PolicyPod[]> {
+  const known: PolicyPod[] = [];
+  for (const pod of POLICY_PODS) {
+    const spec = parse(pod[0]) as object;
+    const fields = [...JSON.stringify(spec).matchAll(/"\w+":/g)].map(([field]) => field);
+    const { text: body } = await applyPod(spec);
+    if (fields.every((field) => body.includes(field))) {
+      known.push(pod);
+    } else {
+      expect(pod[0], body).toMatch(NEWER);
+      console.warn(`Left out, since the API server does not know each field: ${pod[0]}`);
+    }
+  }
+  return known;
+}
+
 test.skipIf(!assets)(
   'a real API server warns of the pods that the policy is about, refuses them if told so, and leaves out namespaces',
   { timeout: 300_000 },
@@ -86,9 +108,10 @@ test.skipIf(!assets)(
       .poll(async () => (await apply('watched', 'Pod', wrong)).warnings, { timeout: 60_000 })
       .not.toEqual([]);
 
+    const pods = await knownPods((spec) => apply('watched', 'Pod', spec));
     const actual: unknown[] = [];
     const expected: unknown[] = [];
-    for (const [yaml, ids] of POLICY_PODS) {
+    for (const [yaml, ids] of pods) {
       for (const { kind, spec } of workloadsOf(parse(yaml) as object)) {
         const { status, warnings, text: body } = await apply('watched', kind, spec);
         expect(status, body).toBe(201);
@@ -108,7 +131,7 @@ test.skipIf(!assets)(
     await expect
       .poll(async () => (await apply('watched', 'Pod', wrong)).status, { timeout: 60_000 })
       .toBe(422);
-    for (const [yaml, ids] of POLICY_PODS) {
+    for (const [yaml, ids] of pods) {
       const { status, text: body } = await apply('watched', 'Pod', parse(yaml) as object);
       expect(status, body).toBe(ids.length > 0 ? 422 : 201);
       for (const id of ids) expect(body).toContain(`${id}: `);
