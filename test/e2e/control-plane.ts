@@ -30,7 +30,7 @@ export interface ControlPlane {
   readonly url: string;
   readonly ca: string;
   readonly adminToken: string;
-  /** Ends the API server, and starts it anew with a signing key that knows none of the tokens before. */
+  /** Ends the API server, and starts another with a signing key that verifies none of the tokens before. */
   rotateSigningKey(): Promise<void>;
 }
 
