@@ -17,9 +17,15 @@ Lint what the chart renders: helm template . | resilient-watcher doctor --manife
   args:
     - watch
     - {{ .path | quote }}
+    - --listen=:9533
     {{- range .args }}
     - {{ . | quote }}
     {{- end }}
+  # The containers of the pod are started after the first check, so they have read nothing before it.
+  startupProbe:
+    httpGet: { path: /readyz, port: 9533 }
+    periodSeconds: 1
+    failureThreshold: 60
   securityContext:
     allowPrivilegeEscalation: false
     readOnlyRootFilesystem: true

@@ -106,6 +106,25 @@ test('the base of Kustomize refers to files that exist', () => {
   expect(readdirSync(folder)).toEqual(expect.arrayContaining(resources));
 });
 
+test('a sidecar has read its files before the application does, or acts on what it finds at its start', () => {
+  const sidecars = documents.flatMap(({ manifest }) => sidecarsIn(manifest));
+  expect(sidecars.map(({ args }) => args[1])).toEqual(['/etc/nginx/conf.d', '/etc/prometheus']);
+  for (const { args, startupProbe } of sidecars)
+    expect(args.includes('--initial') || startupProbe?.httpGet?.path).toBeOneOf([true, '/readyz']);
+});
+
+interface Sidecar {
+  readonly args: readonly string[];
+  readonly startupProbe?: { readonly httpGet?: { readonly path: string } };
+}
+
+/** The containers that kubelet starts first, and keeps running. */
+function sidecarsIn(value: unknown): Sidecar[] {
+  if (typeof value !== 'object' || value === null) return [];
+  const { restartPolicy, args } = value as { restartPolicy?: unknown; args?: unknown };
+  return restartPolicy === 'Always' && args ? [value as Sidecar] : Object.values(value).flatMap(sidecarsIn);
+}
+
 /** The arguments of each container that runs the program. */
 function argumentsIn(value: unknown): string[][] {
   if (typeof value !== 'object' || value === null) return [];

@@ -72,7 +72,8 @@ test('the Helm snippet renders a valid native sidecar, and doctor finds nothing 
       name: 'reload',
       image: 'resilient-watcher:0.1.0',
       restartPolicy: 'Always',
-      args: ['watch', '/etc/nginx/conf.d', '--signal=HUP', '--process=nginx'],
+      args: ['watch', '/etc/nginx/conf.d', '--listen=:9533', '--signal=HUP', '--process=nginx'],
+      startupProbe: { httpGet: { path: '/readyz', port: 9533 } },
       volumeMounts: [{ name: 'conf', mountPath: '/etc/nginx/conf.d', readOnly: true }],
     },
   ]);
