@@ -51,15 +51,15 @@ export class ConnectionDrain {
   readonly #timers = new Set<Scheduled>();
   /** By remote end: connections in a handshake, which the authorities at its beginning may wrongly admit. */
   readonly #handshakes = new Map<string, IsDistrusted | undefined>();
+  #followsRequests = false;
 
   constructor(server: Server, options: DrainOptions) {
     this.#server = server;
     this.#options = options;
     server.on('connection', this.#onHandshake);
     server.on('session', this.#onSession);
-    // These run before the listeners of HTTP and of the application.
+    // Runs before the listeners of HTTP and of the application.
     server.prependListener('secureConnection', this.#onConnection);
-    server.prependListener('request', this.#onRequest);
   }
 
   /** Ends every connection that is open now, each at a random time. */
@@ -85,6 +85,13 @@ export class ConnectionDrain {
     this.#later(this.#options.drainMs ?? DISTRUSTED_MS, () => {
       for (const connection of [...sessions, ...sockets]) connection.destroy();
     });
+  }
+
+  /** Adds a session that may be older than this object. It ends if its peer is no longer trusted. */
+  adopt(session: ServerHttp2Session, isDistrusted: IsDistrusted): void {
+    if (this.#sessions.has(session) || session.destroyed) return;
+    this.#onSession(session);
+    if (isDistrusted(session.socket as SecureSocket)) session.destroy();
   }
 
   close(): void {
@@ -138,9 +145,17 @@ export class ConnectionDrain {
     if (isDistrusted?.(socket)) socket.destroy();
     // Its session is ended instead.
     if (socket.alpnProtocol === 'h2') return;
+    this.#followRequests();
     this.#connections.set(socket, { requests: 0, isEnding: false, isDistrusted: false });
     socket.once('close', () => this.#connections.delete(socket));
   };
+
+  /** Only with HTTP/1: on an HTTP/2 server such a listener turns each stream into a request. */
+  #followRequests(): void {
+    if (this.#followsRequests) return;
+    this.#followsRequests = true;
+    this.#server.prependListener('request', this.#onRequest);
+  }
 
   readonly #onSession = (session: ServerHttp2Session): void => {
     this.#sessions.add(session);

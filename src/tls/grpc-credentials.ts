@@ -4,7 +4,7 @@
  * every connection. This provider publishes only checked sets, each at once, and never withdraws one.
  */
 import type { Socket } from 'node:net';
-import { rootCertificates } from 'node:tls';
+import { rootCertificates, type Server } from 'node:tls';
 
 import type { ServerHttp2Session, ServerHttp2Stream } from 'node:http2';
 
@@ -17,6 +17,9 @@ import type {
   VerifyOptions,
 } from '@grpc/grpc-js';
 
+import { systemClock } from '../core/clock.js';
+import { systemRandom } from '../core/random.js';
+import { ConnectionDrain } from './connection-drain.js';
 import { TlsError } from './tls-error.js';
 import { flag, resolveOptions } from '../core/options.js';
 import type { TlsCredentials } from './tls-credentials.js';
@@ -92,25 +95,36 @@ export async function grpcChannelCredentials(
   return closeDistrusted(provider, credentials);
 }
 
-/** Knows the sessions that have had a call; any other session ends at its first call. */
+/** grpc-js exposes neither its servers nor their connections, except for the connection of a call. */
 function endDistrusted(
   provider: TlsFilesProvider,
   ServerInterceptingCall: typeof grpc.ServerInterceptingCall,
 ): ServerInterceptor {
-  const sessions = new Set<ServerHttp2Session>();
+  const drains = new Map<Server, ConnectionDrain>();
   let isDistrusted: IsDistrusted = () => false;
   provider.onRemoved((changed) => {
     isDistrusted = changed;
-    for (const session of sessions) if (isDistrusted(session.socket as Socket & Peer)) session.close();
+    for (const drain of drains.values()) drain.distrust(changed);
   });
+  const drainOf = (server: Server): ConnectionDrain => {
+    const known = drains.get(server);
+    if (known) return known;
+    const options = { drainMs: undefined, clock: systemClock, random: systemRandom };
+    const drain = new ConnectionDrain(server, options);
+    drains.set(server, drain);
+    server.once('close', () => {
+      drains.delete(server);
+      drain.close();
+    });
+    return drain;
+  };
   return (_method, call) => {
-    // grpc-js exposes the certificate, but no connection that could be closed.
     const { stream } = call as unknown as { readonly stream?: ServerHttp2Stream };
     const session = stream?.session as ServerHttp2Session | undefined;
-    if (session && !sessions.has(session)) {
-      sessions.add(session);
-      session.once('close', () => sessions.delete(session));
-      if (isDistrusted(session.socket as Socket & Peer)) session.destroy();
+    if (session && !session.destroyed) {
+      const { server } = session.socket as unknown as { readonly server: Server };
+      // It may have been connected before the server was known.
+      drainOf(server).adopt(session, isDistrusted);
     }
     return new ServerInterceptingCall(call);
   };

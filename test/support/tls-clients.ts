@@ -108,6 +108,13 @@ export class EchoClient {
     onTestFinished(() => this.#client.close());
   }
 
+  /** Connects without a call. */
+  connect(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#client.waitForReady(Date.now() + 30_000, (error) => (error ? reject(error) : resolve()));
+    });
+  }
+
   /** One call. The deadline is a limit for a hang. */
   echo(text: string): Promise<string> {
     return new Promise((resolve, reject) => {

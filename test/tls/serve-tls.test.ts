@@ -266,6 +266,22 @@ test('draining ends old connections after their request in flight, and does not 
   expect((await askHttps(address, kept)).socket).toBe(next.socket);
 });
 
+test('draining leaves the streams of an HTTP/2 server that has no requests alone', async () => {
+  const { files } = openFiles();
+  const server = createSecureServer({});
+  await serveTls(server, files, { drainMs: 0 });
+  server.on('stream', (stream) => {
+    stream.respond({ ':status': 200 });
+    stream.end('hello');
+  });
+  const session = await openHttp2({ port: await listen(server), ca });
+  const events: string[] = [];
+  const request = session.request({ ':path': '/', expect: '100-continue' }).setEncoding('utf8');
+  request.on('continue', () => events.push('continue')).on('response', () => events.push('response'));
+  expect((await request.toArray()).join('')).toBe('hello');
+  expect(events).toEqual(['response']);
+});
+
 test('draining sends GOAWAY to old HTTP/2 sessions, and their open streams finish', async () => {
   const { volume, files } = openFiles();
   const answers: (() => void)[] = [];
