@@ -1,4 +1,4 @@
-/** What all classes of the library have in common, so that whoever knows one of them knows the others. */
+/** What all classes of the library have in common, so that a user who knows one of them knows the others. */
 import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:https';
 import { join } from 'node:path';

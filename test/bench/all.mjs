@@ -1,7 +1,7 @@
 /**
  * All benchmarks, one after another, with fewer samples: `npm run bench`. Each part alone, and in full:
  * `npm run bench:watch`, `bench:write`, `bench:scale`, `bench:config`, `bench:load`. With `-- --write` the charts in
- * `docs` are drawn anew.
+ * `docs` are drawn again.
  */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';

@@ -1,6 +1,6 @@
 /**
  * `npm run bench:tls`: what a rotation of the certificate costs an HTTPS server with many open connections: from the
- * swap until new handshakes get the new certificate, how long the event loop stood still meanwhile, and what it takes
+ * swap until new handshakes get the new certificate, how long the event loop was blocked meanwhile, and what it takes
  * to read, check and set a pair. The connections are idle keep-alive ones, made by another process.
  *
  *     node test/bench/tls.mjs [--connections 1000] [--rotations 200]

@@ -31,8 +31,8 @@ test('a new account is let in after each storm of swaps, also when the watch was
   expect(await answerTo('alice', 'PUT')).toBe(403);
 
   const storms = [
-    ['rename', 'made anew at once'],
-    ['remove', 'made anew at once'],
+    ['rename', 'recreated at once'],
+    ['remove', 'recreated at once'],
     ['rename', 'seen missing first'],
     ['remove', 'seen missing first'],
   ] as const;

@@ -1,5 +1,5 @@
 /**
- * Mounts: the kernel says nothing of them, so the resync has to find them. Time is fake and stands still: what is
+ * Mounts: the kernel says nothing of them, so the resync has to find them. Time is fake and does not pass: what is
  * reported without an `advance` was reported because of a native event.
  */
 import { execFileSync } from 'node:child_process';

@@ -51,7 +51,7 @@ const losses: Record<string, (volume: KubeletVolume) => void> = {
     for (let swap = 0; swap < 200; swap += 1) volume.publish({ key: `${swap}` });
     volume.publish({ key: 'lost' });
   },
-  'the volume made anew'(volume) {
+  'the volume recreated'(volume) {
     volume.remove();
     volume.publish({ key: 'lost' });
   },
@@ -61,7 +61,7 @@ test.for(some(Object.keys(losses), 2))(
   '%s that is lost in an overflow is found by the resync, and later swaps are seen natively',
   async (loss, context) => {
     if (queueLength() > MOST_EVENTS) skip(context, `the queue of events holds ${queueLength()} here`);
-    // The clock stands still, so until it is advanced only the kernel gives hints.
+    // The clock does not advance by itself, so until it is advanced only the kernel gives hints.
     const clock = new FakeClock();
     const scene = openScene('fs');
     const volume = new KubeletVolume(join(scene.root, 'volume'), { keepOldRevisions: true });

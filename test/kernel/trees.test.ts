@@ -148,7 +148,7 @@ test.for(some(BACKENDS, 2))(
     const process = new WatchingProgram(tree.root, { ...NATIVE, backend }, prefix);
     const { transcript } = process;
     await transcript.until({ event: 'started', state: 'watching' });
-    // At once and nested, so that whoever watches a tree has to open it anew.
+    // At once and nested, so that a watcher of a tree has to open it again.
     for (let number = 0; number < 20; number += 1) tree.write(`grown-${number}/x/file`);
     await transcript.until({
       event: 'degraded',

@@ -169,7 +169,7 @@ test.each([['@kubernetes/client-node'], ['client-node-1']])(
 );
 
 test.each([['@kubernetes/client-node'], ['client-node-1']])(
-  'with %s no client sends the token to the target of a redirect, whoever created the client',
+  'with %s no client sends the token to the target of a redirect, no matter who created the client',
   async (module) => {
     vi.doMock('@kubernetes/client-node', () => import(module));
     const client = (await import(module)) as typeof clientNode;

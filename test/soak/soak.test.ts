@@ -22,7 +22,7 @@ const QUIET_ONE_IN = 12;
 
 const seed = Number(process.env['SEED'] ?? Math.floor(Math.random() * 2 ** 32));
 
-/** A watcher with the memory of what it reported; opened anew now and then. */
+/** A watcher with the memory of what it reported; reopened now and then. */
 class Watched {
   readonly path: string;
   readonly watcher: ResilientWatcher;

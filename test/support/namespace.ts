@@ -16,7 +16,7 @@ export function skip(context: TestContext, reason: string): never {
 
 /**
  * Defines the tests of a file that mounts. Run as usual, the file is one test: itself, run again in a mount namespace
- * of its own, as root there, whoever runs it here.
+ * of its own, as root there, no matter who runs it here.
  */
 export function inMountNamespace(fileUrl: string, define: () => void): void {
   if (process.env[INSIDE] !== undefined) {

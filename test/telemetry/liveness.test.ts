@@ -19,7 +19,7 @@ import { createAuthority, createServerPair } from '../support/certificates.js';
 import { slowFs } from '../support/intercepted-fs.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
-/** Does not answer before the test has ended; of one mount there is one call at a time, whoever makes it. */
+/** Does not answer before the test has ended; of one mount there is one call at a time, no matter who makes it. */
 function noAnswer(): Promise<void> {
   return new Promise((resolve) => onTestFinished(() => resolve()));
 }

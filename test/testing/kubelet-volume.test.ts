@@ -111,7 +111,7 @@ describe('the layout', () => {
     expect(volumeAt(home).publish({ a: '1' }).revision).toBe('..2024_01_01_00_00_00.2');
   });
 
-  test('remove() deletes it whole, and the next publish starts anew', () => {
+  test('remove() deletes it whole, and the next publish starts over', () => {
     const volume = volumeAt(join(home, 'volume'));
     volume.publish({ a: '1' });
     volume.remove();

@@ -1,4 +1,4 @@
-/** kubelet on Windows removes `..data` and links it anew, so that for a moment a volume has no contents. */
+/** kubelet on Windows removes `..data` and links it again, so that for a moment a volume has no contents. */
 import { symlinkSync, unlinkSync } from 'node:fs';
 
 import { expect, test } from 'vitest';
