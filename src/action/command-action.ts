@@ -2,7 +2,7 @@ import { onAbort } from '../core/abort.js';
 import { errnoOf } from '../core/errno.js';
 import {
   flag,
-  isPlainObject,
+  isStringMap,
   matching,
   milliseconds,
   nonEmptyString,
@@ -45,7 +45,7 @@ const OPTIONS = {
   ),
   shell: flag(false),
   cwd: nonEmptyString(undefined),
-  env: matching<Readonly<Record<string, string>>>({}, 'an object of strings', isPlainObject),
+  env: matching<Readonly<Record<string, string>>>({}, 'an object of strings', isStringMap),
   output: oneOf<'inherit' | 'stderr' | 'ignore'>('inherit', ['inherit', 'stderr', 'ignore']),
   stopSignal: matching<NodeJS.Signals>('SIGTERM', 'the name of a signal', isSignal),
   stopTimeoutMs: milliseconds(10_000),

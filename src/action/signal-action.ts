@@ -3,9 +3,8 @@ import { constants } from 'node:os';
 
 import { errnoOf } from '../core/errno.js';
 import { nonEmptyString, resolveOptions } from '../core/options.js';
-import { findProcess } from '../core/process.js';
 import { type Action, actionFailed } from './action.js';
-import { processesNamed } from './process-table.js';
+import { findProcess, processesNamed } from './process-table.js';
 
 /** The processes to signal, looked up at each run. */
 export type SignalTarget =

@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer';
 
-import { hasMethods, isPlainObject, matching, resolveOptions } from '../core/options.js';
+import { hasMethods, isStringMap, matching, resolveOptions } from '../core/options.js';
 import { redactError } from '../core/resilient-error.js';
 import type { ValueSource } from '../core/value-source.js';
 import { type Action, actionFailed } from './action.js';
@@ -35,7 +35,7 @@ const OPTIONS = {
     'an HTTP method',
     (value) => typeof value === 'string' && /^[\w!#$%&'*+.^`|~-]+$/.test(value),
   ),
-  headers: matching<Readonly<Record<string, string>>>({}, 'an object of strings', isPlainObject),
+  headers: matching<Readonly<Record<string, string>>>({}, 'an object of strings', isStringMap),
   token: matching<WebhookActionOptions['token']>(undefined, 'an object with get', (value) =>
     hasMethods(value, ['get']),
   ),
@@ -73,8 +73,8 @@ export function webhookAction(options: WebhookActionOptions): Action {
     name,
     kind: 'webhook',
     async run(update, { signal }) {
-      const value = await token?.get();
-      const bearer = typeof value === 'object' ? value.value : value;
+      const bearer = token && bearerOf(await token.get());
+      if (bearer === '') throw actionFailed(name, 'its token source gave no token');
       const response = await call(update, bearer, signal).catch((thrown: unknown) => {
         const secrets = [url.pathname, url.search, basic ?? '', bearer ?? '', ...Object.values(headers)];
         // The reason for `fetch failed` is in the cause. The message about an invalid header quotes it.
@@ -87,6 +87,11 @@ export function webhookAction(options: WebhookActionOptions): Action {
       if (!response.ok) throw actionFailed(name, `it answered with status ${response.status}`);
     },
   };
+}
+
+/** Empty if there is none, whatever the types say. */
+function bearerOf(value: { readonly value: string } | string | undefined): string {
+  return (typeof value === 'object' ? value.value : value) ?? '';
 }
 
 /**

@@ -242,6 +242,11 @@ export function isPlainObject(value: unknown): value is Readonly<Record<string, 
   return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
 
+/** Whether a value is a plain object whose values are strings. */
+export function isStringMap(value: unknown): value is Readonly<Record<string, string>> {
+  return isPlainObject(value) && Object.values(value).every((each) => typeof each === 'string');
+}
+
 /** Whether a value is a path: a non-empty string without NUL bytes, or a `file:` URL. */
 export function isPath(value: unknown): value is string | URL {
   if (typeof value === 'string') return value !== '' && !value.includes('\0');

@@ -1,5 +1,6 @@
 import type { Clock } from '../core/clock.js';
 import { withDeadline } from '../core/deadline.js';
+import { isPlainObject } from '../core/options.js';
 import { promised, type FileSystem } from '../core/file-system.js';
 import { DATA_LINK } from '../fs/volume-layout.js';
 import { AtomicVolume, type AtomicVolumeOptions } from '../write/atomic-volume.js';
@@ -93,12 +94,14 @@ export class Publication {
   ): Promise<VolumeWriteResult> {
     const { clock, freshForMs, produceTimeoutMs } = this.#settings;
     const begun = clock.monotonic();
-    const { files, expiresAt = Infinity } = await withDeadline((signal) => produce({ tokens, signal }), {
+    const produced: unknown = await withDeadline((signal) => produce({ tokens, signal }), {
       clock,
       timeoutMs: produceTimeoutMs,
       signal: wanted,
       late: () => new Error(`it took over ${produceTimeoutMs} ms`),
     });
+    if (!isPlainObject(produced)) throw new TypeError('it must return an object with "files"');
+    const { files, expiresAt = Infinity } = produced as unknown as Awaited<ReturnType<VolumeProducer>>;
     if (Number.isNaN(expiresAt)) throw new TypeError('its "expiresAt" is not a number of ms');
     const result = await this.#volume.write(files);
     this.#contents = {

@@ -96,3 +96,23 @@ test('headers and a bearer token are sent, a GET has no body, and the content ty
   ]);
   expect(requests[1]).not.toHaveProperty('content-length');
 });
+
+test('a token source that gives no token fails the call, which is not made without authorization', async () => {
+  let requests = 0;
+  const url = await serve((_, response) => {
+    requests += 1;
+    response.end();
+  });
+  for (const token of [undefined, '', { value: '' }]) {
+    const action = webhookAction({ url, token: { get: () => Promise.resolve(token as string) } });
+    const run = action.run({ paths: [], cause: 'fs' }, { signal: new AbortController().signal });
+    await expect(run).rejects.toThrow('its token source gave no token');
+  }
+  expect(requests).toBe(0);
+});
+
+test('headers that are not strings are refused', () => {
+  expect(() => webhookAction({ url: 'http://127.0.0.1/', headers: { 'x-key': 7 as never } })).toThrow(
+    'option "headers" must be an object of strings',
+  );
+});

@@ -125,6 +125,18 @@ test('a producer that fails leaves the last good contents, and is reported witho
   expect((await scene.publish(tokensOf('b'))).outcome).toBe('published');
 });
 
+test.each([undefined, null, [], 'text'])(
+  'a producer that returns %j has failed, with a reason',
+  async (result) => {
+    const { publisher, target } = publisherScene();
+    await expect(
+      publisher.publish('volume-1', target, () => Promise.resolve(result as never), {
+        tokens: tokensOf('a'),
+      }),
+    ).rejects.toThrow('Cannot produce the volume "volume-1": it must return an object with "files"');
+  },
+);
+
 test.each([['as they are'], ['as a function']])(
   'a producer that quotes opaque tokens given %s shows none',
   async (how) => {

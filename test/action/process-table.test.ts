@@ -4,13 +4,13 @@ import type { Writable } from 'node:stream';
 
 import { expect, onTestFinished, test } from 'vitest';
 
-import { isRunning, readProcessStat } from '../../src/core/process.js';
+import { findProcess } from '../../src/action/process-table.js';
 
 test('a process runs, one that has ended does not', async () => {
-  expect(isRunning(process.pid)).toBe(true);
+  expect(findProcess(process.pid)).toMatchObject({ pid: process.pid, parent: process.ppid, hasEnded: false });
   const child = spawn(process.execPath, ['--version'], { stdio: 'ignore' });
   await once(child, 'exit');
-  expect(isRunning(child.pid ?? 0)).toBe(false);
+  expect(findProcess(child.pid ?? 0)).toBe('ended');
 });
 
 test.runIf(process.platform === 'linux')('a zombie does not run', async () => {
@@ -21,9 +21,8 @@ test.runIf(process.platform === 'linux')('a zombie does not run', async () => {
   onTestFinished(() => void parent.kill('SIGKILL'));
   const [line] = (await once(parent.stdio[1] ?? parent, 'data')) as [Buffer];
   const pid = Number(line.toString());
-  await expect.poll(() => readProcessStat(parent.pid ?? 0)?.command).toBe('sleep');
-  expect(isRunning(pid)).toBe(true);
+  await expect.poll(() => findProcess(parent.pid ?? 0)).toMatchObject({ command: 'sleep' });
+  expect(findProcess(pid)).toMatchObject({ pid, hasEnded: false });
   (parent.stdio[3] as Writable).end();
-  await expect.poll(() => readProcessStat(pid)?.hasEnded).toBe(true);
-  expect(isRunning(pid)).toBe(false);
+  await expect.poll(() => findProcess(pid)).toBe('ended');
 });
