@@ -3,9 +3,9 @@ import mysql from 'mysql2';
 import type { Pool as PromisePool } from 'mysql2/promise';
 import { retryLogin, type CredentialFiles, type Credentials } from 'resilient-watcher';
 
-/** Wrong password, or the account is locked. */
+/** Wrong password, or the account is locked (MySQL, MariaDB). Numbers, because mysql2 has no code for the last. */
 const isRefused = (error: unknown): boolean =>
-  ['ER_ACCESS_DENIED_ERROR', 'ER_ACCOUNT_HAS_BEEN_LOCKED'].includes((error as mysql.QueryError).code);
+  [1045, 3118, 4151].includes((error as mysql.QueryError).errno ?? 0);
 
 /** A pool whose connections have the current login. Older ones end when they are free; transactions finish. */
 export function createPool(login: CredentialFiles, options: mysql.PoolOptions): PromisePool {
