@@ -27,7 +27,7 @@ const BUDGETS: Readonly<Record<string, number>> = {
   'resilient-watcher/otel': 8,
   'resilient-watcher/prometheus': 7,
   'resilient-watcher/testing': 21,
-  'resilient-watcher/spiffe': 45,
+  'resilient-watcher/spiffe': 47,
   'resilient-watcher/tls': 46,
   'resilient-watcher/trust': 43,
 };
