@@ -31,6 +31,14 @@ export function onAbort(signal: AbortSignal | undefined, callback: () => void): 
   };
 }
 
+/** Settles with the work, or rejects with the signal's reason as soon as it aborts. */
+export function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const forget = onAbort(signal, () => reject(signal?.reason as Error));
+    work.finally(forget).then(resolve, reject);
+  });
+}
+
 function onSignal(this: AbortSignal): void {
   const waiting = callbacks.get(this);
   callbacks.delete(this);

@@ -20,6 +20,19 @@ import { Scope } from './scope.js';
 /** Where a component is between its construction and its end. */
 export type LifecycleState = 'idle' | 'starting' | 'running' | 'closed';
 
+/** Starts a component. If that fails, closes it and rejects. */
+export async function startOrClose<C extends Pick<Lifecycle<object>, 'start' | 'close'>>(
+  component: C,
+): Promise<C> {
+  try {
+    await component.start();
+  } catch (error) {
+    await component.close();
+    throw error;
+  }
+  return component;
+}
+
 /** The state machine in the table at the top of this file. */
 export abstract class Lifecycle<Events extends object> extends Emitter<Events> {
   /** Ends when the component is closed, before `onClose()`. */

@@ -136,7 +136,7 @@ export class Disk {
   }
 }
 
-/** EINVAL: `readlink` of something that is not a link. ESTALE is missing, because the file may still be there. */
+/** EINVAL: `readlink` of something that is not a link. Not ESTALE: the file may still be there. */
 const ABSENT = ['ENOENT', 'ENOTDIR', 'ELOOP', 'EINVAL'];
 
 /** Rethrows an error unless it says that nothing, or something else, is at the path. */

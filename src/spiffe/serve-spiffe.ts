@@ -2,6 +2,7 @@ import { constants } from 'node:crypto';
 import type { Server, TLSSocket } from 'node:tls';
 
 import { systemClock } from '../core/clock.js';
+import { startOrClose } from '../core/lifecycle.js';
 import { callback, divideOptions } from '../core/options.js';
 import { mustBeServer, SERVE_OPTIONS, ServedTls, type ServeTlsOptions } from '../tls/serve-tls.js';
 import type { TlsFiles } from '../tls/tls-files.js';
@@ -61,11 +62,5 @@ export async function serveSpiffe(
     socket.destroy();
     onRefused(error);
   });
-  try {
-    await served.start();
-  } catch (error) {
-    await served.close();
-    throw error;
-  }
-  return served;
+  return startOrClose(served);
 }

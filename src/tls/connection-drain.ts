@@ -89,7 +89,7 @@ export class ConnectionDrain {
 
   /** Adds a session that may be older than this object. It ends if its peer is no longer trusted. */
   adopt(session: ServerHttp2Session, isDistrusted: IsDistrusted): void {
-    if (this.#sessions.has(session) || session.destroyed) return;
+    if (this.#sessions.has(session)) return;
     this.#onSession(session);
     if (isDistrusted(session.socket as SecureSocket)) session.destroy();
   }

@@ -2,6 +2,7 @@ import type { X509Certificate } from 'node:crypto';
 import * as tls from 'node:tls';
 
 import { Component, type ComponentEvents, type ComponentStatus } from '../core/component.js';
+import { startOrClose } from '../core/lifecycle.js';
 import type { Clock } from '../core/clock.js';
 import { PORT_OPTIONS, resolveOptions } from '../core/options.js';
 import { DefaultClients } from './default-clients.js';
@@ -152,12 +153,5 @@ export function defaultCaCalls(): DefaultCaCalls {
  * CA bundle; `ERR_TLS_UNAVAILABLE` if it is not usable (`files.ready()` waits for one).
  */
 export async function followDefaultCa(files: TlsFiles, options?: FollowDefaultCaOptions): Promise<DefaultCa> {
-  const followed = new DefaultCa(files, options);
-  try {
-    await followed.start();
-  } catch (error) {
-    await followed.close();
-    throw error;
-  }
-  return followed;
+  return startOrClose(new DefaultCa(files, options));
 }

@@ -3,6 +3,7 @@ import { Server as HttpsServer } from 'node:https';
 import type { SecureContextOptions, Server } from 'node:tls';
 
 import { Component, type ComponentEvents, type ComponentStatus } from '../core/component.js';
+import { startOrClose } from '../core/lifecycle.js';
 import {
   describe,
   hasMethods,
@@ -209,14 +210,7 @@ export async function serveTls(
   files: TlsFiles,
   options?: ServeTlsOptions,
 ): Promise<ServedTls> {
-  const served = new ServedTls(server, files, options);
-  try {
-    await served.start();
-  } catch (error) {
-    await served.close();
-    throw error;
-  }
-  return served;
+  return startOrClose(new ServedTls(server, files, options));
 }
 
 /** The options of `createServer()` with these names. */

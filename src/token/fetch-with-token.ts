@@ -1,4 +1,4 @@
-import { onAbort } from '../core/abort.js';
+import { untilAborted } from '../core/abort.js';
 import { describe, hasMethods } from '../core/options.js';
 import type { ValueSource } from '../core/value-source.js';
 import type { ServiceAccountToken } from './token.js';
@@ -52,14 +52,6 @@ export function fetchWithToken(source: TokenSource, options: FetchWithTokenOptio
     await response.body?.cancel().catch(() => {});
     return send(input, authorized(input, init, next));
   };
-}
-
-/** Settles with the work, or rejects with the signal's reason as soon as it aborts. */
-function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const forget = onAbort(signal, () => reject(signal?.reason as Error));
-    work.finally(forget).then(resolve, reject);
-  });
 }
 
 type Input = Parameters<typeof fetch>[0];

@@ -1,7 +1,7 @@
 /** The data of a write, in whatever form it is given. */
 import type { Readable } from 'node:stream';
 
-import { onAbort } from '../core/abort.js';
+import { untilAborted } from '../core/abort.js';
 import { describe } from '../core/options.js';
 import { wait, type Steps } from './steps.js';
 
@@ -51,7 +51,7 @@ export class WriteSource {
     if (this.#failure) throw this.#failure.error;
     this.#iterator ??= this.#iterate();
     const pulled = this.#iterator.next();
-    const { done, value } = yield* wait(this.isSlow ? untilAbort(Promise.resolve(pulled), signal) : pulled);
+    const { done, value } = yield* wait(this.isSlow ? untilAborted(Promise.resolve(pulled), signal) : pulled);
     this.#isDone = done === true;
     if (done) return undefined;
     if (isChunk(value)) return toBytes(value);
@@ -79,14 +79,6 @@ export class WriteSource {
     if (this.#data.readableEnded) throw new Error('the stream has already been read');
     return this.#data[Symbol.asyncIterator]();
   }
-}
-
-/** The value, or a rejection with the signal's reason as soon as it aborts. */
-function untilAbort<T>(value: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const unlisten = onAbort(signal, () => reject(signal?.reason as Error));
-    void value.then(resolve, reject).finally(unlisten);
-  });
 }
 
 /** The data of a write: its bytes, if it was given as one chunk. Throws as the constructor of `WriteSource`. */

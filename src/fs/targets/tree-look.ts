@@ -9,8 +9,8 @@
  * | a link to a file         | counts as a file; the entries that the link leads through are listened to                |
  * | a link to a directory    | is entered with `followLinks`. Each directory has one key: its own path in the tree, or  |
  * |                          | the first by name among those through links                                              |
- * | unreadable               | a directory, volume or link keeps its known entries; a file of a tree is compared by inode and times;    |
- * |                          | a file of a plain directory makes the whole directory unreadable                         |
+ * | unreadable               | a directory, volume or link keeps its known entries; a file of a tree is compared by     |
+ * |                          | inode and times; a file of a plain directory makes the whole directory unreadable        |
  * | gone                     | is removed, with everything below it                                                     |
  */
 import type { BigIntStats, Dirent } from 'node:fs';
