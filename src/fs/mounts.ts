@@ -82,13 +82,13 @@ export class Mounts {
 
   /**
    * The kind of the file system with this `st_dev`.
-   * @param realPath where the device was found. It is looked up if the device is not in the table: there may be no
-   * table, a Btrfs subvolume has its own number, and anything may have been mounted since.
+   * @param realPath where the device was found. It counts if the device is not in the table: there may be no table, a
+   * Btrfs subvolume has its own number, and anything may have been mounted since.
    */
-  kindOf(device: bigint, realPath: () => string): FileSystemKind {
+  kindOf(device: bigint, realPath: string): FileSystemKind {
     const kind = this.#kinds.get(device);
     if (kind) return kind;
-    const around = this.at(realPath()).kind;
+    const around = this.at(realPath).kind;
     return this.#kinds.size === 0 || around.name === 'btrfs' ? around : UNKNOWN.kind;
   }
 

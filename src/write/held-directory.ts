@@ -107,10 +107,15 @@ export class HeldDirectory {
     return wait(this.callsFor(this.stat.size).list(`${this.#entries}/.`));
   }
 
+  /** Opens a directory in this one, on any mount. A link is not followed: ENOTDIR or ELOOP. */
+  open(name: string, access: number, calls: Calls): Steps<OpenDirectory> {
+    return open(`${this.#entries}/${name}`, access, calls, this.access.fs);
+  }
+
   /** Opens a directory in this one. Undefined if there is none, or if it is a link, which is not followed. */
   *enter(name: string): Steps<HeldDirectory | undefined> {
     try {
-      const opened = yield* open(`${this.#entries}/${name}`, O_RDONLY, this.calls, this.access.fs);
+      const opened = yield* this.open(name, O_RDONLY, this.calls);
       return new HeldDirectory(`${this.path}/${name}`, opened, this.place, this.access);
     } catch (error) {
       if (NO_DIRECTORY.includes(errnoOf(error) ?? '')) return undefined;

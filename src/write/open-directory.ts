@@ -3,9 +3,10 @@ import { basename, dirname, isAbsolute } from 'node:path';
 
 import { errnoOf } from '../core/errno.js';
 import { MAX_LINKS, type FileSystem } from '../core/file-system.js';
+import { pathFromBytes } from '../core/path-bytes.js';
 import { Mounts } from '../fs/mounts.js';
 import { attempt, callsAt, type Access } from './calls.js';
-import { HeldDirectory, open } from './held-directory.js';
+import { HeldDirectory, open, type OpenDirectory } from './held-directory.js';
 import { wait, type Steps } from './steps.js';
 import { mayFollow } from './trust.js';
 import { Refusal, type WriteProgress } from './write-error.js';
@@ -28,37 +29,92 @@ interface Opening extends Access {
   readonly isDurable: boolean;
 }
 
+/** How many links were followed on the way to one directory. */
+interface Way {
+  links: number;
+}
+
 /**
- * Opens a directory, and finds out which calls may be synchronous in it. A link at the end of the path is followed if
- * `mayFollow` allows.
+ * Opens a directory, and finds out which calls may be synchronous in it. Links in its path are followed if `mayFollow`
+ * allows: the whole path is opened first, and if that led through a link, it is opened again component by component.
+ * Where entries are reached by name, only a link at the end is noticed.
  */
 export function* openDirectory(
   path: string,
   opening: Opening,
   progress: WriteProgress,
+  way: Way = { links: 0 },
 ): Steps<HeldDirectory> {
-  const { fs, isBlocking, isReadable, creates } = opening;
-  const mounts = Mounts.of(fs);
-  const mayHang = mounts.mayHangSomewhere;
-  const calls = callsAt(mayHang ? 'unknown' : 'disk', opening);
+  const { fs, isReadable, creates } = opening;
+  const calls = callsAt(Mounts.of(fs).mayHangSomewhere ? 'unknown' : 'disk', opening);
   const access = isReadable || process.platform !== 'linux' ? O_RDONLY : O_PATH;
-  for (let links = 0; ; links += 1) {
+  for (;;) {
     try {
       const opened = yield* open(path, access, calls, fs);
-      if (mayHang && !isBlocking) yield* wait(mounts.ask(path));
-      // The kernel knows the path of a descriptor from memory, wherever the directory is.
-      const realPath = (): string => (opened.entries === path ? path : fs.readlinkSync(opened.entries));
-      const { place } = mounts.kindOf(opened.stat.dev, realPath);
-      return new HeldDirectory(path, opened, place, opening);
+      const realPath = realPathOf(path, opened, fs);
+      const directory = yield* hold(path, opened, realPath, opening);
+      if (realPath === path || dirname(path) === path) return directory;
+      yield* wait(directory.close());
     } catch (error) {
       const isMissing = errnoOf(error) === 'ENOENT' && dirname(path) !== path;
       if (isMissing && creates) return yield* createDirectory(path, opening, progress);
-      if (!NOT_A_DIRECTORY.includes(errnoOf(error) ?? '') || links === MAX_LINKS) throw error;
-      const above = { ...opening, isReadable: false, creates: false };
-      const parent = yield* openDirectory(dirname(path), above, progress);
-      path = yield* parent.during(followLink(parent, path, error));
+      if (!isNoDirectory(error)) throw error;
     }
+    const above = { ...opening, isReadable: false, creates: false };
+    const parent = yield* openDirectory(dirname(path), above, progress, way);
+    const next = yield* parent.during(
+      enterOrFollow(parent, path, way, parent.open(basename(path), access, calls)),
+    );
+    if (typeof next !== 'string') return yield* hold(path, next, realPathOf(path, next, fs), opening);
+    path = next;
   }
+}
+
+/** Opens an entry with `opening`; for a link, returns where it leads. */
+function* enterOrFollow(
+  parent: HeldDirectory,
+  path: string,
+  way: Way,
+  opening: Steps<OpenDirectory>,
+): Steps<OpenDirectory | string> {
+  try {
+    return yield* opening;
+  } catch (error) {
+    if (!isNoDirectory(error)) throw error;
+    const link = yield* wait(parent.lstat(basename(path)));
+    if (!link?.isSymbolicLink()) throw error;
+    if (way.links === MAX_LINKS) {
+      throw new Refusal(
+        'ERR_WRITE_NO_DIRECTORY',
+        `its path leads through more than ${MAX_LINKS} symbolic links`,
+      );
+    }
+    way.links += 1;
+    return yield* targetOf(link, path, parent);
+  }
+}
+
+/** Finds out where a directory is. */
+function* hold(
+  path: string,
+  opened: OpenDirectory,
+  realPath: string,
+  opening: Opening,
+): Steps<HeldDirectory> {
+  const { fs, isBlocking } = opening;
+  const mounts = Mounts.of(fs);
+  if (mounts.mayHangSomewhere && !isBlocking) yield* wait(mounts.ask(path));
+  const { place } = mounts.kindOf(opened.stat.dev, realPath);
+  return new HeldDirectory(path, opened, place, opening);
+}
+
+/** The kernel knows the path of a descriptor from memory, wherever the directory is. */
+function realPathOf(path: string, { entries }: OpenDirectory, fs: FileSystem): string {
+  return entries === path ? path : pathFromBytes(fs.readlinkSync(entries, 'buffer'));
+}
+
+function isNoDirectory(error: unknown): boolean {
+  return NOT_A_DIRECTORY.includes(errnoOf(error) ?? '');
 }
 
 function* createDirectory(path: string, opening: Opening, progress: WriteProgress): Steps<HeldDirectory> {
@@ -74,13 +130,6 @@ function* createIn(parent: HeldDirectory, name: string, { isDurable }: Opening):
   const created = yield* parent.enter(name);
   if (created) return created;
   throw new Refusal('ERR_WRITE_NO_DIRECTORY', 'a component of its path is not a directory');
-}
-
-/** Returns where the link leads that was found instead of a directory. Throws `reason` if there is no link. */
-function* followLink(parent: HeldDirectory, path: string, reason: unknown): Steps<string> {
-  const link = yield* wait(parent.lstat(basename(path)));
-  if (!link?.isSymbolicLink()) throw reason;
-  return yield* targetOf(link, path, parent);
 }
 
 /**

@@ -12,9 +12,9 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 
-import { atomicWriteFile, atomicWriteFileSync } from 'resilient-watcher';
+import { AtomicVolume, atomicWriteFile, atomicWriteFileSync } from 'resilient-watcher';
 import { describe, expect, test } from 'vitest';
 
 import { temporaryName } from '../../src/write/temporary-name.js';
@@ -104,15 +104,53 @@ describe.skipIf(!isRoot)('in a directory in which every user may create entries'
     },
   );
 
-  test('another user’s link to the directory of the file is not followed', async () => {
+  /** Every place in a path at which a link can be, and a link that leads through one. */
+  test.each([
+    { planted: 'link', through: 'link/token' },
+    { planted: 'link', through: 'link/a/token' },
+    { planted: 'link', through: 'link/a/b/token' },
+    { planted: 'link', through: 'link/a/../a/b/token' },
+    { planted: 'link', through: './link/a/b/token' },
+    { planted: 'link', through: 'link//a/token' },
+    { planted: 'link', through: 'link/missing/token' },
+    { planted: 'link', through: 'own/token', own: 'link/a' },
+    { planted: 'link', through: 'own/a/token', own: 'link' },
+    { planted: 'link', through: 'own/b/token', own: 'link/a/.' },
+    { planted: 'link', through: 'own', own: 'link/a/token' },
+  ])('another user’s link is not followed anywhere in a path: %j', async ({ planted, through, own }) => {
     const directory = shared(0o1777);
     const victim = temporaryDirectory();
-    symlinkSync(victim, join(directory, 'directory'));
-    lchownSync(join(directory, 'directory'), STRANGER, STRANGER);
-    await expect(atomicWriteFile(join(directory, 'directory/token'), 'secret')).rejects.toMatchObject({
-      code: 'ERR_WRITE_UNTRUSTED',
-    });
-    expect(readdirSync(victim)).toEqual([]);
+    mkdirSync(join(victim, 'a/b'), { recursive: true });
+    symlinkSync(victim, join(directory, planted));
+    if (own !== undefined) symlinkSync(own, join(directory, 'own'));
+    const path = `${directory}/${through}`;
+    const before = readdirSync(victim, { recursive: true });
+    const options = { createDirectory: true };
+    for (const linkOwner of [STRANGER, 0]) {
+      lchownSync(join(directory, planted), linkOwner, linkOwner);
+      if (linkOwner === 0) {
+        await atomicWriteFile(path, 'secret', options);
+        expect(readFileSync(path, 'utf8')).toBe('secret');
+      } else {
+        const refused = { code: 'ERR_WRITE_UNTRUSTED', published: false };
+        await expect(atomicWriteFile(path, 'secret', options)).rejects.toMatchObject(refused);
+        expect(() => atomicWriteFileSync(path, 'secret', options)).toThrow(expect.objectContaining(refused));
+        if (through !== 'own' && !through.includes('missing')) {
+          await expect(new AtomicVolume(dirname(path)).write({ key: 'secret' })).rejects.toMatchObject(
+            refused,
+          );
+        }
+        expect(readdirSync(victim, { recursive: true })).toEqual(before);
+      }
+    }
+  });
+
+  test('links that lead through themselves end with an error', async () => {
+    const directory = shared(0o1777);
+    symlinkSync('loop/x', join(directory, 'loop'));
+    const refused = { name: 'WriteError', published: false };
+    await expect(atomicWriteFile(join(directory, 'loop/token'), 'x')).rejects.toMatchObject(refused);
+    await expect(atomicWriteFile(join(directory, 'loop/a/token'), 'x')).rejects.toMatchObject(refused);
   });
 });
 

@@ -51,8 +51,9 @@ describe.runIf(process.platform === 'linux')('a write', () => {
     for (const { args } of opened) expect(Number(args[1]) & constants.O_CREAT).not.toBe(0);
   });
 
-  test('makes no call on the event loop if the directory is on a server', async () => {
-    expect(namesOf(await write('remote'), true)).toEqual([]);
+  test('makes no call that may hang on the event loop if the directory is on a server', async () => {
+    // What the kernel says of an open descriptor, it says from memory.
+    expect(namesOf(await write('remote'), true)).toEqual(['readlink']);
   });
 
   test.each([
@@ -76,7 +77,6 @@ describe.runIf(process.platform === 'linux')('a write', () => {
     await atomicWriteFile(path, 'data', { fs: local.fs });
     await atomicWriteFile(path, 'data', { fs: remote.fs });
     expect(namesOf(local.calls, true)).toContain('lstat');
-    // What the kernel says of an open descriptor, it says from memory.
     expect(namesOf(remote.calls, true)).toEqual(['readlink']);
   });
 
