@@ -7,12 +7,12 @@ import { geteuid } from 'node:process';
 import { isoTime, systemClock, type Clock } from '../core/clock.js';
 import { errnoOf } from '../core/errno.js';
 import { errorCodeOf } from '../core/errors.js';
+import { run, type Steps } from '../core/steps.js';
 import type { TargetError } from '../fs/target-error.js';
 import { checkPath } from '../core/options.js';
 import { absolutePath, within } from '../fs/absolute-path.js';
 import { Answers } from '../fs/answers.js';
 import { Disk } from '../fs/disk.js';
-import { run } from '../fs/look.js';
 import { Mounts, staleMount, type Mount } from '../fs/mounts.js';
 import { resolve, type Resolution } from '../fs/resolve.js';
 import { DATA_LINK } from '../fs/volume-layout.js';
@@ -93,13 +93,13 @@ export async function diagnose(
 
 /** Where the path leads; for a volume, to its revision. */
 async function resolution(path: string, mounts: Mounts): Promise<Resolution> {
-  return run({ next: (disk) => throughVolume(path, disk) }, new Disk(nodeFileSystem, mounts, new Answers()));
+  return run(throughVolume(path, new Disk(nodeFileSystem, mounts, new Answers())));
 }
 
-function throughVolume(path: string, disk: Disk): Resolution {
-  const found = resolve(path, disk);
+function* throughVolume(path: string, disk: Disk): Steps<Resolution> {
+  const found = yield* resolve(path, disk);
   if (found.kind !== 'found' || !found.stat.isDirectory()) return found;
-  const published = resolve(within(path, DATA_LINK), disk);
+  const published = yield* resolve(within(path, DATA_LINK), disk);
   return published.route.links === found.route.links ? found : published;
 }
 

@@ -1,7 +1,8 @@
 import nodeFileSystem from 'node:fs';
 
 import { isoTime } from '../core/clock.js';
-import { readSoon } from '../fs/calls.js';
+import { run } from '../core/steps.js';
+import { lookupsOf, read } from '../fs/calls.js';
 import { DATE_LEEWAY_MS, tokenFromText, type ServiceAccountToken } from '../token/token.js';
 import { finding, type Finding } from './finding.js';
 
@@ -43,7 +44,7 @@ export async function tokenFindings(path: string, now: number): Promise<Finding[
 async function tokenIn(path: string): Promise<ServiceAccountToken | undefined> {
   try {
     // Without waiting: /proc has files that are read like pipes.
-    const reading = await readSoon(nodeFileSystem, path, MAX_TOKEN_BYTES);
+    const reading = await run(read(lookupsOf(nodeFileSystem, false), path, MAX_TOKEN_BYTES));
     return reading?.bytes && tokenFromText(reading.bytes.toString());
   } catch {
     return undefined;

@@ -3,6 +3,7 @@ import { constants, type BigIntStats, type Dirent } from 'node:fs';
 
 import { promised, type FileSystem, type FileSystemWith } from '../core/file-system.js';
 import { mayHaveLostBytes, pathForCall, pathFromBytes } from '../core/path-bytes.js';
+import { wait, type Answer, type Steps } from '../core/steps.js';
 import { isSameInode } from './file-identity.js';
 
 export const READING_CALLS = [
@@ -24,6 +25,23 @@ export const READING_CALLS = [
 
 /** The calls of `node:fs` that reading needs. */
 export type ReadingCalls = FileSystemWith<(typeof READING_CALLS)[number]>;
+
+type Path = string | Buffer;
+type Call<F> = F extends (...args: infer A) => infer R ? (...args: A) => Answer<R> : never;
+
+/** These calls without `Sync` and callback: each returns its answer, or a promise of it. */
+export type Lookups = {
+  readonly [N in 'lstat' | 'open' | 'fstat' | 'read' | 'close']: Call<FileSystem[`${N}Sync`]>;
+} & {
+  readonly readlink: {
+    (path: Path): Answer<string>;
+    (path: Path, encoding: 'buffer'): Answer<Buffer>;
+  };
+  readonly readdir: {
+    (path: Path, options: typeof ENTRIES_IN_BYTES): Answer<Dirent<Buffer>[]>;
+    (path: Path, options: typeof ENTRIES): Answer<Dirent[]>;
+  };
+};
 
 /** A file that was read. */
 export interface Reading {
@@ -48,103 +66,68 @@ const STAT_IF_ANY = { bigint: true, throwIfNoEntry: false } as const;
 const ENTRIES = { withFileTypes: true } as const;
 const ENTRIES_IN_BYTES = { withFileTypes: true, encoding: 'buffer' } as const;
 
-export function lstatNow(fs: ReadingCalls, path: string): BigIntStats | undefined {
-  return fs.lstatSync(pathForCall(path), STAT_IF_ANY);
+/** A call in its synchronous form, or as one that returns a promise. */
+export function form(fs: object, name: string, isSynchronous: boolean): (...args: unknown[]) => unknown {
+  const calls = fs as Record<string, (...args: unknown[]) => unknown>;
+  const nameSync = `${name}Sync`;
+  if (isSynchronous) return (...args) => calls[nameSync]?.(...args);
+  return (...args) => promised((done) => calls[name]?.(...args, done));
 }
 
-export function lstatSoon(fs: ReadingCalls, path: string): Promise<BigIntStats> {
-  return promised((done) => fs.lstat(pathForCall(path), STAT, done));
+const NAMES = ['lstat', 'readlink', 'readdir', 'open', 'fstat', 'read', 'close'];
+
+/** The calls of a file system. @param isSynchronous whether they return answers, or promises. */
+export function lookupsOf(fs: ReadingCalls, isSynchronous: boolean): Lookups {
+  return Object.fromEntries(NAMES.map((name) => [name, form(fs, name, isSynchronous)])) as unknown as Lookups;
+}
+
+export function lstat(calls: Lookups, path: string): Steps<BigIntStats | undefined> {
+  return wait(calls.lstat(pathForCall(path), STAT_IF_ANY));
 }
 
 /** The target of a link. */
-export function readlinkNow(fs: ReadingCalls, path: string): string {
-  const target = fs.readlinkSync(pathForCall(path));
-  return mayHaveLostBytes(target) ? pathFromBytes(fs.readlinkSync(pathForCall(path), 'buffer')) : target;
-}
-
-export async function readlinkSoon(fs: ReadingCalls, path: string): Promise<string> {
-  const target = await promised<string>((done) => fs.readlink(pathForCall(path), done));
-  if (!mayHaveLostBytes(target)) return target;
-  return pathFromBytes(await promised<Buffer>((done) => fs.readlink(pathForCall(path), 'buffer', done)));
+export function* readlink(calls: Lookups, path: string): Steps<string> {
+  const target = yield* wait(calls.readlink(pathForCall(path)));
+  return mayHaveLostBytes(target)
+    ? pathFromBytes(yield* wait(calls.readlink(pathForCall(path), 'buffer')))
+    : target;
 }
 
 /** The entries of a directory with their kinds. */
-export function listNow(fs: ReadingCalls, path: string): Dirent[] {
-  const entries = fs.readdirSync(pathForCall(path), ENTRIES);
-  if (!entries.some(hasLostBytes)) return entries;
-  const named = fs.readdirSync(pathForCall(path), ENTRIES_IN_BYTES) as unknown as Dirent<Buffer>[];
-  return named.map(withTextName);
-}
-
-export async function listSoon(fs: ReadingCalls, path: string): Promise<Dirent[]> {
-  const entries = await promised<Dirent[]>((done) => fs.readdir(pathForCall(path), ENTRIES, done));
-  if (!entries.some(hasLostBytes)) return entries;
-  const named = await promised<Dirent<Buffer>[]>((done) =>
-    fs.readdir(pathForCall(path), ENTRIES_IN_BYTES, done),
-  );
-  return named.map(withTextName);
+export function* list(calls: Pick<Lookups, 'readdir'>, path: string): Steps<Dirent[]> {
+  const entries = yield* wait(calls.readdir(pathForCall(path), ENTRIES));
+  if (!entries.some(({ name }) => mayHaveLostBytes(name))) return entries;
+  return (yield* wait(calls.readdir(pathForCall(path), ENTRIES_IN_BYTES))).map(withTextName);
 }
 
 /**
  * Reads a file without following a link. A file larger than `maxBytes` is not read.
  * @param found the file at the path, if the caller knows. If another file is there by now, the result is undefined.
  */
-export function readNow(
-  fs: ReadingCalls,
+export function* read(
+  calls: Lookups,
   path: string,
   maxBytes: number,
   found?: BigIntStats,
-): Reading | undefined {
-  const fd = fs.openSync(pathForCall(path), READ_ONLY);
+): Steps<Reading | undefined> {
+  const fd = yield* wait(calls.open(pathForCall(path), READ_ONLY, 0));
   try {
-    const before = found ?? fs.fstatSync(fd, STAT);
+    const before = found ?? (yield* wait(calls.fstat(fd, STAT)));
     const size = Number(before.size);
     if (!before.isFile() || size > maxBytes) return { stat: before, bytes: undefined, isSteady: true };
     let bytes: Buffer = Buffer.allocUnsafe(size || CHUNK_BYTES);
     let length = 0;
     while (length < bytes.length) {
-      const count = fs.readSync(fd, bytes, length, bytes.length - length, null);
+      const count = yield* wait(calls.read(fd, bytes, length, bytes.length - length, null));
       if (count === 0) break;
       length += count;
-      if (size === 0 && length <= maxBytes) bytes = withRoom(bytes, length);
+      if (size === 0 && length <= maxBytes && length === bytes.length)
+        bytes = Buffer.concat([bytes, Buffer.allocUnsafe(CHUNK_BYTES)]);
     }
-    return readingOf(bytes, length, before, fs.fstatSync(fd, STAT), maxBytes);
+    return readingOf(bytes, length, before, yield* wait(calls.fstat(fd, STAT)), maxBytes);
   } finally {
-    fs.closeSync(fd);
+    yield* wait(calls.close(fd));
   }
-}
-
-export async function readSoon(
-  fs: ReadingCalls,
-  path: string,
-  maxBytes: number,
-  found?: BigIntStats,
-): Promise<Reading | undefined> {
-  const fd = await promised<number>((done) => fs.open(pathForCall(path), READ_ONLY, 0, done));
-  try {
-    const before = found ?? (await promised<BigIntStats>((done) => fs.fstat(fd, STAT, done)));
-    const size = Number(before.size);
-    if (!before.isFile() || size > maxBytes) return { stat: before, bytes: undefined, isSteady: true };
-    let bytes: Buffer = Buffer.allocUnsafe(size || CHUNK_BYTES);
-    let length = 0;
-    while (length < bytes.length) {
-      const [chunk, from] = [bytes, length];
-      const count = await promised<number>((done) =>
-        fs.read(fd, chunk, from, chunk.length - from, null, done),
-      );
-      if (count === 0) break;
-      length += count;
-      if (size === 0 && length <= maxBytes) bytes = withRoom(bytes, length);
-    }
-    const after = await promised<BigIntStats>((done) => fs.fstat(fd, STAT, done));
-    return readingOf(bytes, length, before, after, maxBytes);
-  } finally {
-    await promised((done) => fs.close(fd, done));
-  }
-}
-
-function withRoom(bytes: Buffer, length: number): Buffer {
-  return length < bytes.length ? bytes : Buffer.concat([bytes, Buffer.allocUnsafe(CHUNK_BYTES)]);
 }
 
 function readingOf(
@@ -160,10 +143,6 @@ function readingOf(
   // A view would keep the larger buffer in memory.
   const content = length === bytes.length ? bytes : Buffer.from(bytes.subarray(0, length));
   return { stat: after, bytes: length > maxBytes ? undefined : content, isSteady };
-}
-
-function hasLostBytes({ name }: Dirent): boolean {
-  return mayHaveLostBytes(name);
 }
 
 /** The same entry with its name as it appears in paths. */

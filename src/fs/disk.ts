@@ -1,145 +1,108 @@
 /**
  * The disk, in four calls. They return `undefined` if nothing is there; every other failure is an error with a `code`.
  *
- * | the path is                         | a call                                                              |
- * |-------------------------------------|---------------------------------------------------------------------|
- * | on a local file system              | is made at once, unless another look of the same event has made it  |
- * | where calls may hang, not asked yet | throws `Unanswered`: look.ts awaits the answer and repeats the step |
- * | where calls may hang, already asked | returns the answer                                                  |
+ * | the path is               | a call                                                                            |
+ * |---------------------------|-----------------------------------------------------------------------------------|
+ * | on a local file system    | is made at once, unless another look of the same event has made it                |
+ * | where a call may hang     | is awaited, after all others on the same mount; fails with ESTALE if the mount is |
+ * |                           | replaced in the meantime (mounts.ts)                                              |
  */
 import type { BigIntStats, Dirent } from 'node:fs';
 
 import { errnoOf, withErrno } from '../core/errno.js';
+import { run, type Steps } from '../core/steps.js';
 import { Answers, type KnownAnswers } from './answers.js';
 import {
-  listNow,
-  listSoon,
-  lstatNow,
-  lstatSoon,
-  readlinkNow,
-  readlinkSoon,
-  readNow,
-  readSoon,
+  list,
+  lookupsOf,
+  lstat,
+  read,
+  readlink,
+  type Lookups,
   type Reading,
   type ReadingCalls,
 } from './calls.js';
 import type { Mounts } from './mounts.js';
 
-/** Thrown for a call that may hang and has no answer yet. */
-export class Unanswered extends Error {
-  /** Makes the call, and keeps the answer for the step. Never rejects; may never resolve. */
-  readonly ask: () => Promise<void>;
-
-  constructor(ask: () => Promise<void>) {
-    super('This step waits for an answer');
-    this.ask = ask;
-  }
+/** Both forms of the calls of a file system. */
+interface Forms {
+  readonly now: Lookups;
+  readonly soon: Lookups;
 }
 
-type Answer = { readonly value: unknown } | { readonly error: unknown };
+const forms = new WeakMap<ReadingCalls, Forms>();
+
+function formsOf(fs: ReadingCalls): Forms {
+  let known = forms.get(fs);
+  if (!known) forms.set(fs, (known = { now: lookupsOf(fs, true), soon: lookupsOf(fs, false) }));
+  return known;
+}
 
 /** The disk as one look sees it. */
 export class Disk {
   readonly #fs: ReadingCalls;
   readonly #mounts: Mounts;
+  readonly #forms: Forms;
   readonly #shared: KnownAnswers | undefined;
-  /** The answers that the current step had to wait for. */
-  #answered: Map<string, Answer> | undefined;
 
   /** @param answers shared with the other looks of one event; undefined if there are none. */
-  constructor(
-    fs: ReadingCalls,
-    mounts: Mounts,
-    answers: Answers | undefined,
-    answered?: Map<string, Answer>,
-  ) {
+  constructor(fs: ReadingCalls, mounts: Mounts, answers: Answers | undefined) {
     this.#fs = fs;
     this.#mounts = mounts;
+    this.#forms = formsOf(fs);
     this.#shared = answers?.of(fs);
-    this.#answered = answered;
   }
 
-  /** The same disk without answers: for a proof, and after something has moved. */
+  /** The same disk without the answers so far: for a proof, and after something has moved. */
   get afresh(): Disk {
-    this.#answered ??= new Map();
-    return new Disk(this.#fs, this.#mounts, new Answers(), this.#answered);
+    return new Disk(this.#fs, this.#mounts, new Answers());
   }
 
-  /** A step has ended; the next one makes its own calls. */
-  forget(): void {
-    this.#answered?.clear();
-  }
-
-  lstat(path: string): BigIntStats | undefined {
-    return this.#once('lstat', path, lstatNow, lstatSoon);
+  lstat(path: string): Steps<BigIntStats | undefined> {
+    return this.#once('lstat', path, lstat);
   }
 
   /** The target of a link; undefined also if something else is there. */
-  readlink(path: string): string | undefined {
-    return this.#once('readlink', path, readlinkNow, readlinkSoon);
+  readlink(path: string): Steps<string | undefined> {
+    return this.#once('readlink', path, readlink);
   }
 
   /** The entries of a directory with their kinds, in any order. */
-  list(path: string): readonly Dirent[] | undefined {
-    return this.#once('list', path, listNow, listSoon);
+  list(path: string): Steps<readonly Dirent[] | undefined> {
+    return this.#once('list', path, list);
   }
 
   /** Reads a file, which must not be a link. @param found the file at the path, if known. */
-  read(path: string, maxBytes: number, found?: BigIntStats): Reading | undefined {
-    try {
-      return this.#mounts.mayHang(path)
-        ? this.#ask('read', path, (fs) => readSoon(fs, path, maxBytes, found))
-        : readNow(this.#fs, path, maxBytes, found);
-    } catch (error) {
-      assertAbsent(error);
-      return undefined;
-    }
+  read(path: string, maxBytes: number, found?: BigIntStats): Steps<Reading | undefined> {
+    return this.#make(path, (calls) => read(calls, path, maxBytes, found));
   }
 
   /** Makes a call unless another look of the same event has made it. */
-  #once<T>(
+  *#once<T>(
     name: keyof KnownAnswers,
     path: string,
-    now: (fs: ReadingCalls, path: string) => T | undefined,
-    soon: (fs: ReadingCalls, path: string) => Promise<T>,
-  ): T | undefined {
+    call: (calls: Lookups, path: string) => Steps<T | undefined>,
+  ): Steps<T | undefined> {
     const known = this.#shared?.[name] as Map<string, T> | undefined;
     let value = known?.get(path);
     if (value !== undefined) return value;
-    try {
-      value = this.#mounts.mayHang(path)
-        ? this.#ask(name, path, (fs) => soon(fs, path))
-        : now(this.#fs, path);
-    } catch (error) {
-      assertAbsent(error);
-    }
+    value = yield* this.#make(path, (calls) => call(calls, path));
     if (value !== undefined) known?.set(path, value);
     return value;
   }
 
-  #ask<T>(name: string, path: string, call: (fs: ReadingCalls) => Promise<T>): T | undefined {
-    const key = `${name} ${path}`;
-    this.#answered ??= new Map();
-    const answer = this.#answered.get(key);
-    if (!answer) throw new Unanswered(() => this.#answer(key, path, call));
-    if ('error' in answer) throw answer.error;
-    return answer.value as T;
-  }
-
-  async #answer(key: string, path: string, call: (fs: ReadingCalls) => Promise<unknown>): Promise<void> {
+  *#make<T>(path: string, call: (calls: Lookups) => Steps<T>): Steps<T | undefined> {
+    const { now, soon } = this.#forms;
     try {
-      const value = await this.#mounts.inTurn(path, () => call(this.#fs));
-      this.#answered?.set(key, { value });
+      if (!this.#mounts.mayHang(path)) return yield* call(now);
+      // Run by itself, so that it closes its descriptor even if nobody waits for it any longer.
+      return (yield this.#mounts.inTurn(path, async () => run(call(soon)))) as T;
     } catch (error) {
-      this.#answered?.set(key, { error });
+      if (ABSENT.includes(errnoOf(withErrno(error)) ?? '')) return undefined;
+      throw error;
     }
   }
 }
 
 /** EINVAL: `readlink` of something that is not a link. Not ESTALE: the file may still be there. */
 const ABSENT = ['ENOENT', 'ENOTDIR', 'ELOOP', 'EINVAL'];
-
-/** Rethrows an error unless it says that nothing, or something else, is at the path. */
-function assertAbsent(error: unknown): void {
-  if (!ABSENT.includes(errnoOf(withErrno(error)) ?? '')) throw error;
-}

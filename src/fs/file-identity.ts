@@ -45,6 +45,14 @@ export function isOld(timeNs: bigint, now: number): boolean {
   return now - Number(timeNs / 1_000_000n) > COARSEST_TICK_MS;
 }
 
+/**
+ * Whether a timestamp, ns, is from the last `withinMs`. One from the future comes from another clock and says nothing.
+ */
+export function isRecent(timeNs: bigint, now: number, withinMs = COARSEST_TICK_MS): boolean {
+  const ageMs = now - Number(timeNs / 1_000n) / 1_000;
+  return ageMs < withinMs && ageMs > -COARSEST_TICK_MS;
+}
+
 /** The prefix of the digest of a file that was not read. */
 export const NOT_READ = 'stat:';
 

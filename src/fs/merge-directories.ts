@@ -3,20 +3,25 @@ import type { Consulted } from './observation.js';
 
 /** Merges lists of directories: each directory once, with all entries that matter in it. */
 export function mergeDirectories(directories: readonly WatchedDirectory[]): WatchedDirectory[] {
-  const merged = new Map<string, WatchedDirectory>();
+  const byPath = new Map<string, WatchedDirectory[]>();
   for (const directory of directories) {
-    const known = merged.get(directory.path);
-    merged.set(directory.path, known ? together(known, directory) : directory);
+    const same = byPath.get(directory.path);
+    if (same) same.push(directory);
+    else byPath.set(directory.path, [directory]);
   }
-  return [...merged.values()];
+  return [...byPath.values()].map(together);
 }
 
-function together(one: WatchedDirectory, other: WatchedDirectory): WatchedDirectory {
-  const { path, identity, tree = one.tree } = other;
+/** One directory, as it was found several times. */
+function together(same: WatchedDirectory[]): WatchedDirectory {
+  const [first] = same as [WatchedDirectory];
+  if (same.length === 1) return first;
+  const { path, identity } = same.at(-1) ?? first;
+  const tree = same.find((each) => each.tree)?.tree;
   const rest = tree ? { path, identity, tree } : { path, identity };
-  if (!one.entries || !other.entries) return rest;
-  const isPassed = one.isPassed === true && other.isPassed === true;
-  return { ...rest, entries: [...new Set([...one.entries, ...other.entries])], isPassed };
+  if (same.some(({ entries }) => !entries)) return rest;
+  const entries = new Set(same.flatMap((each) => each.entries ?? []));
+  return { ...rest, entries: [...entries], isPassed: same.every(({ isPassed }) => isPassed === true) };
 }
 
 /** Whether these are the same directories with the same entries, in the same order. */

@@ -7,6 +7,9 @@
  * | cannot be read (`node --permission`, Deno's lists) | the kind that `statfs` gave for it or a directory above |
  * | cannot be read, and `statfs` was not called yet    | a mount of unknown kind, where a call may hang          |
  * | does not exist (macOS, Windows, memfs)             | a local disk                                            |
+ *
+ * While a call on a mount that may hang is awaited, the table is read again every second. A call that is awaited on a
+ * mount that is no longer there, or has another one on top, is given up: its answer is of no interest any more.
  */
 import { constants } from 'node:fs';
 import { dirname } from 'node:path';
@@ -14,7 +17,7 @@ import { dirname } from 'node:path';
 import { systemClock } from '../core/clock.js';
 import { errnoOf } from '../core/errno.js';
 import { promised, type FileSystem } from '../core/file-system.js';
-import { pathForCall } from '../core/path-bytes.js';
+import { pathForCall, pathFromBytes } from '../core/path-bytes.js';
 import { SerialQueue } from '../core/serial-queue.js';
 import { kindOfMagic, kindOfType, type FileSystemKind } from './file-system-kind.js';
 import { isRevisionName } from './volume-layout.js';
@@ -22,8 +25,13 @@ import { isRevisionName } from './volume-layout.js';
 const MOUNT_TABLE = '/proc/self/mountinfo';
 const CHUNK_BYTES = 65_536;
 
+/** How often the table is read while a call is awaited, ms: a mount that hangs may be replaced. */
+const WAITING_INTERVAL_MS = 1_000;
+
 /** A mount of this process. */
 export interface Mount {
+  /** Differs from that of the mount that was at this point before; empty if only the kind is known. */
+  readonly id: string;
   /** The directory or file where it is mounted. */
   readonly point: string;
   /** Which part of its file system is mounted there; empty if only the kind is known. */
@@ -34,8 +42,8 @@ export interface Mount {
 /** The calls that this file needs. */
 export type MountCalls = Pick<FileSystem, 'openSync' | 'readSync' | 'closeSync' | 'statfs'>;
 
-const LOCAL: Mount = { point: '/', root: '/', kind: { name: 'local', place: 'disk' } };
-const UNKNOWN: Mount = { point: '/', root: '/', kind: { name: 'unknown', place: 'unknown' } };
+const LOCAL: Mount = { id: '', point: '/', root: '/', kind: { name: 'local', place: 'disk' } };
+const UNKNOWN: Mount = { id: '', point: '/', root: '/', kind: { name: 'unknown', place: 'unknown' } };
 
 /** The last reading for each `fs`. */
 const readings = new WeakMap<MountCalls, Mounts>();
@@ -48,6 +56,8 @@ export class Mounts {
   /** By device number, as in `st_dev`. */
   #kinds = new Map<bigint, FileSystemKind>();
   readonly #outstanding = new SerialQueue();
+  readonly #waits = new Set<{ readonly mount: Mount; readonly abandon: () => void }>();
+  #isReadingAgain = false;
   #otherwise = LOCAL;
   #mayHangAnywhere = false;
   #table: string | undefined;
@@ -104,10 +114,30 @@ export class Mounts {
 
   /**
    * Makes a call that may hang. At most one is outstanding on each mount: a few of them would occupy the whole thread
-   * pool of the process.
+   * pool of the process. If the mount is replaced or unmounted, rejects with ESTALE, whatever becomes of the call.
    */
   inTurn<T>(path: string, call: () => Promise<T>): Promise<T> {
-    return this.#outstanding.run(this.at(path).point, call);
+    const mount = this.at(path);
+    return new Promise((resolve, reject) => {
+      const wait = { mount, abandon: () => reject(stale(path)) };
+      this.#waits.add(wait);
+      this.#readWhileWaiting();
+      void this.#outstanding
+        .run(`${mount.point} ${mount.id}`, call)
+        .then(resolve, reject)
+        .finally(() => this.#waits.delete(wait));
+    });
+  }
+
+  #readWhileWaiting(): void {
+    if (this.#isReadingAgain || this.#waits.size === 0) return;
+    this.#isReadingAgain = true;
+    const again = (): void => {
+      this.#isReadingAgain = false;
+      this.#read();
+      this.#readWhileWaiting();
+    };
+    systemClock.schedule(again, WAITING_INTERVAL_MS, { ref: false });
   }
 
   /** The name of the first file system among these that reports no events, if there is one. */
@@ -128,7 +158,7 @@ export class Mounts {
       if (this.#mounts.has(place)) return;
       try {
         const { type } = await promised<{ type: number }>((done) => statfs(pathForCall(place), done));
-        this.#mounts.set(place, { point: place, root: '', kind: kindOfMagic(type) });
+        this.#mounts.set(place, { id: '', point: place, root: '', kind: kindOfMagic(type) });
         return;
       } catch (error) {
         if (errnoOf(error) !== 'ENOENT' || place === dirname(place)) return;
@@ -152,6 +182,9 @@ export class Mounts {
     this.#mounts = new Map(mounts.map((mount) => [mount.point, mount]));
     this.#kinds = new Map(mounts.map(({ device, kind }) => [device, kind]));
     this.#mayHangAnywhere = [...this.#mounts.values()].some(mayHang);
+    for (const { mount, abandon } of this.#waits) {
+      if (this.#mounts.get(mount.point)?.id !== mount.id) abandon();
+    }
   }
 
   /** Never hangs, because the kernel answers from memory. */
@@ -163,7 +196,7 @@ export class Mounts {
       for (;;) {
         const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
         const count = this.#fs.readSync(fd, chunk, 0, CHUNK_BYTES, null);
-        if (count === 0) return Buffer.concat(chunks).toString();
+        if (count === 0) return Buffer.concat(chunks).toString('latin1');
         chunks.push(chunk.subarray(0, count));
       }
     } catch {
@@ -172,6 +205,12 @@ export class Mounts {
       if (fd !== undefined) this.#fs.closeSync(fd);
     }
   }
+}
+
+/** The failure of a call on a mount that is gone. */
+function stale(path: string): Error {
+  const error = new Error(`ESTALE: the mount was replaced while "${path}" was read`);
+  return Object.assign(error, { code: 'ESTALE', path });
 }
 
 /** A lookup in an autofs waits for the file system that it mounts, so its kind is unknown. */
@@ -185,12 +224,10 @@ function mayHang({ kind: { place } }: Mount): boolean {
  */
 function parse(table: string): (Mount & { readonly device: bigint })[] {
   return table.split('\n').flatMap((line) => {
-    const [, , device = '', root, point, ...rest] = line.split(' ');
+    const [id = '', , device = '', root, point, ...rest] = line.split(' ');
     if (root === undefined || point === undefined) return [];
-    const type = rest[rest.indexOf('-') + 1] ?? '';
-    return [
-      { point: unescape(point), root: unescape(root), kind: kindOfType(type), device: deviceNumber(device) },
-    ];
+    const kind = kindOfType(rest[rest.indexOf('-') + 1] ?? '');
+    return [{ id, point: unescape(point), root: unescape(root), kind, device: deviceNumber(device) }];
   });
 }
 
@@ -202,9 +239,12 @@ function deviceNumber(device: string): bigint {
   return BigInt((minor - low) * 4096 + major * 256 + low);
 }
 
-/** Decodes spaces and backslashes, which are written as octal numbers. */
+/** Decodes spaces and backslashes, which are written as octal numbers, and bytes that are not UTF-8. */
 function unescape(field: string): string {
-  return field.replace(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(parseInt(digits, 8)));
+  const bytes = field.replace(/\\([0-7]{3})/g, (_, digits: string) =>
+    String.fromCharCode(parseInt(digits, 8)),
+  );
+  return pathFromBytes(Buffer.from(bytes, 'latin1'));
 }
 
 /**

@@ -1,6 +1,7 @@
 /** The interface of targets, and the results of looks. */
+import type { Steps } from '../core/steps.js';
 import type { WatchedDirectory } from '../core/watch-backend.js';
-import type { Look } from './look.js';
+import type { Disk } from './disk.js';
 import type { FileSnapshot, SetSnapshot } from './snapshot.js';
 import type { TargetError } from './target-error.js';
 
@@ -17,6 +18,8 @@ export interface Found {
   readonly consulted: Consulted;
   /** Why a part of a tree cannot be read. The files of that part are those last seen. */
   readonly unreadable?: TargetError | undefined;
+  /** Whether a part of it that is missing is probably being published. */
+  readonly isGap?: boolean | undefined;
   /** The limit that kept contents from being read, in words. */
   readonly limited?: string | undefined;
   /** When the target was published, ns; undefined for files that were published one by one. */
@@ -41,13 +44,6 @@ export type Observation =
       /** The target was replaced during every attempt to read it. */
       | { readonly kind: 'unstable' }
     ));
-
-/** The target was replaced while it was read. */
-export interface Moved {
-  readonly kind: 'moved';
-}
-
-export const MOVED: Moved = { kind: 'moved' };
 
 /** Whether an observation is the same as before, so that nothing has to be compared. */
 export function isSameObservation(seen: Observation, before: Observation | undefined): boolean {
@@ -76,9 +72,6 @@ export type LookScope =
 /** How many files, and how many directories of a tree, a resync verifies: a few milliseconds. */
 export const VERIFIED_AT_ONCE = 500;
 
-/** How many times a look reads a target that is replaced while it is read. */
-export const MAX_ATTEMPTS = 20;
-
 /** Something to watch. It remembers what it found, so that a look reads only what has changed. */
 export interface Target {
   /** For messages, and the `path` of snapshots. */
@@ -86,7 +79,7 @@ export interface Target {
   /** The absolute paths. */
   readonly paths: readonly string[];
   /** @param now epoch ms. */
-  look(scope: LookScope, now: number): Look<Observation>;
+  look(scope: LookScope, now: number, disk: Disk): Steps<Observation>;
   /** Tells the next look that something may have happened at this absolute path, or anywhere. */
   touch(path?: string): void;
   /** The same target without anything remembered. */

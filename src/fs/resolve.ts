@@ -19,7 +19,9 @@ import type { BigIntStats } from 'node:fs';
 
 import { errnoOf, isDenied } from '../core/errno.js';
 import { MAX_LINKS } from '../core/file-system.js';
+import type { Steps } from '../core/steps.js';
 import type { WatchedDirectory } from '../core/watch-backend.js';
+import { within } from './absolute-path.js';
 import type { Disk } from './disk.js';
 import { identityOf } from './file-identity.js';
 import type { Consulted } from './observation.js';
@@ -48,35 +50,44 @@ export type Resolution = { readonly route: Route } & (
   | { readonly kind: 'unreadable'; readonly error: TargetError }
 );
 
+/** The links that lead to a place. */
+export interface Way {
+  /** The links that were followed and their targets, as one string: equal if no link was retargeted. */
+  readonly links: string;
+  /** The newest `ctime` of these links, ns: when the last of them was retargeted. */
+  readonly turnedNs: bigint;
+  /** The target of the last `..data` link. */
+  readonly revision: string | undefined;
+  /** The directory of that link, if the revision is an entry of it, as kubelet makes it. */
+  readonly volume: string | undefined;
+}
+
 interface Directory extends WatchedDirectory {
   entries: readonly string[];
   isPassed: boolean;
 }
 
 /** What was consulted while a path was resolved. */
-export class Route implements Consulted {
+export class Route implements Consulted, Way {
   directories: readonly Directory[] = [];
-  /** The links that were followed and their targets, as one string: equal if no link was retargeted. */
   links = '';
   /** How many links were followed. */
   hops = 0;
-  /** The newest `ctime` of these links, ns: when the last of them was retargeted. */
   turnedNs = 0n;
   /** The sum of the `ctime`s of the directories, ns: it differs after each change of an entry. */
   changesNs = 0n;
   /** The newest of these `ctime`s, ns. */
   changedNs = 0n;
-  /** The target of the last `..data` link. */
   revision: string | undefined;
-  /** The directory of that revision, if it is an entry of the volume. */
-  #revisionPath: string | undefined;
+  volume: string | undefined;
 
   /**
    * An entry was looked up in a directory.
    * @param isPassed whether the entry is only an ancestor.
    */
   consulted(above: string, directory: BigIntStats, name: string, isPassed: boolean): void {
-    if (this.#revisionPath !== undefined && isInRevision(this.#revisionPath, above, name)) return;
+    // A revision does not change; its name may.
+    if (isInRevision(this, isUserVisible(name) ? above : `${above}/${name}`)) return;
     const path = above || '/';
     const { ctimeNs } = directory;
     const known = this.directories.find((each) => each.path === path);
@@ -97,17 +108,34 @@ export class Route implements Consulted {
   }
 
   followed(directory: string, name: string, target: string, { ctimeNs }: BigIntStats): void {
-    this.links = joinLinks(this.links, `${directory}/${name}\0${target}`);
+    const link = `${directory}/${name}\0${target}`;
+    this.links = this.links === '' ? link : `${this.links}\0${link}`;
     this.hops += 1;
     if (ctimeNs > this.turnedNs) this.turnedNs = ctimeNs;
     if (name !== DATA_LINK) return;
     this.revision = target;
-    this.#revisionPath = isEntryName(target) ? `${directory}/${target}` : undefined;
+    this.volume = isEntryName(target) ? directory || '/' : undefined;
   }
 }
 
-/** Resolves an absolute path. Throws only `Unanswered` and errors without a `code`. */
-export function resolve(path: string, disk: Disk): Resolution {
+/** The links of one way, and those that are followed after them. */
+export function joinWays(one: Way, other: Way): Way {
+  if (other.links === '') return one;
+  return {
+    links: one.links === '' ? other.links : `${one.links}\0${other.links}`,
+    turnedNs: other.turnedNs > one.turnedNs ? other.turnedNs : one.turnedNs,
+    revision: other.revision ?? one.revision,
+    volume: other.revision === undefined ? one.volume : other.volume,
+  };
+}
+
+/** Whether a path is that of the revision that a way leads through, or is in it. */
+export function isInRevision({ volume, revision }: Way, path: string): boolean {
+  return volume !== undefined && `${path}/`.startsWith(`${within(volume, revision ?? '')}/`);
+}
+
+/** Resolves an absolute path. Throws only errors without a `code`. */
+export function* resolve(path: string, disk: Disk): Steps<Resolution> {
   const route = new Route();
   /** The names that are still to be looked up, in reverse order. */
   const names = path.split('/').reverse();
@@ -125,11 +153,11 @@ export function resolve(path: string, disk: Disk): Resolution {
     directory = name === '..' ? undefined : stat;
     place = name === '..' ? above.slice(0, above.lastIndexOf('/')) : `${above}/${name}`;
     try {
-      stat = disk.lstat(place || '/');
+      stat = yield* disk.lstat(place || '/');
       // Nobody can rename the root, and a directory in it reports its own changes.
-      if (above === '' && name !== '..' && !stat?.isDirectory()) directory = disk.lstat('/');
+      if (above === '' && name !== '..' && !stat?.isDirectory()) directory = yield* disk.lstat('/');
       if (directory) route.consulted(above, directory, name, stat?.isDirectory() === true);
-      const target = stat?.isSymbolicLink() ? disk.readlink(place) : undefined;
+      const target = stat?.isSymbolicLink() ? yield* disk.readlink(place) : undefined;
       if (!stat || (target === undefined && stat.isSymbolicLink())) return missing(place, directory, route);
       denied = undefined;
       if (target === undefined) continue;
@@ -149,35 +177,24 @@ export function resolve(path: string, disk: Disk): Resolution {
       stat = undefined;
     }
   }
-  if (place === '') stat = disk.lstat('/');
+  if (place === '') stat = yield* disk.lstat('/');
   if (!stat) return denied ? unreadable(denied, route) : missing(place, directory, route);
   return { kind: 'found', path: place || '/', stat, entryNs: directory?.mtimeNs ?? 0n, route };
 }
 
-/** Whether an entry is in a revision, or is the revision itself and has a name as kubelet chooses it. */
-function isInRevision(revision: string, above: string, name: string): boolean {
-  if (`${above}/`.startsWith(`${revision}/`)) return true;
-  return !isUserVisible(name) && `${above}/${name}` === revision;
-}
-
-/** Joins links with those that are followed after them. @param links see `Route`. */
-export function joinLinks(links: string, following: string): string {
-  return links === '' ? following : `${links}\0${following}`;
-}
-
-/** Whether one of these links has been retargeted. @param links see `Route`. */
-export function areTurned(links: string, disk: Disk): boolean {
+/** Whether one of these links has been retargeted. @param links see `Way`. */
+export function* wereRetargeted(links: string, disk: Disk): Steps<boolean> {
   const hops = links === '' ? [] : links.split('\0');
   for (let at = 0; at < hops.length; at += 2) {
-    if (disk.readlink(hops[at] ?? '') !== hops[at + 1]) return true;
+    if ((yield* disk.readlink(hops[at] ?? '')) !== hops[at + 1]) return true;
   }
   return false;
 }
 
 /** Whether no entry of these directories has changed. @param changesNs see `Route`. */
-export function isAsConsulted({ directories }: Consulted, changesNs: bigint, disk: Disk): boolean {
+export function* isAsConsulted({ directories }: Consulted, changesNs: bigint, disk: Disk): Steps<boolean> {
   let left = changesNs;
-  for (const { path } of directories) left -= disk.lstat(path)?.ctimeNs ?? 0n;
+  for (const { path } of directories) left -= (yield* disk.lstat(path))?.ctimeNs ?? 0n;
   return left === 0n;
 }
 

@@ -2,7 +2,7 @@
 import { inspect } from 'node:util';
 
 import { sha256 } from '../core/digest.js';
-import { NOT_READ, type Inode } from './file-identity.js';
+import { isUnchanged, NOT_READ, type Inode } from './file-identity.js';
 import type { Kept } from './read-limits.js';
 
 /** One file in a snapshot. */
@@ -30,8 +30,10 @@ export interface FileStamp {
   readonly inode: Inode;
   /** Whether every later change shows in the inode. */
   isTelling: boolean;
-  /** The links that were followed to it, see `Route.links`. */
+  /** The links that were followed to it, see `Way.links`. */
   readonly links: string;
+  /** The volume that these links lead through, see `Way.volume`: what it contains comes from one revision. */
+  readonly volume: string | undefined;
   /** Whether the file did not change while it was read. */
   readonly isSteady: boolean;
   /** Whether its last write came before the last of these links was retargeted. */
@@ -100,13 +102,20 @@ export class FileSnapshot implements FileState {
 
   static keptOf(snapshot: FileSnapshot): Kept {
     if (snapshot.#bytes) return 'contents';
-    return snapshot.digest.startsWith(NOT_READ) ? 'identities' : 'digests';
+    return snapshot.#isRead ? 'digests' : 'identities';
+  }
+
+  get #isRead(): boolean {
+    return this.#bytes !== undefined || !this.digest.startsWith(NOT_READ);
   }
 
   /** Whether the contents are equal. Digests are computed only if the bytes are not kept. */
   hasSameContentAs(other: FileSnapshot): boolean {
     if (this.#bytes && other.#bytes) return this.#bytes === other.#bytes || this.#bytes.equals(other.#bytes);
-    return this.digest === other.digest;
+    // If only one of them was read, inode and timestamps are all that can be compared.
+    return this.#isRead === other.#isRead
+      ? this.digest === other.digest
+      : isUnchanged(this.#stamp.inode, other.#stamp.inode);
   }
 
   /**

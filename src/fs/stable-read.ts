@@ -14,10 +14,10 @@ import type { Clock } from '../core/clock.js';
 import { isTurnSpent, nextTurn, worked } from '../core/event-loop.js';
 import type { Random } from '../core/random.js';
 import { sleep } from '../core/sleep.js';
+import { run } from '../core/steps.js';
 import { Answers } from './answers.js';
 import type { ReadingCalls } from './calls.js';
 import { Disk } from './disk.js';
-import { run } from './look.js';
 import { Mounts } from './mounts.js';
 import type { Observation, Target } from './observation.js';
 import { MissingSnapshot, type Snapshot } from './snapshot.js';
@@ -54,9 +54,9 @@ export async function stableRead(target: Target, { fs, clock, random }: ReadingP
   do {
     // A program that reads again and again must not starve its timers.
     if (isTurnSpent()) await nextTurn();
-    const disk = new Disk(fs, Mounts.of(fs), new Answers());
-    const seen = await run(target.look('all', clock.now()), disk);
     worked();
+    const disk = new Disk(fs, Mounts.of(fs), new Answers());
+    const seen = await run(target.look('all', clock.now(), disk));
     if (seen.kind === 'found') return seen.snapshot;
     if (seen.kind === 'unreadable') throw seen.error;
     if (seen.kind === 'missing') {

@@ -49,9 +49,10 @@ export class TreeScope {
     return this.#ignore.matches(key) || this.isRemoved(key);
   }
 
-  /** Whether a pattern matches this path or a directory above it. */
-  ignores(key: string): boolean {
-    for (let place = key; place !== ''; place = parentOf(place)) if (this.#ignore.matches(place)) return true;
+  /** Whether a pattern matches this path, or a directory above it and below `top`. */
+  ignores(key: string, top = ''): boolean {
+    for (let place = key; place !== top; place = parentOf(place))
+      if (this.#ignore.matches(place)) return true;
     return false;
   }
 

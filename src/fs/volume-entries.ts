@@ -1,6 +1,7 @@
 /** Recognizes a volume without a revision by the entries of its directory. */
 import type { Dirent } from 'node:fs';
 
+import type { Steps } from '../core/steps.js';
 import { within } from './absolute-path.js';
 import type { Disk } from './disk.js';
 import { DATA_LINK, isRevisionName, isUserVisible, KUBELET_PENDING_LINK } from './volume-layout.js';
@@ -18,12 +19,13 @@ export function isVolumeInGap(entries: readonly Dirent[]): boolean {
 }
 
 /** Whether a directory is or was a volume: its keys lead to `..data`, or it has no file of its own. */
-export function looksLikeVolume(path: string, entries: readonly Dirent[], disk: Disk): boolean {
+export function* looksLikeVolume(path: string, entries: readonly Dirent[], disk: Disk): Steps<boolean> {
   if (entries.some(isDataLink)) return true;
   const shown = entries.filter(({ name }) => isUserVisible(name));
   if (isVolumeInGap(entries) && shown.every((entry) => entry.isDirectory())) return true;
-  return shown.some(
-    (entry) =>
-      entry.isSymbolicLink() && disk.readlink(within(path, entry.name))?.startsWith(`${DATA_LINK}/`) === true,
-  );
+  for (const entry of shown) {
+    const target = entry.isSymbolicLink() ? yield* disk.readlink(within(path, entry.name)) : undefined;
+    if (target?.startsWith(`${DATA_LINK}/`)) return true;
+  }
+  return false;
 }

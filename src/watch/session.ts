@@ -14,16 +14,27 @@
  * |                                          | directories, and looks again if some of them are new             |
  * | replaced during every attempt to read it | another look after a growing delay; `unreadable` when this has   |
  * |                                          | lasted for `missingGraceMs`                                      |
+ *
+ * A look waits for each call on a mount that may hang, possibly for ever. Then it is in the state `looking`, and:
+ *
+ * | what comes                               | then                                                             |
+ * |------------------------------------------|------------------------------------------------------------------|
+ * | a hint, a tick, `check()`                | remembered; `check()` resolves after the next look               |
+ * | `add()`, `remove()`                      | take effect in the next look, and resolve when that is reported  |
+ * | `close()`                                | waits for nothing; the look ends with the call, and its result   |
+ * |                                          | is not used                                                      |
+ * | the mount is replaced or unmounted       | the call fails with ESTALE within a second, and the look tries   |
+ * |                                          | again from the beginning of the path (fs/mounts.ts)              |
  */
 import { Backoff } from '../core/backoff.js';
 import type { Scheduled } from '../core/clock.js';
 import { isTurnSpent, worked } from '../core/event-loop.js';
 import type { Scope } from '../core/scope.js';
+import { run } from '../core/steps.js';
 import { operationChannel } from '../core/telemetry.js';
 import type { Hint, WatchedDirectory } from '../core/watch-backend.js';
 import type { Answers } from '../fs/answers.js';
 import { Disk } from '../fs/disk.js';
-import { run } from '../fs/look.js';
 import { haveSameDirectories } from '../fs/merge-directories.js';
 import { Mounts } from '../fs/mounts.js';
 import { isSameObservation, type LookScope, type Observation, type Target } from '../fs/observation.js';
@@ -263,6 +274,7 @@ export class Session {
     this.#cause = undefined;
     if (cause === undefined) return;
     this.#state = 'looking';
+    worked();
     this.#activity.lookBegins();
     this.#changesBefore = this.#activity.changes;
     try {
@@ -289,7 +301,6 @@ export class Session {
 
   readonly #end = (): void => {
     if (this.#state === 'closed') return;
-    worked();
     this.#state = 'idle';
     // In a later turn: if every look causes another hint, everything else must still get its turn.
     if (this.#cause !== undefined) this.#wait();
@@ -307,7 +318,8 @@ export class Session {
     // Reading the mount table takes as long as a look, so a look for an event uses the last reading.
     if (extent !== 'hints' || !this.#mounts) this.#mounts = Mounts.of(fs);
     const mounts = this.#mounts;
-    const seen = run(this.#target.look(extent, clock.now()), new Disk(fs, mounts, answers));
+    const look = this.#target.look(extent, clock.now(), new Disk(fs, mounts, answers));
+    const seen = run(look, () => this.#state === 'closed');
     return seen instanceof Promise
       ? seen.then((found) => this.#found(found, cause, mounts, round))
       : this.#found(seen, cause, mounts, round);

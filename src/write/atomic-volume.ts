@@ -24,7 +24,7 @@ import { isMode, type Owner } from './file-attributes.js';
 import type { HeldDirectory } from './held-directory.js';
 import { mountPointOf } from './open-directory.js';
 import type { Durability } from './pending-file.js';
-import { run, type Steps } from './steps.js';
+import { run, type Steps } from '../core/steps.js';
 import { checkFiles, type VolumeEntries, type VolumeFiles } from './volume-files.js';
 import { sweepRevisions } from './volume-sweep.js';
 import { WriteProgress } from './write-error.js';
@@ -251,7 +251,7 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
   /** Runs the steps when all earlier ones of this process in this volume have ended. */
   #inTurn<T>(steps: Steps<T>): Promise<T> {
     const mount = mountPointOf(this.directory, this.#settings.fs);
-    const write = { coalesce: false, signal: undefined, mount, work: () => run(steps) };
+    const write = { coalesce: false, signal: undefined, mount, work: async () => run(steps) };
     return this.#use(() => inTurn(this.directory, write));
   }
 

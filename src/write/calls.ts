@@ -10,13 +10,11 @@
  *
  * `atomicWriteFileSync` makes all calls synchronously.
  */
-import type { Dirent } from 'node:fs';
-
 import { errnoOf } from '../core/errno.js';
-import { promised, type FileSystem } from '../core/file-system.js';
-import { listNow, listSoon } from '../fs/calls.js';
+import type { FileSystem } from '../core/file-system.js';
+import { form, type Lookups } from '../fs/calls.js';
 import type { FileSystemKind } from '../fs/file-system-kind.js';
-import { wait, type Answer, type Steps } from './steps.js';
+import { wait, type Answer, type Steps } from '../core/steps.js';
 
 /** A file system, and whether all calls to it are synchronous. */
 export interface Access {
@@ -27,7 +25,7 @@ export interface Access {
 /** Where a directory is: in memory, on a local disk, on a server, or unknown. */
 export type Place = FileSystemKind['place'];
 
-const LOOKUPS = ['lstat', 'fstat', 'readlink', 'open', 'read', 'close'] as const;
+const LOOKUPS = ['lstat', 'fstat', 'readlink', 'readdir', 'open', 'read', 'close'] as const;
 
 /** `create` is `open` for a new file. */
 const CHANGES = [
@@ -43,13 +41,13 @@ const CHANGES = [
   'rmdir',
 ] as const;
 
-type Name = (typeof LOOKUPS)[number] | (typeof CHANGES)[number];
+type Name = Exclude<(typeof LOOKUPS)[number] | (typeof CHANGES)[number], 'readdir'>;
 type Call<F> = F extends (...args: infer A) => infer R ? (...args: A) => Answer<R> : never;
 
-/** The calls of `node:fs` without `Sync` or callback, and `list` for `readdir`. */
+/** The calls of `node:fs` without `Sync` or callback. */
 export type Calls = {
   readonly [N in Name]: Call<FileSystem[`${N extends 'create' ? 'open' : N}Sync`]>;
-} & { readonly list: (path: string) => Answer<Dirent[]> };
+} & Pick<Lookups, 'readdir'>;
 
 /** The tables built so far, by file system and place. */
 const known = new WeakMap<FileSystem, Map<string, Calls>>();
@@ -61,9 +59,7 @@ export function callsAt(place: Place, { fs, isBlocking }: Access): Calls {
   if (!calls) known.set(fs, (calls = new Map<string, Calls>()));
   let found = calls.get(key);
   if (!found) {
-    const list = mayHang(key) ? listSoon : listNow;
     const forms = [
-      ['list', (path: string) => list(fs, path)],
       ...LOOKUPS.map((name) => [name, form(fs, name, !mayHang(key))]),
       ...CHANGES.map((name) => [name, form(fs, name === 'create' ? 'open' : name, key === 'memory')]),
     ];
@@ -75,14 +71,6 @@ export function callsAt(place: Place, { fs, isBlocking }: Access): Calls {
 /** Whether a call at this place may never return. */
 export function mayHang(place: Place): boolean {
   return place === 'remote' || place === 'unknown';
-}
-
-/** A call in its synchronous form, or as one that returns a promise. */
-function form(fs: FileSystem, name: string, isSynchronous: boolean): unknown {
-  const calls = fs as unknown as Record<string, (...args: unknown[]) => unknown>;
-  const nameSync = `${name}Sync`;
-  if (isSynchronous) return (...args: unknown[]) => calls[nameSync]?.(...args);
-  return (...args: unknown[]) => promised((done) => calls[name]?.(...args, done));
 }
 
 /** Errors that mean that a file system does not support an operation, not that the operation failed. */

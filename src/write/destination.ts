@@ -4,7 +4,7 @@ import { basename, dirname } from 'node:path';
 import { MAX_LINKS } from '../core/file-system.js';
 import type { HeldDirectory } from './held-directory.js';
 import { openDirectory, targetOf } from './open-directory.js';
-import { wait, type Steps } from './steps.js';
+import { wait, type Steps } from '../core/steps.js';
 import { mayReplace } from './trust.js';
 import { Refusal, type WriteProgress } from './write-error.js';
 import type { ReplaceSettings } from './write-options.js';

@@ -4,8 +4,9 @@ import { errnoOf } from '../core/errno.js';
 import { isTurnSpent, nextTurn, worked } from '../core/event-loop.js';
 import type { FileSystem } from '../core/file-system.js';
 import { pathForCall, pathFromBytes } from '../core/path-bytes.js';
+import { list } from '../fs/calls.js';
 import { attempt, callsAt, mayHang, UNSUPPORTED, type Access, type Calls, type Place } from './calls.js';
-import { wait, type Answer, type Steps } from './steps.js';
+import { wait, type Answer, type Steps } from '../core/steps.js';
 import { Refusal } from './write-error.js';
 
 const { O_RDONLY } = constants;
@@ -104,7 +105,7 @@ export class HeldDirectory {
 
   /** Its entries, without `.` and `..`. */
   list(): Steps<Dirent[]> {
-    return wait(this.callsFor(this.stat.size).list(`${this.#entries}/.`));
+    return list(this.callsFor(this.stat.size), `${this.#entries}/.`);
   }
 
   /** Opens a directory in this one, on any mount. A link is not followed: ENOTDIR or ELOOP. */

@@ -7,7 +7,7 @@ import { pathFromBytes } from '../core/path-bytes.js';
 import { Mounts } from '../fs/mounts.js';
 import { attempt, callsAt, type Access } from './calls.js';
 import { HeldDirectory, open, type OpenDirectory } from './held-directory.js';
-import { wait, type Steps } from './steps.js';
+import { wait, type Steps } from '../core/steps.js';
 import { mayFollow } from './trust.js';
 import { Refusal, type WriteProgress } from './write-error.js';
 

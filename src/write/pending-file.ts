@@ -13,7 +13,7 @@ import {
   type Owner,
 } from './file-attributes.js';
 import { isSame, type HeldDirectory } from './held-directory.js';
-import { wait, type Steps } from './steps.js';
+import { wait, type Steps } from '../core/steps.js';
 import { removeUnfinished } from './sweep.js';
 import type { WriteProgress } from './write-error.js';
 

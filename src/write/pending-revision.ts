@@ -4,7 +4,7 @@ import { DATA_LINK, revisionName, topOf } from '../fs/volume-layout.js';
 import type { HeldDirectory } from './held-directory.js';
 import { PendingFile, type Durability } from './pending-file.js';
 import { emptyDirectory } from './remove-tree.js';
-import { wait, type Steps } from './steps.js';
+import { wait, type Steps } from '../core/steps.js';
 import { removeUnfinished } from './sweep.js';
 import { temporaryName } from './temporary-name.js';
 import type { VolumeFile, VolumeFiles } from './volume-files.js';

@@ -1,6 +1,6 @@
 import { attempt } from './calls.js';
 import type { HeldDirectory } from './held-directory.js';
-import { wait, type Steps } from './steps.js';
+import { wait, type Steps } from '../core/steps.js';
 import { Refusal } from './write-error.js';
 
 /** As deep as the longest path can be; only a tree that was made relative to a descriptor is deeper. */

@@ -6,7 +6,7 @@ import { isEqual } from './calls.js';
 import { openDestination, type Destination } from './destination.js';
 import { attributesFor, hasAttributes } from './file-attributes.js';
 import { PendingFile, type Waiting } from './pending-file.js';
-import type { Steps } from './steps.js';
+import type { Steps } from '../core/steps.js';
 import { isSweepDue, sweepFiles } from './sweep.js';
 import { temporaryName } from './temporary-name.js';
 import { WriteProgress } from './write-error.js';

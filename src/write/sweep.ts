@@ -5,7 +5,7 @@
  */
 import { systemClock } from '../core/clock.js';
 import type { HeldDirectory } from './held-directory.js';
-import { wait, type Steps } from './steps.js';
+import { wait, type Steps } from '../core/steps.js';
 import { isNameOf } from './temporary-name.js';
 
 const ABANDONED_AFTER_MS = 24 * 3_600_000;

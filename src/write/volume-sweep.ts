@@ -11,7 +11,7 @@
 import { KUBELET_PENDING_LINK, isRevisionName } from '../fs/volume-layout.js';
 import type { HeldDirectory } from './held-directory.js';
 import { removeTree } from './remove-tree.js';
-import type { Steps } from './steps.js';
+import type { Steps } from '../core/steps.js';
 import { removeAbandoned, removeUnfinished } from './sweep.js';
 import { isNameOf } from './temporary-name.js';
 import { publishedRevision } from './volume-revision.js';

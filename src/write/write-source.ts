@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 
 import { untilAborted } from '../core/abort.js';
 import { describe } from '../core/options.js';
-import { wait, type Steps } from './steps.js';
+import { wait, type Steps } from '../core/steps.js';
 
 /** A chunk of data: text (written as UTF-8), or the bytes of a `Buffer`, typed array or `DataView`. */
 export type WriteChunk = string | NodeJS.ArrayBufferView;

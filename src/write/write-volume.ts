@@ -17,7 +17,7 @@ import type { HeldDirectory } from './held-directory.js';
 import { openDirectory } from './open-directory.js';
 import type { Durability } from './pending-file.js';
 import { publishRevision, type RevisionSettings } from './pending-revision.js';
-import { wait, type Steps } from './steps.js';
+import { wait, type Steps } from '../core/steps.js';
 import type { VolumeFiles } from './volume-files.js';
 import { alignLinks, setLinks } from './volume-links.js';
 import { holdsFiles, publishedRevision } from './volume-revision.js';

@@ -30,18 +30,20 @@ const real = nodeFs as unknown as Record<string, (...args: unknown[]) => unknown
 
 /**
  * @param intercept answers a call, or throws. For a call with a callback, its answer may be a promise.
- * @param place reading the mount table is not a call that is intercepted. Or lines of the mount table.
+ * @param place reading the mount table is not a call that is intercepted. Or lines of the mount table, or a function
+ * that returns the lines at each reading.
  */
 export function interceptedFs(
   intercept: (call: Called) => unknown,
-  place?: Place | readonly string[],
+  place?: Place | readonly string[] | (() => readonly string[]),
 ): FileSystem {
-  const table = place === undefined || place === 'hidden' ? MOUNT_TABLE : tableOf(place);
+  const isFixed = place === undefined || place === 'hidden' || typeof place === 'function';
+  const fixed = isFixed ? MOUNT_TABLE : tableOf(place);
   const reading = new Set<unknown>();
   const now = (name: CallName, isSynchronous: boolean, args: unknown[]): unknown => {
     if (args[0] === MOUNT_TABLE) {
       if (place === 'hidden') throw errno('EACCES', MOUNT_TABLE);
-      const fd = real['openSync']?.(table, 0);
+      const fd = real['openSync']?.(typeof place === 'function' ? tableOf(place()) : fixed, 0);
       reading.add(fd);
       return fd;
     }
@@ -72,7 +74,8 @@ function tableOf(place: keyof typeof TYPES | readonly string[]): string {
   const lines =
     typeof place === 'string' ? [`1 0 ${deviceHere()} / / rw - ${TYPES[place]} device rw`] : place;
   const table = join(temporaryDirectory(), 'mountinfo');
-  writeFileSync(table, `${lines.join('\n')}\n`);
+  // A character is a byte: mount points need not be UTF-8.
+  writeFileSync(table, `${lines.join('\n')}\n`, 'latin1');
   return table;
 }
 

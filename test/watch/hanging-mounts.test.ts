@@ -1,13 +1,14 @@
 /** A mount whose server answers late, wrongly or never: the process and the watcher's `close()` do not depend on it. */
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { ResilientWatcher, type ResilientWatcherOptions } from 'resilient-watcher';
+import { readVolume, ResilientWatcher, type ResilientWatcherOptions } from 'resilient-watcher';
 import { FakeClock, KubeletVolume } from 'resilient-watcher/testing';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 
 import { errorCodeOf } from '../../src/core/errors.js';
 import { errno } from '../support/faulty-file-system.js';
-import { interceptedFs, type Called, type Place } from '../support/intercepted-fs.js';
+import { deviceHere, interceptedFs, type Called, type Place } from '../support/intercepted-fs.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 const targets: Record<string, [(volume: string) => string | string[], ResilientWatcherOptions?]> = {
@@ -27,9 +28,14 @@ class Server {
   most = 0;
   synchronous: string[] = [];
   readonly #unanswered: (() => void)[] = [];
+
+  get unanswered(): number {
+    return this.#unanswered.length;
+  }
+
   readonly fs;
 
-  constructor(place: Place) {
+  constructor(place: Place | (() => readonly string[])) {
     this.fs = interceptedFs((call) => this.#answer(call), place);
     onTestFinished(() => this.revive());
   }
@@ -160,6 +166,55 @@ describe.each(cases)('$target on a mount that is $place', ({ target, place }) =>
     await watcher.check();
     expect(events).toHaveLength(1);
   });
+});
+
+test('a server that hangs is unmounted, and mounted again: watchers wait no longer, whether they have started or not', async () => {
+  let id = 1;
+  const server = new Server(() => [`${id} 0 ${deviceHere()} / / rw - nfs4 server rw`]);
+  const volume = new KubeletVolume(join(temporaryDirectory(), 'volume'));
+  volume.publish({ a: '1' });
+  const clock = new FakeClock();
+  const watcherOf = (path: string): ResilientWatcher => {
+    const watcher = new ResilientWatcher(path, { fs: server.fs, clock, backend: 'poll' });
+    onTestFinished(() => watcher.close());
+    return watcher;
+  };
+  const running = watcherOf(volume.directory);
+  await running.start();
+  server.isDead = true;
+  const checked = running.check();
+  const starting = watcherOf(volume.path('a'));
+  const started = starting.start();
+  const read = readVolume(volume.directory, { fs: server.fs });
+  await vi.waitFor(() => expect(server.unanswered).toBe(1));
+  server.isDead = false;
+  volume.publish({ a: '2' });
+  id = 2;
+  // The table is read again every second.
+  await Promise.all([checked, started, read]);
+  await running.check();
+  await starting.check();
+  expect(server.pending).toBe(1);
+  for (const { current } of [running, starting]) {
+    expect([...(current?.files.values() ?? [])].map(({ content }) => String(content))).toEqual(['2']);
+  }
+});
+
+test('no call is synchronous on a mount point whose name is not UTF-8', async () => {
+  const root = temporaryDirectory();
+  const point = Buffer.concat([Buffer.from(`${root}/`), Buffer.of(0xff)]);
+  mkdirSync(point);
+  writeFileSync(Buffer.concat([point, Buffer.from('/file')]), 'content');
+  const table = [
+    `1 0 0:1 / / rw - tmpfs x rw`,
+    `2 1 ${deviceHere()} / ${point.toString('latin1')} rw - fuse x rw`,
+  ];
+  const server = new Server(() => table);
+  const watcher = new ResilientWatcher(`${root}/\udcff/file`, { fs: server.fs, clock: new FakeClock() });
+  onTestFinished(() => watcher.close());
+  await watcher.start();
+  expect(String(watcher.current?.content)).toBe('content');
+  expect(server.synchronous.filter((call) => call.includes('\ufffd'))).toEqual([]);
 });
 
 test('of watchers of one dead mount one call is pending, and none waits in close()', async () => {

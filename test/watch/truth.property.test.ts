@@ -92,10 +92,12 @@ test.each(kinds)(
         const existed = new Set<string>(['(missing)']);
         // A fresh observation, which knows nothing of hints and of what was reported.
         const onDisk = (): string => {
-          const look = targetAt(TARGETS[kind](volume), LIMITS).look('all', 0);
           const disk = new Disk(nodeFs, Mounts.of(nodeFs, Infinity), new Answers());
-          let seen = look.next(disk);
-          while (!seen) seen = look.next(disk);
+          const look = targetAt(TARGETS[kind](volume), LIMITS).look('all', 0, disk);
+          let step = look.next();
+          // There is nothing to wait for but the next turn.
+          while (!step.done) step = look.next();
+          const seen = step.value;
           return textOf(seen.kind === 'found' ? seen.snapshot : undefined);
         };
         const reported: string[] = [];

@@ -10,9 +10,11 @@
  */
 import type { BigIntStats } from 'node:fs';
 
+import type { Steps } from '../../core/steps.js';
 import type { Disk } from '../disk.js';
 import { inodeOf, isTelling, isUnchanged, PERMISSIONS, statDigest } from '../file-identity.js';
 import type { Kept } from '../read-limits.js';
+import type { Way } from '../resolve.js';
 import { digestOf, FileSnapshot, type FileStamp } from '../snapshot.js';
 
 /** Where a file was found. */
@@ -21,10 +23,7 @@ export interface FilePlace {
   readonly path: string;
   /** Every link resolved. */
   readonly realPath: string;
-  readonly revision: string | undefined;
-  /** See `Route`. */
-  readonly links: string;
-  readonly turnedNs: bigint;
+  readonly way: Way;
   /** See `Resolution`. */
   readonly entryNs: bigint;
 }
@@ -45,19 +44,19 @@ const RENAME_NS = 1_000_000n;
  * @param stat the stat of the file, if the caller knows it: then a known file is not read again.
  * @param known the file that was found there before.
  */
-export function fileAt(
+export function* fileAt(
   place: FilePlace,
   stat: BigIntStats | undefined,
   known: FileSnapshot | undefined,
   wanted: FileWanted,
   disk: Disk,
-): FileSnapshot | undefined {
+): Steps<FileSnapshot | undefined> {
   const { kept, maxContentBytes, now } = wanted;
   const keptOfThis = stat && stat.size > maxContentBytes ? 'identities' : kept;
   const before = known && stampAt(place, known, keptOfThis);
   if (stat && before?.isTelling && isUnchanged(stat, before.inode)) return known;
   if (stat && keptOfThis === 'identities') return unreadFile(place, stat, wanted);
-  const reading = disk.read(place.realPath, keptOfThis === 'identities' ? -1 : maxContentBytes, stat);
+  const reading = yield* disk.read(place.realPath, keptOfThis === 'identities' ? -1 : maxContentBytes, stat);
   if (!reading?.stat.isFile()) return undefined;
   const { stat: found, bytes, isSteady } = reading;
   if (!bytes) return unreadFile(place, found, wanted);
@@ -78,18 +77,14 @@ export function unreadFile(place: FilePlace, stat: BigIntStats, wanted: FileWant
 }
 
 /** The stamp of the known file, if it was found here and kept as wanted. */
-function stampAt(
-  { realPath, revision, links }: FilePlace,
-  known: FileSnapshot,
-  wanted: Kept,
-): FileStamp | undefined {
+function stampAt({ realPath, way }: FilePlace, known: FileSnapshot, wanted: Kept): FileStamp | undefined {
   const stamp = FileSnapshot.stampOf(known);
-  const isHere = known.realPath === realPath && known.revision === revision && stamp.links === links;
+  const isHere = known.realPath === realPath && known.revision === way.revision && stamp.links === way.links;
   return isHere && stamp.isSteady && FileSnapshot.keptOf(known) === wanted ? stamp : undefined;
 }
 
 function fileOf(
-  { path, realPath, revision, links, turnedNs, entryNs }: FilePlace,
+  { path, realPath, way: { links, turnedNs, revision, volume }, entryNs }: FilePlace,
   stat: BigIntStats,
   isSteady: boolean,
   { now }: FileWanted,
@@ -100,6 +95,7 @@ function fileOf(
     inode: inodeOf(stat),
     isTelling: isTelling(stat, now),
     links,
+    volume,
     isSteady,
     isOlderThanLinks: mtimeNs < turnedNs,
     // A chmod stamps only the file, and an unlink says nothing about its bytes. A file that was created here and

@@ -9,28 +9,19 @@
  * | a link was retargeted during the read | read again   |
  */
 import { errnoOf, hasMoved } from '../../core/errno.js';
+import { nextSlice, type Steps } from '../../core/steps.js';
 import type { WatchedDirectory } from '../../core/watch-backend.js';
+import { attempts, MOVED, type Moved } from '../attempts.js';
 import type { Disk } from '../disk.js';
+import { isRecent } from '../file-identity.js';
 import { absoluteGivenPath } from '../given-path.js';
-import type { Look } from '../look.js';
 import { haveSameDirectories, mergeDirectories } from '../merge-directories.js';
-import {
-  MAX_ATTEMPTS,
-  type Consulted,
-  type Found,
-  type LookScope,
-  type Observation,
-  type Regrouped,
-  type Target,
-} from '../observation.js';
+import type { Consulted, Found, LookScope, Observation, Regrouped, Target } from '../observation.js';
 import type { ReadLimits } from '../read-limits.js';
-import { areTurned, resolve, type Resolution } from '../resolve.js';
+import { resolve, wereRetargeted, type Resolution } from '../resolve.js';
 import { filesIn, SetSnapshot, type FileSnapshot } from '../snapshot.js';
-import { readingError, wrongPath, type TargetError } from '../target-error.js';
+import { readingError, TargetError, wrongPath } from '../target-error.js';
 import { fileAt } from './file.js';
-
-/** How many members are read in one step. */
-const MEMBERS_IN_STEP = 100;
 
 /** The absolute paths, by the keys that they are reported under. */
 type Members = ReadonlyMap<string, string>;
@@ -78,7 +69,13 @@ export class GroupTarget implements Target {
     if ([...this.#members.values()].includes(path)) {
       throw new TypeError(`Cannot add "${path}": it is already in the group`);
     }
-    this.#members = new Map([...this.#members, [typeof given === 'string' ? given : path, path]]);
+    const key = typeof given === 'string' ? given : path;
+    if (this.#members.has(key)) {
+      throw new TypeError(
+        `Cannot add "${path}": the group has another file with the key "${key}"; pass the absolute path`,
+      );
+    }
+    this.#members = new Map([...this.#members, [key, path]]);
   }
 
   remove(given: string | URL): void {
@@ -91,62 +88,58 @@ export class GroupTarget implements Target {
     this.#members = new Map(rest);
   }
 
-  look(_extent: LookScope, now: number): Look<Observation> {
+  *look(_extent: LookScope, now: number, shared: Disk): Steps<Observation> {
     const members = this.#members;
-    let read: readonly Member[] = [];
-    let attempts = 0;
-    return {
-      next: (shared) => {
-        const disk = attempts === 0 ? shared : shared.afresh;
-        if (read.length < members.size) {
-          const batch = [...members].slice(read.length, read.length + MEMBERS_IN_STEP);
-          const found: Member[] = [];
-          for (const [key, path] of batch) {
-            const member = this.#memberAt(key, path, now, disk);
-            if (isMember(member)) found.push(member);
-            else if (member)
-              return { ...member, consulted: consultedFor([...read, ...found], member.consulted) };
-          }
-          if (found.length === batch.length) {
-            read = [...read, ...found];
-            return read.length === members.size ? this.#known(members, read) : undefined;
-          }
-        } else if (isAsRead(read, shared.afresh)) return this.#together(members, read);
-        attempts += 1;
-        const { consulted } = this.#last ?? { consulted: consultedFor(read) };
-        read = [];
-        return attempts === MAX_ATTEMPTS ? { kind: 'unstable', consulted } : undefined;
-      },
-    };
+    let read: Member[] = [];
+    const found = yield* attempts(shared, (disk) => this.#read(members, (read = []), now, disk));
+    if (found) return found;
+    return { kind: 'unstable', consulted: this.#last?.consulted ?? consultedFor(read) };
   }
 
-  /** Undefined if it was replaced while it was read. */
-  #memberAt(
+  /** @param read receives the members that were read. */
+  *#read(members: Members, read: Member[], now: number, disk: Disk): Steps<Observation | Moved> {
+    for (const [key, path] of members) {
+      yield* nextSlice();
+      const resolution = yield* resolve(path, disk);
+      try {
+        const file = yield* this.#fileAt(key, path, resolution, now, disk);
+        if (file === MOVED) return MOVED;
+        read.push({ key, resolution, file });
+      } catch (error) {
+        if (errnoOf(error) === undefined || hasMoved(error)) throw error;
+        const failure = error instanceof TargetError ? error : readingError(pathOf(resolution), error);
+        return { kind: 'unreadable', error: failure, consulted: consultedFor(read, resolution.route) };
+      }
+    }
+    const known = this.#known(members, read);
+    if (known) return known;
+    try {
+      return (yield* isAsRead(read, disk.afresh)) ? this.#together(members, read, now) : MOVED;
+    } catch (error) {
+      // The next attempt reports it.
+      if (errnoOf(error) === undefined) throw error;
+      return MOVED;
+    }
+  }
+
+  /** Undefined if it is missing. */
+  *#fileAt(
     key: string,
     path: string,
+    resolution: Resolution,
     now: number,
     disk: Disk,
-  ): Member | Extract<Observation, { kind: 'unreadable' }> | undefined {
-    const resolution = resolve(path, disk);
-    const { route } = resolution;
-    if (resolution.kind === 'missing') return { key, resolution, file: undefined };
-    if (resolution.kind === 'unreadable' && hasMoved(resolution.error.cause)) return undefined;
+  ): Steps<FileSnapshot | undefined | Moved> {
+    if (resolution.kind === 'missing') return undefined;
     if (resolution.kind === 'unreadable')
-      return { kind: 'unreadable', error: resolution.error, consulted: route };
-    const { path: realPath, stat, entryNs } = resolution;
-    const { links, turnedNs, revision } = route;
-    if (!stat.isFile()) return { kind: 'unreadable', error: notAFile(realPath), consulted: route };
-    const place = { path, realPath, revision, links, turnedNs, entryNs };
+      throw hasMoved(resolution.error.cause) ? resolution.error.cause : resolution.error;
+    const { path: realPath, stat, entryNs, route } = resolution;
+    if (!stat.isFile())
+      throw wrongPath(realPath, 'it is a directory; every path of a group must name a file');
+    const place = { path, realPath, way: route, entryNs };
     const known = this.#last && filesIn(this.#last.snapshot).get(key);
     const { maxContentBytes } = this.#limits;
-    try {
-      const file = fileAt(place, stat, known, { kept: 'contents', maxContentBytes, now }, disk);
-      return file && { key, resolution, file };
-    } catch (error) {
-      if (errnoOf(error) === undefined) throw error;
-      if (hasMoved(error)) return undefined;
-      return { kind: 'unreadable', error: readingError(realPath, error), consulted: route };
-    }
+    return (yield* fileAt(place, stat, known, { kept: 'contents', maxContentBytes, now }, disk)) ?? MOVED;
   }
 
   /** The last result, if this one is the same. */
@@ -157,27 +150,28 @@ export class GroupTarget implements Target {
     return haveSameDirectories(this.#last.consulted, consultedFor(read)) ? this.#last : undefined;
   }
 
-  #together(members: Members, read: readonly Member[]): Observation {
+  #together(members: Members, read: readonly Member[], now: number): Observation {
     const consulted = consultedFor(read);
     const before = this.#shown ?? members;
     this.#shown = members;
     const isRegrouped: Regrouped | undefined =
       before === members ? undefined : (key) => before.get(key) !== members.get(key);
     const files = new Map(read.flatMap(({ key, file }) => (file ? [[key, file] as const] : [])));
+    const gaps = read.flatMap(({ resolution }) => (resolution.kind === 'missing' ? [resolution] : []));
     if (files.size === 0) {
-      const gaps = read.flatMap(({ resolution }) => (resolution.kind === 'missing' ? [resolution] : []));
       const isGap = gaps.some((gap) => gap.isGap);
       return { kind: 'missing', isGap, changedNs: gaps[0]?.changedNs ?? 0n, consulted, isRegrouped };
     }
     const { path } = this;
     const snapshot = new SetSnapshot({ kind: 'group', path, realPath: path, revision: undefined, files });
-    this.#last = { kind: 'found', snapshot, consulted };
+    const isGap = gaps.some(({ changedNs }) => isRecent(changedNs, now));
+    this.#last = { kind: 'found', snapshot, consulted, isGap };
     return isRegrouped ? { ...this.#last, isRegrouped } : this.#last;
   }
 }
 
-function isMember(member: Member | Observation | undefined): member is Member {
-  return member !== undefined && !('kind' in member);
+function pathOf(resolution: Resolution): string {
+  return resolution.kind === 'unreadable' ? resolution.error.path : resolution.path;
 }
 
 /** The directories that were consulted for all members; computed on first use. */
@@ -192,19 +186,11 @@ function consultedFor(read: readonly Member[], ...others: Consulted[]): Consulte
 }
 
 /** Whether each path still leads where it led when it was read: then all files existed at one instant. */
-function isAsRead(read: readonly Member[], disk: Disk): boolean {
-  try {
-    return read.every(({ resolution }) => {
-      const isBack = resolution.kind === 'missing' && disk.lstat(resolution.path) !== undefined;
-      return !isBack && !areTurned(resolution.route.links, disk);
-    });
-  } catch (error) {
-    // The next attempt reports it.
-    if (errnoOf(error) === undefined) throw error;
-    return false;
+function* isAsRead(read: readonly Member[], disk: Disk): Steps<boolean> {
+  for (const { resolution } of read) {
+    yield* nextSlice();
+    if (resolution.kind === 'missing' && (yield* disk.lstat(resolution.path))) return false;
+    if (yield* wereRetargeted(resolution.route.links, disk)) return false;
   }
-}
-
-function notAFile(path: string): TargetError {
-  return wrongPath(path, 'it is a directory; every path of a group must name a file');
+  return true;
 }

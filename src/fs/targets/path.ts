@@ -11,22 +11,13 @@
 import { relative, resolve as resolvePath, sep } from 'node:path';
 
 import { errnoOf, hasMoved } from '../../core/errno.js';
+import type { Steps } from '../../core/steps.js';
+import { attempts, MOVED, type Moved } from '../attempts.js';
 import type { Disk } from '../disk.js';
 import { givenPath } from '../given-path.js';
 import { globsIn, type IgnorePattern } from '../globs.js';
-import type { Look } from '../look.js';
-import { haveSameDirectories } from '../merge-directories.js';
-import {
-  MAX_ATTEMPTS,
-  MOVED,
-  type Consulted,
-  type Found,
-  type LookScope,
-  type Moved,
-  type Observation,
-  type Regrouped,
-  type Target,
-} from '../observation.js';
+import { haveSameDirectories, mergeDirectories } from '../merge-directories.js';
+import type { Consulted, Found, LookScope, Observation, Regrouped, Target } from '../observation.js';
 import type { ReadLimits } from '../read-limits.js';
 import { identityOf, isOld, isUnchanged } from '../file-identity.js';
 import { isAsConsulted, resolve, type Resolution } from '../resolve.js';
@@ -83,50 +74,45 @@ export class PathTarget implements Target {
     this.#files?.touch(path);
   }
 
-  look(extent: LookScope, now: number): Look<Observation> {
-    let attempts = 0;
-    let consulted: Consulted = { directories: [] };
-    /** The rest of a read that takes more than one step. */
-    let rest: Look<Observation | Moved> | undefined;
-    return {
-      next: (disk) => {
-        try {
-          let found: Observation | Moved | undefined;
-          if (rest) found = rest.next(disk);
-          else if (extent === 'resync' && this.#isAsFound(disk)) found = this.#last;
-          else {
-            const at = resolve(this.path, attempts === 0 ? disk : disk.afresh);
-            consulted = at.route;
-            // The target of a link may have been removed before it was entered.
-            if (at.kind === 'missing' && at.isGap && attempts === 0) found = MOVED;
-            else if (at.kind === 'unreadable' && hasMoved(at.error.cause)) found = MOVED;
-            else if (at.kind !== 'found') found = this.#lost(at);
-            else if (at.stat.isFile()) found = this.#fileAt(at, now, disk);
-            else if (at.stat.isDirectory()) rest = this.#directoryAt(at, extent, now, disk);
-            else found = notAFile(at);
-          }
-          if (found?.kind !== 'moved') return found;
-        } catch (error) {
-          if (errnoOf(error) === undefined) throw error;
-          const at = (error as NodeJS.ErrnoException).path ?? this.path;
-          if (!hasMoved(error)) return { kind: 'unreadable', error: readingError(at, error), consulted };
-        }
-        rest = undefined;
-        attempts += 1;
-        return attempts === MAX_ATTEMPTS ? { kind: 'unstable', consulted } : undefined;
-      },
-    };
+  *look(extent: LookScope, now: number, shared: Disk): Steps<Observation> {
+    const { consulted } = this.#last ?? { consulted: { directories: [] } };
+    const seen = { consulted };
+    if (this.#last && extent === 'resync' && (yield* this.#isAsFound(this.#last, shared))) return this.#last;
+    const found = yield* attempts(shared, (disk, isFirst) => this.#attempt(extent, now, disk, isFirst, seen));
+    return found ?? { kind: 'unstable', ...seen };
+  }
+
+  /** @param seen receives what was consulted. */
+  *#attempt(
+    extent: LookScope,
+    now: number,
+    disk: Disk,
+    isFirst: boolean,
+    seen: { consulted: Consulted },
+  ): Steps<Observation | Moved> {
+    try {
+      const at = yield* resolve(this.path, disk);
+      seen.consulted = at.route;
+      // The target of a link may have been removed before it was entered.
+      if (at.kind === 'missing' && at.isGap && isFirst) return MOVED;
+      if (at.kind === 'unreadable' && hasMoved(at.error.cause)) return MOVED;
+      if (at.kind !== 'found') return this.#lost(at);
+      if (at.stat.isFile()) return yield* this.#fileAt(at, now, disk);
+      return at.stat.isDirectory() ? yield* this.#directoryAt(at, extent, now, disk) : notAFile(at);
+    } catch (error) {
+      if (errnoOf(error) === undefined || hasMoved(error)) throw error;
+      const path = (error as NodeJS.ErrnoException).path ?? this.path;
+      return { kind: 'unreadable', error: readingError(path, error), consulted: seen.consulted };
+    }
   }
 
   /** Whether the file that was found is still there, with the same content and by the same route. */
-  #isAsFound(disk: Disk): boolean {
-    const last = this.#last;
-    if (last?.snapshot.kind !== 'file' || this.#changesNs === undefined) return false;
-    const { inode, isTelling, isSteady } = FileSnapshot.stampOf(last.snapshot);
-    const stat = isTelling && isSteady ? disk.lstat(last.snapshot.realPath) : undefined;
-    return (
-      stat !== undefined && isUnchanged(stat, inode) && isAsConsulted(last.consulted, this.#changesNs, disk)
-    );
+  *#isAsFound({ snapshot, consulted }: Found, disk: Disk): Steps<boolean> {
+    if (snapshot.kind !== 'file' || this.#changesNs === undefined) return false;
+    const { inode, isTelling, isSteady } = FileSnapshot.stampOf(snapshot);
+    const stat = isTelling && isSteady ? yield* disk.lstat(snapshot.realPath) : undefined;
+    if (!stat || !isUnchanged(stat, inode)) return false;
+    return yield* isAsConsulted(consulted, this.#changesNs, disk);
   }
 
   /** A relative path is relative to the root, like a key. */
@@ -184,35 +170,41 @@ export class PathTarget implements Target {
     return { kind: 'missing', isGap, changedNs, consulted, isRegrouped: this.#regrouped(this.#scope) };
   }
 
-  #fileAt(found: FoundPath, now: number, disk: Disk): Observation | Moved {
+  *#fileAt(found: FoundPath, now: number, disk: Disk): Steps<Observation | Moved> {
     const { path: realPath, stat, entryNs, route } = found;
-    const { links, turnedNs, revision } = route;
     if (this.#tree) {
       const error = wrongPath(realPath, 'it is not a directory, but a tree is watched');
       return { kind: 'unreadable', error, consulted: route };
     }
     const { maxContentBytes } = this.#limits;
-    const place = { path: this.path, realPath, revision, links, turnedNs, entryNs };
+    const place = { path: this.path, realPath, way: route, entryNs };
     const before = this.#last?.snapshot;
     const known = before?.kind === 'file' ? before : undefined;
-    const file = fileAt(place, stat, known, { kept: 'contents', maxContentBytes, now }, disk);
+    const file = yield* fileAt(place, stat, known, { kept: 'contents', maxContentBytes, now }, disk);
     if (!file) return MOVED;
     this.#volume = this.#files = undefined;
     this.#changesNs = isOld(route.changedNs, now) ? route.changesNs : undefined;
     if (file === known && this.#last && haveSameDirectories(this.#last.consulted, route)) return this.#last;
-    const publishedNs = revision === undefined ? stat.ctimeNs : turnedNs;
+    const publishedNs = route.revision === undefined ? stat.ctimeNs : route.turnedNs;
     const consulted = { directories: route.directories };
     this.#last = { kind: 'found', snapshot: file, consulted, publishedNs };
     return this.#last;
   }
 
-  #directoryAt(found: FoundPath, extent: LookScope, now: number, disk: Disk): Look<Observation | Moved> {
-    const published = this.#tree ? undefined : publishedIn(found.path, found.stat, found.route, disk);
-    if (published?.kind === 'missing') return answer(this.#missing(published.consulted, published));
-    if (published?.kind === 'unreadable') return answer(published);
+  *#directoryAt(
+    { path, stat, route }: FoundPath,
+    extent: LookScope,
+    now: number,
+    disk: Disk,
+  ): Steps<Observation | Moved> {
+    const reached = { path, stat, way: route, directories: route.directories };
+    const published = this.#tree ? undefined : yield* publishedIn(reached, disk);
+    if (published?.kind === 'missing') return this.#missing(published.consulted, published);
+    if (published?.kind === 'unreadable') return published;
     if (published) {
       this.#volume ??= new VolumeFiles(this.path, this.#limits);
-      return mapped(this.#volume.look(published, extent, now), (reading) => this.#foundVolume(reading));
+      const reading = yield* this.#volume.look(published, extent, now, disk);
+      return reading === MOVED ? MOVED : this.#foundVolume(reading);
     }
     const scope = this.#scope;
     this.#files ??= new TreeFiles({
@@ -223,36 +215,36 @@ export class PathTarget implements Target {
       content: this.#tree?.content !== false,
       ignore: globsIn(this.#tree?.ignore ?? []),
     });
-    return mapped(
-      this.#files.look({ path: found.path, stat: found.stat, route: found.route }, scope, extent, now),
-      (reading) => this.#foundFiles(reading, found, scope),
-    );
+    const reading = yield* this.#files.look(reached, scope, extent, now, disk);
+    if (reading === MOVED) return MOVED;
+    if (reading === 'unstable') return { kind: 'unstable', consulted: route };
+    if (reading === 'gap') {
+      const directories = [...route.directories, { path, identity: identityOf(stat) }];
+      return this.#missing({ directories }, { isGap: true, changedNs: stat.mtimeNs });
+    }
+    return this.#foundFiles(reading, path, scope);
   }
 
-  #foundVolume(reading: VolumeReading | Moved): Observation | Moved {
-    if (reading.kind === 'moved') return reading;
-    const { files, limited, revision } = reading;
+  #foundVolume({ files, limited, revision, through }: VolumeReading): Observation {
     this.#files = undefined;
-    const publishedNs = revision.turnedNs;
-    return this.#found('volume', revision.path, revision.name, files, {
-      consulted: reading.consulted,
+    const { directories } = revision.consulted;
+    const consulted =
+      through.length === 0
+        ? revision.consulted
+        : { directories: mergeDirectories([...directories, ...through]) };
+    const publishedNs = revision.way.turnedNs;
+    return this.#found('volume', revision.path, revision.way.revision, files, {
+      consulted,
       limited,
       publishedNs,
     });
   }
 
-  #foundFiles(reading: TreeReading, { path, stat, route }: FoundPath, scope: TreeScope): Observation | Moved {
-    if (reading.kind === 'moved') return reading;
-    if (reading.kind === 'gap') {
-      const directories = [...route.directories, { path, identity: identityOf(stat) }];
-      return this.#missing({ directories }, { isGap: true, changedNs: stat.mtimeNs });
-    }
+  #foundFiles(reading: TreeReading, path: string, scope: TreeScope): Observation {
     this.#volume = undefined;
-    const isRegrouped = this.#regrouped(scope);
-    const kind = this.#tree ? 'tree' : 'directory';
-    const { files, limited, unreadable } = reading;
-    const rest = { consulted: reading, limited, unreadable, isRegrouped };
-    return this.#found(kind, path, undefined, files, rest);
+    const { files, limited, unreadable, isGap } = reading;
+    const rest = { consulted: reading, limited, unreadable, isGap, isRegrouped: this.#regrouped(scope) };
+    return this.#found(this.#tree ? 'tree' : 'directory', path, undefined, files, rest);
   }
 
   #found(
@@ -276,6 +268,7 @@ export class PathTarget implements Target {
       isSame &&
       !rest.isRegrouped &&
       last.unreadable === rest.unreadable &&
+      last.isGap === rest.isGap &&
       haveSameDirectories(last.consulted, rest.consulted)
     )
       return last;
@@ -294,18 +287,4 @@ export class PathTarget implements Target {
 function notAFile({ path, route }: FoundPath): Observation {
   const error = wrongPath(path, 'it is neither a regular file nor a directory');
   return { kind: 'unreadable', error, consulted: route };
-}
-
-/** A look that has ended. */
-function answer(observation: Observation): Look<Observation> {
-  return { next: () => observation };
-}
-
-function mapped<T extends object, U extends object>(look: Look<T>, map: (found: T) => U): Look<U> {
-  return {
-    next: (disk) => {
-      const found = look.next(disk);
-      return found && map(found);
-    },
-  };
 }

@@ -1,50 +1,54 @@
 /**
- * One look at a directory or a tree, in steps.
+ * One look at a directory or a tree.
  *
  * | an entry that is visited | then                                                                                     |
  * |--------------------------|------------------------------------------------------------------------------------------|
  * | a file                   | is read, unless it is known (file.ts)                                                    |
  * | a directory              | is listed if it has changed; in a plain directory it is ignored                          |
- * | a volume                 | is read as a whole (volume.ts), and shows only its keys                                  |
+ * | a volume, or a directory | is read as a whole (volume.ts), and shows only its keys; in the gap of a swap, nothing   |
+ * | in one                   |                                                                                          |
  * | a link to a file         | counts as a file; the entries that the link leads through are listened to                |
  * | a link to a directory    | is entered with `followLinks`. Each directory has one key: its own path in the tree, or  |
  * |                          | the first by name among those through links                                              |
  * | unreadable               | a directory, volume or link keeps its known entries; a file of a tree is compared by     |
  * |                          | inode and times; a file of a plain directory makes the whole directory unreadable        |
  * | gone                     | is removed, with everything below it                                                     |
+ * | replaced while it is     | is visited again, with everything that was found through a link that was retargeted in   |
+ * | read                     | the meantime: so what lies in one volume comes from one revision                         |
  */
 import type { BigIntStats, Dirent } from 'node:fs';
 
 import { errnoOf, hasMoved, isExhausted } from '../../core/errno.js';
+import { nextSlice, type Steps } from '../../core/steps.js';
 import { within } from '../absolute-path.js';
+import { MAX_ATTEMPTS, MOVED, type Moved } from '../attempts.js';
 import type { Disk } from '../disk.js';
-import { identityOf, inodeOf, isTelling, isUnchanged } from '../file-identity.js';
-import { MAX_ATTEMPTS, VERIFIED_AT_ONCE } from '../observation.js';
-import { joinLinks, resolve, type Route } from '../resolve.js';
+import { identityOf, inodeOf, isRecent, isTelling, isUnchanged } from '../file-identity.js';
+import { VERIFIED_AT_ONCE } from '../observation.js';
+import { isInRevision, joinWays, resolve, wereRetargeted, type Way } from '../resolve.js';
 import { FileSnapshot } from '../snapshot.js';
 import { readingError } from '../target-error.js';
 import { childOf, nameOf, parentOf } from '../tree-key.js';
-import { isUserVisible } from '../volume-layout.js';
+import { isDataLink, isVolumeInGap, looksLikeVolume } from '../volume-entries.js';
+import { DATA_LINK, isUserVisible } from '../volume-layout.js';
 import { fileAt, unreadFile, type FilePlace, type FileWanted } from './file.js';
 import type { TreeDirectory, TreeLookOptions, TreeNodes } from './tree-nodes.js';
-import { isDataLink, isVolumeInGap, looksLikeVolume } from '../volume-entries.js';
-import { TreeVolumes } from './tree-volumes.js';
-import { VolumeFiles } from './volume.js';
+import { publishedIn, VolumeFiles, type ReachedDirectory, type VolumeReading } from './volume.js';
 
-/** How many entries are visited in one step. */
-const VISITS_IN_STEP = 100;
+export type TreeLookResult =
+  | 'read'
+  /** The root is a volume that currently has no revision. */
+  | 'gap'
+  /** Something was replaced during every attempt. */
+  | 'unstable'
+  /** The root was replaced. */
+  | Moved;
 
-/** A directory to be listed. */
-interface Unlisted {
+/** A directory, and whether it was reached through a link. */
+interface Visited extends ReachedDirectory {
   readonly key: string;
-  readonly path: string;
   readonly isLinked: boolean;
 }
-
-/** The results of a step, kept when the step completes. */
-type Finding = () => void;
-
-const NOTHING: Finding = () => undefined;
 
 /** The keys that a look still has to visit. */
 export class TreeLook {
@@ -53,21 +57,26 @@ export class TreeLook {
   readonly #visits = new Set<string>();
   /** Directories that are listed even if they have not changed. */
   readonly #relisted = new Set<string>();
+  /** Directories in which all files are visited, even if there are many. */
+  readonly #verified = new Set<string>();
   /** Directories that this look has listed, each once unless it changes meanwhile. */
   readonly #listed = new Set<string>();
   /** Links are followed last, because a directory with its own path in the tree is not entered through a link. */
   readonly #links = new Set<string>();
-  readonly #unlisted: Unlisted[] = [];
-  readonly #volumes: TreeVolumes;
+  readonly #unlisted: Visited[] = [];
+  readonly #volumes: Visited[] = [];
   readonly #entryTimes = new Map<string, bigint>();
-  #attempts = 0;
-  /** The directories that were skipped when the look was last complete. */
-  #skipped = '';
+  /** The links through which keys were found, see `Way`. */
+  readonly #ways = new Map<string, string>();
+  /** What was replaced while it was read. */
+  readonly #moved = new Set<string>();
+  /** Volumes whose swap this look has noticed. */
+  readonly #swapped = new Set<string>();
+  #isLastAttempt = false;
 
   constructor(look: TreeLookOptions) {
     this.#look = look;
     this.#nodes = look.nodes;
-    this.#volumes = new TreeVolumes(look);
   }
 
   /** Visits the entry with this key. */
@@ -81,138 +90,173 @@ export class TreeLook {
     this.visit(key);
   }
 
-  /** Takes the next step. Returns `read` after the last one. */
-  next(disk: Disk): 'read' | 'gap' | 'moved' | undefined {
-    if (this.#visits.size > 0) {
-      this.#keep(this.#visits, (key) => this.#visit(key, disk));
-      return;
-    }
-    const unlisted = this.#unlisted.at(-1);
-    if (unlisted) {
-      const found = this.#list(unlisted, disk);
-      if (typeof found === 'string') return found;
-      this.#unlisted.pop();
-      found();
-      return undefined;
-    }
-    if (!this.#volumes.areRead) {
-      const directory = this.#volumes.next(disk);
-      if (directory) this.#unlisted.push(directory);
-      return;
-    }
-    if (this.#links.size > 0) {
-      this.#keep(this.#links, (key) => this.#follow(key, disk), byName);
-      return;
-    }
-    return this.#areAllVisited() ? 'read' : undefined;
+  /** Visits the directory with this key and all of its files. */
+  visitAll(key: string): void {
+    this.#verified.add(key);
+    this.relist(key);
   }
 
-  /** Visits some of these keys, and keeps the results. */
-  #keep(
-    keys: Set<string>,
-    visit: (key: string) => Finding,
-    order?: (one: string, other: string) => number,
-  ): undefined {
-    const all = order ? [...keys].sort(order) : keys;
-    const batch: string[] = [];
-    for (const key of all) if (batch.push(key) === VISITS_IN_STEP) break;
-    const found = batch.map((key) => ({ key, finding: visit(key) }));
-    for (const key of batch) keys.delete(key);
-    // One of them may remove the directory of another.
-    for (const { key, finding } of found) if (key === '' || this.#parentOf(key)) finding();
+  *run(shared: Disk): Steps<TreeLookResult> {
+    for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
+      this.#isLastAttempt = attempt === MAX_ATTEMPTS;
+      const disk = attempt === 1 ? shared : shared.afresh;
+      for (let round = 0, skipped = ''; round < MAX_ATTEMPTS; round += 1) {
+        const end = yield* this.#visitAll(disk);
+        if (end) return end;
+        skipped = this.#visitSkipped(skipped);
+        if (this.#visits.size === 0) break;
+      }
+      const proof = disk.afresh;
+      if (yield* wereRetargeted(this.#look.root.way.links, proof)) return MOVED;
+      yield* this.#prove(proof);
+      if (this.#moved.size === 0) return 'read';
+      for (const key of this.#moved) this.relist(key);
+      this.#moved.clear();
+    }
+    return 'unstable';
   }
 
-  /** Whether the results require no further visit. */
-  #areAllVisited(): boolean {
+  *#visitAll(disk: Disk): Steps<'gap' | Moved | undefined> {
+    for (;;) {
+      yield* nextSlice();
+      for (const key of this.#visits) {
+        this.#visits.delete(key);
+        yield* this.#visit(key, disk);
+        yield* nextSlice();
+      }
+      const unlisted = this.#unlisted.pop();
+      const volume = unlisted ? undefined : this.#volumes.pop();
+      if (unlisted) {
+        const end = yield* this.#list(unlisted, disk);
+        if (end) return end;
+      } else if (volume) yield* this.#readVolume(volume, disk);
+      else if (this.#links.size === 0) return undefined;
+      else yield* this.#followLinks(disk);
+    }
+  }
+
+  /** Visits what is to be visited because of the results. @param before what was skipped at the last call. */
+  #visitSkipped(before: string): string {
     const { kept, allowed, files, haveDirectoriesChanged } = this.#nodes;
     if (kept !== allowed) {
       this.#nodes.kept = allowed;
       for (const key of files.keys()) this.visit(key);
-      return files.size === 0;
     }
     // The other key of a skipped directory may be gone.
     const skipped = [...this.#nodes.skipped].sort();
-    if (!haveDirectoriesChanged || skipped.join('\0') === this.#skipped || this.#isLastAttempt()) return true;
-    this.#skipped = skipped.join('\0');
-    for (const key of skipped) this.visit(key);
-    return false;
+    const all = skipped.join('\0');
+    if (haveDirectoriesChanged && all !== before) for (const key of skipped) this.visit(key);
+    return all;
   }
 
-  #visit(key: string, disk: Disk): Finding {
-    const parent = this.#parentOf(key);
-    if (key !== '' && !parent) return NOTHING;
-    if (key !== '' && this.#look.scope.leavesOut(key)) return () => this.#nodes.remove(key);
+  /** Whether the links that were followed still lead where they led: then what lies in a volume is of one instant. */
+  *#prove(disk: Disk): Steps<void> {
+    const retargeted = new Map<string, boolean>();
+    for (const [key, links] of this.#ways) {
+      let isRetargeted = retargeted.get(links);
+      if (isRetargeted === undefined) {
+        yield* nextSlice();
+        retargeted.set(links, (isRetargeted = yield* wereRetargeted(links, disk)));
+      }
+      if (isRetargeted) this.#moved.add(key);
+    }
+  }
+
+  *#visit(key: string, disk: Disk): Steps<void> {
+    const { root, scope, options } = this.#look;
+    const parent = key === '' ? undefined : this.#parentOf(key);
+    if (key !== '' && !parent) return;
+    if (key !== '' && scope.leavesOut(key)) {
+      this.#nodes.remove(key);
+      return;
+    }
     // The files of a volume are those of its revision.
-    if (key !== '' && parent?.volume) return () => this.#volumes.add(parent.key);
-    const path = key === '' ? this.#look.root.path : within(parent?.path ?? '', nameOf(key));
+    if (parent?.volume) {
+      this.visit(parent.key);
+      return;
+    }
+    const path = parent ? within(parent.path, nameOf(key)) : root.path;
+    const way = parent?.way ?? root.way;
     let stat: BigIntStats | undefined;
     try {
-      stat = disk.lstat(path);
+      stat = yield* disk.lstat(path);
     } catch (error) {
-      return this.#unreadable(key, path, error);
+      this.#unreadable(key, path, error);
+      return;
     }
-    if (!stat) return () => this.#nodes.remove(key);
-    if (stat.isSymbolicLink()) return () => void this.#links.add(key);
-    if (stat.isDirectory()) return this.#directory(key, path, stat, parent?.isLinked === true);
-    if (!stat.isFile() || !this.#look.scope.includes(key)) return () => this.#nodes.remove(key);
-    const { links, turnedNs } = this.#look.root.route;
-    const place = { path: within(this.#look.options.path, key), realPath: path, links, turnedNs };
-    return this.#file(
-      key,
-      { ...place, revision: undefined, entryNs: this.#entryNs(parent, disk) },
-      stat,
-      disk,
-    );
+    if (stat?.isSymbolicLink()) {
+      this.#links.add(key);
+      return;
+    }
+    this.#nodes.removeLink(key);
+    if (stat?.isDirectory()) {
+      const isLinked = parent?.isLinked === true;
+      this.#directory({ key, path, stat, way, isLinked, directories: [] });
+    } else if (stat?.isFile() && scope.includes(key)) {
+      const entryNs = yield* this.#entryNs(parent, disk);
+      yield* this.#file(key, { path: within(options.path, key), realPath: path, way, entryNs }, stat, disk);
+    } else this.#nodes.remove(key);
   }
 
   /** When an entry of a directory was last added, removed or renamed, ns. */
-  #entryNs(parent: TreeDirectory | undefined, disk: Disk): bigint {
+  *#entryNs(parent: TreeDirectory | undefined, disk: Disk): Steps<bigint> {
     if (!parent) return 0n;
     let entryNs = this.#entryTimes.get(parent.key);
-    if (entryNs === undefined)
-      this.#entryTimes.set(parent.key, (entryNs = disk.lstat(parent.path)?.mtimeNs ?? 0n));
+    if (entryNs === undefined) {
+      entryNs = (yield* disk.lstat(parent.path))?.mtimeNs ?? 0n;
+      this.#entryTimes.set(parent.key, entryNs);
+    }
     return entryNs;
   }
 
-  #file(key: string, place: FilePlace, stat: BigIntStats, disk: Disk): Finding {
+  *#file(key: string, place: FilePlace, stat: BigIntStats, disk: Disk): Steps<void> {
     const known = this.#nodes.files.get(key);
     const { maxContentBytes, isRecursive } = this.#look.options;
     const wanted: FileWanted = { kept: this.#nodes.kept, maxContentBytes, now: this.#look.now };
     let file: FileSnapshot | undefined;
     try {
-      file = fileAt(place, stat, known, wanted, disk);
+      file = yield* fileAt(place, stat, known, wanted, disk);
     } catch (error) {
       if (errnoOf(error) === undefined || isExhausted(error) || !isRecursive) throw error;
-      if (hasMoved(error) && !this.#isLastAttempt()) return () => this.visit(key);
-      const isSame = known && isUnchanged(stat, FileSnapshot.stampOf(known).inode);
-      file = isSame ? known : unreadFile(place, stat, wanted);
+      if (!hasMoved(error) || this.#isLastAttempt) {
+        const isSame = known && isUnchanged(stat, FileSnapshot.stampOf(known).inode);
+        file = isSame ? known : unreadFile(place, stat, wanted);
+      }
     }
-    const seen = file;
     // It was replaced after it was found.
-    if (!seen) return this.#isLastAttempt() ? () => this.#nodes.remove(key) : () => this.visit(key);
-    return () => {
-      this.#nodes.removeDirectory(key);
-      if (place.links === this.#look.root.route.links) this.#nodes.removeLink(key);
-      this.#nodes.setFile(key, seen);
-      this.#name(key);
-    };
+    if (!file) {
+      this.#moved.add(key);
+      return;
+    }
+    this.#nodes.removeDirectory(key);
+    this.#nodes.setFile(key, file);
+    this.#name(key);
   }
 
-  #directory(key: string, path: string, stat: BigIntStats, isLinked: boolean): Finding {
-    if (!this.#look.options.isRecursive && key !== '') return () => this.#nodes.remove(key);
+  #directory(visited: Visited): void {
+    const { key, path, stat, way } = visited;
+    if (!this.#look.options.isRecursive && key !== '') {
+      this.#nodes.remove(key);
+      return;
+    }
     const known = this.#nodes.directories.get(key);
-    const isSame = known?.identity === identityOf(stat) && known.path === path;
-    const isListed = this.#listed.has(key);
-    const isAsListed = isSame && (isListed || known.isTelling) && isUnchanged(stat, known.inode);
-    const isAsked = !isListed && (this.#look.extent === 'all' || this.#relisted.has(key));
-    const isToList = isAsked || !isAsListed || this.#nodes.unreadable.has(key);
-    const isVolume = known?.volume !== undefined;
-    return () => {
+    const isSame =
+      known?.identity === identityOf(stat) && known.path === path && known.way.links === way.links;
+    if (isInRevision(way, path)) {
+      this.#nodes.removeFile(key);
+      if (this.#isAlias(visited)) return;
+      const volume = known?.volume ?? this.#newVolume(key);
+      this.#setDirectory(visited, { names: known?.names ?? new Set(), isHiding: true, volume });
+      this.#volumes.push(visited);
+    } else {
+      const isListed = this.#listed.has(key);
+      const isAsListed = isSame && (isListed || known.isTelling) && isUnchanged(stat, known.inode);
+      const isAsked = !isListed && (this.#look.extent === 'all' || this.#relisted.has(key));
       if (!isSame) this.#nodes.remove(key);
-      if (isToList) this.#unlisted.push({ key, path, isLinked });
-      else if (isVolume) this.#volumes.add(key);
-      this.#name(key);
-    };
+      if (isAsked || !isAsListed || this.#nodes.unreadable.has(key)) this.#unlisted.push(visited);
+      else if (known.volume) this.#volumes.push(visited);
+    }
+    this.#name(key);
   }
 
   /** Remembers that the parent directory has this entry. */
@@ -220,91 +264,180 @@ export class TreeLook {
     if (key !== '') this.#parentOf(key)?.names.add(nameOf(key));
   }
 
-  #list({ key, path, isLinked }: Unlisted, disk: Disk): Finding | 'gap' | 'moved' {
+  *#list(visited: Visited, disk: Disk): Steps<'gap' | Moved | undefined> {
+    const { key, path } = visited;
+    const { isRecursive } = this.#look.options;
     let stat: BigIntStats | undefined;
     let entries: readonly Dirent[] | undefined;
-    let other: TreeDirectory | undefined;
     const parent = this.#parentOf(key);
     // Since it was found, the directory above it was removed, or became a volume, which shows only its keys.
-    if (key !== '' && (!parent || parent.volume)) return NOTHING;
+    if (key !== '' && (!parent || parent.volume)) return;
     try {
-      stat = disk.lstat(path);
-      other = stat && this.#nodes.otherThan(key, identityOf(stat));
-      if (isLinked && other && !(other.isLinked && key < other.key)) return () => this.#nodes.skip(key);
-      entries = stat?.isDirectory() ? disk.list(path) : undefined;
+      stat = yield* disk.lstat(path);
+      if (stat && this.#isAlias({ ...visited, stat })) return;
+      entries = stat?.isDirectory() ? yield* disk.list(path) : undefined;
     } catch (error) {
-      return this.#unreadable(key, path, error);
+      this.#unreadable(key, path, error);
+      return;
     }
-    if (!stat || !entries) return key === '' ? 'moved' : () => this.#nodes.removeDirectory(key);
+    if (!stat || !entries) {
+      if (key === '') return MOVED;
+      this.#nodes.removeDirectory(key);
+      return;
+    }
     const known = this.#nodes.directories.get(key);
-    const isVolume = this.#look.options.isRecursive && entries.some(isDataLink);
-    if (!this.#look.options.isRecursive && looksLikeVolume(path, entries, disk)) return 'gap';
+    const isVolume = isRecursive && entries.some(isDataLink);
+    if (!isRecursive && (yield* looksLikeVolume(path, entries, disk))) return 'gap';
     const visible = entries.filter(({ name }) => isUserVisible(name));
+    const isGap = isRecursive && isVolumeInGap(entries);
     const isHiding =
-      visible.length < entries.length &&
-      (!this.#look.options.isRecursive || isVolume || isVolumeInGap(entries) || known?.isHiding === true);
+      visible.length < entries.length && (!isRecursive || isVolume || isGap || known?.isHiding === true);
     const shown = isHiding ? visible : entries;
-    const volume = isVolume
-      ? (known?.volume ?? new VolumeFiles(within(this.#look.options.path, key), this.#look.options))
-      : undefined;
-    const identity = identityOf(stat);
-    const [inode, isTold] = [inodeOf(stat), isTelling(stat, this.#look.now)];
-    return () => {
-      const names = volume ? (known?.names ?? []) : shown.map(({ name }) => name);
-      const kept = new Set(names);
-      if (other?.isLinked) this.#nodes.skip(other.key);
-      if (!volume !== !known?.volume) this.#nodes.removeDirectory(key);
-      else for (const name of known?.names ?? []) if (!kept.has(name)) this.#nodes.remove(childOf(key, name));
-      this.#nodes.setReadable(key);
-      this.#listed.add(key);
-      this.#nodes.setDirectory({
-        key,
-        path,
-        identity,
-        inode,
-        isTelling: isTold,
-        isLinked,
-        names: kept,
-        isHiding,
-        volume,
-      });
-      if (isVolume) this.#volumes.add(key);
-      else this.#visitListed(key, shown);
-    };
+    const volume = isVolume ? (known?.volume ?? this.#newVolume(key)) : undefined;
+    const names = new Set(volume ? known?.names : shown.map(({ name }) => name));
+    if (!volume !== !known?.volume) this.#nodes.removeDirectory(key);
+    else for (const name of known?.names ?? []) if (!names.has(name)) this.#nodes.remove(childOf(key, name));
+    this.#nodes.setReadable(key);
+    this.#nodes.setGap(key, isGap);
+    this.#listed.add(key);
+    this.#setDirectory({ ...visited, stat }, { names, isHiding, volume });
+    if (isVolume) this.#volumes.push({ ...visited, stat });
+    else this.#visitListed(key, shown);
+    return;
+  }
+
+  #newVolume(key: string): VolumeFiles {
+    return new VolumeFiles(within(this.#look.options.path, key), this.#look.options);
+  }
+
+  #setDirectory(
+    { key, path, way, stat, isLinked }: Visited,
+    rest: Pick<TreeDirectory, 'names' | 'isHiding' | 'volume'>,
+  ): void {
+    const isTold = isTelling(stat, this.#look.now);
+    const [identity, inode] = [identityOf(stat), inodeOf(stat)];
+    this.#nodes.setDirectory({ key, path, way, identity, inode, isTelling: isTold, isLinked, ...rest });
+  }
+
+  /** Whether a directory that was reached through a link is shown under another key. */
+  #isAlias({ key, stat, isLinked }: Visited): boolean {
+    const other = this.#nodes.otherThan(key, identityOf(stat));
+    if (isLinked && other && !(other.isLinked && key < other.key)) {
+      this.#nodes.skip(key);
+      return true;
+    }
+    if (other?.isLinked) this.#nodes.skip(other.key);
+    return false;
   }
 
   /** In a large directory, files with known names are visited only for hints, and in turn by resyncs. */
   #visitListed(key: string, entries: readonly Dirent[]): void {
-    const isLarge = this.#look.extent !== 'all' && entries.length > VERIFIED_AT_ONCE;
+    const isPartial =
+      this.#look.extent !== 'all' && entries.length > VERIFIED_AT_ONCE && !this.#verified.has(key);
     for (const entry of entries) {
       const child = childOf(key, entry.name);
-      if (!isLarge || !entry.isFile() || !this.#nodes.files.has(child)) this.visit(child);
+      if (!isPartial || !entry.isFile() || !this.#nodes.files.has(child)) this.visit(child);
     }
   }
 
-  #follow(key: string, disk: Disk): Finding {
-    const parent = this.#parentOf(key);
-    if (!parent || parent.volume) return NOTHING;
-    const link = resolve(within(parent.path, nameOf(key)), disk);
-    const { route } = link;
-    const { links, turnedNs } = together(this.#look.root.route, route);
-    let finding: Finding | undefined;
-    if (link.kind === 'found' && link.stat.isFile() && this.#look.scope.includes(key)) {
-      const path = within(this.#look.options.path, key);
-      const { revision } = route;
-      const place = { path, realPath: link.path, revision, links, turnedNs, entryNs: link.entryNs };
-      finding = this.#file(key, place, link.stat, disk);
-    } else if (link.kind === 'found' && link.stat.isDirectory() && this.#look.options.followLinks) {
-      finding = this.#directory(key, link.path, link.stat, true);
-    } else if (link.kind === 'unreadable' && link.error.cause !== undefined) {
-      finding = this.#unreadable(key, link.error.path, link.error.cause);
+  *#readVolume(visited: Visited, disk: Disk): Steps<void> {
+    const { key, path } = visited;
+    const directory = this.#nodes.directories.get(key);
+    if (!directory?.volume) return;
+    try {
+      const published = yield* publishedIn(visited, disk);
+      if (published?.kind === 'unreadable') {
+        this.#nodes.setUnreadable(key, published.error);
+        return;
+      }
+      this.#nodes.setReadable(key);
+      this.#nodes.setGap(key, published?.kind === 'missing');
+      if (published?.kind === 'missing') {
+        this.#setKeys(directory, new Set());
+        return;
+      }
+      const { extent, now } = this.#look;
+      const reading = published ? yield* directory.volume.look(published, extent, now, disk) : MOVED;
+      if (reading === MOVED) this.#moved.add(key);
+      else this.#setVolume(directory, reading);
+    } catch (error) {
+      if (errnoOf(error) === undefined || isExhausted(error)) throw error;
+      if (hasMoved(error) && !this.#isLastAttempt) this.#moved.add(key);
+      else {
+        const at = (error as NodeJS.ErrnoException).path ?? path;
+        this.#nodes.setUnreadable(key, readingError(at, error));
+      }
     }
-    return () => {
-      if (finding) finding();
-      else this.#nodes.remove(key);
-      this.#nodes.setLink(key, route.directories);
-      this.#name(key);
-    };
+  }
+
+  #setVolume(directory: TreeDirectory, { files, revision, through }: VolumeReading): void {
+    const { key } = directory;
+    const { scope } = this.#look;
+    const names = new Set<string>();
+    for (const [name, file] of files) {
+      const child = childOf(key, name);
+      if (!scope.includes(child) || scope.ignores(child, key)) continue;
+      this.#notice(child, revision.way);
+      this.#nodes.setFile(child, file);
+      names.add(name);
+    }
+    if (through.length > 0) {
+      // A name that no key has.
+      this.#nodes.setLink(childOf(key, DATA_LINK), through);
+      names.add(DATA_LINK);
+    }
+    this.#setKeys(directory, names);
+    this.#ways.set(key, revision.way.links);
+  }
+
+  /** From now on, a volume has these keys. */
+  #setKeys({ key, names: before }: TreeDirectory, names: ReadonlySet<string>): void {
+    for (const name of before) if (!names.has(name)) this.#nodes.remove(childOf(key, name));
+    before.clear();
+    for (const name of names) before.add(name);
+  }
+
+  *#followLinks(disk: Disk): Steps<void> {
+    const keys = [...this.#links].sort();
+    this.#links.clear();
+    for (const key of keys) {
+      yield* this.#follow(key, disk);
+      yield* nextSlice();
+    }
+  }
+
+  *#follow(key: string, disk: Disk): Steps<void> {
+    const { options, scope, now } = this.#look;
+    const parent = this.#parentOf(key);
+    if (!parent || parent.volume) return;
+    const link = yield* resolve(within(parent.path, nameOf(key)), disk);
+    const { route } = link;
+    const { directories } = route;
+    const way = joinWays(parent.way, route);
+    const isGap = link.kind === 'missing' && isRecent(link.changedNs, now);
+    this.#notice(key, way);
+    if (link.kind === 'found' && link.stat.isFile() && scope.includes(key)) {
+      const { path: realPath, stat, entryNs } = link;
+      yield* this.#file(key, { path: within(options.path, key), realPath, way, entryNs }, stat, disk);
+    } else if (link.kind === 'found' && link.stat.isDirectory() && options.followLinks) {
+      this.#directory({ key, path: link.path, stat: link.stat, way, directories, isLinked: true });
+    } else if (link.kind === 'unreadable' && link.error.cause !== undefined) {
+      this.#unreadable(key, link.error.path, link.error.cause);
+    } else this.#nodes.remove(key);
+    this.#nodes.setLink(key, directories);
+    this.#nodes.setGap(key, isGap);
+    this.#ways.set(key, way.links);
+    this.#name(key);
+  }
+
+  /** If a file comes from another revision than before, everything else in its volume is visited, too. */
+  #notice(key: string, { volume, revision }: Way): void {
+    const known = this.#nodes.files.get(key);
+    if (volume === undefined || !known || known.revision === revision || this.#swapped.has(volume)) return;
+    this.#swapped.add(volume);
+    const directory = this.#nodes.directoryAt(volume);
+    if (directory) this.visit(directory.key);
+    for (const link of this.#nodes.linksThrough(new Set([within(volume, DATA_LINK)]))) this.visit(link);
   }
 
   #parentOf(key: string): TreeDirectory | undefined {
@@ -312,29 +445,10 @@ export class TreeLook {
   }
 
   /** An entry that cannot be looked up, or a directory that cannot be listed. */
-  #unreadable(key: string, path: string, error: unknown): Finding {
+  #unreadable(key: string, path: string, error: unknown): void {
     if (errnoOf(error) === undefined || isExhausted(error) || key === '' || !this.#look.options.isRecursive)
       throw error;
-    return () => {
-      this.#nodes.setUnreadable(key, readingError(path, error));
-      this.#name(key);
-    };
+    this.#nodes.setUnreadable(key, readingError(path, error));
+    this.#name(key);
   }
-
-  #isLastAttempt(): boolean {
-    this.#attempts += 1;
-    return this.#attempts > MAX_ATTEMPTS;
-  }
-}
-
-/** The links that lead to the root, and those that follow. */
-function together(root: Route, { links, turnedNs }: Route): Pick<Route, 'links' | 'turnedNs'> {
-  return {
-    links: joinLinks(root.links, links),
-    turnedNs: turnedNs > root.turnedNs ? turnedNs : root.turnedNs,
-  };
-}
-
-function byName(one: string, other: string): number {
-  return one < other ? -1 : 1;
 }

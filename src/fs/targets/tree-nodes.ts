@@ -1,18 +1,18 @@
 /** The known entries of a directory or a tree, by key: the path relative to the root, `''` for the root. */
-import type { BigIntStats } from 'node:fs';
 import { dirname } from 'node:path';
 
 import type { WatchedDirectory, WatchedTree } from '../../core/watch-backend.js';
+import { within } from '../absolute-path.js';
 import { haveSameDirectories, mergeDirectories } from '../merge-directories.js';
 import { ReadTotals, type Kept, type ReadLimits } from '../read-limits.js';
 import type { Inode } from '../file-identity.js';
 import type { Consulted, LookScope } from '../observation.js';
-import type { Route } from '../resolve.js';
+import type { Way } from '../resolve.js';
 import type { FileSnapshot } from '../snapshot.js';
 import type { TargetError } from '../target-error.js';
 import { childOf } from '../tree-key.js';
 import type { TreeScope } from '../tree-scope.js';
-import type { VolumeFiles } from './volume.js';
+import type { ReachedDirectory, VolumeFiles } from './volume.js';
 
 /** How a directory is read. */
 export interface TreeOptions extends ReadLimits {
@@ -28,20 +28,12 @@ export interface TreeOptions extends ReadLimits {
   readonly ignore: readonly string[];
 }
 
-/** The directory at the root. */
-export interface TreeRoot {
-  /** Every link resolved. */
-  readonly path: string;
-  readonly stat: BigIntStats;
-  /** How it was reached. */
-  readonly route: Route;
-}
-
 /** What a look at a tree needs. */
 export interface TreeLookOptions {
   readonly nodes: TreeNodes;
   readonly options: TreeOptions;
-  readonly root: TreeRoot;
+  /** The directory at the root. */
+  readonly root: ReachedDirectory;
   readonly scope: TreeScope;
   readonly extent: LookScope;
   readonly now: number;
@@ -52,6 +44,7 @@ export interface TreeDirectory {
   readonly key: string;
   /** Every link resolved. */
   readonly path: string;
+  readonly way: Way;
   readonly identity: string;
   /** Its inode when it was listed. */
   readonly inode: Inode;
@@ -59,7 +52,7 @@ export interface TreeDirectory {
   readonly isTelling: boolean;
   /** Whether a link leads to it, so that a recursive watch of the root does not reach it. */
   readonly isLinked: boolean;
-  /** The names of its entries that were visited. */
+  /** The names of its entries that were visited; of a volume, its keys. */
   readonly names: Set<string>;
   /** Whether entries that begin with two dots are hidden: in a volume, or a former volume without its link. */
   readonly isHiding: boolean;
@@ -77,6 +70,8 @@ export class TreeNodes {
   readonly unreadable = new Map<string, TargetError>();
   /** Directories behind links that have another key. */
   readonly skipped = new Set<string>();
+  /** Volumes without a revision, and links that lead nowhere, which are probably being published. */
+  readonly gaps = new Set<string>();
   readonly #byPath = new Map<string, string>();
   readonly #byIdentity = new Map<string, string>();
   readonly #totals: ReadTotals;
@@ -123,6 +118,17 @@ export class TreeNodes {
     return other === undefined || other === key ? undefined : this.directories.get(other);
   }
 
+  /** The links that lead through one of these paths. */
+  *linksThrough(paths: ReadonlySet<string>): Iterable<string> {
+    for (const [key, { directories }] of this.links) {
+      const isThrough = directories.some(
+        ({ path, entries = [] }) =>
+          paths.has(path) || entries.some((entry) => paths.has(within(path, entry))),
+      );
+      if (isThrough) yield key;
+    }
+  }
+
   #isKnown(key: string): boolean {
     if (this.files.has(key)) return true;
     const { names } = this.directories.get(key) ?? {};
@@ -153,6 +159,11 @@ export class TreeNodes {
     this.links.set(key, { directories });
     if (before && haveSameDirectories(before, { directories })) return;
     this.haveDirectoriesChanged = true;
+  }
+
+  setGap(key: string, isGap: boolean): void {
+    if (isGap) this.gaps.add(key);
+    else this.gaps.delete(key);
   }
 
   setUnreadable(key: string, error: TargetError): void {
@@ -192,6 +203,7 @@ export class TreeNodes {
   removeDirectory(key: string): void {
     this.setReadable(key);
     this.skipped.delete(key);
+    this.gaps.delete(key);
     const directory = this.directories.get(key);
     if (!directory) return;
     this.directories.delete(key);

@@ -16,35 +16,32 @@
  */
 import { basename, dirname } from 'node:path';
 
+import type { Steps } from '../../core/steps.js';
 import type { WatchedDirectory, WatchedTree } from '../../core/watch-backend.js';
-import { Unanswered } from '../disk.js';
+import type { Disk } from '../disk.js';
 import { identityOf } from '../file-identity.js';
-import type { Look } from '../look.js';
 import { haveSameDirectories } from '../merge-directories.js';
-import { VERIFIED_AT_ONCE, type Consulted, type LookScope, type Moved } from '../observation.js';
+import { VERIFIED_AT_ONCE, type Consulted, type LookScope } from '../observation.js';
 import { Rotation } from '../rotation.js';
 import type { FileSnapshot } from '../snapshot.js';
 import type { TargetError } from '../target-error.js';
 import { childOf, parentOf } from '../tree-key.js';
 import type { TreeScope } from '../tree-scope.js';
 import { isUserVisible } from '../volume-layout.js';
-import { TreeLook } from './tree-look.js';
-import { TreeNodes, type TreeDirectory, type TreeOptions, type TreeRoot } from './tree-nodes.js';
+import { TreeLook, type TreeLookResult } from './tree-look.js';
+import { TreeNodes, type TreeDirectory, type TreeOptions } from './tree-nodes.js';
+import type { ReachedDirectory } from './volume.js';
 
-/** The result of a look. */
-export type TreeReading =
-  | {
-      readonly kind: 'read';
-      /** By key. The same object until something changes. */
-      readonly files: ReadonlyMap<string, FileSnapshot>;
-      readonly directories: readonly WatchedDirectory[];
-      readonly limited: string | undefined;
-      readonly unreadable: TargetError | undefined;
-    }
-  /** The root is a volume that currently has no revision. */
-  | { readonly kind: 'gap' }
-  /** The root was replaced during the look. */
-  | Moved;
+/** The files that a look has found. */
+export interface TreeReading {
+  /** By key. The same object until something changes. */
+  readonly files: ReadonlyMap<string, FileSnapshot>;
+  readonly directories: readonly WatchedDirectory[];
+  readonly limited: string | undefined;
+  readonly unreadable: TargetError | undefined;
+  /** Whether a part of it is probably being published. */
+  readonly isGap: boolean;
+}
 
 /** With more places than this, visiting everything is faster. */
 const MAX_TOUCHED = 1_000;
@@ -81,8 +78,14 @@ export class TreeFiles {
     this.#rescoped.add(key);
   }
 
-  look(root: TreeRoot, scope: TreeScope, extent: LookScope, now: number): Look<TreeReading> {
-    const place = `${root.route.links} ${root.path} ${identityOf(root.stat)}`;
+  *look(
+    root: ReachedDirectory,
+    scope: TreeScope,
+    extent: LookScope,
+    now: number,
+    disk: Disk,
+  ): Steps<TreeReading | Exclude<TreeLookResult, 'read'>> {
+    const place = `${root.way.links} ${root.path} ${identityOf(root.stat)}`;
     if (place !== this.#place) {
       this.#nodes = new TreeNodes(this.#options);
       this.#touched = 'all';
@@ -103,24 +106,14 @@ export class TreeFiles {
     if (isFull) look.visit('');
     else this.#visitTouched(touched, look);
     if (extent === 'resync') this.#visitNext(look);
-    return {
-      next: (disk) => {
-        let end: ReturnType<TreeLook['next']> = 'moved';
-        try {
-          end = look.next(disk);
-        } catch (error) {
-          if (error instanceof Unanswered) throw error;
-          this.touch();
-          throw error;
-        }
-        if (end === undefined) return undefined;
-        if (end !== 'read') {
-          this.touch();
-          return { kind: end };
-        }
-        return this.#reading(root);
-      },
-    };
+    // Until it has ended well, everything may have changed.
+    let end: TreeLookResult | undefined;
+    try {
+      end = yield* look.run(disk);
+    } finally {
+      if (end !== 'read') this.touch();
+    }
+    return end === 'read' ? this.#reading(root) : end;
   }
 
   /** The part of a key whose directory is listed. */
@@ -133,10 +126,10 @@ export class TreeFiles {
   #visitTouched(touched: ReadonlySet<string>, look: TreeLook): void {
     for (const path of touched) {
       const listed = this.#nodes.directoryAt(path);
-      if (listed) look.relist(listed.key);
+      if (listed) look.visitAll(listed.key);
       this.#visitEntry(path, look);
-      this.#visitLinksThrough(path, look);
     }
+    for (const key of this.#nodes.linksThrough(touched)) look.visit(key);
   }
 
   /** The entry of a listed directory at or above this path. */
@@ -152,17 +145,6 @@ export class TreeFiles {
     }
   }
 
-  #visitLinksThrough(path: string, look: TreeLook): void {
-    const [parent, name] = [dirname(path), basename(path)];
-    for (const [key, { directories }] of this.#nodes.links) {
-      const isConsulted = directories.some(
-        (directory) =>
-          directory.path === path || (directory.path === parent && directory.entries?.includes(name)),
-      );
-      if (isConsulted) look.visit(key);
-    }
-  }
-
   /** What a resync verifies. */
   #visitNext(look: TreeLook): void {
     const { directories, files, links, unreadable } = this.#nodes;
@@ -173,26 +155,26 @@ export class TreeFiles {
     for (const [key] of this.#turns.links.next(links, VERIFIED_AT_ONCE)) look.visit(key);
   }
 
-  #reading(root: TreeRoot): TreeReading {
+  #reading({ path, directories }: ReachedDirectory): TreeReading {
     const [nodes, options] = [this.#nodes, this.#options];
     if (nodes.haveFilesChanged) this.#files = copyOf(nodes.files, options.isRecursive);
     if (
       nodes.haveDirectoriesChanged ||
       !this.#watched ||
-      !haveSameDirectories(this.#watched.route, root.route)
+      !haveSameDirectories(this.#watched.route, { directories })
     ) {
       const tree: WatchedTree | undefined = options.isRecursive
-        ? { root: root.path, ignore: options.ignore }
+        ? { root: path, ignore: options.ignore }
         : undefined;
-      this.#watched = { route: root.route, list: nodes.watched(root.route.directories, tree) };
+      this.#watched = { route: { directories }, list: nodes.watched(directories, tree) };
     }
     nodes.haveFilesChanged = nodes.haveDirectoriesChanged = false;
     return {
-      kind: 'read',
       files: this.#files,
       directories: this.#watched.list,
       limited: nodes.limited,
       unreadable: nodes.unreadablePart,
+      isGap: nodes.gaps.size > 0,
     };
   }
 }
