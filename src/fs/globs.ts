@@ -13,6 +13,7 @@
  * Names may come from a hostile user, so the time of a match is bounded by the product of the lengths of the glob and
  * the path: at each mismatch, the latest `*` takes one more character, and no earlier `*` is reconsidered.
  */
+import { hasMethods } from '../core/options.js';
 
 /**
  * A pattern of ignored paths: a glob, a regular expression or a function of the path relative to the watched
@@ -53,8 +54,16 @@ export class Globs {
       const names = path.split('/').map((name) => Array.from(name));
       if (this.#globs.some((glob) => matchesPath(glob, names))) return true;
     }
-    return this.#predicates.some((isMatched) => isMatched(path));
+    return this.#predicates.some((isMatched) => answerOf(isMatched(path)));
   }
+}
+
+/** A promise would count as true, and everything would be ignored. */
+function answerOf(answer: unknown): boolean {
+  if (hasMethods(answer, ['then'])) {
+    throw new TypeError('a function in the option "ignore" must return a boolean, got a promise');
+  }
+  return Boolean(answer);
 }
 
 /** The globs among the patterns. */

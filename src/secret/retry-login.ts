@@ -9,8 +9,8 @@ import type { Secret } from './secret-file.js';
 
 /** Options of `retryLogin`. */
 export interface RetryLoginOptions {
-  /** Whether an error means that the server refused the login. Any other error is thrown. */
-  readonly isRefused: (error: unknown) => boolean;
+  /** Whether an error means that the server refused the login. Any other error is thrown. May be asynchronous. */
+  readonly isRefused: (error: unknown) => boolean | Promise<boolean>;
   /** How long to try, ms. Default 90,000: kubelet takes up to a minute to project a changed Secret. */
   readonly timeoutMs?: number | undefined;
   /** Default: the clock of the system. */
@@ -18,7 +18,7 @@ export interface RetryLoginOptions {
 }
 
 const OPTIONS = {
-  isRefused: required(callback<(error: unknown) => boolean>(() => false)),
+  isRefused: required(callback<RetryLoginOptions['isRefused']>(() => false)),
   timeoutMs: milliseconds(90_000),
   clock: PORT_OPTIONS.clock,
 };
@@ -52,7 +52,7 @@ export async function retryLogin<T extends Secret | Credentials, R>(
     try {
       return await work(current);
     } catch (error) {
-      if (!isRefused(error) || clock.monotonic() >= end) throw error;
+      if (!(await isRefused(error)) || clock.monotonic() >= end) throw error;
     }
     await changeOrPause(login, current, clock, pauses.next());
   }

@@ -21,6 +21,9 @@ const OPTIONS = {
   ),
 };
 
+/** May be asynchronous, because a promise would otherwise count as true. */
+type Predicate = (snapshot: Snapshot) => boolean | Promise<boolean>;
+
 const isSomething = ({ kind }: Snapshot): boolean => kind !== 'missing';
 
 /**
@@ -39,19 +42,19 @@ export function waitFor(path: TargetPath, options?: WaitForOptions): Promise<Sna
  * ```ts
  * const pair = await waitFor('/etc/tls', ({ files }) => files.has('tls.crt') && files.has('tls.key'));
  * ```
- * @param predicate the condition to wait for; by default, that the target exists. If the predicate throws, the promise
- * rejects with that error.
+ * @param predicate the condition to wait for; by default, that the target exists. It may be asynchronous. If it throws or
+ * rejects, the promise rejects with that error.
  * @throws {TargetError} (rejects) `ERR_TARGET_TIMEOUT` after `timeoutMs`; the signal's reason when that aborts.
  * @throws {TypeError | RangeError} (rejects) for a wrong argument.
  */
 export function waitFor(
   path: TargetPath,
-  predicate: ((snapshot: Snapshot) => boolean) | undefined,
+  predicate: ((snapshot: Snapshot) => boolean | Promise<boolean>) | undefined,
   options?: WaitForOptions,
 ): Promise<Snapshot>;
 export async function waitFor(
   path: TargetPath,
-  predicateOrOptions?: ((snapshot: Snapshot) => boolean) | WaitForOptions,
+  predicateOrOptions?: Predicate | WaitForOptions,
   given?: WaitForOptions,
 ): Promise<Snapshot> {
   const [predicate, all] =
@@ -77,14 +80,14 @@ export async function waitFor(
   }
 }
 
-async function firstMatch(
-  watcher: ResilientWatcher,
-  predicate: (snapshot: Snapshot) => boolean,
-): Promise<Snapshot> {
+async function firstMatch(watcher: ResilientWatcher, predicate: Predicate): Promise<Snapshot> {
   await watcher.start();
+  // Begun before the predicate is awaited, so that no change is missed.
+  const changes = watcher[Symbol.asyncIterator]();
   // A target that is missing from the start is not reported as a change.
-  if (watcher.current && predicate(watcher.current)) return watcher.current;
-  for await (const { current } of watcher) if (predicate(current)) return current;
+  const { current: first } = watcher;
+  if (first && (await predicate(first))) return first;
+  for await (const { current } of changes) if (await predicate(current)) return current;
   // The promise has already been rejected by the end of the watcher.
   return new Promise(() => {});
 }

@@ -1,8 +1,14 @@
 /** `waitFor()`, patterns to ignore, and what changed since a saved state. */
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-import { ResilientWatcher, waitFor, type Change, type ResilientWatcherOptions } from 'resilient-watcher';
+import {
+  ResilientWatcher,
+  waitFor,
+  type Change,
+  type ResilientWatcherOptions,
+  type Snapshot,
+} from 'resilient-watcher';
 import { FakeClock, KubeletVolume, ScriptedBackend } from 'resilient-watcher/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
@@ -72,6 +78,24 @@ describe('waitFor', () => {
     expect([clock.pending, backend.subscriptions]).toEqual([0, 0]);
   });
 
+  test('an asynchronous predicate is awaited, and a change while it runs is not missed', async () => {
+    const path = write(join(temporaryDirectory(), 'file'), 'old');
+    const seen: string[] = [];
+    const isNew = async ({ content }: Snapshot): Promise<boolean> => {
+      const text = String(content);
+      seen.push(text);
+      if (text === 'old') {
+        write(`${path}.new`, 'new');
+        renameSync(`${path}.new`, path);
+      }
+      await new Promise(setImmediate);
+      return text === 'new';
+    };
+    const { content } = await waitFor(path, isNew, { settleMs: 0, resyncIntervalMs: 0 });
+    expect([String(content), seen]).toEqual(['new', ['old', 'new']]);
+    await expect(waitFor(path, () => Promise.reject(new Error('no')))).rejects.toThrow('no');
+  });
+
   test('rejects with the error of the predicate, and for wrong arguments', async () => {
     const path = write(join(temporaryDirectory(), 'file'), '{');
     await expect(waitFor(path, ({ content }) => JSON.parse(String(content)) as boolean)).rejects.toThrow(
@@ -96,6 +120,20 @@ test('globs, regular expressions and functions exclude what they match, with eve
   for (const wrong of ['*', [1], [''], [null]]) {
     expect(() => new ResilientWatcher(root, { recursive: { ignore: wrong as never } })).toThrow(TypeError);
   }
+});
+
+test('a function of ignore that returns a promise is an error, and ignores nothing', async () => {
+  const root = temporaryDirectory();
+  write(join(root, 'a'), 'a');
+  const ignore = [(() => Promise.resolve(false)) as never];
+  const watcher = new ResilientWatcher(root, { recursive: { ignore } });
+  onTestFinished(() => watcher.close());
+  const errors: Error[] = [];
+  watcher.on('error', (error) => errors.push(error));
+  await watcher.start();
+  expect(errors.map(({ message }) => message)).toEqual([
+    'a function in the option "ignore" must return a boolean, got a promise',
+  ]);
 });
 
 test('after a restart the saved digests show exactly what changed meanwhile', async () => {
