@@ -52,7 +52,7 @@ export const ERROR_CODES = {
   KubernetesError: {
     ERR_KUBECONFIG: ["a kubeconfig, or the files of the pod that replace it, cannot be read or are incomplete, or the cluster's CA certificates are not usable", 'see the message, which names the part that is wrong'],
     ERR_CSI_TOKENS: ["the tokens passed by kubelet cannot be parsed, or there is none for this audience", 'check `tokenRequests` of the CSIDriver'],
-    ERR_CSI_TARGET: ['the target path is relative, not normalized, a file or a link; or `prepareTarget` or `removeTarget` failed or did not return', 'check the caller of `NodePublishVolume`; for a hook, see `cause`'],
+    ERR_CSI_TARGET: ['the target path is relative, not normalized, the root directory, a file or a link, or it belongs to another volume; or `prepareTarget` or `removeTarget` failed or did not return', 'check the caller of `NodePublishVolume`; for a hook, see `cause`'],
     ERR_CSI_PRODUCE: ['the producer failed, or returned something other than a set of files', 'see `cause`, a copy of the error that it threw; the previous contents are kept'],
   },
   ConfigError: {

@@ -28,6 +28,7 @@ export async function targetExists(targetPath: unknown, fs: Pick<FileSystem, 'ls
     throw badTarget(targetPath, 'is not an absolute path');
   }
   if (normalize(targetPath) !== targetPath) throw badTarget(targetPath, 'is not a clean path');
+  if (targetPath === '/') throw badTarget(targetPath, 'is the root directory');
   try {
     // A symbolic link would let its creator choose where secrets are written.
     const stat = await promised<BigIntStats>((done) => fs.lstat(targetPath, { bigint: true }, done));

@@ -1,7 +1,10 @@
+import type { BigIntStats } from 'node:fs';
+
 import type { Clock } from '../core/clock.js';
 import { withDeadline } from '../core/deadline.js';
 import { isPlainObject } from '../core/options.js';
 import { promised, type FileSystem } from '../core/file-system.js';
+import { isEntryName } from '../fs/resolve.js';
 import { DATA_LINK } from '../fs/volume-layout.js';
 import { AtomicVolume, type AtomicVolumeOptions } from '../write/atomic-volume.js';
 import type { VolumeEntry } from '../write/volume-files.js';
@@ -74,13 +77,15 @@ export class Publication {
     return (await this.publishedRevision()) === contents.revision ? contents.revision : undefined;
   }
 
-  /** The revision that readers see; undefined if there is none. */
+  /** The revision that readers see: a directory in the volume itself. Undefined if there is none. */
   async publishedRevision(): Promise<string | undefined> {
     const { fs } = this.#settings;
     try {
       const revision = await promised<string>((done) => fs.readlink(`${this.targetPath}/${DATA_LINK}`, done));
-      await promised((done) => fs.lstat(`${this.targetPath}/${revision}`, { bigint: true }, done));
-      return revision;
+      if (!isEntryName(revision)) return undefined;
+      const path = `${this.targetPath}/${revision}`;
+      const stat = await promised<BigIntStats>((done) => fs.lstat(path, { bigint: true }, done));
+      return stat.isDirectory() ? revision : undefined;
     } catch {
       return undefined;
     }

@@ -106,6 +106,13 @@ export interface VolumePublisherOptions {
   readonly fs?: FileSystem | undefined;
 }
 
+/** One call of `publish()`; `wanted` aborts when the volume is unpublished, or the publisher closed. */
+interface PublishCall {
+  readonly volumeId: string;
+  readonly targetPath: string;
+  readonly wanted: AbortController;
+}
+
 /** How long `close()` waits for a running hook, ms. A pod has 30 s to end. */
 const HOOK_AT_CLOSE_MS = 10_000;
 
@@ -144,8 +151,8 @@ const OPTIONS = {
 export class VolumePublisher extends Component<VolumePublisherEvents, VolumePublisherStatus> {
   readonly #options: ReturnType<typeof resolveOptions<typeof OPTIONS>>;
   readonly #publications = new Map<string, Publication>();
-  /** Aborts the calls of `publish()` since the last `unpublish()`, by target path. */
-  readonly #wanted = new Map<string, AbortController>();
+  /** The calls of `publish()` that have not ended. */
+  readonly #calls = new Set<PublishCall>();
   readonly #queue = new SerialQueue();
   /** The calls of hooks. A hook that does not return delays only the next hook of its target, which has a deadline. */
   readonly #hooks = new SerialQueue();
@@ -187,17 +194,17 @@ export class VolumePublisher extends Component<VolumePublisherEvents, VolumePubl
     options: { readonly tokens?: ServiceAccountTokens | (() => ServiceAccountTokens) | undefined } = {},
   ): Promise<PublishedVolume> {
     const targetPath = withoutTrailingSlashes(target);
-    const wanted = this.#wanted.get(targetPath) ?? new AbortController();
-    this.#wanted.set(targetPath, wanted);
+    const call: PublishCall = { volumeId, targetPath, wanted: new AbortController() };
+    const { signal } = call.wanted;
     const { fs } = this.#options;
     const publish = async (): Promise<PublishedVolume> => {
-      wanted.signal.throwIfAborted();
+      signal.throwIfAborted();
       await targetExists(targetPath, fs);
       try {
         await this.#call('prepareTarget', targetPath);
       } catch (thrown) {
         if (!(thrown instanceof KubernetesError)) throw thrown;
-        wanted.signal.throwIfAborted();
+        signal.throwIfAborted();
         return await this.#failed(this.#publicationOf(volumeId, targetPath), thrown);
       }
       if (!(await targetExists(targetPath, fs))) throw badTarget(targetPath, 'does not exist');
@@ -208,17 +215,19 @@ export class VolumePublisher extends Component<VolumePublisherEvents, VolumePubl
         tokens = typeof given === 'function' ? given() : given;
         const fresh = await publication.freshRevision(tokens);
         if (fresh !== undefined) return { outcome: 'skipped', revision: fresh, error: undefined };
-        const { changed, revision } = await publication.produce(produce, tokens, wanted.signal);
+        const { changed, revision } = await publication.produce(produce, tokens, signal);
         if (changed) this.dispatch('published', { volumeId, targetPath, revision });
         return { outcome: changed ? 'published' : 'unchanged', revision, error: undefined };
       } catch (thrown) {
-        wanted.signal.throwIfAborted();
+        signal.throwIfAborted();
         return await this.#failed(publication, asResilient(volumeId, thrown, secretsOf(tokens)));
       }
     };
-    return this.#inTurn(targetPath, () =>
+    this.#calls.add(call);
+    const turn = this.#inTurn(targetPath, () =>
       this.trace('publish', { volumeId }, publish, ({ outcome }) => outcome),
     );
+    return turn.finally(() => this.#calls.delete(call));
   }
 
   /**
@@ -230,11 +239,15 @@ export class VolumePublisher extends Component<VolumePublisherEvents, VolumePubl
    */
   unpublish(volumeId: string, target: string): Promise<void> {
     const targetPath = withoutTrailingSlashes(target);
-    this.#wanted.get(targetPath)?.abort(new ClosedError(`The volume "${volumeId}" was unpublished`));
-    this.#wanted.delete(targetPath);
+    const unwanted = new ClosedError(`The volume "${volumeId}" was unpublished`);
+    for (const call of this.#calls) {
+      if (call.volumeId === volumeId && call.targetPath === targetPath) call.wanted.abort(unwanted);
+    }
     return this.#inTurn(targetPath, async () => {
-      if (await targetExists(targetPath, this.#options.fs)) {
-        await this.#publicationOf(volumeId, targetPath).clear();
+      const isThere = await targetExists(targetPath, this.#options.fs);
+      const publication = this.#publicationOf(volumeId, targetPath);
+      if (isThere) {
+        await publication.clear();
         await this.#call('removeTarget', targetPath);
       }
       this.#publications.delete(targetPath);
@@ -254,7 +267,7 @@ export class VolumePublisher extends Component<VolumePublisherEvents, VolumePubl
   }
 
   protected override onClose(): void {
-    for (const wanted of this.#wanted.values()) wanted.abort(this.scope.signal.reason);
+    for (const { wanted } of this.#calls) wanted.abort(this.scope.signal.reason);
   }
 
   /**

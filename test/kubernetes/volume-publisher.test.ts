@@ -346,6 +346,8 @@ test.each<[string, (directory: string) => string, string]>([
   ['missing', (directory) => join(directory, 'none'), 'does not exist'],
   ['below a file', (directory) => join(directory, 'file', 'mount'), 'cannot be examined'],
   ['unclean', (directory) => `${directory}/a/../mount`, 'is not a clean path'],
+  ['the root', () => '/', 'is the root directory'],
+  ['the root, however it is spelled', () => '//', 'is the root directory'],
   ['a file', (directory) => join(directory, 'file'), 'is not a directory'],
   ['a link to elsewhere', (directory) => join(directory, 'link'), 'is a symbolic link'],
   ['a link, however it is spelled', (directory) => join(directory, 'link/'), 'is a symbolic link'],
@@ -505,6 +507,44 @@ test('a target of another volume is refused', async () => {
   await scene.publish();
   const publishing = scene.publisher.publish('volume-2', scene.target, () => expect.unreachable());
   await expect(publishing).rejects.toThrow('is in use by the volume "volume-1"');
+});
+
+test('unpublishing a volume that is not at the target is refused, and the one that is there goes on', async () => {
+  const { publisher, target } = publisherScene();
+  const { promise, resolve } = withResolvers();
+  let signal: AbortSignal | undefined;
+  const publishing = publisher.publish('volume-1', target, async (context) => {
+    ({ signal } = context);
+    await promise;
+    return { files: { a: '1' } };
+  });
+  await expect.poll(() => signal).toBeDefined();
+  const refused = { code: 'ERR_CSI_TARGET', message: expect.stringContaining('is in use by') as string };
+  const unpublishing = expect(publisher.unpublish('volume-2', target)).rejects.toMatchObject(refused);
+  expect(signal?.aborted).toBe(false);
+  resolve();
+  expect((await publishing).outcome).toBe('published');
+  await unpublishing;
+  expect(readdirSync(target)).toContain('a');
+  renameSync(target, `${target}-moved`);
+  await expect(publisher.unpublish('volume-2', target)).rejects.toMatchObject(refused);
+  expect(publisher.status().volumes).toHaveLength(1);
+});
+
+test.each([
+  ['the volume itself', '.'],
+  ['the directory above it', '..'],
+  ['a directory elsewhere', '/etc'],
+  ['a file', 'file'],
+  ['another link', 'link'],
+])('a ..data that leads to %s is not taken for published contents', async (_, planted) => {
+  const scene = publisherScene();
+  writeFileSync(join(scene.target, 'file'), '');
+  symlinkSync('.', join(scene.target, 'link'));
+  symlinkSync(planted, join(scene.target, '..data'));
+  scene.secret = new Error('no provider');
+  await expect(scene.publish()).rejects.toMatchObject({ code: 'ERR_CSI_PRODUCE' });
+  expect(scene.failures).toMatchObject([{ kept: false }]);
 });
 
 test('after close() nothing is published, and published contents stay', async () => {
