@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 
 import { KubernetesError } from './kubernetes-error.js';
-import { matching, nonEmptyString, required, resolveOptions } from '../core/options.js';
+import { isNonEmptyString, matching, required, resolveOptions } from '../core/options.js';
 
 /** The address of a cluster, and the credentials for it. */
 export interface KubeconfigOptions {
@@ -23,7 +23,11 @@ export interface KubeconfigOptions {
   readonly namespace?: string | undefined;
 }
 
-const text = nonEmptyString(undefined);
+const text = matching<string | undefined>(
+  undefined,
+  'a non-empty string of valid Unicode',
+  (value) => isNonEmptyString(value) && value.isWellFormed(),
+);
 
 /** The options of `renderKubeconfig` except the token. */
 export const KUBECONFIG_OPTIONS = {
@@ -115,9 +119,15 @@ function isServer(value: unknown): boolean {
   return (protocol === 'https:' || protocol === 'http:') && username === '' && password === '';
 }
 
-/** A JSON string is also a YAML string. */
+/** What JSON allows in a string and YAML does not, or takes for a line break. */
+const NOT_YAML = /[\u007f-\u009f\u2028\u2029\ufeff\ufffe\uffff]/g;
+
+/** A JSON string is also a YAML string if all of its characters are printable. */
 function quote(value: string): string {
-  return JSON.stringify(value);
+  return JSON.stringify(value).replace(
+    NOT_YAML,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
 }
 
 function base64(value: string): string {
