@@ -106,6 +106,13 @@ export interface RejectedMessage extends ComponentMessage {
   readonly error?: ErrorSummary;
 }
 
+/** A CA was removed, and the connections of a server or client that were made before end. */
+export interface ConnectionsEndedMessage extends ComponentMessage {
+  /** The function that created the server or client, such as `serveTls`. */
+  readonly by: string;
+  readonly connections: number;
+}
+
 /** Attempts failed repeatedly, or the token has expired. */
 export interface UnhealthyMessage extends ComponentMessage {
   readonly error: ErrorSummary;
@@ -126,6 +133,7 @@ export interface PointMessages {
   unreadable: ErrorMessage;
   readable: ReadableMessage;
   rejected: RejectedMessage;
+  connectionsEnded: ConnectionsEndedMessage;
   unhealthy: UnhealthyMessage;
   healthy: ComponentMessage;
   error: ErrorMessage;

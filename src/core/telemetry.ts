@@ -30,6 +30,7 @@ const POINT_FIELDS: Readonly<Record<PointName, readonly string[]>> = {
   unreadable: ['error'],
   readable: ['unreadableMs'],
   rejected: ['problems', 'error'],
+  connectionsEnded: ['by', 'connections'],
   unhealthy: ['error', 'consecutiveFailures'],
   healthy: [],
   error: ['error'],

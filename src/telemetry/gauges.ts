@@ -96,5 +96,5 @@ function* time(ms: number | null | undefined): Iterable<Sample> {
 }
 
 function certificateOf(component: ComponentHandle): TlsFilesStatus | undefined {
-  return statusOf(component, 'TlsFiles') ?? statusOf(component, 'SpiffeFolder');
+  return statusOf(component, 'TlsFiles');
 }

@@ -106,7 +106,6 @@ const RULES: { readonly [K in keyof Statuses]: Rule<Statuses[K]> } = {
   },
   TokenFile: ({ available, stale }) => expiryVerdict(available, stale),
   TlsFiles: ({ available, expired }) => expiryVerdict(available, expired),
-  SpiffeFolder: ({ available, expired }) => expiryVerdict(available, expired),
   ReloadAction({ lastSuccessful, lastError }) {
     const isBad = lastSuccessful === false;
     return { unready: isBad ? `the last action failed: ${lastError?.code ?? 'interrupted'}` : undefined };

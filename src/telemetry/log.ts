@@ -98,6 +98,8 @@ const LINES: { readonly [N in PointName]: (message: PointMessages[N]) => Line } 
     const why = problems?.map(({ message }) => message).join('; ') ?? (error && said(error)) ?? '';
     return warning(`update rejected: ${why}`);
   },
+  connectionsEnded: ({ by, connections }) =>
+    warning(`a CA was removed: ${connections} connections of ${by} end`),
   unhealthy: ({ error }) => warning(`unhealthy: ${said(error)}`),
   error: ({ error }) => ({ level: 'error', text: said(error) }),
 };

@@ -27,6 +27,11 @@ export const METRICS = {
   changes: counter('{change}', ['target', 'cause'], 'Changes reported by watchers.'),
   checks: counter('{check}', ['target', 'cause'], 'Checks of watched targets that have ended.'),
   restarts: counter('{restart}', ['target', 'error_type'], 'Attempts to restart a failed backend.'),
+  'connections.ended': counter(
+    '{connection}',
+    ['target', 'by'],
+    'Connections that were ended because a CA was removed.',
+  ),
   errors: counter(
     '{error}',
     ['target', 'error_type'],

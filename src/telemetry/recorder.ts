@@ -80,6 +80,9 @@ export class Recorder {
       case 'restart':
         this.#count('restarts', { target, error_type: typeOf(point.message.error) });
         break;
+      case 'connectionsEnded':
+        this.#count('connections.ended', { target, by: point.message.by }, point.message.connections);
+        break;
       case 'rejected': {
         const { problems, error } = point.message;
         this.#count('errors', { target, error_type: problems?.[0]?.code ?? typeOf(error) });

@@ -1,7 +1,6 @@
 import type { ComponentHandle } from '../core/telemetry-messages.js';
 import type { ConfigLoaderStatus } from '../config/loader-status.js';
 import type { ReloadActionStatus } from '../action/reload-action.js';
-import type { SpiffeFolderStatus } from '../spiffe/spiffe-folder.js';
 import type { TlsFilesStatus } from '../tls/tls-files.js';
 import type { TokenFileStatus } from '../token/token-file.js';
 import type { TokenRefresherStatus } from '../token/refresher-status.js';
@@ -14,7 +13,6 @@ export interface Statuses {
   TokenRefresher: TokenRefresherStatus;
   TokenFile: TokenFileStatus;
   TlsFiles: TlsFilesStatus;
-  SpiffeFolder: SpiffeFolderStatus;
   ReloadAction: ReloadActionStatus;
 }
 

@@ -183,6 +183,7 @@ test('every metric of the alert rules and of the dashboard is in a scrape of a p
     notBefore: Date.now(),
   });
   await certificate.start();
+  certificate.emitEvent('connectionsEnded', { by: 'serveTls', connections: 1 });
 
   const series = await scraper.scrape();
   const scraped = new Set([...series.keys()].map((name) => name.replace(/\{.*/, '')));
