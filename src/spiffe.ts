@@ -1,12 +1,6 @@
 /** The entry point "resilient-watcher/spiffe". Experimental, like the proposal of SPIFFE Filesystem Delivery. */
-export { serveSpiffe, type ServeSpiffeOptions } from './spiffe/serve-spiffe.js';
-export { spiffeAgent, spiffeDispatcher, type SpiffeClientOptions } from './spiffe/spiffe-clients.js';
-export {
-  SpiffeCredentials,
-  spiffeFolder,
-  SpiffeFolder,
-  type SpiffeFolderEvents,
-  type SpiffeFolderOptions,
-  type SpiffeFolderStatus,
-} from './spiffe/spiffe-folder.js';
-export { spiffeIdOf, type SpiffeId } from './spiffe/spiffe-id.js';
+export type { SpiffePeerOptions } from './tls/authorize-peer.js';
+export { serveSpiffe, type ServeSpiffeOptions } from './tls/serve-spiffe.js';
+export { spiffeAgent, spiffeDispatcher } from './tls/spiffe-clients.js';
+export { spiffeFolder } from './tls/spiffe-folder.js';
+export { spiffeIdOf, type SpiffeId } from './tls/spiffe-id.js';

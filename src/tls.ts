@@ -6,11 +6,8 @@ export {
   type DefaultCaStatus,
   type FollowDefaultCaOptions,
 } from './tls/default-ca.js';
-export {
-  grpcChannelCredentials,
-  grpcServerCredentials,
-  type GrpcServerOptions,
-} from './tls/grpc-credentials.js';
+export { grpcChannelCredentials } from './tls/grpc-channel-credentials.js';
+export { grpcServerCredentials, type GrpcServerOptions } from './tls/grpc-server-credentials.js';
 export { httpsAgent } from './tls/https-agent.js';
 export { ServedTls, serveTls, type ServedTlsStatus, type ServeTlsOptions } from './tls/serve-tls.js';
 export { sniCallback } from './tls/sni-callback.js';

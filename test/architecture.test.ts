@@ -16,9 +16,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   secret: ['core', 'fs', 'watch'],
   config: ['core', 'fs', 'watch'],
   kubernetes: ['core', 'fs', 'write', 'token'],
-  telemetry: ['core', 'watch', 'token', 'config', 'tls', 'spiffe', 'action'],
+  telemetry: ['core', 'watch', 'token', 'config', 'tls', 'action'],
   tls: ['core', 'fs', 'watch'],
-  spiffe: ['core', 'fs', 'watch', 'tls'],
   action: ['core', 'watch'],
   doctor: ['core', 'fs', 'token'],
   // The program knows the entry points, and of `core` what every file needs. The suite is a command, no entry point.

@@ -159,7 +159,7 @@ test.each<[message: RegExp, call: () => unknown]>([
     () => serveSpiffe(any(undefined), spiffeFolder('/run/id'), { authorize: () => true }),
   ],
   [
-    /^serveSpiffe: folder must be a SpiffeFolder, got "\/run\/id"$/,
+    /^serveSpiffe: folder must be a TlsFiles, got "\/run\/id"$/,
     () => serveSpiffe(createServer(), any('/run/id'), { authorize: () => true }),
   ],
   [
@@ -175,8 +175,8 @@ test.each<[message: RegExp, call: () => unknown]>([
     () => spiffeAgent(spiffeFolder('/run/id'), any(undefined)),
   ],
   [
-    /^spiffeAgent: folder must be a SpiffeFolder, got a TlsFiles$/,
-    () => spiffeAgent(any(files()), { authorize: () => true }),
+    /^spiffeAgent: folder must be a TlsFiles, got "\/run\/id"$/,
+    () => spiffeAgent(any('/run/id'), { authorize: () => true }),
   ],
   [/^SecretFile: path must be/, () => new SecretFile(any(undefined))],
   [/^ResilientWatcher: path must be/, () => new ResilientWatcher(any(undefined))],

@@ -56,7 +56,7 @@ type ResolvedCommandOptions = ReturnType<typeof resolveOptions<typeof OPTIONS>>;
 /**
  * Runs a command; exit code 0 is success. The update is in its environment, as `RW_PATH`, `RW_KEYS` (a JSON array),
  * `RW_REVISION` and `RW_CAUSE`, and on its stdin as a JSON document. The command runs in a process group of its own, which
- * is stopped as a whole. Its arguments may be secret, so its `name` is the program alone.
+ * is stopped as a whole.
  * @throws {TypeError} for an unknown, missing or wrong option, or both `args` and `shell`.
  * @throws {RangeError} for a number out of range.
  */
@@ -66,7 +66,7 @@ export function commandAction(options: CommandActionOptions): Action {
   if (shell && args.length > 0) {
     throw new TypeError('commandAction: "args" has no effect with "shell"; put the arguments into "command"');
   }
-  const name = redact(shell ? firstWordOf(command) : command);
+  const name = redact([command, ...args].join(' '));
   return {
     name,
     kind: 'exec',
@@ -95,11 +95,6 @@ export function commandAction(options: CommandActionOptions): Action {
       );
     },
   };
-}
-
-/** The program that a command line begins with. Of anything else, such as an assignment, nothing is shown. */
-function firstWordOf(line: string): string {
-  return /^\s*([\w./+-]+)(?=\s|$)/.exec(line)?.[1] ?? '/bin/sh';
 }
 
 function startGroup(options: ResolvedCommandOptions, update: ActionUpdate): ProcessGroup {

@@ -74,8 +74,6 @@ export async function requestApi(
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
       send(url, { ...options, method, headers, signal }, resolve)
         .once('error', reject)
-        // Without a response and without an error if the server switches to another protocol.
-        .once('close', () => reject(new Error('the connection was closed without an HTTP response')))
         .end(text);
     });
     return await answerOf(response);

@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 
 import { KubernetesError } from './kubernetes-error.js';
-import { isNonEmptyString, matching, required, resolveOptions } from '../core/options.js';
+import { matching, nonEmptyString, required, resolveOptions } from '../core/options.js';
 
 /** The address of a cluster, and the credentials for it. */
 export interface KubeconfigOptions {
@@ -23,11 +23,7 @@ export interface KubeconfigOptions {
   readonly namespace?: string | undefined;
 }
 
-const text = matching<string | undefined>(
-  undefined,
-  'a non-empty string of valid Unicode',
-  (value) => isNonEmptyString(value) && value.isWellFormed(),
-);
+const text = nonEmptyString(undefined);
 
 /** The options of `renderKubeconfig` except the token. */
 export const KUBECONFIG_OPTIONS = {
@@ -119,15 +115,9 @@ function isServer(value: unknown): boolean {
   return (protocol === 'https:' || protocol === 'http:') && username === '' && password === '';
 }
 
-/** What JSON allows in a string and YAML does not, or takes for a line break. */
-const NOT_YAML = /[\u007f-\u009f\u2028\u2029\ufeff\ufffe\uffff]/g;
-
-/** A JSON string is also a YAML string if all of its characters are printable. */
+/** A JSON string is also a YAML string. */
 function quote(value: string): string {
-  return JSON.stringify(value).replace(
-    NOT_YAML,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  );
+  return JSON.stringify(value);
 }
 
 function base64(value: string): string {

@@ -5,11 +5,11 @@ import { Component, type ComponentEvents, type ComponentStatus } from '../core/c
 import { startOrClose } from '../core/lifecycle.js';
 import type { Clock } from '../core/clock.js';
 import { PORT_OPTIONS, resolveOptions } from '../core/options.js';
-import { DefaultClients } from './default-clients.js';
+import { replaceDefaultPools } from './default-pools.js';
 import type { TlsCredentials } from './tls-credentials.js';
 import { TlsError } from './tls-error.js';
 import { checkTlsFiles, type TlsFiles } from './tls-files.js';
-import { leadsTo, removedFrom } from './trust.js';
+import { removedFrom } from './certificate-set.js';
 
 /** Options of `followDefaultCa`. All are optional, and `undefined` means the default. */
 export interface FollowDefaultCaOptions {
@@ -41,7 +41,6 @@ const bundles = new Map<object, readonly X509Certificate[]>();
 export class DefaultCa extends Component<ComponentEvents, DefaultCaStatus> {
   readonly #files: TlsFiles;
   readonly #calls: DefaultCaCalls;
-  readonly #clients: DefaultClients;
   #changes = 0;
 
   /** @throws {TlsError} `ERR_TLS_UNSUPPORTED`. */
@@ -55,7 +54,6 @@ export class DefaultCa extends Component<ComponentEvents, DefaultCaStatus> {
     super({ kind: 'DefaultCa', name: `followDefaultCa ${files.path}`, signal, clock });
     this.#files = files;
     this.#calls = defaultCaCalls();
-    this.#clients = new DefaultClients(clock);
   }
 
   status(): DefaultCaStatus {
@@ -82,7 +80,6 @@ export class DefaultCa extends Component<ComponentEvents, DefaultCaStatus> {
 
   protected override onClose(): void {
     this.#files.off('change', this.#onChange);
-    this.#clients.close();
     bundles.delete(this);
   }
 
@@ -105,8 +102,7 @@ export class DefaultCa extends Component<ComponentEvents, DefaultCaStatus> {
     const removed = removedFrom(previous, trusted).filter(
       (certificate) => !list.has(bodyOf(String(certificate))),
     );
-    if (removed.length === 0) return;
-    this.#clients.distrust((chain) => leadsTo(chain, removed) && !leadsTo(chain, trusted));
+    if (removed.length > 0) this.#files.reportEnded('followDefaultCa', replaceDefaultPools());
   }
 }
 
@@ -142,10 +138,11 @@ export function defaultCaCalls(): DefaultCaCalls {
  * `tls.connect()` and everything built on them. Replaces `NODE_EXTRA_CA_CERTS`, which is read only once and whose
  * certificates are no longer used.
  *
- * When a CA is removed, the connections of `https.globalAgent`, `fetch()` and undici that only this CA verified are
- * closed: idle ones at once, others after their requests, at the latest 30 s later; the global agent resumes none of
- * its sessions. Not covered: clients with a `ca` of their own, existing TLS contexts (such as that of a gRPC channel),
- * the pools and sessions of other agents, and worker threads (each has its own list).
+ * When a CA is removed, `https.globalAgent` and the global dispatcher of `fetch()` and undici are replaced by new ones
+ * with default options, so that new requests use new connections and no earlier session; requests in flight have 30 s.
+ * Not covered: a global agent or dispatcher of another class than `Agent`, an agent that the application has stored,
+ * clients with a `ca` of their own, existing TLS contexts (such as that of a gRPC channel), and worker threads (each has
+ * its own list).
  *
  * Several bundles may be followed at once. Resolves when the bundle is trusted. To stop, close the result; the list stays
  * as it is until another bundle is followed or changes. Starts the files; the caller has to close them.

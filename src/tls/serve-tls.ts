@@ -1,42 +1,28 @@
-import { hash } from 'node:crypto';
-import { Server as HttpsServer } from 'node:https';
+import { hash, randomBytes } from 'node:crypto';
 import type { SecureContextOptions, Server } from 'node:tls';
 
 import { Component, type ComponentEvents, type ComponentStatus } from '../core/component.js';
 import { startOrClose } from '../core/lifecycle.js';
-import {
-  describe,
-  hasMethods,
-  milliseconds,
-  optional,
-  PORT_OPTIONS,
-  resolveOptions,
-} from '../core/options.js';
+import { describe, hasMethods, milliseconds, PORT_OPTIONS, resolveOptions } from '../core/options.js';
 import { dateOrNull, type Clock } from '../core/clock.js';
-import type { Random } from '../core/random.js';
-import { ConnectionDrain } from './connection-drain.js';
+import { ConnectionDrain, DRAIN_MS } from './connection-drain.js';
 import type { TlsCredentials } from './tls-credentials.js';
 import { TlsError } from './tls-error.js';
 import { checkTlsFiles, type TlsFiles } from './tls-files.js';
-import { digestOfSet, distrustOf, type IsDistrusted } from './trust.js';
+import { digestOfSet } from './certificate-set.js';
+import { Trust } from './trust.js';
 
 /** Options of `serveTls`. All are optional, and `undefined` means the default. */
 export interface ServeTlsOptions {
   /**
-   * After a change, connections made with an older certificate end at random times within this period, ms; 0: at
-   * once. HTTP/1 connections end with the response to their next request (`Connection: close`), HTTP/2 sessions with
-   * GOAWAY; requests in flight are answered. Default: such connections stay open.
-   *
-   * For a client that only a removed CA verified, idle connections end at once, and requests in flight have this time,
-   * by default 30 s.
+   * How long responses in flight may take when a CA that verifies clients was removed and their connections have to end,
+   * ms. Default 30 000.
    */
   readonly drainMs?: number | undefined;
   /** Stops following the files when it aborts. */
   readonly signal?: AbortSignal | undefined;
   /** Default: the system clock. */
   readonly clock?: Clock | undefined;
-  /** Spreads the ends of connections. Default: `Math.random`. */
-  readonly random?: Random | undefined;
 }
 
 /** The status of `ServedTls`. Plain data without keys. */
@@ -52,8 +38,9 @@ export interface ServedTlsStatus extends ComponentStatus {
 
 /** Checks of `ServeTlsOptions`. */
 export const SERVE_OPTIONS = {
-  drainMs: optional(milliseconds(0)),
-  ...PORT_OPTIONS,
+  drainMs: milliseconds(DRAIN_MS),
+  signal: PORT_OPTIONS.signal,
+  clock: PORT_OPTIONS.clock,
 };
 
 /**
@@ -89,30 +76,25 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
   /** The certificate that `createServer()` was given, if any. */
   readonly #own: SecureContextOptions;
   readonly #drain: ConnectionDrain | undefined;
-  readonly #isDistrusted: IsDistrusted | undefined;
   #served: TlsCredentials | undefined;
-  /** The last set of the files with a CA bundle. */
-  #trust: Pick<TlsCredentials, 'ca' | 'authorities'> | undefined;
+  readonly #trust = new Trust();
+  /** Replaced when a CA is removed, so that no session from before is resumed. */
+  #session: { readonly context: string; readonly ticketKeys?: Buffer } = { context: '' };
+  /** Whether a CA was removed; still true after a failure to set the secure context. */
+  #mustEnd = false;
   #changes = 0;
 
-  /**
-   * @param isDistrusted judges the peers after each change, if OpenSSL does not verify them.
-   * @throws {TypeError | RangeError} for a wrong server or option.
-   */
-  constructor(server: Server, files: TlsFiles, options?: ServeTlsOptions, isDistrusted?: IsDistrusted) {
+  /** @throws {TypeError | RangeError} for a wrong server or option. */
+  constructor(server: Server, files: TlsFiles, options?: ServeTlsOptions) {
     mustBeServer('serveTls', server);
     checkTlsFiles('serveTls', 'files', files);
-    const { drainMs, signal, clock, random } = resolveOptions('serveTls', options, SERVE_OPTIONS);
+    const { drainMs, signal, clock } = resolveOptions('serveTls', options, SERVE_OPTIONS);
     super({ kind: 'TlsServer', name: `serveTls ${files.path}`, signal, clock });
     this.#server = server;
     this.#files = files;
     this.#kept = givenOptions(server, [...KEPT_OPTIONS, ...NEW_OPTIONS, 'ca']);
     this.#own = givenOptions(server, IDENTITY_OPTIONS);
-    if (drainMs !== undefined) mustBeDrainable(server);
-    this.#isDistrusted = isDistrusted;
-    if (drainMs !== undefined || isDistrusted || demandsCertificate(server)) {
-      this.#drain = new ConnectionDrain(server, { drainMs, clock, random });
-    }
+    if (demandsCertificate(server)) this.#drain = new ConnectionDrain(server, { drainMs, clock });
   }
 
   status(): ServedTlsStatus {
@@ -149,33 +131,31 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
   readonly #onChange = ({ current }: { readonly current: TlsCredentials }): void => {
     try {
       this.#use(current);
-      this.#drain?.retire();
     } catch (error) {
       // The server keeps its current certificate.
       this.fail(error);
     }
-    if (this.#isDistrusted) this.#drain?.distrust(this.#isDistrusted);
   };
 
   #use(credentials: TlsCredentials): void {
-    // Without a CA bundle, Node.js would admit clients that a public authority has certified.
-    const trust = credentials.ca || !this.#trust ? credentials : this.#trust;
-    const { ca, authorities } = trust;
     const identity: SecureContextOptions = credentials.certificate ? credentials.options : this.#own;
     if (!identity.cert && !identity.pfx) throw this.#noCertificate();
+    const isVerifying = demandsCertificate(this.#server) && this.#kept.ca === undefined;
+    if (this.#trust.update(credentials) && isVerifying) {
+      this.#session = { context: randomBytes(8).toString('hex'), ticketKeys: randomBytes(48) };
+      this.#mustEnd = true;
+    }
+    const { ca, authorities } = this.#trust;
     this.#server.setSecureContext({
       ...identity,
       ...(ca && { ca }),
       ...this.#kept,
-      // Sessions that other authorities verified are not resumed, wherever the application keeps them.
-      ...(demandsCertificate(this.#server) && { sessionIdContext: this.#sessionIdContext(authorities) }),
+      ...this.#sessionOptions(authorities),
     });
-    const isDistrusted = distrustOf(this.#trust?.authorities ?? [], authorities);
-    this.#trust = trust;
     this.#served = credentials;
     this.#changes += 1;
-    const isOurs = this.#kept.ca === undefined;
-    if (isOurs && isDistrusted) this.#drain?.distrust(isDistrusted);
+    if (this.#mustEnd) this.#files.reportEnded('serveTls', this.#drain?.end() ?? 0);
+    this.#mustEnd = false;
   }
 
   #noCertificate(): TlsError {
@@ -184,9 +164,13 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
     return new TlsError('ERR_TLS_MISSING', message);
   }
 
-  /** At most 32 bytes. */
-  #sessionIdContext(authorities: TlsCredentials['authorities']): string {
-    return hash('sha256', `${this.#kept.sessionIdContext ?? ''}:${digestOfSet(authorities)}`).slice(0, 32);
+  /** Sessions that other authorities verified are not resumed, wherever the application keeps them. */
+  #sessionOptions(authorities: TlsCredentials['authorities']): SecureContextOptions {
+    if (!demandsCertificate(this.#server)) return {};
+    const { context, ticketKeys } = this.#session;
+    const id = hash('sha256', `${this.#kept.sessionIdContext ?? ''}:${digestOfSet(authorities)}:${context}`);
+    // OpenSSL takes at most 32 bytes.
+    return { sessionIdContext: id.slice(0, 32), ...(ticketKeys && { ticketKeys }) };
   }
 }
 
@@ -195,8 +179,8 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
  * certificate in these files, now and after each change. New connections get the new certificate; open ones continue.
  * All other options of `createServer()` stay in effect, including a `ca` for client certificates: the CA bundle of the
  * files is used only if the server has no `ca`. If a later set has no bundle, the last one stays in use. When a CA is
- * removed from the bundle, connections of clients that only this CA verified end, and their sessions are not
- * resumed.
+ * removed from the bundle that verifies clients, every connection made before ends, and no session from before is
+ * resumed: clients that are still trusted connect again.
  *
  * Resolves when the server has its first certificate. To stop, close the result or the server. Starts the files; the
  * caller has to close them.
@@ -231,13 +215,6 @@ export function mustBeServer(owner: string, server: unknown): asserts server is 
   }
   const wanted = 'a server of node:https, node:tls, or createSecureServer() of node:http2';
   throw new TypeError(`${owner}: server must be ${wanted}, got ${describe(server)}`);
-}
-
-function mustBeDrainable(server: Server): void {
-  const isHttp2 = 'updateSettings' in server;
-  if (!isHttp2 && !(server instanceof HttpsServer)) {
-    throw new TypeError('serveTls: "drainMs" needs a server of node:https or node:http2');
-  }
 }
 
 function demandsCertificate(server: Server): boolean {

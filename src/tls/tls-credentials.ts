@@ -4,7 +4,7 @@ import { inspect } from 'node:util';
 
 import { dateOrNull, isoTime } from '../core/clock.js';
 import { nameOf, type Validity } from './certificates.js';
-import { digestOfSet, distinct } from './trust.js';
+import { digestOfSet, distinct } from './certificate-set.js';
 
 /** The bytes of a certificate chain and its key, PEM. */
 interface Pair {
@@ -19,8 +19,6 @@ export interface TlsCredentialsFields extends Validity {
   readonly ca: Buffer | undefined;
   readonly authorities: readonly X509Certificate[];
   readonly revision: string | undefined;
-  /** What else distinguishes sets. */
-  readonly distinction?: string | undefined;
 }
 
 /** The TLS options that change with the files. */
@@ -55,16 +53,7 @@ export class TlsCredentials implements Validity {
   readonly digest: string;
   #context: SecureContext | undefined;
 
-  constructor({
-    pair,
-    certificate,
-    ca,
-    authorities,
-    notBefore,
-    expiresAt,
-    revision,
-    distinction,
-  }: TlsCredentialsFields) {
+  constructor({ pair, certificate, ca, authorities, notBefore, expiresAt, revision }: TlsCredentialsFields) {
     this.#pair = pair;
     this.certificate = certificate;
     this.ca = ca;
@@ -73,7 +62,7 @@ export class TlsCredentials implements Validity {
     this.expiresAt = expiresAt;
     this.revision = revision;
     const parts = [pair?.cert, pair?.key].map((part) => part && hash('sha256', part));
-    this.digest = `tls:${hash('sha256', JSON.stringify([...parts, ca && digestOfSet(authorities), distinction]))}`;
+    this.digest = `tls:${hash('sha256', JSON.stringify([...parts, ca && digestOfSet(authorities)]))}`;
   }
 
   /** The certificate chain, PEM. */

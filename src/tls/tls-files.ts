@@ -1,33 +1,62 @@
-import { checkChain, parseCertificates, parseKey, validityOf, type Validity } from './certificates.js';
-import { isCertificate, isPrivateKey, pemBlocks } from './pem.js';
-import { TlsCredentials } from './tls-credentials.js';
-import { TlsError } from './tls-error.js';
-import { tlsLayout, type TlsLayout, type TlsPaths, type TlsPlace, type TlsPlaces } from './tls-paths.js';
-import {
-  ALWAYS,
-  CREDENTIALS_OPTIONS,
-  MAX_BYTES,
-  WatchedCredentials,
-  WrongDate,
-  type CredentialsEvents,
-  type CredentialsOptions,
-  type CredentialsStatus,
-} from './watched-credentials.js';
-import { describe, divideOptions, hasMethods } from '../core/options.js';
+import { Alarm } from '../core/alarm.js';
+import { dateOrNull } from '../core/clock.js';
+import type { Expiry } from '../core/events.js';
+import { describe, divideOptions, hasMethods, milliseconds, optional } from '../core/options.js';
 import type { Snapshot } from '../fs/snapshot.js';
-import { VALUE_OPTION_NAMES } from '../watch/watched-value.js';
+import {
+  VALUE_OPTION_NAMES,
+  WatchedValue,
+  type WatchedValueEvents,
+  type WatchedValueOptions,
+  type WatchedValueStatus,
+} from '../watch/watched-value.js';
+import { nameOf, type Validity } from './certificates.js';
+import type { TlsCredentials } from './tls-credentials.js';
+import { TlsError } from './tls-error.js';
+import { tlsLayout, type TlsLayout, type TlsPaths } from './tls-paths.js';
+import { expiredError, MAX_BYTES, parseSet, WrongDate } from './tls-set.js';
 
 /** Options of `TlsFiles`. All are optional, and `undefined` means the default. */
-export interface TlsFilesOptions extends CredentialsOptions {
+export interface TlsFilesOptions extends WatchedValueOptions {
   /** The CA bundle (PEM) for the credential bundle in the first argument. Default: none. */
   readonly ca?: string | URL | undefined;
+  /**
+   * How long before its expiry a certificate that has not been replaced is reported as `expiring`, ms. Default: a sixth
+   * of its lifetime. cert-manager renews when a third is left, so half of that time has passed without a renewal.
+   */
+  readonly expiryWarningMs?: number | undefined;
 }
 
 /** Events of `TlsFiles`. No event's string, JSON or `inspect` form contains a key. */
-export type TlsFilesEvents = CredentialsEvents<TlsCredentials>;
+export interface TlsFilesEvents extends WatchedValueEvents<TlsCredentials> {
+  /** The certificate expires soon and has not been replaced. Once for each certificate. */
+  expiring: [expiry: { readonly current: TlsCredentials; readonly remainingMs: number }];
+  /** The certificate has expired and has not been replaced; `get()` rejects. Once for each certificate. */
+  expired: [expiry: Expiry<TlsCredentials> & { readonly error: TlsError }];
+  /** A CA was removed, and the connections that were made before end. Once for each server and client. */
+  connectionsEnded: [ended: EndedConnections];
+}
+
+/** Connections end because a CA was removed. */
+export interface EndedConnections {
+  /** The function that created the server or client, such as `serveTls`. */
+  readonly by: string;
+  /** How many connections end: at once, or when their requests in flight are answered. */
+  readonly connections: number;
+}
 
 /** The status of `TlsFiles`. Plain data without keys; times are epoch ms. */
-export type TlsFilesStatus = CredentialsStatus;
+export interface TlsFilesStatus extends WatchedValueStatus {
+  readonly subject: string | null;
+  readonly fingerprint256: string | null;
+  readonly notBefore: number | null;
+  readonly expiresAt: number | null;
+  readonly expired: boolean;
+  /** How many connections have ended because a CA was removed. */
+  readonly endedConnections: number;
+}
+
+const OWN_OPTIONS = { expiryWarningMs: optional(milliseconds(0)) };
 
 /**
  * The certificate, key and CA bundle in a mounted Secret (`tls.crt`, `tls.key`, `ca.crt`), in a credential bundle (key
@@ -50,9 +79,16 @@ export type TlsFilesStatus = CredentialsStatus;
  * await serveTls(server, files);
  * ```
  */
-export class TlsFiles extends WatchedCredentials<TlsCredentials, TlsFilesEvents, TlsFilesStatus> {
+export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFilesStatus> {
   readonly #layout: TlsLayout;
-  #certificatePath = this.path;
+  readonly #expiryWarningMs: number | undefined;
+  readonly #expiry: Alarm;
+  readonly #validity: Alarm;
+  #certificatePath: string;
+  /** A set that was refused only because of its dates. */
+  #pending: { readonly snapshot: Snapshot; readonly validity: Validity } | undefined;
+  #reported: 'valid' | 'expiring' | 'expired' = 'valid';
+  #endedConnections = 0;
 
   /**
    * Does no I/O.
@@ -60,109 +96,131 @@ export class TlsFiles extends WatchedCredentials<TlsCredentials, TlsFilesEvents,
    * bundle; or paths. A relative path is resolved against the working directory now.
    * @throws {TypeError | RangeError} for a wrong path or option.
    */
-  constructor(files: string | URL | TlsPaths, options?: TlsFilesOptions) {
-    const { own, rest } = divideOptions('TlsFiles', options, CREDENTIALS_OPTIONS, [
-      ...VALUE_OPTION_NAMES,
-      'ca',
-    ]);
+  constructor(files: string | URL | TlsPaths, options?: TlsFilesOptions, layoutOf = tlsLayout) {
+    const { own, rest } = divideOptions('TlsFiles', options, OWN_OPTIONS, [...VALUE_OPTION_NAMES, 'ca']);
     const { ca, ...watching } = rest;
-    const layout = tlsLayout(files, ca);
-    super({ kind: 'TlsFiles', path: layout.target, ...own, options: watching });
+    const layout = layoutOf(files, ca);
+    super({
+      kind: 'TlsFiles',
+      noun: 'usable certificate',
+      path: layout.target,
+      maxBytes: MAX_BYTES,
+      options: watching,
+    });
     this.#layout = layout;
+    this.#certificatePath = this.path;
+    this.#expiryWarningMs = own.expiryWarningMs;
+    const onJump = (): void => void this.#expiry.hasten(0);
+    this.#expiry = new Alarm(this.clock, false, () => this.#watchExpiry(), onJump);
+    const retry = (): void => this.#retryPending();
+    this.#validity = new Alarm(this.clock, false, retry, retry);
+  }
+
+  /**
+   * Resolves to the current set; the first call starts watching.
+   * @throws {TlsError} `ERR_TLS_UNAVAILABLE` if there has been no usable set, `ERR_TLS_EXPIRED` if its certificate
+   * has expired; `cause` says why there is no newer one.
+   * @throws {ClosedError} once closed.
+   */
+  override async get(): Promise<TlsCredentials> {
+    const current = await super.get();
+    if (current.expiresAt > this.clock.now()) return current;
+    throw expiredError(this.#certificatePath, current, this.refusal);
   }
 
   status(): TlsFilesStatus {
-    return this.credentialsStatus();
+    const { current } = this;
+    return {
+      ...this.baseStatus(),
+      subject: current?.certificate ? nameOf(current.certificate) : null,
+      fingerprint256: current?.fingerprint256 ?? null,
+      notBefore: dateOrNull(current?.notBefore),
+      expiresAt: dateOrNull(current?.expiresAt),
+      expired: current !== undefined && current.expiresAt <= this.clock.now(),
+      endedConnections: this.#endedConnections,
+    };
   }
 
-  protected get certificatePath(): string {
-    return this.#certificatePath;
+  /** Counts and reports connections that a server or client of this set ends. @internal */
+  reportEnded(by: string, connections: number): void {
+    this.#endedConnections += connections;
+    this.dispatch('connectionsEnded', { by, connections });
   }
 
   protected parse(snapshot: Snapshot): TlsCredentials {
     const places = this.#layout.locate(snapshot);
-    for (const place of [places.cert, places.key, places.ca]) if (place) bytesOf(place);
-    const trust = this.#trustOf(places);
-    const identity = identityOf(places);
-    const credentials = new TlsCredentials({ ...identity, ...trust, revision: snapshot.revision });
-    mustBeUsable(credentials, this.path);
-    if (places.cert) {
-      this.checkDates({ path: places.cert.path, ...identity });
-      this.#certificatePath = places.cert.path;
-    }
+    const credentials = parseSet(places, this.clock.now(), this.path, snapshot.revision);
+    this.#certificatePath = places.cert?.path ?? this.path;
     return credentials;
   }
 
-  #trustOf({ ca }: TlsPlaces): Pick<TlsCredentials, 'ca' | 'authorities'> {
-    const bytes = ca && bytesOf(ca);
-    // cert-manager writes an empty `ca.crt` if the issuer has no CA; templates add a line break.
-    if (!bytes || (ca.mayBeEmpty && bytes.toString('latin1').trim() === ''))
-      return { ca: undefined, authorities: [] };
-    const authorities = parseCertificates(ca.path, bytes, 'ERR_TLS_CA');
-    const expiresAt = Math.max(...authorities.map((authority) => validityOf([authority]).expiresAt));
-    if (expiresAt <= this.clock.now()) {
-      const message = `Every certificate in the CA bundle "${ca.path}" has expired`;
-      throw new WrongDate('ERR_TLS_CA', message, { ...ALWAYS, expiresAt });
+  protected secretsOf({ key }: TlsCredentials): readonly string[] {
+    return key ? [key.toString('latin1')] : [];
+  }
+
+  protected unavailable(message: string, options: ErrorOptions): Error {
+    return new TlsError('ERR_TLS_UNAVAILABLE', message, options);
+  }
+
+  protected override take(snapshot: Snapshot): void {
+    this.#pending = undefined;
+    this.#validity.clear();
+    super.take(snapshot);
+  }
+
+  protected override onReported(): void {
+    this.#reported = 'valid';
+    this.#watchExpiry();
+  }
+
+  protected override onRefused(error: Error, snapshot: Snapshot): void {
+    if (!(error instanceof WrongDate)) return;
+    this.#pending = { snapshot, validity: error.validity };
+    this.#awaitValidity(error.validity);
+  }
+
+  protected override onClose(): Promise<void> {
+    this.#expiry.clear();
+    this.#validity.clear();
+    return super.onClose();
+  }
+
+  /** Also called after each jump of the clock, because the clock may have been wrong before. */
+  #retryPending(): void {
+    if (!this.#pending) return;
+    const { snapshot, validity } = this.#pending;
+    const now = this.clock.now();
+    if (validity.notBefore <= now && now < validity.expiresAt) this.take(snapshot);
+    else this.#awaitValidity(validity);
+  }
+
+  #awaitValidity({ notBefore }: Validity): void {
+    const remainingMs = notBefore - this.clock.now();
+    // Only a jump of the clock can make an expired set valid.
+    this.#validity.set(remainingMs > 0 ? remainingMs : Number.MAX_SAFE_INTEGER);
+  }
+
+  /** Emits `expiring` or `expired` when due, and sets the alarm for the next one. */
+  #watchExpiry(): void {
+    const { current } = this;
+    this.#expiry.clear();
+    if (!current || !Number.isFinite(current.expiresAt) || this.#reported === 'expired') return;
+    const { notBefore, expiresAt } = current;
+    const remainingMs = expiresAt - this.clock.now();
+    const warningMs = this.#expiryWarningMs ?? (expiresAt - notBefore) / 6;
+    if (remainingMs <= 0) {
+      this.#reported = 'expired';
+      this.dispatch('expired', {
+        current,
+        error: expiredError(this.#certificatePath, current, this.refusal),
+      });
+    } else if (remainingMs > warningMs) {
+      this.#expiry.set(remainingMs - warningMs);
+    } else {
+      this.#expiry.set(remainingMs);
+      if (this.#reported === 'valid') this.dispatch('expiring', { current, remainingMs });
+      this.#reported = 'expiring';
     }
-    // OpenSSL receives only what was parsed here, so that nothing else is trusted.
-    return { ca: Buffer.from(authorities.join('')), authorities };
-  }
-}
-
-/** Checks the certificate chain and its key. */
-export interface Identity extends Validity, Pick<TlsCredentials, 'certificate'> {
-  readonly pair: { readonly cert: Buffer; readonly key: Buffer } | undefined;
-}
-
-/** @throws {TlsError} if the key does not match the certificate, or the chain is not in order. */
-export function identityOf({ cert, key }: TlsPlaces): Identity {
-  if (!cert || !key) return { pair: undefined, certificate: undefined, ...ALWAYS };
-  const [certBytes, keyBytes] = [bytesOf(cert), bytesOf(key)];
-  const isBundle = cert.path === key.path;
-  if (isBundle && !pemBlocks(keyBytes.toString('latin1')).some(isPrivateKey)) {
-    const message = `"${key.path}" is a file without a private key; TlsFiles takes a directory, a credential bundle, or { cert, key, ca }`;
-    throw new TlsError('ERR_TLS_PEM', message);
-  }
-  const chain = parseCertificates(cert.path, certBytes, 'ERR_TLS_PEM');
-  const [certificate, ...issuers] = chain;
-  const privateKey = parseKey(key.path, keyBytes);
-  // `setSecureContext()` accepts an RSA key with an EC certificate; then every handshake fails.
-  if (!certificate?.checkPrivateKey(privateKey)) {
-    if (issuers.some((issuer) => issuer.checkPrivateKey(privateKey))) {
-      const message = `The chain in "${cert.path}" is not in order: the certificate of the key must come first`;
-      throw new TlsError('ERR_TLS_CHAIN', message);
-    }
-    const message = isBundle
-      ? `The private key in "${key.path}" is not that of the first certificate in it`
-      : `"${key.path}" is not the key of "${cert.path}"`;
-    throw new TlsError('ERR_TLS_MISMATCH', message);
-  }
-  checkChain(cert.path, chain);
-  const pair = { cert: only(certBytes, isCertificate), key: only(keyBytes, isPrivateKey) };
-  return { pair, certificate, ...validityOf([certificate, ...issuers]) };
-}
-
-/** The blocks of one kind, so that the key is not passed on with the chain. */
-function only(bytes: Buffer, accept: typeof isCertificate): Buffer {
-  const blocks = pemBlocks(bytes.toString('latin1')).filter(accept);
-  return Buffer.from(blocks.map(({ text }) => `${text}\n`).join(''), 'latin1');
-}
-
-/** @throws {TlsError} `ERR_TLS_MISSING`, `ERR_TLS_PEM`. */
-export function bytesOf({ path, file }: TlsPlace): Buffer {
-  if (!file) throw new TlsError('ERR_TLS_MISSING', `There is no file "${path}"`);
-  if (file.content) return file.content;
-  const message = `"${path}" has ${file.size} bytes; certificates and keys have at most ${MAX_BYTES}`;
-  throw new TlsError('ERR_TLS_PEM', message);
-}
-
-/** @throws {TlsError} `ERR_TLS_REFUSED`. */
-export function mustBeUsable(credentials: TlsCredentials, path: string): void {
-  try {
-    // This getter makes OpenSSL create the context.
-    credentials.secureContext.context satisfies unknown;
-  } catch (cause) {
-    throw new TlsError('ERR_TLS_REFUSED', `OpenSSL rejects ${path}: ${(cause as Error).message}`, { cause });
   }
 }
 

@@ -1,15 +1,23 @@
 import type * as undiciModule from 'undici';
 import type { Agent, buildConnector, Dispatcher } from 'undici';
+import type { Socket } from 'node:net';
 
-import type { TlsCredentials } from './tls-credentials.js';
-import { checkTlsFiles, type TlsFiles } from './tls-files.js';
+import { systemClock } from '../core/clock.js';
 import { PackageError } from '../core/package-error.js';
+import { DRAIN_MS } from './connection-drain.js';
+import type { TlsCredentials } from './tls-credentials.js';
+import { TlsError } from './tls-error.js';
+import { checkTlsFiles, type TlsFiles } from './tls-files.js';
+import { Trust } from './trust.js';
+
+type Undici = typeof undiciModule;
 
 /**
  * Resolves to a dispatcher for `fetch()` and `undici.request()`. It trusts the CA bundle of the files, and presents
  * their certificate, if they have one. After a change, new requests use a new pool of connections; requests in flight
- * finish in the old one, however long they take. Close the dispatcher when it is no longer used. Starts the files; the
- * caller has to close them.
+ * finish in the old one. If the change removes a CA, they have 30 s, and requests that wait in the old pool for a
+ * connection fail with a `TlsError`: they have not been sent. If a later set has no CA bundle, the last one stays in
+ * use. Close the dispatcher when it is no longer used. Starts the files; the caller has to close them.
  * @param options options of undici's `Agent`; `connect` options are kept, except that `ca`, `cert` and `key` are
  * replaced by those of the files, if they have them.
  * @throws {TlsError} (rejects) if the files are not usable.
@@ -17,13 +25,16 @@ import { PackageError } from '../core/package-error.js';
  */
 export async function undiciDispatcher(files: TlsFiles, options: Agent.Options = {}): Promise<Dispatcher> {
   checkTlsFiles('undiciDispatcher', 'files', files);
-  return rotatingDispatcher(await loadUndici(), files, options, (connect) => connect);
+  if (typeof options.connect === 'function') {
+    throw new TypeError(
+      'undiciDispatcher: "connect" must be options; a function would not see the certificate',
+    );
+  }
+  const undici = await loadUndici();
+  return newDispatcher(undici, files, options, await files.get());
 }
 
-type Undici = typeof undiciModule;
-
-/** @throws {PackageError} (rejects) */
-export async function loadUndici(): Promise<Undici> {
+async function loadUndici(): Promise<Undici> {
   // Bundlers accept a missing package only if the import is in a `try`.
   try {
     return await import('undici');
@@ -32,29 +43,44 @@ export async function loadUndici(): Promise<Undici> {
   }
 }
 
-/** A dispatcher with a pool for each set; `connectorOf` creates the connector of a set. */
-export async function rotatingDispatcher(
+interface StartHandler {
+  onRequestStart(controller: Dispatcher.DispatchController, context: unknown): void;
+}
+
+/** The connections made with one set. */
+interface Pool {
+  readonly agent: Agent;
+  readonly sockets: Set<Socket>;
+  /** Whether a CA was removed since. */
+  isEnded: boolean;
+}
+
+/**
+ * A class, because its base is loaded at run time.
+ *
+ * | in an old pool     | a change                                 | a CA was removed                          |
+ * |--------------------|------------------------------------------|-------------------------------------------|
+ * | idle connection    | is closed                                | is closed                                 |
+ * | request in flight  | finishes                                 | finishes within 30 s                      |
+ * | waiting request    | is sent, by a new connection with the    | fails with `ERR_TLS_CA`                   |
+ * |                    | current set if none is free              |                                           |
+ * | handshake          | is used                                  | is repeated with the current set          |
+ */
+function newDispatcher(
   undici: Undici,
   files: TlsFiles,
-  options: Agent.Options,
-  connectorOf: (
-    connect: buildConnector.BuildOptions,
-  ) => buildConnector.BuildOptions | buildConnector.connector,
-): Promise<Dispatcher> {
-  const { connect } = options;
-  if (typeof connect === 'function') {
-    throw new TypeError(
-      'undiciDispatcher: "connect" must be options; a function would not see the certificate',
-    );
-  }
-  const initial = await files.get();
-  const newPool = (credentials: TlsCredentials): Agent =>
-    new undici.Agent({ ...options, connect: connectorOf({ ...connect, ...credentials.options }) });
+  { connect: connectOptions, ...options }: Agent.Options,
+  initial: TlsCredentials,
+): Dispatcher {
+  const trust = new Trust();
+  trust.update(initial);
+  let removals = 0;
 
   class TlsFilesDispatcher extends undici.Dispatcher {
-    #pool = newPool(initial);
+    #connector = this.#newConnector(initial);
+    #pool = this.#newPool();
     /** Pools that still have requests in flight. */
-    readonly #old = new Set<Agent>();
+    readonly #old = new Set<Pool>();
 
     constructor() {
       super();
@@ -62,14 +88,15 @@ export async function rotatingDispatcher(
     }
 
     override dispatch(request: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
-      return this.#pool.dispatch(request, handler);
+      const pool = this.#pool;
+      return pool.agent.dispatch(request, new Guard(pool, handler));
     }
 
     override close(): Promise<void>;
     override close(callback: () => void): void;
     override close(callback?: () => void): Promise<void> | void {
       files.off('change', this.#onChange);
-      const closed = Promise.all([...this.#old, this.#pool].map((pool) => pool.close())).then(() => {});
+      const closed = Promise.all(this.#agents().map((agent) => agent.close())).then(() => {});
       if (!callback) return closed;
       void closed.then(callback, callback);
     }
@@ -78,20 +105,81 @@ export async function rotatingDispatcher(
       files.off('change', this.#onChange);
       const reason = error instanceof Error ? error : null;
       const onDestroyed = typeof error === 'function' ? error : callback;
-      const destroyed = Promise.all([...this.#old, this.#pool].map((pool) => pool.destroy(reason))).then(
-        () => {},
-      );
+      const destroyed = Promise.all(this.#agents().map((agent) => agent.destroy(reason))).then(() => {});
       void destroyed.then(onDestroyed, onDestroyed);
       return destroyed;
     }
 
+    #agents(): Agent[] {
+      return [...this.#old, this.#pool].map(({ agent }) => agent);
+    }
+
+    #newConnector(credentials: TlsCredentials): buildConnector.connector {
+      return undici.buildConnector({
+        ...(connectOptions as buildConnector.BuildOptions),
+        ...trust.optionsOf(credentials),
+      });
+    }
+
+    #newPool(): Pool {
+      const sockets = new Set<Socket>();
+      const connect: buildConnector.connector = (given, callback) => {
+        const begunAt = removals;
+        this.#connector(given, (...[error, socket]) => {
+          if (error) {
+            callback(error, null);
+          } else if (begunAt < removals) {
+            socket.destroy();
+            connect(given, callback);
+          } else {
+            sockets.add(socket);
+            socket.once('close', () => sockets.delete(socket));
+            callback(null, socket);
+          }
+        });
+      };
+      return { agent: new undici.Agent({ ...options, connect }), sockets, isEnded: false };
+    }
+
+    #end(): void {
+      removals += 1;
+      const ending = [...this.#old];
+      files.reportEnded(
+        'undiciDispatcher',
+        ending.reduce((sum, { sockets }) => sum + sockets.size, 0),
+      );
+      for (const pool of ending) pool.isEnded = true;
+      const destroy = (): void => ending.forEach(({ agent }) => void agent.destroy());
+      systemClock.schedule(destroy, DRAIN_MS, { ref: false });
+    }
+
     readonly #onChange = ({ current }: { readonly current: TlsCredentials }): void => {
+      const isRemoved = trust.update(current);
       const old = this.#pool;
-      this.#pool = newPool(current);
+      this.#connector = this.#newConnector(current);
+      this.#pool = this.#newPool();
       this.#old.add(old);
+      if (isRemoved) this.#end();
       const forget = (): boolean => this.#old.delete(old);
-      old.close().then(forget, forget);
+      old.agent.close().then(forget, forget);
     };
+  }
+
+  /** Refuses a request that an ended pool is about to send. The types of undici lack the method. */
+  class Guard extends (undici.DecoratorHandler as unknown as new (handler: object) => StartHandler) {
+    readonly #pool: Pool;
+
+    constructor(pool: Pool, handler: object) {
+      super(handler);
+      this.#pool = pool;
+    }
+
+    override onRequestStart(controller: Dispatcher.DispatchController, context: unknown): void {
+      super.onRequestStart(controller, context);
+      if (!this.#pool.isEnded) return;
+      const message = 'A CA was removed while the request was waiting; it was not sent, and can be repeated';
+      controller.abort(new TlsError('ERR_TLS_CA', message));
+    }
   }
   return new TlsFilesDispatcher();
 }

@@ -163,9 +163,5 @@ function kindOf(value: unknown): string {
 }
 
 function malformed(what: string, cause?: unknown): TokenError {
-  return new TokenError(
-    'ERR_TOKEN_MALFORMED',
-    `The token is not usable: ${what}`,
-    cause ? { cause } : undefined,
-  );
+  return new TokenError('ERR_TOKEN_MALFORMED', `Not a usable token: ${what}`, cause ? { cause } : undefined);
 }

@@ -58,24 +58,6 @@ describe('--listen', () => {
     expect(await program.terminated()).toBe(0);
   });
 
-  test.each<[string, readonly string[], readonly string[]]>([
-    ['a command that fails', [], ['--', 'false', '--password', 'hush-4711']],
-    ['a command that does not exist', [], ['--', 'nosuchcommand', 'hush-4711']],
-    ['a line for the shell', ['--exec', 'test "$RW_PATH" = hush-4711'], []],
-    ['an assignment of the shell', ['--exec', 'PASSWORD=hush-4711 false'], []],
-    ['a check', ['--check', 'test 1 = hush-4711', '--exec', 'true'], []],
-    ['a webhook', ['--webhook', 'http://127.0.0.1:1/hush-4711'], []],
-  ])('of %s it shows the name alone, and so do the events', async (_, flags, command) => {
-    const mounted = volume();
-    const { program, url } = await listening(['watch', mounted.directory, '--json', ...flags, ...command]);
-    await program.until(/"ready"/);
-    mounted.publish({ n: '1' });
-    await program.until(/"(failed|rejected)"/);
-    const pages = ['status', 'metrics'].map(async (page) => (await fetch(`${url}/${page}`)).text());
-    expect([...(await Promise.all(pages)), program.output].join('')).not.toContain('hush-4711');
-    expect(await program.terminated()).toBe(0);
-  });
-
   test('is not ready before the command of run could be started', async () => {
     const { program, url } = await listening(['run', join(temporaryDirectory(), 'later'), '--', 'true']);
     await program.until(/waiting for/);

@@ -60,17 +60,6 @@ test('names with any characters are preserved', () => {
   );
 });
 
-test('every character of a name is one that YAML allows', () => {
-  const codes = Array.from({ length: 0xffff }, (_, index) => index + 1);
-  const name = String.fromCodePoint(...codes.filter((code) => code < 0xd800 || code > 0xdfff), 0x10ffff);
-  const text = renderKubeconfig({ server: 'https://a', token, user: name });
-  // `c-printable`, without what some parsers take for a line break or a byte order mark.
-  expect(text.replace(/[\n\x20-\x7e\xa0-\u2027\u202a-\ufefe\uff00-\ufffd]/g, '')).toBe('');
-  const kubeConfig = new KubeConfig();
-  kubeConfig.loadFromString(text);
-  expect(kubeConfig.getCurrentUser()?.name).toBe(name);
-});
-
 test.skipIf(!isInstalled('kubectl'))('kubectl config view shows the same', async () => {
   const path = join(temporaryDirectory(), 'kubeconfig');
   writeFileSync(path, renderKubeconfig(full));
@@ -107,8 +96,7 @@ test.each<[string, Record<string, unknown>, string]>([
   ['a server with a password in it', { server: 'https://u:p@a' }, 'option "server"'],
   ['no token', { token: undefined }, 'option "token" must be a non-empty string'],
   ['a token that is an object', { token: { value: token } }, 'option "token" must be a non-empty string'],
-  ['an empty name', { user: '' }, 'option "user" must be a non-empty string of valid Unicode, got ""'],
-  ['half a surrogate pair', { user: '\ud800' }, 'option "user" must be a non-empty string of valid Unicode'],
+  ['an empty name', { user: '' }, 'option "user" must be a non-empty string, got ""'],
   ['an unknown option', { cluster: 'x' }, 'unknown option "cluster"'],
 ])('%s is refused by name', (_, change, reason) => {
   const render = (): string => renderKubeconfig({ ...full, ...change });

@@ -134,6 +134,20 @@ export class EchoClient {
   }
 }
 
+/** What a client sees when its connection ends before the response begins. */
+const NOT_SERVED = ['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET', 'ERR_TLS_CA'];
+
+/** A request that is repeated, as RFC 9110 (9.2.2) allows for GET, if its connection ended before the response. */
+export async function repeatable<T>(ask: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (attempt === 3 || !NOT_SERVED.includes((error as { readonly code: string }).code)) throw error;
+    }
+  }
+}
+
 /** Between two requests of a client, ms: in `npm test` other tests want the processor too. */
 const PAUSE_MS = rounds(4, 0);
 

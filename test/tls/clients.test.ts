@@ -17,7 +17,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { createAuthority, createServerPair, type CertificatePair } from '../support/certificates.js';
 import { rounds } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
-import { askHttps, EchoClient, keepDoing, listen, startGrpc } from '../support/tls-clients.js';
+import { askHttps, EchoClient, keepDoing, listen, startGrpc, repeatable } from '../support/tls-clients.js';
 import { secretOf } from '../support/tls-sets.js';
 
 const authority = await createAuthority('authority');
@@ -159,12 +159,16 @@ test('under load a rotation of the CA and the client certificate fails no reques
   onTestFinished(() => agent.destroy());
   const load = [
     ...Array.from({ length: 4 }, () =>
-      keepDoing(async () => {
-        const { body } = await request(`https://127.0.0.1:${port}`, { dispatcher });
-        return body.text();
-      }),
+      keepDoing(() =>
+        repeatable(async () => {
+          const { body } = await request(`https://127.0.0.1:${port}`, { dispatcher });
+          return body.text();
+        }),
+      ),
     ),
-    ...Array.from({ length: 2 }, () => keepDoing(async () => (await askHttps({ port, ca }, agent)).text)),
+    ...Array.from({ length: 2 }, () =>
+      keepDoing(() => repeatable(async () => (await askHttps({ port, ca }, agent)).text)),
+    ),
   ];
   const seen = (): Set<string> => new Set(load.flatMap(({ results }) => results));
   // On a busy machine a certificate may come and go before a request was made with it.

@@ -133,7 +133,7 @@ describe.runIf(isSupported)('followDefaultCa()', () => {
   });
 
   test.each(['TLSv1.2', 'TLSv1.3'] as const)(
-    'closes what a removed CA has verified in the global agent, and resumes nothing (%s)',
+    'a removed CA ends the connections of the global agent, and none of its sessions is resumed (%s)',
     async (version) => {
       const { files, trust } = mount(both);
       await follow(files);
@@ -146,7 +146,7 @@ describe.runIf(isSupported)('followDefaultCa()', () => {
         const { socket } = response;
         return { socket, text: (await response.setEncoding('utf8').toArray()).join('') };
       };
-      const [idle, kept] = [await request(leaving.port), await request(staying.port)];
+      const [idle, trusted] = [await request(leaving.port), await request(staying.port)];
       const busy = request(leaving.port, '/slow');
       await expect.poll(() => leaving.slow.length).toBe(1);
       const ends = idle.socket.destroyed ? Promise.resolve() : once(idle.socket, 'close');
@@ -155,14 +155,20 @@ describe.runIf(isSupported)('followDefaultCa()', () => {
       expect((await busy).text).toBe('hello');
       await ends;
       await expect(request(leaving.port)).rejects.toThrow(/verify|self-signed/);
-      expect((await request(staying.port)).socket).toBe(kept.socket);
-      await trust(both);
+      const again = await request(staying.port);
+      expect(again.text).toBe('hello');
+      expect(again.socket).not.toBe(trusted.socket);
+      // The servers keep their ticket keys.
+      await trust(one.certificate);
       expect((await request(leaving.port)).text).toBe('hello');
+      await expect(request(staying.port)).rejects.toThrow(/verify|self-signed/);
+      await trust(both);
+      expect((await request(staying.port)).text).toBe('hello');
     },
   );
 
   test.each(['TLSv1.2', 'TLSv1.3'] as const)(
-    'closes what it has verified for fetch() (%s)',
+    'a removed CA ends the connections of fetch() (%s)',
     async (version) => {
       const { files, trust } = mount(both);
       await follow(files);
@@ -176,6 +182,9 @@ describe.runIf(isSupported)('followDefaultCa()', () => {
       expect(await busy).toBe('hello');
       await expect(ask(leaving.port)).rejects.toThrow('fetch failed');
       expect(await ask(staying.port)).toBe('hello');
+      await trust(one.certificate);
+      expect(await ask(leaving.port)).toBe('hello');
+      await expect(ask(staying.port)).rejects.toThrow('fetch failed');
     },
   );
 

@@ -17,7 +17,7 @@ import { expect, onTestFinished, test } from 'vitest';
 
 import { rounds } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
-import { askHttps, keepDoing, listen } from '../support/tls-clients.js';
+import { askHttps, keepDoing, listen, repeatable } from '../support/tls-clients.js';
 
 const ROTATIONS = rounds(12, 500);
 /** The root of the mesh is replaced so often: added, then used, then the old one removed. */
@@ -73,7 +73,7 @@ test.each(['rename', 'remove'] as const)(
     });
     const failures: unknown[] = [];
     const noted = (work: () => Promise<string>) =>
-      keepDoing(() => work().catch((error: unknown) => void failures.push(error)));
+      keepDoing(() => repeatable(work).catch((error: unknown) => void failures.push(error)));
     const load = [
       ...agents.map((agent) =>
         noted(async () => (await askHttps({ port, ca: undefined as never }, agent)).text),
@@ -134,7 +134,7 @@ test('a trust bundle in another order makes no new connection', async () => {
   const https = createServer({ requestCert: true, keepAliveTimeout: 0 }, (_request, response) =>
     response.end('hello'),
   );
-  const served = await serveTls(https, files, { drainMs: 0 });
+  const served = await serveTls(https, files);
   const port = await listen(https);
   const agent: Agent = httpsAgent(files, { keepAlive: true });
   onTestFinished(() => agent.destroy());

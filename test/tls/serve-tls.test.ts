@@ -1,17 +1,16 @@
 /** `serveTls` and `sniCallback`: what a server keeps when its certificate changes, and when connections end. */
 import { once } from 'node:events';
-import { createSecureServer } from 'node:http2';
-import { Agent, createServer } from 'node:https';
+import { createServer } from 'node:https';
 import { join } from 'node:path';
 import { connect, createServer as createTlsServer, type TLSSocket, type ConnectionOptions } from 'node:tls';
 
-import { FakeClock, KubeletVolume } from 'resilient-watcher/testing';
+import { KubeletVolume } from 'resilient-watcher/testing';
 import { serveTls, sniCallback, TlsFiles } from 'resilient-watcher/tls';
 import { expect, onTestFinished, test } from 'vitest';
 
 import { createAuthority, createServerPair } from '../support/certificates.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
-import { askHttp2, askHttps, listen, openHttp2 } from '../support/tls-clients.js';
+import { listen } from '../support/tls-clients.js';
 import { fingerprintOf, secretOf } from '../support/tls-sets.js';
 
 const authority = await createAuthority('authority');
@@ -240,77 +239,8 @@ test('for a host of sniCallback() client certificates are verified with the CA b
   expect(await isAuthorized('localhost')).toBe(false);
 });
 
-test('draining ends old connections after their request in flight, and does not affect new ones', async () => {
-  const { volume, files } = openFiles();
-  const clock = new FakeClock();
-  const answer: (() => void)[] = [];
-  const server = createServer({ keepAliveTimeout: 0 }, (request, response) => {
-    if (request.url === '/slow') answer.push(() => response.end('slow'));
-    else response.end('hello');
-  });
-  await serveTls(server, files, { drainMs: 10_000, clock, random: () => 0.5 });
-  const address = { port: await listen(server), ca };
-  const kept = new Agent({ keepAlive: true, maxSockets: 1 });
-  onTestFinished(() => kept.destroy());
-  const { socket } = await askHttps(address, kept);
-  volume.publish(secretOf(second));
-  await files.check();
-  expect((await askHttps(address, kept)).socket).toBe(socket);
-  await clock.advance(5_000);
-  const last = await askHttps(address, kept);
-  expect(last).toMatchObject({ socket, text: 'hello' });
-  const next = await askHttps(address, kept);
-  expect(next.socket).not.toBe(socket);
-  expect(next.fingerprint).toBe(fingerprintOf(second));
-  await clock.advance(60_000);
-  expect((await askHttps(address, kept)).socket).toBe(next.socket);
-});
-
-test('draining leaves the streams of an HTTP/2 server that has no requests alone', async () => {
-  const { files } = openFiles();
-  const server = createSecureServer({});
-  await serveTls(server, files, { drainMs: 0 });
-  server.on('stream', (stream) => {
-    stream.respond({ ':status': 200 });
-    stream.end('hello');
-  });
-  const session = await openHttp2({ port: await listen(server), ca });
-  const events: string[] = [];
-  const request = session.request({ ':path': '/', expect: '100-continue' }).setEncoding('utf8');
-  request.on('continue', () => events.push('continue')).on('response', () => events.push('response'));
-  expect((await request.toArray()).join('')).toBe('hello');
-  expect(events).toEqual(['response']);
-});
-
-test('draining sends GOAWAY to old HTTP/2 sessions, and their open streams finish', async () => {
-  const { volume, files } = openFiles();
-  const answers: (() => void)[] = [];
-  const server = createSecureServer({}, (request, response) => {
-    if (request.headers['x-slow']) answers.push(() => response.end('slow'));
-    else response.end('hello');
-  });
-  await serveTls(server, files, { drainMs: 0 });
-  const session = await openHttp2({ port: await listen(server), ca });
-  expect(await askHttp2(session)).toBe('hello');
-  const slow = session.request({ ':path': '/', 'x-slow': '1' }).setEncoding('utf8');
-  await expect.poll(() => answers.length).toBe(1);
-  const goaway = once(session, 'goaway');
-  volume.publish(secretOf(second));
-  await files.check();
-  await goaway;
-  answers[0]?.();
-  expect((await slow.toArray()).join('')).toBe('slow');
-  await once(session, 'close');
-});
-
 test.each([
   ['a server that is none', TypeError, () => serveTls({} as never, new TlsFiles('/tls')), /server must be/],
-  [
-    'draining of a plain TLS server',
-    TypeError,
-    () => serveTls(createTlsServer(), new TlsFiles('/tls'), { drainMs: 1 }),
-    /drainMs/,
-  ],
   [
     'a negative time',
     RangeError,

@@ -1,8 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import type { TLSSocket } from 'node:tls';
 
-import { extensionsOf } from './extensions.js';
-
 /** The SPIFFE ID of a workload, such as `spiffe://example.org/ns/default/sa/web`. */
 export interface SpiffeId {
   readonly uri: string;
@@ -12,25 +10,21 @@ export interface SpiffeId {
   readonly path: string;
 }
 
-const TRUST_DOMAIN = /^[a-z0-9._-]{1,255}$/;
-const PATH = /^(?:\/[a-zA-Z0-9._-]+)+$/;
-const SCHEME = 'spiffe://';
+const SPIFFE_ID = /^spiffe:\/\/([a-z0-9._-]{1,255})((?:\/[a-zA-Z0-9._-]+)+)$/;
+const MAX_LENGTH = 2_048;
 
 /** The only URI of a certificate, if it is the SPIFFE ID of a workload; otherwise undefined. */
-export function spiffeIdIn(certificate: X509Certificate): SpiffeId | undefined {
-  const { uris } = extensionsOf(certificate);
-  const [uri] = uris;
-  if (uris.length !== 1 || !uri?.startsWith(SCHEME) || uri.length > 2_048) return undefined;
-  const rest = uri.slice(SCHEME.length);
-  const slash = rest.indexOf('/');
-  const [trustDomain, path] = [rest.slice(0, slash), rest.slice(slash)];
+export function spiffeIdIn({ ca, subjectAltName = '' }: X509Certificate): SpiffeId | undefined {
+  // Node.js quotes a name that contains a comma or a quote; a SPIFFE ID never does, and one that hides in another name
+  // is not an ID.
+  if (ca || subjectAltName.includes('"')) return undefined;
+  const uris = subjectAltName.split(', ').filter((name) => name.startsWith('URI:'));
+  const uri = uris[0]?.slice('URI:'.length) ?? '';
+  const [, trustDomain, path] = SPIFFE_ID.exec(uri) ?? [];
+  if (uris.length !== 1 || uri.length > MAX_LENGTH || trustDomain === undefined || path === undefined)
+    return undefined;
   const isDotted = path.split('/').some((segment) => segment === '.' || segment === '..');
-  if (!isTrustDomain(trustDomain) || !PATH.test(path) || isDotted) return undefined;
-  return { uri, trustDomain, path };
-}
-
-export function isTrustDomain(name: string): boolean {
-  return TRUST_DOMAIN.test(name);
+  return isDotted ? undefined : { uri, trustDomain, path };
 }
 
 /** The SPIFFE ID of the peer of an accepted connection, such as `request.socket`; undefined if it has none. */

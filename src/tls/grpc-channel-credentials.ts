@@ -1,0 +1,104 @@
+/**
+ * Connections of gRPC channels belong to the set under which they were made.
+ *
+ * | connection        | a change | a CA was removed                                                              |
+ * |-------------------|----------|-------------------------------------------------------------------------------|
+ * | in its handshake  | stays    | is destroyed when the handshake is done                                       |
+ * | without a call    | stays    | is destroyed                                                                  |
+ * | with calls        | stays    | takes no new call; is destroyed 30 s later. On Node.js 20: is destroyed       |
+ */
+import { subscribe } from 'node:diagnostics_channel';
+import type { ClientHttp2Session, ClientHttp2Stream } from 'node:http2';
+import type { Socket } from 'node:net';
+
+import type { ChannelCredentials, VerifyOptions } from '@grpc/grpc-js';
+
+import { systemClock } from '../core/clock.js';
+import { DRAIN_MS } from './connection-drain.js';
+import { loadGrpc, TlsFilesProvider } from './grpc-provider.js';
+import { checkTlsFiles, type TlsFiles } from './tls-files.js';
+
+/**
+ * Resolves to credentials for a gRPC client. It trusts the CA bundle of the files (without one: the roots of Node.js),
+ * and presents their certificate if they have one. Each new connection uses the current set. When a CA is removed,
+ * connections made before take no new call; calls in flight have 30 s. On Node.js 20, which does not tell when a
+ * connection has calls, they fail with `UNAVAILABLE`.
+ * Starts the files; the caller has to close them.
+ * @throws {TlsError} (rejects) if the files are not usable.
+ * @throws {PackageError} (rejects) if `@grpc/grpc-js` is not installed.
+ */
+export async function grpcChannelCredentials(
+  files: TlsFiles,
+  verifyOptions?: VerifyOptions,
+): Promise<ChannelCredentials> {
+  checkTlsFiles('grpcChannelCredentials', 'files', files);
+  const { experimental } = await loadGrpc();
+  const current = await files.get();
+  const provider = new TlsFilesProvider(files);
+  const credentials = experimental.createCertificateProviderChannelCredentials(
+    provider,
+    current.cert ? provider : null,
+    verifyOptions ?? {},
+  );
+  return endEarlier(files, provider, credentials);
+}
+
+/** grpc-js creates its sessions itself; Node.js 22.17 and later tell about them when a stream is created. */
+const SESSION = Symbol('the HTTP/2 session of a socket');
+type ChannelSocket = Socket & { [SESSION]?: ClientHttp2Session | undefined };
+let isSubscribed = false;
+
+function followSessions(): void {
+  if (isSubscribed) return;
+  isSubscribed = true;
+  subscribe('http2.client.stream.created', (message) => {
+    const { session } = (message as { readonly stream: ClientHttp2Stream }).stream;
+    const socket = session?.socket as ChannelSocket | undefined;
+    if (socket && SESSION in socket) socket[SESSION] = session as ClientHttp2Session;
+  });
+}
+
+function endEarlier(
+  files: TlsFiles,
+  provider: TlsFilesProvider,
+  credentials: ChannelCredentials,
+): ChannelCredentials {
+  followSessions();
+  const sockets = new Set<ChannelSocket>();
+  let generation = 0;
+  provider.onRemoved(() => {
+    generation += 1;
+    files.reportEnded('grpcChannelCredentials', sockets.size);
+    for (const socket of sockets) end(socket);
+  });
+  const createConnector = credentials._createSecureConnector.bind(credentials);
+  credentials._createSecureConnector = (...args) => {
+    const connector = createConnector(...args);
+    const connect = connector.connect.bind(connector);
+    connector.connect = async (socket) => {
+      const begunIn = generation;
+      const connected = await connect(socket);
+      const secured = connected.socket as ChannelSocket;
+      secured[SESSION] = undefined;
+      sockets.add(secured);
+      secured.once('close', () => sockets.delete(secured));
+      if (begunIn < generation) secured.destroy();
+      return connected;
+    };
+    return connector;
+  };
+  return credentials;
+}
+
+function end(socket: ChannelSocket): void {
+  const session = socket[SESSION];
+  if (!session) {
+    socket.destroy();
+    return;
+  }
+  // As if the server had said it: the channel connects again, and its calls in flight finish.
+  session.emit('goaway', 0, 0, undefined);
+  session.close();
+  const timer = systemClock.schedule(() => socket.destroy(), DRAIN_MS, { ref: false });
+  socket.once('close', () => timer.cancel());
+}

@@ -1,0 +1,100 @@
+/**
+ * Passes each set of `TlsFiles` to `@grpc/grpc-js`. The `FileWatcherCertificateProvider` of grpc-js polls, reads
+ * the certificate and the key one after the other, and publishes `null` after a failed read, which makes servers drop
+ * every connection. This provider publishes only checked sets, each at once, and never withdraws one.
+ */
+import { rootCertificates } from 'node:tls';
+
+import type * as grpc from '@grpc/grpc-js';
+import type { experimental } from '@grpc/grpc-js';
+
+import { PackageError } from '../core/package-error.js';
+import type { TlsCredentials } from './tls-credentials.js';
+import type { TlsFiles } from './tls-files.js';
+import { Trust } from './trust.js';
+
+type CaListener = experimental.CaCertificateUpdateListener;
+type IdentityListener = experimental.IdentityCertificateUpdateListener;
+
+/** Passes each set to the listeners of grpc-js. */
+export class TlsFilesProvider implements experimental.CertificateProvider {
+  readonly #files: TlsFiles;
+  readonly #trust = new Trust();
+  readonly #caListeners = new Set<CaListener>();
+  readonly #identityListeners = new Set<IdentityListener>();
+  #onRemoved: (() => void) | undefined;
+  #isFollowing = false;
+
+  constructor(files: TlsFiles) {
+    this.#files = files;
+  }
+
+  /** Called when a CA was removed, after the listeners have received the new set. */
+  onRemoved(onRemoved: () => void): void {
+    this.#onRemoved = onRemoved;
+    this.#follow();
+  }
+
+  addCaCertificateListener(listener: CaListener): void {
+    this.#caListeners.add(listener);
+    this.#added(() => this.#caListeners.has(listener) && this.#updateCa(listener));
+  }
+
+  removeCaCertificateListener(listener: CaListener): void {
+    this.#caListeners.delete(listener);
+    this.#removed();
+  }
+
+  addIdentityCertificateListener(listener: IdentityListener): void {
+    this.#identityListeners.add(listener);
+    this.#added((current) => this.#identityListeners.has(listener) && updateIdentity(listener, current));
+  }
+
+  removeIdentityCertificateListener(listener: IdentityListener): void {
+    this.#identityListeners.delete(listener);
+    this.#removed();
+  }
+
+  #added(update: (current: TlsCredentials) => void): void {
+    this.#follow();
+    // grpc-js expects the first update after this call returns, because only then has it registered the server.
+    process.nextTick(() => this.#files.current && update(this.#files.current));
+  }
+
+  #follow(): void {
+    if (this.#isFollowing) return;
+    this.#isFollowing = true;
+    if (this.#files.current) this.#trust.update(this.#files.current);
+    this.#files.on('change', this.#onChange);
+  }
+
+  #removed(): void {
+    if (this.#caListeners.size + this.#identityListeners.size > 0) return;
+    this.#files.off('change', this.#onChange);
+    this.#isFollowing = false;
+  }
+
+  readonly #onChange = ({ current }: { readonly current: TlsCredentials }): void => {
+    const isRemoved = this.#trust.update(current);
+    // All in one turn of the event loop, so that no connection is made in between.
+    for (const listener of this.#caListeners) this.#updateCa(listener);
+    for (const listener of this.#identityListeners) updateIdentity(listener, current);
+    if (isRemoved) this.#onRemoved?.();
+  };
+
+  #updateCa(listener: CaListener): void {
+    listener({ caCertificate: this.#trust.ca ?? Buffer.from(rootCertificates.join('\n')) });
+  }
+}
+
+function updateIdentity(listener: IdentityListener, { cert, key }: TlsCredentials): void {
+  if (cert && key) listener({ certificate: cert, privateKey: key });
+}
+
+export async function loadGrpc(): Promise<typeof grpc> {
+  try {
+    return await import('@grpc/grpc-js');
+  } catch (cause) {
+    throw new PackageError('@grpc/grpc-js', '1.14 or later', cause);
+  }
+}

@@ -1,0 +1,135 @@
+/** Parses and checks a set of certificate, key and CA bundle. */
+import { checkChain, parseCertificates, parseKey, validityOf, type Validity } from './certificates.js';
+import { isCertificate, isPrivateKey, pemBlocks } from './pem.js';
+import { TlsCredentials } from './tls-credentials.js';
+import { isoTime } from '../core/clock.js';
+import { TlsError, type TlsErrorCode } from './tls-error.js';
+import type { TlsPlace, TlsPlaces } from './tls-paths.js';
+
+/** Larger than any chain and bundle: the bundle of all public authorities has 0.3 MB. */
+export const MAX_BYTES = 1_048_576;
+
+/**
+ * @param now epoch ms
+ * @throws {TlsError} if the set is not complete, not usable, or not valid now (`WrongDate`).
+ */
+export function parseSet(
+  places: TlsPlaces,
+  now: number,
+  path: string,
+  revision: string | undefined,
+): TlsCredentials {
+  for (const place of [places.cert, places.key, places.ca]) if (place) bytesOf(place);
+  const trust = trustOf(places.ca, now);
+  const identity = identityOf(places);
+  const credentials = new TlsCredentials({ ...identity, ...trust, revision });
+  mustBeUsable(credentials, path);
+  if (places.cert) checkDates(places.cert.path, identity, now);
+  return credentials;
+}
+
+function checkDates(path: string, { notBefore, expiresAt }: Validity, now: number): void {
+  if (expiresAt <= now) throw expiredError(path, { notBefore, expiresAt });
+  if (notBefore <= now) return;
+  const message = `The certificate in "${path}" is not valid before ${isoTime(notBefore)}`;
+  throw new WrongDate('ERR_TLS_NOT_YET_VALID', message, { notBefore, expiresAt });
+}
+
+/** @param cause why there is no newer one */
+export function expiredError(path: string, { notBefore, expiresAt }: Validity, cause?: Error): TlsError {
+  const message = `The certificate in "${path}" expired at ${isoTime(expiresAt)}`;
+  return new WrongDate('ERR_TLS_EXPIRED', message, { notBefore, expiresAt }, cause && { cause });
+}
+
+/** @throws {TlsError} `ERR_TLS_CA` if the bundle cannot be used, or each of its certificates has expired. */
+function trustOf(
+  ca: (TlsPlace & { readonly mayBeEmpty?: boolean }) | undefined,
+  now: number,
+): Pick<TlsCredentials, 'ca' | 'authorities'> {
+  const bytes = ca && bytesOf(ca);
+  // cert-manager writes an empty `ca.crt` if the issuer has no CA; templates add a line break.
+  if (!bytes || (ca.mayBeEmpty && bytes.toString('latin1').trim() === ''))
+    return { ca: undefined, authorities: [] };
+  const authorities = parseCertificates(ca.path, bytes, 'ERR_TLS_CA');
+  const expiresAt = Math.max(...authorities.map((authority) => validityOf([authority]).expiresAt));
+  if (expiresAt <= now) {
+    const message = `Every certificate in the CA bundle "${ca.path}" has expired`;
+    throw new WrongDate('ERR_TLS_CA', message, { ...ALWAYS, expiresAt });
+  }
+  // OpenSSL receives only what was parsed here, so that nothing else is trusted.
+  return { ca: Buffer.from(authorities.join('')), authorities };
+}
+
+/** A checked certificate chain and its key. */
+interface Identity extends Validity, Pick<TlsCredentials, 'certificate'> {
+  readonly pair: { readonly cert: Buffer; readonly key: Buffer } | undefined;
+}
+
+/** @throws {TlsError} if the key does not match the certificate, or the chain is not in order. */
+function identityOf({ cert, key }: TlsPlaces): Identity {
+  if (!cert || !key) return { pair: undefined, certificate: undefined, ...ALWAYS };
+  const [certBytes, keyBytes] = [bytesOf(cert), bytesOf(key)];
+  const isBundle = cert.path === key.path;
+  if (isBundle && !pemBlocks(keyBytes.toString('latin1')).some(isPrivateKey)) {
+    const message = `"${key.path}" is a file without a private key; TlsFiles takes a directory, a credential bundle, or { cert, key, ca }`;
+    throw new TlsError('ERR_TLS_PEM', message);
+  }
+  const chain = parseCertificates(cert.path, certBytes, 'ERR_TLS_PEM');
+  const [certificate, ...issuers] = chain;
+  const privateKey = parseKey(key.path, keyBytes);
+  // `setSecureContext()` accepts an RSA key with an EC certificate; then every handshake fails.
+  if (!certificate?.checkPrivateKey(privateKey)) {
+    if (issuers.some((issuer) => issuer.checkPrivateKey(privateKey))) {
+      const message = `The chain in "${cert.path}" is not in order: the certificate of the key must come first`;
+      throw new TlsError('ERR_TLS_CHAIN', message);
+    }
+    const message = isBundle
+      ? `The private key in "${key.path}" is not that of the first certificate in it`
+      : `"${key.path}" is not the key of "${cert.path}"`;
+    throw new TlsError('ERR_TLS_MISMATCH', message);
+  }
+  checkChain(cert.path, chain);
+  const pair = { cert: only(certBytes, isCertificate), key: only(keyBytes, isPrivateKey) };
+  return { pair, certificate, ...validityOf([certificate, ...issuers]) };
+}
+
+/** The blocks of one kind, so that the key is not passed on with the chain. */
+function only(bytes: Buffer, accept: typeof isCertificate): Buffer {
+  const blocks = pemBlocks(bytes.toString('latin1')).filter(accept);
+  return Buffer.from(blocks.map(({ text }) => `${text}\n`).join(''), 'latin1');
+}
+
+/** @throws {TlsError} `ERR_TLS_MISSING`, `ERR_TLS_PEM`. */
+function bytesOf({ path, file }: TlsPlace): Buffer {
+  if (!file) throw new TlsError('ERR_TLS_MISSING', `There is no file "${path}"`);
+  if (file.content) return file.content;
+  const message = `"${path}" has ${file.size} bytes; certificates and keys have at most ${MAX_BYTES}`;
+  throw new TlsError('ERR_TLS_PEM', message);
+}
+
+/** @throws {TlsError} `ERR_TLS_REFUSED`. */
+function mustBeUsable(credentials: TlsCredentials, path: string): void {
+  try {
+    // This getter makes OpenSSL create the context.
+    credentials.secureContext.context satisfies unknown;
+  } catch (cause) {
+    throw new TlsError('ERR_TLS_REFUSED', `OpenSSL rejects ${path}: ${(cause as Error).message}`, { cause });
+  }
+}
+
+/** A CA bundle alone has no expiry date. */
+const ALWAYS: Validity = { notBefore: -Infinity, expiresAt: Infinity };
+
+/** Whether the set is refused only because of its dates. */
+export class WrongDate extends TlsError {
+  readonly #validity: Validity;
+
+  constructor(code: TlsErrorCode, message: string, validity: Validity, options?: ErrorOptions) {
+    super(code, message, options);
+    this.#validity = validity;
+  }
+
+  get validity(): Validity {
+    return this.#validity;
+  }
+}
