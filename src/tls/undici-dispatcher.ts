@@ -1,6 +1,7 @@
 import type * as undiciModule from 'undici';
 import type { Agent, buildConnector, Dispatcher } from 'undici';
 import type { Socket } from 'node:net';
+import { Readable } from 'node:stream';
 
 import { systemClock } from '../core/clock.js';
 import { PackageError } from '../core/package-error.js';
@@ -15,9 +16,10 @@ type Undici = typeof undiciModule;
 /**
  * Resolves to a dispatcher for `fetch()` and `undici.request()`. It trusts the CA bundle of the files, and presents
  * their certificate, if they have one. After a change, new requests use a new pool of connections; requests in flight
- * finish in the old one. If the change removes a CA, they have 30 s, and requests that wait in the old pool for a
- * connection fail with a `TlsError`: they have not been sent. If a later set has no CA bundle, the last one stays in
- * use. Close the dispatcher when it is no longer used. Starts the files; the caller has to close them.
+ * finish in the old one. If the change removes a CA, they have 30 s, and requests that still wait in the old pool for a
+ * connection move to the new one, except that those whose body is a stream fail with a `TlsError` (`ERR_TLS_CA`): they
+ * have not been sent. If a later set has no CA bundle, the last one stays in use. Close the dispatcher when it is no
+ * longer used. Starts the files; the caller has to close them.
  * @param options options of undici's `Agent`; `connect` options are kept, except that `ca`, `cert` and `key` are
  * replaced by those of the files, if they have them.
  * @throws {TlsError} (rejects) if the files are not usable.
@@ -43,8 +45,12 @@ async function loadUndici(): Promise<Undici> {
   }
 }
 
-interface StartHandler {
-  onRequestStart(controller: Dispatcher.DispatchController, context: unknown): void;
+type Controller = Dispatcher.DispatchController;
+
+/** The types of undici lack these methods of `DecoratorHandler`. */
+interface RequestHandler {
+  onRequestStart(controller: Controller, context: unknown): void;
+  onResponseError(controller: Controller, error: Error): void;
 }
 
 /** The connections made with one set. */
@@ -62,8 +68,8 @@ interface Pool {
  * |--------------------|------------------------------------------|-------------------------------------------|
  * | idle connection    | is closed                                | is closed                                 |
  * | request in flight  | finishes                                 | finishes within 30 s                      |
- * | waiting request    | is sent, by a new connection with the    | fails with `ERR_TLS_CA`                   |
- * |                    | current set if none is free              |                                           |
+ * | waiting request    | is sent, by a new connection with the    | moves to the new pool; fails with         |
+ * |                    | current set if none is free              | `ERR_TLS_CA` if its body is a stream      |
  * | handshake          | is used                                  | is repeated with the current set          |
  */
 function newDispatcher(
@@ -89,7 +95,10 @@ function newDispatcher(
 
     override dispatch(request: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
       const pool = this.#pool;
-      return pool.agent.dispatch(request, new Guard(pool, handler));
+      const dispatchAgain = (): boolean => this.dispatch(request, handler);
+      // undici destroys the stream of a request that is taken back; other bodies have not been touched.
+      const isStream = request.body instanceof Readable;
+      return pool.agent.dispatch(request, new Guard(pool, handler, isStream ? undefined : dispatchAgain));
     }
 
     override close(): Promise<void>;
@@ -165,20 +174,32 @@ function newDispatcher(
     };
   }
 
-  /** Refuses a request that an ended pool is about to send. The types of undici lack the method. */
-  class Guard extends (undici.DecoratorHandler as unknown as new (handler: object) => StartHandler) {
+  /** Takes back a request that an ended pool is about to send. */
+  class Guard extends (undici.DecoratorHandler as unknown as new (handler: object) => RequestHandler) {
     readonly #pool: Pool;
+    readonly #dispatchAgain: (() => boolean) | undefined;
+    #isTakenBack = false;
 
-    constructor(pool: Pool, handler: object) {
+    constructor(pool: Pool, handler: object, dispatchAgain: (() => boolean) | undefined) {
       super(handler);
       this.#pool = pool;
+      this.#dispatchAgain = dispatchAgain;
     }
 
-    override onRequestStart(controller: Dispatcher.DispatchController, context: unknown): void {
-      super.onRequestStart(controller, context);
-      if (!this.#pool.isEnded) return;
-      const message = 'A CA was removed while the request was waiting; it was not sent, and can be repeated';
-      controller.abort(new TlsError('ERR_TLS_CA', message));
+    override onRequestStart(controller: Controller, context: unknown): void {
+      if (this.#pool.isEnded) {
+        this.#isTakenBack = true;
+        const message =
+          'A CA was removed while the request was waiting; it was not sent, and can be repeated';
+        controller.abort(new TlsError('ERR_TLS_CA', message));
+      } else {
+        super.onRequestStart(controller, context);
+      }
+    }
+
+    override onResponseError(controller: Controller, error: Error): void {
+      if (this.#isTakenBack && this.#dispatchAgain) this.#dispatchAgain();
+      else super.onResponseError(controller, error);
     }
   }
   return new TlsFilesDispatcher();

@@ -1,5 +1,6 @@
 /** Clients whose certificate and CA follow the files: gRPC channels, `https.Agent`, undici. */
 import { createServer, type Server } from 'node:https';
+import { Readable } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
 import { join } from 'node:path';
 
@@ -11,7 +12,7 @@ import {
   TlsFiles,
   undiciDispatcher,
 } from 'resilient-watcher/tls';
-import { request } from 'undici';
+import { FormData, request } from 'undici';
 import { expect, onTestFinished, test } from 'vitest';
 
 import { createAuthority, createServerPair, type CertificatePair } from '../support/certificates.js';
@@ -149,6 +150,46 @@ test('an undici dispatcher has one pool, replaces it with the set, and lets requ
   expect(await inFlight).toBe('client-0 done');
   await dispatcher.close();
   expect(files.listenerCount('change')).toBe(0);
+});
+
+test('requests that wait in an undici dispatcher when a CA is removed are sent with the new set, unless their body is a stream', async () => {
+  const { volume, files } = openFiles(secretOf(clientAt(0), `${ca}\n${stranger.cert}`));
+  const { port, slow, answerSlow } = await startMutualServer();
+  const dispatcher = await undiciDispatcher(files, {
+    connections: 1,
+    pipelining: 1,
+    connect: { servername: 'localhost' },
+  });
+  const ask = async (
+    options: { path?: string; body?: string | Readable | FormData } = {},
+  ): Promise<string> => {
+    const { path = '/', body: sent } = options;
+    const answer = await request(`https://127.0.0.1:${port}${path}`, {
+      dispatcher,
+      ...(sent !== undefined && { method: 'POST', body: sent }),
+    });
+    return answer.body.text();
+  };
+  const inFlight = ask({ path: '/slow' });
+  await expect.poll(slow).toBe(1);
+  const form = new FormData();
+  form.set('field', 'value');
+  const waiting = [ask(), ask({ body: 'text' }), ask({ body: form })];
+  const streaming = ask({ body: Readable.from(['part']) });
+  const abort = new AbortController();
+  const aborted = request(`https://127.0.0.1:${port}`, { dispatcher, signal: abort.signal });
+  abort.abort(new Error('given up'));
+  volume.publish(secretOf(clientAt(1), ca));
+  await files.check();
+  answerSlow();
+  const [, ...moved] = await Promise.all([
+    expect(aborted).rejects.toThrow('given up'),
+    inFlight,
+    ...waiting,
+    expect(streaming).rejects.toMatchObject({ code: 'ERR_TLS_CA' }),
+  ]);
+  expect(moved.slice(0, 4)).toEqual(['client-0 done', 'client-1', 'client-1', 'client-1']);
+  await dispatcher.close();
 });
 
 test('under load a rotation of the CA and the client certificate fails no request', async () => {
