@@ -22,28 +22,41 @@ interface ClientIdentity {
   readonly passphrase?: string;
 }
 
+/** What client-node creates its transports with; version 2 uses agents for WebSockets only. */
+const METHODS = ['createDispatcher', 'createAgent'] as const;
+
 type MakePool = (cluster: unknown, options: object) => Pool | undefined;
+type Owner = Partial<Record<(typeof METHODS)[number], MakePool>> & {
+  /** Of version 2: an agent for each cluster and user, whatever their certificates. */
+  readonly agentCache?: Map<string, unknown>;
+};
 
 /**
  * Makes the requests of a `KubeConfig` share their connections: by itself, client-node creates a pool, and with it a
- * connection, for each request. client-node also reads the certificates for each request; when they differ, a new pool
- * is created, and requests in flight, including watches, finish in the old one. A client certificate and a key that do
- * not match, read in the middle of a rotation, do not replace the pool. Redirects do not leak credentials: a
- * dispatcher does not send them to another origin, and an agent does not follow redirects at all.
+ * connection, for each request, and keeps the first agent for its WebSockets (exec, attach, port-forward) forever.
+ * client-node also reads the certificates for each request; when they differ, a new pool is created, and requests in
+ * flight, including watches, finish in the old one. A client certificate and a key that do not match, read in the middle
+ * of a rotation, do not replace the pool. Redirects do not leak credentials: a dispatcher does not send them to another
+ * origin, and an agent does not follow redirects at all.
  *
- * @returns a function that closes the pool when requests in flight have finished. Later requests do not use it.
+ * @returns a function that closes the pools when requests in flight have finished. Later requests do not use them.
  */
 export function poolConnections(kubeConfig: KubeConfig): () => Promise<void> {
-  const owner = kubeConfig as unknown as Record<string, MakePool | undefined>;
-  const name = typeof owner['createDispatcher'] === 'function' ? 'createDispatcher' : 'createAgent';
-  const make = owner[name]?.bind(kubeConfig);
+  const owner = kubeConfig as unknown as Owner;
+  const closes = METHODS.map((name) => share(owner, name));
+  return async () => void (await Promise.all(closes.map((close) => close())));
+}
+
+function share(owner: Owner, name: (typeof METHODS)[number]): () => Promise<void> {
+  const make = owner[name]?.bind(owner);
   if (!make) return () => Promise.resolve();
+  const isAgent = name === 'createAgent';
   let current: { readonly key: unknown; readonly pool: Pool | undefined; readonly used: unknown } | undefined;
   owner[name] = (cluster, options) => {
     const key = structuredClone({ cluster, options: { ...options } });
     if (!isDeepStrictEqual(current?.key, key) && !(current && isMismatched(options))) {
       void retire(current?.pool);
-      const isAgent = name === 'createAgent';
+      if (isAgent) owner.agentCache?.clear();
       const pool = make(cluster, isAgent ? { ...options, keepAlive: true } : options);
       current = { key, pool, used: isAgent && pool ? guardedAgent(pool as Agent) : pool };
     }

@@ -10,8 +10,9 @@ import * as clientNode1 from 'client-node-1';
 import { withTokenFile } from 'resilient-watcher/kubernetes';
 import { KubeletVolume, mintTestToken } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
+import { WebSocketServer } from 'ws';
 
-import { createAuthority, createServerPair } from '../support/certificates.js';
+import { createAuthority, createServerPair, type CertificatePair } from '../support/certificates.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 import { listen } from '../support/tls-clients.js';
 import { fingerprintOf, secretOf } from '../support/tls-sets.js';
@@ -137,6 +138,59 @@ test.each(versions)(
     const event = { type: 'ADDED', object: { kind: 'Pod', metadata: { name: 'still-watched' } } };
     streams[0]?.write(`${JSON.stringify(event)}\n`);
     await expect.poll(() => names).toEqual(['still-watched']);
+    await auth.close();
+  },
+);
+
+test.each(versions)(
+  'client-node %s: a WebSocket (exec, attach, port-forward) is opened with the current CA and client certificate',
+  async (_version, client) => {
+    const [authority, next] = [await createAuthority('first'), await createAuthority('second')];
+    const [pair, nextPair] = [await createServerPair(authority), await createServerPair(next)];
+    const server = createServer({ ...pair, ca: [authority.cert, next.cert], requestCert: true });
+    const shown: string[] = [];
+    const sockets = new WebSocketServer({ server });
+    sockets.on('connection', (_socket, { socket }) =>
+      shown.push((socket as TLSSocket).getPeerCertificate().fingerprint256),
+    );
+    const port = await listen(server);
+    onTestFinished(() => sockets.clients.forEach((socket) => socket.terminate()));
+
+    const volume = new KubeletVolume(join(temporaryDirectory(), 'client'));
+    const token = mintTestToken();
+    const publish = ({ cert, key }: CertificatePair, ca: string): void =>
+      void volume.publish({ ...secretOf({ cert, key }, ca), token });
+    publish(pair, authority.cert);
+    const kubeConfig = new client.KubeConfig();
+    const [certFile, keyFile] = [volume.path('tls.crt'), volume.path('tls.key')];
+    const authProvider = { name: 'tokenFile', config: { tokenFile: volume.path('token') } };
+    kubeConfig.loadFromOptions({
+      clusters: [{ name: 'c', server: `https://localhost:${port}`, caFile: volume.path('ca.crt') }],
+      users: [{ name: 'u', certFile, keyFile, authProvider }],
+      contexts: [{ name: 'x', cluster: 'c', user: 'u' }],
+      currentContext: 'x',
+    });
+    const auth = withTokenFile(kubeConfig);
+    const exec = async (): Promise<void> => {
+      const socket = await new client.Exec(kubeConfig).exec(
+        'ns',
+        'pod',
+        'app',
+        ['date'],
+        null,
+        null,
+        null,
+        false,
+      );
+      socket.close();
+    };
+    await exec();
+    server.setSecureContext({ ...nextPair, ca: [authority.cert, next.cert] });
+    await expect(exec()).rejects.toThrow();
+    publish(nextPair, next.cert);
+    await exec();
+    await exec();
+    expect(shown).toEqual([fingerprintOf(pair), fingerprintOf(nextPair), fingerprintOf(nextPair)]);
     await auth.close();
   },
 );
