@@ -45,7 +45,8 @@ export async function grpcChannelCredentials(
 
 /** grpc-js creates its sessions itself; Node.js 22.17 and later tell about them when a stream is created. */
 const SESSION = Symbol('the HTTP/2 session of a socket');
-type ChannelSocket = Socket & { [SESSION]?: ClientHttp2Session | undefined };
+/** `null`: a connection of such a channel without a call so far. */
+type ChannelSocket = Socket & { [SESSION]?: ClientHttp2Session | null };
 let isSubscribed = false;
 
 function followSessions(): void {
@@ -54,7 +55,7 @@ function followSessions(): void {
   subscribe('http2.client.stream.created', (message) => {
     const { session } = (message as { readonly stream: ClientHttp2Stream }).stream;
     const socket = session?.socket as ChannelSocket | undefined;
-    if (socket && SESSION in socket) socket[SESSION] = session as ClientHttp2Session;
+    if (socket?.[SESSION] === null) socket[SESSION] = session as ClientHttp2Session;
   });
 }
 
@@ -79,7 +80,7 @@ function endEarlier(
       const begunIn = generation;
       const connected = await connect(socket);
       const secured = connected.socket as ChannelSocket;
-      secured[SESSION] = undefined;
+      secured[SESSION] = null;
       sockets.add(secured);
       secured.once('close', () => sockets.delete(secured));
       if (begunIn < generation) secured.destroy();
