@@ -15,6 +15,11 @@ export function parseCertificates(path: string, bytes: Buffer, code: TlsErrorCod
     throw new TlsError(code, `"${path}" ${whyNoCertificate(bytes)}`);
   }
   return blocks.map((block, index) => {
+    // It may restrict its purposes, which would be lost when it is encoded for OpenSSL.
+    if (block.label === 'TRUSTED CERTIFICATE') {
+      const fix = 'convert it: openssl x509 -in FILE';
+      throw new TlsError(code, `"${path}" contains a "TRUSTED CERTIFICATE", which is not supported; ${fix}`);
+    }
     try {
       return new X509Certificate(block.text);
     } catch (cause) {

@@ -356,20 +356,32 @@ test('unrelated keys cause no change, nor does a return to the same certificate'
   expect(files.status().rejected).toBeNull();
 });
 
-test.each(['TRUSTED CERTIFICATE', 'X509 CERTIFICATE'])(
-  'a CA with the label %s is one of the bundle, since OpenSSL trusts it, and no longer after its removal',
-  async (label) => {
-    const { volume, files, events } = watchedFiles();
-    const labelled = intermediate.cert.replaceAll('CERTIFICATE', label);
-    volume.publish(secretOf(good, `${root.cert}\n${labelled}`));
-    const { authorities } = await files.get();
-    expect(authorities.map(({ subject }) => subject)).toEqual(['CN=root', 'CN=intermediate']);
-    volume.publish(secretOf(good, root.cert));
-    await files.check();
-    expect(events).toHaveLength(2);
-    expect(files.current?.authorities).toHaveLength(1);
-  },
-);
+test('a CA with the label X509 CERTIFICATE is one of the bundle, since OpenSSL trusts it, and no longer after its removal', async () => {
+  const { volume, files, events } = watchedFiles();
+  const labelled = intermediate.cert.replaceAll('CERTIFICATE', 'X509 CERTIFICATE');
+  volume.publish(secretOf(good, `${root.cert}\n${labelled}`));
+  const { authorities } = await files.get();
+  expect(authorities.map(({ subject }) => subject)).toEqual(['CN=root', 'CN=intermediate']);
+  volume.publish(secretOf(good, root.cert));
+  await files.check();
+  expect(events).toHaveLength(2);
+  expect(files.current?.authorities).toHaveLength(1);
+});
+
+test('a CA that OpenSSL trusts for some purposes only is refused, and does not become one for all', async () => {
+  const { volume, files, events } = watchedFiles();
+  volume.publish(secretOf(good, root.cert));
+  await files.start();
+  const restricted = execFileSync('openssl', ['x509', '-trustout', '-addreject', 'serverAuth'], {
+    input: intermediate.cert,
+    encoding: 'utf8',
+  });
+  volume.publish(secretOf(good, `${root.cert}\n${restricted}`));
+  await files.check();
+  expect(events.at(-1)).toBe('ERR_TLS_CA');
+  expect(files.status().rejected?.message).toContain('openssl x509 -in FILE');
+  expect(files.current?.authorities).toHaveLength(1);
+});
 
 test('OpenSSL receives the certificates and keys that were checked, and nothing else in the files', async () => {
   const { volume, files, events } = watchedFiles();
