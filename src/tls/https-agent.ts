@@ -17,7 +17,7 @@ import { Trust } from './trust.js';
  * A request fails with a `TlsError` while there is no usable set, and if a CA is removed during its handshake: it has
  * not been sent.
  * @param options options of `https.Agent`; `ca`, `cert` and `key` are replaced by those of the files, if they have
- * them.
+ * them. Sessions are not resumed, so `maxCachedSessions` is 0.
  * @throws {TypeError} when `files` is not a `TlsFiles`.
  */
 export function httpsAgent(files: TlsFiles, options?: AgentOptions): Agent {
@@ -31,11 +31,8 @@ type OnCreated = (error: Error | null, socket?: Duplex) => void;
 /** The original methods, which Node.js documents for overriding. */
 const PROTOTYPE = Agent.prototype as unknown as Record<
   'createConnection',
-  (this: Agent, options: ConnectionOptions) => Duplex
+  (this: Agent, options: RequestOptions) => Duplex
 >;
-
-/** The options as `http.Agent` passes them, with the key of the session cache. */
-type ConnectionOptions = RequestOptions & { readonly _agentKey?: string };
 
 interface Connection {
   /** The digest of the set with which it was made. */
@@ -63,13 +60,14 @@ class TlsFilesAgent extends Agent {
   #isFollowing = false;
 
   constructor(files: TlsFiles, options?: AgentOptions) {
-    super(options);
+    // Node.js would resume a session of another set, and tells the sets apart by a member of its own only.
+    super({ ...options, maxCachedSessions: 0 });
     this.#files = files;
     // Runs before the listener of Node.js, which ignores destroyed connections.
     this.prependListener('free', this.#onFree);
   }
 
-  override createConnection(options: ConnectionOptions, onCreated: OnCreated): Duplex | undefined {
+  override createConnection(options: RequestOptions, onCreated: OnCreated): Duplex | undefined {
     const { current } = this.#files;
     if (current) return this.#connect(current, options);
     this.#files.get().then(
@@ -86,12 +84,10 @@ class TlsFilesAgent extends Agent {
     super.destroy();
   }
 
-  #connect(credentials: TlsCredentials, options: ConnectionOptions): Duplex {
+  #connect(credentials: TlsCredentials, options: RequestOptions): Duplex {
     this.#follow(credentials);
     const { digest } = credentials;
-    // Sessions of another set are not resumed.
-    const _agentKey = `${options._agentKey ?? ''}:${digest}`;
-    const given = { ...options, ...this.#trust.optionsOf(credentials), _agentKey };
+    const given = { ...options, ...this.#trust.optionsOf(credentials) };
     const socket = PROTOTYPE.createConnection.call(this, given);
     const connection = { set: digest, isSecured: false };
     this.#connections.set(socket, connection);
