@@ -44,7 +44,9 @@ type Owner = Partial<Record<(typeof METHODS)[number], MakePool>> & {
 export function poolConnections(kubeConfig: KubeConfig): () => Promise<void> {
   const owner = kubeConfig as unknown as Owner;
   const closes = METHODS.map((name) => share(owner, name));
-  return async () => void (await Promise.all(closes.map((close) => close())));
+  return async () => {
+    await Promise.all(closes.map((close) => close()));
+  };
 }
 
 function share(owner: Owner, name: (typeof METHODS)[number]): () => Promise<void> {

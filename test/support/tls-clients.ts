@@ -135,7 +135,13 @@ export class EchoClient {
 }
 
 /** What a client sees when its connection ends before the response begins. */
-const NOT_SERVED = ['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET', 'ERR_TLS_CA', grpc.status.UNAVAILABLE];
+const NOT_SERVED: readonly (string | number)[] = [
+  'ECONNRESET',
+  'EPIPE',
+  'UND_ERR_SOCKET',
+  'ERR_TLS_CA',
+  grpc.status.UNAVAILABLE,
+];
 
 /** A request that is repeated, as RFC 9110 (9.2.2) allows for GET, if its connection ended before the response. */
 export async function repeatable<T>(ask: () => Promise<T>): Promise<T> {
