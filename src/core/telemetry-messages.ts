@@ -47,8 +47,17 @@ export interface ComponentMessage {
   readonly component: ComponentHandle;
 }
 
-/** The content differs from what was last reported. */
-export interface ChangeMessage extends ComponentMessage {
+/** A certificate, by what may be shown of it. */
+export interface CertificateSummary {
+  readonly subject?: string;
+  /** SHA-256, as `AB:CD:…`. */
+  readonly fingerprint256?: string;
+  /** Epoch ms. */
+  readonly expiresAt?: number;
+}
+
+/** The content differs from what was last reported. Certificates only, if there is one: what is in use now. */
+export interface ChangeMessage extends ComponentMessage, CertificateSummary {
   /** Watcher only: what triggered the check that first saw the difference. */
   readonly cause?: string;
   /** Watcher only: the keys that differ. */
@@ -89,7 +98,7 @@ export interface WarningMessage extends ComponentMessage {
   readonly message: string;
 }
 
-/** The target cannot be read (`unreadable`), or a failure that does not recover by itself (`error`). */
+/** The target cannot be read, a certificate or token has expired, or a failure does not recover by itself (`error`). */
 export interface ErrorMessage extends ComponentMessage {
   readonly error: ErrorSummary;
 }
@@ -104,6 +113,11 @@ export interface RejectedMessage extends ComponentMessage {
   /** Configuration only: everything that is wrong, without values. */
   readonly problems?: readonly ProblemSummary[];
   readonly error?: ErrorSummary;
+}
+
+/** A certificate expires soon and has not been replaced. */
+export interface ExpiringMessage extends ComponentMessage, CertificateSummary {
+  readonly remainingMs: number;
 }
 
 /** A CA was removed, and the connections of a server or client that were made before end. */
@@ -133,6 +147,8 @@ export interface PointMessages {
   unreadable: ErrorMessage;
   readable: ReadableMessage;
   rejected: RejectedMessage;
+  expiring: ExpiringMessage;
+  expired: ErrorMessage;
   connectionsEnded: ConnectionsEndedMessage;
   unhealthy: UnhealthyMessage;
   healthy: ComponentMessage;

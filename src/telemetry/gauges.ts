@@ -49,6 +49,10 @@ const READ: Readonly<Record<Exclude<GaugeName, 'native_watches'>, Read>> = {
   'token.next_refresh.timestamp': (component) => time(statusOf(component, 'TokenRefresher')?.nextRefreshAt),
   'token.clock_skew': (component) => time(statusOf(component, 'TokenRefresher')?.skewMs),
   'certificate.expiration.timestamp': (component) => time(certificateOf(component)?.expiresAt),
+  *'certificate.last_update.successful'(component) {
+    const status = certificateOf(component);
+    if (status) yield flag({}, status.available && status.rejected === null);
+  },
   'certificate.not_before.timestamp': (component) => time(certificateOf(component)?.notBefore),
 };
 

@@ -1,5 +1,12 @@
+import { isoTime } from '../core/clock.js';
 import { hasMethods, oneOf, resolveOptions } from '../core/options.js';
-import type { ComponentHandle, OperationName, PointMessages, PointName } from '../core/telemetry-messages.js';
+import type {
+  CertificateSummary,
+  ComponentHandle,
+  OperationName,
+  PointMessages,
+  PointName,
+} from '../core/telemetry-messages.js';
 import { observe, type Operation, type Point, type Subscription } from './observe.js';
 
 type Level = 'debug' | 'info' | 'warn' | 'error';
@@ -87,7 +94,7 @@ const LINES: { readonly [N in PointName]: (message: PointMessages[N]) => Line } 
   start: () => routine('started'),
   close: () => routine('closed'),
   healthy: () => routine('healthy'),
-  change: () => routine('changed'),
+  change: (message) => routine(`changed${certificateIn(message)}`),
   restart: ({ attempt }) => routine(`subscribing again, attempt ${attempt}`),
   recovered: () => routine('native watching works again'),
   readable: () => routine('readable again'),
@@ -98,11 +105,18 @@ const LINES: { readonly [N in PointName]: (message: PointMessages[N]) => Line } 
     const why = problems?.map(({ message }) => message).join('; ') ?? (error && said(error)) ?? '';
     return warning(`update rejected: ${why}`);
   },
+  expiring: (message) => warning(`expires soon and has not been replaced${certificateIn(message)}`),
+  expired: ({ error }) => ({ level: 'error', text: `expired: ${said(error)}` }),
   connectionsEnded: ({ by, connections }) =>
     warning(`a CA was removed: ${connections} connections of ${by} end`),
   unhealthy: ({ error }) => warning(`unhealthy: ${said(error)}`),
   error: ({ error }) => ({ level: 'error', text: said(error) }),
 };
+
+function certificateIn({ subject, fingerprint256, expiresAt }: CertificateSummary): string {
+  if (expiresAt === undefined) return '';
+  return `: ${subject}, SHA-256 ${fingerprint256}, expires at ${isoTime(expiresAt)}`;
+}
 
 function lineOf({ name, message }: Point): Line {
   const describe = LINES[name] as (message: Point['message']) => Line;

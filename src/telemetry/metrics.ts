@@ -88,6 +88,12 @@ export const METRICS = {
     'Deliveries of a token to a sink (delivered, error).',
   ),
   'certificate.expiration.timestamp': time(['target'], 'When the current certificate expires, Unix time.'),
+  'certificate.last_update.successful': gauge(
+    '1',
+    ['target'],
+    'Whether the newest certificate, key and CA bundle are in use.',
+    'least',
+  ),
   'certificate.not_before.timestamp': time(
     ['target'],
     'When the current certificate became valid, Unix time.',

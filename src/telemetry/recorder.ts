@@ -91,10 +91,12 @@ export class Recorder {
       case 'degraded':
       case 'unreadable':
       case 'unhealthy':
+      case 'expired':
       case 'error':
         if (repeated?.includes(point.name)) break;
         this.#count('errors', { target, error_type: typeOf(point.message.error) });
         break;
+      case 'expiring':
       case 'recovered':
       case 'readable':
       case 'warning':

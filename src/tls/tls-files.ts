@@ -168,6 +168,13 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
     super.take(snapshot);
   }
 
+  protected override telemetryOf(event: string, payload: object | undefined): object | undefined {
+    const certificate = this.current?.certificate;
+    if (!certificate || (event !== 'change' && event !== 'expiring')) return payload;
+    const { fingerprint256, expiresAt } = this.current;
+    return { ...payload, subject: nameOf(certificate), fingerprint256, expiresAt };
+  }
+
   protected override onReported(): void {
     this.#reported = 'valid';
     this.#watchExpiry();

@@ -121,3 +121,44 @@ test('what makes a part degraded is counted once', async () => {
   const counted = counts.map(([, type, count]) => [type, count]).filter(([, count]) => count !== '0');
   expect(counted).toEqual([['ERR_BACKEND_DOWN', '1']]);
 });
+
+test('a certificate is logged with its subject, fingerprint and expiry, and a rejected one is visible until it is replaced', async () => {
+  const lines: string[] = [];
+  const line = (level: string) => (_fields: object, text: string) => void lines.push(`${level} ${text}`);
+  const log = logTo({ debug: () => undefined, info: line('info'), warn: line('warn'), error: line('error') });
+  onTestFinished(() => log.close());
+  const registry = new Registry();
+  const metrics = collectMetrics({ client, registry });
+  onTestFinished(() => metrics.close());
+  const isCurrent = async (): Promise<string | undefined> =>
+    /certificate_last_update_successful\{target="web"\} (\d)/.exec(await registry.metrics())?.[1];
+  const authority = await createAuthority('a');
+  const now = Date.now();
+  const dates = { notBefore: new Date(now - 7_200_000), notAfter: new Date(now + 3_600_000) };
+  const first = await createServerPair(authority, dates);
+  const second = await createServerPair(authority, dates);
+  const clock = new FakeClock(now);
+  const volume = new KubeletVolume(join(temporaryDirectory(), 'mounted'));
+  volume.publish(secretOf(first));
+  const files = new TlsFiles(volume.directory, { name: 'web', clock, backend: new ScriptedBackend() });
+  onTestFinished(() => files.close());
+  const { expiresAt, fingerprint256 } = await files.get();
+  expect(await isCurrent()).toBe('1');
+  volume.publish(secretOf({ cert: second.cert, key: first.key }));
+  await files.check();
+  expect(await isCurrent()).toBe('0');
+  volume.publish(secretOf(first));
+  await files.check();
+  expect(await isCurrent()).toBe('1');
+  await clock.advance(3_000_000);
+  await clock.advance(600_000);
+  const about = `CN=localhost, SHA-256 ${fingerprint256}, expires at ${new Date(expiresAt).toISOString()}`;
+  const certificate = volume.path('tls.crt');
+  expect(lines).toEqual([
+    `info TlsFiles "web": changed: ${about}`,
+    'info TlsFiles "web": started',
+    expect.stringContaining('warn TlsFiles "web": update rejected: '),
+    `warn TlsFiles "web": expires soon and has not been replaced: ${about}`,
+    `error TlsFiles "web": expired: The certificate in "${certificate}" expired at ${new Date(expiresAt).toISOString()}`,
+  ]);
+});
