@@ -68,9 +68,9 @@ interface Pool {
  * |--------------------|------------------------------------------|-------------------------------------------|
  * | idle connection    | is closed                                | is closed                                 |
  * | request in flight  | finishes                                 | finishes within 30 s                      |
- * | waiting request    | is sent, by a new connection with the    | moves to the new pool; fails with         |
- * |                    | current set if none is free              | `ERR_TLS_CA` if its body is a stream      |
- * | handshake          | is used                                  | is repeated with the current set          |
+ * | waiting request,   | is sent, by a new connection with the    | moves to the new pool; fails with         |
+ * | also for a         | current set if none is free              | `ERR_TLS_CA` if its body is a stream      |
+ * | handshake          |                                          |                                           |
  */
 function newDispatcher(
   undici: Undici,
@@ -80,7 +80,6 @@ function newDispatcher(
 ): Dispatcher {
   const trust = new Trust();
   trust.update(initial);
-  let removals = 0;
 
   class TlsFilesDispatcher extends undici.Dispatcher {
     #connector = this.#newConnector(initial);
@@ -133,25 +132,17 @@ function newDispatcher(
     #newPool(): Pool {
       const sockets = new Set<Socket>();
       const connect: buildConnector.connector = (given, callback) => {
-        const begunAt = removals;
-        this.#connector(given, (...[error, socket]) => {
-          if (error) {
-            callback(error, null);
-          } else if (begunAt < removals) {
-            socket.destroy();
-            connect(given, callback);
-          } else {
-            sockets.add(socket);
-            socket.once('close', () => sockets.delete(socket));
-            callback(null, socket);
-          }
+        this.#connector(given, (...result) => {
+          const [, socket] = result;
+          if (socket) sockets.add(socket);
+          socket?.once('close', () => sockets.delete(socket));
+          callback(...result);
         });
       };
       return { agent: new undici.Agent({ ...options, connect }), sockets, isEnded: false };
     }
 
     #end(): void {
-      removals += 1;
       const ending = [...this.#old];
       files.reportEnded(
         'undiciDispatcher',
@@ -178,7 +169,7 @@ function newDispatcher(
   class Guard extends (undici.DecoratorHandler as unknown as new (handler: object) => RequestHandler) {
     readonly #pool: Pool;
     readonly #dispatchAgain: (() => boolean) | undefined;
-    #isTakenBack = false;
+    #isStarted = false;
 
     constructor(pool: Pool, handler: object, dispatchAgain: (() => boolean) | undefined) {
       super(handler);
@@ -188,17 +179,18 @@ function newDispatcher(
 
     override onRequestStart(controller: Controller, context: unknown): void {
       if (this.#pool.isEnded) {
-        this.#isTakenBack = true;
         const message =
           'A CA was removed while the request was waiting; it was not sent, and can be repeated';
         controller.abort(new TlsError('ERR_TLS_CA', message));
       } else {
+        this.#isStarted = true;
         super.onRequestStart(controller, context);
       }
     }
 
     override onResponseError(controller: Controller, error: Error): void {
-      if (this.#isTakenBack && this.#dispatchAgain) this.#dispatchAgain();
+      const isMoving = this.#pool.isEnded && !this.#isStarted;
+      if (isMoving && this.#dispatchAgain) this.#dispatchAgain();
       else super.onResponseError(controller, error);
     }
   }

@@ -3,6 +3,7 @@ import { constants, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createSecureServer } from 'node:http2';
 import { Agent, createServer, globalAgent } from 'node:https';
+import { connect as connectTcp, createServer as createTcpServer } from 'node:net';
 import { join } from 'node:path';
 import { connect, createServer as createTlsServer, type SecureVersion, type TLSSocket } from 'node:tls';
 
@@ -234,6 +235,70 @@ describe.each(VERSIONS)('clients of a server whose CA is removed, %s', (version)
     await trust(two.certificate);
     await expect(ask()).rejects.toThrow(/verify|self-signed/);
   });
+});
+
+test('a handshake that began before a CA was removed is not used: httpsAgent() says so, undiciDispatcher() repeats the request', async () => {
+  const { files, trust } = mount(staying);
+  const target = createServer(certificateOf(server), (_request, response) => response.end('hello'));
+  const targetPort = await listen(target);
+  const begun: (() => void)[] = [];
+  const proxy = createTcpServer((socket) => {
+    begun.push(() => void socket.pipe(connectTcp(targetPort)).pipe(socket));
+    socket.on('error', () => {});
+  });
+  const port = await listen(proxy);
+  const letThrough = async (count: number): Promise<void> => {
+    await expect.poll(() => begun.length).toBe(count);
+    begun[count - 1]?.();
+  };
+  const agent = httpsAgent(files);
+  const dispatcher = await undiciDispatcher(files, { connect: { servername: 'localhost' } });
+  onTestFinished(() => dispatcher.destroy());
+
+  const refused = askHttps({ port, ca: undefined as never }, agent);
+  await expect.poll(() => begun.length).toBe(1);
+  await trust(one.certificate);
+  await expect(refused).rejects.toMatchObject({ code: 'ERR_TLS_CA' });
+
+  await trust(both);
+  const repeated = request(`https://127.0.0.1:${port}`, { dispatcher });
+  await expect.poll(() => begun.length).toBe(2);
+  await trust(one.certificate);
+  await letThrough(2);
+  await letThrough(3);
+  expect(await (await repeated).body.text()).toBe('hello');
+});
+
+test('a set without a CA bundle keeps the last one for clients, and a destroyed agent follows the files again', async () => {
+  const volume = new KubeletVolume(join(temporaryDirectory(), 'credentials'));
+  const keys = { 'tls.crt': staying.chain, 'tls.key': staying.key };
+  volume.publish({ ...keys, 'ca.crt': one.certificate });
+  const files = new TlsFiles(volume.directory);
+  onTestFinished(() => files.close());
+  const port = await listen(
+    createServer({ ...certificateOf(server), keepAliveTimeout: 0 }, (_request, response) =>
+      response.end('hello'),
+    ),
+  );
+  const agent = httpsAgent(files, { keepAlive: true });
+  const dispatcher = await undiciDispatcher(files, { connect: { servername: 'localhost' } });
+  onTestFinished(() => dispatcher.destroy());
+  const askAll = async (): Promise<string[]> => [
+    (await askHttps({ port, ca: undefined as never }, agent)).text,
+    await (await request(`https://127.0.0.1:${port}`, { dispatcher })).body.text(),
+  ];
+  expect(await askAll()).toEqual(['hello', 'hello']);
+  volume.publish(keys);
+  await files.check();
+  expect(files.current?.ca).toBeUndefined();
+  expect(await askAll()).toEqual(['hello', 'hello']);
+
+  agent.destroy();
+  expect((await askAll())[0]).toBe('hello');
+  volume.publish({ ...keys, 'ca.crt': two.certificate });
+  await files.check();
+  await expect(askHttps({ port, ca: undefined as never }, agent)).rejects.toThrow(/verify|self-signed/);
+  agent.destroy();
 });
 
 test('gRPC ends connections on both sides when a CA is removed there; who is trusted connects again', async () => {
