@@ -9,7 +9,9 @@ import { isStandardSchema, type StandardSchema } from './standard-schema.js';
 
 /**
  * A schema of a library that implements Standard Schema (zod, valibot, arktype), or a function that receives a copy
- * of the merged values, returns the configuration and throws when they are invalid. Both may be asynchronous.
+ * of the merged values, returns the configuration and throws when they are invalid. Both may be asynchronous. Messages
+ * are not shown, because they may quote a value; a problem has the path and the expected type. To say more, a function
+ * throws a `ConfigError`, whose message is shown as it is.
  */
 export type ConfigValidator<T> = StandardSchema<T> | ((values: unknown) => T | Promise<T>);
 
@@ -33,7 +35,7 @@ export async function validateLayers<T>(
 ): Promise<Verdict<T>> {
   const merged = mergeLayers(layers);
   const refuse = (issues: readonly unknown[]): Verdict<T> => ({
-    problems: problemsOf(issues, merged.values, merged.layers),
+    problems: problemsOf(issues, merged.layers),
   });
   const late = new ConfigError('ERR_CONFIG_TIMEOUT', `validate did not return within ${timeoutMs} ms`);
   try {
@@ -61,7 +63,10 @@ async function ask<T>(
     : { value: await validate(values) };
   const { issues, value } = Object(result) as { readonly issues?: unknown; readonly value?: T };
   if (issues) return { issues: Array.isArray(issues) && issues.length > 0 ? issues : [issues] };
-  if (value === undefined) return { issues: [new Error('it returned undefined instead of a configuration')] };
+  if (value === undefined) {
+    const message = 'validate returned undefined instead of a configuration';
+    return { issues: [new ConfigError('ERR_CONFIG_SCHEMA', message)] };
+  }
   return { config: deepFreeze(value, new Set()) };
 }
 
