@@ -1,5 +1,6 @@
 /** Validators, the values they return, and the values that their messages must not show. */
 import assert from 'node:assert/strict';
+import { BlockList } from 'node:net';
 import { inspect } from 'node:util';
 
 import { type } from 'arktype';
@@ -269,3 +270,47 @@ test('a printed error has a cause only if there is one', async () => {
   const error: unknown = await scene.load(loader).catch((reason: unknown) => reason);
   expect(inspect(error)).not.toContain('cause');
 });
+
+test.each<[string, (text: string) => unknown, (value: never) => unknown]>([
+  ['a URL', (text) => new URL(`https://${text}`), ({ host }: URL) => host],
+  [
+    'URLSearchParams',
+    (text) => new URLSearchParams({ text }),
+    (params: URLSearchParams) => params.get('text'),
+  ],
+  ['Headers', (text) => new Headers({ text }), (headers: Headers) => headers.get('text')],
+  [
+    'a BlockList',
+    (text) => {
+      const list = new BlockList();
+      list.addAddress(`10.0.0.${text.at(-1)}`);
+      return list;
+    },
+    (list: BlockList) => `host-${list.check('10.0.0.2') ? 2 : 1}`,
+  ],
+  ['an instance with a private field', (text) => new Hidden(text), (hidden: Hidden) => hidden.text],
+])('an update of %s is a change', async (_, make, read) => {
+  const scene = new ConfigScene();
+  scene.write('a', { text: 'host-1' });
+  const loader = scene.loader<{ readonly value: unknown; readonly at: Date }>({
+    sources: [{ provider: scene.file('a') }],
+    validate: (values) => ({ value: make((values as { text: string }).text), at: new Date(0) }),
+  });
+  await scene.load(loader);
+  scene.write('a', { text: 'host-2' });
+  await scene.pass();
+  expect(read(loader.current?.value as never)).toBe('host-2');
+  expect(scene.changes).toEqual([['value']]);
+});
+
+class Hidden {
+  readonly #text: string;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  get text(): string {
+    return this.#text;
+  }
+}
