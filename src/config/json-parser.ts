@@ -2,7 +2,7 @@ import { printParseErrorCode, visit } from 'jsonc-parser';
 
 import { MAX_DEPTH } from './config-value.js';
 import type { ConfigParser } from './parser.js';
-import { parseFailure } from './problems.js';
+import { isUnsafeInteger, parseFailure, UNSAFE_INTEGER } from './problems.js';
 
 /** Parses JSON (RFC 8259). Stricter than `JSON.parse`: duplicate keys are refused. */
 export const jsonParser: ConfigParser = {
@@ -36,6 +36,10 @@ function check(text: string): void {
         const keys = open.at(-1);
         if (keys?.has(key)) refuse(`duplicate key "${key}"`, line, character);
         keys?.add(key);
+      },
+      onLiteralValue: (value, offset, length, line, character) => {
+        if (!isUnsafeInteger(value, text.slice(offset, offset + length))) return;
+        throw parseFailure(UNSAFE_INTEGER, { line: line + 1, column: character + 1 });
       },
       onError: (code, _offset, _length, line, character) => {
         const words = printParseErrorCode(code).replace(/\B[A-Z]/g, (letter) => ` ${letter}`);

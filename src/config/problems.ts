@@ -25,6 +25,15 @@ export function parseFailure(
   return configError('ERR_CONFIG_PARSE', '', message, { line, column });
 }
 
+/** JavaScript would change the last digits of such an integer in silence. */
+export const UNSAFE_INTEGER = 'an integer beyond ±(2^53 - 1) loses digits; write it as a string, in quotes';
+
+/** Whether a number that was written like this is not the number that JavaScript has read. */
+export function isUnsafeInteger(value: unknown, text: string): boolean {
+  const isInteger = /^[-+]?(?:\d+|0x[\da-f]+|0o[0-7]+)$/i.test(text);
+  return isInteger && typeof value === 'number' && Math.abs(value) > Number.MAX_SAFE_INTEGER;
+}
+
 /** A problem as one line of text. */
 function problemText({ source, path, line, column, message }: ConfigProblem): string {
   const place = [source, line, column].filter((part) => part !== undefined && part !== '').join(':');

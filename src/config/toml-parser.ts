@@ -2,7 +2,9 @@ import type * as Toml from 'smol-toml';
 
 import { PackageError } from '../core/package-error.js';
 import type { ConfigParser } from './parser.js';
-import { parseFailure } from './problems.js';
+import { parseFailure, UNSAFE_INTEGER } from './problems.js';
+
+const INVALID = 'not valid TOML, or a duplicate key';
 
 /**
  * Parses TOML 1.0 with the optional package `smol-toml`, which is loaded on first use. Duplicate keys are refused;
@@ -15,7 +17,8 @@ export const tomlParser: ConfigParser = {
     try {
       return parse(text);
     } catch (error) {
-      throw parseFailure('not valid TOML, or a duplicate key', error instanceof TomlError ? error : {});
+      if (!(error instanceof TomlError)) throw parseFailure(INVALID);
+      throw parseFailure(error.message.includes('losslessly') ? UNSAFE_INTEGER : INVALID, error);
     }
   },
 };

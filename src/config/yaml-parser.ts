@@ -3,14 +3,18 @@ import type * as Yaml from 'yaml';
 import { PackageError } from '../core/package-error.js';
 import { MAX_DEPTH } from './config-value.js';
 import type { ConfigParser } from './parser.js';
-import { parseFailure } from './problems.js';
+import { isUnsafeInteger, parseFailure, UNSAFE_INTEGER } from './problems.js';
 
 /** To resolve each alias, the package walks all aliases and anchors; the limit keeps that below a second. */
 const MAX_ALIASES = 1_000;
 
+/** Values that aliases share are copied; a text of 1 MiB without aliases has half as many. */
+const MAX_VALUES = 1_000_000;
+
 /**
  * Parses one YAML 1.2 document with the optional package `yaml`, which is loaded on first use. Duplicate keys,
- * unknown tags, more than 1 000 aliases and aliases that expand beyond the package's limit are refused. The
+ * unknown tags, integers beyond 2^53, more than 1 000 aliases, and more than a million values when these are expanded
+ * are refused. The
  * package's messages quote the text, so only its error codes are reported.
  */
 export const yamlParser: ConfigParser = {
@@ -20,7 +24,8 @@ export const yamlParser: ConfigParser = {
     const lines = new yaml.LineCounter();
     const refuse = ({ message, offset }: Fault): never => {
       const { line, col } = lines.linePos(offset);
-      throw parseFailure(`not valid YAML: ${message}`, { line, column: col });
+      const prefix = message === UNSAFE_INTEGER ? '' : 'not valid YAML: ';
+      throw parseFailure(`${prefix}${message}`, { line, column: col });
     };
     // The package compares each key with all others of the map; `firstFault` uses a set instead.
     const composer = new yaml.Composer({ stringKeys: true, uniqueKeys: false });
@@ -28,11 +33,17 @@ export const yamlParser: ConfigParser = {
     const fault = document && firstFault(yaml, document);
     if (fault) refuse(fault);
     if (next) refuse({ message: 'multiple docs', offset: next.range[0] });
+    let values: unknown;
     try {
-      return document?.toJS() as unknown;
+      // Shared values are not copied here; how often they would be is counted below.
+      values = document?.toJS({ maxAliasCount: -1 });
     } catch {
-      throw parseFailure('not valid YAML: an alias without an anchor, or too many aliases');
+      throw parseFailure('not valid YAML: an alias without an anchor');
     }
+    if (countValues(values) > MAX_VALUES) {
+      throw parseFailure(`not valid YAML: more than ${MAX_VALUES} values after its aliases are expanded`);
+    }
+    return values;
   },
 };
 
@@ -99,6 +110,11 @@ function firstFault({ isScalar, visit }: typeof Yaml, document: Yaml.Document.Pa
       }
       return undefined;
     },
+    Scalar: (_, { value, source = '', range }) => {
+      if (!isUnsafeInteger(value, source)) return undefined;
+      fault = { message: UNSAFE_INTEGER, offset: range?.[0] ?? 0 };
+      return visit.BREAK;
+    },
     Alias: (_, { range }) => {
       aliases += 1;
       if (aliases <= MAX_ALIASES) return undefined;
@@ -107,4 +123,17 @@ function firstFault({ isScalar, visit }: typeof Yaml, document: Yaml.Document.Pa
     },
   });
   return fault;
+}
+
+/** How many values there are when each alias is a copy; those that aliases share are counted in linear time. */
+function countValues(value: unknown, known = new Map<unknown, number>()): number {
+  if (typeof value !== 'object' || value === null) return 1;
+  const count = known.get(value);
+  if (count !== undefined) return count;
+  // A value within itself is refused for its depth.
+  known.set(value, 0);
+  let sum = 1;
+  for (const member of Object.values(value)) sum += countValues(member, known);
+  known.set(value, sum);
+  return sum;
 }

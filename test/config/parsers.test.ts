@@ -74,6 +74,10 @@ const bad: [string, ConfigParser, string | Buffer, string, string?][] = [
   ]),
   ['a parse error', jsonParser, `{"a": 1,\n "b": ${SECRET}}`, 'ERR_CONFIG_PARSE', '2:7'],
   ['an open string', jsonParser, `{"a": "${SECRET}\n"}`, 'ERR_CONFIG_PARSE', '1:7'],
+  ['an integer that loses digits', jsonParser, '{"a":\n -9007199254740993}', 'ERR_CONFIG_PARSE', '2:2'],
+  ['an integer that loses digits', yamlParser, 'b: 1\na: 9007199254740993', 'ERR_CONFIG_PARSE', '2:4'],
+  ['a hexadecimal one', yamlParser, 'a: 0xFFFFFFFFFFFFFFFF', 'ERR_CONFIG_PARSE', '1:4'],
+  ['an integer that loses digits', tomlParser, 'b = 1\na = 9007199254740993', 'ERR_CONFIG_PARSE', '2:5'],
   ['a trailing comma', jsonParser, '{"a": [1,]}', 'ERR_CONFIG_PARSE', '1:10'],
   ['text after the end', jsonParser, `{} ${SECRET}`, 'ERR_CONFIG_PARSE', '1:4'],
   ['a duplicate key', jsonParser, `{"a": {"b": "${SECRET}",\n"b": 2}}`, 'ERR_CONFIG_PARSE', '2:1'],
@@ -288,6 +292,25 @@ test('what the dotenv parser accepts, the package reads in the same way', () => 
     }),
     { numRuns: 2_000 },
   );
+});
+
+test('an integer that loses digits is said to be one, and numbers that lose none are read', async () => {
+  for (const [parser, text] of [
+    [jsonParser, '{"a": 9007199254740993}'],
+    [yamlParser, 'a: 9007199254740993'],
+    [tomlParser, 'a = 9007199254740993'],
+  ] as const) {
+    await expect(parse(parser, text)).rejects.toThrow(/: an integer beyond .* write it as a string/);
+  }
+  const numbers = { a: 9007199254740991, b: 1e30, c: -0.5 };
+  expect(await parse(jsonParser, JSON.stringify(numbers))).toEqual(numbers);
+  expect(await parse(yamlParser, 'a: 9007199254740991\nb: 1e30\nc: -0.5')).toEqual(numbers);
+});
+
+test('a YAML document may have 1 000 aliases of one anchor, unless they make it enormous', async () => {
+  const aliases = (anchor: string) => `a: &a ${anchor}\nb:\n${'- *a\n'.repeat(1_000)}`;
+  expect(await parse(yamlParser, aliases('{x: 1}'))).toMatchObject({ b: Array(1_000).fill({ x: 1 }) });
+  await expect(parse(yamlParser, aliases(`[${'0,'.repeat(2_000)}]`))).rejects.toThrow('1000000 values');
 });
 
 test('a YAML document with too many aliases is refused', async () => {
