@@ -35,7 +35,7 @@ const OPTIONS = {
 
 /**
  * The arguments as nested maps. `--key=value` sets a string (the last one wins), `--key` sets true and `--no-key` sets
- * false. Other arguments, and everything after `--`, are ignored.
+ * false. Other arguments (`-v`, `name`), and everything after `--`, are ignored.
  * @throws {ConfigError} `ERR_CONFIG_PARSE` for an argument that `options` does not allow, one that sets a key below the
  * value of another one, and a forbidden key.
  */
@@ -62,6 +62,8 @@ function parsed({
   options,
 }: ArgumentOptions): Readonly<Record<string, unknown>> {
   const strict = options !== undefined;
-  const config = { args: [...args], strict, allowPositionals: true, allowNegative: true };
+  // Without options, `parseArgs` would make a key of each letter behind a single dash.
+  const taken = strict ? [...args] : args.filter((arg) => !/^-[^-]/.test(arg));
+  const config = { args: taken, strict, allowPositionals: true, allowNegative: true };
   return parseArgs(strict ? { ...config, options } : config).values;
 }

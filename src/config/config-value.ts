@@ -79,7 +79,7 @@ function refused(source: string, path: readonly string[], message: string): Conf
 }
 
 /** The kind of a value, for messages that must not quote the value. */
-function kindOf(value: unknown): string {
+export function kindOf(value: unknown): string {
   if (value === null || value === undefined) return String(value);
   if (Array.isArray(value)) return 'an array';
   return typeof value === 'object' ? 'an instance of a class' : `a ${typeof value}`;

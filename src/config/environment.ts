@@ -1,6 +1,7 @@
-import { callback, matching, optional, required } from '../core/options.js';
-import type { ConfigMap } from './config-value.js';
+import { callback, isPlainObject, matching, optional, required } from '../core/options.js';
+import { kindOf, type ConfigMap } from './config-value.js';
 import { nestedValues, type NamedEntry } from './nested-values.js';
+import { configError } from './problems.js';
 
 /** Selects variables, and the keys that they set. */
 export interface VariableOptions {
@@ -46,16 +47,25 @@ export const ENVIRONMENT_OPTIONS = {
 /**
  * The variables as nested maps.
  * @throws {ConfigError} `ERR_CONFIG_PARSE` when two variables set the same key, when a variable sets a key below the
- * value of another variable, and for a forbidden key.
+ * value of another variable, for a forbidden key, and when `transform` returns something else.
  */
 export function environmentValues(options: EnvironmentOptions, source: string): ConfigMap {
   const { prefix, delimiter = '__', env = process.env, transform = toLowerCase } = options;
   const entries = Object.entries(env).flatMap(([name, text]): NamedEntry[] => {
     if (text === undefined || !name.startsWith(prefix)) return [];
-    const entry = transform(name.slice(prefix.length), text);
-    return entry ? [{ ...entry, name }] : [];
+    const entry: unknown = transform(name.slice(prefix.length), text);
+    if (entry === undefined) return [];
+    if (!isEntry(entry)) {
+      const message = `transform must return { key, value } or undefined, got ${kindOf(entry)}`;
+      throw configError('ERR_CONFIG_PARSE', source, `${name}: ${message}`);
+    }
+    return [{ ...entry, name }];
   });
   return nestedValues(entries, delimiter, source);
+}
+
+function isEntry(value: unknown): value is Pick<NamedEntry, 'key' | 'value'> {
+  return isPlainObject(value) && typeof value['key'] === 'string' && 'value' in value;
 }
 
 function toLowerCase(name: string, value: string): { readonly key: string; readonly value: unknown } {

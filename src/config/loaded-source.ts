@@ -44,7 +44,7 @@ export class LoadedSource {
   /** Why its pending values are not accepted, as far as the values are its own. */
   refusals: readonly ConfigProblem[] = [];
   /** The error behind the problems, if it is of this library. */
-  failure: ResilientError | undefined;
+  failure: Error | undefined;
   readonly #reader: SourceReader;
   readonly #ports: SourcePorts;
   #accepted: ConfigMap = {};
@@ -185,7 +185,7 @@ export class LoadedSource {
 
   #fail(error: unknown): void {
     this.problems = sourceProblems(error, this.name);
-    this.failure = error instanceof ResilientError ? error : undefined;
+    this.failure = error instanceof Error ? error : undefined;
     // An error from other code does not tell reading from parsing, because a provider may do both.
     const isUnreadable =
       error instanceof ResilientError && this.problems.every(({ code }) => UNREADABLE.includes(code));

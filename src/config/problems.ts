@@ -2,7 +2,7 @@
 import { errnoOf } from '../core/errno.js';
 import { ConfigError, type ConfigErrorCode, type ConfigProblem } from './config-error.js';
 import { PackageError } from '../core/package-error.js';
-import { ResilientError } from '../core/resilient-error.js';
+import { redactError, ResilientError } from '../core/resilient-error.js';
 
 /** A `ConfigError` with one problem. */
 export function configError(
@@ -49,9 +49,7 @@ export function invalid(problems: readonly ConfigProblem[], cause?: Error): Conf
   });
 }
 
-/**
- * The reasons why a source cannot be used, without messages of errors from other code, which may quote a secret.
- */
+/** The reasons why a source cannot be used. */
 export function sourceProblems(error: unknown, source: string): readonly ConfigProblem[] {
   if (error instanceof ConfigError) {
     const { code, message, problems } = error;
@@ -60,6 +58,8 @@ export function sourceProblems(error: unknown, source: string): readonly ConfigP
   }
   if (error instanceof PackageError) return [{ code: error.code, source, message: error.message }];
   const kind = errnoOf(error) ?? (error instanceof Error ? error.name : typeof error);
-  const message = error instanceof ResilientError ? error.message : `cannot read it (${kind})`;
+  const said = redactError(error).message;
+  const message =
+    error instanceof ResilientError ? error.message : `cannot read it${said && `: ${said}`} (${kind})`;
   return [{ code: 'ERR_CONFIG_UNREADABLE', source, message }];
 }

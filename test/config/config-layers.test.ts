@@ -172,3 +172,38 @@ test('describe() takes the types of the values where the validator has none to o
   expect(await rows(z.looseObject({ at: z.date().optional() }) as never)).toEqual(expected);
   expect(await rows(type({ a: 'number' }) as never)).toEqual(expected);
 });
+
+test('without options, arguments with a single dash are ignored, as the page says', async () => {
+  const args = ['-v', '-p', '--port=1', '-xyz=2', 'name', '--', '--after'];
+  await using loader = new ConfigLoader({ sources: [{ args: { args } }] });
+  expect(await loader.load()).toEqual({ port: '1' });
+});
+
+test('what a provider or transform of the application throws is in the message and the cause', async () => {
+  const failure = new TypeError('the store is closed');
+  const fail = (): never => {
+    throw failure;
+  };
+  for (const source of [
+    { provider: { name: 'store', read: fail } },
+    { env: { prefix: 'APP_', env: { APP_A: '1' }, transform: fail } },
+  ]) {
+    await using loader = new ConfigLoader({ sources: [source] });
+    await expect(loader.load()).rejects.toMatchObject({
+      message: expect.stringContaining('cannot read it: the store is closed (TypeError)') as string,
+      cause: { name: 'TypeError', message: 'the store is closed' },
+    });
+  }
+});
+
+test('what transform must return is said, not what it has returned', async () => {
+  const env = {
+    prefix: 'APP_',
+    env: { APP_A: 'hunter2' },
+    transform: (_name: string, value: string) => value,
+  };
+  await using loader = new ConfigLoader({ sources: [{ env: env as never }] });
+  await expect(loader.load()).rejects.toThrow(
+    'APP_A: transform must return { key, value } or undefined, got a string',
+  );
+});
