@@ -8,7 +8,7 @@
 import { join } from 'node:path';
 
 import convict from 'convict';
-import { ConfigLoader, FileProvider } from 'resilient-watcher/config';
+import { ConfigError, ConfigLoader, FileProvider } from 'resilient-watcher/config';
 
 const { CONFIG_DIR: directory = '/etc/app' } = process.env;
 
@@ -21,10 +21,18 @@ const schema = {
   },
 };
 
+const namesIn = (values) =>
+  Object.entries(values).flatMap(([key, value]) =>
+    typeof value === 'object' && value !== null ? namesIn(value).map((name) => `${key}.${name}`) : [key],
+  );
+
 const loader = new ConfigLoader({
   sources: [{ provider: new FileProvider(join(directory, 'app.json')) }],
   validate(values) {
     const config = convict(schema);
+    // The messages of convict quote values, so only the names of unknown keys are passed on.
+    const unknown = namesIn(values).filter((name) => !config.has(name));
+    if (unknown.length > 0) throw new ConfigError('ERR_CONFIG_SCHEMA', `unknown: ${unknown.join(', ')}`);
     config.load(values);
     config.validate({ allowed: 'strict' });
     return config.getProperties();

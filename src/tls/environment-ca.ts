@@ -21,7 +21,7 @@ function followEnvironmentCa(): Promise<DefaultCa> | undefined {
   } catch {
     // Reported when the bundle is read again.
   }
-  return follow(new TlsFiles({ ca: path }, { name: 'RESILIENT_WATCHER_CA' }));
+  return follow(new TlsFiles({ ca: path }, { name: 'RESILIENT_WATCHER_CA', persistent: false }));
 }
 
 async function follow(files: TlsFiles): Promise<DefaultCa> {

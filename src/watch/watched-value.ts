@@ -29,10 +29,7 @@ import { WATCHER_OPTION_NAMES, type ResilientWatcherOptions } from './watcher-op
 import type { Degradation, Readable, Recovery, Unreadable } from '../core/events.js';
 
 /** Common options of values from watched files: those of `ResilientWatcher` that apply to a few small files. */
-export interface WatchedValueOptions extends Omit<ResilientWatcherOptions, (typeof NOT_FOR_VALUES)[number]> {
-  /** Whether watching keeps the process alive. Default false: a secret is watched for the sake of other work. */
-  readonly persistent?: boolean | undefined;
-}
+export type WatchedValueOptions = Omit<ResilientWatcherOptions, (typeof NOT_FOR_VALUES)[number]>;
 
 /** Common events of values from watched files. No event's string, JSON or `inspect` form contains a secret. */
 export interface WatchedValueEvents<T> extends ComponentEvents {
@@ -149,8 +146,8 @@ export abstract class WatchedValue<
   #lastChangeAt: number | null = null;
 
   protected constructor({ kind, noun, path, maxBytes, options }: WatchedValueSettings) {
-    const { signal, clock = systemClock, persistent = false, ...watcherOptions } = options;
-    const settings = { ...watcherOptions, persistent, clock, maxContentBytes: maxBytes };
+    const { signal, clock = systemClock, ...watcherOptions } = options;
+    const settings = { ...watcherOptions, clock, maxContentBytes: maxBytes };
     const watcher = asPart(new ResilientWatcher(path, settings), REPEATED);
     super({ kind, name: watcher.name, signal, clock });
     this.path = watcher.path;
