@@ -103,6 +103,11 @@ export class Reporter {
     return this.#pending.size > 0;
   }
 
+  /** Whether retargeted links of a group wait for the others; for `groupSettleMs` at most. */
+  get isPartlyRetargeted(): boolean {
+    return this.#partialSince !== undefined && this.isPending;
+  }
+
   /** Whether everything that `add` and `remove` have changed has been reported. */
   get isRegrouped(): boolean {
     return this.#regrouped.size === 0;

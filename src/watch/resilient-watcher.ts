@@ -89,7 +89,9 @@ export class ResilientWatcher
   }
 
   /**
-   * Checks now. Resolves when a check that began after this call has ended and its result has been reported.
+   * Checks now. Resolves when a check that began after this call has ended and its result has been reported; for a group
+   * of which only some links have been retargeted, after `groupSettleMs` at the latest. A file that is being written in
+   * place is reported later, once it has settled.
    * @throws {ClosedError} (rejects) when the watcher is closed; the signal's reason when that has aborted.
    * @throws {Error} (rejects) when the watcher has not been started.
    */

@@ -182,9 +182,10 @@ export class Session {
     if (!this.#scope.ended && this.#resync.intervalMs > 0) Ticker.start(this, this.#resync);
   }
 
-  /** Resolves when a look at everything, begun after this call, has ended. */
+  /** Resolves when a look at everything, begun after this call, has ended, and links of a group no longer wait. */
   async check(): Promise<void> {
     await this.#lookNow('check', 'all');
+    while (!this.#scope.ended && this.#reporter.isPartlyRetargeted) await this.#activity.nextLook();
   }
 
   /** Resolves when everything that `add` and `remove` changed has been reported, or that the target is unreadable. */

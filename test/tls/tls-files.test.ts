@@ -479,3 +479,29 @@ test.each([
 ])('%o is refused as files', (given, message) => {
   expect(() => new TlsFiles(given as string)).toThrow(message);
 });
+
+test.each(['certificate', 'CA bundle'])(
+  'check() resolves when a new %s, alone in its volume, is current',
+  async (which) => {
+    const [identity, trust] = ['identity', 'trust'].map(
+      (name) => new KubeletVolume(join(temporaryDirectory(), name)),
+    );
+    const publish = (pair: CertificatePair, ca: string): void => {
+      if (which === 'certificate') identity?.publish(secretOf(pair));
+      else trust?.publish({ 'ca.pem': ca });
+    };
+    identity?.publish(secretOf(good));
+    trust?.publish({ 'ca.pem': root.cert });
+    const paths = {
+      cert: identity?.path('tls.crt'),
+      key: identity?.path('tls.key'),
+      ca: trust?.path('ca.pem'),
+    };
+    const files = new TlsFiles(paths);
+    onTestFinished(() => files.close());
+    const before = await files.get();
+    publish(other, `${root.cert}\n${intermediate.cert}`);
+    await files.check();
+    expect(files.current?.digest).not.toBe(before.digest);
+  },
+);
