@@ -91,7 +91,7 @@ const observers = {
     report(`update: ${loader.current.update}`);
   },
   async token() {
-    const file = new TokenFile(target, { persistent: true });
+    const file = new TokenFile(target);
     file.on('change', () => print({ token: true }));
     await file.start();
   },

@@ -6,7 +6,7 @@
 import { SecretFile } from 'resilient-watcher';
 
 const [path, method] = process.argv.slice(2);
-const secret = new SecretFile(path);
+const secret = new SecretFile(path, { persistent: false });
 secret.on('rejected', () => console.log('waiting'));
 try {
   console.log((await secret[method]()).value);
