@@ -5,6 +5,13 @@ import { ListenerError } from './errors.js';
 type Names<Events extends object> = EventEmitter.EventNames<Events>;
 type ListenerFor<Events extends object, E extends Names<Events>> = EventEmitter.EventListener<Events, E>;
 
+/** Node.js prints `detail` below the warning: there, the place in the application's own code. */
+function warnOf(error: Error): void {
+  const { cause } = error;
+  const place = cause instanceof Error ? { detail: cause.stack } : {};
+  process.emitWarning(Object.assign(error, place));
+}
+
 /** Stands for a listener in eventemitter3; never throws. */
 type Guard = (() => void) & { readonly listener: unknown; readonly context: unknown; readonly once: boolean };
 
@@ -67,7 +74,7 @@ export class Emitter<Events extends object> extends EventEmitter<Events> {
 
   override emit<E extends Names<Events>>(event: E, ...args: EventEmitter.EventArgs<Events, E>): boolean {
     const isHeard = super.emit(event, ...args);
-    if (!isHeard && event === 'error') process.emitWarning((args as readonly unknown[])[0] as Error);
+    if (!isHeard && event === 'error') warnOf((args as readonly unknown[])[0] as Error);
     return isHeard;
   }
 
@@ -97,7 +104,7 @@ export class Emitter<Events extends object> extends EventEmitter<Events> {
   #failed(event: PropertyKey, thrown: unknown): void {
     const error = new ListenerError(String(event), thrown, this.secrets);
     // A failing listener of `error` must not receive its own failure: that would never end.
-    if (event === 'error') process.emitWarning(error);
+    if (event === 'error') warnOf(error);
     else (this as unknown as Emitter<{ error: [error: Error] }>).emit('error', error);
   }
 }

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { getEventListeners } from 'node:events';
 import { join } from 'node:path';
@@ -374,5 +375,22 @@ test('close() at any moment leaves no timer, handle or listener, and no event fo
       expect(getEventListeners(controller.signal, 'abort')).toHaveLength(0);
     }),
     { numRuns: rounds(15, 200) },
+  );
+});
+
+test('a listener that fails is printed with its place in the application', () => {
+  const directory = temporaryDirectory();
+  const program = `
+    import { ResilientWatcher } from 'resilient-watcher';
+    const watcher = new ResilientWatcher(${JSON.stringify(directory)}, { persistent: false });
+    watcher.on('change', function onConfig() {
+      throw new TypeError('no such field');
+    });
+    await watcher.start();`;
+  const { stderr } = spawnSync(process.execPath, ['--input-type=module', '--eval', program], {
+    encoding: 'utf8',
+  });
+  expect(stderr).toMatch(
+    /ListenerError: A listener of "change" failed: no such field[\s\S]*at \S*onConfig \(/,
   );
 });
