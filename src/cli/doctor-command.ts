@@ -5,6 +5,8 @@ import type { Command } from 'commander';
 import type { YAMLParseError } from 'yaml';
 
 import { durationText, isoTime, systemClock } from '../core/clock.js';
+import { loadYaml } from '../config/yaml-parser.js';
+import { PackageError } from '../core/package-error.js';
 import { diagnose, findingsInManifests, type Diagnosis, type Finding } from '../doctor.js';
 import { checkPaths, each, text } from './arguments.js';
 import { EXIT, ExitError } from './exit-code.js';
@@ -66,22 +68,33 @@ async function documentsIn(file: string): Promise<unknown[]> {
   };
   const reading = file === '-' ? readAll(process.stdin) : readFile(file, 'utf8');
   const manifests = await reading.catch((cause: unknown) => refuse(`${name} cannot be read`, cause));
-  const { parseAllDocuments } = await import('yaml').catch((cause: unknown) =>
-    refuse('--manifest needs the package yaml (npm install yaml)', cause),
-  );
   let values: unknown[];
   try {
-    const documents = [...parseAllDocuments(manifests)];
-    const [error] = documents.flatMap(({ errors }) => errors);
-    if (error) throw new Error(`${error.code}${placeOf(error)}${adviceFor(manifests)}`);
-    // Throws for aliases that expand to millions of values.
-    values = documents.map((document): unknown => document.toJS());
+    values = jsonIn(manifests) ?? (await yamlIn(manifests));
   } catch (error) {
-    return refuse(`${name} is not YAML`, error);
+    return refuse(error instanceof PackageError ? `${name} may be YAML` : `${name} is not YAML`, error);
   }
   // The command before the pipe may have failed.
   if (!values.some(isManifest)) throw new ExitError(EXIT.usage, `${name} contains no manifest`);
   return values;
+}
+
+/** JSON needs no package. */
+function jsonIn(manifests: string): unknown[] | undefined {
+  try {
+    return [JSON.parse(manifests) as unknown];
+  } catch {
+    return undefined;
+  }
+}
+
+async function yamlIn(manifests: string): Promise<unknown[]> {
+  const { parseAllDocuments } = await loadYaml();
+  const documents = [...parseAllDocuments(manifests)];
+  const [error] = documents.flatMap(({ errors }) => errors);
+  if (error) throw new Error(`${error.code}${placeOf(error)}${adviceFor(manifests)}`);
+  // Throws for aliases that expand to millions of values.
+  return documents.map((document): unknown => document.toJS());
 }
 
 function placeOf({ linePos }: Pick<YAMLParseError, 'linePos'>): string {

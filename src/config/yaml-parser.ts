@@ -1,6 +1,6 @@
 import type * as Yaml from 'yaml';
 
-import { PackageError } from '../core/package-error.js';
+import { exportsOf, PackageError } from '../core/package-error.js';
 import { MAX_DEPTH } from './config-value.js';
 import type { ConfigParser } from './parser.js';
 import { isUnsafeInteger, parseFailure, UNSAFE_INTEGER } from './problems.js';
@@ -77,10 +77,11 @@ function* tokensOf(
 /** Versions before 2.6 ignore `stringKeys` silently, and version 1 has another API. */
 const VERSIONS = '2.6 or later';
 
-async function loadYaml(): Promise<typeof Yaml> {
+/** @throws {PackageError} if the package is not installed or too old. */
+export async function loadYaml(): Promise<typeof Yaml> {
   let yaml: Partial<typeof Yaml>;
   try {
-    yaml = await import('yaml');
+    yaml = exportsOf(await import('yaml'));
   } catch (cause) {
     throw new PackageError('yaml', VERSIONS, cause);
   }

@@ -24,6 +24,13 @@ export class PackageError extends CodedError<'PackageError'> {
   }
 }
 
+/**
+ * What a CommonJS package exports. In a bundle that esbuild splits, `import()` gives it as the property `default` only.
+ */
+export function exportsOf<Module extends object>(module: Module): Module {
+  return (module as { default?: Module }).default ?? module;
+}
+
 function explain(name: string, versions: string, cause: unknown): string {
   if (cause === undefined) {
     return `the installed version of the package "${name}" is not supported (${versions} is); run: npm install ${name}@latest`;

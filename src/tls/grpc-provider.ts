@@ -8,7 +8,7 @@ import { rootCertificates } from 'node:tls';
 import type * as grpc from '@grpc/grpc-js';
 import type { experimental } from '@grpc/grpc-js';
 
-import { PackageError } from '../core/package-error.js';
+import { exportsOf, PackageError } from '../core/package-error.js';
 import type { TlsCredentials } from './tls-credentials.js';
 import type { TlsFiles } from './tls-files.js';
 import { Trust } from './trust.js';
@@ -93,7 +93,7 @@ function updateIdentity(listener: IdentityListener, { cert, key }: TlsCredential
 
 export async function loadGrpc(): Promise<typeof grpc> {
   try {
-    return await import('@grpc/grpc-js');
+    return exportsOf(await import('@grpc/grpc-js'));
   } catch (cause) {
     throw new PackageError('@grpc/grpc-js', '1.14 or later', cause);
   }

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 
 import { systemClock } from '../core/clock.js';
-import { PackageError } from '../core/package-error.js';
+import { exportsOf, PackageError } from '../core/package-error.js';
 import { DRAIN_MS } from './connection-drain.js';
 import type { TlsCredentials } from './tls-credentials.js';
 import { TlsError } from './tls-error.js';
@@ -39,7 +39,7 @@ export async function undiciDispatcher(files: TlsFiles, options: Agent.Options =
 async function loadUndici(): Promise<Undici> {
   // Bundlers accept a missing package only if the import is in a `try`.
   try {
-    return await import('undici');
+    return exportsOf(await import('undici'));
   } catch (cause) {
     throw new PackageError('undici', '7 or later', cause);
   }

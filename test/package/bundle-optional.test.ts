@@ -24,6 +24,10 @@ const application = new Application();
 const elsewhere = mkdtempSync(join(tmpdir(), 'resilient-watcher-bundles-'));
 afterAll(() => rmSync(elsewhere, { recursive: true }));
 
+/** The banner of the documentation. */
+const REQUIRE =
+  "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);";
+
 const USE = "import { useAll } from './optional-packages.mjs';";
 let expected: string;
 
@@ -71,6 +75,23 @@ test('by esbuild to CommonJS', async () => {
     logLevel: 'silent',
   });
   expect(outputOf(outfile)).toBe(expected);
+});
+
+test('by esbuild to several files', async () => {
+  const outdir = join(elsewhere, 'split');
+  await build({
+    entryPoints: [application.path('app.js')],
+    outdir,
+    outExtension: { '.js': '.mjs' },
+    bundle: true,
+    splitting: true,
+    format: 'esm',
+    platform: 'node',
+    banner: { js: REQUIRE },
+    external: ['@parcel/watcher'],
+    logLevel: 'silent',
+  });
+  expect(outputOf(join(outdir, 'app.mjs'))).toBe(expected);
 });
 
 const json: Plugin = {
@@ -141,6 +162,7 @@ describe('by webpack', () => {
       '--no-audit',
       '--no-fund',
       '--loglevel=error',
+      '--omit=optional',
       ...OPTIONAL,
       CLIENT,
     );
@@ -152,5 +174,9 @@ describe('by webpack', () => {
     const { stdout } = await application.node('webpack.mjs', './absent.js', join(elsewhere, 'absent'));
     expect(stdout.trim()).toBe('');
     expect(outputOf(join(elsewhere, 'absent/main.cjs'))).toBe('function ERR_PACKAGE\n');
+
+    const program = './node_modules/resilient-watcher/dist/cli/main.js';
+    const ofProgram = await application.node('webpack.mjs', program, join(elsewhere, 'program'));
+    expect(ofProgram.stdout.trim()).toBe('');
   });
 });

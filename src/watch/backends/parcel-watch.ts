@@ -9,6 +9,7 @@ import type ParcelWatcher from '@parcel/watcher';
 import { backendFailure } from './backend-failure.js';
 import { errnoOf } from '../../core/errno.js';
 import { BackendError } from '../../core/backend-error.js';
+import { exportsOf } from '../../core/package-error.js';
 import { probeInotify } from './inotify-probe.js';
 
 /** The name of the backend. */
@@ -130,7 +131,7 @@ export async function loadParcel(): Promise<typeof ParcelWatcher> {
     );
   }
   try {
-    return await import('@parcel/watcher');
+    return exportsOf(await import('@parcel/watcher'));
   } catch (error) {
     throw unavailable(
       'The native module @parcel/watcher cannot be loaded; install it with its optional dependencies for this platform, or use the backend "fs"',
