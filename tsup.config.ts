@@ -13,6 +13,7 @@ const commonjs = commonjsPlugin.default as unknown as typeof commonjsPlugin.defa
 interface Manifest {
   readonly exports: Readonly<Record<string, unknown>>;
   readonly bin?: Readonly<Record<string, string>>;
+  readonly dependencies?: Readonly<Record<string, string>>;
   readonly optionalDependencies?: Readonly<Record<string, string>>;
   readonly peerDependencies?: Readonly<Record<string, string>>;
 }
@@ -80,35 +81,31 @@ function thirdPartyLicenses(): Plugin {
   };
 }
 
-/**
- * Leaves out comments, which editors take from the declarations, and indentation: a quarter of the package. Names stay, and
- * lines stay short, for those who read a stack. esbuild keeps the comments that bundlers read.
- */
-function compact(): Plugin {
+/** Leaves out comments, which editors take from the declarations. esbuild keeps those that bundlers read. */
+function withoutComments(): Plugin {
   return {
-    name: 'compact',
+    name: 'without-comments',
     async renderChunk(code) {
-      const options = {
-        minifyWhitespace: true,
-        legalComments: 'none',
-        lineLimit: 120,
-        charset: 'utf8',
-      } as const;
-      return { code: (await transform(code, options)).code, map: null };
+      return { code: (await transform(code, { legalComments: 'none', charset: 'utf8' })).code, map: null };
     },
   };
 }
 
-/** Joins the modules and the packages they use into few files. One copy of every class, so that `instanceof` holds. */
+/**
+ * Joins the modules into few files, with one copy of every class, so that `instanceof` holds. The small packages that each
+ * entry point loads are joined, too: it takes 5 ms less to load them. So is jsonc-parser, since esbuild cannot bundle its
+ * CommonJS build (`Cannot find module './impl/format'`).
+ */
 async function layOut(): Promise<void> {
+  const { dependencies, optionalDependencies, peerDependencies } = manifest;
   const bundle = await rollup({
     input: Object.fromEntries(entries.map((entry) => [entry, join(MODULES, `${entry}.js`)])),
-    external: [/^node:/, ...Object.keys({ ...manifest.optionalDependencies, ...manifest.peerDependencies })],
+    external: [/^node:/, ...Object.keys({ ...dependencies, ...optionalDependencies, ...peerDependencies })],
     plugins: [
       nodeResolve({ exportConditions: ['node'], preferBuiltins: true }),
       commonjs(),
       thirdPartyLicenses(),
-      compact(),
+      withoutComments(),
     ],
     treeshake: { moduleSideEffects: false },
   });

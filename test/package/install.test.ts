@@ -14,9 +14,20 @@ describe('in an empty folder, without optional packages', () => {
     expect(stdout).toBe(`ok node ${process.versions.node}\n`);
   });
 
-  test('nothing else is installed', () => {
+  test('doctor examines JSON, and says what YAML needs', async () => {
+    const program = 'node_modules/.bin/resilient-watcher';
+    application.write('m.json', '{"kind":"ConfigMap","metadata":{"name":"m"},"data":{}}');
+    application.write('m.yaml', 'kind: ConfigMap\n');
+    const { stdout } = await application.run(program, 'doctor', '--manifest', 'm.json');
+    expect(stdout).toContain('nothing found');
+    await expect(application.run(program, 'doctor', '--manifest', 'm.yaml')).rejects.toThrow(
+      /npm install yaml/,
+    );
+  });
+
+  test('nothing else is installed than the packages that it stands on', () => {
     const packages = readdirSync(application.path('node_modules')).filter((name) => !name.startsWith('.'));
-    expect(packages).toEqual(['resilient-watcher']);
+    expect(packages).toEqual(['commander', 'resilient-watcher']);
   });
 
   test('the licenses of the bundled packages are', () => {
@@ -24,14 +35,7 @@ describe('in an empty folder, without optional packages', () => {
     const packages = [...readFileSync(path, 'utf8').matchAll(/^(\S+) \d+\.\d+\.\d+$/gm)].map(
       ([, name]) => name,
     );
-    expect(packages).toEqual([
-      'commander',
-      'eventemitter3',
-      'is-network-error',
-      'jose',
-      'jsonc-parser',
-      'p-retry',
-    ]);
+    expect(packages).toEqual(['eventemitter3', 'is-network-error', 'jose', 'jsonc-parser', 'p-retry']);
   });
 
   test('a feature that needs an optional package names it, and the command that installs it', async () => {
