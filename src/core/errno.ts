@@ -4,9 +4,10 @@ import { constants } from 'node:os';
 /** The `code` of Node's permission model (`node --permission`). */
 const ACCESS_DENIED = 'ERR_ACCESS_DENIED';
 
-/** The `code` of a Node error, if it has one. */
+/** The `code` of a Node error, if it has one. A function of the program that failed is not a failed call. */
 export function errnoOf(error: unknown): string | undefined {
   if (typeof error !== 'object' || error === null) return undefined;
+  if ('name' in error && error.name === 'ListenerError') return undefined;
   // Errors of Deno's permission model have a name but no code.
   if ('name' in error && error.name === 'NotCapable') return ACCESS_DENIED;
   return 'code' in error && typeof error.code === 'string' ? error.code : undefined;

@@ -95,7 +95,10 @@ export const ERROR_CODES = {
     ERR_CLOSED: ['the object was closed', 'create a new one'],
   },
   ListenerError: {
-    ERR_LISTENER: ['a listener threw or rejected', 'fix the listener; see `event` and `cause`'],
+    ERR_LISTENER: [
+      'a listener threw or rejected, or a function of yours in an option (`ignore`, `schedule`)',
+      'fix the listener or the function; see `event` and `cause`',
+    ],
   },
 } satisfies Record<string, Record<`ERR_${string}`, Row>>;
 

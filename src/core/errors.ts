@@ -11,7 +11,7 @@ export class ClosedError extends ResilientError {
 export class ListenerError extends ResilientError {
   override readonly name = 'ListenerError';
   readonly code = 'ERR_LISTENER';
-  /** The event that it listened to. */
+  /** The event that it listened to, or the option with the function. */
   readonly event: string;
 
   /** @param secrets removed wherever they occur in the thrown value. */

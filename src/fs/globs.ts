@@ -13,6 +13,7 @@
  * Names may come from a hostile user, so the time of a match is bounded by the product of the lengths of the glob and
  * the path: at each mismatch, the latest `*` takes one more character, and no earlier `*` is reconsidered.
  */
+import { ListenerError } from '../core/errors.js';
 import { hasMethods } from '../core/options.js';
 
 /**
@@ -48,20 +49,27 @@ export class Globs {
     });
   }
 
-  /** Whether this path itself is matched. The caller handles the paths below a match. */
+  /**
+   * Whether this path itself is matched. The caller handles the paths below a match.
+   * @throws {ListenerError} if a function fails.
+   */
   matches(path: string): boolean {
     if (this.#globs.length > 0) {
       const names = path.split('/').map((name) => Array.from(name));
       if (this.#globs.some((glob) => matchesPath(glob, names))) return true;
     }
-    return this.#predicates.some((isMatched) => answerOf(isMatched(path)));
+    try {
+      return this.#predicates.some((isMatched) => answerOf(isMatched(path)));
+    } catch (error) {
+      throw new ListenerError('ignore', error);
+    }
   }
 }
 
 /** A promise would count as true, and everything would be ignored. */
 function answerOf(answer: unknown): boolean {
   if (hasMethods(answer, ['then'])) {
-    throw new TypeError('a function in the option "ignore" must return a boolean, got a promise');
+    throw new TypeError('it must return a boolean, got a promise');
   }
   return Boolean(answer);
 }

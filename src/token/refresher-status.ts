@@ -1,5 +1,6 @@
 import type { ComponentEvents, ComponentStatus } from '../core/component.js';
 import type { TokenError } from '../core/token-error.js';
+import type { ListenerError } from '../core/errors.js';
 import type { Degradation, Expiry, Readable, Recovery, Unreadable } from '../core/events.js';
 import type { ServiceAccountToken } from './token.js';
 import type { TokenSinkStatus } from './delivery.js';
@@ -50,7 +51,7 @@ export interface TokenRefresherEvents extends ComponentEvents {
   /** The token file is watched natively again. */
   recovered: [event: Recovery];
   /** A listener or a custom schedule failed, or the client cannot work (`ERR_TOKEN_CLIENT`). */
-  error: [error: Error];
+  error: [error: ListenerError | TokenError];
 }
 
 /** The status of a `TokenRefresher`. Plain data without secrets; times are epoch ms. */

@@ -1,9 +1,8 @@
 import { dateOrNull } from '../core/clock.js';
 import { asPart, Component } from '../core/component.js';
 import { withDeadline } from '../core/deadline.js';
-import { ClosedError } from '../core/errors.js';
+import { ClosedError, ListenerError } from '../core/errors.js';
 import { TokenError } from '../core/token-error.js';
-import { redactError } from '../core/resilient-error.js';
 import { TokenCredential } from '../core/token-client.js';
 import type { ValueSource } from '../core/value-source.js';
 import { Alarm } from '../core/alarm.js';
@@ -287,7 +286,7 @@ export class TokenRefresher
     try {
       return planRefresh(scheduleOf(this.#options), lease.token, bounds);
     } catch (error) {
-      this.fail(redactError(error, [lease.token.value]));
+      this.fail(new ListenerError('schedule', error, [lease.token.value]));
       return planRefresh(tokenSchedules.quarter, lease.token, bounds);
     }
   }

@@ -242,7 +242,7 @@ export class Connection {
           });
     const recovery = attempts.catch((error: unknown) => {
       if (!signal.aborted && this.#state.tag !== 'suspended')
-        this.#receiver.report({ name: 'error', payload: error as Error });
+        this.#receiver.report({ name: 'error', payload: error as BackendError });
     });
     void this.#scope.track(recovery);
   }

@@ -254,12 +254,13 @@ function nameOf(path: TargetPath): string {
  * Without a listener, `watcher.current` is the current state, and `for await (const change of watcher)` begins with it.
  * @throws what the constructor and `start()` of `ResilientWatcher` throw.
  */
-export function watch(path: TargetPath, options?: ResilientWatcherOptions): Promise<ResilientWatcher>;
 export function watch(
   path: TargetPath,
   listener: ((change: Change) => unknown) | undefined,
   options?: ResilientWatcherOptions,
 ): Promise<ResilientWatcher>;
+// The last one is the one that TypeScript 7 explains when an option is wrong.
+export function watch(path: TargetPath, options?: ResilientWatcherOptions): Promise<ResilientWatcher>;
 export async function watch(
   path: TargetPath,
   listenerOrOptions?: ((change: Change) => unknown) | ResilientWatcherOptions,

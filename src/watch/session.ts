@@ -26,6 +26,7 @@
  * | the mount is replaced or unmounted       | the call fails with ESTALE within a second, and the look tries   |
  * |                                          | again from the beginning of the path (fs/mounts.ts)              |
  */
+import type { ListenerError } from '../core/errors.js';
 import { Backoff } from '../core/backoff.js';
 import type { Scheduled } from '../core/clock.js';
 import { isTurnSpent, worked } from '../core/event-loop.js';
@@ -296,7 +297,7 @@ export class Session {
   }
 
   readonly #failed = (error: unknown): void => {
-    this.#emit({ name: 'error', payload: error as Error });
+    this.#emit({ name: 'error', payload: error as ListenerError });
     this.#end();
   };
 

@@ -1,4 +1,6 @@
+import type { BackendError } from '../core/backend-error.js';
 import type { ComponentEvents } from '../core/component.js';
+import type { ListenerError } from '../core/errors.js';
 import type { Degradation, Readable, Recovery, Restart, Unreadable } from '../core/events.js';
 import type { Change } from './change.js';
 
@@ -38,10 +40,10 @@ export interface ResilientWatcherEvents extends ComponentEvents {
   /** A problem that watching cannot solve. Once for each message. */
   warning: [warning: WatcherWarning];
   /**
-   * A listener failed (`ListenerError`), or `maxRestarts` was reached and the target is only polled from now on
-   * (`BackendError`). Without a listener, it becomes a process warning.
+   * A listener or a function in `recursive.ignore` failed (`ListenerError`), or `maxRestarts` was reached and the target
+   * is only polled from now on (`BackendError`). Without a listener, it becomes a process warning.
    */
-  error: [error: Error];
+  error: [error: ListenerError | BackendError];
 }
 
 /** An event by name, with its payload. */

@@ -12,9 +12,12 @@ const RESOLUTIONS: readonly [module: string, resolution: string][] = [
 ];
 
 const application = new Application();
+/** Of their own, since TypeScript 7 needs its optional packages. */
+const compilers = new Application();
 
 beforeAll(async () => {
-  const compilers = COMPILERS.map((version) => `typescript-${version}@npm:typescript@${version}`);
+  const packages = COMPILERS.map((version) => `typescript-${version}@npm:typescript@${version}`);
+  await compilers.run('npm', 'install', '--no-audit', '--no-fund', '--loglevel=error', ...packages);
   // Types of the optional peers that the declarations name, so that declarations are checked whole.
   const peers = [
     '@grpc/grpc-js@1',
@@ -23,7 +26,7 @@ beforeAll(async () => {
     'prom-client@15',
     'undici@7',
   ];
-  await application.install([...compilers, '@types/node@20', ...peers], '--omit=optional');
+  await application.install(['@types/node@20', ...peers], '--omit=optional');
   application.copy('consumer.ts');
   application.write(
     'every.ts',
@@ -31,18 +34,26 @@ beforeAll(async () => {
   );
 });
 
+/** What the compiler says of the application; empty if nothing. */
+async function compile(version: string, ...args: readonly string[]): Promise<string> {
+  const compiler = compilers.path(`node_modules/typescript-${version}/bin/tsc`);
+  return application.node(compiler, '--noEmit', '--strict', '--types', 'node', ...args).then(
+    () => '',
+    (error: unknown) => {
+      const { stdout, message } = error as Error & { readonly stdout: string };
+      return stdout || message;
+    },
+  );
+}
+
 test.each(COMPILERS.flatMap((version) => RESOLUTIONS.map(([module, to]) => [version, to, module] as const)))(
   'TypeScript %s compiles a consumer under moduleResolution %s',
   async (version, resolution, module) => {
-    const compiled = application.node(
-      `node_modules/typescript-${version}/bin/tsc`,
-      ...['--noEmit', '--strict', '--target', 'es2022', '--types', 'node', '--exactOptionalPropertyTypes'],
+    const output = await compile(
+      version,
+      ...['--target', 'es2022', '--exactOptionalPropertyTypes'],
       ...['--module', module, '--moduleResolution', resolution],
       ...['consumer.ts', 'every.ts'],
-    );
-    const output = await compiled.then(
-      () => '',
-      (error: unknown) => (error as { readonly stdout: string }).stdout,
     );
     // Other packages' declarations are their own affair; ours have no fault, whatever skipLibCheck is.
     const ours = output
@@ -51,3 +62,13 @@ test.each(COMPILERS.flatMap((version) => RESOLUTIONS.map(([module, to]) => [vers
     expect(ours).toEqual([]);
   },
 );
+
+test.each(COMPILERS)('TypeScript %s says which option of watch() is wrong', async (version) => {
+  application.write(
+    'wrong.ts',
+    "import { watch } from 'resilient-watcher';\nvoid watch('/a', { resyncInterval: 5 });",
+  );
+  expect(await compile(version, '--module', 'nodenext', 'wrong.ts')).toContain(
+    "'resyncInterval' does not exist in type 'ResilientWatcherOptions'",
+  );
+});

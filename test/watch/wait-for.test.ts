@@ -1,8 +1,9 @@
 /** `waitFor()`, patterns to ignore, and what changed since a saved state. */
-import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
 import {
+  ListenerError,
   ResilientWatcher,
   waitFor,
   type Change,
@@ -122,18 +123,19 @@ test('globs, regular expressions and functions exclude what they match, with eve
   }
 });
 
-test('a function of ignore that returns a promise is an error, and ignores nothing', async () => {
+test.each<[string, () => unknown, string]>([
+  ['returns a promise', () => Promise.resolve(false), 'it must return a boolean, got a promise'],
+  ['fails like a call on the disk', () => statSync('/no/such/file'), 'ENOENT: no such file or directory'],
+])('a function of ignore that %s is an error of a listener', async (_, ignored, message) => {
   const root = temporaryDirectory();
   write(join(root, 'a'), 'a');
-  const ignore = [(() => Promise.resolve(false)) as never];
-  const watcher = new ResilientWatcher(root, { recursive: { ignore } });
+  const watcher = new ResilientWatcher(root, { recursive: { ignore: [ignored as never] } });
   onTestFinished(() => watcher.close());
   const errors: Error[] = [];
   watcher.on('error', (error) => errors.push(error));
   await watcher.start();
-  expect(errors.map(({ message }) => message)).toEqual([
-    'a function in the option "ignore" must return a boolean, got a promise',
-  ]);
+  expect(errors[0]).toBeInstanceOf(ListenerError);
+  expect(errors[0]?.message).toContain(`A listener of "ignore" failed: ${message}`);
 });
 
 test('after a restart the saved digests show exactly what changed meanwhile', async () => {

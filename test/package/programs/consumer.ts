@@ -22,6 +22,11 @@ export async function main(path: string): Promise<void> {
     // @ts-expect-error -- the content of a missing file is undefined
     snapshot.content.toString();
   });
+  watcher.on('error', (error) => {
+    const code: 'ERR_LISTENER' | `ERR_BACKEND_${string}` = error.code;
+    if (error.name === 'ListenerError') console.log(error.event);
+    else console.log(code, error.sysctl);
+  });
   // @ts-expect-error -- there is no such event
   watcher.on('changed', () => undefined);
   // @ts-expect-error -- a duration is a number
