@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 
 import { commandAction, ReloadAction, signalAction, webhookAction, type Action } from '../action.js';
-import { delay, duration, each, refuseUnused, signalName, text } from './arguments.js';
+import { delay, duration, each, httpMethod, refuseUnused, signalName, text } from './arguments.js';
 import { STOP_TIMEOUT_MS } from './child.js';
 import { EXIT, ExitError } from './exit-code.js';
 import { oneLine } from './output.js';
@@ -60,7 +60,7 @@ export function addActionFlags(command: Command): Command {
     .option('--pid-file <file>', '  the process whose ID is in this file', text)
     .option('--process <name>', '  the topmost process with this name', text)
     .option('--webhook <url>', 'send the change to this URL as JSON (repeatable)', each(text))
-    .option('--webhook-method <method>', '  with this method (default: POST)', text);
+    .option('--webhook-method <method>', '  with this method (default: POST)', httpMethod);
   return addRunFlags(command);
 }
 
@@ -87,8 +87,7 @@ export function reloadActionOf(action: readonly Action[], flags: RunFlags, sessi
 
 /**
  * The actions that the flags choose, in the order of the help; empty if there are none.
- * @throws {ExitError} for flags that cannot be combined.
- * @throws {TypeError} for a wrong URL.
+ * @throws {ExitError} for flags that cannot be combined, and a wrong URL.
  */
 export function actionsOf(flags: ActionFlags, command: readonly string[]): Action[] {
   const { exec = [], webhook = [], webhookMethod: method, stopSignal, stopTimeout: stopTimeoutMs } = flags;
@@ -97,7 +96,7 @@ export function actionsOf(flags: ActionFlags, command: readonly string[]): Actio
   if (program !== undefined) {
     actions.unshift(commandAction({ command: program, args, output: 'stderr', stopSignal, stopTimeoutMs }));
   }
-  actions.push(...signalsOf(flags), ...webhook.map((url) => webhookAction({ url, method })));
+  actions.push(...signalsOf(flags), ...webhook.map((url) => webhookOf(url, method)));
   if (webhook.length === 0) refuseUnused(flags, ['webhookMethod'], '--webhook');
   if (actions.length > 0) return actions;
   const unused = ['check', 'splay', 'timeout', 'stopSignal', 'stopTimeout', 'exitOnError'] as const;
@@ -107,6 +106,15 @@ export function actionsOf(flags: ActionFlags, command: readonly string[]): Actio
 
 function shellAction(command: string, { stopSignal, stopTimeout: stopTimeoutMs }: RunFlags): Action {
   return commandAction({ command, shell: true, output: 'stderr', stopSignal, stopTimeoutMs });
+}
+
+/** The URL is not quoted, since it may have credentials. */
+function webhookOf(url: string, method: string | undefined): Action {
+  try {
+    return webhookAction({ url, method });
+  } catch {
+    throw new ExitError(EXIT.usage, '--webhook must be an http(s) URL');
+  }
 }
 
 function signalsOf({ signal: signals, pidFile, process: processName }: ActionFlags): Action[] {

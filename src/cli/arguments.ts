@@ -42,6 +42,18 @@ export function listenAddress(text: string): { readonly host: string | undefined
   return { host: host === '' ? undefined : host, port: Number(port) };
 }
 
+/** A URL. Not for one that may have credentials, because the message quotes it. */
+export function httpUrl(given: string): string {
+  if (/^https?:$/.test(URL.canParse(given) ? new URL(given).protocol : '')) return given;
+  throw new InvalidArgumentError('It must be an http(s) URL.');
+}
+
+/** A method of HTTP, such as `POST`. */
+export function httpMethod(given: string): string {
+  if (/^[\w!#$%&'*+.^`|~-]+$/.test(given)) return given;
+  throw new InvalidArgumentError('It must be an HTTP method such as POST.');
+}
+
 /** Collects the values of a flag that may be given more than once. */
 export function each<T>(read: (text: string) => T): (text: string, earlier: readonly T[] | undefined) => T[] {
   return (text, earlier = []) => [...earlier, read(text)];
@@ -91,9 +103,19 @@ export function splitCommand(args: readonly string[]): { own: string[]; command:
     : { own: args.slice(0, end), command: args.slice(end + 1) };
 }
 
-/** @throws {ExitError} if there is nothing to watch, or the same twice. */
-export function checkPaths(paths: readonly string[]): void {
+/**
+ * @param what is done with the paths.
+ * @throws {ExitError} if there is nothing to watch, a pattern, or the same twice.
+ */
+export function checkPaths(paths: readonly string[], what = 'watch'): void {
   if (paths.includes('')) throw new ExitError(EXIT.usage, 'a path is empty');
+  const pattern = paths.find((path) => path.includes('*'));
+  if (pattern !== undefined) {
+    throw new ExitError(
+      EXIT.usage,
+      `${pattern} matches nothing, and "*" is not expanded here; ${what} the directory`,
+    );
+  }
   const known = paths.map((path) => resolve(path));
   const twice = known.find((path, index) => known.indexOf(path) < index);
   if (twice !== undefined) throw new ExitError(EXIT.usage, `${twice} is given twice`);

@@ -3,7 +3,7 @@ import { InvalidArgumentError, type Command } from 'commander';
 import { isoTime } from '../core/clock.js';
 import { fileSink, TokenFile, TokenRefresher, type ResilientError, type TokenSink } from '../index.js';
 import { kubeconfigSink, tokenRequestClient } from '../kubernetes.js';
-import { duration, each, text } from './arguments.js';
+import { duration, each, httpUrl, text } from './arguments.js';
 import { EXIT, ExitError } from './exit-code.js';
 import { addListenFlag, listen, type ListenFlags } from './listen.js';
 import type { Session } from './session.js';
@@ -80,7 +80,7 @@ Examples:
 function addKubeconfigCommand(command: Command): void {
   command
     .description('keep a kubeconfig with a fresh ServiceAccount token')
-    .requiredOption('--server <url>', 'the URL of the API server, such as https://10.0.0.1:6443', text)
+    .requiredOption('--server <url>', 'the URL of the API server, such as https://10.0.0.1:6443', httpUrl)
     .requiredOption(
       '--ca-file <file>',
       'the CA certificates of that server, read again for each token',

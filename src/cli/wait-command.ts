@@ -7,7 +7,7 @@ import { Child, forwardSignals } from './child.js';
 import { EXIT } from './exit-code.js';
 import type { Invocation, Subcommand } from './subcommand.js';
 import {
-  addWatchFlags,
+  addPollFlag,
   createWatchers,
   missingPaths,
   startWatchers,
@@ -31,7 +31,7 @@ function addWaitCommand(command: Command): void {
       'exit with 124 after waiting this long (default: wait forever)',
       duration,
     );
-  addWatchFlags(command).addHelpText(
+  addPollFlag(command).addHelpText(
     'after',
     `
 Examples:
@@ -42,7 +42,7 @@ Examples:
 
 /** Runs `wait` until everything is there, and then the command, if there is one. */
 async function runWait({ paths, flags, command, session }: Invocation<Flags>): Promise<void> {
-  checkPaths(paths);
+  checkPaths(paths, 'wait for');
   const { key: keys, timeout } = flags;
   const child = command.length === 0 ? undefined : new Child(command, session);
   forwardSignals(child, session);

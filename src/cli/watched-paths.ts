@@ -12,17 +12,27 @@ import type { Session } from './session.js';
 /** How paths are watched. */
 export interface WatchFlags {
   readonly poll?: number;
+  readonly recursive?: true;
 }
 
-/** Adds the flags for how paths are watched. */
-export function addWatchFlags(command: Command): Command {
+/** Adds the flag for where events come from. */
+export function addPollFlag(command: Command): Command {
   return command
     .optionsGroup('How paths are watched:')
     .option('--poll <duration>', 'poll at this interval instead of listening for events', duration);
 }
 
+/** Adds the flags for how paths are watched. */
+export function addWatchFlags(command: Command): Command {
+  return addPollFlag(command).option('--recursive', 'watch the folders below each directory, too');
+}
+
 /** How long the first checks may take before the program works with what is known, ms. */
 const FIRST_CHECKS_MS = 10_000;
+
+/** The message of the library names options that this program does not have. */
+const ABOVE_LIMIT =
+  'some files are too large or too many to be read; they are compared by inode and timestamps';
 
 /** With `--poll`, the regular checks of a watcher must not be more frequent than the polls, ms. */
 const RESYNC_MS = 5_000;
@@ -30,7 +40,7 @@ const RESYNC_MS = 5_000;
 /** Creates a watcher for each path. They are not started; the first state is a change, too. */
 export function createWatchers(
   paths: readonly string[],
-  { poll }: WatchFlags,
+  { poll, recursive }: WatchFlags,
   session: Session,
   onChange: (change: Change, watcher: ResilientWatcher) => void,
 ): ResilientWatcher[] {
@@ -40,7 +50,7 @@ export function createWatchers(
     resyncIntervalMs: Math.max(poll, RESYNC_MS),
   };
   return paths.map((path) => {
-    const options = { name: path, signal: session.signal, ...polling };
+    const options = { name: path, signal: session.signal, recursive, ...polling };
     const watcher = session.closeAtEnd(new ResilientWatcher(path, options));
     report(watcher, session);
     watcher.on('change', (change) => onChange(change, watcher));
@@ -101,7 +111,7 @@ function report(watcher: ResilientWatcher, { output }: Session): void {
   watcher.on('unreadable', ({ error }) => output.log('warn', 'unreadable', error.message, { path }));
   watcher.on('readable', () => output.log('info', 'readable', `${path}: can be read again`, { path }));
   watcher.on('warning', ({ code, message }) => {
-    output.log('warn', 'warning', `${path}: ${message}`, { path, code });
+    output.log('warn', 'warning', `${path}: ${code === 'limit' ? ABOVE_LIMIT : message}`, { path, code });
   });
   watcher.on('error', (error) => output.log('error', 'error', `${path}: ${error.message}`, { path }));
 }

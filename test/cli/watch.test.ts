@@ -1,6 +1,6 @@
 /** `watch` as processes of its own, with real commands, signals and webhooks. */
 import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -417,4 +417,19 @@ test('the name of a file cannot pass for an event or control the terminal', asyn
   await program.until(/watching/);
   expect(program.stderr).toContain('+a\n  2026-01-01T00:00:00.000Z ERROR \\u001b[2Jb');
   expect(await program.terminated()).toBe(0);
+});
+
+test('--recursive follows the folders below; limits are explained without options of the library', async () => {
+  const root = temporaryDirectory();
+  mkdirSync(join(root, 'below'));
+  const shallow = watch([root]);
+  const deep = watch([root], '--recursive');
+  await Promise.all([event(shallow, 'ready'), event(deep, 'ready')]);
+  writeFileSync(join(root, 'below/key'), 'new');
+  await event(deep, 'change', ({ added }) => String(added) === 'below/key');
+  writeFileSync(join(root, 'large'), Buffer.alloc(2 ** 21));
+  const { message } = await event(deep, 'warning');
+  expect(message).toMatch(/too large or too many.*inode and timestamps/);
+  await event(shallow, 'change', ({ added }) => String(added) === 'large');
+  expect(shallow.stdout).not.toContain('below/key');
 });
