@@ -1,19 +1,24 @@
 import { readFileSync } from 'node:fs';
+import { isMainThread } from 'node:worker_threads';
 
 import { parseCertificates } from './certificates.js';
 import { defaultCaCalls, followDefaultCa, setDefaultCa, type DefaultCa } from './default-ca.js';
 import { TlsFiles } from './tls-files.js';
 
 /**
- * Follows the CA bundle that the environment variable `RESILIENT_WATCHER_CA` names; undefined without the variable. A
- * missing or invalid bundle causes a process warning, and is used as soon as it is valid.
+ * Follows the CA bundle that the environment variable `RESILIENT_WATCHER_CA` names; undefined if that is empty, or not set,
+ * which causes a process warning. A missing or invalid bundle causes one, too, and is used as soon as it is valid. What is
+ * in use is said on stderr.
  */
 export const environmentCa: Promise<DefaultCa> | undefined = followEnvironmentCa();
 
 /** @throws {TlsError} `ERR_TLS_UNSUPPORTED` before Node.js 22.19 and 24.5. */
 function followEnvironmentCa(): Promise<DefaultCa> | undefined {
   const path = process.env['RESILIENT_WATCHER_CA'];
-  if (path === undefined || path === '') return undefined;
+  if (path === undefined) {
+    process.emitWarning('resilient-watcher/trust does nothing: RESILIENT_WATCHER_CA is not set');
+  }
+  if (!path) return undefined;
   const calls = defaultCaCalls();
   try {
     // At once, because the first line of the program may open a connection.
@@ -30,5 +35,18 @@ async function follow(files: TlsFiles): Promise<DefaultCa> {
   files.on('unreadable', warn);
   // Not `ready()`, which would keep a program alive that has ended, as long as there is no bundle.
   await files.changed();
-  return followDefaultCa(files);
+  const followed = await followDefaultCa(files);
+  if (isMainThread) {
+    say(files);
+    files.on('change', () => say(files));
+  }
+  return followed;
+}
+
+function say({ current, path }: TlsFiles): void {
+  const count = current?.authorities.length;
+  const trusted = count === 1 ? '1 CA' : `${count} CAs`;
+  process.stderr.write(
+    `resilient-watcher: ${trusted} of ${path} ${count === 1 ? 'is' : 'are'} trusted by default\n`,
+  );
 }

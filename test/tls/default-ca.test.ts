@@ -1,6 +1,6 @@
 /** The default CA list of the process follows its files. */
-import { execFile } from 'node:child_process';
-import { once } from 'node:events';
+import { execFile, spawn } from 'node:child_process';
+import { on, once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import { createServer, get, globalAgent } from 'node:https';
@@ -208,6 +208,21 @@ describe.runIf(isSupported)('NODE_OPTIONS="--import resilient-watcher/trust"', (
     expect(stdout.trim()).toBe('CN=one,CN=two');
   });
 
+  test('prints what is trusted at the start and after each change, from any working directory', async () => {
+    const { files, volume } = mount(one.certificate);
+    const env = { ...process.env, NODE_OPTIONS: PRELOAD, RESILIENT_WATCHER_CA: files.path };
+    const program = spawn(process.execPath, ['--eval', 'setInterval(() => undefined, 60_000)'], {
+      cwd: '/',
+      env,
+    });
+    onTestFinished(() => void program.kill());
+    const said = on(program.stderr.setEncoding('utf8'), 'data');
+    const next = async (): Promise<string> => String(((await said.next()) as { value: unknown[] }).value[0]);
+    expect(await next()).toBe(`resilient-watcher: 1 CA of ${files.path} is trusted by default\n`);
+    volume.publish({ 'ca.pem': both });
+    expect(await next()).toBe(`resilient-watcher: 2 CAs of ${files.path} are trusted by default\n`);
+  });
+
   test('does so in worker threads, too', async () => {
     const { files } = mount(one.certificate);
     const worker = join(temporaryDirectory(), 'worker.cjs');
@@ -218,8 +233,12 @@ describe.runIf(isSupported)('NODE_OPTIONS="--import resilient-watcher/trust"', (
     expect(stdout.trim()).toBe('CN=one');
   });
 
-  test('does nothing without the variable, and warns of a bundle that is missing', async () => {
-    expect((await runPreloaded(LIST, {})).stdout.trim()).toBe('');
+  test('says so without the variable, is silent if that is empty, and warns of a bundle that is missing', async () => {
+    expect(await runPreloaded(LIST, {})).toEqual({
+      stdout: '\n',
+      stderr: expect.stringContaining('RESILIENT_WATCHER_CA is not set') as string,
+    });
+    expect(await runPreloaded(LIST, { RESILIENT_WATCHER_CA: '' })).toEqual({ stdout: '\n', stderr: '' });
     const { stdout, stderr } = await runPreloaded(LIST, { RESILIENT_WATCHER_CA: '/nowhere/ca.pem' });
     expect([stdout.trim(), stderr]).toEqual(['', expect.stringContaining('no file "/nowhere/ca.pem"')]);
   });
@@ -229,10 +248,13 @@ function bodyOf(pem: string): string {
   return pem.replace(/\s+/g, '');
 }
 
+/** As a deployment names it: a package name would be looked up from the working directory. */
+const PRELOAD = `--import ${new URL('../../dist/trust.js', import.meta.url).href}`;
+
 function runPreloaded(program: string, env: NodeJS.ProcessEnv): Promise<{ stdout: string; stderr: string }> {
   const options = {
     cwd: root,
-    env: { ...process.env, NODE_OPTIONS: '--import resilient-watcher/trust', ...env },
+    env: { ...process.env, NODE_OPTIONS: PRELOAD, ...env },
   };
   return promisify(execFile)(process.execPath, ['--eval', `(async () => { ${program} })()`], options);
 }
