@@ -5,8 +5,8 @@ import type { Command } from 'commander';
 import type { YAMLParseError } from 'yaml';
 
 import { durationText, isoTime, systemClock } from '../core/clock.js';
-import { loadYaml } from '../config/yaml-parser.js';
 import { PackageError } from '../core/package-error.js';
+import { loadYaml } from '../core/yaml-package.js';
 import { diagnose, findingsInManifests, type Diagnosis, type Finding } from '../doctor.js';
 import { checkPaths, each, text } from './arguments.js';
 import { EXIT, ExitError } from './exit-code.js';

@@ -1,6 +1,6 @@
 import type * as Yaml from 'yaml';
 
-import { exportsOf, PackageError } from '../core/package-error.js';
+import { loadYaml } from '../core/yaml-package.js';
 import { MAX_DEPTH } from './config-value.js';
 import type { ConfigParser } from './parser.js';
 import { isUnsafeInteger, parseFailure, UNSAFE_INTEGER } from './problems.js';
@@ -72,22 +72,6 @@ function* tokensOf(
     }
   }
   yield* parser.end();
-}
-
-/** Versions before 2.6 ignore `stringKeys` silently, and version 1 has another API. */
-const VERSIONS = '2.6 or later';
-
-/** @throws {PackageError} if the package is not installed or too old. */
-export async function loadYaml(): Promise<typeof Yaml> {
-  let yaml: Partial<typeof Yaml>;
-  try {
-    yaml = exportsOf(await import('yaml'));
-  } catch (cause) {
-    throw new PackageError('yaml', VERSIONS, cause);
-  }
-  const refusesKeys = (yaml.parseDocument?.('? [key]', { stringKeys: true }).errors.length ?? 0) > 0;
-  if (!refusesKeys) throw new PackageError('yaml', VERSIONS);
-  return yaml;
 }
 
 /** The first fault of a parsed document. */
