@@ -62,7 +62,7 @@ export async function rotateUnderLoad<T>(
   return (await Promise.all(load.map(({ stop }) => stop()))).flat();
 }
 
-/** Rotates between two users under load, the server first. Each is locked when the other one is in use. */
+/** Rotates between two users under load, the server first. Each is locked when the other one is in use. Returns who was served. */
 export async function alternateUnderLoad(
   { publish }: LoginScene,
   users: readonly [string, string],
@@ -72,6 +72,7 @@ export async function alternateUnderLoad(
   },
   whoAmI: () => Promise<string | undefined>,
 ): Promise<(string | undefined)[]> {
+  const served: (string | undefined)[] = [];
   const load = Array.from({ length: 4 }, () => keepDoing(whoAmI));
   for (let index = 1; index <= ROTATIONS; index += 1) {
     const next = users[index % 2] ?? '';
@@ -81,7 +82,8 @@ export async function alternateUnderLoad(
     await publish(next, password);
     const seen = await whoAmI();
     if (seen !== next) throw new Error(`still ${seen ?? 'nobody'} instead of ${next}`);
+    served.push(seen);
     await server.lock(old);
   }
-  return (await Promise.all(load.map(({ stop }) => stop()))).flat();
+  return [...served, ...(await Promise.all(load.map(({ stop }) => stop()))).flat()];
 }
