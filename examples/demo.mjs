@@ -181,17 +181,18 @@ line(
   recovered && recovered.at - failedAt,
   `recovered: ${frail.status().backend} is back`,
 );
+const { restarts } = frail.status();
 await frail.close();
 
 // ------------------------------------------------------------------------------------------ the summary
 
 await recorder.expect(isPolicy('heidi'));
-const { changes, resyncs, restarts } = watcher.status();
+const { changes, resyncs } = watcher.status();
 await watcher.close();
 latencies.sort((a, b) => a - b);
 const middle = latencies[latencies.length >> 1];
 console.log(
-  `\n${changes} changes, ${resyncs} of them found by the resync only, ${restarts} restarts; ` +
+  `\n${changes} changes, ${resyncs} of them found by the resync only, ${restarts} attempts to restart the backend; ` +
     `median latency ${middle?.toFixed(2)} ms` +
     (polled === undefined ? '.' : `, and ${polled.toFixed(0)} ms while polling.`),
 );

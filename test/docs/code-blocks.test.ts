@@ -1,11 +1,11 @@
 /** The code in README and docs: marked blocks run, YAML and JSON parse. That TypeScript compiles is shown in test/types. */
-import { execFile } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
+import { createInterface } from 'node:readline';
 
 import { transform } from 'esbuild';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 
 import { temporaryDirectory } from '../support/temporary-directory.js';
@@ -53,8 +53,31 @@ describe('blocks that are marked to run', () => {
       symlinkSync(root, join(folder, 'node_modules/resilient-watcher'));
       const compiled = await transform(code, { loader: 'ts', target: 'es2022' });
       writeFileSync(join(folder, 'block.mjs'), compiled.code);
-      const { stdout } = await promisify(execFile)(process.execPath, ['block.mjs'], { cwd: folder });
-      expect(stdout.trim()).toBe(output);
+      expect(await played(output ?? '', folder)).toBe(output);
     },
   );
 });
+
+/**
+ * The transcript of a run: runs each line that begins with `$ ` as a command of the shell, as soon as the lines above it have
+ * been printed. The first ones come before the program; after the last line, a program with commands is ended.
+ */
+async function played(transcript: string, cwd: string): Promise<string> {
+  const lines = transcript.split('\n');
+  const isCommand = (line = ''): boolean => line.startsWith('$ ');
+  const seen: string[] = [];
+  const runCommands = (): void => {
+    for (; isCommand(lines[seen.length]); seen.push(lines[seen.length] ?? '')) {
+      execFileSync('sh', ['-c', (lines[seen.length] ?? '').slice(2)], { cwd });
+    }
+  };
+  runCommands();
+  const child = spawn(process.execPath, ['block.mjs'], { cwd, stdio: ['ignore', 'pipe', 'inherit'] });
+  onTestFinished(() => void child.kill());
+  for await (const line of createInterface({ input: child.stdout })) {
+    seen.push(line);
+    runCommands();
+    if (lines.some(isCommand) && seen.length >= lines.length) child.kill();
+  }
+  return seen.join('\n').trim();
+}

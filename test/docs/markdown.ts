@@ -8,8 +8,6 @@ export const root = fileURLToPath(new URL('../..', import.meta.url));
 export interface CodeBlock {
   readonly page: string;
   readonly language: string;
-  /** Declarations for what the block takes for granted, from a `<!-- given … -->` comment right above it. */
-  readonly given: string;
   /** Whether a `<!-- run … -->` comment stands above it: what the comment says is to be printed. */
   readonly output: string | undefined;
   readonly code: string;
@@ -48,7 +46,6 @@ export function codeBlocks(page: string): CodeBlock[] {
       blocks.push({
         page,
         language,
-        given: comment('given', comments) ?? '',
         output: comment('run', comments),
         code: code.join('\n'),
         line: at + 2,

@@ -11,12 +11,12 @@ const wrong = [
   `import { ResilientWatchr } from 'resilient-watcher';\nResilientWatchr();`,
   `import { ResilientWatcher } from 'resilient-watcher';\n\nnew ResilientWatcher(42);`,
   `new ResilientWatcher('/etc/app');`,
-].map((code) => ({ page: 'wrong.md', language: 'ts', given: '', output: undefined, code, line: 7 }));
+].map((code) => ({ page: 'wrong.md', language: 'ts', output: undefined, code, line: 7 }));
 // One program for all, since most of the time is spent on what they import.
 const problems = problemsOf([...blocks, ...wrong]);
 const isWrong = (problem: string): boolean => problem.startsWith('wrong.md');
 
-test('accepts each block of TypeScript or JavaScript, with the names that its "given" comment declares', () => {
+test('accepts each block of TypeScript or JavaScript as it is on the page', () => {
   expect(problems.filter((problem) => !isWrong(problem))).toEqual([]);
 });
 
@@ -37,11 +37,15 @@ function problemsOf(checked: readonly CodeBlock[]): string[] {
     noPropertyAccessFromIndexSignature: false,
     noUncheckedIndexedAccess: false,
     exactOptionalPropertyTypes: false,
+    experimentalDecorators: true, // for NestJS
+    allowImportingTsExtensions: true,
+    noEmit: true,
   };
   const files = new Map(
     checked.map((block, index) => [
-      join(root, `test/types/block-${index}.ts`),
-      { block, text: moduleOf(block) },
+      // Beside the recipes, which some blocks import.
+      join(root, `examples/recipes/block-${index}.ts`),
+      { block, text: `${block.code}\nexport {};\n` },
     ]),
   );
   const host = ts.createCompilerHost(options);
@@ -54,22 +58,18 @@ function problemsOf(checked: readonly CodeBlock[]): string[] {
     const file = files.get(path);
     return file ? ts.createSourceFile(path, file.text, target) : getSourceFile(path, target, ...rest);
   };
-  const program = ts.createProgram([...files.keys()], options, host);
+  const program = ts.createProgram(
+    [join(root, 'test/types/not-installed.d.ts'), ...files.keys()],
+    options,
+    host,
+  );
   return [...files].flatMap(([path, { block }]) => {
     const source = program.getSourceFile(path);
     return [...program.getSyntacticDiagnostics(source), ...program.getSemanticDiagnostics(source)].map(
       ({ start = 0, messageText }) => {
-        const line = (source?.getLineAndCharacterOfPosition(start).line ?? 0) - linesOf(block.given);
+        const line = source?.getLineAndCharacterOfPosition(start).line ?? 0;
         return `${block.page}:${block.line + line}: ${ts.flattenDiagnosticMessageText(messageText, ' ')}`;
       },
     );
   });
-}
-
-function moduleOf({ given, code }: CodeBlock): string {
-  return `${given === '' ? '' : `${given}\n`}${code}\nexport {};\n`;
-}
-
-function linesOf(given: string): number {
-  return given === '' ? 0 : given.split('\n').length;
 }
