@@ -1,4 +1,6 @@
 /** The entry point "resilient-watcher/action": what to do when something has changed. */
+import './index.js';
+
 export { ActionError, type Action } from './action/action.js';
 export { commandAction, type CommandActionOptions } from './action/command-action.js';
 export { ProcessGroup, type ProcessExit } from './action/process-group.js';

@@ -1,4 +1,6 @@
-/** The entry point "resilient-watcher/config". `yaml` and `smol-toml` are loaded on first use. */
+/** The entry point "resilient-watcher/config". The parsers load their packages on first use. */
+import './index.js';
+
 export { ConfigLoader, type SelectOptions } from './config/config-loader.js';
 export type { ConfigChange, ConfigLoaderEvents, ConfigRejection } from './config/loader-events.js';
 export type { ConfigLoaderOptions } from './config/loader-options.js';

@@ -1,4 +1,6 @@
 /** The entry point "resilient-watcher/kubernetes". `@kubernetes/client-node` is loaded on first use. */
+import './index.js';
+
 export { KubernetesError } from './kubernetes/kubernetes-error.js';
 export {
   parseServiceAccountTokens,

@@ -1,4 +1,6 @@
 /** The entry point "resilient-watcher/testing": time, hints, volumes and an API server that a test controls. */
+import './index.js';
+
 export {
   CertificateSigner,
   type CertificateFields,

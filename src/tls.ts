@@ -1,4 +1,6 @@
 /** The entry point "resilient-watcher/tls". `@grpc/grpc-js` and `undici` are loaded on first use. */
+import './index.js';
+
 export { TlsError } from './tls/tls-error.js';
 export {
   DefaultCa,

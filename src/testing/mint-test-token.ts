@@ -1,6 +1,5 @@
-import { UnsecuredJWT } from 'jose';
-
 import type { TokenClaims } from '../core/token-claims.js';
+import { unsecuredJwt } from './jwt.js';
 
 /**
  * Creates a token with these claims (`iat`, `nbf`, `exp` in seconds), dated as by an API server. It is not signed, so
@@ -16,5 +15,5 @@ export function mintTestToken(claims: TokenClaims = {}): string {
     sub = 'system:serviceaccount:default:default',
     ...others
   } = claims;
-  return new UnsecuredJWT({ iss, sub, ...others }).encode();
+  return unsecuredJwt({ iss, sub, ...others });
 }

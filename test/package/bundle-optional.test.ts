@@ -16,7 +16,7 @@ import { Application } from './application.js';
 // Its declarations are those of CommonJS, its module is not.
 const commonjs = commonjsPlugin.default as unknown as typeof commonjsPlugin.default.default;
 
-const OPTIONAL = ['yaml', 'smol-toml', 'undici', '@grpc/grpc-js', 'selfsigned'];
+const OPTIONAL = ['smol-toml', 'undici', '@grpc/grpc-js', 'selfsigned'];
 const CLIENT = '@kubernetes/client-node';
 
 const application = new Application();
@@ -37,7 +37,7 @@ beforeAll(async () => {
   application.copy('optional-packages.mjs');
   application.write('app.js', `${USE} await useAll();`);
   application.write('without-await.js', `${USE} void useAll();`);
-  const first = [...OPTIONAL, CLIENT].map((name) => `import '${name}';`).join('');
+  const first = ['yaml', 'jsonc-parser', ...OPTIONAL, CLIENT].map((name) => `import '${name}';`).join('');
   application.write('imported-first.js', `${first} ${USE} await useAll();`);
   expected = (await application.node('app.js')).stdout;
   expect(JSON.parse(expected)).toMatchObject({ yaml: { a: 1 }, undici: 'ERR_TLS_UNAVAILABLE' });
@@ -72,6 +72,7 @@ test('by esbuild to CommonJS', async () => {
     platform: 'node',
     target: 'node20',
     external: ['@parcel/watcher'],
+    mainFields: ['module', 'main'],
     logLevel: 'silent',
   });
   expect(outputOf(outfile)).toBe(expected);
@@ -89,6 +90,7 @@ test('by esbuild to several files', async () => {
     platform: 'node',
     banner: { js: REQUIRE },
     external: ['@parcel/watcher'],
+    mainFields: ['module', 'main'],
     logLevel: 'silent',
   });
   expect(outputOf(join(outdir, 'app.mjs'))).toBe(expected);
@@ -98,6 +100,10 @@ const json: Plugin = {
   name: 'json',
   transform: (code, id) => (id.endsWith('.json') ? `export default ${code}` : undefined),
 };
+
+/** As on docs/compatibility.md. */
+const manualChunks = (id: string): string | undefined =>
+  /eventemitter3|commonjsHelpers/.test(id) ? 'shared' : undefined;
 
 describe('by rollup', () => {
   test.each<[string, string, OutputOptions]>([
@@ -109,9 +115,9 @@ describe('by rollup', () => {
       { file: 'await.mjs', format: 'es', inlineDynamicImports: true },
     ],
     [
-      'to several files with top-level await',
+      'to several files with top-level await, if what CommonJS needs is one of them',
       'app.js',
-      { file: 'chunks/app.mjs', format: 'es', chunkFileNames: '[name]-[hash].mjs' },
+      { file: 'chunks/app.mjs', format: 'es', chunkFileNames: '[name]-[hash].mjs', manualChunks },
     ],
   ])('%s', async (_, input, { file = '', ...output }) => {
     const bundle = join(elsewhere, file);
@@ -168,8 +174,8 @@ describe('by webpack', () => {
     );
     application.write(
       'absent.js',
-      `${USE} import { yamlParser } from 'resilient-watcher/config';
-       console.log(typeof useAll, await yamlParser.parse('a: 1').catch(({ code }) => code));`,
+      `${USE} import { tomlParser } from 'resilient-watcher/config';
+       console.log(typeof useAll, await tomlParser.parse('a = 1').catch(({ code }) => code));`,
     );
     const { stdout } = await application.node('webpack.mjs', './absent.js', join(elsewhere, 'absent'));
     expect(stdout.trim()).toBe('');

@@ -14,35 +14,34 @@ describe('in an empty folder, without optional packages', () => {
     expect(stdout).toBe(`ok node ${process.versions.node}\n`);
   });
 
-  test('doctor examines JSON, and says what YAML needs', async () => {
+  test('doctor examines JSON and YAML', async () => {
     const program = 'node_modules/.bin/resilient-watcher';
     application.write('m.json', '{"kind":"ConfigMap","metadata":{"name":"m"},"data":{}}');
     application.write('m.yaml', 'kind: ConfigMap\n');
-    const { stdout } = await application.run(program, 'doctor', '--manifest', 'm.json');
-    expect(stdout).toContain('nothing found');
-    await expect(application.run(program, 'doctor', '--manifest', 'm.yaml')).rejects.toThrow(
-      /npm install yaml/,
-    );
+    for (const file of ['m.json', 'm.yaml']) {
+      const { stdout } = await application.run(program, 'doctor', '--manifest', file);
+      expect(stdout).toContain('nothing found');
+    }
   });
 
   test('nothing else is installed than the packages that it stands on', () => {
     const packages = readdirSync(application.path('node_modules')).filter((name) => !name.startsWith('.'));
-    expect(packages).toEqual(['commander', 'resilient-watcher']);
-  });
-
-  test('the licenses of the bundled packages are', () => {
-    const path = application.path('node_modules/resilient-watcher/dist/THIRD-PARTY-LICENSES.txt');
-    const packages = [...readFileSync(path, 'utf8').matchAll(/^(\S+) \d+\.\d+\.\d+$/gm)].map(
-      ([, name]) => name,
-    );
-    expect(packages).toEqual(['eventemitter3', 'is-network-error', 'jose', 'jsonc-parser', 'p-retry']);
+    expect(packages).toEqual([
+      'commander',
+      'eventemitter3',
+      'is-network-error',
+      'jsonc-parser',
+      'p-retry',
+      'resilient-watcher',
+      'yaml',
+    ]);
   });
 
   test('a feature that needs an optional package names it, and the command that installs it', async () => {
     const { stdout } = await application.node(application.copy('missing-packages.mjs'));
     expect(stdout.trim().split('\n')).toEqual([
       expect.stringMatching(/^parcel: .*@parcel\/watcher/),
-      expect.stringMatching(/^yaml: ERR_PACKAGE .*npm install yaml$/),
+      'yaml: {"a":1}',
       expect.stringMatching(/^toml: ERR_PACKAGE .*npm install smol-toml$/),
       expect.stringMatching(/^client-node: .*npm install @kubernetes\/client-node$/),
     ]);
@@ -94,7 +93,8 @@ describe('beside older versions of the optional packages', () => {
     const { stdout } = await application.node(application.copy('missing-packages.mjs'));
     expect(stdout.trim().split('\n')).toEqual([
       expect.stringMatching(/^parcel: /),
-      expect.stringMatching(/^yaml: ERR_PACKAGE .*2\.6 or later/),
+      // Its own, beside the older one of the application.
+      'yaml: {"a":1}',
       'toml: {"a":1}',
       // It was loaded, and there is no such file.
       expect.stringMatching(/^client-node: .*kubeconfig: it does not exist/),

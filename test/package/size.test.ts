@@ -21,7 +21,7 @@ const optional = Object.keys({ ...optionalDependencies, ...peerDependencies });
 const BUDGETS: Readonly<Record<string, number>> = {
   'resilient-watcher': 60,
   'resilient-watcher/action': 12,
-  'resilient-watcher/config': 49,
+  'resilient-watcher/config': 85,
   'resilient-watcher/doctor': 14,
   'resilient-watcher/kubernetes': 60,
   'resilient-watcher/otel': 8,
@@ -35,7 +35,7 @@ const BUDGETS: Readonly<Record<string, number>> = {
 const OTHERS = 60;
 /** What npm downloads, and what it leaves on the disk: readable code, types, two pages. */
 const TARBALL = 300;
-const INSTALLED = 1060;
+const INSTALLED = 1024;
 
 test.each(entryPoints)('%s stays within its budget', async (name) => {
   const { outputFiles } = await build({
@@ -46,6 +46,7 @@ test.each(entryPoints)('%s stays within its budget', async (name) => {
     bundle: true,
     write: false,
     minify: true,
+    logLevel: 'error',
     format: 'esm',
     platform: 'node',
     target: 'node20',
@@ -66,6 +67,6 @@ test('the tarball has what runs and its types, within the budget', () => {
   console.log(`tarball: ${(size / 1024).toFixed(1)} KiB, installed: ${(unpackedSize / 1024).toFixed(1)} KiB`);
   expect(size / 1024).toBeLessThan(TARBALL);
   expect(unpackedSize / 1024).toBeLessThan(INSTALLED);
-  const others = files.map(({ path }) => path).filter((path) => !/^dist\/.*\.(js|d\.ts|txt)$/.test(path));
+  const others = files.map(({ path }) => path).filter((path) => !/^dist\/.*\.(js|d\.ts)$/.test(path));
   expect(others.sort()).toEqual(['LICENSE', 'README.md', 'package.json']);
 });

@@ -1,16 +1,10 @@
-import { randomUUID } from 'node:crypto';
-
-import {
-  compactVerify,
-  decodeProtectedHeader,
-  generateKeyPair,
-  SignJWT,
-  type GenerateKeyPairResult,
-  type JWTPayload,
-} from 'jose';
+import { generateKeyPair, randomUUID, type KeyObject } from 'node:crypto';
+import { promisify } from 'node:util';
 
 import type { Clock } from '../../core/clock.js';
+import type { TokenClaims } from '../../core/token-claims.js';
 import type { TokenAnswer } from '../../core/token-client.js';
+import { signJwt, verifyJwt } from '../jwt.js';
 import { kubernetesTime } from '../kubernetes-time.js';
 
 /** A ServiceAccount, as its tokens name it. */
@@ -42,8 +36,10 @@ interface TokenSpec {
   readonly boundObject?: BoundObject | undefined;
 }
 
-interface SigningKey extends GenerateKeyPairResult {
+interface SigningKey {
   readonly id: string;
+  readonly privateKey: KeyObject;
+  readonly publicKey: KeyObject;
 }
 
 export const ISSUER = 'https://kubernetes.default.svc.cluster.local';
@@ -97,7 +93,7 @@ export class TokenAuthority {
       }),
       ...(isExtended && { warnafter: expiresAt }),
     };
-    const claims: JWTPayload = {
+    const claims: TokenClaims = {
       iss: ISSUER,
       sub: subjectOf(account),
       aud: [...audiences],
@@ -107,9 +103,7 @@ export class TokenAuthority {
       exp: isExtended ? iat + EXTENSION_SECONDS : expiresAt,
       'kubernetes.io': kubernetes,
     };
-    const token = await new SignJWT(claims)
-      .setProtectedHeader({ alg: 'ES256', kid: this.#key.id })
-      .sign(this.#key.privateKey);
+    const token = await signJwt(claims, this.#key.id, this.#key.privateKey);
     return { token, expirationTimestamp: kubernetesTime(expiresAt * 1000) };
   }
 
@@ -139,11 +133,9 @@ export class TokenAuthority {
     return { user: { username: claims.sub ?? '', uid: serviceaccount.uid, groups }, audiences: shared };
   }
 
-  async #claimsOf(token: string): Promise<JWTPayload> {
+  async #claimsOf(token: string): Promise<TokenClaims> {
     try {
-      if (decodeProtectedHeader(token).kid !== this.#key.id) throw new Error('another key');
-      const { payload } = await compactVerify(token, this.#key.publicKey);
-      return JSON.parse(new TextDecoder().decode(payload)) as JWTPayload;
+      return (await verifyJwt(token, this.#key.id, this.#key.publicKey)) as TokenClaims;
     } catch (cause) {
       throw new Error('invalid bearer token', { cause });
     }
@@ -160,5 +152,5 @@ export function subjectOf({ namespace, name }: Pick<Account, 'namespace' | 'name
 }
 
 async function createKey(): Promise<SigningKey> {
-  return { id: randomUUID(), ...(await generateKeyPair('ES256')) };
+  return { id: randomUUID(), ...(await promisify(generateKeyPair)('ec', { namedCurve: 'P-256' })) };
 }

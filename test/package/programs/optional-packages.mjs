@@ -1,6 +1,6 @@
-// Uses each optional package once, and tells what came of it.
+// Uses each package that is loaded on first use, and tells what came of it.
 import * as action from 'resilient-watcher/action';
-import { ConfigLoader, tomlParser, yamlParser } from 'resilient-watcher/config';
+import { ConfigLoader, jsonParser, tomlParser, yamlParser } from 'resilient-watcher/config';
 import * as doctor from 'resilient-watcher/doctor';
 import { tokenRequestClient } from 'resilient-watcher/kubernetes';
 import * as otel from 'resilient-watcher/otel';
@@ -18,6 +18,7 @@ export async function useAll() {
   await server.close();
   const files = new TlsFiles('/no/such/certificates');
   const used = {
+    json: await jsonParser.parse('{"a":1}'),
     yaml: await yamlParser.parse('a: 1'),
     toml: await tomlParser.parse('a = 1'),
     loader: await new ConfigLoader({ sources: [{ values: { a: 1 } }] }).load(),
