@@ -12,7 +12,8 @@ export interface NodeEnvFilesOptions extends FileProviderOptions {
 
 /**
  * The sources for a file and for its variant for the environment, which takes precedence and may be missing: `app.yaml`
- * and `app.production.yaml`, `.env` and `.env.production`.
+ * and `app.production.yaml`, `.env` and `.env.production`. The variant of a file called `default` has the name of the
+ * environment only, as in node-config: `default.json` and `production.json`.
  *
  *     sources: [...nodeEnvFiles('/etc/app/app.yaml'), { env: { prefix: 'APP_' } }]
  *
@@ -28,6 +29,6 @@ export function nodeEnvFiles(path: string | URL, options: NodeEnvFilesOptions = 
     throw new TypeError(`nodeEnvFiles: NODE_ENV must be a part of a file name, got ${describe(nodeEnv)}`);
   }
   const { dir, name, ext } = parse(file);
-  const ofEnvironment = format({ dir, name: `${name}.${nodeEnv}`, ext });
+  const ofEnvironment = format({ dir, name: name === 'default' ? nodeEnv : `${name}.${nodeEnv}`, ext });
   return [...sources, { provider: new FileProvider(ofEnvironment, { ...rest, optional: true }) }];
 }

@@ -94,6 +94,7 @@ test('without an environment there is one file, and one that leaves the director
     nodeEnvFiles(path, { nodeEnv }).map(({ provider }) => provider.name);
   expect(names('')).toEqual(['/etc/app.yaml']);
   expect(names('test', '/app/.env')).toEqual(['/app/.env', '/app/.env.test']);
+  expect(names('production', '/app/default.json')).toEqual(['/app/default.json', '/app/production.json']);
   expect(() => names('../x')).toThrow(/NODE_ENV must be a part of a file name/);
 });
 

@@ -72,12 +72,14 @@ async function played(transcript: string, cwd: string): Promise<string> {
     }
   };
   runCommands();
-  const child = spawn(process.execPath, ['block.mjs'], { cwd, stdio: ['ignore', 'pipe', 'inherit'] });
+  const { NODE_ENV: _, ...env } = process.env; // that of Vitest
+  const child = spawn(process.execPath, ['block.mjs'], { cwd, env, stdio: ['ignore', 'pipe', 'inherit'] });
   onTestFinished(() => void child.kill());
   for await (const line of createInterface({ input: child.stdout })) {
+    const isAsExpected = line === lines[seen.length];
     seen.push(line);
     runCommands();
-    if (lines.some(isCommand) && seen.length >= lines.length) child.kill();
+    if (!isAsExpected || (lines.some(isCommand) && seen.length >= lines.length)) child.kill();
   }
   return seen.join('\n').trim();
 }
