@@ -6,10 +6,10 @@
 FROM node:24-alpine AS install
 ARG PACKAGE=resilient-watcher@0.1.0
 WORKDIR /app
-# Includes the optional packages for --config and --listen. In a pod, token and kubeconfig need none; for their flag
+# Includes the optional package for --listen. In a pod, token and kubeconfig need none; for their flag
 # --kubeconfig, add @kubernetes/client-node@2.
 RUN --mount=type=bind,target=/context \
-    npm install --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund "$PACKAGE" yaml@2 prom-client@15 \
+    npm install --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund "$PACKAGE" prom-client@15 \
     # Half of it is declarations and source maps.
     && find node_modules -type f \( -name '*.ts' -o -name '*.d.cts' -o -name '*.map' -o -name '*.md' \) -delete
 

@@ -1,5 +1,6 @@
-import { existsSync, statfsSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statfsSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
@@ -39,6 +40,25 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
+/** What takes a number of rounds, itself or through what it shares with other tests. */
+const ROUNDS = /\/(?:rounds|growth|login-scene|define-scenarios)\.js'/;
+
+/** What `npm run test:stress` and `test:soak` run in full, and `npm test` a few times only; see `test/support/rounds.ts`. */
+function repeated(): string[] {
+  return readdirSync(join(import.meta.dirname, 'test'), { encoding: 'utf8', recursive: true })
+    .filter((name) => name.endsWith('.test.ts'))
+    .map((name) => join('test', name))
+    .filter((file) => ROUNDS.test(readFileSync(join(import.meta.dirname, file), 'utf8')));
+}
+
+const isStress = process.env['STRESS'] === '1';
+
+/** A limit for a hang, not for speed: nothing in the tests waits on purpose. */
+const limit = (ms: number): { testTimeout: number; hookTimeout: number } => ({
+  testTimeout: ms,
+  hookTimeout: ms,
+});
+
 export default defineConfig({
   resolve: {
     alias: [
@@ -47,12 +67,34 @@ export default defineConfig({
     ],
   },
   test: {
-    include: ['test/**/*.test.ts'],
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'source',
+          include: isStress ? repeated() : ['test/**/*.test.ts'],
+          exclude: ['test/soak/**', 'test/package/**', 'test/site/**', 'test/types/**'],
+          ...limit(isStress ? 600_000 : 120_000),
+        },
+      },
+      // Packs what `npm run build` has built; waits for the registry, and compiles.
+      {
+        extends: true,
+        test: {
+          name: 'package',
+          include: ['test/package/**/*.test.ts'],
+          globalSetup: 'test/package/pack.ts',
+          ...limit(300_000),
+        },
+      },
+      // The code on the pages.
+      { extends: true, test: { name: 'types', include: ['test/types/**/*.test.ts'] } },
+      // After `npm run docs`.
+      { extends: true, test: { name: 'site', include: ['test/site/**/*.test.ts'], ...limit(300_000) } },
+      { extends: true, test: { name: 'soak', include: ['test/soak/**/*.test.ts'], ...limit(600_000) } },
+    ],
     setupFiles: ['test/support/telemetry-guard.ts'],
-    exclude: ['test/soak/**', 'test/package/**', 'test/site/**', 'test/types/**'],
-    // A limit for a hang, not for speed: nothing in the suite waits on purpose.
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    ...limit(120_000),
     // The default of a second is one that a busy machine may take.
     expect: { poll: { timeout: 60_000, interval: 20 } },
     pool: 'forks',

@@ -1,4 +1,4 @@
-/** Refuses a release until package.json says where the package lives, which only the owner knows (RELEASING.md). */
+/** Refuses a release until package.json says where the package lives, which only the owner knows (.github/RELEASING.md). */
 import { readFileSync } from 'node:fs';
 
 const { author, bugs, homepage, repository } = JSON.parse(readFileSync('package.json', 'utf8'));
@@ -13,7 +13,7 @@ const missing = [
 
 if (missing.length > 0) {
   console.error(
-    `package.json has no ${missing.join(', ')}: see "Once" in RELEASING.md for the command that sets them`,
+    `package.json has no ${missing.join(', ')}: see "Once" in .github/RELEASING.md for the command that sets them`,
   );
   process.exitCode = 1;
 }

@@ -56,9 +56,9 @@ export const SECTIONS = [
       'docs/cluster-test.md',
       'CHANGELOG.md',
       'CONTRIBUTING.md',
-      'RELEASING.md',
-      'SECURITY.md',
-      'CODE_OF_CONDUCT.md',
+      '.github/RELEASING.md',
+      '.github/SECURITY.md',
+      '.github/CODE_OF_CONDUCT.md',
     ],
   },
 ];

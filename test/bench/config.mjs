@@ -1,5 +1,5 @@
 /**
- * `npm run bench:config`: what the configuration costs. Parsers at growing sizes: linear ones take a constant time for
+ * `npm run bench config`: what the configuration costs. Parsers at growing sizes: linear ones take a constant time for
  * each key. Then the way of an update: a swap of the mounted file, in process, until the watcher of the file and until
  * the loader emit `change`.
  *

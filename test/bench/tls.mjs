@@ -1,5 +1,5 @@
 /**
- * `npm run bench:tls`: what a rotation of the certificate costs an HTTPS server with many open connections: from the
+ * `npm run bench tls`: what a rotation of the certificate costs an HTTPS server with many open connections: from the
  * swap until new handshakes get the new certificate, how long the event loop was blocked meanwhile, and what it takes
  * to read, check and set a pair. The connections are idle keep-alive ones, made by another process.
  *

@@ -27,7 +27,7 @@ test('each field that is missing is named, and where to read how to set it', () 
 test('the command of RELEASING.md sets all of them', () => {
   const cwd = temporaryDirectory();
   writeFileSync(join(cwd, 'package.json'), '{}');
-  const [, script = ''] = /```sh\n(\s*URL=[\s\S]*?)```/.exec(read('RELEASING.md')) ?? [];
+  const [, script = ''] = /```sh\n(\s*URL=[\s\S]*?)```/.exec(read('.github/RELEASING.md')) ?? [];
   const { status, stderr } = spawnSync('sh', ['-ec', script], { cwd, encoding: 'utf8' });
   expect(status, stderr).toBe(0);
   const manifest = JSON.parse(readFileSync(join(cwd, 'package.json'), 'utf8')) as object;

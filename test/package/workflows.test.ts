@@ -49,7 +49,7 @@ test('the issue forms ask for the output of doctor', () => {
   expect(form).toContain('doctor --json');
 });
 
-test('the release workflow publishes from the files that RELEASING.md names', () => {
-  expect(readFileSync(new URL('RELEASING.md', root), 'utf8')).toContain('.github/workflows/release.yml');
+test('the release workflow publishes from the files that .github/RELEASING.md names', () => {
+  expect(readFileSync(new URL('.github/RELEASING.md', root), 'utf8')).toContain('](workflows/release.yml)');
   expect(existsSync(new URL('release.yml', folder))).toBe(true);
 });
