@@ -45,39 +45,45 @@ interface AnyComponent extends AsyncDisposable {
   toJSON(): ComponentStatus;
 }
 
+const name = 'a name of its own';
+
 const CLASSES: Readonly<Record<string, (directory: string, clock: FakeClock) => AnyComponent>> = {
-  ResilientWatcher: (directory, clock) => new ResilientWatcher(join(directory, 'key'), { clock }),
-  TokenFile: (directory, clock) => new TokenFile(join(directory, 'key'), { format: 'opaque', clock }),
+  ResilientWatcher: (directory, clock) => new ResilientWatcher(join(directory, 'key'), { clock, name }),
+  TokenFile: (directory, clock) => new TokenFile(join(directory, 'key'), { format: 'opaque', clock, name }),
   TokenRefresher: (_, clock) =>
-    new TokenRefresher({ client: new FakeTokenClient({ clock }), tokenFile: false, clock }),
-  SecretFile: (directory, clock) => new SecretFile(join(directory, 'key'), { clock }),
-  credentials: (directory, clock) => credentials(directory, { keys: { password: 'key' }, clock }),
-  TlsFiles: (directory, clock) => new TlsFiles(directory, { clock }),
+    new TokenRefresher({ client: new FakeTokenClient({ clock }), tokenFile: false, clock, name }),
+  SecretFile: (directory, clock) => new SecretFile(join(directory, 'key'), { clock, name }),
+  credentials: (directory, clock) => credentials(directory, { keys: { password: 'key' }, clock, name }),
+  TlsFiles: (directory, clock) => new TlsFiles(directory, { clock, name }),
   ServedTls: (directory, clock) => {
     const files = new TlsFiles(directory, { clock });
     onTestFinished(() => files.close());
-    return new ServedTls(createServer(), files);
+    return new ServedTls(createServer(), files, { name });
   },
   ConfigLoader: (directory, clock) =>
-    new ConfigLoader({ sources: [{ provider: new FileProvider(join(directory, 'app.json'), { clock }) }] }),
-  AtomicVolume: (directory, clock) => new AtomicVolume(join(directory, 'written'), { clock }),
-  VolumePublisher: (_, clock) => new VolumePublisher({ clock }),
+    new ConfigLoader({
+      sources: [{ provider: new FileProvider(join(directory, 'app.json'), { clock }) }],
+      name,
+    }),
+  AtomicVolume: (directory, clock) => new AtomicVolume(join(directory, 'written'), { clock, name }),
+  VolumePublisher: (_, clock) => new VolumePublisher({ clock, name }),
   ReloadAction: (_, clock) =>
-    new ReloadAction({ action: { name: 'custom', run: () => Promise.resolve() }, clock }),
+    new ReloadAction({ action: { name: 'custom', run: () => Promise.resolve() }, clock, name }),
 };
 
-describe.each(Object.keys(CLASSES))('%s', (name) => {
-  test('has a name, a state, and a status that is JSON, from the beginning to the end', async () => {
+describe.each(Object.keys(CLASSES))('%s', (kind) => {
+  test('has the name that it was given, a state, and a status that is JSON, from the beginning to the end', async () => {
     const volume = new KubeletVolume(join(temporaryDirectory(), 'volume'));
     volume.publish({ key: 's3cret', 'app.json': '{}' });
-    const component = CLASSES[name]?.(volume.directory, new FakeClock());
-    if (!component) throw new Error(`there is no ${name}`);
+    const component = CLASSES[kind]?.(volume.directory, new FakeClock());
+    if (!component) throw new Error(`there is no ${kind}`);
     onTestFinished(() => component.close());
     const assertStatus = (): void => {
       const status = component.status();
       expect(JSON.parse(JSON.stringify(component))).toStrictEqual(status);
       expect(status).toMatchObject({ name: component.name, state: component.state });
     };
+    expect(component.name).toBe(name);
     expect(component.state).toBe('idle');
     expect(component.status().lastError).toBeNull();
     assertStatus();

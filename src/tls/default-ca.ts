@@ -4,7 +4,7 @@ import * as tls from 'node:tls';
 import { Component, type ComponentEvents, type ComponentStatus } from '../core/component.js';
 import { startOrClose } from '../core/lifecycle.js';
 import type { Clock } from '../core/clock.js';
-import { PORT_OPTIONS, resolveOptions } from '../core/options.js';
+import { nonEmptyString, PORT_OPTIONS, resolveOptions } from '../core/options.js';
 import { replaceDefaultPools } from './default-pools.js';
 import type { TlsCredentials } from './tls-credentials.js';
 import { TlsError } from './tls-error.js';
@@ -13,6 +13,8 @@ import { removedFrom } from './certificate-set.js';
 
 /** Options of `followDefaultCa`. All are optional, and `undefined` means the default. */
 export interface FollowDefaultCaOptions {
+  /** The name in its status and telemetry. Default: `followDefaultCa` and the path of the files. */
+  readonly name?: string | undefined;
   /** Stops following the files when it aborts. */
   readonly signal?: AbortSignal | undefined;
   /** Default: the system clock. */
@@ -27,6 +29,12 @@ export interface DefaultCaStatus extends ComponentStatus {
   /** How many times the list was set. */
   readonly changes: number;
 }
+
+const OPTIONS = {
+  name: nonEmptyString(undefined),
+  signal: PORT_OPTIONS.signal,
+  clock: PORT_OPTIONS.clock,
+};
 
 /** The calls of `node:tls` that Node.js 20 and its types lack. */
 interface DefaultCaCalls {
@@ -46,12 +54,8 @@ export class DefaultCa extends Component<ComponentEvents, DefaultCaStatus> {
   /** @throws {TlsError} `ERR_TLS_UNSUPPORTED`. */
   constructor(files: TlsFiles, options?: FollowDefaultCaOptions) {
     checkTlsFiles('followDefaultCa', 'files', files);
-    const { signal: signalOption, clock: clockOption } = PORT_OPTIONS;
-    const { signal, clock } = resolveOptions('followDefaultCa', options, {
-      signal: signalOption,
-      clock: clockOption,
-    });
-    super({ kind: 'DefaultCa', name: `followDefaultCa ${files.path}`, signal, clock });
+    const { name, signal, clock } = resolveOptions('followDefaultCa', options, OPTIONS);
+    super({ kind: 'DefaultCa', name: name ?? `followDefaultCa ${files.path}`, signal, clock });
     this.#files = files;
     this.#calls = defaultCaCalls();
   }

@@ -3,7 +3,14 @@ import type { SecureContextOptions, Server } from 'node:tls';
 
 import { Component, type ComponentEvents, type ComponentStatus } from '../core/component.js';
 import { startOrClose } from '../core/lifecycle.js';
-import { describe, hasMethods, milliseconds, PORT_OPTIONS, resolveOptions } from '../core/options.js';
+import {
+  describe,
+  hasMethods,
+  milliseconds,
+  nonEmptyString,
+  PORT_OPTIONS,
+  resolveOptions,
+} from '../core/options.js';
 import { dateOrNull, type Clock } from '../core/clock.js';
 import { ConnectionDrain, DRAIN_MS } from './connection-drain.js';
 import type { TlsCredentials } from './tls-credentials.js';
@@ -14,6 +21,8 @@ import { Trust } from './trust.js';
 
 /** Options of `serveTls`. All are optional, and `undefined` means the default. */
 export interface ServeTlsOptions {
+  /** The name of the server in its status and telemetry. Default: `serveTls` and the path of the files. */
+  readonly name?: string | undefined;
   /**
    * How long responses in flight may take when a CA that verifies clients was removed and their connections have to end,
    * ms. Default 30 000.
@@ -38,6 +47,7 @@ export interface ServedTlsStatus extends ComponentStatus {
 
 /** Checks of `ServeTlsOptions`. */
 export const SERVE_OPTIONS = {
+  name: nonEmptyString(undefined),
   drainMs: milliseconds(DRAIN_MS),
   signal: PORT_OPTIONS.signal,
   clock: PORT_OPTIONS.clock,
@@ -88,8 +98,8 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
   constructor(server: Server, files: TlsFiles, options?: ServeTlsOptions) {
     mustBeServer('serveTls', server);
     checkTlsFiles('serveTls', 'files', files);
-    const { drainMs, signal, clock } = resolveOptions('serveTls', options, SERVE_OPTIONS);
-    super({ kind: 'TlsServer', name: `serveTls ${files.path}`, signal, clock });
+    const { drainMs, name, signal, clock } = resolveOptions('serveTls', options, SERVE_OPTIONS);
+    super({ kind: 'TlsServer', name: name ?? `serveTls ${files.path}`, signal, clock });
     this.#server = server;
     this.#files = files;
     this.#kept = givenOptions(server, [...KEPT_OPTIONS, ...NEW_OPTIONS, 'ca']);

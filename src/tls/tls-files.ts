@@ -3,6 +3,7 @@ import { dateOrNull } from '../core/clock.js';
 import type { Expiry } from '../core/events.js';
 import { describe, divideOptions, hasMethods, milliseconds, optional } from '../core/options.js';
 import type { Snapshot } from '../fs/snapshot.js';
+import { GROUP_SETTLE_MS } from '../watch/watcher-options.js';
 import {
   VALUE_OPTION_NAMES,
   WatchedValue,
@@ -69,6 +70,7 @@ const OWN_OPTIONS = { expiryWarningMs: optional(milliseconds(0)) };
  * | a good set              | that set               | `change`                                         |
  * | another order of CAs    | as before              | –                                                |
  * | a bad or incomplete set | as before              | `rejected`                                       |
+ * | half of a renewed pair  | as before              | `rejected` after `groupSettleMs`                 |
  * | a set not yet valid     | as before, until valid | `rejected`; `change` when it becomes valid       |
  * | an expired set          | as before              | `rejected`; `change` if the clock is set back    |
  * | unchanged, expires soon | as before              | `expiring`, then `expired`: then `get()` rejects |
@@ -84,6 +86,11 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
   readonly #expiryWarningMs: number | undefined;
   readonly #expiry: Alarm;
   readonly #validity: Alarm;
+  /** Goes off when the other half of a renewed pair has not followed. */
+  readonly #patience: Alarm;
+  readonly #patienceMs: number;
+  /** A key and a certificate that do not match, and are not of one revision. */
+  #half: Snapshot | undefined;
   #certificatePath: string;
   /** A set that was refused only because of its dates. */
   #pending: { readonly snapshot: Snapshot; readonly validity: Validity } | undefined;
@@ -114,6 +121,8 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
     this.#expiry = new Alarm(this.clock, false, () => this.#watchExpiry(), onJump);
     const retry = (): void => this.#retryPending();
     this.#validity = new Alarm(this.clock, false, retry, retry);
+    this.#patienceMs = watching.groupSettleMs ?? GROUP_SETTLE_MS;
+    this.#patience = new Alarm(this.clock, false, () => this.#refuseHalf());
   }
 
   /**
@@ -141,6 +150,11 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
     };
   }
 
+  override async check(): Promise<void> {
+    await super.check();
+    this.#refuseHalf();
+  }
+
   /** Counts and reports connections that a server or client of this set ends. @internal */
   reportEnded(by: string, connections: number): void {
     this.#endedConnections += connections;
@@ -166,6 +180,7 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
     this.#pending = undefined;
     this.#validity.clear();
     super.take(snapshot);
+    if (this.#half !== snapshot) this.#forgetHalf();
   }
 
   protected override telemetryOf(event: string, payload: object | undefined): object | undefined {
@@ -180,15 +195,41 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
     this.#watchExpiry();
   }
 
-  protected override onRefused(error: Error, snapshot: Snapshot): void {
-    if (!(error instanceof WrongDate)) return;
-    this.#pending = { snapshot, validity: error.validity };
-    this.#awaitValidity(error.validity);
+  protected override onRefused(error: Error, snapshot: Snapshot): boolean {
+    if (error instanceof WrongDate) {
+      this.#pending = { snapshot, validity: error.validity };
+      this.#awaitValidity(error.validity);
+    }
+    return this.#mayBeHalf(error, snapshot);
+  }
+
+  /** Whether the other half of a renewed pair may follow: one file, or one revision, is complete. */
+  #mayBeHalf(error: Error, snapshot: Snapshot): boolean {
+    const isMismatch = error instanceof TlsError && error.code === 'ERR_TLS_MISMATCH';
+    if (!this.current || !isMismatch) return false;
+    const { cert, key } = this.#layout.locate(snapshot);
+    const isComplete = snapshot.revision !== undefined || cert?.path === key?.path;
+    if (isComplete || this.#half === snapshot) return false;
+    if (!this.#half) this.#patience.set(this.#patienceMs);
+    this.#half = snapshot;
+    return true;
+  }
+
+  #refuseHalf(): void {
+    const half = this.#half;
+    if (half) this.take(half);
+    this.#forgetHalf();
+  }
+
+  #forgetHalf(): void {
+    this.#half = undefined;
+    this.#patience.clear();
   }
 
   protected override onClose(): Promise<void> {
     this.#expiry.clear();
     this.#validity.clear();
+    this.#forgetHalf();
     return super.onClose();
   }
 

@@ -262,8 +262,13 @@ export abstract class WatchedValue<
   /** Called after `change` was emitted, unless a listener has closed the component. */
   protected onReported(): void {}
 
-  /** Called when a value is refused, before `rejected` is emitted. */
-  protected onRefused(_error: Error, _snapshot: Snapshot): void {}
+  /**
+   * Called when a value is refused, before `rejected` is emitted. If it returns true, nothing is reported: the subclass
+   * takes this snapshot, or a newer one, later.
+   */
+  protected onRefused(_error: Error, _snapshot: Snapshot): boolean {
+    return false;
+  }
 
   protected override async onStart(): Promise<void> {
     await this.#watcher.start();
@@ -295,9 +300,9 @@ export abstract class WatchedValue<
     try {
       value = this.parse(snapshot);
     } catch (error) {
+      if (this.onRefused(error as Error, snapshot)) return;
       this.#refusal = this.#refusalBy(error as Error);
       this.#rejections += 1;
-      this.onRefused(error as Error, snapshot);
       this.#emit('rejected', { error: error as ResilientError });
       return;
     }

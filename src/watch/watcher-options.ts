@@ -102,6 +102,9 @@ const restarts: Option<number> = {
   },
 };
 
+/** kubelet projects the volumes of a pod in rounds 100 ms apart: this is two rounds. */
+export const GROUP_SETTLE_MS = 200;
+
 const OPTIONS = {
   name: nonEmptyString(undefined),
   backend: matching<BackendName | WatchBackend>(
@@ -116,8 +119,7 @@ const OPTIONS = {
   settleMs: milliseconds(50),
   // A log file should be reported now and then; a configuration file is never written for that long.
   maxSettleMs: milliseconds(10_000),
-  // kubelet projects the volumes of a pod in rounds 100 ms apart: this is two rounds.
-  groupSettleMs: milliseconds(200),
+  groupSettleMs: milliseconds(GROUP_SETTLE_MS),
   // A check takes tens of microseconds: at 5 s, a thousand watchers use well under 1 % of a core.
   resyncIntervalMs: milliseconds(5_000),
   // Without events this is the latency; kubelet itself takes about a minute to project an update.

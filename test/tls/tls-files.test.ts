@@ -342,6 +342,62 @@ test('a certificate about to expire is reported once, then its expiry with the r
   await expect(files.get()).resolves.toBe(files.current);
 });
 
+describe.each(['directory', 'group'])('a pair in a plain %s that is renewed key first', (kind) => {
+  function renewed(): Omit<WatchedFiles, 'volume'> & { put(name: string, pem: string): Promise<void> } {
+    const directory = temporaryDirectory();
+    const backend = new ScriptedBackend();
+    const [key, cert] = [join(directory, 'tls.key'), join(directory, 'tls.crt')];
+    const clock = new FakeClock(Date.now() + 1_000);
+    const options = { backend, clock, resyncIntervalMs: 0, settleMs: 0 };
+    const files = new TlsFiles(kind === 'group' ? { key, cert } : directory, options);
+    onTestFinished(() => files.close());
+    const events: string[] = [];
+    files.on('change', () => events.push('change'));
+    files.on('rejected', ({ error }) => events.push((error as TlsError).code));
+    writeFileSync(key, good.key);
+    writeFileSync(cert, good.cert);
+    return {
+      files,
+      clock,
+      events,
+      async put(name, pem) {
+        writeFileSync(join(directory, name), pem);
+        backend.hint();
+        await clock.advance(1);
+      },
+    };
+  }
+
+  test('is not rejected if the certificate follows within groupSettleMs', async () => {
+    const { files, clock, events, put } = renewed();
+    await files.start();
+    await put('tls.key', other.key);
+    await clock.advance(150);
+    expect(files.status().rejected).toBeNull();
+    await put('tls.crt', other.cert);
+    await clock.advance(1_000);
+    expect(events).toEqual(['change', 'change']);
+    expect(files.current?.fingerprint256).toBe(fingerprintOf(other));
+  });
+
+  test('is rejected after that time, however often the key is written, and at once by check()', async () => {
+    const { files, clock, events, put } = renewed();
+    await files.start();
+    for (const { key } of [other, below]) {
+      await put('tls.key', key);
+      await clock.advance(150);
+    }
+    expect(events).toEqual(['change', 'ERR_TLS_MISMATCH']);
+    expect(files.status().rejected).toMatchObject({ code: 'ERR_TLS_MISMATCH' });
+    await put('tls.key', good.key);
+    await put('tls.key', other.key);
+    await files.check();
+    expect(events).toEqual(['change', 'ERR_TLS_MISMATCH', 'ERR_TLS_MISMATCH']);
+    await clock.advance(1_000);
+    expect(events).toHaveLength(3);
+  });
+});
+
 test('unrelated keys cause no change, nor does a return to the same certificate', async () => {
   const { volume, files, events } = watchedFiles();
   volume.publish(secretOf(good));
