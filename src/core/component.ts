@@ -3,13 +3,15 @@
  */
 import { inspect } from 'node:util';
 
-import type { EventEmitter } from 'eventemitter3';
+import { EventEmitter } from 'eventemitter3';
 
 import type { Clock } from './clock.js';
-import { ClosedError, errorCodeOf } from './errors.js';
+import { ClosedError, errorCodeOf, ListenerError } from './errors.js';
 import { redactError, ResilientError } from './resilient-error.js';
-import { Lifecycle } from './lifecycle.js';
+import { Lifecycle, type LifecycleState } from './lifecycle.js';
+import { ListenerGuards, listenerOf, warnOf } from './listener-guards.js';
 import type { ComponentHandle, OperationMessages, OperationName, PointName } from './telemetry-messages.js';
+import type { Scope } from './scope.js';
 import { addRunning, isObserved, operationChannel, publishPoint, trace } from './telemetry.js';
 
 /** The last failure, as plain data. */
@@ -55,6 +57,9 @@ interface ComponentOptions {
   readonly clock: Clock;
 }
 
+type Names<Events extends object> = EventEmitter.EventNames<Events>;
+type ListenerFor<Events extends object, E extends Names<Events>> = EventEmitter.EventListener<Events, E>;
+
 const repeatedBy = new WeakMap<object, readonly PointName[]>();
 
 /**
@@ -71,26 +76,59 @@ export function asPart<C extends object>(component: C, events: readonly PointNam
  * The base of `ResilientWatcher`, `TokenFile`, `TokenRefresher`, `ConfigLoader`, `TlsFiles`, `VolumePublisher`,
  * `AtomicVolume` and the other long-lived classes. A subclass overrides what happens at its start and its end, and
  * emits with `dispatch()`.
+ *
+ * Its events are those of `eventemitter3`, but listeners cannot affect the component or each other. When a listener
+ * throws or rejects, a `ListenerError` is emitted on `error`; an `error` without a listener becomes a process warning.
  */
 export abstract class Component<
   Events extends ComponentEvents,
   Status extends ComponentStatus,
-> extends Lifecycle<Events> {
+> extends EventEmitter<Events> {
   /** The name in its status and in telemetry. */
   readonly name: string;
   /** The name of its class in telemetry. */
   readonly kind: string;
   readonly #clock: Clock;
+  readonly #lifecycle: Lifecycle;
+  readonly #guards = new ListenerGuards((event, thrown) => this.#listenerFailed(event, thrown));
   /** What telemetry sees: the name and the status, nothing else. Created when the component starts or publishes. */
   #handle: ComponentHandle | undefined;
   #removeRunning: (() => void) | undefined;
   #lastError: LastError | null = null;
 
   protected constructor({ name, kind, signal, clock }: ComponentOptions) {
-    super(signal);
+    super();
     this.name = name;
     this.kind = kind;
     this.#clock = clock;
+    this.#lifecycle = new Lifecycle(signal, {
+      onStart: () => this.onStart(),
+      onRunning: () => this.onRunning(),
+      onClose: () => this.onClose(),
+      announce: (phase) => this.announce(phase),
+      closedError: () => new ClosedError(`Cannot ${this.purpose}: it was closed`),
+    });
+  }
+
+  /**
+   * Starts the component. A second call returns the same promise; after a failure it can be called again. Until it settles,
+   * it keeps the process alive.
+   * @throws {ClosedError} (rejects) after or during `close()`; the signal's reason when that has aborted.
+   */
+  start(): Promise<void> {
+    return this.#lifecycle.start();
+  }
+
+  /**
+   * Closes the component. When the promise resolves, no timer, handle or listener is left, and no more events are
+   * emitted. May be called more than once, before `start()` and from within a listener. Never rejects.
+   */
+  close(): Promise<void> {
+    return this.#lifecycle.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
   }
 
   /** The current status. Plain data without contents, tokens or secrets. */
@@ -110,27 +148,75 @@ export abstract class Component<
     return `${this.constructor.name} ${inspect(this.status())}`;
   }
 
-  /** Calls the listeners, and publishes the event on its diagnostics channel if it has one. */
-  override emit<E extends EventEmitter.EventNames<Events>>(
+  override on<E extends Names<Events>>(event: E, fn: ListenerFor<Events, E>, context?: unknown): this {
+    return super.on(event, this.#guards.of(event, fn), context);
+  }
+
+  override once<E extends Names<Events>>(event: E, fn: ListenerFor<Events, E>, context?: unknown): this {
+    return super.once(event, this.#guards.of(event, fn), context);
+  }
+
+  override off<E extends Names<Events>>(
     event: E,
-    ...args: EventEmitter.EventArgs<Events, E>
-  ): boolean {
+    fn?: ListenerFor<Events, E>,
+    context?: unknown,
+    once?: boolean,
+  ): this {
+    return super.off(event, fn && this.#guards.of(event, fn), context, once);
+  }
+
+  override listeners<E extends Names<Events>>(event: E): ListenerFor<Events, E>[] {
+    return super.listeners(event).map(listenerOf);
+  }
+
+  /** Calls the listeners, and publishes the event on its diagnostics channel if it has one. */
+  override emit<E extends Names<Events>>(event: E, ...args: EventEmitter.EventArgs<Events, E>): boolean {
     const name = event as string;
-    if (isObserved(name)) this.#publish(name, this.telemetryOf(name, (args as readonly object[])[0]));
-    return super.emit(event, ...args);
+    const [payload] = args as readonly unknown[];
+    if (isObserved(name)) this.#publish(name, this.telemetryOf(name, Object(payload) as object));
+    const isHeard = super.emit(event, ...args);
+    if (!isHeard && name === 'error') warnOf(payload as Error);
+    return isHeard;
   }
 
   /** Completes "Cannot …" for calls after `close()`, for example `watch "/etc/policy"`. */
   protected abstract get purpose(): string;
 
-  protected override announce(phase: 'start' | 'close'): void {
+  /** The secrets to remove from the error of a listener that failed. */
+  protected get secrets(): readonly string[] {
+    return [];
+  }
+
+  /** Ends when the component is closed, before `onClose()`. */
+  protected get scope(): Scope {
+    return this.#lifecycle.scope;
+  }
+
+  /** The state of the lifecycle; `state` may be more specific. */
+  protected get lifecycleState(): LifecycleState {
+    return this.#lifecycle.state;
+  }
+
+  /** @throws {ClosedError} once closed; the signal's reason when that has aborted. */
+  protected throwIfClosed(): void {
+    this.#lifecycle.throwIfClosed();
+  }
+
+  /** See `LifecycleHooks`, as for the next two. */
+  protected onStart(): Promise<unknown> {
+    return Promise.resolve();
+  }
+
+  protected onRunning(): void | Promise<void> {}
+
+  protected onClose(): unknown {
+    return undefined;
+  }
+
+  protected announce(phase: 'start' | 'close'): void {
     this.#removeRunning?.();
     this.#removeRunning = phase === 'start' ? addRunning(this.#telemetryHandle) : undefined;
     if (isObserved(phase)) this.#publish(phase);
-  }
-
-  protected override closedError(): Error {
-    return new ClosedError(`Cannot ${this.purpose}: it was closed`);
   }
 
   protected get lastError(): LastError | null {
@@ -139,8 +225,13 @@ export abstract class Component<
 
   /** Emits an event, unless the component is closed: work that began before the end may finish later. */
   protected dispatch<E extends keyof Events & string>(event: E, ...args: Events[E] & unknown[]): void {
+    this.tell(event, ...args);
+  }
+
+  /** `dispatch()` for an event that every subclass has, whatever others `Events` has. */
+  protected tell(event: string, ...args: readonly unknown[]): void {
     if (this.lifecycleState === 'closed') return;
-    (this.emit as (event: E, ...args: unknown[]) => boolean).call(this, event, ...args);
+    this.#emit(event, ...args);
   }
 
   /** The object from which the telemetry message of an event is built; by default the payload. */
@@ -169,7 +260,19 @@ export abstract class Component<
   protected fail(thrown: unknown): void {
     const error = thrown instanceof ResilientError ? thrown : redactError(thrown, this.secrets);
     this.recordError(error);
-    (this.dispatch as (event: 'error', error: Error) => void).call(this, 'error', error);
+    this.tell('error', error);
+  }
+
+  #listenerFailed(event: PropertyKey, thrown: unknown): void {
+    const error = new ListenerError(String(event), thrown, this.secrets);
+    // A failing listener of `error` must not receive its own failure: that would never end.
+    if (event === 'error') warnOf(error);
+    else this.#emit('error', error);
+  }
+
+  /** Without the types of this subclass. */
+  #emit(event: string, ...args: readonly unknown[]): void {
+    (this.emit as (event: string, ...args: readonly unknown[]) => boolean).call(this, event, ...args);
   }
 
   #publish(event: string, payload?: object): void {
@@ -183,3 +286,8 @@ export abstract class Component<
     return this.#handle;
   }
 }
+
+// Aliases, as in eventemitter3.
+/* eslint-disable @typescript-eslint/unbound-method -- they stay methods */
+Component.prototype.addListener = Component.prototype.on;
+Component.prototype.removeListener = Component.prototype.off;

@@ -12,7 +12,6 @@
  * listener is added to the signal only between start and end; before the start, only its state is read.
  */
 import { onAbort } from './abort.js';
-import { Emitter } from './emitter.js';
 import { holdProcess } from './keep-alive.js';
 import { begin } from './outcome.js';
 import { Scope } from './scope.js';
@@ -21,9 +20,7 @@ import { Scope } from './scope.js';
 export type LifecycleState = 'idle' | 'starting' | 'running' | 'closed';
 
 /** Starts a component. If that fails, closes it and rejects. */
-export async function startOrClose<C extends Pick<Lifecycle<object>, 'start' | 'close'>>(
-  component: C,
-): Promise<C> {
+export async function startOrClose<C extends Pick<Lifecycle, 'start' | 'close'>>(component: C): Promise<C> {
   try {
     await component.start();
   } catch (error) {
@@ -33,30 +30,43 @@ export async function startOrClose<C extends Pick<Lifecycle<object>, 'start' | '
   return component;
 }
 
+/** What a component does at its start and its end. */
+export interface LifecycleHooks {
+  /** Acquires resources. If it rejects, or succeeds after the end, it must release them itself. */
+  onStart(): Promise<unknown>;
+  /**
+   * Begins the work; `start()` waits for it. If it rejects, it must have released everything, including the resources
+   * of `onStart()`, which the next start acquires again.
+   */
+  onRunning(): void | Promise<void>;
+  /** Releases everything. Called once, synchronously, right after the scope has ended; must not reject. */
+  onClose(): unknown;
+  /** Called when the component is running, and when it no longer is. */
+  announce(phase: 'start' | 'close'): void;
+  /** Creates the error for calls after the end. */
+  closedError(): Error;
+}
+
 /** The state machine in the table at the top of this file. */
-export abstract class Lifecycle<Events extends object> extends Emitter<Events> {
+export class Lifecycle {
   /** Ends when the component is closed, before `onClose()`. */
-  protected readonly scope = new Scope();
+  readonly scope = new Scope();
   /** Closes the component when it aborts; listened to only between start and end. */
   readonly #signal: AbortSignal | undefined;
+  readonly #hooks: LifecycleHooks;
   #state: LifecycleState = 'idle';
   #unlisten: (() => void) | undefined;
   #started: Promise<void> | undefined;
   #closed: Promise<void> | undefined;
 
-  protected constructor(signal: AbortSignal | undefined) {
-    super();
+  constructor(signal: AbortSignal | undefined, hooks: LifecycleHooks) {
     this.#signal = signal;
+    this.#hooks = hooks;
   }
 
-  /**
-   * Starts the component. A second call returns the same promise; after a failure it can be called again. Until it settles,
-   * it keeps the process alive.
-   * @throws {ClosedError} (rejects) after or during `close()`; the signal's reason when that has aborted.
-   */
   start(): Promise<void> {
     if (this.#signal?.aborted) void this.close();
-    if (this.lifecycleState === 'closed') return Promise.reject(this.#reasonOfEnd);
+    if (this.state === 'closed') return Promise.reject(this.#reasonOfEnd);
     if (this.#started) return this.#started;
     return begin(
       (started) => (this.#started = started),
@@ -64,10 +74,6 @@ export abstract class Lifecycle<Events extends object> extends Emitter<Events> {
     );
   }
 
-  /**
-   * Closes the component. When the promise resolves, no timer, handle or listener is left, and no more events are
-   * emitted. May be called more than once, before `start()` and from within a listener. Never rejects.
-   */
   close(): Promise<void> {
     return (
       this.#closed ??
@@ -78,44 +84,17 @@ export abstract class Lifecycle<Events extends object> extends Emitter<Events> {
     );
   }
 
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close();
-  }
-
-  /** The state of the lifecycle; `state` may be more specific. */
-  protected get lifecycleState(): LifecycleState {
+  get state(): LifecycleState {
     return this.#signal?.aborted ? 'closed' : this.#state;
   }
 
   /** @throws {ClosedError} once closed; the signal's reason when that has aborted. */
-  protected throwIfClosed(): void {
-    if (this.lifecycleState === 'closed') throw this.#reasonOfEnd;
+  throwIfClosed(): void {
+    if (this.state === 'closed') throw this.#reasonOfEnd;
   }
-
-  /** Acquires resources. If it rejects, or succeeds after the end, it must release them itself. */
-  protected onStart(): Promise<unknown> {
-    return Promise.resolve();
-  }
-
-  /**
-   * Begins the work; `start()` waits for it. If it rejects, it must have released everything, including the resources
-   * of `onStart()`, which the next start acquires again.
-   */
-  protected onRunning(): void | Promise<void> {}
-
-  /** Releases everything. Called once, synchronously, right after the scope has ended; must not reject. */
-  protected onClose(): unknown {
-    return undefined;
-  }
-
-  /** Called when the component is running, and when it no longer is. */
-  protected announce(_phase: 'start' | 'close'): void {}
-
-  /** Creates the error for calls after the end. */
-  protected abstract closedError(): Error;
 
   get #reasonOfEnd(): Error {
-    return this.#signal?.aborted ? (this.#signal.reason as Error) : this.closedError();
+    return this.#signal?.aborted ? (this.#signal.reason as Error) : this.#hooks.closedError();
   }
 
   async #start(): Promise<void> {
@@ -123,15 +102,15 @@ export abstract class Lifecycle<Events extends object> extends Emitter<Events> {
     const release = holdProcess();
     this.#unlisten = onAbort(this.#signal, () => void this.close());
     try {
-      await this.scope.untilEnd(this.onStart());
+      await this.scope.untilEnd(this.#hooks.onStart());
       this.throwIfClosed();
       this.#state = 'running';
-      this.announce('start');
-      await this.scope.untilEnd(this.onRunning());
+      this.#hooks.announce('start');
+      await this.scope.untilEnd(this.#hooks.onRunning());
       this.throwIfClosed();
     } catch (error) {
       this.throwIfClosed();
-      if (this.#state === 'running') this.announce('close');
+      if (this.#state === 'running') this.#hooks.announce('close');
       this.#state = 'idle';
       this.#started = undefined;
       this.#unlisten();
@@ -145,7 +124,7 @@ export abstract class Lifecycle<Events extends object> extends Emitter<Events> {
     this.#state = 'closed';
     this.#unlisten?.();
     const released = this.scope.end(this.#reasonOfEnd);
-    this.announce('close');
-    await Promise.all([released, this.onClose()]);
+    this.#hooks.announce('close');
+    await Promise.all([released, this.#hooks.onClose()]);
   }
 }

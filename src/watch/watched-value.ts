@@ -331,6 +331,6 @@ export abstract class WatchedValue<
 
   /** Emits an event that every subclass has. */
   #emit<E extends keyof WatchedValueEvents<T>>(event: E, ...args: WatchedValueEvents<T>[E]): void {
-    (this.dispatch as (event: E, ...args: WatchedValueEvents<T>[E]) => void).call(this, event, ...args);
+    this.tell(event, ...args);
   }
 }

@@ -16,10 +16,10 @@ import {
 } from 'resilient-watcher';
 import { commandAction, ReloadAction, webhookAction, type Action } from 'resilient-watcher/action';
 import { KubernetesError } from 'resilient-watcher/kubernetes';
+import type { EventEmitter } from 'eventemitter3';
 import { FakeClock, mintTestToken, ScriptedBackend } from 'resilient-watcher/testing';
 import { expect, onTestFinished, test } from 'vitest';
 
-import type { Emitter } from '../../src/core/emitter.js';
 import { shownBy } from '../support/shown-by.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
@@ -69,7 +69,7 @@ test.each(['throws', 'rejects'])(
     ];
     for (const source of sources) {
       onTestFinished(() => source.close());
-      const emitter = source as unknown as Emitter<Record<string, unknown[]>>;
+      const emitter = source as unknown as EventEmitter<Record<string, unknown[]>>;
       const failed = new Promise<Error>((resolve) => emitter.on('error', (error) => resolve(error as Error)));
       const fail = ({ current }: Record<string, object | undefined>): unknown => {
         const value = Object(current) as { value?: string; password?: string };

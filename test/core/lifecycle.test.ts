@@ -12,53 +12,21 @@ interface Hooks {
   end?(): unknown;
 }
 
-class Subject extends Lifecycle<object> {
-  readonly #hooks: Hooks;
-
-  constructor(hooks: Hooks) {
-    super(hooks.signal);
-    this.#hooks = hooks;
-  }
-
-  get state(): string {
-    return this.lifecycleState;
-  }
-
-  /** The signal of its scope. */
-  get signal(): AbortSignal {
-    return this.scope.signal;
-  }
-
-  track(work: Promise<unknown>): void {
-    void this.scope.track(work);
-  }
-
-  override throwIfClosed(): void {
-    super.throwIfClosed();
-  }
-
-  protected override onStart(): Promise<unknown> {
-    return this.#hooks.open?.() ?? Promise.resolve();
-  }
-
-  protected override onRunning(): void | Promise<void> {
-    return this.#hooks.run?.();
-  }
-
-  protected override onClose(): unknown {
-    return this.#hooks.end?.();
-  }
-
-  protected override closedError(): Error {
-    return new Error('over');
-  }
+function subject({ signal, open, run, end }: Hooks): Lifecycle {
+  return new Lifecycle(signal, {
+    onStart: () => open?.() ?? Promise.resolve(),
+    onRunning: () => run?.(),
+    onClose: () => end?.(),
+    announce: () => undefined,
+    closedError: () => new Error('over'),
+  });
 }
 
 /** A lifecycle that records the calls of its hooks, and opens when the test lets it. */
 function recordedLifecycle(signal?: AbortSignal) {
   const calls: string[] = [];
   let opening = new Outcome<void>();
-  const lifecycle = new Subject({
+  const lifecycle = subject({
     signal,
     open: () => {
       calls.push('open');
@@ -88,7 +56,7 @@ test('start() opens, then runs, once for all callers', async () => {
 test('start() within open() is the same start, and after an open() that throws it can be called again', async () => {
   let opened = 0;
   const within: Promise<void>[] = [];
-  const lifecycle = new Subject({
+  const lifecycle = subject({
     open: () => {
       opened += 1;
       // Twice at most: a start that opens again would do so for ever.
@@ -148,7 +116,7 @@ test.each<[string, (controller: AbortController, close: () => void) => void, str
 test('close() does not wait for a run that hangs, and ignores its later result', async () => {
   const began = new Outcome<void>();
   const work = new Outcome<never>();
-  const lifecycle = new Subject({
+  const lifecycle = subject({
     run: () => {
       began.resolve();
       return work.promise;
@@ -166,16 +134,16 @@ test('close() waits for the work in progress and for the work of its own end, fo
   const work = new Outcome<void>();
   const shutdown = new Outcome<void>();
   const calls: string[] = [];
-  const lifecycle: Subject = new Subject({
-    run: () => lifecycle.track(work.promise),
+  const lifecycle: Lifecycle = subject({
+    run: () => void lifecycle.scope.track(work.promise),
     end: () => {
       calls.push('end');
-      lifecycle.track(shutdown.promise);
+      void lifecycle.scope.track(shutdown.promise);
     },
   });
   await lifecycle.start();
   let within: Promise<void> | undefined;
-  lifecycle.signal.addEventListener('abort', () => {
+  lifecycle.scope.signal.addEventListener('abort', () => {
     within = lifecycle.close();
   });
   const closed = lifecycle.close().then(() => calls.push('closed'));
@@ -187,10 +155,10 @@ test('close() waits for the work in progress and for the work of its own end, fo
   await closed;
   expect(calls).toEqual(['end', 'closed']);
 
-  const idle = new Subject({
+  const idle = subject({
     end: () => {
       const released = new Promise((resolve) => setImmediate(resolve));
-      idle.track(released.then(() => calls.push('released')));
+      void idle.scope.track(released.then(() => calls.push('released')));
     },
   });
   await idle.close();

@@ -1,6 +1,5 @@
 /** `SecretFile` and `credentials()`: what they hand out, refuse, and never print. */
 import { execFileSync } from 'node:child_process';
-import { once } from 'node:events';
 import { symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
@@ -117,13 +116,13 @@ test('why the file cannot be read is in the status only until it can be read aga
   const path = volume.path('password');
   unlinkSync(path);
   execFileSync('mkfifo', [path]);
-  const unreadable = once(secret, 'unreadable');
+  const unreadable = new Promise((resolve) => secret.once('unreadable', resolve));
   await secret.check();
   await unreadable;
   expect(secret.status()).toMatchObject({ available: true, rejected: { code: 'ERR_TARGET_PATH' } });
   unlinkSync(path);
   symlinkSync('..data/password', path);
-  const readable = once(secret, 'readable');
+  const readable = new Promise((resolve) => secret.once('readable', resolve));
   await secret.check();
   await readable;
   expect(secret.status().rejected).toBeNull();

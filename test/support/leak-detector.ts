@@ -4,7 +4,7 @@
  */
 import { subscribe, tracingChannel } from 'node:diagnostics_channel';
 
-import { Emitter } from '../../src/core/emitter.js';
+import { Component } from '../../src/core/component.js';
 import type { ComponentMessage } from '../../src/core/telemetry-messages.js';
 import { operationNames, pointNames } from '../../src/core/telemetry.js';
 
@@ -38,8 +38,12 @@ interface Confidence {
   };
 }
 
-const { emit } = Emitter.prototype;
-Emitter.prototype.emit = function (this: Emitter<object>, event: never, ...args: never[]): boolean {
+const { emit } = Component.prototype;
+Component.prototype.emit = function (
+  this: typeof Component.prototype,
+  event: never,
+  ...args: never[]
+): boolean {
   const { token, current } = Object(args[0]) as Confidence;
   plant(token?.value);
   plant(current?.value);
