@@ -17,6 +17,7 @@ import { Backoff } from '../core/backoff.js';
 import { Component, type ComponentEvents, type ComponentStatus } from '../core/component.js';
 import { begin, markHandled } from '../core/outcome.js';
 import { sleep } from '../core/sleep.js';
+import type { StatusDescription } from '../core/status-description.js';
 import { type Action, ActionError } from './action.js';
 import { runAction } from './action-run.js';
 import {
@@ -57,6 +58,15 @@ export interface ReloadActionStatus extends ComponentStatus {
   readonly lastSuccessAt: number | null;
 }
 
+/** Ready: the last action, if any, succeeded. */
+export const reloadDescription: StatusDescription<ReloadActionStatus> = {
+  worksIdle: true,
+  health({ lastSuccessful, lastError }) {
+    if (lastSuccessful !== false) return {};
+    return { unready: `the last action failed: ${lastError?.code ?? 'interrupted'}` };
+  },
+};
+
 /** How a run ended. `interrupted`: by `close()`. */
 type RunResult = 'succeeded' | 'interrupted' | ActionError;
 
@@ -88,7 +98,7 @@ export class ReloadAction extends Component<ReloadActionEvents, ReloadActionStat
   constructor(options: ReloadActionOptions) {
     const resolved = resolveReloadOptions(options);
     const { name, retryDelayMs, maxRetryDelayMs, random, signal, clock } = resolved;
-    super({ kind: 'ReloadAction', name, signal, clock });
+    super({ kind: 'ReloadAction', name, signal, clock, description: reloadDescription });
     this.#options = resolved;
     this.#backoff = new Backoff({ firstDelayMs: retryDelayMs, maxDelayMs: maxRetryDelayMs, random });
   }

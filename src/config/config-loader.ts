@@ -39,7 +39,7 @@ import {
   type ResolvedLoaderOptions,
   type SchemaLoaderOptions,
 } from './loader-options.js';
-import type { ConfigLoaderStatus } from './loader-status.js';
+import { loaderDescription, type ConfigLoaderStatus } from './loader-status.js';
 import type { Layer } from './merge.js';
 import { invalid } from './problems.js';
 import { acceptPending } from './acceptance.js';
@@ -82,6 +82,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
   readonly #sources: readonly LoadedSource[];
   readonly #updates: UpdateSchedule;
   #current: { readonly config: T; readonly at: number } | undefined;
+  #reloadedAt: number | null = null;
   #changes = 0;
   #rejections = 0;
   #lastRejectedAt: number | null = null;
@@ -95,7 +96,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
   constructor(options: ConfigLoaderOptions<T>);
   constructor(options: ConfigLoaderOptions<T>) {
     const resolved = resolveLoaderOptions(options);
-    super({ ...resolved, kind: 'ConfigLoader' });
+    super({ ...resolved, kind: 'ConfigLoader', description: loaderDescription });
     this.#options = resolved;
     const { clock, settleMs, parseTimeoutMs: timeoutMs } = resolved;
     const { signal } = this.scope;
@@ -122,6 +123,7 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
       state: this.lifecycleState,
       lastError: this.lastError,
       loadedAt: this.#current?.at ?? null,
+      reloadedAt: this.#reloadedAt,
       changes: this.#changes,
       rejections: this.#rejections,
       lastRejectedAt: this.#lastRejectedAt,
@@ -252,7 +254,12 @@ export class ConfigLoader<T = ConfigMap> extends Component<ConfigLoaderEvents<T>
   }
 
   #traced(work: () => Promise<ReloadResult>): Promise<ReloadResult> {
-    return this.trace('config.reload', {}, work, (result) => result);
+    const noted = async (): Promise<ReloadResult> => {
+      const result = await work();
+      if (result !== 'rejected') this.#reloadedAt = this.#options.clock.now();
+      return result;
+    };
+    return this.trace('config.reload', {}, noted, (result) => result);
   }
 
   #open(source: LoadedSource): Promise<void> {

@@ -1,4 +1,5 @@
 import type { ComponentStatus } from '../core/component.js';
+import { flag, seconds, type StatusDescription } from '../core/status-description.js';
 import type { ConfigProblem } from './config-error.js';
 
 /** The status of a loader. Plain data without values, suitable for a health endpoint. Times are epoch ms. */
@@ -6,6 +7,8 @@ export interface ConfigLoaderStatus extends ComponentStatus {
   readonly state: 'idle' | 'starting' | 'running' | 'closed';
   /** When the current configuration was accepted. */
   readonly loadedAt: number | null;
+  /** When a load or reload was last successful, even if it changed nothing. */
+  readonly reloadedAt: number | null;
   /** Changes of the configuration since it was loaded. */
   readonly changes: number;
   /** The number of rejected updates. */
@@ -30,3 +33,23 @@ export interface ConfigSourceStatus {
   /** Why its newest state could not be read, parsed or validated; of a schema, what is about a value of this source. */
   readonly problems: readonly ConfigProblem[];
 }
+
+/** Without an initial 0, `increase()` misses the first failure. */
+const RELOAD_RESULTS = ['accepted', 'unchanged', 'rejected', 'error'];
+
+/** Ready: loaded, and the last reload was good. */
+export const loaderDescription: StatusDescription<ConfigLoaderStatus> = {
+  health({ loadedAt, sources }) {
+    if (loadedAt === null) return { unready: 'no configuration has been loaded yet' };
+    const rejected = sources.filter(({ state }) => state === 'rejected').map(({ name }) => name);
+    return { unready: rejected.length > 0 ? `rejected: ${rejected.join(', ')}` : undefined };
+  },
+  *metrics({ sources, reloadedAt }) {
+    yield flag(
+      'config.last_reload.successful',
+      sources.every(({ state }) => state === 'current'),
+    );
+    yield* seconds('config.last_reload.success.timestamp', reloadedAt);
+    for (const result of RELOAD_RESULTS) yield { metric: 'config.reloads', labels: { result }, value: 0 };
+  },
+};

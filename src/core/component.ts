@@ -10,6 +10,7 @@ import { ClosedError, errorCodeOf, ListenerError } from './errors.js';
 import { redactError, ResilientError } from './resilient-error.js';
 import { Lifecycle, type LifecycleState } from './lifecycle.js';
 import { ListenerGuards, listenerOf, warnOf } from './listener-guards.js';
+import type { StatusDescription, Verdict } from './status-description.js';
 import type { ComponentHandle, OperationMessages, OperationName, PointName } from './telemetry-messages.js';
 import type { Scope } from './scope.js';
 import { addRunning, isObserved, operationChannel, publishPoint, trace } from './telemetry.js';
@@ -48,13 +49,15 @@ export interface ComponentEvents {
 }
 
 /** The constructor's arguments. */
-interface ComponentOptions {
+interface ComponentOptions<Status> {
   /** The name in its status and in telemetry. */
   readonly name: string;
   /** The name of the class for telemetry and health checks; unlike `constructor.name` it survives minifiers. */
   readonly kind: string;
   readonly signal: AbortSignal | undefined;
   readonly clock: Clock;
+  /** What health checks and metrics say about its status. */
+  readonly description?: StatusDescription<Status> | undefined;
 }
 
 type Names<Events extends object> = EventEmitter.EventNames<Events>;
@@ -89,18 +92,20 @@ export abstract class Component<
   /** The name of its class in telemetry. */
   readonly kind: string;
   readonly #clock: Clock;
+  readonly #description: StatusDescription<Status>;
   readonly #lifecycle: Lifecycle;
   readonly #guards = new ListenerGuards((event, thrown) => this.#listenerFailed(event, thrown));
-  /** What telemetry sees: the name and the status, nothing else. Created when the component starts or publishes. */
+  /** What telemetry sees: the name, the status and what it means, nothing else. Created when the component starts or publishes. */
   #handle: ComponentHandle | undefined;
   #removeRunning: (() => void) | undefined;
   #lastError: LastError | null = null;
 
-  protected constructor({ name, kind, signal, clock }: ComponentOptions) {
+  protected constructor({ name, kind, signal, clock, description = {} }: ComponentOptions<Status>) {
     super();
     this.name = name;
     this.kind = kind;
     this.#clock = clock;
+    this.#description = description;
     this.#lifecycle = new Lifecycle(signal, {
       onStart: () => this.onStart(),
       onRunning: () => this.onRunning(),
@@ -137,6 +142,15 @@ export abstract class Component<
   /** The same as `status().state`. */
   get state(): Status['state'] {
     return this.lifecycleState;
+  }
+
+  /** Why it is not live or not ready; empty if it is both. See `healthOf`. */
+  health(): Verdict {
+    const status = this.status();
+    const { state } = status;
+    const { worksIdle = false, health } = this.#description;
+    if (state === 'closed' || (state === 'idle' && !worksIdle)) return { unready: `it is ${state}` };
+    return health?.(status) ?? {};
   }
 
   /** The status, for `JSON.stringify` and structured loggers. */
@@ -282,7 +296,15 @@ export abstract class Component<
   get #telemetryHandle(): ComponentHandle {
     const { kind, name } = this;
     const repeated = repeatedBy.get(this);
-    this.#handle ??= { kind, name, ...(repeated && { repeated }), status: () => this.status() };
+    const { metrics } = this.#description;
+    this.#handle ??= {
+      kind,
+      name,
+      ...(repeated && { repeated }),
+      status: () => this.status(),
+      health: () => this.health(),
+      ...(metrics && { metrics: () => metrics(this.status()) }),
+    };
     return this.#handle;
   }
 }

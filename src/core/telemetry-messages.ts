@@ -1,4 +1,5 @@
 /** The messages on the channels of `telemetry.ts`. The types are API. Messages are plain data without secrets. */
+import type { MetricSample, Verdict } from './status-description.js';
 
 /** The component that a message is about. The same object in all messages of that component. */
 export interface ComponentHandle {
@@ -13,6 +14,10 @@ export interface ComponentHandle {
   readonly repeated?: readonly PointName[];
   /** Its current `status()`. */
   status(): { readonly name: string; readonly state: string };
+  /** Why it is not live or not ready. */
+  health(): Verdict;
+  /** Its gauges. Absent if it has none. */
+  metrics?(): Iterable<MetricSample>;
 }
 
 /** An error as telemetry shows it. */

@@ -163,7 +163,7 @@ export class VolumePublisher extends Component<VolumePublisherEvents, VolumePubl
   constructor(options?: VolumePublisherOptions) {
     const resolved = resolveOptions('VolumePublisher', options, OPTIONS);
     const { name, signal, clock } = resolved;
-    super({ kind: 'VolumePublisher', name, signal, clock });
+    super({ kind: 'VolumePublisher', name, signal, clock, description: { worksIdle: true } });
     this.#options = resolved;
   }
 

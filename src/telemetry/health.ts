@@ -1,6 +1,5 @@
 import type { ComponentHandle } from '../core/telemetry-messages.js';
 import { hasMethods } from '../core/options.js';
-import type { Statuses } from './status-of.js';
 
 /** The result for one component. */
 export interface HealthCheck {
@@ -20,18 +19,6 @@ export interface Health {
   readonly ready: boolean;
   readonly checks: readonly HealthCheck[];
 }
-
-/** Why a component is not live or not ready; undefined if it is. */
-interface Verdict {
-  readonly dead?: string | undefined;
-  readonly unready?: string | undefined;
-}
-
-/** A watcher that has missed this many checks in a row has stopped checking. */
-const MISSED_CHECKS = 3;
-
-/** Components that work without `start()`, or are idle between tasks. */
-const NEED_NO_START: ReadonlySet<string> = new Set(['ReloadAction', 'AtomicVolume', 'VolumePublisher']);
 
 /**
  * Whether the components are working.
@@ -60,18 +47,14 @@ export function healthOf(...components: readonly ComponentHandle[]): Health {
 
 /** @throws {TypeError} for something that is not a component of this library. */
 export function assertComponents(owner: string, components: readonly unknown[]): void {
-  if (components.every((component) => hasMethods(component, ['status']))) return;
+  if (components.every((component) => hasMethods(component, ['status', 'health']))) return;
   throw new TypeError(
     `${owner}: every argument must be a component of this library, such as a ResilientWatcher`,
   );
 }
 
 function checkOf(component: ComponentHandle): HealthCheck {
-  const { state } = component.status();
-  const isIdle = state === 'idle' && !NEED_NO_START.has(component.kind);
-  const isRunning = !isIdle && state !== 'closed';
-  const rule = RULES[component.kind as keyof Statuses] as Rule<object> | undefined;
-  const { dead, unready } = isRunning ? (rule?.(component.status()) ?? {}) : { unready: `it is ${state}` };
+  const { dead, unready } = component.health();
   return {
     component: component.kind,
     name: component.name,
@@ -79,40 +62,4 @@ function checkOf(component: ComponentHandle): HealthCheck {
     ready: dead === undefined && unready === undefined,
     reason: dead ?? unready ?? null,
   };
-}
-
-type Rule<Status> = (status: Status) => Verdict;
-
-/** The rules for running components, by kind. */
-const RULES: { readonly [K in keyof Statuses]: Rule<Statuses[K]> } = {
-  ResilientWatcher({ sinceLastCheckMs, checkIntervalMs, checks, changes, target }) {
-    if (checkIntervalMs !== null && (sinceLastCheckMs ?? 0) > MISSED_CHECKS * checkIntervalMs) {
-      const ago = `${Math.round(sinceLastCheckMs ?? 0)} ms ago`;
-      return { dead: checks > 0 ? `the last check ended ${ago}` : `the first check began ${ago}` };
-    }
-    return {
-      unready:
-        changes > 0 ? undefined : `nothing has been seen yet: the target is ${target ?? 'not checked'}`,
-    };
-  },
-  ConfigLoader({ loadedAt, sources }) {
-    if (loadedAt === null) return { unready: 'no configuration has been loaded yet' };
-    const rejected = sources.filter(({ state }) => state === 'rejected').map(({ name }) => name);
-    return { unready: rejected.length > 0 ? `rejected: ${rejected.join(', ')}` : undefined };
-  },
-  TokenRefresher({ healthy, lastError, lastMintAt }) {
-    if (lastMintAt === null) return { unready: 'there is no token yet' };
-    return { unready: healthy ? undefined : `unhealthy: ${lastError?.code ?? 'the token has expired'}` };
-  },
-  TokenFile: ({ available, stale }) => expiryVerdict(available, stale),
-  TlsFiles: ({ available, expired }) => expiryVerdict(available, expired),
-  ReloadAction({ lastSuccessful, lastError }) {
-    const isBad = lastSuccessful === false;
-    return { unready: isBad ? `the last action failed: ${lastError?.code ?? 'interrupted'}` : undefined };
-  },
-};
-
-function expiryVerdict(isAvailable: boolean, isExpired: boolean): Verdict {
-  if (!isAvailable) return { unready: 'no valid contents have been read yet' };
-  return { unready: isExpired ? 'it has expired' : undefined };
 }

@@ -1,8 +1,14 @@
-import { systemClock } from '../core/clock.js';
 import type { ComponentHandle, ErrorSummary } from '../core/telemetry-messages.js';
 import { runningComponents } from '../core/telemetry.js';
-import { samplesOf } from './gauges.js';
-import type { CounterName, GaugeName, HistogramName, Labels, Sample } from './metrics.js';
+import { ownLabel, samplesOf } from './gauges.js';
+import {
+  metricsOf,
+  type CounterName,
+  type GaugeName,
+  type HistogramName,
+  type Labels,
+  type Sample,
+} from './metrics.js';
 import { observe, type Operation, type Point, type Subscription } from './observe.js';
 
 /** The destination of counts and durations. */
@@ -17,11 +23,7 @@ interface Instruments {
  */
 const MAX_LABEL_VALUES = 256;
 
-/** Components without gauges, of which there may be many. */
-const VOLUMES: ReadonlySet<string> = new Set(['AtomicVolume', 'VolumePublisher']);
-
 /** The initial value of a counter: without an initial 0, `increase()` misses the first failure. */
-const RELOAD_RESULTS = ['accepted', 'unchanged', 'rejected', 'error'];
 const WRITE_RESULTS = ['written', 'unchanged', 'error'];
 const PUBLISH_RESULTS = ['published', 'unchanged', 'skipped', 'kept', 'error'];
 
@@ -30,7 +32,6 @@ export class Recorder {
   readonly #instruments: Instruments;
   /** Those that run, and have started or published a message. */
   readonly #components = new Set<ComponentHandle>();
-  readonly #reloadedAt = new Map<ComponentHandle, number>();
   readonly #values = new Map<string, Set<string>>();
   readonly #subscription: Subscription;
 
@@ -52,7 +53,7 @@ export class Recorder {
   /** The current values of a gauge. */
   samples(name: GaugeName): Sample[] {
     const bounded = (labels: Labels): Labels => this.#bounded(labels);
-    return samplesOf(name, { components: this.#components, reloadedAt: this.#reloadedAt, bounded });
+    return samplesOf(name, this.#components, bounded);
   }
 
   close(): void {
@@ -68,12 +69,11 @@ export class Recorder {
         break;
       case 'close':
         this.#components.delete(point.message.component);
-        this.#reloadedAt.delete(point.message.component);
         break;
       case 'change': {
-        const { component, cause, delayMs } = point.message;
-        if (component.kind !== 'ResilientWatcher') break;
-        this.#count('changes', { target, cause: cause ?? '' });
+        const { cause, delayMs } = point.message;
+        if (cause === undefined) break;
+        this.#count('changes', { target, cause });
         if (delayMs !== undefined) this.#record('change.delay', delayMs / 1_000, { target });
         break;
       }
@@ -105,16 +105,17 @@ export class Recorder {
   }
 
   #add(component: ComponentHandle | undefined): void {
-    if (!component || this.#components.has(component)) return;
+    if (!component?.metrics || this.#components.has(component)) return;
     const { state } = component.status();
-    if (!VOLUMES.has(component.kind) && state !== 'idle' && state !== 'closed')
-      this.#components.add(component);
+    if (state !== 'idle' && state !== 'closed') this.#components.add(component);
   }
 
-  #begin({ kind, name }: ComponentHandle): void {
-    this.#count('errors', { target: name, error_type: 'ERR_LISTENER' }, 0);
-    if (kind !== 'ConfigLoader') return;
-    for (const result of RELOAD_RESULTS) this.#count('config.reloads', { loader: name, result }, 0);
+  #begin(component: ComponentHandle): void {
+    this.#count('errors', { target: component.name, error_type: 'ERR_LISTENER' }, 0);
+    for (const { metric, labels, value } of component.metrics?.() ?? []) {
+      const counter = metricsOf('counter').find((name) => name === metric);
+      if (counter) this.#count(counter, { ...ownLabel(counter, component.name), ...labels }, value);
+    }
   }
 
   #settled({ name, message }: Operation, seconds: number): void {
@@ -133,9 +134,6 @@ export class Recorder {
         break;
       case 'config.reload':
         this.#count('config.reloads', { loader: target, result });
-        if (result === 'accepted' || result === 'unchanged') {
-          this.#reloadedAt.set(message.component, systemClock.now());
-        }
         break;
       case 'write':
         this.#count('writes', { result });

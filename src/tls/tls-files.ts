@@ -2,6 +2,7 @@ import { Alarm } from '../core/alarm.js';
 import { dateOrNull } from '../core/clock.js';
 import type { Expiry } from '../core/events.js';
 import { describe, divideOptions, hasMethods, milliseconds, optional } from '../core/options.js';
+import { expiryVerdict, flag, seconds, type StatusDescription } from '../core/status-description.js';
 import type { Snapshot } from '../fs/snapshot.js';
 import { GROUP_SETTLE_MS } from '../watch/watcher-options.js';
 import {
@@ -59,6 +60,16 @@ export interface TlsFilesStatus extends WatchedValueStatus {
 
 const OWN_OPTIONS = { expiryWarningMs: optional(milliseconds(0)) };
 
+/** Ready: there is an unexpired certificate. */
+export const tlsFilesDescription: StatusDescription<TlsFilesStatus> = {
+  health: ({ available, expired }) => expiryVerdict(available, expired),
+  *metrics({ available, rejected, expiresAt, notBefore }) {
+    yield* seconds('certificate.expiration.timestamp', expiresAt);
+    yield* seconds('certificate.not_before.timestamp', notBefore);
+    yield flag('certificate.last_update.successful', available && rejected === null);
+  },
+};
+
 /**
  * The certificate, key and CA bundle in a mounted Secret (`tls.crt`, `tls.key`, `ca.crt`), in a credential bundle (key
  * and chain in one file, as in a pod certificate) or at other paths, always current. Each set is checked as a whole
@@ -113,6 +124,7 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
       path: layout.target,
       maxBytes: MAX_BYTES,
       options: watching,
+      description: tlsFilesDescription,
     });
     this.#layout = layout;
     this.#certificatePath = this.path;

@@ -1,4 +1,5 @@
 import type { ComponentEvents, ComponentStatus } from '../core/component.js';
+import { seconds, type StatusDescription } from '../core/status-description.js';
 import type { TokenError } from '../core/token-error.js';
 import type { ListenerError } from '../core/errors.js';
 import type { Degradation, Expiry, Readable, Recovery, Unreadable } from '../core/events.js';
@@ -86,3 +87,16 @@ export interface TokenRefresherStatus extends ComponentStatus {
   /** The sinks, in the order of the option. */
   readonly sinks: readonly TokenSinkStatus[];
 }
+
+/** Ready: healthy, with an unexpired token. */
+export const refresherDescription: StatusDescription<TokenRefresherStatus> = {
+  health({ healthy, lastError, lastMintAt }) {
+    if (lastMintAt === null) return { unready: 'there is no token yet' };
+    return { unready: healthy ? undefined : `unhealthy: ${lastError?.code ?? 'the token has expired'}` };
+  },
+  *metrics({ expiresAt, nextRefreshAt, skewMs }) {
+    yield* seconds('token.expiration.timestamp', expiresAt);
+    yield* seconds('token.next_refresh.timestamp', nextRefreshAt);
+    yield* seconds('token.clock_skew', skewMs);
+  },
+};

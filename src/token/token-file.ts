@@ -2,6 +2,7 @@ import { TokenError } from '../core/token-error.js';
 import { dateOrNull } from '../core/clock.js';
 import { checkPath, divideOptions, oneOf } from '../core/options.js';
 import { markHandled } from '../core/outcome.js';
+import { expiryVerdict, seconds, type StatusDescription } from '../core/status-description.js';
 import type { Snapshot } from '../fs/snapshot.js';
 import {
   VALUE_OPTION_NAMES,
@@ -42,6 +43,12 @@ export interface TokenFileStatus extends WatchedValueStatus {
 
 const OPTIONS = { format: oneOf<TokenFormat>('jwt', ['jwt', 'opaque']) };
 
+/** Ready: there is an unexpired token. */
+export const tokenFileDescription: StatusDescription<TokenFileStatus> = {
+  health: ({ available, stale }) => expiryVerdict(available, stale),
+  metrics: ({ expiresAt }) => seconds('token.expiration.timestamp', expiresAt),
+};
+
 /** The names of `TokenFileOptions`, for classes that pass them on. */
 export const TOKEN_FILE_OPTION_NAMES: readonly string[] = [...Object.keys(OPTIONS), ...VALUE_OPTION_NAMES];
 
@@ -66,6 +73,7 @@ export class TokenFile extends WatchedValue<ServiceAccountToken, TokenFileEvents
       path: checkPath('TokenFile', 'path', path),
       maxBytes: MAX_TOKEN_BYTES,
       options: rest,
+      description: tokenFileDescription,
     });
     this.#format = own.format;
   }

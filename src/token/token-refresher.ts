@@ -18,7 +18,12 @@ import {
   type ResolvedRefresherOptions,
   type TokenRefresherOptions,
 } from './refresher-options.js';
-import type { TokenRefresherEvents, TokenRefresherStatus, TokenWakeReason } from './refresher-status.js';
+import {
+  refresherDescription,
+  type TokenRefresherEvents,
+  type TokenRefresherStatus,
+  type TokenWakeReason,
+} from './refresher-status.js';
 import { planRefresh, tokenSchedules } from './schedule.js';
 import { TokenFile } from './token-file.js';
 import { DATE_LEEWAY_MS, type ServiceAccountToken } from './token.js';
@@ -74,7 +79,7 @@ export class TokenRefresher
   constructor(options: TokenRefresherOptions) {
     const resolved = resolveRefresherOptions(options);
     const { name, clock, signal } = resolved;
-    super({ kind: 'TokenRefresher', name, signal, clock });
+    super({ kind: 'TokenRefresher', name, signal, clock, description: refresherDescription });
     this.#options = resolved;
     this.#mint = new TokenMint(resolved);
     this.#record = new AttemptRecord(resolved.unhealthyAfter);

@@ -16,7 +16,7 @@ import {
   type ResilientWatcherOptions,
   type ResolvedWatcherOptions,
 } from './watcher-options.js';
-import type { WatcherStatus } from './watcher-status.js';
+import { watcherDescription, type WatcherStatus } from './watcher-status.js';
 
 const NO_STREAMS: readonly ChangeStream[] = [];
 
@@ -57,7 +57,7 @@ export class ResilientWatcher
     const { options: resolved, tree } = resolveWatcherOptions(options, { isGroup: isGroup(path) });
     const target = targetAt(path, resolved, tree);
     const { signal, clock, name = nameOf(path) } = resolved;
-    super({ kind: 'ResilientWatcher', name, signal, clock });
+    super({ kind: 'ResilientWatcher', name, signal, clock, description: watcherDescription });
     this.#target = target;
     this.#options = resolved;
     this.#session = new Session(

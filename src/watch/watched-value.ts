@@ -23,6 +23,7 @@ import { systemClock, type Clock } from '../core/clock.js';
 import type { ResilientError } from '../core/resilient-error.js';
 import { holdProcess } from '../core/keep-alive.js';
 import { Outcome } from '../core/outcome.js';
+import type { StatusDescription } from '../core/status-description.js';
 import type { ValueSource } from '../core/value-source.js';
 import type { Snapshot } from '../fs/snapshot.js';
 import type { WatcherWarning } from './watcher-events.js';
@@ -109,7 +110,7 @@ interface Refusal {
 }
 
 /** The constructor's arguments. */
-interface WatchedValueSettings {
+interface WatchedValueSettings<Status> {
   /** The name of the class, the default of `name`. */
   readonly kind: string;
   /** What a value is, for messages. */
@@ -118,6 +119,7 @@ interface WatchedValueSettings {
   /** The maximum size of a file, bytes; a larger one is refused. */
   readonly maxBytes: number;
   readonly options: WatchedValueOptions;
+  readonly description?: StatusDescription<Status>;
 }
 
 /** Equal values are not reported as a change. */
@@ -149,11 +151,12 @@ export abstract class WatchedValue<
   #rejections = 0;
   #lastChangeAt: number | null = null;
 
-  protected constructor({ kind, noun, path, maxBytes, options }: WatchedValueSettings) {
+  protected constructor(given: WatchedValueSettings<Status>) {
+    const { kind, noun, path, maxBytes, options, description } = given;
     const { signal, clock = systemClock, ...watcherOptions } = options;
     const settings = { ...watcherOptions, clock, maxContentBytes: maxBytes };
     const watcher = asPart(new ResilientWatcher(path, settings), REPEATED);
-    super({ kind, name: watcher.name, signal, clock });
+    super({ kind, name: watcher.name, signal, clock, description });
     this.path = watcher.path;
     this.#noun = noun;
     this.clock = clock;

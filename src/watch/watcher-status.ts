@@ -1,4 +1,5 @@
 import type { ComponentStatus } from '../core/component.js';
+import { flag, seconds, type StatusDescription } from '../core/status-description.js';
 import type { BackendError } from '../core/backend-error.js';
 import type { Snapshot } from '../fs/snapshot.js';
 import type { WatcherWarning } from './watcher-events.js';
@@ -51,3 +52,36 @@ export interface WatcherStatus extends ComponentStatus {
   /** The current problems that watching cannot solve. */
   readonly warnings: readonly WatcherWarning[];
 }
+
+/** The states of a running watcher. */
+const WATCHER_STATES = ['watching', 'recovering', 'degraded'] as const;
+/** The states of the target. */
+const TARGET_STATES = ['missing', 'unreadable'] as const;
+const WARNING_CODES: Readonly<Record<WatcherWarning['code'], true>> = { subPath: true, limit: true };
+
+/** A watcher that has missed this many checks in a row has stopped checking. */
+const MISSED_CHECKS = 3;
+
+/** Live: a check ended in the last intervals. Ready: contents have been read. */
+export const watcherDescription: StatusDescription<WatcherStatus> = {
+  health({ sinceLastCheckMs, checkIntervalMs, checks, changes, target }) {
+    if (checkIntervalMs !== null && (sinceLastCheckMs ?? 0) > MISSED_CHECKS * checkIntervalMs) {
+      const ago = `${Math.round(sinceLastCheckMs ?? 0)} ms ago`;
+      return { dead: checks > 0 ? `the last check ended ${ago}` : `the first check began ${ago}` };
+    }
+    if (changes > 0) return {};
+    return { unready: `nothing has been seen yet: the target is ${target ?? 'not checked'}` };
+  },
+  *metrics({ state, target, warnings, lastChangeAt, lastCheckAt, backend, watchedDirectories }) {
+    for (const each of WATCHER_STATES) yield flag('status', state === each, { state: each });
+    for (const each of TARGET_STATES) yield flag('status', target === each, { state: each });
+    const on = new Set<string>(warnings.map(({ code }) => code));
+    for (const code of Object.keys(WARNING_CODES)) yield flag('warning', on.has(code), { code });
+    yield* seconds('last_change.timestamp', lastChangeAt);
+    yield* seconds('last_check.timestamp', lastCheckAt);
+    if (backend === null || backend === 'poll') return;
+    const labels = { backend };
+    // Watchers of the same directory share its watch.
+    for (const item of watchedDirectories) yield { metric: 'native_watches', labels, value: 1, item };
+  },
+};

@@ -145,7 +145,7 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
     const path = resolve(checkPath('AtomicVolume', 'directory', directory));
     const settings = resolveOptions('AtomicVolume', options, OPTIONS);
     const { name = basename(path), signal, clock } = settings;
-    super({ kind: 'AtomicVolume', name, signal, clock });
+    super({ kind: 'AtomicVolume', name, signal, clock, description: { worksIdle: true } });
     this.directory = path;
     this.#settings = settings;
   }

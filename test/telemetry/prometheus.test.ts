@@ -65,7 +65,11 @@ test('components beyond the limit of label values share a series, which shows th
 });
 
 test('a component that was started before is there at once', async () => {
-  const component = new SampleComponent('ConfigLoader', 'early', { loadedAt: 5_000, sources: [] });
+  const component = new SampleComponent('ConfigLoader', 'early', {
+    loadedAt: 5_000,
+    reloadedAt: 5_000,
+    sources: [],
+  });
   await component.start();
   const registry = collecting();
   expect(await samplesOf(registry, 'config_last_reload_success_timestamp_seconds', 'early')).toEqual([

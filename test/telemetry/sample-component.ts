@@ -2,6 +2,24 @@ import { onTestFinished } from 'vitest';
 
 import { Component, type ComponentEvents, type ComponentStatus } from '../../src/core/component.js';
 import { systemClock } from '../../src/core/clock.js';
+import type { StatusDescription } from '../../src/core/status-description.js';
+import { reloadDescription } from '../../src/action/reload-action.js';
+import { loaderDescription } from '../../src/config/loader-status.js';
+import { tlsFilesDescription } from '../../src/tls/tls-files.js';
+import { refresherDescription } from '../../src/token/refresher-status.js';
+import { tokenFileDescription } from '../../src/token/token-file.js';
+import { watcherDescription } from '../../src/watch/watcher-status.js';
+
+/** As the real components describe theirs. */
+const DESCRIPTIONS: Readonly<Record<string, StatusDescription<never>>> = {
+  ResilientWatcher: watcherDescription,
+  ConfigLoader: loaderDescription,
+  TokenRefresher: refresherDescription,
+  TokenFile: tokenFileDescription,
+  TlsFiles: tlsFilesDescription,
+  ReloadAction: reloadDescription,
+  VolumePublisher: { worksIdle: true },
+};
 
 type AnyEvents = ComponentEvents & Record<string, [payload?: object]>;
 
@@ -13,7 +31,8 @@ export class SampleComponent extends Component<AnyEvents, ComponentStatus> {
   readonly work = this.trace.bind(this);
 
   constructor(kind: string, name: string, details: object = {}) {
-    super({ kind, name, signal: undefined, clock: systemClock });
+    const description = DESCRIPTIONS[kind] as StatusDescription<ComponentStatus> | undefined;
+    super({ kind, name, signal: undefined, clock: systemClock, description });
     this.details = details;
     this.on('error', () => {});
     onTestFinished(() => this.close());
