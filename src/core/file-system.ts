@@ -1,4 +1,4 @@
-import type { BigIntStats, Dirent, StatsFs } from 'node:fs';
+import type { BigIntStats, Dirent, FSWatcher, StatsFs } from 'node:fs';
 
 /** A path, or its bytes if they are not UTF-8. */
 type PathArgument = string | Buffer;
@@ -85,10 +85,12 @@ export interface FileSystem {
   mkdir(path: PathArgument, mode: number, done: Done<void>): void;
   rmdirSync(path: PathArgument): void;
   rmdir(path: PathArgument, done: Done<void>): void;
+  /** For the backend `fs`. If it is missing, that of `node:fs` is used. */
+  watch?(path: PathArgument, options: { readonly persistent: boolean }): FSWatcher;
 }
 
 /** A file system with at least these calls. */
-export type FileSystemWith<K extends keyof FileSystem> = Pick<FileSystem, K | 'statfs'>;
+export type FileSystemWith<K extends keyof FileSystem> = Pick<FileSystem, K | 'statfs' | 'watch'>;
 
 /** How many links the kernel follows in one path (`path_resolution(7)`). */
 export const MAX_LINKS = 40;

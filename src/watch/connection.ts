@@ -23,6 +23,7 @@ import { Backoff } from '../core/backoff.js';
 import type { BackendError } from '../core/backend-error.js';
 import type { Clock } from '../core/clock.js';
 import { hasMoved } from '../core/errno.js';
+import type { FileSystem } from '../core/file-system.js';
 import type { Random } from '../core/random.js';
 import type { Scope } from '../core/scope.js';
 import { sleep } from '../core/sleep.js';
@@ -46,6 +47,7 @@ interface ConnectionOptions {
   readonly maxRestarts: number;
   readonly clock: Clock;
   readonly random: Random;
+  readonly fs: Pick<FileSystem, 'watch'>;
 }
 
 /** Receives the hints and events of the connection. */

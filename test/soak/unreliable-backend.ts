@@ -37,7 +37,7 @@ export class UnreliableBackend implements WatchBackend {
       },
       down: (error) => sink.down(error),
     };
-    const real = await nodeFsBackend.subscribe(unreliable, options);
+    const real = await nodeFsBackend().subscribe(unreliable, options);
     this.#sinks.add(sink);
     return {
       setDirectories: (directories) => {

@@ -30,7 +30,7 @@ export class KernelScene extends Scene {
     target: string | readonly string[],
     { grace = 'longer than gaps', fragile = false, resync = false, ...options }: SceneOptions = {},
   ): Promise<void> {
-    const real = this.#kind === 'fs' ? nodeFsBackend : new ParcelBackend();
+    const real = this.#kind === 'fs' ? nodeFsBackend() : new ParcelBackend();
     return this.open(target, {
       backend: fragile ? this.makeFragile(real) : this.#kind,
       resyncIntervalMs: resync ? RESYNC_MS : 0,

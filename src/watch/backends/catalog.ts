@@ -1,6 +1,7 @@
 /** The only list of backends. To add a backend, add a file and an entry here. */
 import type { Clock } from '../../core/clock.js';
 import { BackendError } from '../../core/backend-error.js';
+import type { FileSystem } from '../../core/file-system.js';
 import type { WatchBackend } from '../../core/watch-backend.js';
 import { nodeFsBackend } from './node-fs.js';
 import type { ParcelBackend } from './parcel.js';
@@ -10,10 +11,11 @@ import { pollingBackend } from './polling.js';
 interface BackendPorts {
   readonly clock: Clock;
   readonly pollIntervalMs: number;
+  readonly fs: Pick<FileSystem, 'watch'>;
 }
 
 const BACKENDS = {
-  fs: () => nodeFsBackend,
+  fs: ({ fs }: BackendPorts) => nodeFsBackend(fs.watch),
   parcel: (ports: BackendPorts) => parcelBackend(ports),
   poll: ({ clock, pollIntervalMs }: BackendPorts) => pollingBackend(clock, pollIntervalMs),
 } satisfies Readonly<Record<Exclude<BackendName, 'auto'>, (ports: BackendPorts) => WatchBackend>>;
@@ -51,13 +53,13 @@ export function* backendsFor(
   else if (choice !== 'auto') yield BACKENDS[choice](ports);
   else if (!isTree) {
     // By measurement: `fs` is faster, reports writes, and all its watches share one inotify instance.
-    yield BACKENDS.fs();
+    yield BACKENDS.fs(ports);
     yield BACKENDS.parcel(ports);
   } else {
     // On Linux `parcel` also needs a watch for each directory of a tree; elsewhere, one for the whole tree.
-    if (process.platform === 'linux') yield forSmallTrees(BACKENDS.fs());
+    if (process.platform === 'linux') yield forSmallTrees(BACKENDS.fs(ports));
     yield BACKENDS.parcel(ports);
-    yield BACKENDS.fs();
+    yield BACKENDS.fs(ports);
   }
 }
 

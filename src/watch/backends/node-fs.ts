@@ -17,6 +17,7 @@ import { basename } from 'node:path';
 
 import { errnoOf, isDenied } from '../../core/errno.js';
 import { mayHaveLostBytes, pathForCall } from '../../core/path-bytes.js';
+import type { FileSystem } from '../../core/file-system.js';
 import type { Hint, WatchBackend, WatchedDirectory, WatchSubscription } from '../../core/watch-backend.js';
 import { within } from '../../fs/absolute-path.js';
 import { Answers } from '../../fs/answers.js';
@@ -37,9 +38,13 @@ interface SharingSink {
 /** How many native watches were opened so far: the clock that tells a subscription whether it missed something. */
 let openings = 0;
 
+/** `fs.watch`, or that of the option `fs`. */
+type Watch = NonNullable<FileSystem['watch']>;
+
 /** One native watch. */
 class DirectoryWatch {
   readonly #path: string;
+  readonly #watch: Watch;
   readonly listeners = new Listeners<Subscription>();
   /** The number of listeners that keep the process alive. */
   #persistent = 0;
@@ -48,8 +53,9 @@ class DirectoryWatch {
   /** The opening since which nothing was missed. */
   #since = 0;
 
-  constructor(path: string) {
+  constructor(path: string, watch: Watch) {
     this.#path = path;
+    this.#watch = watch;
   }
 
   /** Ensures that the directory with this identity is watched. Returns the opening since which it is. */
@@ -83,7 +89,8 @@ class DirectoryWatch {
   #open(persistent: boolean): void {
     // An event about the directory itself carries its base name, which a child may also have. With "/." at the end,
     // that name is ".", which no child has.
-    const native = watch(pathForCall(`${this.#path}/.`), { persistent });
+    const open = this.#watch;
+    const native = open(pathForCall(`${this.#path}/.`), { persistent });
     native.on('change', (_type, name) => {
       if (native === this.#native) this.#event(name as string | null);
     });
@@ -152,17 +159,27 @@ class DirectoryWatch {
   }
 }
 
+type Table = Map<string, DirectoryWatch>;
+
 /**
- * The table shared by the process: a thousand watchers of one volume need only one watch for each directory. An entry
+ * The tables shared by the process: a thousand watchers of one volume need only one watch for each directory. An entry
  * lives as long as it has listeners.
  */
-const table = new Map<string, DirectoryWatch>();
+const tables = new WeakMap<Watch, Table>();
+
+function tableOf(watch: Watch): Table {
+  let table = tables.get(watch);
+  if (!table) tables.set(watch, (table = new Map<string, DirectoryWatch>()));
+  return table;
+}
 
 const NO_DIRECTORIES: readonly WatchedDirectory[] = [];
 
 class Subscription implements WatchSubscription {
   readonly sink: SharingSink;
   readonly persistent: boolean;
+  readonly #native: Watch;
+  readonly #table: Table;
   /** The directories of the last call. */
   #directories = NO_DIRECTORIES;
   /** The value of `openings` at the last call. */
@@ -170,9 +187,11 @@ class Subscription implements WatchSubscription {
   /** Whether all of them are watched. */
   #isIntact = false;
 
-  constructor(sink: SharingSink, persistent: boolean) {
+  constructor(sink: SharingSink, persistent: boolean, native: Watch) {
     this.sink = sink;
     this.persistent = persistent;
+    this.#native = native;
+    this.#table = tableOf(native);
   }
 
   /** A native watch has ended; the next `setDirectories` opens another one. */
@@ -206,7 +225,7 @@ class Subscription implements WatchSubscription {
 
   /** Returns whether something may have been missed since the last call. */
   #watch({ path, identity, entries, isPassed }: WatchedDirectory): boolean {
-    const shared = table.get(path) ?? new DirectoryWatch(path);
+    const shared = this.#table.get(path) ?? new DirectoryWatch(path, this.#native);
     let since: number;
     try {
       since = shared.arm(identity, this.persistent);
@@ -217,7 +236,7 @@ class Subscription implements WatchSubscription {
       if (isPassed && isDenied(error)) return false;
       throw backendFailure(NAME, path, error);
     }
-    table.set(path, shared);
+    this.#table.set(path, shared);
     return shared.listen(this, entries) || since > this.#at;
   }
 
@@ -226,16 +245,16 @@ class Subscription implements WatchSubscription {
     const kept = new Set(wanted.map(({ path }) => path));
     for (const { path } of directories) {
       if (kept.has(path)) continue;
-      const shared = table.get(path);
+      const shared = this.#table.get(path);
       shared?.leave(this);
-      if (shared?.listeners.isEmpty) table.delete(path);
+      if (shared?.listeners.isEmpty) this.#table.delete(path);
     }
   }
 }
 
 /** Hints from `node:fs.watch`: within a millisecond on a local file system. */
-export const nodeFsBackend: WatchBackend = {
+export const nodeFsBackend = (native: Watch = watch): WatchBackend => ({
   name: NAME,
   needsKernelEvents: true,
-  subscribe: (sink, { persistent }) => new Subscription(sink, persistent),
-};
+  subscribe: (sink, { persistent }) => new Subscription(sink, persistent, native),
+});

@@ -18,7 +18,7 @@ import { nodeFsBackend } from '../../../src/watch/backends/node-fs.js';
 import { temporaryDirectory } from '../../support/temporary-directory.js';
 import { conforms, conformsForTrees, directoryAt, subscribe, type Candidate } from './conformance.js';
 
-const candidate = (): Candidate => ({ backend: nodeFsBackend, native: true });
+const candidate = (): Candidate => ({ backend: nodeFsBackend(), native: true });
 
 conforms(candidate);
 conformsForTrees(candidate);
