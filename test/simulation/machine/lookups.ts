@@ -1,0 +1,69 @@
+/** The calls that look something up by its path. */
+import { Errno } from './errors.js';
+import { DirectoryEntry, Stat } from './inode.js';
+import { existing, isAllowed, lookup, READ } from './lookup.js';
+import { pathOf } from './mounts.js';
+import type { Process } from './process.js';
+
+/** As `statfs` tells the types of file systems. */
+const MAGIC: Readonly<Record<string, number>> = {
+  ext4: 0xef53,
+  xfs: 0x58465342,
+  tmpfs: 0x01021994,
+  overlay: 0x794c7630,
+  nfs4: 0x6969,
+  fuse: 0x65735546,
+};
+
+interface ListingOptions {
+  readonly withFileTypes?: boolean;
+  readonly encoding?: string;
+}
+
+export const lookupCalls = {
+  lstat(process: Process, path: string, options?: { readonly throwIfNoEntry?: boolean }): Stat | undefined {
+    try {
+      return new Stat(existing(lookup(process, path, 'keep')).entry.inode);
+    } catch (error) {
+      const isMissing = error instanceof Errno && error.code === 'ENOENT';
+      if (isMissing && options?.throwIfNoEntry === false) return undefined;
+      throw error;
+    }
+  },
+
+  stat(process: Process, path: string): Stat {
+    return new Stat(existing(lookup(process, path, 'follow')).entry.inode);
+  },
+
+  readlink(process: Process, path: string, encoding?: string): string | Buffer {
+    const descriptor = /^\/proc\/self\/fd\/(\d+)$/.exec(path);
+    let target: string;
+    if (descriptor) target = pathOf(process.descriptorPlace(Number(descriptor[1])));
+    else {
+      const { inode } = existing(lookup(process, path, 'keep')).entry;
+      if (inode.kind !== 'link') throw new Errno('EINVAL');
+      ({ target } = inode);
+    }
+    return encoding === 'buffer' ? Buffer.from(target) : target;
+  },
+
+  readdir(
+    process: Process,
+    path: string,
+    { withFileTypes, encoding }: ListingOptions = {},
+  ): (string | Buffer | DirectoryEntry<string | Buffer>)[] {
+    const { inode } = existing(lookup(process, path, 'follow')).entry;
+    if (inode.kind !== 'directory') throw new Errno('ENOTDIR');
+    if (!isAllowed(process, inode, READ)) throw new Errno('EACCES');
+    return [...inode.entries.keys()].sort().map((name) => {
+      const shown = encoding === 'buffer' ? Buffer.from(name) : name;
+      const kind = inode.entries.get(name)?.inode.kind ?? 'file';
+      return withFileTypes === true ? new DirectoryEntry(shown, kind) : shown;
+    });
+  },
+
+  statfs(process: Process, path: string): { readonly type: number } {
+    const { type } = existing(lookup(process, path, 'follow')).mount.storage;
+    return { type: MAGIC[type.split('.')[0] ?? ''] ?? 0 };
+  },
+};

@@ -1,0 +1,160 @@
+/**
+ * A computer in memory: file systems, mounts, processes, and the queues of events that the kernel keeps for them.
+ * `machine.test.ts` compares it with the kernel of Linux.
+ *
+ * Not modeled, because nothing here depends on it:
+ * - ACLs, capabilities, extended attributes, supplementary groups, immutable files, quotas, access times, leases, locks
+ * - devices and sockets; reading from and writing to pipes
+ * - `fs.protected_symlinks`, `fs.protected_regular` and `fs.protected_fifos` (0 here)
+ * - names that are not UTF-8, working directories, relative paths, `/proc` beyond the mount table and descriptors
+ * - inode numbers other than that freed ones are reused; sizes of directories; blocks
+ * - timestamps of Linux 6.13 and later, which are finer where somebody looks (ticks of 0 ms are as fine as any)
+ * - mounts in several namespaces, propagation of mounts, layers of overlayfs, `renameat2` with flags
+ * - order of changes on the disk beyond that of one journal; a power cut that leaves a file system damaged
+ * - callbacks between two events that libuv has read at once
+ */
+import { Errno } from './errors.js';
+import { UNMOUNT, notifyEnd } from './inotify.js';
+import { existing, lookup } from './lookup.js';
+import { Mount, mountInfo, type Place } from './mounts.js';
+import type { PendingCall } from './node-fs.js';
+import { Process, type ProcessOptions } from './process.js';
+import { Storage } from './storage.js';
+
+export { Errno, Killed, Stuck } from './errors.js';
+export type { PendingCall } from './node-fs.js';
+export type { Process } from './process.js';
+
+interface MachineOptions {
+  readonly random: () => number;
+  /** How often the clock of timestamps advances, ms. 0: no two timestamps are the same. */
+  readonly tickMs: 0 | 4 | 10;
+  /** Wall clock, epoch ms. */
+  readonly now: () => number;
+  /** The type of the root file system. Default `ext4`. */
+  readonly type?: string;
+}
+
+interface MountOptions {
+  /** As in the mount table. */
+  readonly type: string;
+  /** What is mounted: a new file system by default, or this path (as `mount --bind`). */
+  readonly bind?: string;
+  readonly isReadOnly?: boolean;
+  /** Of a new file system, bytes. */
+  readonly capacity?: number;
+}
+
+export class Machine {
+  readonly limits = { descriptors: 1_024, instances: 128, watches: 1_048_576, queuedEvents: 16_384 };
+  /** Calls with a callback that were not answered yet. */
+  readonly pending: PendingCall[] = [];
+  root: Place;
+  readonly #options: MachineOptions;
+  readonly #processes: Process[] = [];
+  readonly #superuser: Process;
+  #mounts: Mount[];
+  #mountIds = 20;
+  #devices = 0x800n;
+  #lastStamp = 0n;
+  #mountInfo: string | undefined;
+
+  constructor(options: MachineOptions) {
+    this.#options = options;
+    const mount = new Mount(
+      this.#mountIds++,
+      this.#newStorage(options.type ?? 'ext4').root,
+      undefined,
+      false,
+    );
+    mount.storage.mounts += 1;
+    this.#mounts = [mount];
+    this.root = { mount, entry: mount.root };
+    this.#superuser = this.process();
+  }
+
+  process(options: ProcessOptions = {}): Process {
+    const process = new Process(this, options);
+    this.#processes.push(process);
+    return process;
+  }
+
+  /** Mounts a new file system, or what is at another path. */
+  mount(point: string, { type, bind, isReadOnly = false, capacity }: MountOptions): Mount {
+    const on = this.#at(point);
+    const root = bind === undefined ? this.#newStorage(type, capacity).root : this.#at(bind).entry;
+    const mount = new Mount(this.#mountIds++, root, on, isReadOnly);
+    mount.storage.mounts += 1;
+    (on.entry.mounts ??= []).push(mount);
+    this.#mounts.push(mount);
+    this.#mountInfo = undefined;
+    return mount;
+  }
+
+  /** @param isLazy also while it is in use: it can no longer be reached by its path. */
+  unmount(mount: Mount, { isLazy = false } = {}): void {
+    const above = this.#mounts.filter(({ on }) => on?.mount === mount);
+    if (!isLazy && (above.length > 0 || mount.storage.opens > 0)) throw new Errno('EBUSY');
+    for (const each of above) this.unmount(each, { isLazy });
+    const { on } = mount;
+    if (on) on.entry.mounts = on.entry.mounts?.filter((each) => each !== mount);
+    this.#mounts = this.#mounts.filter((each) => each !== mount);
+    this.#mountInfo = undefined;
+    mount.storage.mounts -= 1;
+    this.endIfUnmounted(mount.storage);
+  }
+
+  /** A file system that is neither mounted nor in use ends. */
+  endIfUnmounted({ mounts, opens, root }: Storage): void {
+    if (mounts > 0 || opens > 0) return;
+    const inodes = [root.inode];
+    for (const inode of inodes) {
+      inodes.push(...[...inode.entries.values()].map((entry) => entry.inode));
+      notifyEnd(inode, UNMOUNT);
+    }
+  }
+
+  get mountInfo(): string {
+    return (this.#mountInfo ??= mountInfo(this.#mounts));
+  }
+
+  /** How many inotify instances or watches there are. */
+  count(what: 'instances' | 'watches'): number {
+    return this.#processes.reduce((sum, process) => {
+      return sum + (what === 'watches' ? process.leftovers().watches : Number(process.hasInstance));
+    }, 0);
+  }
+
+  /**
+   * All processes end, and only the root file system is left, with what of it was on the disk: everything that was
+   * synced, and of the rest what `random` says.
+   */
+  powerCut(): void {
+    for (const process of this.#processes) process.kill();
+    for (const mount of this.#mounts) if (mount.on) mount.on.entry.mounts = undefined;
+    const { mount } = this.root;
+    this.#mounts = [mount];
+    this.#mountInfo = undefined;
+    mount.storage.powerCut(this.#options.random);
+    mount.root = mount.storage.root;
+    this.root = { mount, entry: mount.root };
+    this.#processes.length = 0;
+  }
+
+  #at(path: string): Place {
+    return existing(lookup(this.#superuser, path, 'follow'));
+  }
+
+  #newStorage(type: string, capacity?: number): Storage {
+    return new Storage({ type, device: this.#devices++, stamp: () => this.#stamp(), capacity });
+  }
+
+  #stamp(): bigint {
+    const { now, tickMs } = this.#options;
+    const ms = now();
+    if (tickMs > 0) return BigInt(Math.floor(ms / tickMs) * tickMs) * 1_000_000n;
+    const ns = BigInt(Math.floor(ms * 1_000)) * 1_000n;
+    this.#lastStamp = ns > this.#lastStamp ? ns : this.#lastStamp + 1n;
+    return this.#lastStamp;
+  }
+}

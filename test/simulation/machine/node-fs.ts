@@ -1,0 +1,122 @@
+/** The system calls of a process as `node:fs` offers them: with `Sync`, and with a callback. */
+import type { FSWatcher } from 'node:fs';
+
+import type { FileSystem } from '../../../src/core/file-system.js';
+import { attributeCalls } from './attributes.js';
+import { Errno, Killed, Stuck } from './errors.js';
+import type { NativeWatcher } from './inotify.js';
+import { lookupCalls } from './lookups.js';
+import { nameCalls } from './names.js';
+import { fileCalls } from './open-file.js';
+import type { Process } from './process.js';
+
+type Path = string | Buffer;
+
+/** Calls that only actors make. */
+interface MoreCalls {
+  linkSync(from: Path, to: Path): void;
+  mkfifoSync(path: Path, mode?: number): void;
+  ftruncateSync(fd: number, size?: number): void;
+  chownSync(path: Path, uid: number, gid: number): void;
+  utimesSync(path: Path, atime: number, mtime: number): void;
+  watch(path: Path, options?: { readonly persistent?: boolean }): FSWatcher;
+}
+
+export type SimulatedFs = FileSystem & MoreCalls;
+
+type Call = (process: Process, ...args: never[]) => unknown;
+
+/** A call that waits for a thread, for its turn, or for a server. */
+export interface PendingCall {
+  readonly call: string;
+  readonly path: string;
+  readonly process: Process;
+  /** The process may still not know. Returns false if the call hangs. */
+  execute(): boolean;
+  /** Executes it if it was not, and tells the process. Returns false if it hangs. */
+  answer(): boolean;
+}
+
+const CALLS: Readonly<Record<string, Call>> = {
+  ...lookupCalls,
+  ...fileCalls,
+  ...nameCalls,
+  ...attributeCalls,
+};
+
+/** The names of system calls in errors, where they differ from those of the functions. */
+const SYSCALLS: Readonly<Record<string, string>> = { readdir: 'scandir', utimes: 'utime' };
+
+/** Calls with two paths; the first of `symlink` is what the link contains. */
+const WITH_DESTINATION = ['rename', 'link', 'symlink'];
+
+export function nodeFs(process: Process): SimulatedFs {
+  const fs: Record<string, unknown> = {};
+  for (const [name, call] of Object.entries(CALLS)) {
+    fs[`${name}Sync`] = (...args: unknown[]) => make(process, name, call, args);
+    fs[name] = (...args: unknown[]) => {
+      process.machine.pending.push(pendingCall(process, name, call, args));
+    };
+  }
+  fs['watch'] = (path: Path, { persistent = true } = {}): NativeWatcher =>
+    make(process, 'watch', () => process.watch(String(path), persistent), [path]) as NativeWatcher;
+  return fs as unknown as SimulatedFs;
+}
+
+function make(process: Process, name: string, call: Call, args: readonly unknown[]): unknown {
+  const [first, second] = args;
+  const onDescriptor = typeof first === 'number';
+  const path = onDescriptor ? process.pathOf(first) : String(first);
+  try {
+    try {
+      process.enter(name, name === 'symlink' ? String(second) : path);
+    } catch (error) {
+      // A descriptor is closed even if this fails.
+      if (name === 'close' && error instanceof Errno) call(process, ...(args as never[]));
+      throw error;
+    }
+    return call(process, ...(args.map(textOf) as never[]));
+  } catch (error) {
+    if (!(error instanceof Errno)) throw error;
+    const dest = WITH_DESTINATION.includes(name) ? String(second) : undefined;
+    throw error.in(SYSCALLS[name] ?? name, onDescriptor ? undefined : path, dest);
+  }
+}
+
+/** A path in bytes as text. The bytes of files are `Uint8Array`s or longer than any path, and come after a number. */
+function textOf(value: unknown, index: number, args: readonly unknown[]): unknown {
+  return Buffer.isBuffer(value) && typeof args[0] !== 'number' ? value.toString() : value;
+}
+
+function pendingCall(process: Process, name: string, call: Call, given: readonly unknown[]): PendingCall {
+  const args = given.slice(0, -1);
+  const done = given.at(-1) as (error: unknown, result?: unknown) => void;
+  const { pending } = process.machine;
+  let outcome: { readonly error: unknown; readonly result?: unknown } | undefined;
+  let stuck: Stuck | undefined;
+  const execute = (): boolean => {
+    if (outcome) return true;
+    if (stuck?.mount.isHung) return false;
+    try {
+      outcome = { error: null, result: make(process, name, call, args) };
+    } catch (error) {
+      if (error instanceof Stuck) stuck = error;
+      else if (!(error instanceof Killed)) outcome = { error };
+    }
+    return outcome !== undefined;
+  };
+  const path = typeof args[0] === 'number' ? process.pathOf(args[0]) : String(args[0]);
+  const self: PendingCall = {
+    call: name,
+    path,
+    process,
+    execute,
+    answer: () => {
+      if (!execute() || !outcome) return false;
+      pending.splice(pending.indexOf(self), 1);
+      done(outcome.error, outcome.result);
+      return true;
+    },
+  };
+  return self;
+}

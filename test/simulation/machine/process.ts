@@ -1,0 +1,143 @@
+/** A process: its user, its descriptors, its events, and its file system calls. */
+import { Errno, Killed } from './errors.js';
+import { EventQueue, NativeWatcher, notifyEnd, notifyEntry, notifyInode, notifyName } from './inotify.js';
+import { existing, isAllowed, lookup, READ } from './lookup.js';
+import type { Machine } from './machine.js';
+import type { Place } from './mounts.js';
+import { nodeFs, type SimulatedFs } from './node-fs.js';
+import type { OpenFile } from './open-file.js';
+
+const NOTIFY = { entry: notifyEntry, name: notifyName, inode: notifyInode, end: notifyEnd };
+const SILENCE: typeof NOTIFY = { entry() {}, name() {}, inode() {}, end() {} };
+
+const FIRST_DESCRIPTOR = 3;
+
+export interface ProcessOptions {
+  /** Default 0. */
+  readonly uid?: number;
+  /** Default: as `uid`. */
+  readonly gid?: number;
+  /** Default 0o022. */
+  readonly umask?: number;
+  /** Whether it sees `/proc`. Default true. */
+  readonly hasProc?: boolean;
+  /** Whether it is on another computer, so that its changes cause no events. Default false. */
+  readonly isRemote?: boolean;
+  /** Called before each system call is executed. May throw an `Errno`: then the call fails. */
+  readonly before?: (call: string, path: string) => void;
+}
+
+export class Process {
+  readonly machine: Machine;
+  readonly uid: number;
+  readonly gid: number;
+  readonly umask: number;
+  readonly hasProc: boolean;
+  before: (call: string, path: string) => void;
+  readonly fs: SimulatedFs;
+  readonly notify: typeof NOTIFY;
+  isKilled = false;
+  #events: EventQueue | undefined;
+  #files: (OpenFile | undefined)[] = [];
+
+  constructor(machine: Machine, options: ProcessOptions) {
+    const { uid = 0, gid = uid, umask = 0o022, hasProc = true, isRemote = false, before } = options;
+    this.machine = machine;
+    this.uid = uid;
+    this.gid = gid;
+    this.umask = umask;
+    this.hasProc = hasProc;
+    this.notify = isRemote ? SILENCE : NOTIFY;
+    this.before = before ?? (() => undefined);
+    this.fs = nodeFs(this);
+  }
+
+  get root(): Place {
+    return this.machine.root;
+  }
+
+  /** Asked before a call is executed. @throws {Killed | Errno} */
+  enter(call: string, path: string): void {
+    this.#assertAlive();
+    this.before(call, path);
+    this.#assertAlive();
+  }
+
+  #assertAlive(): void {
+    if (this.isKilled) throw new Killed();
+  }
+
+  /** Hands events to the listeners of its native watches, at most so many. Returns whether there were any. */
+  deliver(limit = Infinity): boolean {
+    return this.#events?.deliver(limit) ?? false;
+  }
+
+  /** It executes no further call. Calls that wait for an answer never get one. */
+  kill(): void {
+    this.isKilled = true;
+    const { pending } = this.machine;
+    pending.splice(0, pending.length, ...pending.filter(({ process }) => process !== this));
+    this.#events?.removeAll();
+    for (const file of this.#files) file?.close(this);
+    this.#files = [];
+  }
+
+  leftovers(): { readonly descriptors: number; readonly watches: number } {
+    const descriptors = this.#files.filter((file) => file).length;
+    return { descriptors, watches: this.#events?.watches ?? 0 };
+  }
+
+  /** As `fs.watch`. */
+  watch(path: string, isPersistent: boolean): NativeWatcher {
+    const { limits } = this.machine;
+    if (!this.#events) {
+      if (this.machine.count('instances') >= limits.instances) throw new Errno('EMFILE');
+      this.#events = new EventQueue(limits.queuedEvents);
+    }
+    const { inode } = existing(lookup(this, path, 'follow')).entry;
+    if (!isAllowed(this, inode, READ)) throw new Errno('EACCES');
+    const mayAdd = (): boolean => this.machine.count('watches') < limits.watches;
+    const ownName = path.slice(path.lastIndexOf('/') + 1);
+    return new NativeWatcher(this.#events.watch(inode, ownName, mayAdd), isPersistent);
+  }
+
+  get hasInstance(): boolean {
+    return this.#events !== undefined && !this.isKilled;
+  }
+
+  /** @throws {Errno} EMFILE */
+  assertDescriptor(): void {
+    const count = this.#files.reduce((sum, file) => sum + (file ? 1 : 0), FIRST_DESCRIPTOR);
+    if (count >= this.machine.limits.descriptors) throw new Errno('EMFILE');
+  }
+
+  /** The lowest free descriptor. */
+  add(file: OpenFile): number {
+    const free = this.#files.indexOf(undefined);
+    const index = free < 0 ? this.#files.length : free;
+    this.#files[index] = file;
+    return FIRST_DESCRIPTOR + index;
+  }
+
+  remove(fd: number): void {
+    this.#files[fd - FIRST_DESCRIPTOR] = undefined;
+  }
+
+  /** @throws {Errno} EBADF */
+  file(fd: number): OpenFile {
+    const file = this.#files[fd - FIRST_DESCRIPTOR];
+    if (!file) throw new Errno('EBADF');
+    return file;
+  }
+
+  pathOf(fd: number): string {
+    return this.#files[fd - FIRST_DESCRIPTOR]?.path ?? `descriptor ${fd}`;
+  }
+
+  /** @throws {Errno} ENOENT */
+  descriptorPlace(fd: number): Place {
+    const place = this.hasProc ? this.#files[fd - FIRST_DESCRIPTOR]?.place : undefined;
+    if (!place) throw new Errno('ENOENT');
+    return place;
+  }
+}
