@@ -1,11 +1,33 @@
-/** `--config`: the rules of `watch` in a YAML file that is itself watched. A rule has the flags of the command line. */
-import { Command } from 'commander';
-
+/** `--config`: the rules of `watch` in a YAML file that is itself watched. */
 import { ConfigLoader, FileProvider, yamlParser } from '../config.js';
-import { checkPaths, refuseRepeated } from './arguments.js';
+import { checkPaths, delay, duration, httpMethod, signalName, text } from './arguments.js';
 import { EXIT, ExitError } from './exit-code.js';
 import { Session } from './session.js';
-import { addRuleFlags, prepareRule, type RuleFlags, type RuleOptions } from './watch-rule.js';
+import { prepareRule, type RuleFlags, type RuleOptions } from './watch-rule.js';
+
+/** Reads the value of a key. Throws an error that says what it must be. */
+type Read<T> = (value: unknown) => T;
+
+/** The keys of a rule: its flags on the command line, without the leading dashes. */
+const KEYS: {
+  readonly [K in Exclude<keyof RuleFlags, 'once'>]-?: readonly [key: string, Read<RuleFlags[K]>];
+} = {
+  check: ['check', one(text)],
+  exec: ['exec', several(text)],
+  exitOnError: ['exit-on-error', yes],
+  initial: ['initial', yes],
+  pidFile: ['pid-file', one(text)],
+  poll: ['poll', one(duration)],
+  process: ['process', one(text)],
+  recursive: ['recursive', yes],
+  signal: ['signal', several(signalName)],
+  splay: ['splay', one(delay)],
+  stopSignal: ['stop-signal', one(signalName)],
+  stopTimeout: ['stop-timeout', one(delay)],
+  timeout: ['timeout', one(duration)],
+  webhook: ['webhook', several(text)],
+  webhookMethod: ['webhook-method', one(httpMethod)],
+};
 
 /** The rules in use, by their text, to recognize them in the next revision of the file. */
 type RunningRules = Map<string, Session>;
@@ -97,53 +119,63 @@ function rulesOf(values: unknown, file: string, session: Session): RuleOptions[]
 
 function ruleOf(rule: unknown, { output }: Session): RuleOptions {
   if (typeof rule !== 'object' || rule === null || Array.isArray(rule)) throw new Error('it must be a map');
-  const { paths, command = [], ...flags } = rule as Record<string, unknown>;
-  const parser = refuseRepeated(addRuleFlags(new Command()))
-    .exitOverride()
-    .configureOutput({ writeErr: () => undefined });
-  const known = parser.options.map((option) => option.name());
-  const unknown = Object.keys(flags).find((name) => !known.includes(name));
-  // Commander suggests a similar flag.
-  parser.parse(unknown === undefined ? Object.entries(flags).flatMap(argumentsOf) : [`--${unknown}`], {
-    from: 'user',
-  });
-  const options = {
-    paths: textsOf('paths', paths),
-    command: textsOf('command', command),
-    flags: parser.opts<RuleFlags>(),
-  };
-  if (options.paths.length === 0) throw new Error('"paths" is empty');
-  checkPaths(options.paths);
+  const { paths: givenPaths, command: givenCommand = [], ...given } = rule as Record<string, unknown>;
+  const paths = valueOf('paths', givenPaths, list);
+  const command = valueOf('command', givenCommand, list);
+  const flags = flagsOf(given);
+  if (paths.length === 0) throw new Error('"paths" is empty');
+  checkPaths(paths);
+  const options = { paths, command, flags };
   // This shows whether the rule can be created. Nothing is started.
   prepareRule(options, new Session(output));
   return options;
 }
 
-/** A value of a rule as an argument of the command line. */
-function argumentsOf([name, value]: readonly [string, unknown]): string[] {
-  if (value === true) return [`--${name}`];
-  if (value === false) return [];
-  const values = Array.isArray(value) ? value : [value];
-  return values.map((one) => `--${name}=${textOf(name, one)}`);
+function flagsOf(given: Readonly<Record<string, unknown>>): RuleFlags {
+  const known = Object.entries<readonly [string, Read<unknown>]>(KEYS).map(([flag, [key, read]]) => ({
+    flag,
+    key,
+    read,
+  }));
+  const flags = Object.entries(given).map(([key, value]) => {
+    const found = known.find((each) => each.key === key);
+    if (found) return [found.flag, valueOf(key, value, found.read)] as const;
+    const keys = ['paths', 'command', ...known.map((each) => each.key)];
+    throw new Error(`there is no key "${key}"; the keys are ${keys.join(', ')}`);
+  });
+  return Object.fromEntries(flags.filter(([, value]) => value !== undefined));
 }
 
-function textsOf(name: string, value: unknown): string[] {
-  if (!Array.isArray(value)) throw new Error(`"${name}" must be a list`);
-  return value.map((one) => textOf(name, one));
+function valueOf<T>(key: string, value: unknown, read: Read<T>): T {
+  try {
+    return read(value);
+  } catch (error) {
+    throw new Error(`"${key}": ${messageOf(error)}`, { cause: error });
+  }
 }
 
-function textOf(name: string, value: unknown): string {
-  if (typeof value === 'string' || typeof value === 'number') return String(value);
-  throw new Error(`"${name}" must be a string or a list of strings`);
+/** A flag without a value; `false` is as if the key were not there. */
+function yes(value: unknown): true | undefined {
+  if (typeof value === 'boolean') return value || undefined;
+  throw new Error('It must be true or false.');
 }
 
-/** The message, with flags named as in the file. */
+function one<T>(read: (text: string) => T): Read<T> {
+  return (value) => {
+    if (typeof value === 'string' || typeof value === 'number') return read(String(value));
+    throw new Error('It must be a string.');
+  };
+}
+
+function several<T>(read: (text: string) => T): Read<T[]> {
+  return (value) => (Array.isArray(value) ? value : [value]).map(one(read));
+}
+
+function list(value: unknown): string[] {
+  if (!Array.isArray(value)) throw new Error('It must be a list.');
+  return value.map(one(String));
+}
+
 function messageOf(error: unknown): string {
-  const message = error instanceof Error ? error.message : String(error);
-  return message
-    .replace(/^error: (option )?/, '')
-    .replace(/^unknown option/, 'there is no key')
-    .replace(/'--([\w-]+)[^']*'/g, '"$1"')
-    .replace(/\n\(Did you mean (.*)\)$/, '; did you mean $1')
-    .replace(/--(?=\w)/g, '');
+  return error instanceof Error ? error.message : String(error);
 }

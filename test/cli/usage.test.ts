@@ -116,27 +116,38 @@ test('an address in use is reported as such', async () => {
 });
 
 test.each([
-  ['rules: [{ paths: [/tmp], exec: [true] }]', 'rules.0: "exec" must be a string or a list of strings'],
-  ['rules: [{ paths: [/tmp] }, { paths: /tmp }]', 'rules.1: "paths" must be a list'],
-  ['rules: [{ paths: [/tmp], exce: echo two }]', 'rules.0: there is no key "exce"; did you mean exec?'],
-  ['rules: [{ paths: [/tmp], exce: false }]', 'rules.0: there is no key "exce"; did you mean exec?'],
+  ['rules: [{ paths: [/tmp], exec: [true] }]', 'rules.0: "exec": It must be a string.'],
+  ['rules: [{ paths: [/tmp] }, { paths: /tmp }]', 'rules.1: "paths": It must be a list.'],
+  [
+    'rules: [{ paths: [/tmp], exce: echo two }]',
+    'rules.0: there is no key "exce"; the keys are paths, command, check, exec, ',
+  ],
+  [
+    'rules: [{ paths: [/tmp], exce: false }]',
+    'rules.0: there is no key "exce"; the keys are paths, command, check, exec, ',
+  ],
   [
     'rules: [{ paths: [/tmp], webhok: http://h/, exec: [x] }]',
-    'rules.0: there is no key "webhok"; did you mean webhook?',
+    'rules.0: there is no key "webhok"; the keys are paths',
   ],
   [
     'rules: [{ paths: [/tmp], exec: process-tool --key signal, proces: nginx }]',
-    'rules.0: there is no key "proces"; did you mean process?',
+    'rules.0: there is no key "proces"; the keys are paths',
   ],
-  ['rules: [{ paths: [/tmp], exec: [x], check: [a, b] }]', 'rules.0: "check" is given twice'],
-  ['rules: [{ paths: [/tmp], poll: soon }]', 'rules.0: "poll" argument'],
-  ['rules: [{ paths: [/tmp], pid-file: /p }]', 'rules.0: pid-file needs signal'],
+  ['rules: [{ paths: [/tmp], exec: [x], check: [a, b] }]', 'rules.0: "check": It must be a string.'],
+  ['rules: [{ paths: [/tmp], recursive: "yes" }]', 'rules.0: "recursive": It must be true or false.'],
+  ['rules: [{ paths: [/tmp], once: true }]', 'rules.0: there is no key "once"'],
+  [
+    'rules: [{ paths: [/tmp], poll: soon }]',
+    'rules.0: "poll": It must be a duration such as 500ms, 30s, 2m or 1h.',
+  ],
+  ['rules: [{ paths: [/tmp], pid-file: /p }]', 'rules.0: --pid-file needs --signal'],
   ['rules: [{ paths: [] }]', 'rules.0: "paths" is empty'],
   [
     'rules: [{ paths: ["one\\0two"] }]',
     'rules.0: ResilientWatcher: path must be a non-empty string without NUL bytes',
   ],
-  ['rules: [{ paths: [/tmp], signal: HUP }]', 'rules.0: signal needs either pid-file or process'],
+  ['rules: [{ paths: [/tmp], signal: HUP }]', 'rules.0: --signal needs either --pid-file or --process'],
   ['rules: {}', 'rules: it must be a list'],
   ['rule: []', 'rule: unknown key; the only key is "rules"'],
 ])('a file of rules that is wrong is named with the place and the reason: %s', async (text, message) => {
