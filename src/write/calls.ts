@@ -5,7 +5,8 @@
  * | the directory is    | synchronous calls                                    |
  * |---------------------|------------------------------------------------------|
  * | in memory           | all                                                  |
- * | on a local disk     | lookups and reads; a change may wait for the journal |
+ * | on a local disk     | lookups, reads, and writes, which memory takes;      |
+ * |                     | every other change may wait for the journal          |
  * | remote or unknown   | none, since a call may never return                  |
  *
  * `atomicWriteFileSync` makes all calls synchronously.
@@ -25,12 +26,12 @@ export interface Access {
 /** Where a directory is: in memory, on a local disk, on a server, or unknown. */
 export type Place = FileSystemKind['place'];
 
-const LOOKUPS = ['lstat', 'fstat', 'readlink', 'readdir', 'open', 'read', 'close'] as const;
+/** Up to 64 KiB are read or written at once, more through the pool: see `callsFor`. */
+const AT_ONCE = ['lstat', 'fstat', 'readlink', 'readdir', 'open', 'read', 'write', 'close'] as const;
 
 /** `create` is `open` for a new file. */
-const CHANGES = [
+const MAY_WAIT = [
   'create',
-  'write',
   'fchmod',
   'fchown',
   'fsync',
@@ -41,7 +42,7 @@ const CHANGES = [
   'rmdir',
 ] as const;
 
-type Name = Exclude<(typeof LOOKUPS)[number] | (typeof CHANGES)[number], 'readdir'>;
+type Name = Exclude<(typeof AT_ONCE)[number] | (typeof MAY_WAIT)[number], 'readdir'>;
 type Call<F> = F extends (...args: infer A) => infer R ? (...args: A) => Answer<R> : never;
 
 /** The calls of `node:fs` without `Sync` or callback. */
@@ -60,8 +61,8 @@ export function callsAt(place: Place, { fs, isBlocking }: Access): Calls {
   let found = calls.get(key);
   if (!found) {
     const forms = [
-      ...LOOKUPS.map((name) => [name, form(fs, name, !mayHang(key))]),
-      ...CHANGES.map((name) => [name, form(fs, name === 'create' ? 'open' : name, key === 'memory')]),
+      ...AT_ONCE.map((name) => [name, form(fs, name, !mayHang(key))]),
+      ...MAY_WAIT.map((name) => [name, form(fs, name === 'create' ? 'open' : name, key === 'memory')]),
     ];
     calls.set(key, (found = Object.fromEntries(forms) as Calls));
   }
