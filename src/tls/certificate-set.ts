@@ -1,6 +1,10 @@
 /** CA bundles as sets of certificates: their order, repetitions and text between them do not matter. */
 import { hash, type X509Certificate } from 'node:crypto';
 
+interface Trust {
+  readonly authorities: readonly X509Certificate[];
+}
+
 /** The same certificates without repetitions. */
 export function distinct(certificates: readonly X509Certificate[]): X509Certificate[] {
   return [...new Map(certificates.map((certificate) => [certificate.fingerprint256, certificate])).values()];
@@ -12,11 +16,8 @@ export function digestOfSet(certificates: readonly X509Certificate[]): string {
   return hash('sha256', [...fingerprints].sort().join());
 }
 
-/** The certificates that are no longer among `current`. */
-export function removedFrom(
-  previous: readonly X509Certificate[],
-  current: readonly X509Certificate[],
-): X509Certificate[] {
-  const kept = new Set(current.map(({ fingerprint256 }) => fingerprint256));
-  return previous.filter(({ fingerprint256 }) => !kept.has(fingerprint256));
+/** Whether a CA was removed: then every connection made before has to end. */
+export function isCaRemoved(previous: Trust | undefined, current: Trust): boolean {
+  const kept = new Set(current.authorities.map(({ fingerprint256 }) => fingerprint256));
+  return previous?.authorities.some(({ fingerprint256 }) => !kept.has(fingerprint256)) ?? false;
 }

@@ -18,7 +18,7 @@ import type { ServerHttp2Session } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { Server, TLSSocket } from 'node:tls';
 
-import type { Clock, Scheduled } from '../core/clock.js';
+import type { Clock } from '../core/clock.js';
 
 /** How long the requests of a connection that has to end may take by default. */
 export const DRAIN_MS = 30_000;
@@ -28,8 +28,11 @@ interface DrainOptions {
   readonly clock: Clock;
 }
 
-/** A connection of HTTP/1 or plain TLS. */
+/** A connection whose handshake is done. */
 interface Connection {
+  /** The session, if it is older than the drain. */
+  readonly peer: Socket | ServerHttp2Session;
+  session?: ServerHttp2Session;
   readonly inFlight: Set<ServerResponse>;
   /** Whether the responses in flight are the last ones. */
   isEnding: boolean;
@@ -37,7 +40,6 @@ interface Connection {
 
 /** A message of the channel of Node.js for each HTTP/1 request, before any listener of the server is called. */
 interface RequestStart {
-  readonly server: unknown;
   readonly socket: Socket;
   readonly response: ServerResponse;
 }
@@ -48,9 +50,9 @@ const REQUEST_START = 'http.server.request.start';
 export class ConnectionDrain {
   readonly #server: Server;
   readonly #options: DrainOptions;
-  readonly #connections = new Map<Socket, Connection>();
-  readonly #sessions = new Set<ServerHttp2Session>();
-  readonly #timers = new Set<Scheduled>();
+  readonly #connections = new Set<Connection>();
+  /** The member of a socket that holds its connection. The socket of an HTTP/2 session is a proxy of the real one. */
+  readonly #key = Symbol('connection');
   /** How many times a CA has been removed. */
   #generation = 0;
   /**
@@ -72,18 +74,17 @@ export class ConnectionDrain {
   /** Ends every connection whose handshake began before this call. Returns how many are open. */
   end(): number {
     this.#generation += 1;
-    const ending = [...this.#sessions, ...this.#connections.keys()];
-    for (const session of this.#sessions) session.close();
-    for (const [socket, connection] of this.#connections) end(socket, connection);
-    this.#later(() => {
-      for (const connection of ending) connection.destroy();
-    });
+    const ending = [...this.#connections];
+    for (const connection of ending) end(connection);
+    const { clock, drainMs } = this.#options;
+    // Also if the server is no longer followed then.
+    clock.schedule(() => ending.forEach(({ peer }) => peer.destroy()), drainMs, { ref: false });
     return ending.length;
   }
 
   /** Adds a session that may be older than this object. Returns whether it was not known. */
   adopt(session: ServerHttp2Session): boolean {
-    if (this.#sessions.has(session)) return false;
+    if (this.#connectionOf(session.socket)) return false;
     this.#onSession(session);
     return true;
   }
@@ -93,20 +94,6 @@ export class ConnectionDrain {
     this.#server.off('secureConnection', this.#onConnection);
     this.#server.off('session', this.#onSession);
     unsubscribe(REQUEST_START, this.#onRequest);
-    for (const timer of this.#timers) timer.cancel();
-    this.#timers.clear();
-  }
-
-  #later(end: () => void): void {
-    const timer = this.#options.clock.schedule(
-      () => {
-        this.#timers.delete(timer);
-        end();
-      },
-      this.#options.drainMs,
-      { ref: false },
-    );
-    this.#timers.add(timer);
   }
 
   readonly #onHandshake = (): void => this.#beganIn.enterWith(this.#generation);
@@ -114,20 +101,17 @@ export class ConnectionDrain {
   readonly #onConnection = (socket: TLSSocket): void => {
     // A handshake that began before this object existed counts as earlier.
     if ((this.#beganIn.getStore() ?? 0) < this.#generation) socket.destroy();
-    // Its session is ended instead.
-    if (socket.alpnProtocol === 'h2') return;
-    this.#connections.set(socket, { inFlight: new Set(), isEnding: false });
-    socket.once('close', () => this.#connections.delete(socket));
+    this.#add(socket, socket);
   };
 
   readonly #onSession = (session: ServerHttp2Session): void => {
-    this.#sessions.add(session);
-    session.once('close', () => this.#sessions.delete(session));
+    const connection = this.#connectionOf(session.socket) ?? this.#add(session.socket, session);
+    connection.session = session;
   };
 
   readonly #onRequest = (message: unknown): void => {
-    const { server, socket, response } = message as RequestStart;
-    const connection = server === this.#server ? this.#connections.get(socket) : undefined;
+    const { socket, response } = message as RequestStart;
+    const connection = this.#connectionOf(socket);
     if (!connection) return;
     // It was sent in one packet with the end of the last request.
     if (connection.isEnding) socket.destroy();
@@ -137,18 +121,31 @@ export class ConnectionDrain {
       if (connection.isEnding && connection.inFlight.size === 0) socket.destroySoon();
     });
   };
+
+  #add(socket: Socket, peer: Connection['peer']): Connection {
+    const connection: Connection = { peer, inFlight: new Set(), isEnding: false };
+    Object.assign(socket, { [this.#key]: connection });
+    this.#connections.add(connection);
+    peer.once('close', () => this.#connections.delete(connection));
+    return connection;
+  }
+
+  #connectionOf(socket: Socket): Connection | undefined {
+    return (socket as unknown as Readonly<Record<symbol, Connection | undefined>>)[this.#key];
+  }
 }
 
-function end(socket: Socket, connection: Connection): void {
+function end(connection: Connection): void {
   connection.isEnding = true;
-  const last = [...connection.inFlight].at(-1);
-  if (!last) {
-    socket.destroy();
-    return;
+  const { peer, session, inFlight } = connection;
+  const last = [...inFlight].at(-1);
+  if (session) session.close();
+  else if (!last) peer.destroy();
+  else {
+    if (!last.headersSent) last.setHeader('Connection', 'close');
+    // A further request is not even read.
+    const { req } = last;
+    if (req.complete) req.socket.pause();
+    else req.once('end', () => req.socket.pause());
   }
-  if (!last.headersSent) last.setHeader('Connection', 'close');
-  // A further request is not even read.
-  const { req } = last;
-  if (req.complete) socket.pause();
-  else req.once('end', () => socket.pause());
 }

@@ -9,7 +9,6 @@ import { replaceDefaultPools } from './default-pools.js';
 import type { TlsCredentials } from './tls-credentials.js';
 import { TlsError } from './tls-error.js';
 import { checkTlsFiles, type TlsFiles } from './tls-files.js';
-import { removedFrom } from './certificate-set.js';
 
 /** Options of `followDefaultCa`. All are optional, and `undefined` means the default. */
 export interface FollowDefaultCaOptions {
@@ -44,6 +43,8 @@ interface DefaultCaCalls {
 
 /** The certificates that each `DefaultCa` of the thread adds. */
 const bundles = new Map<object, readonly X509Certificate[]>();
+/** What they have made the default list. */
+let trusted: readonly string[] = [];
 
 /** Keeps the default CA list of Node.js up to date with files; created by `followDefaultCa()`. */
 export class DefaultCa extends Component<ComponentEvents, DefaultCaStatus> {
@@ -88,8 +89,6 @@ export class DefaultCa extends Component<ComponentEvents, DefaultCaStatus> {
   }
 
   readonly #onChange = ({ current }: { readonly current: TlsCredentials }): void => {
-    // The last bundle stays in use.
-    if (!current.ca) return;
     try {
       this.#use(current.authorities);
     } catch (error) {
@@ -98,32 +97,22 @@ export class DefaultCa extends Component<ComponentEvents, DefaultCaStatus> {
   };
 
   #use(authorities: readonly X509Certificate[]): void {
-    const previous = bundles.get(this) ?? [];
     bundles.set(this, authorities);
-    const trusted = [...bundles.values()].flat();
-    const list = setDefaultCa(this.#calls, trusted);
+    const isRemoved = setDefaultCa(this.#calls, [...bundles.values()].flat());
     this.#changes += 1;
-    const removed = removedFrom(previous, trusted).filter(
-      (certificate) => !list.has(bodyOf(String(certificate))),
-    );
-    if (removed.length > 0) this.#files.reportEnded('followDefaultCa', replaceDefaultPools());
+    if (isRemoved) this.#files.reportEnded('followDefaultCa', replaceDefaultPools());
   }
 }
 
-/** The CAs of the system and of Node.js, together with these certificates, by their bodies. */
-export function setDefaultCa(
-  calls: DefaultCaCalls,
-  added: readonly X509Certificate[],
-): ReadonlyMap<string, string> {
+/** Trusts the CAs of the system and of Node.js, and these. Returns whether one that was trusted before no longer is. */
+export function setDefaultCa(calls: DefaultCaCalls, added: readonly X509Certificate[]): boolean {
   const base = [...calls.getCACertificates('bundled'), ...calls.getCACertificates('system')];
-  const list = new Map([...base, ...added.map(String)].map((pem) => [bodyOf(pem), pem]));
+  // Without line breaks, because copies of a certificate may have lines of different lengths.
+  const list = new Map([...base, ...added.map(String)].map((pem) => [pem.replace(/\s+/g, ''), pem]));
   calls.setDefaultCACertificates([...list.values()]);
-  return list;
-}
-
-/** Without line breaks, because copies of a certificate may have lines of different lengths. */
-function bodyOf(pem: string): string {
-  return pem.replace(/\s+/g, '');
+  const isRemoved = trusted.some((body) => !list.has(body));
+  trusted = [...list.keys()];
+  return isRemoved;
 }
 
 /** @throws {TlsError} `ERR_TLS_UNSUPPORTED`. */

@@ -12,10 +12,8 @@
 import https from 'node:https';
 import { syncBuiltinESMExports } from 'node:module';
 import type { Duplex } from 'node:stream';
-import { TLSSocket } from 'node:tls';
 
-import { systemClock } from '../core/clock.js';
-import { DRAIN_MS } from './connection-drain.js';
+import { endLater, isInHandshake } from './client-connections.js';
 
 /** The dispatcher of `fetch()` and of undici, as undici documents it. */
 interface Dispatcher {
@@ -44,10 +42,8 @@ function replaceAgent(): number {
   // Before the listener of Node.js, which ignores destroyed connections.
   old.prependListener('free', (socket: Duplex) => socket.destroy());
   for (const socket of idle) socket.destroy();
-  const isInHandshake = (socket: Duplex): boolean =>
-    socket instanceof TLSSocket && socket.getPeerFinished() === undefined;
   for (const socket of inUse.filter(isInHandshake)) socket.destroy();
-  endLater(() => inUse.forEach((socket) => socket.destroy()));
+  endLater(inUse);
   return inUse.length + idle.length;
 }
 
@@ -61,14 +57,8 @@ function replaceDispatchers(): void {
     replaced.set(old, replacement);
     globals[name] = replacement;
   }
-  for (const old of replaced.keys()) {
-    void old.close().catch(() => {});
-    endLater(() => void old.destroy().catch(() => {}));
-  }
-}
-
-function endLater(end: () => void): void {
-  systemClock.schedule(end, DRAIN_MS, { ref: false });
+  for (const old of replaced.keys()) void old.close().catch(() => {});
+  endLater([...replaced.keys()]);
 }
 
 function socketsIn(pools: NodeJS.ReadOnlyDict<Duplex[]>): Duplex[] {

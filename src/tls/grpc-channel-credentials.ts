@@ -1,11 +1,13 @@
 /**
  * Connections of gRPC channels belong to the set under which they were made.
  *
- * | connection        | a change | a CA was removed                                                              |
- * |-------------------|----------|-------------------------------------------------------------------------------|
- * | in its handshake  | stays    | is destroyed when the handshake is done                                       |
- * | without a call    | stays    | is destroyed                                                                  |
- * | with calls        | stays    | takes no new call; is destroyed 30 s later. On Node.js 20: is destroyed       |
+ * | connection             | a change                                | a CA was removed                        |
+ * |------------------------|-----------------------------------------|-----------------------------------------|
+ * | in its handshake       | stays                                   | is destroyed when the handshake is done |
+ * | that never had a call  | stays                                   | is destroyed                            |
+ * | that has had a call    | takes no new call; closes after the     | the same, and is destroyed in 30 s      |
+ * |                        | calls in flight                         |                                         |
+ * | the same on Node.js 20 | stays                                   | is destroyed                            |
  */
 import { subscribe } from 'node:diagnostics_channel';
 import type { ClientHttp2Session, ClientHttp2Stream } from 'node:http2';
@@ -13,16 +15,15 @@ import type { Socket } from 'node:net';
 
 import type { ChannelCredentials, VerifyOptions } from '@grpc/grpc-js';
 
-import { systemClock } from '../core/clock.js';
-import { DRAIN_MS } from './connection-drain.js';
+import { endLater } from './client-connections.js';
 import { loadGrpc, TlsFilesProvider } from './grpc-provider.js';
 import { checkTlsFiles, type TlsFiles } from './tls-files.js';
 
 /**
  * Resolves to credentials for a gRPC client. It trusts the CA bundle of the files (without one: the roots of Node.js),
- * and presents their certificate if they have one. Each new connection uses the current set. When a CA is removed,
- * connections made before take no new call; calls in flight have 30 s. On Node.js 20, which does not tell when a
- * connection has calls, they fail with `UNAVAILABLE`.
+ * and presents their certificate if they have one. After a change, connections made before take no new call. When a CA
+ * is removed, calls in flight have 30 s. Node.js 20 does not tell when a connection has calls: there, connections stay
+ * after a change, and calls fail with `UNAVAILABLE` when a CA is removed.
  * Starts the files; the caller has to close them.
  * @throws {TlsError} (rejects) if the files are not usable.
  * @throws {PackageError} (rejects) if `@grpc/grpc-js` is not installed.
@@ -67,10 +68,13 @@ function endEarlier(
   followSessions();
   const sockets = new Set<ChannelSocket>();
   let generation = 0;
-  provider.onRemoved(() => {
+  provider.onChanged((isCaRemoved) => {
+    for (const socket of sockets) drain(socket);
+    if (!isCaRemoved) return;
     generation += 1;
     files.reportEnded('grpcChannelCredentials', sockets.size);
-    for (const socket of sockets) end(socket);
+    for (const socket of sockets) if (!socket[SESSION]) socket.destroy();
+    endLater([...sockets]);
   });
   const createConnector = credentials._createSecureConnector.bind(credentials);
   credentials._createSecureConnector = (...args) => {
@@ -91,15 +95,8 @@ function endEarlier(
   return credentials;
 }
 
-function end(socket: ChannelSocket): void {
-  const session = socket[SESSION];
-  if (!session) {
-    socket.destroy();
-    return;
-  }
-  // As if the server had said it: the channel connects again, and its calls in flight finish.
-  session.emit('goaway', 0, 0, undefined);
-  session.close();
-  const timer = systemClock.schedule(() => socket.destroy(), DRAIN_MS, { ref: false });
-  socket.once('close', () => timer.cancel());
+/** As if the server had said it: the channel connects again, and its calls in flight finish. */
+function drain({ [SESSION]: session }: ChannelSocket): void {
+  session?.emit('goaway', 0, 0, undefined);
+  session?.close();
 }

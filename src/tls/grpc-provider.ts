@@ -10,8 +10,8 @@ import type { experimental } from '@grpc/grpc-js';
 
 import { exportsOf, PackageError } from '../core/package-error.js';
 import type { TlsCredentials } from './tls-credentials.js';
-import type { TlsFiles } from './tls-files.js';
-import { Trust } from './trust.js';
+import { isCaRemoved } from './certificate-set.js';
+import type { Change, TlsFiles } from './tls-files.js';
 
 type CaListener = experimental.CaCertificateUpdateListener;
 type IdentityListener = experimental.IdentityCertificateUpdateListener;
@@ -19,25 +19,23 @@ type IdentityListener = experimental.IdentityCertificateUpdateListener;
 /** Passes each set to the listeners of grpc-js. */
 export class TlsFilesProvider implements experimental.CertificateProvider {
   readonly #files: TlsFiles;
-  readonly #trust = new Trust();
   readonly #caListeners = new Set<CaListener>();
   readonly #identityListeners = new Set<IdentityListener>();
-  #onRemoved: (() => void) | undefined;
-  #isFollowing = false;
+  #onChanged: ((isCaRemoved: boolean) => void) | undefined;
 
   constructor(files: TlsFiles) {
     this.#files = files;
   }
 
-  /** Called when a CA was removed, after the listeners have received the new set. */
-  onRemoved(onRemoved: () => void): void {
-    this.#onRemoved = onRemoved;
+  /** Called after the listeners have received a new set. */
+  onChanged(onChanged: (isCaRemoved: boolean) => void): void {
+    this.#onChanged = onChanged;
     this.#follow();
   }
 
   addCaCertificateListener(listener: CaListener): void {
     this.#caListeners.add(listener);
-    this.#added(() => this.#caListeners.has(listener) && this.#updateCa(listener));
+    this.#added((current) => this.#caListeners.has(listener) && updateCa(listener, current));
   }
 
   removeCaCertificateListener(listener: CaListener): void {
@@ -62,29 +60,24 @@ export class TlsFilesProvider implements experimental.CertificateProvider {
   }
 
   #follow(): void {
-    if (this.#isFollowing) return;
-    this.#isFollowing = true;
-    if (this.#files.current) this.#trust.update(this.#files.current);
-    this.#files.on('change', this.#onChange);
+    this.#files.off('change', this.#onChange).on('change', this.#onChange);
   }
 
   #removed(): void {
     if (this.#caListeners.size + this.#identityListeners.size > 0) return;
     this.#files.off('change', this.#onChange);
-    this.#isFollowing = false;
   }
 
-  readonly #onChange = ({ current }: { readonly current: TlsCredentials }): void => {
-    const isRemoved = this.#trust.update(current);
+  readonly #onChange = ({ current, previous }: Change): void => {
     // All in one turn of the event loop, so that no connection is made in between.
-    for (const listener of this.#caListeners) this.#updateCa(listener);
+    for (const listener of this.#caListeners) updateCa(listener, current);
     for (const listener of this.#identityListeners) updateIdentity(listener, current);
-    if (isRemoved) this.#onRemoved?.();
+    this.#onChanged?.(isCaRemoved(previous, current));
   };
+}
 
-  #updateCa(listener: CaListener): void {
-    listener({ caCertificate: this.#trust.ca ?? Buffer.from(rootCertificates.join('\n')) });
-  }
+function updateCa(listener: CaListener, { ca }: TlsCredentials): void {
+  listener({ caCertificate: ca ?? Buffer.from(rootCertificates.join('\n')) });
 }
 
 function updateIdentity(listener: IdentityListener, { cert, key }: TlsCredentials): void {

@@ -65,7 +65,8 @@ function endEarlier(
 ): ServerInterceptor {
   const drains = new Map<Server, ConnectionDrain>();
   let hasRemoved = false;
-  provider.onRemoved(() => {
+  provider.onChanged((isCaRemoved) => {
+    if (!isCaRemoved) return;
     hasRemoved = true;
     let connections = 0;
     for (const drain of drains.values()) connections += drain.end();

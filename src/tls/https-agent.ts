@@ -1,12 +1,11 @@
 import { Agent, type AgentOptions, type RequestOptions } from 'node:https';
 import type { Duplex } from 'node:stream';
 
-import { systemClock } from '../core/clock.js';
-import { DRAIN_MS } from './connection-drain.js';
+import { isCaRemoved } from './certificate-set.js';
+import { endLater, isInHandshake } from './client-connections.js';
 import type { TlsCredentials } from './tls-credentials.js';
 import { TlsError } from './tls-error.js';
-import { checkTlsFiles, type TlsFiles } from './tls-files.js';
-import { Trust } from './trust.js';
+import { checkTlsFiles, type Change, type TlsFiles } from './tls-files.js';
 
 /**
  * Creates an agent for `https.request()`, axios and others. It trusts the CA bundle of the files, and presents their
@@ -25,20 +24,13 @@ export function httpsAgent(files: TlsFiles, options?: AgentOptions): Agent {
   return new TlsFilesAgent(files, options);
 }
 
-/** Members of `http.Agent` that the types of Node.js lack. */
 type OnCreated = (error: Error | null, socket?: Duplex) => void;
 
-/** The original methods, which Node.js documents for overriding. */
+/** The original method, which Node.js documents for overriding. Calls back if it has to open a tunnel first. */
 const PROTOTYPE = Agent.prototype as unknown as Record<
   'createConnection',
-  (this: Agent, options: RequestOptions) => Duplex
+  (this: Agent, options: RequestOptions, onCreated: OnCreated) => Duplex | undefined
 >;
-
-interface Connection {
-  /** The digest of the set with which it was made. */
-  readonly set: string;
-  isSecured: boolean;
-}
 
 /**
  * The key of the pool stays the same when the set changes, because Node.js computes it again when a connection ends,
@@ -51,13 +43,14 @@ interface Connection {
  * | of another set, in use        | stays        | is destroyed in 30 s  | is destroyed; a waiting request gets a |
  * |                               |              |                       | new connection                         |
  * | of another set, in handshake  | stays        | is destroyed, with an | is destroyed                           |
- * |                               |              | error for the request |                                        |
+ * | or behind a proxy's CONNECT   |              | error for the request |                                        |
  */
 class TlsFilesAgent extends Agent {
   readonly #files: TlsFiles;
-  readonly #trust = new Trust();
-  readonly #connections = new Map<Duplex, Connection>();
-  #isFollowing = false;
+  /** The connections, each with the set with which it was made. */
+  readonly #connections = new Map<Duplex, TlsCredentials>();
+  /** How many times a CA has been removed. */
+  #generation = 0;
 
   constructor(files: TlsFiles, options?: AgentOptions) {
     // Node.js would resume a session of another set, and tells the sets apart by a member of its own only.
@@ -69,9 +62,18 @@ class TlsFilesAgent extends Agent {
 
   override createConnection(options: RequestOptions, onCreated: OnCreated): Duplex | undefined {
     const { current } = this.#files;
-    if (current) return this.#connect(current, options);
+    if (current) return this.#connect(current, options, onCreated);
+    // What Node.js returns then is the connection to the proxy, in which the request must not be sent.
+    if ('proxyEnv' in this.options) {
+      const message = 'With proxyEnv, start the files of httpsAgent() before the first request';
+      queueMicrotask(() => onCreated(new TlsError('ERR_TLS_UNAVAILABLE', message)));
+      return undefined;
+    }
     this.#files.get().then(
-      (credentials) => onCreated(null, this.#connect(credentials, options)),
+      (credentials) => {
+        const socket = this.#connect(credentials, options, onCreated);
+        if (socket) onCreated(null, socket);
+      },
       (error: unknown) => onCreated(error as Error),
     );
     return undefined;
@@ -80,47 +82,43 @@ class TlsFilesAgent extends Agent {
   /** As in Node.js, the agent can be used again. */
   override destroy(): void {
     this.#files.off('change', this.#onChange);
-    this.#isFollowing = false;
     super.destroy();
   }
 
-  #connect(credentials: TlsCredentials, options: RequestOptions): Duplex {
-    this.#follow(credentials);
-    const { digest } = credentials;
-    const given = { ...options, ...this.#trust.optionsOf(credentials) };
-    const socket = PROTOTYPE.createConnection.call(this, given);
-    const connection = { set: digest, isSecured: false };
-    this.#connections.set(socket, connection);
-    socket.once('secureConnect', () => (connection.isSecured = true));
-    socket.once('close', () => this.#connections.delete(socket));
+  #connect(credentials: TlsCredentials, options: RequestOptions, onCreated: OnCreated): Duplex | undefined {
+    this.#files.off('change', this.#onChange).on('change', this.#onChange);
+    const begunIn = this.#generation;
+    const add = (socket: Duplex): void => {
+      this.#connections.set(socket, credentials);
+      socket.once('close', () => this.#connections.delete(socket));
+    };
+    const given = { ...options, ...credentials.options };
+    const socket = PROTOTYPE.createConnection.call(this, given, (error, tunneled) => {
+      const isOutdated = begunIn < this.#generation;
+      if (isOutdated) tunneled?.destroy();
+      else if (tunneled) add(tunneled);
+      onCreated(isOutdated ? outdated() : error, tunneled);
+    });
+    if (socket) add(socket);
     return socket;
   }
 
-  #follow(current: TlsCredentials): void {
-    if (this.#isFollowing) return;
-    this.#isFollowing = true;
-    this.#trust.update(current);
-    this.#files.on('change', this.#onChange);
-  }
-
-  readonly #onChange = ({ current }: { readonly current: TlsCredentials }): void => {
-    const isRemoved = this.#trust.update(current);
+  readonly #onChange = ({ current, previous }: Change): void => {
     const earlier = [...this.#connections.keys()];
-    if (isRemoved) this.#files.reportEnded('httpsAgent', earlier.length);
     for (const idle of Object.values(this.freeSockets)) idle?.forEach((socket) => socket.destroy());
-    if (isRemoved) this.#end(earlier);
+    if (!isCaRemoved(previous, current)) return;
+    this.#generation += 1;
+    this.#files.reportEnded('httpsAgent', earlier.length);
+    for (const socket of earlier) if (isInHandshake(socket)) socket.destroy(outdated());
+    endLater(earlier);
   };
-
-  #end(earlier: readonly Duplex[]): void {
-    for (const socket of earlier) {
-      if (this.#connections.get(socket)?.isSecured) continue;
-      const message = 'A CA was removed during the handshake; the request was not sent, and can be repeated';
-      socket.destroy(new TlsError('ERR_TLS_CA', message));
-    }
-    systemClock.schedule(() => earlier.forEach((socket) => socket.destroy()), DRAIN_MS, { ref: false });
-  }
 
   readonly #onFree = (socket: Duplex): void => {
-    if (this.#connections.get(socket)?.set !== this.#files.current?.digest) socket.destroy();
+    if (this.#connections.get(socket) !== this.#files.current) socket.destroy();
   };
+}
+
+function outdated(): TlsError {
+  const message = 'A CA was removed during the handshake; the request was not sent, and can be repeated';
+  return new TlsError('ERR_TLS_CA', message);
 }

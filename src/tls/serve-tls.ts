@@ -16,8 +16,7 @@ import { ConnectionDrain, DRAIN_MS } from './connection-drain.js';
 import type { TlsCredentials } from './tls-credentials.js';
 import { TlsError } from './tls-error.js';
 import { checkTlsFiles, type TlsFiles } from './tls-files.js';
-import { digestOfSet } from './certificate-set.js';
-import { Trust } from './trust.js';
+import { digestOfSet, isCaRemoved } from './certificate-set.js';
 
 /** Options of `serveTls`. All are optional, and `undefined` means the default. */
 export interface ServeTlsOptions {
@@ -87,11 +86,8 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
   readonly #own: SecureContextOptions;
   readonly #drain: ConnectionDrain | undefined;
   #served: TlsCredentials | undefined;
-  readonly #trust = new Trust();
   /** Replaced when a CA is removed, so that no session from before is resumed. */
   #session: { readonly context: string; readonly ticketKeys?: Buffer } = { context: '' };
-  /** Whether a CA was removed; still true after a failure to set the secure context. */
-  #mustEnd = false;
   #changes = 0;
 
   /** @throws {TypeError | RangeError} for a wrong server or option. */
@@ -151,21 +147,18 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
     const identity: SecureContextOptions = credentials.certificate ? credentials.options : this.#own;
     if (!identity.cert && !identity.pfx) throw this.#noCertificate();
     const isVerifying = demandsCertificate(this.#server) && this.#kept.ca === undefined;
-    if (this.#trust.update(credentials) && isVerifying) {
-      this.#session = { context: randomBytes(8).toString('hex'), ticketKeys: randomBytes(48) };
-      this.#mustEnd = true;
-    }
-    const { ca, authorities } = this.#trust;
+    const isRemoved = isVerifying && isCaRemoved(this.#served, credentials);
+    if (isRemoved) this.#session = { context: randomBytes(8).toString('hex'), ticketKeys: randomBytes(48) };
+    const { ca } = credentials;
     this.#server.setSecureContext({
       ...identity,
       ...(ca && { ca }),
       ...this.#kept,
-      ...this.#sessionOptions(authorities),
+      ...this.#sessionOptions(credentials),
     });
     this.#served = credentials;
     this.#changes += 1;
-    if (this.#mustEnd) this.#files.reportEnded('serveTls', this.#drain?.end() ?? 0);
-    this.#mustEnd = false;
+    if (isRemoved) this.#files.reportEnded('serveTls', this.#drain?.end() ?? 0);
   }
 
   #noCertificate(): TlsError {
@@ -175,7 +168,7 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
   }
 
   /** Sessions that other authorities verified are not resumed, wherever the application keeps them. */
-  #sessionOptions(authorities: TlsCredentials['authorities']): SecureContextOptions {
+  #sessionOptions({ authorities }: TlsCredentials): SecureContextOptions {
     if (!demandsCertificate(this.#server)) return {};
     const { context, ticketKeys } = this.#session;
     const id = hash('sha256', `${this.#kept.sessionIdContext ?? ''}:${digestOfSet(authorities)}:${context}`);
@@ -192,8 +185,8 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
  * removed from the bundle that verifies clients, every connection made before ends, and no session from before is
  * resumed: clients that are still trusted connect again.
  *
- * Resolves when the server has its first certificate. To stop, close the result or the server. Starts the files; the
- * caller has to close them.
+ * Resolves when the server has its first certificate; call it before `listen()`, because earlier connections are not
+ * known. To stop, close the result or the server. Starts the files; the caller has to close them.
  * @throws {TlsError} (rejects) if there is no usable certificate; `files.ready()` waits for one. If the files are only a
  * CA bundle, the server needs a certificate of its own, which it keeps.
  * @throws {ClosedError} (rejects) if the server is closed meanwhile; the reason of the signal if that aborts.

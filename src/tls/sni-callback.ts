@@ -15,7 +15,7 @@ type SniCallback = (
  * names get the server's own certificate, as set by `serveTls()`.
  *
  * For these names, Node.js verifies client certificates with the CA bundle of their files, not with the `ca` of the
- * server. If the files have no bundle, it uses its own roots.
+ * server. If the files have never had a bundle, it uses its own roots.
  *
  * The caller has to start the files. Until they have a usable set, handshakes for their names fail.
  *

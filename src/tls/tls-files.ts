@@ -29,6 +29,9 @@ export interface TlsFilesOptions extends WatchedValueOptions {
   readonly expiryWarningMs?: number | undefined;
 }
 
+/** The payload of `change`. */
+export type Change = WatchedValueEvents<TlsCredentials>['change'][0];
+
 /** Events of `TlsFiles`. No event's string, JSON or `inspect` form contains a key. */
 export interface TlsFilesEvents extends WatchedValueEvents<TlsCredentials> {
   /** The certificate expires soon and has not been replaced. Once for each certificate. */
@@ -175,7 +178,7 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
 
   protected parse(snapshot: Snapshot): TlsCredentials {
     const places = this.#layout.locate(snapshot);
-    const credentials = parseSet(places, this.clock.now(), this.path, snapshot.revision);
+    const credentials = parseSet(places, this.clock.now(), this.path, snapshot.revision, this.current);
     this.#certificatePath = places.cert?.path ?? this.path;
     return credentials;
   }

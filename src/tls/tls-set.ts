@@ -9,7 +9,11 @@ import type { TlsPlace, TlsPlaces } from './tls-paths.js';
 /** Larger than any chain and bundle: the bundle of all public authorities has 0.3 MB. */
 export const MAX_BYTES = 1_048_576;
 
+type Trust = Pick<TlsCredentials, 'ca' | 'authorities'>;
+
 /**
+ * A set without a CA bundle keeps the previous one, because with the roots of Node.js instead, a peer with a certificate
+ * of any public authority would be trusted.
  * @param now epoch ms
  * @throws {TlsError} if the set is not complete, not usable, or not valid now (`WrongDate`).
  */
@@ -18,11 +22,13 @@ export function parseSet(
   now: number,
   path: string,
   revision: string | undefined,
+  previous: Trust | undefined,
 ): TlsCredentials {
   for (const place of [places.cert, places.key, places.ca]) if (place) bytesOf(place);
-  const trust = trustOf(places.ca, now);
+  const trust = trustOf(places.ca, now) ?? previous ?? { ca: undefined, authorities: [] };
   const identity = identityOf(places);
-  const credentials = new TlsCredentials({ ...identity, ...trust, revision });
+  const { ca, authorities } = trust;
+  const credentials = new TlsCredentials({ ...identity, ca, authorities, revision });
   mustBeUsable(credentials, path);
   if (places.cert) checkDates(places.cert.path, identity, now);
   return credentials;
@@ -45,11 +51,10 @@ export function expiredError(path: string, { notBefore, expiresAt }: Validity, c
 function trustOf(
   ca: (TlsPlace & { readonly mayBeEmpty?: boolean }) | undefined,
   now: number,
-): Pick<TlsCredentials, 'ca' | 'authorities'> {
+): Trust | undefined {
   const bytes = ca && bytesOf(ca);
   // cert-manager writes an empty `ca.crt` if the issuer has no CA; templates add a line break.
-  if (!bytes || (ca.mayBeEmpty && bytes.toString('latin1').trim() === ''))
-    return { ca: undefined, authorities: [] };
+  if (!bytes || (ca.mayBeEmpty && bytes.toString('latin1').trim() === '')) return undefined;
   const authorities = parseCertificates(ca.path, bytes, 'ERR_TLS_CA');
   const expiresAt = Math.max(...authorities.map((authority) => validityOf([authority]).expiresAt));
   if (expiresAt <= now) {

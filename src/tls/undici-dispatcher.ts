@@ -3,13 +3,12 @@ import type { Agent, buildConnector, Dispatcher } from 'undici';
 import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 
-import { systemClock } from '../core/clock.js';
 import { exportsOf, PackageError } from '../core/package-error.js';
-import { DRAIN_MS } from './connection-drain.js';
+import { isCaRemoved } from './certificate-set.js';
+import { endLater } from './client-connections.js';
 import type { TlsCredentials } from './tls-credentials.js';
 import { TlsError } from './tls-error.js';
-import { checkTlsFiles, type TlsFiles } from './tls-files.js';
-import { Trust } from './trust.js';
+import { checkTlsFiles, type Change, type TlsFiles } from './tls-files.js';
 
 type Undici = typeof undiciModule;
 
@@ -56,7 +55,6 @@ interface RequestHandler {
 /** The connections made with one set. */
 interface Pool {
   readonly agent: Agent;
-  readonly sockets: Set<Socket>;
   /** Whether a CA was removed since. */
   isEnded: boolean;
 }
@@ -67,7 +65,8 @@ interface Pool {
  * | in an old pool     | a change                                 | a CA was removed                          |
  * |--------------------|------------------------------------------|-------------------------------------------|
  * | idle connection    | is closed                                | is closed                                 |
- * | request in flight  | finishes                                 | finishes within 30 s                      |
+ * | request in flight, | finishes                                 | finishes within 30 s                      |
+ * | upgraded           |                                          |                                           |
  * | waiting request,   | is sent, by a new connection with the    | moves to the new pool; fails with         |
  * | also for a         | current set if none is free              | `ERR_TLS_CA` if its body is a stream      |
  * | handshake          |                                          |                                           |
@@ -78,11 +77,9 @@ function newDispatcher(
   { connect: connectOptions, ...options }: Agent.Options,
   initial: TlsCredentials,
 ): Dispatcher {
-  const trust = new Trust();
-  trust.update(initial);
-
   class TlsFilesDispatcher extends undici.Dispatcher {
     #connector = this.#newConnector(initial);
+    readonly #sockets = new Set<Socket>();
     #pool = this.#newPool();
     /** Pools that still have requests in flight. */
     readonly #old = new Set<Pool>();
@@ -125,12 +122,12 @@ function newDispatcher(
     #newConnector(credentials: TlsCredentials): buildConnector.connector {
       return undici.buildConnector({
         ...(connectOptions as buildConnector.BuildOptions),
-        ...trust.optionsOf(credentials),
+        ...credentials.options,
       });
     }
 
     #newPool(): Pool {
-      const sockets = new Set<Socket>();
+      const sockets = this.#sockets;
       const connect: buildConnector.connector = (given, callback) => {
         this.#connector(given, (...result) => {
           const [, socket] = result;
@@ -139,27 +136,23 @@ function newDispatcher(
           callback(...result);
         });
       };
-      return { agent: new undici.Agent({ ...options, connect }), sockets, isEnded: false };
+      return { agent: new undici.Agent({ ...options, connect }), isEnded: false };
     }
 
+    /** Also ends upgraded connections, which are of no pool any more. */
     #end(): void {
-      const ending = [...this.#old];
-      files.reportEnded(
-        'undiciDispatcher',
-        ending.reduce((sum, { sockets }) => sum + sockets.size, 0),
-      );
-      for (const pool of ending) pool.isEnded = true;
-      const destroy = (): void => ending.forEach(({ agent }) => void agent.destroy());
-      systemClock.schedule(destroy, DRAIN_MS, { ref: false });
+      files.reportEnded('undiciDispatcher', this.#sockets.size);
+      for (const pool of this.#old) pool.isEnded = true;
+      endLater([...this.#old].map(({ agent }) => agent));
+      endLater([...this.#sockets]);
     }
 
-    readonly #onChange = ({ current }: { readonly current: TlsCredentials }): void => {
-      const isRemoved = trust.update(current);
+    readonly #onChange = ({ current, previous }: Change): void => {
       const old = this.#pool;
       this.#connector = this.#newConnector(current);
       this.#pool = this.#newPool();
       this.#old.add(old);
-      if (isRemoved) this.#end();
+      if (isCaRemoved(previous, current)) this.#end();
       const forget = (): boolean => this.#old.delete(old);
       old.agent.close().then(forget, forget);
     };

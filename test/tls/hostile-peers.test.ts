@@ -1,0 +1,316 @@
+/** A CA is removed, and the peers do what few do: they do not read, ignore GOAWAY, or use a tunnel. */
+import { once } from 'node:events';
+import { createServer as createHttpServer } from 'node:http';
+import { createSecureServer } from 'node:http2';
+import { createServer, get, type AgentOptions } from 'node:https';
+import { connect as connectTcp, createServer as createTcpServer } from 'node:net';
+import { join } from 'node:path';
+import type { Duplex } from 'node:stream';
+import { connect, createServer as createTlsServer, type ConnectionOptions, type TLSSocket } from 'node:tls';
+
+import {
+  CertificateSigner,
+  FakeClock,
+  KubeletVolume,
+  type IssuedCertificate,
+} from 'resilient-watcher/testing';
+import {
+  grpcChannelCredentials,
+  grpcServerCredentials,
+  httpsAgent,
+  serveTls,
+  sniCallback,
+  TlsFiles,
+  undiciDispatcher,
+} from 'resilient-watcher/tls';
+import { upgrade } from 'undici';
+import { expect, onTestFinished, test, vi } from 'vitest';
+
+import { temporaryDirectory } from '../support/temporary-directory.js';
+import { EchoClient, listen, startGrpc } from '../support/tls-clients.js';
+
+const [MAJOR = 0] = process.versions.node.split('.').map(Number);
+const root = new CertificateSigner({ name: 'root' });
+const leaving = new CertificateSigner({ name: 'leaving' });
+const own = root.issue({ dnsNames: ['localhost'] });
+const client = root.issue({ commonName: 'client' });
+const both = `${root.certificate}${leaving.certificate}`;
+
+interface Mounted {
+  readonly files: TlsFiles;
+  readonly publish: (issued: IssuedCertificate, ca?: string) => Promise<void>;
+  readonly removeCa: () => Promise<void>;
+}
+
+function mount(issued: IssuedCertificate): Mounted {
+  const volume = new KubeletVolume(join(temporaryDirectory(), 'credentials'));
+  const write = ({ chain, key }: IssuedCertificate, ca?: string): void =>
+    void volume.publish({ 'tls.crt': chain, 'tls.key': key, ...(ca && { 'ca.crt': ca }) });
+  write(issued, both);
+  const files = new TlsFiles(volume.directory);
+  onTestFinished(() => files.close());
+  const publish: Mounted['publish'] = async (next, ca) => {
+    write(next, ca);
+    await files.check();
+  };
+  return { files, publish, removeCa: () => publish(issued, root.certificate) };
+}
+
+/** Without a client certificate the handshake fails, so each connection presents one. */
+function dial(port: number, options: ConnectionOptions = {}): TLSSocket {
+  const identity = { ca: root.certificate, cert: client.chain, key: client.key };
+  const socket = connect({ port, host: '127.0.0.1', servername: 'localhost', ...identity, ...options });
+  onTestFinished(() => void socket.destroy());
+  return socket.on('error', () => {});
+}
+
+/** HTTP/2 by hand: the preface and empty settings, and the request of a stream. */
+const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0', 'latin1');
+const requestOn = (stream: number): Buffer =>
+  Buffer.from([0, 0, 6, 1, 5, 0, 0, 0, stream, 0x82, 0x87, 0x84, 0x41, 1, 0x61]);
+const PING = Buffer.from([0, 0, 8, 6, 0, 0, 0, 0, 0, ...Buffer.alloc(8)]);
+const H2 = { ALPNProtocols: ['h2'] };
+
+test('a connection of plain TLS that has negotiated h2 ends', async () => {
+  const { files, removeCa } = mount(own);
+  const server = createTlsServer(
+    { requestCert: true, ...H2 },
+    (socket) => void socket.on('error', () => {}).write('x'),
+  );
+  await serveTls(server, files);
+  const peer = dial(await listen(server), H2);
+  await once(peer, 'data');
+  const closed = once(peer, 'close');
+  await removeCa();
+  await closed;
+});
+
+test.each([
+  ['no stream', []],
+  ['a stream', [requestOn(1)]],
+])('an HTTP/2 peer with %s that neither reads nor closes is gone after drainMs', async (_name, requests) => {
+  const { files, removeCa } = mount(own);
+  const clock = new FakeClock();
+  const server = createSecureServer({ requestCert: true }, (_request, response) => {
+    response.write(Buffer.alloc(1_000_000));
+  });
+  await serveTls(server, files, { clock });
+  const accepted = once(server, 'secureConnection') as Promise<[TLSSocket]>;
+  const begun = once(server, requests.length > 0 ? 'request' : 'session');
+  const peer = dial(await listen(server), H2);
+  for (const bytes of [PREFACE, ...requests]) peer.write(bytes);
+  const [socket] = await accepted;
+  await begun;
+  const closed = once(socket, 'close');
+  await removeCa();
+  await clock.advance(30_000);
+  await closed;
+});
+
+test('a connection that has to end does so, also if the server no longer follows its files then', async () => {
+  const { files, removeCa } = mount(own);
+  const clock = new FakeClock();
+  const server = createServer({ requestCert: true }, (_request, response) => void response.write('x'));
+  const served = await serveTls(server, files, { clock });
+  const peer = dial(await listen(server));
+  peer.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
+  await once(peer, 'data');
+  const closed = once(peer, 'close');
+  await removeCa();
+  await served.close();
+  await clock.advance(30_000);
+  await closed;
+});
+
+test('a stream of an HTTP/2 peer that ignores GOAWAY is not begun', async () => {
+  const { files, removeCa } = mount(own);
+  const begun: (() => void)[] = [];
+  const server = createSecureServer({ requestCert: true }, (_request, response) => {
+    begun.push(() => response.end('y'));
+    response.write('x');
+  });
+  await serveTls(server, files);
+  const peer = dial(await listen(server), H2);
+  peer.write(PREFACE);
+  peer.write(requestOn(1));
+  await expect.poll(() => begun.length).toBe(1);
+  await removeCa();
+  let said = '';
+  peer.on('data', (chunk: Buffer) => (said += chunk.toString('latin1')));
+  for (const bytes of [requestOn(3), requestOn(5), PING]) peer.write(bytes);
+  // The acknowledgment of the ping comes after whatever the requests have caused.
+  await expect.poll(() => said).toContain('\0\0\x08\x06\x01\0\0\0\0');
+  const closed = once(peer, 'close');
+  begun[0]?.();
+  await closed;
+  expect(begun).toHaveLength(1);
+});
+
+test('an HTTP/1 response of an HTTP/2 server is the last one of its connection', async () => {
+  const { files, removeCa } = mount(own);
+  const begun: string[] = [];
+  let answer = (): void => {};
+  const server = createSecureServer({ requestCert: true, allowHTTP1: true }, ({ url }, response) => {
+    begun.push(url);
+    answer = () => void response.end('answer');
+  });
+  await serveTls(server, files);
+  const peer = dial(await listen(server));
+  let said = '';
+  peer.on('data', (chunk: Buffer) => (said += chunk.toString('latin1')));
+  peer.write('GET /1 HTTP/1.1\r\nHost: a\r\n\r\n');
+  await expect.poll(() => begun).toEqual(['/1']);
+  const closed = once(peer, 'close');
+  await removeCa();
+  peer.write('GET /2 HTTP/1.1\r\nHost: a\r\n\r\n');
+  answer();
+  await closed;
+  expect(said).toMatch(/Connection: close[\s\S]*answer/);
+  expect(begun).toEqual(['/1']);
+});
+
+test('an HTTP/2 handshake that began before is not used', async () => {
+  const { files, removeCa } = mount(own);
+  const begun: string[] = [];
+  const server = createSecureServer({ requestCert: true }, ({ url }) => void begun.push(url));
+  await serveTls(server, files);
+  const accepted = once(server, 'connection');
+  const peer = dial(await listen(server), H2);
+  peer.write(PREFACE);
+  peer.write(requestOn(1));
+  const closed = once(peer.resume(), 'close');
+  await accepted;
+  await removeCa();
+  await closed;
+  expect(begun).toEqual([]);
+});
+
+test.each(['TLSv1.2', 'TLSv1.3'] as const)('gRPC resumes no session from before (%s)', async (version) => {
+  const { files, removeCa } = mount(own);
+  const port = await startGrpc(await grpcServerCredentials(files, { requireClientCertificate: true }));
+  const limits = { minVersion: version, maxVersion: version };
+  const leaver = leaving.issue({ commonName: 'leaver' });
+  const first = dial(port, { ...H2, ...limits, cert: leaver.chain, key: leaver.key });
+  let session: Buffer | undefined;
+  first.on('session', (given: Buffer) => (session = given));
+  first.write(PREFACE);
+  await once(first, 'data');
+  await expect.poll(() => session).toBeDefined();
+  // Without its certificate: what admits it is the session alone.
+  const again = (): TLSSocket => {
+    const socket = dial(port, { ...H2, ...limits, cert: undefined, key: undefined, session });
+    socket.write(PREFACE);
+    return socket;
+  };
+  await once(again(), 'data');
+  await removeCa();
+  const refused = again();
+  let said = 0;
+  refused.on('data', ({ length }: Buffer) => (said += length));
+  await new Promise((resolve) => refused.once('close', resolve));
+  expect(said).toBe(0);
+});
+
+test('a host of sniCallback() keeps the CA of its clients when a set has none', async () => {
+  const [host, main] = [mount(own), mount(own)];
+  await host.files.start();
+  const SNICallback = sniCallback({ localhost: host.files });
+  const server = createTlsServer({ requestCert: true, SNICallback }, (socket) => socket.end('hello'));
+  await serveTls(server, main.files);
+  const port = await listen(server);
+  const ask = async (): Promise<string> => {
+    const socket = dial(port).setEncoding('utf8');
+    return (await socket.toArray()).join('');
+  };
+  expect(await ask()).toBe('hello');
+  await host.publish(own);
+  expect(await ask()).toBe('hello');
+});
+
+test.runIf(MAJOR >= 24)(
+  'httpsAgent() behind a proxy: tunnels end, a handshake in one is not used, and no request reaches the proxy',
+  async () => {
+    const { files, removeCa, publish } = mount(client);
+    const port = await listen(
+      createServer({ cert: own.chain, key: own.key }, (_request, response) => response.end('hello')),
+    );
+    const tunnels: Duplex[] = [];
+    let isOpen = true;
+    const proxy = createHttpServer();
+    proxy.on('connect', (_request, socket: Duplex) => {
+      tunnels.push(socket.on('error', () => {}));
+      socket.write('HTTP/1.1 200 OK\r\n\r\n');
+      if (isOpen) socket.pipe(connectTcp(port)).pipe(socket);
+    });
+    const proxyEnv = { HTTPS_PROXY: `http://127.0.0.1:${await listen(proxy)}` };
+    const agent = httpsAgent(files, { keepAlive: true, proxyEnv } as AgentOptions);
+    onTestFinished(() => agent.destroy());
+    const ask = async (): Promise<string> =>
+      new Promise((resolve, reject) => {
+        get('https://localhost', { agent }, (response) => {
+          response.setEncoding('utf8').once('data', resolve);
+        }).on('error', reject);
+      });
+    await expect(ask()).rejects.toMatchObject({ code: 'ERR_TLS_UNAVAILABLE' });
+    expect(tunnels).toEqual([]);
+    await files.start();
+    expect([await ask(), await ask(), tunnels.length]).toEqual(['hello', 'hello', 1]);
+    const ended = tunnels.map((tunnel) => once(tunnel, 'close'));
+    await removeCa();
+    await Promise.all(ended);
+    expect([await ask(), tunnels.length]).toEqual(['hello', 2]);
+
+    await publish(client, both);
+    isOpen = false;
+    const stuck = ask();
+    await expect.poll(() => tunnels.length).toBe(3);
+    await removeCa();
+    tunnels[2]?.pipe(connectTcp(port)).pipe(tunnels[2]);
+    await expect(stuck).rejects.toMatchObject({ code: 'ERR_TLS_CA' });
+  },
+);
+
+test('an upgraded connection of undiciDispatcher() ends in 30 s', async () => {
+  const { files, removeCa } = mount(client);
+  const server = createServer({ cert: own.chain, key: own.key });
+  server.on('upgrade', (_request, socket: Duplex) => {
+    socket.on('error', () => {});
+    socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n');
+  });
+  const port = await listen(server);
+  const dispatcher = await undiciDispatcher(files, { connect: { servername: 'localhost' } });
+  onTestFinished(() => dispatcher.destroy());
+  const { socket } = await upgrade(`https://127.0.0.1:${port}`, { dispatcher, protocol: 'x' });
+  const closed = once(
+    socket.on('error', () => {}),
+    'close',
+  );
+  vi.useFakeTimers({ toFake: ['setTimeout'] });
+  onTestFinished(() => void vi.useRealTimers());
+  await removeCa();
+  vi.advanceTimersByTime(30_000);
+  await closed;
+});
+
+test.runIf(MAJOR >= 22)('a gRPC channel connects again with a new certificate', async () => {
+  const { files, publish } = mount(client);
+  const server = await grpcServerCredentials(mount(own).files, { requireClientCertificate: true });
+  const target = await startGrpc(server);
+  let connections = 0;
+  const front = createTcpServer((socket) => {
+    connections += 1;
+    const toServer = connectTcp(target).on('error', () => {});
+    socket
+      .on('error', () => {})
+      .pipe(toServer)
+      .pipe(socket);
+  });
+  const caller = new EchoClient(await listen(front), await grpcChannelCredentials(files));
+  expect([await caller.echo('first'), await caller.echo('second'), connections]).toEqual([
+    'first',
+    'second',
+    1,
+  ]);
+  await publish(root.issue({ commonName: 'renewed' }), both);
+  expect([await caller.echo('third'), connections]).toEqual(['third', 2]);
+});
