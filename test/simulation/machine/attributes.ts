@@ -38,9 +38,22 @@ export function changeOwner(process: Process, place: Place, uid: number, gid: nu
   if (process.uid !== 0 && !(keepsUser && keepsGroup)) throw new Errno('EPERM');
   if (uid !== -1) inode.uid = uid;
   if (gid !== -1) inode.gid = gid;
-  if (inode.kind !== 'directory') {
-    inode.mode &= inode.mode & GROUP_EXECUTE ? ~(SET_USER | SET_GROUP) : ~SET_USER;
-  }
+  if (inode.kind !== 'directory') inode.mode &= ~setIds(process, inode);
+  attributesChanged(process, place);
+}
+
+/** The bits that a user loses who changes a file or its owner. */
+function setIds({ uid, gid }: User, inode: Inode): number {
+  const isInGroup = uid === 0 || gid === inode.gid;
+  return inode.mode & (inode.mode & GROUP_EXECUTE || !isInGroup ? SET_USER | SET_GROUP : SET_USER);
+}
+
+/** Before a write. */
+export function dropSetIds(process: Process, place: Place): void {
+  const { inode } = place.entry;
+  const lost = process.uid === 0 ? 0 : setIds(process, inode);
+  if (lost === 0) return;
+  inode.mode &= ~lost;
   attributesChanged(process, place);
 }
 

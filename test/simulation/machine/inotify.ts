@@ -126,7 +126,8 @@ export class EventQueue {
   #handle({ id, mask, name }: QueuedEvent): void {
     const watch = this.#watches.get(id);
     if (!watch) return;
-    const isChange = (mask & (ATTRIB | MODIFY)) !== 0;
+    // Any event about a directory is a "rename", because of its flag.
+    const isChange = (mask & ~(ATTRIB | MODIFY)) === 0;
     for (const handle of [...watch.handles]) {
       handle.receive(isChange ? 'change' : 'rename', name === '' ? watch.ownName : name);
     }

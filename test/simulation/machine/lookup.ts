@@ -62,10 +62,9 @@ export function lookup(viewer: Viewer, path: string, end: AtTheEnd): Found {
       at = parentOf(at);
       continue;
     }
-    if (name.length > MAX_NAME_BYTES / 3 && Buffer.byteLength(name) > MAX_NAME_BYTES)
-      throw new Errno('ENAMETOOLONG');
     const entry = directory.entries.get(name);
     const isLast = rest.length === 0;
+    if (!entry && !(isLast && end === 'entry')) assertNameLength(name);
     if (!entry) {
       if (!isLast) throw new Errno('ENOENT');
       return { parent: at, name, place: undefined, isDirectory };
@@ -90,6 +89,12 @@ export function lookup(viewer: Viewer, path: string, end: AtTheEnd): Found {
   }
   if (at.mount.isHung) throw new Stuck(at.mount);
   return { parent: at, name: last, place: at, isDirectory };
+}
+
+/** @throws {Errno} ENAMETOOLONG */
+export function assertNameLength(name: string): void {
+  const mayBeLonger = name.length > MAX_NAME_BYTES / 3;
+  if (mayBeLonger && Buffer.byteLength(name) > MAX_NAME_BYTES) throw new Errno('ENAMETOOLONG');
 }
 
 function namesIn(path: string): string[] {

@@ -2,7 +2,16 @@
 import { Errno } from './errors.js';
 import { Entry, SET_GROUP, type Inode, type Kind } from './inode.js';
 import { ATTRIB, CREATE, DELETE, MOVED_FROM, MOVED_TO, MOVE_SELF } from './inotify.js';
-import { assertMayCreate, assertMayRemove, isAllowed, lookup, READ, WRITE, type Found } from './lookup.js';
+import {
+  assertMayCreate,
+  assertMayRemove,
+  assertNameLength,
+  isAllowed,
+  lookup,
+  READ,
+  WRITE,
+  type Found,
+} from './lookup.js';
 import { endIfUnused } from './open-file.js';
 import type { Process } from './process.js';
 
@@ -46,7 +55,8 @@ function announce(process: Process, entry: Entry): Entry {
 }
 
 /** @throws {Errno} if the name exists, or cannot be created here. */
-function assertNew(process: Process, { parent, place, isDirectory }: Found, kind: Kind): Inode {
+function assertNew(process: Process, { parent, place, name, isDirectory }: Found, kind: Kind): Inode {
+  assertNameLength(name);
   if (place) throw new Errno('EEXIST');
   if (isDirectory && kind !== 'directory') throw new Errno('ENOENT');
   assertMayCreate(process, parent);
@@ -54,9 +64,10 @@ function assertNew(process: Process, { parent, place, isDirectory }: Found, kind
 }
 
 /** What a call removes or moves. */
-function victimOf(found: Found): Entry {
-  if (!found.place) throw new Errno('ENOENT');
-  return found.place.entry;
+function victimOf({ place, name }: Found): Entry {
+  assertNameLength(name);
+  if (!place) throw new Errno('ENOENT');
+  return place.entry;
 }
 
 /** A name is gone. */
@@ -135,6 +146,7 @@ export const nameCalls = {
     const entry = victimOf(source);
     const { inode } = entry;
     const isDirectory = inode.kind === 'directory';
+    assertNameLength(target.name);
     const replaced = target.place?.entry;
     if (isWithin(target.parent.entry, entry)) throw new Errno('EINVAL');
     if (!isDirectory && (source.isDirectory || target.isDirectory)) throw new Errno('ENOTDIR');

@@ -1,7 +1,7 @@
 /** What a descriptor stands for, and the calls that take one. */
 import { constants } from 'node:fs';
 
-import { assertMayChange, changeMode, changeOwner } from './attributes.js';
+import { assertMayChange, changeMode, changeOwner, dropSetIds } from './attributes.js';
 import { Errno, Stuck } from './errors.js';
 import { Stat, type Entry, type Inode } from './inode.js';
 import { DELETE_SELF, MODIFY } from './inotify.js';
@@ -86,7 +86,7 @@ export const fileCalls = {
     const place = existing(found);
     assertMayOpen(process, place, flags);
     const file = new OpenFile(path, place, flags);
-    if (flags & O_TRUNC && file.inode.kind === 'file') setSize(process, place.entry, 0);
+    if (flags & O_TRUNC && file.inode.kind === 'file') setSize(process, place, 0);
     return process.add(file);
   },
 
@@ -133,6 +133,7 @@ export const fileCalls = {
     const at = file.flags & O_APPEND ? inode.bytes.length : (position ?? file.position);
     const size = Math.max(inode.bytes.length, at + length);
     const count = Math.min(length, inode.storage.resize(inode, size) - at);
+    dropSetIds(process, file.place);
     const bytes = Buffer.alloc(Math.max(inode.bytes.length, at + count));
     inode.bytes.copy(bytes);
     bytes.set(buffer.subarray(offset, offset + count), at);
@@ -146,7 +147,7 @@ export const fileCalls = {
   ftruncate(process: Process, fd: number, size = 0): void {
     const file = process.file(fd);
     if (file.inodeFor().kind !== 'file' || !(file.flags & (O_WRONLY | O_RDWR))) throw new Errno('EINVAL');
-    setSize(process, file.place.entry, size);
+    setSize(process, file.place, size);
   },
 
   fsync(process: Process, fd: number): void {
@@ -191,9 +192,11 @@ function assertMayOpen(process: Process, place: Place, flags: number): void {
   if (mode === O_WRONLY) throw new Errno('ENXIO');
 }
 
-function setSize(process: Process, entry: Entry, size: number): void {
+function setSize(process: Process, place: Place, size: number): void {
+  const { entry } = place;
   const { inode } = entry;
   if (inode.storage.resize(inode, size) < size) throw new Errno('ENOSPC');
+  dropSetIds(process, place);
   const bytes = Buffer.alloc(size);
   inode.bytes.copy(bytes);
   inode.bytes = bytes;

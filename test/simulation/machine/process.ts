@@ -29,8 +29,9 @@ export interface ProcessOptions {
 
 export class Process {
   readonly machine: Machine;
-  readonly uid: number;
-  readonly gid: number;
+  /** May be changed, as by `seteuid`. */
+  uid: number;
+  gid: number;
   readonly umask: number;
   readonly hasProc: boolean;
   before: (call: string, path: string) => void;
