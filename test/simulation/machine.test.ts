@@ -63,14 +63,24 @@ function pathsTo(path: string): string[] {
 }
 
 /** @param isPatient whether the clock of timestamps, which ticks every 10 ms at most, ticks between two calls. */
-async function compare(steps: readonly Step[], base: string, real: Side, isPatient: boolean): Promise<void> {
-  mkdirSync(base);
-  chmodSync(base, 0o777);
+async function compare(
+  steps: readonly Step[],
+  directory: string,
+  real: Side,
+  isPatient: boolean,
+): Promise<void> {
+  // What leads to a parent of the base must not leave this directory.
+  const base = `${directory}/1/2/3/base`;
+  const umask = process.umask(0);
+  mkdirSync(base, { recursive: true });
+  process.umask(umask);
   const kernel = new Scene(real, base);
   const machine = new Scene(simulated(base), base);
   try {
-    for (const [index, each] of [...steps, LAST].entries()) {
-      if (isPatient) await new Promise((resolve) => setTimeout(resolve, 11));
+    // While the test waits, events are received.
+    const all = isPatient ? steps.flatMap((each) => [each, EVENTS]) : [...steps, EVENTS];
+    for (const [index, each] of all.entries()) {
+      if (isPatient) await new Promise((resolve) => setTimeout(resolve, 6));
       const what = `step ${index}, ${each.call}`;
       const expected = await kernel.make(each);
       expect(await machine.make(each), what).toEqual(expected);
@@ -81,7 +91,7 @@ async function compare(steps: readonly Step[], base: string, real: Side, isPatie
   } finally {
     kernel.close();
     await real.drain();
-    rmSync(base, { recursive: true });
+    rmSync(directory, { recursive: true });
   }
 }
 
@@ -91,7 +101,7 @@ function excuse(kernel: State, machine: State | undefined): void {
   if (machine && !kernel.isChanged) machine.isChanged = false;
 }
 
-const LAST: Step = { call: 'events', user: 0, args: [] };
+const EVENTS: Step = { call: 'events', user: 0, args: [] };
 
 test.runIf(process.platform === 'linux').each([
   ['answers, fails and reports events', false, rounds(200, 5_000)],

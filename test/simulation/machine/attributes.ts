@@ -36,10 +36,13 @@ export function changeOwner(process: Process, place: Place, uid: number, gid: nu
   const keepsUser = uid === -1 || (uid === inode.uid && isOwner);
   const keepsGroup = gid === -1 || (isOwner && (gid === inode.gid || gid === process.gid));
   if (process.uid !== 0 && !(keepsUser && keepsGroup)) throw new Errno('EPERM');
+  const lost = inode.kind === 'directory' ? 0 : setIds(process, inode);
+  if (lost !== 0) assertOwner(process, inode);
   if (uid !== -1) inode.uid = uid;
   if (gid !== -1) inode.gid = gid;
-  if (inode.kind !== 'directory') inode.mode &= ~setIds(process, inode);
-  attributesChanged(process, place);
+  inode.mode &= ~lost;
+  const isTold = uid !== -1 || gid !== -1 || lost !== 0;
+  attributesChanged(process, place, isTold);
 }
 
 /** The bits that a user loses who changes a file or its owner. */
@@ -57,12 +60,12 @@ export function dropSetIds(process: Process, place: Place): void {
   attributesChanged(process, place);
 }
 
-function attributesChanged(process: Process, { entry }: Place): void {
+function attributesChanged(process: Process, { entry }: Place, isTold = true): void {
   const { inode } = entry;
   const { saved, mode, uid, gid } = inode;
   inode.changed();
   inode.storage.record([inode], () => Object.assign(saved, { mode, uid, gid }));
-  process.notify.entry(entry, ATTRIB);
+  if (isTold) process.notify.entry(entry, ATTRIB);
 }
 
 const at = (process: Process, path: string): Place => existing(lookup(process, path, 'follow'));

@@ -1,5 +1,5 @@
 /** Random calls, and one side of a comparison: the calls are made on it, and what it then holds is described. */
-import { constants, type BigIntStats, type FSWatcher } from 'node:fs';
+import { constants, type BigIntStats, type Dirent, type FSWatcher } from 'node:fs';
 
 import fc from 'fast-check';
 
@@ -148,7 +148,10 @@ export class Scene {
         return 'opened';
       case 'close':
         this.#fds[this.#fds.indexOf(fd)] = undefined;
-        return calls.closeSync(fd);
+        {
+          calls.closeSync(fd);
+          return;
+        }
       case 'read': {
         const buffer = Buffer.alloc(8);
         return buffer.toString('latin1', 0, calls.readSync(fd, buffer, 0, 8, null));
@@ -167,7 +170,7 @@ export class Scene {
       case 'watch': {
         const watcher = calls.watch(first as string);
         const number = this.#watchers.push(watcher) - 1;
-        watcher.on('change', (type, name) => this.#events.push(`${number} ${type} ${name}`));
+        watcher.on('change', (type, name) => this.#events.push(`${number} ${type} ${String(name)}`));
         return 'watched';
       }
       default:
@@ -191,7 +194,7 @@ export class Scene {
   #plain(call: string, answer: unknown): unknown {
     if (call === 'mkdir') return undefined;
     if (typeof answer === 'string') return answer.replaceAll(this.#base, '');
-    if (Array.isArray(answer)) return answer.map((entry) => `${entry.name} ${kindOf(entry)}`);
+    if (Array.isArray(answer)) return (answer as Dirent[]).map((entry) => `${entry.name} ${kindOf(entry)}`);
     return answer !== null && typeof answer === 'object' ? described(answer as BigIntStats) : answer;
   }
 
@@ -229,7 +232,7 @@ export class Scene {
   }
 }
 
-const kindOf = (entry: Pick<BigIntStats, 'isFile' | 'isDirectory' | 'isSymbolicLink'>): string =>
+const kindOf = (entry: BigIntStats | Dirent): string =>
   entry.isFile() ? 'file' : entry.isDirectory() ? 'directory' : entry.isSymbolicLink() ? 'link' : 'other';
 
 function described(stat: BigIntStats): object {

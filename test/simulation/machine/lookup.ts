@@ -40,7 +40,8 @@ export interface Found {
  */
 export type AtTheEnd = 'follow' | 'keep' | 'entry';
 
-export function lookup(viewer: Viewer, path: string, end: AtTheEnd): Found {
+/** @param creates whether a file is created if nothing is there. */
+export function lookup(viewer: Viewer, path: string, end: AtTheEnd, creates = false): Found {
   if (path === '') throw new Errno('ENOENT');
   if (path.length >= MAX_PATH_BYTES / 4 && Buffer.byteLength(path) >= MAX_PATH_BYTES)
     throw new Errno('ENAMETOOLONG');
@@ -64,6 +65,7 @@ export function lookup(viewer: Viewer, path: string, end: AtTheEnd): Found {
     }
     const entry = directory.entries.get(name);
     const isLast = rest.length === 0;
+    if (isLast && creates && isDirectory) throw new Errno('EISDIR');
     if (!entry && !(isLast && end === 'entry')) assertNameLength(name);
     if (!entry) {
       if (!isLast) throw new Errno('ENOENT');

@@ -6,6 +6,7 @@ import {
   assertMayCreate,
   assertMayRemove,
   assertNameLength,
+  existing,
   isAllowed,
   lookup,
   READ,
@@ -103,14 +104,15 @@ export const nameCalls = {
 
   link(process: Process, from: string, to: string): void {
     const source = lookup(process, from, 'keep');
-    const { inode } = victimOf(source);
+    const { inode } = existing(source).entry;
     const target = lookup(process, to, 'entry');
+    assertNameLength(target.name);
     if (target.place) throw new Errno('EEXIST');
     if (source.place?.mount !== target.parent.mount) throw new Errno('EXDEV');
     // As with fs.protected_hardlinks=1.
     const isSafe = inode.kind === 'file' && isAllowed(process, inode, READ | WRITE);
     if (process.uid !== 0 && process.uid !== inode.uid && !isSafe) throw new Errno('EPERM');
-    assertNew(process, target, inode.kind);
+    assertNew(process, target, 'file');
     if (inode.kind === 'directory') throw new Errno('EPERM');
     const entry = link(target, inode);
     inode.changed();

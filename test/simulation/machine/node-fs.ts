@@ -35,6 +35,8 @@ export interface PendingCall {
   execute(): boolean;
   /** Executes it if it was not, and tells the process. Returns false if it hangs. */
   answer(): boolean;
+  /** Its process was killed. */
+  drop(): void;
 }
 
 const CALLS: Readonly<Record<string, Call>> = {
@@ -55,7 +57,9 @@ export function nodeFs(process: Process): SimulatedFs {
   for (const [name, call] of Object.entries(CALLS)) {
     fs[`${name}Sync`] = (...args: unknown[]) => make(process, name, call, args);
     fs[name] = (...args: unknown[]) => {
-      process.machine.pending.push(pendingCall(process, name, call, args));
+      const pending = pendingCall(process, name, call, args);
+      if (process.isKilled) pending.drop();
+      else process.machine.pending.push(pending);
     };
   }
   fs['watch'] = (path: Path, { persistent = true } = {}): NativeWatcher =>
@@ -117,6 +121,7 @@ function pendingCall(process: Process, name: string, call: Call, given: readonly
       done(outcome.error, outcome.result);
       return true;
     },
+    drop: () => queueMicrotask(() => done(new Killed())),
   };
   return self;
 }

@@ -79,8 +79,7 @@ export const fileCalls = {
     }
     const isExclusive = (flags & O_CREAT) !== 0 && (flags & O_EXCL) !== 0;
     const follows = !(flags & O_NOFOLLOW) && !isExclusive;
-    const found = lookup(process, path, follows ? 'follow' : 'keep');
-    if (flags & O_CREAT && found.isDirectory) throw new Errno('EISDIR');
+    const found = lookup(process, path, follows ? 'follow' : 'keep', (flags & O_CREAT) !== 0);
     if (!found.place) return process.add(new OpenFile(path, create(process, found, flags, mode), flags));
     if (isExclusive) throw new Errno('EEXIST');
     const place = existing(found);
@@ -114,7 +113,7 @@ export const fileCalls = {
     const bytes = file.text ?? inode.bytes;
     if (inode.kind === 'directory' && !file.text) throw new Errno('EISDIR');
     const at = position ?? file.position;
-    const count = bytes.copy(buffer, offset, at, at + length);
+    const count = at < bytes.length ? bytes.copy(buffer, offset, at, at + length) : 0;
     if (position === null) file.position += count;
     return count;
   },

@@ -73,11 +73,13 @@ export class Process {
     return this.#events?.deliver(limit) ?? false;
   }
 
-  /** It executes no further call. Calls that wait for an answer never get one. */
+  /** It executes no further call: each fails with `Killed`, so that what the program has begun comes to an end. */
   kill(): void {
     this.isKilled = true;
-    const { pending } = this.machine;
-    pending.splice(0, pending.length, ...pending.filter(({ process }) => process !== this));
+    for (const call of this.machine.pending.filter(({ process }) => process === this)) {
+      this.machine.pending.splice(this.machine.pending.indexOf(call), 1);
+      call.drop();
+    }
     this.#events?.removeAll();
     for (const file of this.#files) file?.close(this);
     this.#files = [];
