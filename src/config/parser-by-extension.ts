@@ -15,9 +15,7 @@ const PARSERS: Readonly<Record<string, ConfigParser>> = {
 };
 
 /** The advice when `parserByExtension` finds no parser. */
-export const PASS_A_PARSER =
-  'pass the option "parser": jsonParser, yamlParser, tomlParser, dotenvParser or your own; ' +
-  'only .json, .yaml, .yml, .toml and .env are recognized by extension';
+export const PASS_A_PARSER = `pass the option "parser"; only ${Object.keys(PARSERS).join(', ')} are recognized by extension`;
 
 /** The parser for the extension of a file name. Files such as `.env` and `.env.local` are dotenv files as well. */
 export function parserByExtension(path: string): ConfigParser | undefined {

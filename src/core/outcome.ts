@@ -13,14 +13,11 @@ export class Outcome<T> {
   }
 }
 
-/**
- * Calls `work` at once, after passing its promise to `note`, because the work itself may call something that joins it
- * or waits for it.
- */
-export function begin<T>(note: (work: Promise<T>) => unknown, work: () => Promise<T>): Promise<T> {
+/** Publishes the promise before the work starts, so that reentrant calls can join it. */
+export function begin<T>(publish: (work: Promise<T>) => unknown, work: () => Promise<T>): Promise<T> {
   let follow!: (begun: Promise<T>) => void;
   const promise = new Promise<T>((resolve) => (follow = resolve));
-  note(promise);
+  publish(promise);
   follow(work());
   return promise;
 }

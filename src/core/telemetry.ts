@@ -13,13 +13,16 @@ import type {
   OperationMessage,
   OperationMessages,
   OperationName,
+  PointMessages,
   PointName,
 } from './telemetry-messages.js';
 
 /**
  * The fields of an event's payload that are published, by the name of the event. Other events have no channel.
  */
-const POINT_FIELDS: Readonly<Record<PointName, readonly string[]>> = {
+const POINT_FIELDS: {
+  readonly [N in PointName]: readonly Exclude<keyof PointMessages[N], 'component'>[];
+} = {
   start: [],
   close: [],
   change: [
@@ -97,7 +100,7 @@ export function publishPoint(component: ComponentHandle, event: string, payload?
   if (!point?.hasSubscribers) return;
   const given = (payload instanceof Error ? { error: payload } : { ...payload }) as Record<string, unknown>;
   const message: Record<string, unknown> = { component };
-  for (const field of POINT_FIELDS[event as PointName]) {
+  for (const field of POINT_FIELDS[event as PointName] as readonly string[]) {
     const value = given[field];
     if (value !== undefined) message[field] = value instanceof Error ? summaryOf(value) : value;
   }

@@ -1,13 +1,7 @@
-import { isoTime } from '../core/clock.js';
 import { hasMethods, oneOf, resolveOptions } from '../core/options.js';
-import type {
-  CertificateSummary,
-  ComponentHandle,
-  OperationName,
-  PointMessages,
-  PointName,
-} from '../core/telemetry-messages.js';
-import { observe, type Operation, type Point, type Subscription } from './observe.js';
+import type { ComponentHandle, OperationName } from '../core/telemetry-messages.js';
+import { observe, type Operation, type Subscription } from './observe.js';
+import { lineOf, said } from './point-events.js';
 
 type Level = 'debug' | 'info' | 'warn' | 'error';
 type Write = (fields: object, message: string) => unknown;
@@ -63,7 +57,8 @@ export function logTo(logger: StructuredLogger | Console, options?: LogOptions):
       const { level, text } = lineOf(point);
       const isRepeated = component.repeated?.includes(point.name);
       const fields = { component: component.kind, name: component.name, ...details };
-      return log({ level: isRepeated === true ? 'debug' : level, text }, fields);
+      const line = `${titleOf(component)}: ${text}`;
+      return log({ level: isRepeated === true ? 'debug' : level, text: line }, fields);
     },
     settled(operation, durationMs) {
       const line = lineOfOperation(operation);
@@ -89,42 +84,7 @@ function isConsole(logger: StructuredLogger | Console): logger is Console {
   return 'table' in logger;
 }
 
-/** The text for each event, after the name of the component. */
-const LINES: { readonly [N in PointName]: (message: PointMessages[N]) => Line } = {
-  start: () => routine('started'),
-  close: () => routine('closed'),
-  healthy: () => routine('healthy'),
-  change: (message) => routine(`changed${certificateIn(message)}`),
-  restart: ({ attempt }) => routine(`subscribing again, attempt ${attempt}`),
-  recovered: () => routine('native watching works again'),
-  readable: () => routine('readable again'),
-  degraded: ({ error }) => warning(`degraded to polling: ${said(error)}`),
-  warning: ({ message }) => warning(message),
-  unreadable: ({ error }) => warning(`unreadable: ${said(error)}`),
-  rejected: ({ problems, error }) => {
-    const why = problems?.map(({ message }) => message).join('; ') ?? (error && said(error)) ?? '';
-    return warning(`update rejected: ${why}`);
-  },
-  expiring: (message) => warning(`expires soon and has not been replaced${certificateIn(message)}`),
-  expired: ({ error }) => ({ level: 'error', text: `expired: ${said(error)}` }),
-  connectionsEnded: ({ by, connections }) =>
-    warning(`a CA was removed: ${connections} connections of ${by} end`),
-  unhealthy: ({ error }) => warning(`unhealthy: ${said(error)}`),
-  error: ({ error }) => ({ level: 'error', text: said(error) }),
-};
-
-function certificateIn({ subject, fingerprint256, expiresAt }: CertificateSummary): string {
-  if (expiresAt === undefined) return '';
-  return `: ${subject}, SHA-256 ${fingerprint256}, expires at ${isoTime(expiresAt)}`;
-}
-
-function lineOf({ name, message }: Point): Line {
-  const describe = LINES[name] as (message: Point['message']) => Line;
-  const { level, text } = describe(message);
-  return { level, text: `${nameOf(message.component)}: ${text}` };
-}
-
-function nameOf({ kind, name }: ComponentHandle): string {
+function titleOf({ kind, name }: ComponentHandle): string {
   return `${kind} "${name}"`;
 }
 
@@ -140,12 +100,8 @@ function lineOfOperation({ name, message }: Operation): Line | undefined {
   const { component, error, result = '' } = message;
   const what = LOGGED[name];
   if (what === undefined || !component || result === 'unchanged' || result === 'skipped') return undefined;
-  const who = nameOf(component);
+  const who = titleOf(component);
   if (error) return warning(`${who}: ${what} failed: ${said(error)}`);
   if (result === 'kept') return warning(`${who}: publication failed, the last good contents stay`);
   return routine(`${who}: ${what} ${result}`);
-}
-
-function said({ message, code, name }: { message: string; code: string | null; name: string }): string {
-  return message === '' ? (code ?? name) : message;
 }

@@ -8,7 +8,7 @@ import type { OperationName } from '../core/telemetry-messages.js';
 import { operationChannel, operationNames } from '../core/telemetry.js';
 import { attributesOf } from './otel-metrics.js';
 import { observe, type Operation } from './observe.js';
-import { typeOf } from './recorder.js';
+import { typeOf } from './point-events.js';
 
 type Message = Operation['message'];
 

@@ -1,4 +1,4 @@
-import type { ComponentHandle, ErrorSummary } from '../core/telemetry-messages.js';
+import type { ComponentHandle } from '../core/telemetry-messages.js';
 import { runningComponents } from '../core/telemetry.js';
 import { ownLabel, samplesOf } from './gauges.js';
 import {
@@ -10,6 +10,7 @@ import {
   type Sample,
 } from './metrics.js';
 import { observe, type Operation, type Point, type Subscription } from './observe.js';
+import { measure } from './point-events.js';
 
 /** The destination of counts and durations. */
 interface Instruments {
@@ -61,47 +62,18 @@ export class Recorder {
   }
 
   #point(point: Point): void {
-    this.#add(point.message.component);
-    const { name: target, repeated } = point.message.component;
-    switch (point.name) {
-      case 'start':
-        this.#begin(point.message.component);
-        break;
-      case 'close':
-        this.#components.delete(point.message.component);
-        break;
-      case 'change': {
-        const { cause, delayMs } = point.message;
-        if (cause === undefined) break;
-        this.#count('changes', { target, cause });
-        if (delayMs !== undefined) this.#record('change.delay', delayMs / 1_000, { target });
-        break;
-      }
-      case 'restart':
-        this.#count('restarts', { target, error_type: typeOf(point.message.error) });
-        break;
-      case 'connectionsEnded':
-        this.#count('connections.ended', { target, by: point.message.by }, point.message.connections);
-        break;
-      case 'rejected': {
-        const { problems, error } = point.message;
-        this.#count('errors', { target, error_type: problems?.[0]?.code ?? typeOf(error) });
-        break;
-      }
-      case 'degraded':
-      case 'unreadable':
-      case 'unhealthy':
-      case 'expired':
-      case 'error':
-        if (repeated?.includes(point.name)) break;
-        this.#count('errors', { target, error_type: typeOf(point.message.error) });
-        break;
-      case 'expiring':
-      case 'recovered':
-      case 'readable':
-      case 'warning':
-      case 'healthy':
-    }
+    const { component } = point.message;
+    const { name: target, repeated } = component;
+    this.#add(component);
+    if (point.name === 'start') this.#begin(component);
+    if (point.name === 'close') this.#components.delete(component);
+    measure(point, {
+      count: (metric, labels, by) => this.#count(metric, { target, ...labels }, by),
+      record: (metric, seconds) => this.#record(metric, seconds, { target }),
+      error: (type) => {
+        if (!repeated?.includes(point.name)) this.#count('errors', { target, error_type: type });
+      },
+    });
   }
 
   #add(component: ComponentHandle | undefined): void {
@@ -165,9 +137,4 @@ export class Recorder {
     });
     return Object.fromEntries(bounded) as Labels;
   }
-}
-
-/** The `error.type` of OpenTelemetry, which should have few values. */
-export function typeOf(error: ErrorSummary | undefined): string {
-  return error?.code ?? error?.name ?? 'Error';
 }

@@ -373,6 +373,6 @@ test('without a parser and without a known extension the error says what to pass
   const path = join(temporaryDirectory(), 'config');
   writeFileSync(path, '{}');
   await expect(new FileProvider(path).read()).rejects.toThrow(
-    /config: pass the option "parser": jsonParser, yamlParser/,
+    /config: pass the option "parser"; only \.json, \.yaml, /,
   );
 });

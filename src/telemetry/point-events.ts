@@ -1,0 +1,108 @@
+/** What the log says about each event, and which metrics count it. */
+import { isoTime } from '../core/clock.js';
+import type {
+  CertificateSummary,
+  ErrorSummary,
+  PointMessages,
+  PointName,
+} from '../core/telemetry-messages.js';
+import type { CounterName, HistogramName, Labels } from './metrics.js';
+import type { Point } from './observe.js';
+
+/** Where an event is counted; the label of the component is added. */
+export interface Meter {
+  count(metric: CounterName, labels: Labels, by?: number): void;
+  record(metric: HistogramName, seconds: number): void;
+  /** A failure, unless the owner of the component reports it, too. */
+  error(type: string): void;
+}
+
+interface PointEvent<Message> {
+  /** `routine`: the level that the application chose for such events. */
+  readonly level: 'routine' | 'warn' | 'error';
+  /** The text after the name of the component. */
+  readonly text: (message: Message) => string;
+  readonly measure?: (message: Message, meter: Meter) => void;
+}
+
+const countError = ({ error }: { readonly error: ErrorSummary }, meter: Meter): void =>
+  meter.error(typeOf(error));
+
+const EVENTS: { readonly [N in PointName]: PointEvent<PointMessages[N]> } = {
+  start: { level: 'routine', text: () => 'started' },
+  close: { level: 'routine', text: () => 'closed' },
+  change: {
+    level: 'routine',
+    text: (message) => `changed${certificateIn(message)}`,
+    measure({ cause, delayMs }, meter) {
+      // Only a watcher knows the cause; the values that are read from its files change with it.
+      if (cause !== undefined) meter.count('changes', { cause });
+      if (cause !== undefined && delayMs !== undefined) meter.record('change.delay', delayMs / 1_000);
+    },
+  },
+  restart: {
+    level: 'routine',
+    text: ({ attempt }) => `subscribing again, attempt ${attempt}`,
+    measure: ({ error }, meter) => meter.count('restarts', { error_type: typeOf(error) }),
+  },
+  degraded: {
+    level: 'warn',
+    text: ({ error }) => `degraded to polling: ${said(error)}`,
+    measure: countError,
+  },
+  recovered: { level: 'routine', text: () => 'native watching works again' },
+  warning: { level: 'warn', text: ({ message }) => message },
+  unreadable: { level: 'warn', text: ({ error }) => `unreadable: ${said(error)}`, measure: countError },
+  readable: { level: 'routine', text: () => 'readable again' },
+  rejected: {
+    level: 'warn',
+    text({ problems, error }) {
+      const why = problems?.map(({ message }) => message).join('; ') ?? (error && said(error)) ?? '';
+      return `update rejected: ${why}`;
+    },
+    measure: ({ problems, error }, meter) =>
+      meter.count('errors', { error_type: problems?.[0]?.code ?? typeOf(error) }),
+  },
+  expiring: {
+    level: 'warn',
+    text: (message) => `expires soon and has not been replaced${certificateIn(message)}`,
+  },
+  expired: { level: 'error', text: ({ error }) => `expired: ${said(error)}`, measure: countError },
+  connectionsEnded: {
+    level: 'warn',
+    text: ({ by, connections }) => `a CA was removed: ${connections} connections of ${by} end`,
+    measure: ({ by, connections }, meter) => meter.count('connections.ended', { by }, connections),
+  },
+  unhealthy: { level: 'warn', text: ({ error }) => `unhealthy: ${said(error)}`, measure: countError },
+  healthy: { level: 'routine', text: () => 'healthy' },
+  error: { level: 'error', text: ({ error }) => said(error), measure: countError },
+};
+
+/** The level and the text of an event. */
+export function lineOf({ name, message }: Point): {
+  readonly level: PointEvent<never>['level'];
+  readonly text: string;
+} {
+  const { level, text } = EVENTS[name] as PointEvent<Point['message']>;
+  return { level, text: text(message) };
+}
+
+/** Counts an event. */
+export function measure({ name, message }: Point, meter: Meter): void {
+  (EVENTS[name] as PointEvent<Point['message']>).measure?.(message, meter);
+}
+
+/** The `error.type` of OpenTelemetry, which should have few values. */
+export function typeOf(error: ErrorSummary | undefined): string {
+  return error?.code ?? error?.name ?? 'Error';
+}
+
+/** An error in words. */
+export function said({ message, code, name }: ErrorSummary): string {
+  return message === '' ? (code ?? name) : message;
+}
+
+function certificateIn({ subject, fingerprint256, expiresAt }: CertificateSummary): string {
+  if (expiresAt === undefined) return '';
+  return `: ${subject}, SHA-256 ${fingerprint256}, expires at ${isoTime(expiresAt)}`;
+}
