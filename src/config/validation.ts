@@ -37,18 +37,19 @@ export async function validateLayers<T>(
   const refuse = (issues: readonly unknown[]): Verdict<T> => ({
     problems: problemsOf(issues, merged.layers),
   });
-  const late = new ConfigError('ERR_CONFIG_TIMEOUT', `validate did not return within ${timeoutMs} ms`);
+  let late: ConfigError | undefined;
   try {
     const answer = await withDeadline(() => ask(validate, structuredClone(merged.values)), {
       clock,
       timeoutMs,
       signal,
-      late: () => late,
+      late: () =>
+        (late = new ConfigError('ERR_CONFIG_TIMEOUT', `validate did not return within ${timeoutMs} ms`)),
     });
     return 'issues' in answer ? refuse(answer.issues) : answer;
   } catch (error) {
     if (signal.aborted) throw error;
-    return error === late
+    return late && error === late
       ? { problems: [{ code: late.code, source: NO_SOURCE, message: late.message }] }
       : refuse(thrownIssues(error));
   }

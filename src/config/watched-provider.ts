@@ -69,6 +69,9 @@ export abstract class WatchedProvider implements ConfigProvider {
   /** Reads the path even if it is not started. */
   #watcher: ResilientWatcher;
   #digest: string | undefined;
+  /** Whether the watcher has reported a state, and whether it can read the target now. */
+  #hasReported = false;
+  #isReadable = true;
 
   /** @throws {TypeError | RangeError} for an invalid path or option. */
   protected constructor({ owner, path, optional, maxBytes, watching }: ProviderSettings) {
@@ -107,13 +110,20 @@ export abstract class WatchedProvider implements ConfigProvider {
     }
     let begun = false;
     watcher.on('change', (change) => {
+      this.#hasReported = true;
       const { digest } = change.current;
       const isNews = begun || (this.#digest !== undefined && this.#digest !== digest);
       this.#digest = digest;
       if (isNews) return callback(change, undefined);
     });
-    watcher.on('unreadable', ({ error }) => callback(undefined, error));
-    watcher.on('readable', (readable) => health?.readable(readable));
+    watcher.on('unreadable', ({ error }) => {
+      this.#isReadable = false;
+      return callback(undefined, error);
+    });
+    watcher.on('readable', (readable) => {
+      this.#isReadable = true;
+      health?.readable(readable);
+    });
     watcher.on('error', (error) => callback(undefined, error));
     watcher.on('warning', ({ code, message }) => {
       // Contents above a limit are refused when they are read.
@@ -139,6 +149,8 @@ export abstract class WatchedProvider implements ConfigProvider {
     const watcher = this.#watcher;
     if (watcher.state === 'idle') return;
     this.#watcher = this.#newWatcher();
+    this.#hasReported = false;
+    this.#isReadable = true;
     await watcher.close();
   }
 
@@ -168,7 +180,7 @@ export abstract class WatchedProvider implements ConfigProvider {
    * @throws {ConfigError} `ERR_CONFIG_TOO_LARGE` when the file exceeds a limit.
    */
   protected bytesOf({ content, size }: FileState, source: string): Buffer {
-    if (content) return Buffer.from(content);
+    if (content) return content;
     const limit =
       size > this.maxBytes
         ? `maxBytes is ${this.maxBytes}`
@@ -193,8 +205,7 @@ export abstract class WatchedProvider implements ConfigProvider {
 
   /** The state last reported by the watcher, unless it is outdated. */
   get #reported(): Snapshot | undefined {
-    const { target, changes } = this.#watcher.status();
-    const isKnown = this.#isRunning && target !== 'unreadable' && changes > 0;
+    const isKnown = this.#isRunning && this.#hasReported && this.#isReadable;
     return isKnown ? this.#watcher.current : undefined;
   }
 }

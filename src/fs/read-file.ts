@@ -29,6 +29,7 @@ export async function readFile(
 export function bytesIn(snapshot: Snapshot, maxBytes: number, failed: ReadFailure): Buffer {
   if (snapshot.kind === 'missing') throw failed('it does not exist');
   if (snapshot.kind !== 'file') throw failed('it is a directory');
-  if (snapshot.content) return snapshot.content;
+  const { content } = snapshot;
+  if (content) return content;
   throw failed(`it has ${snapshot.size} bytes, more than the limit of ${maxBytes}`);
 }

@@ -160,18 +160,19 @@ export function secretText(
   { trim, encoding }: ResolvedSecretFormat,
 ): string {
   if (!file) throw new SecretError('ERR_SECRET_MISSING', `"${path}" does not exist`);
-  if (!file.content) {
-    const message = `"${path}" has ${file.size} bytes; a secret has at most ${MAX_SECRET_BYTES}`;
+  const { content, size } = file;
+  if (!content) {
+    const message = `"${path}" has ${size} bytes; a secret has at most ${MAX_SECRET_BYTES}`;
     throw new SecretError('ERR_SECRET_INVALID', message);
   }
-  if (encoding === 'utf8' && !isUtf8(file.content)) {
+  if (encoding === 'utf8' && !isUtf8(content)) {
     const message = `"${path}" is not valid UTF-8; set the option "encoding" for a secret that is not text`;
     throw new SecretError('ERR_SECRET_INVALID', message);
   }
-  const text = file.content.toString(encoding);
+  const text = content.toString(encoding);
   const value = trim ? text.trim() : text;
   if (value === '') {
-    const what = file.size === 0 ? 'is empty' : 'contains only white space';
+    const what = size === 0 ? 'is empty' : 'contains only white space';
     throw new SecretError('ERR_SECRET_INVALID', `"${path}" ${what}`);
   }
   return value;

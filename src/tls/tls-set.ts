@@ -107,7 +107,8 @@ function only(bytes: Buffer, accept: typeof isCertificate): Buffer {
 /** @throws {TlsError} `ERR_TLS_MISSING`, `ERR_TLS_PEM`. */
 function bytesOf({ path, file }: TlsPlace): Buffer {
   if (!file) throw new TlsError('ERR_TLS_MISSING', `There is no file "${path}"`);
-  if (file.content) return file.content;
+  const { content } = file;
+  if (content) return content;
   const message = `"${path}" has ${file.size} bytes; certificates and keys have at most ${MAX_BYTES}`;
   throw new TlsError('ERR_TLS_PEM', message);
 }
