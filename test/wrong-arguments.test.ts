@@ -167,7 +167,7 @@ test.each<[message: RegExp, call: () => unknown]>([
     () => serveSpiffe(createServer(), spiffeFolder('/run/id'), any(undefined)),
   ],
   [
-    /^serveSpiffe: unknown option "onRefuse"; known are authorize, onRefused, drainMs, /,
+    /^serveSpiffe: unknown option "onRefuse"; known are authorize, onRefused, name, drainMs, /,
     () => serveSpiffe(createServer(), spiffeFolder('/run/id'), any({ authorize() {}, onRefuse() {} })),
   ],
   [

@@ -18,7 +18,7 @@ const TRUST_BUNDLE = '.spiffe-trust-bundle.x509.pem';
  * Experimental, because the proposal is not final.
  * @throws {TypeError | RangeError} for a wrong path or option.
  */
-export function spiffeFolder(directory: string | URL, options?: Omit<TlsFilesOptions, 'ca'>): TlsFiles {
+export function spiffeFolder(directory: string | URL, options?: TlsFilesOptions): TlsFiles {
   const path = absolutePath(checkPath('spiffeFolder', 'directory', directory));
   return new TlsFiles(path, options, () => spiffeLayout(path));
 }

@@ -20,8 +20,6 @@ import { expiredError, MAX_BYTES, parseSet, WrongDate } from './tls-set.js';
 
 /** Options of `TlsFiles`. All are optional, and `undefined` means the default. */
 export interface TlsFilesOptions extends WatchedValueOptions {
-  /** The CA bundle (PEM) for the credential bundle in the first argument. Default: none. */
-  readonly ca?: string | URL | undefined;
   /**
    * How long before its expiry a certificate that has not been replaced is reported as `expiring`, ms. Default: a sixth
    * of its lifetime. cert-manager renews when a third is left, so half of that time has passed without a renewal.
@@ -113,20 +111,19 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
 
   /**
    * Does no I/O.
-   * @param files the directory of a mounted Secret; a credential bundle, or a directory with one and at most one CA
-   * bundle; or paths. A relative path is resolved against the working directory now.
+   * @param files the directory of a mounted Secret, a credential bundle, or paths. A relative path is resolved against the
+   * working directory now.
    * @throws {TypeError | RangeError} for a wrong path or option.
    */
   constructor(files: string | URL | TlsPaths, options?: TlsFilesOptions, layoutOf = tlsLayout) {
-    const { own, rest } = divideOptions('TlsFiles', options, OWN_OPTIONS, [...VALUE_OPTION_NAMES, 'ca']);
-    const { ca, ...watching } = rest;
-    const layout = layoutOf(files, ca);
+    const { own, rest } = divideOptions('TlsFiles', options, OWN_OPTIONS, VALUE_OPTION_NAMES);
+    const layout = layoutOf(files);
     super({
       kind: 'TlsFiles',
       noun: 'usable certificate',
       path: layout.target,
       maxBytes: MAX_BYTES,
-      options: watching,
+      options: rest,
       description: tlsFilesDescription,
     });
     this.#layout = layout;
@@ -136,7 +133,7 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
     this.#expiry = new Alarm(this.clock, false, () => this.#watchExpiry(), onJump);
     const retry = (): void => this.#retryPending();
     this.#validity = new Alarm(this.clock, false, retry, retry);
-    this.#patienceMs = watching.groupSettleMs ?? GROUP_SETTLE_MS;
+    this.#patienceMs = rest.groupSettleMs ?? GROUP_SETTLE_MS;
     this.#patience = new Alarm(this.clock, false, () => this.#refuseHalf());
   }
 

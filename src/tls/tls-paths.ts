@@ -1,5 +1,3 @@
-import { isCertificate, isPrivateKey, pemBlocks } from './pem.js';
-import { TlsError } from './tls-error.js';
 import { checkPath, describe } from '../core/options.js';
 import { absolutePath, within } from '../fs/absolute-path.js';
 import type { FileState, Snapshot } from '../fs/snapshot.js';
@@ -36,7 +34,6 @@ export interface TlsPlaces {
 /** What to watch, and where each part is in a snapshot. */
 export interface TlsLayout {
   readonly target: string | readonly string[];
-  /** @throws {TlsError} `ERR_TLS_MISSING` if the purpose of a file is not clear. */
   locate(snapshot: Snapshot): TlsPlaces;
 }
 
@@ -49,17 +46,14 @@ const PATHS = ['cert', 'key', 'bundle', 'ca'] as const;
  * The layout of a mounted Secret, of a credential bundle, or of files at any paths.
  * @throws {TypeError} for anything else, and for a certificate without a key or a key without a certificate.
  */
-export function tlsLayout(given: string | URL | TlsPaths, ca?: string | URL): TlsLayout {
+export function tlsLayout(given: string | URL | TlsPaths): TlsLayout {
   if (typeof given === 'string' || given instanceof URL) {
-    const path = absolutePath(checkPath('TlsFiles', 'directory', given));
-    return ca === undefined ? onePath(path) : namedPaths({ bundle: path, ca });
+    return onePath(absolutePath(checkPath('TlsFiles', 'directory', given)));
   }
   if (typeof given !== 'object' || (given as unknown) === null) {
     const wanted = 'a directory or a credential bundle, { bundle, ca } or { cert, key, ca }';
     throw new TypeError(`TlsFiles: expected ${wanted}, got ${describe(given)}`);
   }
-  if (ca !== undefined)
-    throw new TypeError('TlsFiles: ca belongs in the first argument, beside the other paths');
   const unknown = Object.keys(given).find((name) => !(PATHS as readonly string[]).includes(name));
   if (unknown !== undefined) {
     throw new TypeError(`TlsFiles: unknown path "${unknown}"; known are ${PATHS.join(', ')}`);
@@ -99,50 +93,8 @@ function onePath(path: string): TlsLayout {
         file: snapshot.files.get(name),
       });
       if (snapshot.kind === 'missing' && path.endsWith('.pem')) return { cert: { path, file: undefined } };
-      const isSecret = [SECRET.cert, SECRET.key].some((name) => snapshot.files.has(name));
-      if (!isSecret) {
-        const found = locateByContent(path, snapshot.files);
-        if (found) return found;
-      }
       const ca = place(SECRET.ca);
       return { cert: place(SECRET.cert), key: place(SECRET.key), ca: ca.file && { ...ca, mayBeEmpty: true } };
     },
-  };
-}
-
-/** The credential bundle of a directory, and its trust bundle; undefined if no file contains a private key. */
-function locateByContent(directory: string, files: ReadonlyMap<string, FileState>): TlsPlaces | undefined {
-  const holders: string[] = [];
-  const bundles: string[] = [];
-  let isWhole = false;
-  for (const [name, { content }] of files) {
-    const blocks = pemBlocks(content?.toString('latin1') ?? '');
-    if (blocks.some(isPrivateKey)) {
-      holders.push(name);
-      isWhole = blocks.some(isCertificate);
-    }
-    // An optional ClusterTrustBundle that does not exist is an empty file.
-    else if (blocks.some(isCertificate) || (content?.length === 0 && /\.(?:pem|crt)$/.test(name)))
-      bundles.push(name);
-  }
-  const [holder] = holders;
-  if (holder === undefined) return undefined;
-  const unclear = [holders, bundles].find(({ length }) => length > 1);
-  if (unclear) {
-    const what = unclear === holders ? 'the credential bundle' : 'the trust bundle';
-    const names = unclear.map((name) => `"${name}"`).join(', ');
-    const message = `It is not clear which file of ${directory} is ${what}: ${names}; name them: { bundle, ca } or { cert, key, ca }`;
-    throw new TlsError('ERR_TLS_MISSING', message);
-  }
-  const place = (name: string): TlsPlace => ({ path: within(directory, name), file: files.get(name) });
-  if (!isWhole) {
-    const message = `"${place(holder).path}" contains a private key without its certificate; name the files: { cert, key, ca }`;
-    throw new TlsError('ERR_TLS_MISSING', message);
-  }
-  const [ca] = bundles;
-  return {
-    cert: place(holder),
-    key: place(holder),
-    ca: ca === undefined ? undefined : { ...place(ca), mayBeEmpty: false },
   };
 }

@@ -114,7 +114,7 @@ test('the files have the formats of kubelet: one bundle or two files, and a trus
   expect(first.match(/^-----BEGIN CERTIFICATE-----$/gm)).toHaveLength(6);
   expect(first).not.toContain('comment');
   expect(statSync(volume.path('bundle.pem')).mode & 0o777).toBe(0o600);
-  const files = new TlsFiles(volume.directory);
+  const files = new TlsFiles({ bundle: volume.path('bundle.pem'), ca: volume.path('ca.pem') });
   onTestFinished(() => files.close());
   const { current } = { current: await files.get() };
   for (let seed = 1; read() === first; seed += 1) publish(seed);

@@ -11,13 +11,7 @@ import {
   ScriptedBackend,
   type CertificateKeyType,
 } from 'resilient-watcher/testing';
-import {
-  serveTls,
-  TlsFiles,
-  type TlsError,
-  type TlsFilesOptions,
-  type TlsPaths,
-} from 'resilient-watcher/tls';
+import { serveTls, TlsFiles, type TlsError, type TlsPaths } from 'resilient-watcher/tls';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
 import { some } from '../support/rounds.js';
@@ -39,14 +33,17 @@ interface Mount {
   readonly events: readonly string[];
 }
 
-function mount(
-  pathsIn: (directory: string) => string | TlsPaths,
-  optionsIn: (directory: string) => TlsFilesOptions = () => ({}),
-): Mount {
+const bundleIn = (directory: string): string => join(directory, 'bundle.pem');
+const bothIn = (directory: string): TlsPaths => ({
+  bundle: bundleIn(directory),
+  ca: join(directory, 'ca.pem'),
+});
+
+function mount(pathsIn: (directory: string) => string | TlsPaths = bundleIn): Mount {
   const volume = new KubeletVolume(join(temporaryDirectory(), 'credentials'));
   const clock = new FakeClock(Date.now());
   const options = { backend: new ScriptedBackend(), resyncIntervalMs: 0, clock };
-  const files = new TlsFiles(pathsIn(volume.directory), { ...options, ...optionsIn(volume.directory) });
+  const files = new TlsFiles(pathsIn(volume.directory), options);
   const events: string[] = [];
   files.on('change', () => events.push('change'));
   files.on('rejected', ({ error }) => events.push((error as TlsError).code));
@@ -62,7 +59,7 @@ test('a bundle and its trust bundle in volumes of their own are each followed', 
   const trust = new KubeletVolume(join(root, 'trust'));
   credentials.publish({ 'bundle.pem': first.bundle });
   trust.publish({ 'ca.pem': signer.certificate });
-  await using files = new TlsFiles(join(root, 'cred/bundle.pem'), { ca: join(root, 'trust/ca.pem') });
+  await using files = new TlsFiles({ bundle: join(root, 'cred/bundle.pem'), ca: join(root, 'trust/ca.pem') });
   const previous = await files.get();
   credentials.publish({ 'bundle.pem': second.bundle });
   const renewed = await files.changed({ previous });
@@ -76,21 +73,9 @@ test('a bundle and its trust bundle in volumes of their own are each followed', 
   );
 });
 
-describe.each([
-  ['a directory', (directory: string) => directory, () => ({})],
-  [
-    'a path and the option ca',
-    (directory: string) => join(directory, 'bundle.pem'),
-    (directory: string) => ({ ca: join(directory, 'ca.pem') }),
-  ],
-  [
-    '{ bundle, ca }',
-    (directory: string) => ({ bundle: join(directory, 'bundle.pem'), ca: join(directory, 'ca.pem') }),
-    () => ({}),
-  ],
-])('a credential bundle and a trust bundle given as %s', (_name, pathsIn, optionsIn) => {
+describe('a credential bundle and a trust bundle', () => {
   test('are one set, and the chain is handed out without the key', async () => {
-    const { volume, files } = mount(pathsIn, optionsIn);
+    const { volume, files } = mount(bothIn);
     volume.publish({ 'bundle.pem': first.bundle, 'ca.pem': signer.certificate, token: 'no PEM' });
     const { cert, key, ca } = await files.get();
     expect([cert, key, ca].map((part) => part?.toString().trim())).toEqual(
@@ -102,7 +87,7 @@ describe.each([
   });
 
   test('another order, repetitions and text between certificates are no change; another certificate is', async () => {
-    const { volume, files, events } = mount(pathsIn, optionsIn);
+    const { volume, files, events } = mount(bothIn);
     const publish = async (...lines: string[]): Promise<void> => {
       volume.publish({ 'bundle.pem': first.bundle, 'ca.pem': lines.join('\n') });
       await files.check();
@@ -118,7 +103,7 @@ describe.each([
   });
 
   test('an empty trust bundle, one that is cut off and one without PEM keep the last good set', async () => {
-    const { volume, files, events } = mount(pathsIn, optionsIn);
+    const { volume, files, events } = mount(bothIn);
     const both = `${signer.certificate}${other.certificate}`;
     volume.publish({ 'bundle.pem': first.bundle, 'ca.pem': both });
     const good = await files.get();
@@ -135,7 +120,7 @@ describe.each([
   });
 
   test('a key of another certificate is said to be in the bundle', async () => {
-    const { volume, files } = mount(pathsIn, optionsIn);
+    const { volume, files } = mount(bothIn);
     volume.publish({ 'bundle.pem': `${first.key}${second.chain}`, 'ca.pem': signer.certificate });
     await expect(files.get()).rejects.toMatchObject({
       cause: {
@@ -145,31 +130,6 @@ describe.each([
         ) as string,
       },
     });
-  });
-});
-
-test.each([
-  [
-    'two bundles',
-    { 'a.pem': first.bundle, 'b.pem': second.bundle },
-    /not clear.+credential bundle: "a.pem", "b.pem"/,
-  ],
-  [
-    'several trust bundles',
-    { 'a.pem': first.bundle, 'b.pem': signer.certificate, 'c.pem': other.certificate },
-    /not clear.+trust bundle: "b.pem", "c.pem"/,
-  ],
-  [
-    'key and chain apart',
-    { 'key.pem': first.key, 'chain.pem': first.chain },
-    /key\.pem" contains a private key without/,
-  ],
-  ['nothing', { note: 'hello' }, /no file ".+tls\.crt"/],
-])('a directory with %s is refused with the names of the files', async (_name, contents, says) => {
-  const { volume, files } = mount((directory) => directory);
-  volume.publish(contents);
-  await expect(files.get()).rejects.toMatchObject({
-    cause: { code: 'ERR_TLS_MISSING', message: says as never },
   });
 });
 
@@ -190,7 +150,7 @@ test('a key that is published without its chain waits for it, wherever the two f
 });
 
 test('a certificate of a clock that is ahead is kept back until it is valid, and the last good one lives', async () => {
-  const { volume, files, clock, events } = mount((directory) => directory);
+  const { volume, files, clock, events } = mount();
   volume.publish({ 'bundle.pem': first.bundle });
   await files.start();
   const early = signer.issue({ notBefore: clock.now() + 120_000 });
@@ -203,7 +163,7 @@ test('a certificate of a clock that is ahead is kept back until it is valid, and
 });
 
 test('a bundle that kubelet no longer renews is reported as `expiring`, then as `expired`', async () => {
-  const { volume, files, clock, events } = mount((directory) => directory);
+  const { volume, files, clock, events } = mount();
   files.on('expiring', () => void (events as string[]).push('expiring'));
   files.on('expired', ({ error }) => void (events as string[]).push(error.message));
   volume.publish({ 'bundle.pem': first.bundle });
@@ -224,7 +184,7 @@ const KEY_TYPES: readonly CertificateKeyType[] = [
 ];
 
 test('the type of the key may change from one rotation to the next, with the root in the chain or without', async () => {
-  const { volume, files } = mount((directory) => directory);
+  const { volume, files } = mount();
   const intermediate = new CertificateSigner({ name: 'intermediate', issuer: signer });
   volume.publish({ 'bundle.pem': first.bundle });
   const server = createServer((_request, response) => response.end('hello'));

@@ -191,7 +191,7 @@ describe.runIf(isSupported)('followDefaultCa()', () => {
   test('files without a CA bundle are refused', async () => {
     const { volume } = mount(both);
     volume.publish({ 'bundle.pem': one.issue().bundle });
-    const files = new TlsFiles(volume.directory);
+    const files = new TlsFiles(volume.path('bundle.pem'));
     onTestFinished(() => files.close());
     await expect(followDefaultCa(files)).rejects.toMatchObject({ code: 'ERR_TLS_CA' });
   });

@@ -129,7 +129,7 @@ test('a trust bundle in another order makes no new connection', async () => {
       ),
     });
   publish(0);
-  const files = new TlsFiles(volume.directory);
+  const files = new TlsFiles({ bundle: volume.path('bundle.pem'), ca: volume.path('ca.pem') });
   onTestFinished(() => files.close());
   const https = createServer({ requestCert: true, keepAliveTimeout: 0 }, (_request, response) =>
     response.end('hello'),

@@ -33,7 +33,7 @@ function mount({ bundle }: IssuedCertificate): { files: TlsFiles; trust: (ca: st
   const volume = new KubeletVolume(join(temporaryDirectory(), 'credentials'));
   const publish = (ca: string): void => void volume.publish({ 'bundle.pem': bundle, 'ca.pem': ca });
   publish(both);
-  const files = new TlsFiles(volume.directory);
+  const files = new TlsFiles({ bundle: volume.path('bundle.pem'), ca: volume.path('ca.pem') });
   onTestFinished(() => files.close());
   return {
     files,

@@ -40,7 +40,7 @@ interface Mounted {
 function mount({ bundle }: IssuedCertificate): Mounted {
   const volume = new KubeletVolume(join(temporaryDirectory(), 'credentials'));
   volume.publish({ 'bundle.pem': bundle, 'ca.pem': both });
-  const files = new TlsFiles(volume.directory);
+  const files = new TlsFiles({ bundle: volume.path('bundle.pem'), ca: volume.path('ca.pem') });
   onTestFinished(() => files.close());
   const trust = async (ca: string): Promise<void> => {
     volume.publish({ 'bundle.pem': bundle, 'ca.pem': ca });

@@ -183,7 +183,7 @@ async function serve() {
   watch(credentials, look);
   look();
 
-  const tls = new TlsFiles(join(credentials, 'bundle.pem'), { ca: join(credentials, 'ca.pem') });
+  const tls = new TlsFiles({ bundle: join(credentials, 'bundle.pem'), ca: join(credentials, 'ca.pem') });
   const server = createServer({ requestCert: true }, (_request, response) => response.end('hello'));
   tls.on('rejected', ({ error }) => print({ event: 'rejected', code: error.code, message: error.message }));
   let from = now();
