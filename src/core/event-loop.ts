@@ -25,8 +25,8 @@ export function nextTurn(): Promise<void> {
   return new Promise((resolve) => schedule(resolve));
 }
 
-/** Notes that the library works in this turn. */
-export function worked(): void {
+/** Starts the budget of this turn, if the library has not worked in it yet. */
+export function startTurnBudget(): void {
   if (began !== undefined) return;
   began = systemClock.monotonic();
   schedule(() => (began = undefined));

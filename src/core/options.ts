@@ -14,10 +14,10 @@ import { redact, shortened } from './redaction.js';
 export interface Option<T> {
   readonly fallback: T;
   /** Returns the error to throw for a value, or undefined if the value is valid. */
-  readonly refuse: (value: unknown) => Refusal | undefined;
+  readonly refuse: (value: unknown) => Mismatch | undefined;
 }
 
-interface Refusal {
+interface Mismatch {
   readonly kind: 'type' | 'range';
   /** Completes "must be …". */
   readonly wanted: string;
@@ -63,7 +63,7 @@ export function resolveOptions<O extends Options>(
   return (resolved ?? fallbacks) as Resolved<O>;
 }
 
-function refused(what: string, { kind, wanted }: Refusal, value: unknown): Error {
+function refused(what: string, { kind, wanted }: Mismatch, value: unknown): Error {
   const message = `${what} must be ${wanted}, got ${describe(value)}`;
   return kind === 'type' ? new TypeError(message) : new RangeError(message);
 }

@@ -10,7 +10,7 @@
  *     run(sizeOf(fd, calls)); // the result if nothing had to be waited for, otherwise a promise of it
  *     runNow(sizeOf(fd, synchronousCalls)); // nothing is yielded
  */
-import { isTurnSpent, nextTurn, worked } from './event-loop.js';
+import { isTurnSpent, nextTurn, startTurnBudget } from './event-loop.js';
 
 export type Steps<T> = Generator<Promise<unknown>, T, unknown>;
 
@@ -24,7 +24,7 @@ export function* wait<T>(answer: Answer<T>): Steps<T> {
 
 /** Goes on in the next turn of the event loop if the budget of this one is spent. */
 export function* nextSlice(): Steps<void> {
-  worked();
+  startTurnBudget();
   if (isTurnSpent()) yield nextTurn();
 }
 

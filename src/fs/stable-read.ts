@@ -11,7 +11,7 @@
  */
 import { Backoff } from '../core/backoff.js';
 import type { Clock } from '../core/clock.js';
-import { isTurnSpent, nextTurn, worked } from '../core/event-loop.js';
+import { isTurnSpent, nextTurn, startTurnBudget } from '../core/event-loop.js';
 import type { Random } from '../core/random.js';
 import { sleep } from '../core/sleep.js';
 import { run } from '../core/steps.js';
@@ -54,7 +54,7 @@ export async function stableRead(target: Target, { fs, clock, random }: ReadingP
   do {
     // A program that reads again and again must not starve its timers.
     if (isTurnSpent()) await nextTurn();
-    worked();
+    startTurnBudget();
     const disk = new Disk(fs, Mounts.of(fs), new Answers());
     const seen = await run(target.look('all', clock.now(), disk));
     if (seen.kind === 'found') return seen.snapshot;

@@ -79,7 +79,7 @@ export class CertificateSigner {
   constructor(options: CertificateSignerOptions = {}) {
     const { name = 'signer', keyType = 'ECDSAP256', clock = systemClock, issuer } = options;
     this.#extensions = extensionsOfAuthority(options);
-    this.#subject = nameOf(name);
+    this.#subject = distinguishedName(name);
     this.#key = keyPair(keyType);
     this.#clock = clock;
     this.#issuer = issuer ?? this;
@@ -105,7 +105,7 @@ export class CertificateSigner {
     const notAfter = wholeSeconds(notBefore + lifetimeMs);
     const pair = request.publicKey ? { publicKey: request.publicKey } : keyPair(keyType);
     const fields = { publicKey: pair.publicKey, notBefore, notAfter, extensions: extensionsOfLeaf(request) };
-    const subject = commonName === undefined ? sequence() : nameOf(commonName);
+    const subject = commonName === undefined ? sequence() : distinguishedName(commonName);
     const chain = `${this.#sign(subject, fields)}${this.#chain}`;
     const key = 'privateKey' in pair ? String(pair.privateKey.export({ type: 'pkcs8', format: 'pem' })) : '';
     return { key, chain, bundle: `${key}${chain}`, notBefore, notAfter };
@@ -189,7 +189,7 @@ function keyIdOf(publicKey: KeyObject): Buffer {
   return hash('sha1', publicKey.export({ type: 'spki', format: 'der' }), 'buffer');
 }
 
-function nameOf(commonName: string): Buffer {
+function distinguishedName(commonName: string): Buffer {
   const value = der(0x0c, Buffer.from(commonName));
   return sequence(der(0x31, sequence(oid('2.5.4.3'), value)));
 }

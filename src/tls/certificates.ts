@@ -118,7 +118,7 @@ export function checkChain(path: string, chain: readonly X509Certificate[]): voi
   for (const [index, issuer] of chain.entries()) {
     const before = chain.slice(0, index);
     if (index === 0 || before.some((issued) => isSame(issuer, issued) || hasIssued(issuer, issued))) continue;
-    const message = `certificate ${index + 1} of ${chain.length} (${nameOf(issuer)}) did not issue any before it; the order is: server certificate, its issuer, the issuer's issuer`;
+    const message = `certificate ${index + 1} of ${chain.length} (${subjectName(issuer)}) did not issue any before it; the order is: server certificate, its issuer, the issuer's issuer`;
     throw new TlsError('ERR_TLS_CHAIN', `The chain in "${path}" is not in order: ${message}`);
   }
 }
@@ -156,7 +156,7 @@ export function validityOf([leaf, ...issuers]: readonly [X509Certificate, ...X50
 }
 
 /** The subject of a certificate on one line. */
-export function nameOf({ subject }: X509Certificate): string {
+export function subjectName({ subject }: X509Certificate): string {
   // Undefined for a certificate without a subject, whatever the types say.
   return (subject as string | undefined)?.replaceAll('\n', ', ') ?? 'no subject';
 }

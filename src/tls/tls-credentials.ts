@@ -3,7 +3,7 @@ import { createSecureContext, type SecureContext } from 'node:tls';
 import { inspect } from 'node:util';
 
 import { dateOrNull, isoTime } from '../core/clock.js';
-import { nameOf, type Validity } from './certificates.js';
+import { subjectName, type Validity } from './certificates.js';
 import { digestOfSet, distinct } from './certificate-set.js';
 
 /** The bytes of a certificate chain and its key, PEM. */
@@ -97,12 +97,12 @@ export class TlsCredentials implements Validity {
 
   toString(): string {
     if (!this.certificate) return 'TlsCredentials(CA bundle)';
-    return `TlsCredentials(${nameOf(this.certificate)}, expires ${isoTime(this.expiresAt)})`;
+    return `TlsCredentials(${subjectName(this.certificate)}, expires ${isoTime(this.expiresAt)})`;
   }
 
   toJSON(): Record<string, unknown> {
     return {
-      subject: this.certificate ? nameOf(this.certificate) : null,
+      subject: this.certificate ? subjectName(this.certificate) : null,
       fingerprint256: this.fingerprint256 ?? null,
       expiresAt: dateOrNull(this.expiresAt),
       revision: this.revision ?? null,

@@ -12,7 +12,7 @@ import {
   type WatchedValueOptions,
   type WatchedValueStatus,
 } from '../watch/watched-value.js';
-import { nameOf, type Validity } from './certificates.js';
+import { subjectName, type Validity } from './certificates.js';
 import type { TlsCredentials } from './tls-credentials.js';
 import { TlsError } from './tls-error.js';
 import { tlsLayout, type TlsLayout, type TlsPaths } from './tls-paths.js';
@@ -153,7 +153,7 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
     const { current } = this;
     return {
       ...this.baseStatus(),
-      subject: current?.certificate ? nameOf(current.certificate) : null,
+      subject: current?.certificate ? subjectName(current.certificate) : null,
       fingerprint256: current?.fingerprint256 ?? null,
       notBefore: dateOrNull(current?.notBefore),
       expiresAt: dateOrNull(current?.expiresAt),
@@ -199,7 +199,7 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
     const certificate = this.current?.certificate;
     if (!certificate || (event !== 'change' && event !== 'expiring')) return payload;
     const { fingerprint256, expiresAt } = this.current;
-    return { ...payload, subject: nameOf(certificate), fingerprint256, expiresAt };
+    return { ...payload, subject: subjectName(certificate), fingerprint256, expiresAt };
   }
 
   protected override onReported(): void {

@@ -29,7 +29,7 @@
 import type { ListenerError } from '../core/errors.js';
 import { Backoff } from '../core/backoff.js';
 import type { Scheduled } from '../core/clock.js';
-import { isTurnSpent, worked } from '../core/event-loop.js';
+import { isTurnSpent, startTurnBudget } from '../core/event-loop.js';
 import type { Scope } from '../core/scope.js';
 import { run } from '../core/steps.js';
 import { operationChannel } from '../core/telemetry.js';
@@ -276,7 +276,7 @@ export class Session {
     this.#cause = undefined;
     if (cause === undefined) return;
     this.#state = 'looking';
-    worked();
+    startTurnBudget();
     this.#activity.lookBegins();
     this.#changesBefore = this.#activity.changes;
     try {

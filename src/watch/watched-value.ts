@@ -104,7 +104,7 @@ export interface ChangedOptions<T> {
 }
 
 /** Why there is no newer value: the error, and its form in the status. */
-interface Refusal {
+interface Failure {
   readonly error: Error;
   readonly lastError: LastError | null;
 }
@@ -144,9 +144,9 @@ export abstract class WatchedValue<
   readonly #waiting = new Set<Outcome<T>>();
   #current: T | undefined;
   /** Why the contents last read are not used. */
-  #refusal: Refusal | undefined;
+  #refusal: Failure | undefined;
   /** Why the files currently cannot be read. */
-  #unreadable: Refusal | undefined;
+  #unreadable: Failure | undefined;
   #changes = 0;
   #rejections = 0;
   #lastChangeAt: number | null = null;
@@ -164,7 +164,7 @@ export abstract class WatchedValue<
     watcher.on('change', ({ current }) => this.take(current));
     watcher.on('unreadable', ({ error }) => {
       const isFirst = this.#unreadable === undefined;
-      this.#unreadable = this.#refusalBy(error);
+      this.#unreadable = this.#failureBy(error);
       if (isFirst) this.#emit('unreadable', { error });
     });
     watcher.on('readable', (readable) => {
@@ -304,7 +304,7 @@ export abstract class WatchedValue<
       value = this.parse(snapshot);
     } catch (error) {
       if (this.onRefused(error as Error, snapshot)) return;
-      this.#refusal = this.#refusalBy(error as Error);
+      this.#refusal = this.#failureBy(error as Error);
       this.#rejections += 1;
       this.#emit('rejected', { error: error as ResilientError });
       return;
@@ -327,7 +327,7 @@ export abstract class WatchedValue<
     if (current && !this.#current && !isExplained && !this.scope.ended) this.take(current);
   }
 
-  #refusalBy(error: Error): Refusal {
+  #failureBy(error: Error): Failure {
     this.recordError(error);
     return { error, lastError: this.lastError };
   }

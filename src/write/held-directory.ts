@@ -1,7 +1,7 @@
 import { constants, type BigIntStats, type Dirent } from 'node:fs';
 
 import { errnoOf } from '../core/errno.js';
-import { isTurnSpent, nextTurn, worked } from '../core/event-loop.js';
+import { isTurnSpent, nextTurn, startTurnBudget } from '../core/event-loop.js';
 import type { FileSystem } from '../core/file-system.js';
 import { pathForCall, pathFromBytes } from '../core/path-bytes.js';
 import { list } from '../fs/calls.js';
@@ -209,7 +209,7 @@ export class HeldDirectory {
   /** Gives the event loop a turn if the library has worked for a while. Call it after each of many items. */
   *pause(): Steps<void> {
     if (this.access.isBlocking) return;
-    worked();
+    startTurnBudget();
     if (isTurnSpent()) yield nextTurn();
   }
 }
