@@ -42,6 +42,7 @@ export const SECTIONS = [
       'docs/errors.md',
       'docs/faq.md',
       'docs/failure-modes.md',
+      'docs/invariants.md',
       'docs/compatibility.md',
       'docs/platforms.md',
       'docs/benchmarks.md',

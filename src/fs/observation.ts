@@ -18,8 +18,8 @@ export interface Found {
   readonly consulted: Consulted;
   /** Why a part of a tree cannot be read. The files of that part are those last seen. */
   readonly unreadable?: TargetError | undefined;
-  /** Whether a part of it that is missing is probably being published. */
-  readonly isGap?: boolean | undefined;
+  /** The volumes in which a key that is missing is published, but has no link yet. */
+  readonly unlinked?: ReadonlySet<string> | undefined;
   /** The limit that kept contents from being read, in words. */
   readonly limited?: string | undefined;
   /** When the target was published, ns; undefined for files that were published one by one. */

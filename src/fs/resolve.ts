@@ -16,6 +16,7 @@
  * |                                        | names count as one (watch/listeners.ts)                                  |
  */
 import type { BigIntStats } from 'node:fs';
+import { basename, dirname } from 'node:path';
 
 import { errnoOf, isDenied } from '../core/errno.js';
 import { MAX_LINKS } from '../core/file-system.js';
@@ -44,6 +45,8 @@ export type Resolution = { readonly route: Route } & (
       readonly path: string;
       /** Whether a link leads there, which is probably being retargeted. */
       readonly isGap: boolean;
+      /** The volume in which the entry is a key that is published, but has no link yet. */
+      readonly unlinkedIn: string | undefined;
       /** When the directory of the missing entry last changed, ns; 0 if unknown. */
       readonly changedNs: bigint;
     }
@@ -158,7 +161,8 @@ export function* resolve(path: string, disk: Disk): Steps<Resolution> {
       if (above === '' && name !== '..' && !stat?.isDirectory()) directory = yield* disk.lstat('/');
       if (directory) route.consulted(above, directory, name, stat?.isDirectory() === true);
       const target = stat?.isSymbolicLink() ? yield* disk.readlink(place) : undefined;
-      if (!stat || (target === undefined && stat.isSymbolicLink())) return missing(place, directory, route);
+      if (!stat || (target === undefined && stat.isSymbolicLink()))
+        return yield* missing(place, directory, route, disk);
       denied = undefined;
       if (target === undefined) continue;
       if (route.hops === MAX_LINKS) {
@@ -178,7 +182,7 @@ export function* resolve(path: string, disk: Disk): Steps<Resolution> {
     }
   }
   if (place === '') stat = yield* disk.lstat('/');
-  if (!stat) return denied ? unreadable(denied, route) : missing(place, directory, route);
+  if (!stat) return denied ? unreadable(denied, route) : yield* missing(place, directory, route, disk);
   return { kind: 'found', path: place || '/', stat, entryNs: directory?.mtimeNs ?? 0n, route };
 }
 
@@ -198,9 +202,17 @@ export function* isAsConsulted({ directories }: Consulted, changesNs: bigint, di
   return left === 0n;
 }
 
-function missing(path: string, directory: BigIntStats | undefined, route: Route): Resolution {
-  const isGap = route.hops > 0 || !isUserVisible(path.slice(path.lastIndexOf('/') + 1));
-  return { kind: 'missing', path, isGap, changedNs: directory?.mtimeNs ?? 0n, route };
+function* missing(
+  path: string,
+  directory: BigIntStats | undefined,
+  route: Route,
+  disk: Disk,
+): Steps<Resolution> {
+  const [above, name] = [dirname(path), basename(path)];
+  const isPublished = (yield* disk.lstat(within(above, `${DATA_LINK}/${name}`))) !== undefined;
+  const unlinkedIn = isPublished ? above : undefined;
+  const isGap = isPublished || route.hops > 0 || !isUserVisible(name);
+  return { kind: 'missing', path, isGap, unlinkedIn, changedNs: directory?.mtimeNs ?? 0n, route };
 }
 
 function unreadable(error: TargetError, route: Route): Resolution {

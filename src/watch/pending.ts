@@ -65,18 +65,25 @@ interface Due {
 
 /**
  * Each difference by itself: one that is due waits for the others, so that files that change together are one change;
- * but what a call of `add` or `remove` has changed does not wait.
+ * but what a call of `add` or `remove` has changed does not wait. Differences of one volume are due together.
  */
 export function dueEach(
   pending: ReadonlyMap<string, Pending>,
   togetherMs: number,
+  volumeOf: (key: string) => string | undefined,
   isRegrouped: (key: string) => boolean,
   now: number,
 ): Due {
+  const dueOf = new Map<string, number>();
+  for (const [key, { dueAt }] of pending) {
+    const volume = volumeOf(key);
+    if (volume !== undefined) dueOf.set(volume, Math.max(dueAt, dueOf.get(volume) ?? dueAt));
+  }
   const areAllDue = [...pending.values()].every(({ dueAt }) => dueAt <= now);
   const due: string[] = [];
   let next = Infinity;
-  for (const [key, { dueAt }] of pending) {
+  for (const [key, own] of pending) {
+    const dueAt = dueOf.get(volumeOf(key) ?? '') ?? own.dueAt;
     const reportAt = areAllDue || dueAt > now || isRegrouped(key) ? dueAt : dueAt + togetherMs;
     if (reportAt <= now) due.push(key);
     else next = Math.min(next, reportAt);

@@ -19,10 +19,12 @@
  * | a group             | together; retargeted links wait `groupSettleMs` for the others       |
  * | a directory, a tree | each when it is due; one that is due waits `settleMs` for the others |
  *
- * At the start nothing waits, except a file that changes while it is read. What `add` or `remove` has changed is
+ * In a directory or tree, the keys of one volume are due together. In the first report, and in that of a file that was
+ * added with `add`, a file is also complete if it was last written before `settleMs`. What `remove` has changed is
  * reported at once, but a file added to a group whose other files are changing is reported together with them.
  */
 import type { Clock, Scheduled } from '../core/clock.js';
+import { isRecent } from '../fs/file-identity.js';
 import type { Observation } from '../fs/observation.js';
 import { FileSnapshot, filesIn, MissingSnapshot, SetSnapshot, type Snapshot } from '../fs/snapshot.js';
 import type { TargetError } from '../fs/target-error.js';
@@ -55,8 +57,12 @@ interface ReporterOptions {
 const KIND = '/kind';
 const UNREADABLE = '/unreadable';
 
+/** The time of a file may be this much older than its last write, ms: kernels keep it in ticks. */
+const LONGEST_TICK_MS = 10;
+
 const NOTHING: ReadonlyMap<string, Pending> = new Map();
 const NO_KEYS: ReadonlySet<string> = new Set();
+const NO_REVISIONS: ReadonlyMap<string, string | undefined> = new Map();
 
 /** Receives what is to be reported. */
 interface Receiver {
@@ -176,7 +182,7 @@ export class Reporter {
     if (seen.isRegrouped) {
       this.#regrouped = new Set([...this.#regrouped, ...keysOf(difference).filter(seen.isRegrouped)]);
     }
-    const waits = this.#waitsFor(snapshot, files, difference, seen.kind === 'missing' && seen.isGap, cause);
+    const waits = this.#waitsFor(seen, snapshot, files, difference);
     const othersAt = snapshot.kind === 'group' ? this.#othersAt(files, now) : now;
     let isAtOnce = othersAt <= now;
     let first: ChangeCause | undefined;
@@ -194,8 +200,7 @@ export class Reporter {
       const appearance = key === KIND ? snapshot.kind : files.get(key);
       pending.set(key, seenAgain(before.get(key), appearance, wait, cause, now));
     }
-    const togetherMs = cause === 'start' && !this.#hasReported ? 0 : this.#options.settleMs;
-    return this.#reportDue(snapshot, files, difference, pending, togetherMs, othersAt, now);
+    return this.#reportDue(snapshot, files, difference, pending, othersAt, now);
   }
 
   /** Reports the pending differences that are due. Returns when the others are due. */
@@ -204,12 +209,17 @@ export class Reporter {
     files: Files,
     difference: KeyDifference,
     pending: ReadonlyMap<string, Pending>,
-    togetherMs: number,
     othersAt: number,
     now: number,
   ): number {
     const { due, next } = this.#reportsEachFile(snapshot)
-      ? dueEach(pending, togetherMs, (key) => this.#regrouped.has(key), now)
+      ? dueEach(
+          pending,
+          this.#options.settleMs,
+          (key) => volumeOf(files.get(key) ?? this.#files.get(key)),
+          (key) => this.#regrouped.has(key),
+          now,
+        )
       : dueTogether(pending, othersAt, (key) => this.#regrouped.has(key) && !files.has(key), now);
     const isDue = new Set(due);
     this.#pending = new Map([...this.#pending, ...[...pending].filter(([key]) => !isDue.has(key))]);
@@ -231,17 +241,15 @@ export class Reporter {
 
   /** How long each difference waits, by key. */
   #waitsFor(
+    seen: Exclude<StableObservation, { kind: 'unreadable' }>,
     snapshot: Snapshot,
     files: Files,
     difference: KeyDifference,
-    isGap: boolean,
-    cause: ChangeCause,
   ): Map<string, Wait> {
-    const { settleMs, missingGraceMs, maxSettleMs: maxMs } = this.#options;
     const waits = new Map<string, Wait>();
     const isOtherKind = snapshot.kind !== this.#snapshot.kind;
     const isMissing = snapshot.kind === 'missing';
-    if (isOtherKind || (isGap && !this.#hasReported)) {
+    if (isOtherKind || (seen.kind === 'missing' && seen.isGap && !this.#hasReported)) {
       const { removed } = difference;
       const isTakenOut = removed.length > 0 && removed.every((key) => this.#regrouped.has(key));
       waits.set(KIND, isMissing && !isTakenOut ? this.#waitForLoss : NO_WAIT);
@@ -249,19 +257,30 @@ export class Reporter {
     const isReplaced = isOtherKind && this.#snapshot.kind !== 'missing';
     for (const key of isReplaced ? files.keys() : [...difference.added, ...difference.changed]) {
       const file = files.get(key);
-      if (!file) continue;
-      const { isSteady } = FileSnapshot.stampOf(file);
-      const isDue =
-        cause === 'start' || this.#regrouped.has(key) ? isSteady : isComplete(file, this.#files.get(key));
-      const quietMs = file.size === 0 && isSteady ? missingGraceMs : settleMs;
-      waits.set(key, isDue ? NO_WAIT : { quietMs, maxMs });
+      if (file) waits.set(key, this.#waitFor(key, file, seen));
     }
     if (difference.removed.length === 0) return waits;
     const isRetargeted = !isMissing && this.#isRetargeted(snapshot);
+    const revisions = isRetargeted ? NO_REVISIONS : revisionsIn(files);
     for (const key of difference.removed) {
-      waits.set(key, isRetargeted || this.#regrouped.has(key) ? NO_WAIT : this.#waitForLoss);
+      const isGone = isRetargeted || this.#regrouped.has(key) || isSwapped(this.#files.get(key), revisions);
+      waits.set(key, isGone ? NO_WAIT : this.#waitForLoss);
     }
     return waits;
+  }
+
+  /** How long a file that is new or has changed waits. */
+  #waitFor(key: string, file: FileSnapshot, seen: StableObservation): Wait {
+    const { settleMs, missingGraceMs, groupSettleMs, maxSettleMs: maxMs, clock } = this.#options;
+    const { isSteady, inode, volume } = FileSnapshot.stampOf(file);
+    // The rest of its volume is on its way.
+    if (seen.kind === 'found' && volume !== undefined && seen.unlinked?.has(volume)) {
+      return { quietMs: seen.snapshot.kind === 'group' ? groupSettleMs : settleMs, maxMs };
+    }
+    const quietMs = file.size === 0 && isSteady ? missingGraceMs : settleMs;
+    const isFirst = !this.#hasReported || this.#regrouped.has(key);
+    const isQuiet = isFirst && isSteady && !isRecent(inode.mtimeNs, clock.now(), quietMs + LONGEST_TICK_MS);
+    return isQuiet || isComplete(file, this.#files.get(key)) ? NO_WAIT : { quietMs, maxMs };
   }
 
   get #waitForLoss(): Wait {
@@ -345,6 +364,30 @@ export class Reporter {
     );
     return paths.filter((path) => path !== undefined);
   }
+}
+
+/** The revision of each volume that files come from. */
+function revisionsIn(files: Files): ReadonlyMap<string, string | undefined> {
+  const revisions = new Map<string, string | undefined>();
+  for (const file of files.values()) {
+    const volume = volumeOf(file);
+    if (volume !== undefined) revisions.set(volume, file.revision);
+  }
+  return revisions;
+}
+
+/** Whether the volume that a file came from has another revision by now. */
+function isSwapped(
+  file: FileSnapshot | undefined,
+  revisions: ReadonlyMap<string, string | undefined>,
+): boolean {
+  const volume = volumeOf(file);
+  return volume !== undefined && revisions.has(volume) && revisions.get(volume) !== file?.revision;
+}
+
+/** The volume that a file comes from: what it contains is reported together. */
+function volumeOf(file: FileSnapshot | undefined): string | undefined {
+  return file && FileSnapshot.stampOf(file).volume;
 }
 
 function reasonOf({ code, path }: TargetError): string {

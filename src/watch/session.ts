@@ -170,16 +170,15 @@ export class Session {
   }
 
   /**
-   * Resolves after the first look. If that finds the target in the gap of a swap, resolves when the target is complete
-   * again or is reported missing.
+   * Resolves after the first report. That comes with the first look, unless the target is in the gap of a swap, is being
+   * written, or is replaced all the time.
    */
   async start(): Promise<void> {
     this.#state = 'idle';
     this.#activity.start();
     for (const path of this.#target.paths) await Mounts.of(this.#options.fs).ask(path);
     await this.#lookNow('start', 'all');
-    const wasInGap = this.#seen?.kind === 'missing';
-    while (wasInGap && !this.#scope.ended && this.#isAwaited) await this.#activity.nextLook();
+    while (!this.#scope.ended && this.#isAwaited) await this.#activity.nextLook();
     if (!this.#scope.ended && this.#resync.intervalMs > 0) Ticker.start(this, this.#resync);
   }
 
@@ -234,9 +233,9 @@ export class Session {
     this.#request('resync', 'resync', answers);
   }
 
-  /** Whether the target was in a gap at the start, and is still missing or not complete. */
+  /** Whether the first report is still to come. */
   get #isAwaited(): boolean {
-    return !this.reported && (this.#seen?.kind === 'missing' || this.#reporter.isPending);
+    return !this.reported && this.#reporter.isPending;
   }
 
   get #isRegrouped(): boolean {
@@ -357,7 +356,7 @@ export class Session {
     if (opened.length === 0 || this.#scope.ended) return this.#stable();
     if (round === MAX_ROUNDS) return this.#unstable(cause);
     for (const path of opened) this.#target.touch(path);
-    // At the start nothing waits; changes after that do.
+    // A change after the start is not one of the start.
     const next = cause === 'start' ? (this.#connection.backend?.name ?? 'poll') : cause;
     return this.#round(next, 'hints', undefined, round + 1);
   }

@@ -13,6 +13,21 @@ interface Settings {
   readonly hints?: 'scripted' | 'poll';
 }
 
+/** Time passes until this promise is settled, and only if it waits for it. */
+export async function timePasses(clock: FakeClock, promise: Promise<unknown>): Promise<void> {
+  const state = { isSettled: false };
+  const settled = promise.finally(() => {
+    state.isSettled = true;
+  });
+  settled.catch(() => undefined);
+  await realIo();
+  while (!state.isSettled) {
+    await clock.advance(100);
+    await realIo();
+  }
+  await settled;
+}
+
 /** A scene with fake time: timers fire only when the test advances the clock. */
 export class ScriptedScene extends Scene {
   /** Where it begins the files of the scene are new, and later they are not. */
@@ -44,31 +59,22 @@ export class ScriptedScene extends Scene {
     });
   }
 
-  /** Creates the watcher, without listeners, and does not start it. Its retries come after the whole delay. */
+  /** Creates the watcher, without listeners, and does not start it. Time passes while a start waits for it. Its retries come after the whole delay. */
   override create(
     target: string | readonly string[],
     options: ResilientWatcherOptions = {},
   ): ResilientWatcher {
     const { clock, backend } = this;
-    return super.create(target, { clock, backend, random: () => 0, ...options });
-  }
-
-  /** Time passes only if the start waits for it, as in the gap of a swap. */
-  protected override async open(
-    target: string | readonly string[],
-    options: ResilientWatcherOptions,
-  ): Promise<void> {
-    const state = { isStarted: false };
-    const started = super.open(target, options).finally(() => {
-      state.isStarted = true;
-    });
-    started.catch(() => undefined);
-    await realIo();
-    while (!state.isStarted) {
-      await this.clock.advance(100);
-      await realIo();
-    }
-    await started;
+    const watcher = super.create(target, { clock, backend, random: () => 0, ...options });
+    const start = watcher.start.bind(watcher);
+    const passing = new Map<Promise<void>, Promise<void>>();
+    watcher.start = () => {
+      const started = start();
+      const known = passing.get(started) ?? timePasses(clock, started);
+      passing.set(started, known);
+      return known;
+    };
+    return watcher;
   }
 
   /** A hint and its check; no time passes. */

@@ -6,6 +6,7 @@ import {
   renameSync,
   symlinkSync,
   truncateSync,
+  utimesSync,
   writeFileSync,
   writeSync,
 } from 'node:fs';
@@ -47,6 +48,7 @@ async function watchFile(
 ): Promise<{ root: string; clock: FakeClock; reported: string[] }> {
   const root = temporaryDirectory();
   writeFileSync(join(root, 'f.0'), 'old');
+  utimesSync(join(root, 'f.0'), 0, 0);
   symlinkSync('f.0', join(root, 'f'));
   const clock = new FakeClock(Date.now());
   const options = { backend, clock, missingGraceMs: GRACE_MS, pollIntervalMs: 4 };

@@ -417,7 +417,7 @@ test('at the start, how often a directory is listed does not depend on how deep 
       if (name === 'readdir') lists += 1;
     });
     const scene = open(new ScriptedScene());
-    write(scene, join(...Array<string>(depth).fill('d'), 'file'));
+    write(scene, join(...Array<string>(depth).fill('d'), 'file'), 'text');
     await watchTree(scene, { fs });
     expect(keysOf(scene)).toHaveLength(1);
     return lists / (depth + 1);

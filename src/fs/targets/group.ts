@@ -13,7 +13,6 @@ import { nextSlice, type Steps } from '../../core/steps.js';
 import type { WatchedDirectory } from '../../core/watch-backend.js';
 import { attempts, MOVED, type Moved } from '../attempts.js';
 import type { Disk } from '../disk.js';
-import { isRecent } from '../file-identity.js';
 import { absoluteGivenPath } from '../given-path.js';
 import { haveSameDirectories, mergeDirectories } from '../merge-directories.js';
 import type { Consulted, Found, LookScope, Observation, Regrouped, Target } from '../observation.js';
@@ -114,7 +113,7 @@ export class GroupTarget implements Target {
     const known = this.#known(members, read);
     if (known) return known;
     try {
-      return (yield* isAsRead(read, disk.afresh)) ? this.#together(members, read, now) : MOVED;
+      return (yield* isAsRead(read, disk.afresh)) ? this.#together(members, read) : MOVED;
     } catch (error) {
       // The next attempt reports it.
       if (errnoOf(error) === undefined) throw error;
@@ -150,7 +149,7 @@ export class GroupTarget implements Target {
     return haveSameDirectories(this.#last.consulted, consultedFor(read)) ? this.#last : undefined;
   }
 
-  #together(members: Members, read: readonly Member[], now: number): Observation {
+  #together(members: Members, read: readonly Member[]): Observation {
     const consulted = consultedFor(read);
     const before = this.#shown ?? members;
     this.#shown = members;
@@ -164,8 +163,8 @@ export class GroupTarget implements Target {
     }
     const { path } = this;
     const snapshot = new SetSnapshot({ kind: 'group', path, realPath: path, revision: undefined, files });
-    const isGap = gaps.some(({ changedNs }) => isRecent(changedNs, now));
-    this.#last = { kind: 'found', snapshot, consulted, isGap };
+    const unlinked = new Set(gaps.flatMap(({ unlinkedIn }) => unlinkedIn ?? []));
+    this.#last = { kind: 'found', snapshot, consulted, unlinked };
     return isRegrouped ? { ...this.#last, isRegrouped } : this.#last;
   }
 }

@@ -110,9 +110,15 @@ export class PathTarget implements Target {
   *#isAsFound({ snapshot, consulted }: Found, disk: Disk): Steps<boolean> {
     if (snapshot.kind !== 'file' || this.#changesNs === undefined) return false;
     const { inode, isTelling, isSteady } = FileSnapshot.stampOf(snapshot);
-    const stat = isTelling && isSteady ? yield* disk.lstat(snapshot.realPath) : undefined;
-    if (!stat || !isUnchanged(stat, inode)) return false;
-    return yield* isAsConsulted(consulted, this.#changesNs, disk);
+    try {
+      const stat = isTelling && isSteady ? yield* disk.lstat(snapshot.realPath) : undefined;
+      if (!stat || !isUnchanged(stat, inode)) return false;
+      return yield* isAsConsulted(consulted, this.#changesNs, disk);
+    } catch (error) {
+      // Resolving the path finds out what is wrong.
+      if (errnoOf(error) === undefined) throw error;
+      return false;
+    }
   }
 
   /** A relative path is relative to the root, like a key. */
@@ -242,8 +248,8 @@ export class PathTarget implements Target {
 
   #foundFiles(reading: TreeReading, path: string, scope: TreeScope): Observation {
     this.#volume = undefined;
-    const { files, limited, unreadable, isGap } = reading;
-    const rest = { consulted: reading, limited, unreadable, isGap, isRegrouped: this.#regrouped(scope) };
+    const { files, limited, unreadable, unlinked } = reading;
+    const rest = { consulted: reading, limited, unreadable, unlinked, isRegrouped: this.#regrouped(scope) };
     return this.#found(this.#tree ? 'tree' : 'directory', path, undefined, files, rest);
   }
 
@@ -268,7 +274,7 @@ export class PathTarget implements Target {
       isSame &&
       !rest.isRegrouped &&
       last.unreadable === rest.unreadable &&
-      last.isGap === rest.isGap &&
+      !last.unlinked === !rest.unlinked &&
       haveSameDirectories(last.consulted, rest.consulted)
     )
       return last;

@@ -23,7 +23,7 @@ import { nextSlice, type Steps } from '../../core/steps.js';
 import { within } from '../absolute-path.js';
 import { MAX_ATTEMPTS, MOVED, type Moved } from '../attempts.js';
 import type { Disk } from '../disk.js';
-import { identityOf, inodeOf, isRecent, isTelling, isUnchanged } from '../file-identity.js';
+import { identityOf, inodeOf, isTelling, isUnchanged } from '../file-identity.js';
 import { VERIFIED_AT_ONCE } from '../observation.js';
 import { isInRevision, joinWays, resolve, wereRetargeted, type Way } from '../resolve.js';
 import { FileSnapshot } from '../snapshot.js';
@@ -59,7 +59,7 @@ export class TreeLook {
   readonly #relisted = new Set<string>();
   /** Directories in which all files are visited, even if there are many. */
   readonly #verified = new Set<string>();
-  /** Directories that this look has listed, each once unless it changes meanwhile. */
+  /** Directories that this attempt has listed, each once unless it changes meanwhile. */
   readonly #listed = new Set<string>();
   /** Links are followed last, because a directory with its own path in the tree is not entered through a link. */
   readonly #links = new Set<string>();
@@ -70,7 +70,7 @@ export class TreeLook {
   readonly #ways = new Map<string, string>();
   /** What was replaced while it was read. */
   readonly #moved = new Set<string>();
-  /** Volumes whose swap this look has noticed. */
+  /** Volumes whose swap this attempt has noticed. */
   readonly #swapped = new Set<string>();
   #isLastAttempt = false;
 
@@ -111,7 +111,8 @@ export class TreeLook {
       yield* this.#prove(proof);
       if (this.#moved.size === 0) return 'read';
       for (const key of this.#moved) this.relist(key);
-      this.#moved.clear();
+      // Nothing of this attempt counts in the next one.
+      for (const known of [this.#moved, this.#listed, this.#swapped, this.#entryTimes]) known.clear();
     }
     return 'unstable';
   }
@@ -298,7 +299,6 @@ export class TreeLook {
     if (!volume !== !known?.volume) this.#nodes.removeDirectory(key);
     else for (const name of known?.names ?? []) if (!names.has(name)) this.#nodes.remove(childOf(key, name));
     this.#nodes.setReadable(key);
-    this.#nodes.setGap(key, isGap);
     this.#listed.add(key);
     this.#setDirectory({ ...visited, stat }, { names, isHiding, volume });
     if (isVolume) this.#volumes.push({ ...visited, stat });
@@ -351,7 +351,6 @@ export class TreeLook {
         return;
       }
       this.#nodes.setReadable(key);
-      this.#nodes.setGap(key, published?.kind === 'missing');
       if (published?.kind === 'missing') {
         this.#setKeys(directory, new Set());
         return;
@@ -407,14 +406,13 @@ export class TreeLook {
   }
 
   *#follow(key: string, disk: Disk): Steps<void> {
-    const { options, scope, now } = this.#look;
+    const { options, scope } = this.#look;
     const parent = this.#parentOf(key);
     if (!parent || parent.volume) return;
     const link = yield* resolve(within(parent.path, nameOf(key)), disk);
     const { route } = link;
     const { directories } = route;
     const way = joinWays(parent.way, route);
-    const isGap = link.kind === 'missing' && isRecent(link.changedNs, now);
     this.#notice(key, way);
     if (link.kind === 'found' && link.stat.isFile() && scope.includes(key)) {
       const { path: realPath, stat, entryNs } = link;
@@ -425,19 +423,22 @@ export class TreeLook {
       this.#unreadable(key, link.error.path, link.error.cause);
     } else this.#nodes.remove(key);
     this.#nodes.setLink(key, directories);
-    this.#nodes.setGap(key, isGap);
+    this.#nodes.setUnlinked(key, link.kind === 'missing' ? link.unlinkedIn : undefined);
     this.#ways.set(key, way.links);
     this.#name(key);
   }
 
-  /** If a file comes from another revision than before, everything else in its volume is visited, too. */
+  /** If a file is new or comes from another revision, everything else in its volume is visited, too. */
   #notice(key: string, { volume, revision }: Way): void {
     const known = this.#nodes.files.get(key);
-    if (volume === undefined || !known || known.revision === revision || this.#swapped.has(volume)) return;
+    if (volume === undefined || known?.revision === revision || this.#swapped.has(volume)) return;
     this.#swapped.add(volume);
     const directory = this.#nodes.directoryAt(volume);
-    if (directory) this.visit(directory.key);
-    for (const link of this.#nodes.linksThrough(new Set([within(volume, DATA_LINK)]))) this.visit(link);
+    // One that was no volume when it was listed is listed again, in another attempt.
+    if (directory?.volume) this.visit(directory.key);
+    else if (directory) this.#moved.add(directory.key);
+    // Also those that led nowhere before the volume was published.
+    for (const link of this.#nodes.linksThrough(new Set([volume]))) this.visit(link);
   }
 
   #parentOf(key: string): TreeDirectory | undefined {

@@ -70,8 +70,8 @@ export class TreeNodes {
   readonly unreadable = new Map<string, TargetError>();
   /** Directories behind links that have another key. */
   readonly skipped = new Set<string>();
-  /** Volumes without a revision, and links that lead nowhere, which are probably being published. */
-  readonly gaps = new Set<string>();
+  /** Links that lead to a key that is published, but has no link yet, with its volume. */
+  readonly unlinked = new Map<string, string>();
   readonly #byPath = new Map<string, string>();
   readonly #byIdentity = new Map<string, string>();
   readonly #totals: ReadTotals;
@@ -161,9 +161,9 @@ export class TreeNodes {
     this.haveDirectoriesChanged = true;
   }
 
-  setGap(key: string, isGap: boolean): void {
-    if (isGap) this.gaps.add(key);
-    else this.gaps.delete(key);
+  setUnlinked(key: string, volume: string | undefined): void {
+    if (volume === undefined) this.unlinked.delete(key);
+    else this.unlinked.set(key, volume);
   }
 
   setUnreadable(key: string, error: TargetError): void {
@@ -203,7 +203,7 @@ export class TreeNodes {
   removeDirectory(key: string): void {
     this.setReadable(key);
     this.skipped.delete(key);
-    this.gaps.delete(key);
+    this.unlinked.delete(key);
     const directory = this.directories.get(key);
     if (!directory) return;
     this.directories.delete(key);

@@ -39,8 +39,8 @@ export interface TreeReading {
   readonly directories: readonly WatchedDirectory[];
   readonly limited: string | undefined;
   readonly unreadable: TargetError | undefined;
-  /** Whether a part of it is probably being published. */
-  readonly isGap: boolean;
+  /** See `Found`. */
+  readonly unlinked: ReadonlySet<string> | undefined;
 }
 
 /** With more places than this, visiting everything is faster. */
@@ -174,7 +174,7 @@ export class TreeFiles {
       directories: this.#watched.list,
       limited: nodes.limited,
       unreadable: nodes.unreadablePart,
-      isGap: nodes.gaps.size > 0,
+      unlinked: nodes.unlinked.size > 0 ? new Set(nodes.unlinked.values()) : undefined,
     };
   }
 }

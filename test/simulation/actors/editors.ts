@@ -1,0 +1,91 @@
+/** Programs that change plain files, each as it does it. */
+import { constants } from 'node:fs';
+
+import type { Steps, World } from '../world.js';
+import { exists, write, type Fs } from './calls.js';
+
+/** Replaces or changes a file. @param pauseMs how long it takes in the middle. */
+type Program = (fs: Fs, world: World, path: string, text: string, pauseMs: number) => Steps;
+
+/** What is written in place is not complete before it is closed. */
+function* inPlace(world: World, path: string, work: Steps): Steps {
+  world.begins(path);
+  yield* work;
+  world.ends(path);
+  yield;
+}
+
+const WRITE = constants.O_WRONLY | constants.O_CREAT;
+
+export const EDITS: Readonly<Record<string, Program>> = {
+  /** A shell's `>`, or any program that writes in place. */
+  *shell(fs, world, path, text, pauseMs) {
+    yield* inPlace(world, path, write(fs, path, text, 2, pauseMs));
+  },
+
+  /** A new file, renamed into place: `sed -i`, `mv`, rsync. */
+  *rename(fs, _world, path, text, pauseMs) {
+    const temporary = `${path}.tmp`;
+    yield* write(fs, temporary, text, 2);
+    yield pauseMs;
+    fs.renameSync(temporary, path);
+    yield;
+  },
+
+  /** vim with `backupcopy=no`: the old file becomes the backup, and a new file is written. */
+  *vim(fs, world, path, text, pauseMs) {
+    world.begins(path);
+    if (exists(fs, path)) {
+      fs.renameSync(path, `${path}~`);
+      yield;
+    }
+    yield* write(fs, path, text, 2, pauseMs);
+    world.ends(path);
+    yield;
+    if (!exists(fs, `${path}~`)) return;
+    fs.unlinkSync(`${path}~`);
+    yield;
+  },
+
+  /** `rsync --inplace`: written over what is there. All texts of a file have the same length. */
+  *rsync(fs, world, path, text, pauseMs) {
+    yield* inPlace(world, path, write(fs, path, text, 3, pauseMs, WRITE));
+  },
+
+  /** `rm` and `>`. */
+  *recreate(fs, world, path, text, pauseMs) {
+    world.begins(path);
+    if (exists(fs, path)) {
+      fs.unlinkSync(path);
+      yield pauseMs;
+    }
+    yield* write(fs, path, text);
+    world.ends(path);
+    yield;
+  },
+
+  /** For good. */
+  *remove(fs, _world, path) {
+    if (!exists(fs, path)) return;
+    fs.unlinkSync(path);
+    yield;
+  },
+};
+
+/** One use of a program. */
+export interface Edit {
+  /** One of `EDITS`. */
+  readonly edit: string;
+  readonly path: string;
+  readonly text: string;
+  readonly pauseMs: number;
+  readonly beforeMs: number;
+}
+
+/** Makes one edit after another. */
+export function* editor(fs: Fs, world: World, edits: readonly Edit[]): Steps {
+  for (const { edit, path, text, pauseMs, beforeMs } of edits) {
+    yield beforeMs;
+    yield* EDITS[edit]?.(fs, world, path, text, pauseMs) ?? [];
+  }
+}

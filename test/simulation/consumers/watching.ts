@@ -1,0 +1,98 @@
+/** A program that watches a target. */
+import { ResilientWatcher, type Change, type ResilientWatcherOptions } from '../../../src/index.js';
+import type { Report } from '../invariants.js';
+import { byUnit } from '../views.js';
+import { Violation, type World } from '../world.js';
+
+/** What is watched. */
+export interface Watched {
+  readonly path: string | readonly string[];
+  readonly options: ResilientWatcherOptions;
+  readonly unitOf: (key: string) => string;
+}
+
+export class Watching {
+  readonly watcher: ResilientWatcher;
+  readonly reports: Report[] = [];
+  /** Ms since the schedule began. */
+  since = 0;
+  readonly #world: World;
+  readonly #watched: Watched;
+  #last: Change | undefined;
+  #isClosed = false;
+  #violation: Violation | undefined;
+
+  constructor(world: World, watched: Watched) {
+    this.#world = world;
+    this.#watched = watched;
+    const fs = world.library.fs as unknown as ResilientWatcherOptions['fs'];
+    this.watcher = new ResilientWatcher(watched.path, { ...watched.options, fs, random: world.random });
+    this.watcher.on('change', (change) => this.#received(change));
+    for (const name of ['unreadable', 'readable', 'degraded', 'recovered', 'restart', 'warning'] as const) {
+      this.watcher.on(name, () => this.#event(name));
+    }
+    this.watcher.on('error', (error) => this.#violated(new Violation(6, error.stack ?? error.message)));
+  }
+
+  async start(): Promise<void> {
+    this.since = this.#world.now;
+    this.#world.note('program', 'starts');
+    await this.watcher.start();
+    this.#world.note('program', 'has started');
+  }
+
+  async close(): Promise<void> {
+    this.#world.note('program', 'closes');
+    const closed = this.watcher.close();
+    this.#isClosed = true;
+    await closed;
+  }
+
+  #received(change: Change): void {
+    this.#event(`change (${change.cause})`);
+    const { previous, current, added, changed, removed } = change;
+    const view = new Map([...textOf(previous)]);
+    const now = textOf(current);
+    for (const key of removed)
+      if (!view.delete(key)) this.#violated(new Violation(4, `"${key}" was not there`));
+    for (const key of [...added, ...changed]) {
+      if (added.includes(key) === view.has(key))
+        this.#violated(new Violation(4, `"${key}" is added or changed`));
+      view.set(key, now.get(key) ?? '');
+    }
+    if (!isSame(view, now)) this.#violated(new Violation(4, 'added, changed and removed do not sum up'));
+    if (this.#last && !isSame(textOf(previous), textOf(this.#last.current))) {
+      this.#violated(new Violation(4, 'previous is not what was told last'));
+    }
+    if (this.#last && previous.kind === current.kind && isSame(textOf(previous), now)) {
+      this.#violated(new Violation(4, 'the same was told twice'));
+    }
+    this.#last = change;
+    const units = byUnit(now, this.#watched.unitOf);
+    this.#world.note('program', `is told ${current.kind} ${[...units.values()].join('| ')}`);
+    this.reports.push({ at: this.#world.now, units });
+  }
+
+  #event(name: string): void {
+    this.#world.note('program', name);
+    if (this.#isClosed) this.#violated(new Violation(7, `${name} after close()`));
+  }
+
+  /** @throws {Violation} the first one that a listener has seen. */
+  check(): void {
+    if (this.#violation) throw this.#violation;
+  }
+
+  /** A listener must not throw. */
+  #violated(violation: Violation): void {
+    this.#violation ??= violation;
+  }
+}
+
+function textOf({ files }: Change['current']): Map<string, string> {
+  return new Map([...files].map(([key, { content }]) => [key, String(content)]));
+}
+
+function isSame(one: ReadonlyMap<string, string>, other: ReadonlyMap<string, string>): boolean {
+  return one.size === other.size && [...one].every(([key, text]) => other.get(key) === text);
+}

@@ -1,0 +1,39 @@
+/** The first import of the bundle: replaces time, turns and chance before the library captures them. */
+import * as time from './time.js';
+
+/** The next turn of the real event loop: all promises have been continued by then. */
+const { setImmediate: realImmediate } = globalThis;
+export const settled = (): Promise<void> => new Promise((resolve) => realImmediate(resolve));
+
+/** The real time, for the report of a run only. */
+const { performance: realPerformance } = globalThis;
+export const realNow = (): number => realPerformance.now();
+
+let random: () => number = () => 0;
+
+/** Chance for whatever takes it from `Math.random`. */
+export function setRandom(source: () => number): void {
+  random = source;
+}
+
+class SimulatedDate extends Date {
+  constructor(...args: [] | [number | string | Date]) {
+    super(...((args.length === 0 ? [time.wallClock()] : args) as [number]));
+  }
+  static override now(): number {
+    return time.wallClock();
+  }
+}
+
+Object.assign(globalThis, {
+  Date: SimulatedDate,
+  performance: { now: time.monotonic },
+  setTimeout: time.setTimeout,
+  clearTimeout: time.clearTimeout,
+  setImmediate: time.setImmediate,
+  clearImmediate: time.clearImmediate,
+});
+Math.random = () => random();
+
+// Most errors of a schedule are answers such as ENOENT, and a stack takes longer than the call.
+Error.stackTraceLimit = 0;

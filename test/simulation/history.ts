@@ -1,0 +1,47 @@
+/**
+ * What existed, and when. A unit is what must be reported as a whole: a volume, or a plain file. A state of a unit is
+ * everything that one target shows of it, as text.
+ */
+export interface State {
+  readonly text: string;
+  /** Ms since the schedule began; `to` is `Infinity` for the last one. */
+  readonly from: number;
+  to: number;
+  /** Whether it existed at a moment in which nobody was in the middle of a publication. */
+  isPublished: boolean;
+}
+
+export const NOTHING = '';
+
+export class History {
+  readonly #states = new Map<string, State[]>();
+
+  /** All states of a unit, in order. */
+  of(unit: string): readonly State[] {
+    return this.#states.get(unit) ?? [{ text: NOTHING, from: 0, to: Infinity, isPublished: true }];
+  }
+
+  get units(): Iterable<string> {
+    return this.#states.keys();
+  }
+
+  /** What is there now. @param isPartial whether somebody is in the middle of a publication. */
+  note(views: ReadonlyMap<string, string>, now: number, isPartial: (unit: string) => boolean): void {
+    for (const unit of new Set([...this.#states.keys(), ...views.keys()])) {
+      const text = views.get(unit) ?? NOTHING;
+      let states = this.#states.get(unit);
+      if (!states)
+        this.#states.set(
+          unit,
+          (states = now > 0 ? [{ text: NOTHING, from: 0, to: now, isPublished: true }] : []),
+        );
+      const last = states.at(-1);
+      if (last?.text === text) {
+        last.isPublished ||= !isPartial(unit);
+        continue;
+      }
+      if (last) last.to = now;
+      states.push({ text, from: now, to: Infinity, isPublished: !isPartial(unit) });
+    }
+  }
+}

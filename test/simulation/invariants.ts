@@ -1,0 +1,81 @@
+/** What must hold in every schedule. The numbers are those of docs/invariants.md. */
+import { NOTHING, type History, type State } from './history.js';
+import { Violation } from './world.js';
+
+/** The content of one report, unit by unit. */
+export interface Report {
+  /** Ms since the schedule began. */
+  readonly at: number;
+  readonly units: ReadonlyMap<string, string>;
+}
+
+/** How long what is not complete must have been there before it may be reported, ms. */
+export interface Patience {
+  readonly settleMs: number;
+  readonly missingGraceMs: number;
+}
+
+/**
+ * 1: what was reported existed as a whole. 2: never back. 3: what is not complete is not reported unless its publisher
+ * seems to have stopped.
+ * @param since from when on it must have existed, ms.
+ */
+export function checkReports(
+  history: History,
+  reports: readonly Report[],
+  since: number,
+  patience: Patience,
+): void {
+  const units = new Set([...history.units, ...reports.flatMap((report) => [...report.units.keys()])]);
+  for (const unit of units) {
+    const states = history.of(unit);
+    let index = states.findIndex(({ to }) => to >= since);
+    let wasTold = false;
+    for (const report of reports) {
+      const text = report.units.get(unit) ?? NOTHING;
+      wasTold ||= text !== NOTHING;
+      // What was being written at the start is told when it is complete.
+      if (!wasTold && isBusy(states, report.at, patience)) continue;
+      const found = states.findIndex(
+        (state, at) => at >= index && state.text === text && isDue(state, report.at, patience),
+      );
+      if (found < 0) throw wrongReport(unit, text, states, index, report.at);
+      index = found;
+    }
+  }
+}
+
+/** Whether what is there at this time is not complete, or so new that it may be about to change again. */
+function isBusy(states: readonly State[], at: number, { missingGraceMs }: Patience): boolean {
+  const now = states.findLast(({ from }) => from <= at);
+  return now !== undefined && (!now.isPublished || at - now.from <= 2 * missingGraceMs);
+}
+
+function isDue({ from, text, isPublished }: State, at: number, patience: Patience): boolean {
+  if (from > at) return false;
+  const { settleMs, missingGraceMs } = patience;
+  return isPublished || at - from >= (text === NOTHING ? missingGraceMs : settleMs);
+}
+
+function wrongReport(
+  unit: string,
+  text: string,
+  states: readonly State[],
+  index: number,
+  at: number,
+): Violation {
+  const same = states.findIndex((state) => state.text === text && state.from <= at);
+  const what = `${unit}: "${text}" at ${at.toFixed(1)}`;
+  if (same < 0) return new Violation(1, `${what} never existed as a whole`);
+  if (same < index) return new Violation(2, `${what} came after a later state`);
+  return new Violation(3, `${what} was not complete`);
+}
+
+/** 5: after the last change, everything has been told. */
+export function checkAllIsTold(history: History, last: Report | undefined): void {
+  for (const unit of history.units) {
+    const text = history.of(unit).at(-1)?.text ?? NOTHING;
+    const told = last?.units.get(unit) ?? NOTHING;
+    if (told !== text) throw new Violation(5, `${unit}: told "${told}", but there is "${text}"`);
+  }
+}

@@ -1,0 +1,226 @@
+/** The kinds of schedules: what is watched, and who changes it. */
+import type { ResilientWatcherOptions } from '../../src/index.js';
+import type { Fs } from './actors/calls.js';
+import { editor, EDITS, type Edit } from './actors/editors.js';
+import { CSI_DRIVER, KUBELET, OLD_KUBELET, publisher, SLOW_DRIVER, type Payload } from './actors/volumes.js';
+import type { Watched } from './consumers/watching.js';
+import * as views from './views.js';
+import type { World } from './world.js';
+
+/** A watched target on a machine, with its publishers. */
+export interface Scene extends Watched {
+  /** What is there now. */
+  readonly see: (fs: Fs) => views.View;
+}
+
+export type Kind = (world: World) => Scene;
+
+const VOLUME = '/m/v';
+const OTHER = '/m/w';
+const FILES = '/m/d';
+const KEYS = ['a', 'b', 'certs/crt', 'certs/key'];
+
+const MANNERS = [KUBELET, OLD_KUBELET, CSI_DRIVER, SLOW_DRIVER];
+const PAUSES_MS = [0, 1, 7, 30, 80, 300, 700, 2_500];
+
+/** Directories that are there from the beginning. */
+function directories(world: World, ...paths: string[]): void {
+  const { fs } = world.machine.process();
+  for (const path of paths) fs.mkdirSync(path, 0o755);
+}
+
+/** A volume, published up to four times. */
+function volume(world: World, directory: string, keys = KEYS): void {
+  const { choices } = world;
+  const count = 1 + choices.choose(4);
+  const manner = choices.oneOf(MANNERS);
+  const payloads: Payload[] = [];
+  for (let revision = 0; revision < count; revision += 1) {
+    const before = payloads.at(-1);
+    const payload = new Map<string, string>();
+    for (const key of keys) {
+      // Now and then a key is left out, or stays the same.
+      const what = choices.choose(3, 0.2);
+      if (what === 1 && key !== keys[0]) continue;
+      const same = what === 2 ? before?.get(key) : undefined;
+      payload.set(key, same ?? `${key}@${revision}`);
+    }
+    payloads.push(payload);
+  }
+  const pauses = payloads.map(() => choices.oneOf(PAUSES_MS));
+  world.actor(manner.name, (fs) => publisher({ fs, world, directory, manner }, payloads, pauses));
+}
+
+/** Files that several programs edit. */
+function files(world: World, paths: readonly string[], edits = Object.keys(EDITS)): void {
+  const { choices } = world;
+  const list: Edit[] = [];
+  for (let count = 1 + choices.choose(5); count > 0; count -= 1) {
+    list.push({
+      edit: choices.oneOf(edits),
+      path: choices.oneOf(paths),
+      text: `text ${count} of the file`,
+      pauseMs: choices.oneOf([0, 2, 20, 80, 700]),
+      beforeMs: choices.oneOf(PAUSES_MS),
+    });
+  }
+  world.actor('editor', (fs) => editor(fs, world, list));
+}
+
+/** Options that all targets have. */
+function options({ choices }: World): ResilientWatcherOptions {
+  return { resyncIntervalMs: choices.oneOf([0, 5_000, 150]), backend: 'fs' };
+}
+
+const isFromVolume = (unit: string) => (): string => unit;
+
+export const KINDS: Readonly<Record<string, Kind>> = {
+  key(world) {
+    directories(world, '/m', VOLUME);
+    volume(world, VOLUME);
+    const path = `${VOLUME}/${world.choices.oneOf(['a', 'certs/key'])}`;
+    return {
+      path,
+      options: options(world),
+      unitOf: isFromVolume(VOLUME),
+      see: (fs) => rename(views.group(fs, [path]), () => path.slice(path.lastIndexOf('/') + 1)),
+    };
+  },
+
+  volume(world) {
+    directories(world, '/m', VOLUME);
+    volume(world, VOLUME);
+    return {
+      path: VOLUME,
+      options: options(world),
+      unitOf: isFromVolume(VOLUME),
+      see: (fs) => views.directory(fs, VOLUME, false),
+    };
+  },
+
+  inside(world) {
+    directories(world, '/m', VOLUME);
+    volume(world, VOLUME);
+    const path = `${VOLUME}/certs`;
+    return {
+      path,
+      options: options(world),
+      unitOf: isFromVolume(VOLUME),
+      see: (fs) => views.inside(fs, path),
+    };
+  },
+
+  group(world) {
+    directories(world, '/m', VOLUME);
+    volume(world, VOLUME);
+    const paths = [`${VOLUME}/a`, `${VOLUME}/certs/key`, `${VOLUME}/b`];
+    return {
+      path: paths,
+      options: options(world),
+      unitOf: isFromVolume(VOLUME),
+      see: (fs) => views.group(fs, paths),
+    };
+  },
+
+  groups(world) {
+    directories(world, '/m', VOLUME, OTHER, FILES);
+    volume(world, VOLUME);
+    volume(world, OTHER);
+    files(world, [`${FILES}/f`]);
+    const paths = [`${VOLUME}/a`, `${VOLUME}/certs/key`, `${OTHER}/a`, `${OTHER}/b`, `${FILES}/f`];
+    return {
+      path: paths,
+      options: options(world),
+      unitOf: unitOfPath,
+      see: (fs) => views.group(fs, paths),
+    };
+  },
+
+  /** A tree on a volume. */
+  on(world) {
+    directories(world, '/m', VOLUME);
+    volume(world, VOLUME);
+    return {
+      path: VOLUME,
+      options: { ...options(world), recursive: true },
+      unitOf: isFromVolume(VOLUME),
+      see: (fs) => views.directory(fs, VOLUME, true),
+    };
+  },
+
+  /** A tree around volumes, with plain files and links that lead into a volume. */
+  around(world) {
+    directories(world, '/m', VOLUME, OTHER, FILES, '/m/l');
+    const { fs } = world.machine.process();
+    fs.symlinkSync('../v/a', '/m/l/a');
+    fs.symlinkSync('../v/certs/key', '/m/l/key');
+    volume(world, VOLUME);
+    volume(world, OTHER);
+    files(world, [`${FILES}/f`, `${FILES}/g`, '/m/h']);
+    return {
+      path: '/m',
+      options: { ...options(world), recursive: true },
+      unitOf: (key) => unitOfPath(`/m/${key}`),
+      see: (observer) => views.directory(observer, '/m', true),
+    };
+  },
+
+  /** A plain directory with links that lead into a volume. */
+  links(world) {
+    directories(world, '/m', VOLUME, FILES);
+    const { fs } = world.machine.process();
+    fs.symlinkSync('../v/a', `${FILES}/a`);
+    fs.symlinkSync('../v/certs/key', `${FILES}/key`);
+    volume(world, VOLUME);
+    files(world, [`${FILES}/f`]);
+    return {
+      path: FILES,
+      options: options(world),
+      unitOf: (key) => (key === 'a' || key === 'key' ? VOLUME : `${FILES}/${key}`),
+      see: (observer) => views.directory(observer, FILES, false),
+    };
+  },
+
+  file(world) {
+    directories(world, '/m', FILES);
+    files(world, [`${FILES}/f`]);
+    return {
+      path: `${FILES}/f`,
+      options: options(world),
+      unitOf: isFromVolume(`${FILES}/f`),
+      see: (fs) => rename(views.group(fs, [`${FILES}/f`]), () => 'f'),
+    };
+  },
+
+  directory(world) {
+    directories(world, '/m', FILES);
+    files(world, [`${FILES}/f`, `${FILES}/g`, `${FILES}/h`]);
+    return {
+      path: FILES,
+      options: options(world),
+      unitOf: (key) => `${FILES}/${key}`,
+      see: (fs) => views.directory(fs, FILES, false),
+    };
+  },
+
+  tree(world) {
+    directories(world, '/m', FILES, `${FILES}/e`);
+    files(world, [`${FILES}/f`, `${FILES}/e/f`, '/m/g']);
+    return {
+      path: '/m',
+      options: { ...options(world), recursive: true },
+      unitOf: (key) => `/m/${key}`,
+      see: (fs) => views.directory(fs, '/m', true),
+    };
+  },
+};
+
+/** In `/m`, keys of a volume and links into it belong together. */
+function unitOfPath(path: string): string {
+  if (path.startsWith('/m/l/')) return VOLUME;
+  return [VOLUME, OTHER].find((each) => path.startsWith(`${each}/`)) ?? path;
+}
+
+function rename(view: views.View, to: (key: string) => string): views.View {
+  return new Map([...view].map(([key, text]) => [to(key), text]));
+}

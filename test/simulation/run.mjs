@@ -1,0 +1,19 @@
+/** `npm run simulate`: bundles `main.ts` from `src` into a temporary file, and runs it. */
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { bundle } from './bundle.mjs';
+
+const directory = mkdtempSync(join(tmpdir(), 'simulation-'));
+try {
+  const file = join(directory, 'main.mjs');
+  await bundle('main.ts', file);
+  const { status } = spawnSync(process.execPath, ['--enable-source-maps', file, ...process.argv.slice(2)], {
+    stdio: 'inherit',
+  });
+  process.exitCode = status ?? 1;
+} finally {
+  rmSync(directory, { recursive: true, force: true });
+}

@@ -1,0 +1,70 @@
+/** Runs one schedule, and says which invariant it violates. */
+import { Choices } from './choices.js';
+import { Watching } from './consumers/watching.js';
+import { History } from './history.js';
+import { checkAllIsTold, checkReports } from './invariants.js';
+import { KINDS } from './kinds.js';
+import { leftovers } from './time.js';
+import { byUnit } from './views.js';
+import { Violation, World, type Entry } from './world.js';
+
+/** A schedule: a kind, and a seed or a list of decisions. */
+export interface Schedule {
+  readonly kind: string;
+  readonly seed: number;
+  readonly given?: readonly number[] | undefined;
+}
+
+export interface Outcome {
+  readonly violation: Violation | undefined;
+  readonly choices: Choices;
+  readonly trace: readonly Entry[];
+}
+
+/** After this time without any change, everything that is not a resync has happened, ms. */
+const REST_MS = 3_000;
+
+const PATIENCE = { settleMs: 50, missingGraceMs: 500 };
+
+export async function runSchedule({ kind, seed, given }: Schedule, isTraced = false): Promise<Outcome> {
+  const choices = new Choices(seed, given);
+  const world = new World(choices, seed, isTraced);
+  let violation: Violation | undefined;
+  try {
+    await play(world, kind);
+  } catch (error) {
+    violation =
+      error instanceof Violation ? error : new Violation(0, (error as Error).stack ?? String(error));
+  }
+  return { violation, choices, trace: world.trace ?? [] };
+}
+
+async function play(world: World, kind: string): Promise<void> {
+  const { choices } = world;
+  const scene = KINDS[kind]?.(world);
+  if (!scene) throw new Error(`There is no kind "${kind}"; there are ${Object.keys(KINDS).join(', ')}`);
+  const history = new History();
+  const observer = world.machine.process();
+  const look = (): void =>
+    history.note(byUnit(scene.see(observer.fs), scene.unitOf), world.now, world.isPartial);
+  look();
+  world.afterStep.push(look);
+  const watching = new Watching(world, scene);
+  try {
+    const started = world.sleep(choices.oneOf([0, 0, 10, 400])).then(() => watching.start());
+    await world.run(REST_MS);
+    await world.through(started, 'start()');
+    watching.check();
+    checkReports(history, watching.reports, watching.since, PATIENCE);
+    checkAllIsTold(history, watching.reports.at(-1));
+  } finally {
+    // Also after a failure, because the library has state that all watchers of a process share.
+    await world.through(watching.close(), 'close()');
+    await world.rest(10_000);
+  }
+  watching.check();
+  const left = { timers: leftovers(), ...world.library.leftovers() };
+  for (const [what, count] of Object.entries(left)) {
+    if (count > 0) throw new Violation(7, `after close(), ${count} ${what} are left`);
+  }
+}

@@ -1,0 +1,52 @@
+/** Schedules from fixed seeds; `docs/invariants.md` has the invariants. A failure is printed with the command that repeats it. */
+import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+// @ts-expect-error -- plain JavaScript, which `npm run simulate` runs as it is
+import { bundle } from './bundle.mjs';
+
+const run = promisify(execFile);
+const directory = mkdtempSync(join(tmpdir(), 'resilient-watcher-simulation-'));
+const file = join(directory, 'main.mjs');
+
+beforeAll(() => (bundle as (entry: string, outfile: string) => Promise<void>)('main.ts', file));
+afterAll(() => rmSync(directory, { recursive: true }));
+
+async function simulate(...args: string[]): Promise<string> {
+  const { stdout } = await run(process.execPath, ['--enable-source-maps', file, ...args]).catch(
+    (error: unknown) => error as { stdout: string },
+  );
+  return stdout;
+}
+
+const KINDS = [
+  ['key', 1_000],
+  ['volume', 1_000],
+  ['inside', 1_000],
+  ['group', 1_000],
+  ['groups', 500],
+  ['on', 500],
+  ['around', 300],
+  ['links', 500],
+  ['file', 1_000],
+  ['directory', 500],
+  ['tree', 500],
+] as const;
+
+test.concurrent.each(KINDS)('invariants 1 to 9 hold in schedules of the kind %s', async (kind, runs) => {
+  expect(await simulate('--kind', kind, '--runs', String(runs))).toMatch(
+    new RegExp(`^${runs} schedules in .*\\n$`),
+  );
+});
+
+test('a seed determines a schedule completely', async () => {
+  const trace = (await simulate('--kind', 'around', '--seed', '7', '--trace')).split('\n').slice(0, -2);
+  expect(trace.length).toBeGreaterThan(200);
+  expect((await simulate('--kind', 'around', '--seed', '7', '--trace')).split('\n').slice(0, -2)).toEqual(
+    trace,
+  );
+});

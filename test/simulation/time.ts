@@ -1,0 +1,111 @@
+/**
+ * Time and turns of the event loop as a schedule decides them. `globals.ts` puts these functions in the place of those of
+ * Node.js before the library is loaded.
+ */
+
+/** The wall clock at the beginning of each schedule, epoch ms. */
+const EPOCH = Date.UTC(2030, 0, 1);
+
+interface Timer {
+  readonly at: number;
+  readonly order: number;
+  readonly isRef: () => boolean;
+  readonly run: () => void;
+}
+
+let now = 0;
+let orders = 0;
+let timers: Timer[] = [];
+let immediates: { readonly id: number; readonly run: () => void }[] = [];
+
+/** Begins a schedule. */
+export function resetTime(): void {
+  now = 0;
+  orders = 0;
+  timers = [];
+  immediates = [];
+}
+
+/** Ms since the schedule began. */
+export const monotonic = (): number => now;
+
+/** Epoch ms. */
+export const wallClock = (): number => EPOCH + now;
+
+/** Time goes on; nothing is run. */
+export function advance(ms: number): void {
+  now += ms;
+}
+
+/** When the next timer is due; `Infinity` if there is none. */
+export function nextTimerAt(): number {
+  return timers[0]?.at ?? Infinity;
+}
+
+/** The timers and immediates that are left. */
+export const leftovers = (): number => timers.length + immediates.length;
+
+/** Runs the timers that are due, each at its time. */
+export function runTimers(): number {
+  let count = 0;
+  // Those that are added meanwhile wait for the next turn.
+  const last = orders;
+  for (let first = timers[0]; first && first.at <= now && first.order <= last; first = timers[0]) {
+    timers.shift();
+    first.run();
+    count += 1;
+  }
+  return count;
+}
+
+/** Runs the immediates that are scheduled now. */
+export function runImmediates(): number {
+  const these = immediates;
+  immediates = [];
+  for (const { run } of these) run();
+  return these.length;
+}
+
+class Handle {
+  readonly id: number;
+  #isRef = true;
+
+  constructor(id: number) {
+    this.id = id;
+  }
+
+  ref(): this {
+    this.#isRef = true;
+    return this;
+  }
+  unref(): this {
+    this.#isRef = false;
+    return this;
+  }
+  hasRef(): boolean {
+    return this.#isRef;
+  }
+}
+
+export function setTimeout(run: (...args: unknown[]) => void, ms = 0, ...args: unknown[]): Handle {
+  const handle = new Handle((orders += 1));
+  const at = now + Math.max(1, Math.ceil(ms));
+  const timer: Timer = { at, order: handle.id, isRef: () => handle.hasRef(), run: () => run(...args) };
+  const index = timers.findIndex((other) => other.at > at);
+  timers.splice(index < 0 ? timers.length : index, 0, timer);
+  return handle;
+}
+
+export function clearTimeout(handle: Handle | undefined): void {
+  timers = timers.filter(({ order }) => order !== handle?.id);
+}
+
+export function setImmediate(run: (...args: unknown[]) => void, ...args: unknown[]): number {
+  const id = (orders += 1);
+  immediates.push({ id, run: () => run(...args) });
+  return id;
+}
+
+export function clearImmediate(id: number): void {
+  immediates = immediates.filter((each) => each.id !== id);
+}

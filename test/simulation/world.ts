@@ -1,0 +1,215 @@
+/**
+ * One schedule: a machine, the actors on it, and the library in one of its processes.
+ *
+ * | when                                   | who may go on                                                          |
+ * |----------------------------------------|------------------------------------------------------------------------|
+ * | before each system call of the library | any actor, for any number of its steps; or time passes                 |
+ * | between the phases of a turn           | the same                                                               |
+ * | a turn: timers, events, answers of     | the library, in the order in which the event loop of Node.js has them; |
+ * | calls, immediates                      | answers in any order                                                   |
+ * | nobody has anything to do              | time goes on to the next timer, or to the actor that sleeps shortest   |
+ */
+import { randomOf, type Choices } from './choices.js';
+import { setRandom, settled } from './globals.js';
+import { Machine, type Process } from './machine/machine.js';
+import * as time from './time.js';
+
+/** What an actor yields after each system call: nothing, or how long it does nothing, ms. */
+export type Steps = Generator<number | undefined, void, undefined>;
+
+interface Actor {
+  readonly name: string;
+  readonly process: Process;
+  readonly steps: Steps;
+  wakesAt: number;
+}
+
+/** Who did what, for the printed table. */
+export interface Entry {
+  readonly ms: number;
+  readonly who: string;
+  readonly what: string;
+}
+
+/** A schedule that the library does not survive. */
+export class Violation extends Error {
+  readonly invariant: number;
+
+  /** @param invariant the number in docs/invariants.md. */
+  constructor(invariant: number, message: string) {
+    super(`invariant ${invariant}: ${message}`);
+    this.invariant = invariant;
+  }
+}
+
+/** After this time, a promise that is still pending is never settled, ms. */
+const LONGEST_CALL_MS = 60_000;
+
+/** More turns than any schedule needs. */
+const MAX_TURNS = 20_000;
+
+export class World {
+  readonly choices: Choices;
+  readonly random: () => number;
+  readonly machine: Machine;
+  /** The process that uses the library. */
+  readonly library: Process;
+  /** Undefined unless the schedule is to be printed. */
+  readonly trace: Entry[] | undefined;
+  /** Called after each step of an actor. */
+  readonly afterStep: (() => void)[] = [];
+  /** How many system calls the library has made. */
+  calls = 0;
+  /** How many turns of the event loop had something to do. */
+  turns = 0;
+  /** How probable it is that somebody acts before a call of the library. */
+  #density = 0;
+  #actors: Actor[] = [];
+  readonly #partial = new Map<string, number>();
+
+  constructor(choices: Choices, seed: number, isTraced: boolean) {
+    time.resetTime();
+    this.choices = choices;
+    this.random = randomOf(seed ^ 0x5eed);
+    setRandom(this.random);
+    this.trace = isTraced ? [] : undefined;
+    this.machine = new Machine({
+      random: this.random,
+      tickMs: choices.oneOf([4, 0, 10] as const),
+      now: time.wallClock,
+    });
+    this.#density = choices.oneOf([0.02, 0.005, 0.08, 0.3]);
+    this.library = this.machine.process({ before: (call, path) => this.#beforeCall(call, path) });
+  }
+
+  /** Ms since the schedule began. */
+  get now(): number {
+    return time.monotonic();
+  }
+
+  note(who: string, what: string): void {
+    this.trace?.push({ ms: this.now, who, what });
+  }
+
+  /** Somebody who acts between the calls of the library. */
+  actor(name: string, list: (fs: Process['fs']) => Steps): void {
+    const process = this.machine.process({ before: (call, path) => this.note(name, `${call} ${path}`) });
+    this.#actors.push({ name, process, steps: list(process.fs), wakesAt: 0 });
+  }
+
+  /** A publication of this unit begins: what is there until its end is not complete. */
+  begins(unit: string): void {
+    this.#partial.set(unit, (this.#partial.get(unit) ?? 0) + 1);
+  }
+
+  ends(unit: string): void {
+    this.#partial.set(unit, (this.#partial.get(unit) ?? 0) - 1);
+  }
+
+  readonly isPartial = (unit: string): boolean => (this.#partial.get(unit) ?? 0) > 0;
+
+  /** Resolves after this time, ms. */
+  sleep(ms: number): Promise<void> {
+    return new Promise((resolve) => time.setTimeout(() => resolve(), ms));
+  }
+
+  /** Goes on until no actor has anything left to do, and then for so long, ms. */
+  async run(restMs: number): Promise<void> {
+    while (this.#actors.length > 0) await this.#turn(Infinity);
+    await this.rest(restMs);
+  }
+
+  /** Time in which nobody but the library does anything, ms. */
+  async rest(ms: number): Promise<void> {
+    const end = this.now + ms;
+    while (this.now < end) await this.#turn(end);
+    await this.#turn(end);
+  }
+
+  /** The library does its work until this promise settles. @param what for the message if it never does. */
+  async through<T>(promise: Promise<T>, what: string): Promise<T> {
+    const state = { isSettled: false };
+    const settle = (): void => void (state.isSettled = true);
+    promise.then(settle, settle);
+    const end = this.now + LONGEST_CALL_MS;
+    await settled();
+    while (!state.isSettled) {
+      if (this.now >= end) throw new Violation(5, `${what} never resolves`);
+      await this.#turn(end);
+    }
+    return promise;
+  }
+
+  async #turn(end: number): Promise<void> {
+    if ((this.turns += 1) > MAX_TURNS) throw new Violation(9, `more than ${MAX_TURNS} turns`);
+    await settled();
+    let didWork = time.runTimers() > 0;
+    if (didWork) await settled();
+    this.#actBetween();
+    if (this.library.deliver()) {
+      didWork = true;
+      this.note('library', 'receives events');
+      await settled();
+      this.#actBetween();
+    }
+    const { pending } = this.machine;
+    const answered = pending[pending.length > 0 ? this.choices.choose(pending.length, 0.5) : 0];
+    if (answered) {
+      this.note('kernel', `answers ${answered.call} ${answered.path}`);
+      didWork = true;
+      answered.answer();
+      await settled();
+    }
+    if (time.runImmediates() > 0) {
+      didWork = true;
+      await settled();
+    }
+    if (!didWork) this.#idle(end);
+  }
+
+  /** Nothing is ready in the library. */
+  #idle(end: number): void {
+    const ready = this.#actors.filter(({ wakesAt }) => wakesAt <= this.now);
+    const next = Math.min(time.nextTimerAt(), end, ...this.#actors.map(({ wakesAt }) => wakesAt));
+    if (ready.length === 0) {
+      if (next > this.now && next < Infinity) time.advance(next - this.now);
+      return;
+    }
+    this.#step(this.choices.oneOf(ready));
+  }
+
+  #actBetween(): void {
+    this.#act(0.15);
+  }
+
+  #beforeCall(call: string, path: string): void {
+    this.calls += 1;
+    this.#act(this.#density);
+    this.note('library', `${call} ${path}`);
+  }
+
+  /** Lets others act, or time pass. */
+  #act(chance: number): void {
+    // Once somebody acts, the moment may be long.
+    for (let more = chance; ; more = 0.6) {
+      const ready = this.#actors.filter(({ wakesAt }) => wakesAt <= this.now);
+      if (this.#actors.length === 0) return;
+      const choice = this.choices.choose(ready.length + 2, more);
+      if (choice === 0) return;
+      const actor = ready[choice - 1];
+      if (actor) this.#step(actor);
+      else {
+        time.advance(this.choices.oneOf([1, 5, 12]));
+        this.note('time', 'passes');
+        return;
+      }
+    }
+  }
+
+  #step(actor: Actor): void {
+    const { done, value = 0 } = actor.steps.next() as IteratorResult<number | undefined, undefined>;
+    if (done) this.#actors = this.#actors.filter((each) => each !== actor);
+    else actor.wakesAt = this.now + value;
+    for (const after of this.afterStep) after();
+  }
+}
