@@ -74,10 +74,9 @@ export const ERROR_CODES = {
   TlsError: {
     ERR_TLS_MISSING: ['the certificate, the key or a required CA bundle does not exist, or is not a regular file', 'check the mount and the paths'],
     ERR_TLS_PEM: ['a file is not a complete certificate or private key in PEM, the key is protected by a passphrase, or the file is larger than 1 MiB', 'see the message for what the file contains; convert DER with `openssl x509 -inform der`, and store the key without a passphrase'],
-    ERR_TLS_MISMATCH: ['the private key does not belong to the certificate', 'publish both together'],
-    ERR_TLS_CHAIN: ['a certificate of the chain is not followed by its issuer, or the chain is longer than the 100 KiB that clients accept', "put the certificates in order, the server's first; a CA bundle belongs in `ca.crt`"],
+    ERR_TLS_MISMATCH: ['the private key does not belong to the first certificate', 'publish both together, the certificate before its issuers'],
     ERR_TLS_EXPIRED: ['the certificate has expired', 'renew it; check the clock'],
-    ERR_TLS_NOT_YET_VALID: ['the certificate is not valid yet', 'do nothing: it is used as soon as it is valid; check the clock'],
+    ERR_TLS_NOT_YET_VALID: ['the certificate is not valid yet', 'do nothing: it is used within a minute when it is valid; check the clock'],
     ERR_TLS_CA: ['the CA bundle cannot be used, or is required and missing; or a CA was removed before a request was sent', 'check the CA file; repeat the request'],
     ERR_TLS_PEER: ['a peer of `resilient-watcher/spiffe` that OpenSSL has verified has no SPIFFE ID, is of another trust domain, or is not authorized', 'see the message for which of these'],
     ERR_TLS_REFUSED: ['OpenSSL rejects the set, for example because the key is too short', "see the message for OpenSSL's reason"],

@@ -12,7 +12,7 @@ import { isCertificate, isPrivateKey, pemBlocks, type PemBlock } from './pem.js'
 export function parseCertificates(path: string, bytes: Buffer, code: TlsErrorCode): X509Certificate[] {
   const blocks = pemBlocks(bytes.toString('latin1')).filter(isCertificate);
   if (!blocks.some(({ isComplete }) => isComplete)) {
-    throw new TlsError(code, `"${path}" ${whyNoCertificate(bytes)}`);
+    throw new TlsError(code, `"${path}" ${whyNo('certificate', bytes)}`);
   }
   return blocks.map((block, index) => {
     // It may restrict its purposes, which would be lost when it is encoded for OpenSSL.
@@ -30,42 +30,14 @@ export function parseCertificates(path: string, bytes: Buffer, code: TlsErrorCod
   });
 }
 
-function whyNoCertificate(bytes: Buffer): string {
+/** Describes what a file contains instead, for example if it is cut off. Quotes only labels, never contents. */
+function whyNo(wanted: string, bytes: Buffer): string {
   if (bytes.length === 0) return 'is empty';
-  const found = whatElse(bytes);
-  if (found) return `${found}, but no complete certificate`;
-  return isParsed(() => new X509Certificate(bytes))
-    ? 'is DER; convert it to PEM: openssl x509 -inform der -in FILE'
-    : 'contains no PEM certificate';
-}
-
-function whyNoKey(bytes: Buffer): string {
-  if (bytes.length === 0) return 'is empty';
-  const found = whatElse(bytes);
-  if (found) return `${found}, but no complete private key`;
-  const isDer = (['pkcs8', 'sec1', 'pkcs1'] as const).some((type) =>
-    isParsed(() => createPrivateKey({ key: bytes, format: 'der', type })),
-  );
-  return isDer
-    ? 'is DER; convert it to PEM: openssl pkey -inform der -in FILE'
-    : 'contains no complete private key in PEM';
-}
-
-/** Describes what a file contains instead, for example if it is truncated. Quotes only labels, never contents. */
-function whatElse(bytes: Buffer): string | undefined {
   const label = pemBlocks(bytes.toString('latin1')).find(({ label }) =>
     /^[A-Z0-9 ]{1,40}$/.test(label),
   )?.label;
-  return label === undefined ? undefined : `contains PEM of type "${label}"`;
-}
-
-function isParsed(parse: () => unknown): boolean {
-  try {
-    parse();
-    return true;
-  } catch {
-    return false;
-  }
+  if (label !== undefined) return `contains PEM of type "${label}", but no complete ${wanted}`;
+  return `contains no ${wanted} in PEM; convert DER to PEM: openssl ${wanted === 'certificate' ? 'x509' : 'pkey'} -inform der -in FILE`;
 }
 
 /** The reason why OpenSSL cannot parse a PEM block. */
@@ -86,50 +58,13 @@ export function parseKey(path: string, bytes: Buffer): KeyObject {
       `The private key in "${path}" is protected by a passphrase; store it without one: openssl pkey -in FILE`,
     );
   }
-  if (!block?.isComplete) throw new TlsError('ERR_TLS_PEM', `"${path}" ${whyNoKey(bytes)}`);
+  if (!block?.isComplete) throw new TlsError('ERR_TLS_PEM', `"${path}" ${whyNo('private key', bytes)}`);
   try {
     return createPrivateKey(block.text);
   } catch (cause) {
     const why = whyUnparsable(block, cause as Error);
     throw new TlsError('ERR_TLS_PEM', `Cannot parse the private key in "${path}": ${why}`, { cause });
   }
-}
-
-/**
- * The longest certificate message that clients based on OpenSSL accept, bytes (`SSL_MAX_CERT_LIST_DEFAULT`): a header
- * of 4 bytes, and up to 5 for each certificate.
- */
-const MAX_MESSAGE_BYTES = 100 * 1024;
-
-/**
- * Checks that clients accept the length of the chain, and that each certificate after the first issued one before it.
- * As in clients, plain chains, chains with cross-signed alternatives and repeated certificates pass; a chain in another
- * order does not.
- * @throws {TlsError} `ERR_TLS_CHAIN`.
- */
-export function checkChain(path: string, chain: readonly X509Certificate[]): void {
-  const bytes = chain.reduce((sum, { raw }) => sum + raw.length + 5, 4);
-  if (bytes > MAX_MESSAGE_BYTES) {
-    throw new TlsError(
-      'ERR_TLS_CHAIN',
-      `The chain in "${path}" is too long: ${chain.length} certificates take ${bytes} bytes in a handshake, and clients accept ${MAX_MESSAGE_BYTES}`,
-    );
-  }
-  for (const [index, issuer] of chain.entries()) {
-    const before = chain.slice(0, index);
-    if (index === 0 || before.some((issued) => isSame(issuer, issued) || hasIssued(issuer, issued))) continue;
-    const message = `certificate ${index + 1} of ${chain.length} (${subjectName(issuer)}) did not issue any before it; the order is: server certificate, its issuer, the issuer's issuer`;
-    throw new TlsError('ERR_TLS_CHAIN', `The chain in "${path}" is not in order: ${message}`);
-  }
-}
-
-function isSame(a: X509Certificate, b: X509Certificate): boolean {
-  return a.fingerprint256 === b.fingerprint256;
-}
-
-/** Whether this issuer signed a certificate. */
-export function hasIssued(issuer: X509Certificate, issued: X509Certificate): boolean {
-  return issued.checkIssued(issuer) && issued.verify(issuer.publicKey);
 }
 
 /** The validity of a certificate, epoch ms. */

@@ -12,11 +12,11 @@ import {
   type WatchedValueOptions,
   type WatchedValueStatus,
 } from '../watch/watched-value.js';
-import { subjectName, type Validity } from './certificates.js';
+import { subjectName } from './certificates.js';
 import type { TlsCredentials } from './tls-credentials.js';
 import { TlsError } from './tls-error.js';
 import { tlsLayout, type TlsLayout, type TlsPaths } from './tls-paths.js';
-import { expiredError, MAX_BYTES, parseSet, WrongDate } from './tls-set.js';
+import { expiredError, MAX_BYTES, parseSet } from './tls-set.js';
 
 /** Options of `TlsFiles`. All are optional, and `undefined` means the default. */
 export interface TlsFilesOptions extends WatchedValueOptions {
@@ -59,6 +59,9 @@ export interface TlsFilesStatus extends WatchedValueStatus {
   readonly endedConnections: number;
 }
 
+/** How often a refused set is tried again, ms. */
+const RETRY_MS = 60_000;
+
 const OWN_OPTIONS = { expiryWarningMs: optional(milliseconds(0)) };
 
 /** Ready: there is an unexpired certificate. */
@@ -74,7 +77,7 @@ export const tlsFilesDescription: StatusDescription<TlsFilesStatus> = {
 /**
  * The certificate, key and CA bundle in a mounted Secret (`tls.crt`, `tls.key`, `ca.crt`), in a credential bundle (key
  * and chain in one file, as in a pod certificate) or at other paths, always current. Each set is checked as a whole
- * before it is used: the PEM parses, the key matches the certificate, the chain is in order, and it is valid now. A
+ * before it is used: the PEM parses, OpenSSL accepts it, the key matches the certificate, and it is valid now. A
  * bad set is `rejected`, and the last good one stays in use.
  *
  * | what is on disk         | `current`              | event                                            |
@@ -83,7 +86,7 @@ export const tlsFilesDescription: StatusDescription<TlsFilesStatus> = {
  * | another order of CAs    | as before              | –                                                |
  * | a bad or incomplete set | as before              | `rejected`                                       |
  * | half of a renewed pair  | as before              | `rejected` after `groupSettleMs`                 |
- * | a set not yet valid     | as before, until valid | `rejected`; `change` when it becomes valid       |
+ * | a set not yet valid     | as before, until valid | `rejected`; `change` within a minute when valid   |
  * | an expired set          | as before              | `rejected`; `change` if the clock is set back    |
  * | unchanged, expires soon | as before              | `expiring`, then `expired`: then `get()` rejects |
  *
@@ -97,15 +100,15 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
   readonly #layout: TlsLayout;
   readonly #expiryWarningMs: number | undefined;
   readonly #expiry: Alarm;
-  readonly #validity: Alarm;
+  readonly #again: Alarm;
   /** Goes off when the other half of a renewed pair has not followed. */
   readonly #patience: Alarm;
   readonly #patienceMs: number;
   /** A key and a certificate that do not match, and are not of one revision. */
   #half: Snapshot | undefined;
   #certificatePath: string;
-  /** A set that was refused only because of its dates. */
-  #pending: { readonly snapshot: Snapshot; readonly validity: Validity } | undefined;
+  /** A set that was refused; perhaps only because of its dates, and the clock. */
+  #refused: Snapshot | undefined;
   #reported: 'valid' | 'expiring' | 'expired' = 'valid';
   #endedConnections = 0;
 
@@ -131,8 +134,7 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
     this.#expiryWarningMs = own.expiryWarningMs;
     const onJump = (): void => void this.#expiry.hasten(0);
     this.#expiry = new Alarm(this.clock, false, () => this.#watchExpiry(), onJump);
-    const retry = (): void => this.#retryPending();
-    this.#validity = new Alarm(this.clock, false, retry, retry);
+    this.#again = new Alarm(this.clock, false, () => this.#tryAgain());
     this.#patienceMs = rest.groupSettleMs ?? GROUP_SETTLE_MS;
     this.#patience = new Alarm(this.clock, false, () => this.#refuseHalf());
   }
@@ -189,8 +191,8 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
   }
 
   protected override take(snapshot: Snapshot): void {
-    this.#pending = undefined;
-    this.#validity.clear();
+    this.#refused = undefined;
+    this.#again.clear();
     super.take(snapshot);
     if (this.#half !== snapshot) this.#forgetHalf();
   }
@@ -208,10 +210,8 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
   }
 
   protected override onRefused(error: Error, snapshot: Snapshot): boolean {
-    if (error instanceof WrongDate) {
-      this.#pending = { snapshot, validity: error.validity };
-      this.#awaitValidity(error.validity);
-    }
+    this.#refused = snapshot;
+    this.#again.set(RETRY_MS);
     return this.#mayBeHalf(error, snapshot);
   }
 
@@ -240,24 +240,21 @@ export class TlsFiles extends WatchedValue<TlsCredentials, TlsFilesEvents, TlsFi
 
   protected override onClose(): Promise<void> {
     this.#expiry.clear();
-    this.#validity.clear();
+    this.#again.clear();
     this.#forgetHalf();
     return super.onClose();
   }
 
-  /** Also called after each jump of the clock, because the clock may have been wrong before. */
-  #retryPending(): void {
-    if (!this.#pending) return;
-    const { snapshot, validity } = this.#pending;
-    const now = this.clock.now();
-    if (validity.notBefore <= now && now < validity.expiresAt) this.take(snapshot);
-    else this.#awaitValidity(validity);
-  }
-
-  #awaitValidity({ notBefore }: Validity): void {
-    const remainingMs = notBefore - this.clock.now();
-    // Only a jump of the clock can make an expired set valid.
-    this.#validity.set(remainingMs > 0 ? remainingMs : Number.MAX_SAFE_INTEGER);
+  #tryAgain(): void {
+    const refused = this.#refused;
+    if (!refused) return;
+    try {
+      this.parse(refused);
+    } catch {
+      this.#again.set(RETRY_MS);
+      return;
+    }
+    this.take(refused);
   }
 
   /** Emits `expiring` or `expired` when due, and sets the alarm for the next one. */

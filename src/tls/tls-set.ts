@@ -1,9 +1,9 @@
 /** Parses and checks a set of certificate, key and CA bundle. */
-import { checkChain, parseCertificates, parseKey, validityOf, type Validity } from './certificates.js';
+import { parseCertificates, parseKey, validityOf, type Validity } from './certificates.js';
 import { isCertificate, isPrivateKey, pemBlocks } from './pem.js';
 import { TlsCredentials } from './tls-credentials.js';
 import { isoTime } from '../core/clock.js';
-import { TlsError, type TlsErrorCode } from './tls-error.js';
+import { TlsError } from './tls-error.js';
 import type { TlsPlace, TlsPlaces } from './tls-paths.js';
 
 /** Larger than any chain and bundle: the bundle of all public authorities has 0.3 MB. */
@@ -15,7 +15,7 @@ type Trust = Pick<TlsCredentials, 'ca' | 'authorities'>;
  * A set without a CA bundle keeps the previous one, because with the roots of Node.js instead, a peer with a certificate
  * of any public authority would be trusted.
  * @param now epoch ms
- * @throws {TlsError} if the set is not complete, not usable, or not valid now (`WrongDate`).
+ * @throws {TlsError} if the set is not complete, not usable, or not valid now.
  */
 export function parseSet(
   places: TlsPlaces,
@@ -35,16 +35,20 @@ export function parseSet(
 }
 
 function checkDates(path: string, { notBefore, expiresAt }: Validity, now: number): void {
-  if (expiresAt <= now) throw expiredError(path, { notBefore, expiresAt });
+  if (expiresAt <= now) throw expiredError(path, { expiresAt });
   if (notBefore <= now) return;
   const message = `The certificate in "${path}" is not valid before ${isoTime(notBefore)}`;
-  throw new WrongDate('ERR_TLS_NOT_YET_VALID', message, { notBefore, expiresAt });
+  throw new TlsError('ERR_TLS_NOT_YET_VALID', message);
 }
 
 /** @param cause why there is no newer one */
-export function expiredError(path: string, { notBefore, expiresAt }: Validity, cause?: Error): TlsError {
+export function expiredError(
+  path: string,
+  { expiresAt }: Pick<Validity, 'expiresAt'>,
+  cause?: Error,
+): TlsError {
   const message = `The certificate in "${path}" expired at ${isoTime(expiresAt)}`;
-  return new WrongDate('ERR_TLS_EXPIRED', message, { notBefore, expiresAt }, cause && { cause });
+  return new TlsError('ERR_TLS_EXPIRED', message, cause && { cause });
 }
 
 /** @throws {TlsError} `ERR_TLS_CA` if the bundle cannot be used, or each of its certificates has expired. */
@@ -59,7 +63,7 @@ function trustOf(
   const expiresAt = Math.max(...authorities.map((authority) => validityOf([authority]).expiresAt));
   if (expiresAt <= now) {
     const message = `Every certificate in the CA bundle "${ca.path}" has expired`;
-    throw new WrongDate('ERR_TLS_CA', message, { ...ALWAYS, expiresAt });
+    throw new TlsError('ERR_TLS_CA', message);
   }
   // OpenSSL receives only what was parsed here, so that nothing else is trusted.
   return { ca: Buffer.from(authorities.join('')), authorities };
@@ -70,7 +74,7 @@ interface Identity extends Validity, Pick<TlsCredentials, 'certificate'> {
   readonly pair: { readonly cert: Buffer; readonly key: Buffer } | undefined;
 }
 
-/** @throws {TlsError} if the key does not match the certificate, or the chain is not in order. */
+/** @throws {TlsError} if the key does not match the certificate. */
 function identityOf({ cert, key }: TlsPlaces): Identity {
   if (!cert || !key) return { pair: undefined, certificate: undefined, ...ALWAYS };
   const [certBytes, keyBytes] = [bytesOf(cert), bytesOf(key)];
@@ -84,16 +88,9 @@ function identityOf({ cert, key }: TlsPlaces): Identity {
   const privateKey = parseKey(key.path, keyBytes);
   // `setSecureContext()` accepts an RSA key with an EC certificate; then every handshake fails.
   if (!certificate?.checkPrivateKey(privateKey)) {
-    if (issuers.some((issuer) => issuer.checkPrivateKey(privateKey))) {
-      const message = `The chain in "${cert.path}" is not in order: the certificate of the key must come first`;
-      throw new TlsError('ERR_TLS_CHAIN', message);
-    }
-    const message = isBundle
-      ? `The private key in "${key.path}" is not that of the first certificate in it`
-      : `"${key.path}" is not the key of "${cert.path}"`;
+    const message = `The private key in "${key.path}" is not that of the first certificate in "${cert.path}"`;
     throw new TlsError('ERR_TLS_MISMATCH', message);
   }
-  checkChain(cert.path, chain);
   const pair = { cert: only(certBytes, isCertificate), key: only(keyBytes, isPrivateKey) };
   return { pair, certificate, ...validityOf([certificate, ...issuers]) };
 }
@@ -125,17 +122,3 @@ function mustBeUsable(credentials: TlsCredentials, path: string): void {
 
 /** A CA bundle alone has no expiry date. */
 const ALWAYS: Validity = { notBefore: -Infinity, expiresAt: Infinity };
-
-/** Whether the set is refused only because of its dates. */
-export class WrongDate extends TlsError {
-  readonly #validity: Validity;
-
-  constructor(code: TlsErrorCode, message: string, validity: Validity, options?: ErrorOptions) {
-    super(code, message, options);
-    this.#validity = validity;
-  }
-
-  get validity(): Validity {
-    return this.#validity;
-  }
-}

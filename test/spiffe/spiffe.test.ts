@@ -193,7 +193,7 @@ test('a folder that is away or broken keeps the last good identity and bundle', 
   expect(rejected).toEqual([
     expect.stringMatching(/home\.org\.spiffe-trust-bundle\.x509\.pem" is empty/),
     expect.stringMatching(/There is no file ".*home\.org\.spiffe-trust-bundle\.x509\.pem"/),
-    expect.stringMatching(/contains no PEM certificate/),
+    expect.stringMatching(/contains no certificate in PEM/),
   ]);
   volume.publish(named(home.certificate));
   await folder.check();

@@ -126,7 +126,7 @@ describe('a credential bundle and a trust bundle', () => {
       cause: {
         code: 'ERR_TLS_MISMATCH',
         message: expect.stringMatching(
-          /key in ".+bundle\.pem" is not that of the first certificate in it/,
+          /key in ".+bundle\.pem" is not that of the first certificate in ".+bundle\.pem"/,
         ) as string,
       },
     });
