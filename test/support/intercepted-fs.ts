@@ -57,6 +57,8 @@ export function interceptedFs(
   return new Proxy(nodeFs, {
     get(_, property) {
       const name = String(property);
+      // It has no answer.
+      if (name === 'watch') return nodeFs.watch;
       if (name.endsWith('Sync')) {
         return (...args: unknown[]) => now(name.slice(0, -'Sync'.length) as CallName, true, args);
       }

@@ -4,7 +4,8 @@
  */
 import { subscribe, tracingChannel } from 'node:diagnostics_channel';
 
-import { Component } from '../../src/core/component.js';
+import { EventEmitter } from 'eventemitter3';
+
 import type { ComponentMessage } from '../../src/core/telemetry-messages.js';
 import { operationNames, pointNames } from '../../src/core/telemetry.js';
 
@@ -38,12 +39,8 @@ interface Confidence {
   };
 }
 
-const { emit } = Component.prototype;
-Component.prototype.emit = function (
-  this: typeof Component.prototype,
-  event: never,
-  ...args: never[]
-): boolean {
+const { emit } = EventEmitter.prototype;
+EventEmitter.prototype.emit = function (this: EventEmitter, event: never, ...args: never[]): boolean {
   const { token, current } = Object(args[0]) as Confidence;
   plant(token?.value);
   plant(current?.value);
