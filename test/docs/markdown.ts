@@ -10,6 +10,8 @@ export interface CodeBlock {
   readonly language: string;
   /** Whether a `<!-- run … -->` comment stands above it: what the comment says is to be printed. */
   readonly output: string | undefined;
+  /** Why it is not run, from a `<!-- not run: … -->` comment. */
+  readonly notRun: string | undefined;
   readonly code: string;
   /** The line of the page with the first line of code, from 1. */
   readonly line: number;
@@ -47,6 +49,7 @@ export function codeBlocks(page: string): CodeBlock[] {
         page,
         language,
         output: comment('run', comments),
+        notRun: comment('not run:', comments),
         code: code.join('\n'),
         line: at + 2,
       });
@@ -64,5 +67,5 @@ export function codeBlocks(page: string): CodeBlock[] {
 }
 
 function comment(name: string, comments: string): string | undefined {
-  return new RegExp(`<!-- ${name}\\b([\\s\\S]*?)-->`).exec(comments)?.[1]?.trim();
+  return new RegExp(`<!-- ${name}(?=\\s)([\\s\\S]*?)-->`).exec(comments)?.[1]?.trim();
 }

@@ -11,7 +11,7 @@ const wrong = [
   `import { ResilientWatchr } from 'resilient-watcher';\nResilientWatchr();`,
   `import { ResilientWatcher } from 'resilient-watcher';\n\nnew ResilientWatcher(42);`,
   `new ResilientWatcher('/etc/app');`,
-].map((code) => ({ page: 'wrong.md', language: 'ts', output: undefined, code, line: 7 }));
+].map((code) => ({ page: 'wrong.md', language: 'ts', output: undefined, notRun: undefined, code, line: 7 }));
 // One program for all, since most of the time is spent on what they import.
 const problems = problemsOf([...blocks, ...wrong]);
 const isWrong = (problem: string): boolean => problem.startsWith('wrong.md');
