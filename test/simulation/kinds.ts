@@ -143,6 +143,7 @@ export const KINDS: Readonly<Record<string, Kind>> = {
     return {
       path: VOLUME,
       options: { ...options(world), recursive: true },
+      isTree: true,
       unitOf: isFromVolume(VOLUME),
       see: (fs) => views.directory(fs, VOLUME, true),
     };
@@ -160,6 +161,7 @@ export const KINDS: Readonly<Record<string, Kind>> = {
     return {
       path: '/m',
       options: { ...options(world), recursive: true },
+      isTree: true,
       unitOf: (key) => unitOfPath(`/m/${key}`),
       see: (observer) => views.directory(observer, '/m', true),
     };
@@ -176,6 +178,7 @@ export const KINDS: Readonly<Record<string, Kind>> = {
     return {
       path: FILES,
       options: options(world),
+      isTree: true,
       unitOf: (key) => (key === 'a' || key === 'key' ? VOLUME : `${FILES}/${key}`),
       see: (observer) => views.directory(observer, FILES, false),
     };
@@ -209,6 +212,7 @@ export const KINDS: Readonly<Record<string, Kind>> = {
     return {
       path: '/m',
       options: { ...options(world), recursive: true },
+      isTree: true,
       unitOf: (key) => `/m/${key}`,
       see: (fs) => views.directory(fs, '/m', true),
     };

@@ -20,6 +20,8 @@ const { values } = parseArgs({
     choices: { type: 'string' },
     /** Print the schedule even if it violates nothing. */
     trace: { type: 'boolean', default: false },
+    /** Only say which schedule is the first one. */
+    first: { type: 'boolean', default: false },
     /** Count the violations instead of stopping at the first one. */
     survey: { type: 'boolean', default: false },
   },
@@ -55,6 +57,7 @@ async function all(): Promise<boolean> {
       continue;
     }
     console.log(`seed ${seed}, kind ${kind}, after ${count} schedules: ${violation.message}`);
+    if (values.first) return false;
     const given = await shrink({ kind, seed }, choices.made, violation.invariant);
     await print(kind, seed, given);
     console.log(

@@ -1,5 +1,6 @@
 /** Runs one schedule, and says which invariant it violates. */
 import { Choices } from './choices.js';
+import { HABITS } from './consumers/habits.js';
 import { Watching } from './consumers/watching.js';
 import { History } from './history.js';
 import { checkAllIsTold, checkReports } from './invariants.js';
@@ -23,6 +24,9 @@ export interface Outcome {
 
 /** After this time without any change, everything that is not a resync has happened, ms. */
 const REST_MS = 3_000;
+
+/** The same with two resyncs, and with the delays of a backend that failed. */
+const LOSSY_REST_MS = 12_000;
 
 const PATIENCE = { settleMs: 50, missingGraceMs: 500 };
 
@@ -49,13 +53,21 @@ async function play(world: World, kind: string): Promise<void> {
     history.note(byUnit(scene.see(observer.fs), scene.unitOf), world.now, world.isPartial);
   look();
   world.afterStep.push(look);
-  const watching = new Watching(world, scene);
+  const options = world.isLossy ? { ...scene.options, resyncIntervalMs: 5_000 } : scene.options;
+  const watching = new Watching(world, { ...scene, options });
+  const habit = choices.oneOf(Object.values(HABITS));
+  let failure: unknown;
   try {
     const started = world.sleep(choices.oneOf([0, 0, 10, 400])).then(() => watching.start());
-    await world.run(REST_MS);
+    const program = { world, watching, watched: scene, history, isFaulty: world.isLossy };
+    const done = started.then(() => habit(program)).catch((error: unknown) => (failure = error));
+    await world.run(world.isLossy ? LOSSY_REST_MS : REST_MS);
     await world.through(started, 'start()');
+    await world.through(done, 'a call of the program');
+    if (failure !== undefined) throw failure as Error;
     watching.check();
-    checkReports(history, watching.reports, watching.since, PATIENCE);
+    if (!world.isLossy || scene.isTree !== true)
+      checkReports(history, watching.reports, watching.since, PATIENCE);
     checkAllIsTold(history, watching.reports.at(-1));
   } finally {
     // Also after a failure, because the library has state that all watchers of a process share.

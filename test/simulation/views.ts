@@ -3,6 +3,8 @@ import type { Fs } from './actors/calls.js';
 
 export type View = Map<string, string>;
 
+const bytes = Buffer.alloc(256);
+
 /** The text of the file that a path leads to; undefined if there is none. */
 export function fileText(fs: Fs, path: string): string | undefined {
   let fd: number;
@@ -12,7 +14,6 @@ export function fileText(fs: Fs, path: string): string | undefined {
   } catch {
     return undefined;
   }
-  const bytes = Buffer.alloc(4096);
   const length = fs.readSync(fd, bytes, 0, bytes.length, 0);
   fs.closeSync(fd);
   return bytes.toString('utf8', 0, length);

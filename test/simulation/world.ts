@@ -11,7 +11,7 @@
  */
 import { randomOf, type Choices } from './choices.js';
 import { setRandom, settled } from './globals.js';
-import { Machine, type Process } from './machine/machine.js';
+import { Errno, Machine, type Process } from './machine/machine.js';
 import * as time from './time.js';
 
 /** What an actor yields after each system call: nothing, or how long it does nothing, ms. */
@@ -45,6 +45,12 @@ export class Violation extends Error {
 /** After this time, a promise that is still pending is never settled, ms. */
 const LONGEST_CALL_MS = 60_000;
 
+/** Calls that change nothing. */
+const LOOKUPS = new Set(['lstat', 'stat', 'readlink', 'readdir', 'close']);
+
+/** How calls fail, as long as there are actors. */
+const FAULTS = ['EIO', 'EACCES', 'EMFILE', 'ESTALE', 'ENOMEM'];
+
 /** More turns than any schedule needs. */
 const MAX_TURNS = 20_000;
 
@@ -56,15 +62,21 @@ export class World {
   readonly library: Process;
   /** Undefined unless the schedule is to be printed. */
   readonly trace: Entry[] | undefined;
-  /** Called after each step of an actor. */
+  /** Called after each step of an actor that may have changed something. */
   readonly afterStep: (() => void)[] = [];
   /** How many system calls the library has made. */
   calls = 0;
   /** How many turns of the event loop had something to do. */
   turns = 0;
   /** How probable it is that somebody acts before a call of the library. */
-  #density = 0;
+  readonly #density: number;
+  /** How probable it is that a call of the library fails. */
+  readonly #faults: number;
+  /** Whether calls fail or events are lost, so that only a resync finds everything. */
+  readonly isLossy: boolean;
   #actors: Actor[] = [];
+  /** Whether an actor may have changed something. */
+  #hasChanged = false;
   readonly #partial = new Map<string, number>();
 
   constructor(choices: Choices, seed: number, isTraced: boolean) {
@@ -79,6 +91,9 @@ export class World {
       now: time.wallClock,
     });
     this.#density = choices.oneOf([0.02, 0.005, 0.08, 0.3]);
+    this.#faults = choices.choose(6) === 1 ? 0.02 : 0;
+    if (choices.choose(8) === 1) this.machine.limits.queuedEvents = 3;
+    this.isLossy = this.#faults > 0 || this.machine.limits.queuedEvents === 3;
     this.library = this.machine.process({ before: (call, path) => this.#beforeCall(call, path) });
   }
 
@@ -93,16 +108,23 @@ export class World {
 
   /** Somebody who acts between the calls of the library. */
   actor(name: string, list: (fs: Process['fs']) => Steps): void {
-    const process = this.machine.process({ before: (call, path) => this.note(name, `${call} ${path}`) });
+    const process = this.machine.process({
+      before: (call, path) => {
+        this.#hasChanged ||= !LOOKUPS.has(call);
+        this.note(name, `${call} ${path}`);
+      },
+    });
     this.#actors.push({ name, process, steps: list(process.fs), wakesAt: 0 });
   }
 
   /** A publication of this unit begins: what is there until its end is not complete. */
   begins(unit: string): void {
+    this.#hasChanged = true;
     this.#partial.set(unit, (this.#partial.get(unit) ?? 0) + 1);
   }
 
   ends(unit: string): void {
+    this.#hasChanged = true;
     this.#partial.set(unit, (this.#partial.get(unit) ?? 0) - 1);
   }
 
@@ -186,6 +208,10 @@ export class World {
     this.calls += 1;
     this.#act(this.#density);
     this.note('library', `${call} ${path}`);
+    if (this.#actors.length === 0 || call === 'close' || this.choices.choose(2, this.#faults) === 0) return;
+    const code = this.choices.oneOf(FAULTS);
+    this.note('kernel', `fails: ${code}`);
+    throw new Errno(code);
   }
 
   /** Lets others act, or time pass. */
@@ -210,6 +236,8 @@ export class World {
     const { done, value = 0 } = actor.steps.next() as IteratorResult<number | undefined, undefined>;
     if (done) this.#actors = this.#actors.filter((each) => each !== actor);
     else actor.wakesAt = this.now + value;
+    if (!this.#hasChanged) return;
+    this.#hasChanged = false;
     for (const after of this.afterStep) after();
   }
 }

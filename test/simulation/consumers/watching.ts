@@ -4,11 +4,16 @@ import type { Report } from '../invariants.js';
 import { byUnit } from '../views.js';
 import { Violation, type World } from '../world.js';
 
+/** The text of a file that could not be read, which is compared by its inode and times. */
+export const UNREAD = '(unread)';
+
 /** What is watched. */
 export interface Watched {
   readonly path: string | readonly string[];
   readonly options: ResilientWatcherOptions;
   readonly unitOf: (key: string) => string;
+  /** Whether a part of it may be unreadable while the rest is reported. */
+  readonly isTree?: boolean;
 }
 
 export class Watching {
@@ -90,9 +95,12 @@ export class Watching {
 }
 
 function textOf({ files }: Change['current']): Map<string, string> {
-  return new Map([...files].map(([key, { content }]) => [key, String(content)]));
+  return new Map([...files].map(([key, { content }]) => [key, content ? String(content) : UNREAD]));
 }
 
 function isSame(one: ReadonlyMap<string, string>, other: ReadonlyMap<string, string>): boolean {
-  return one.size === other.size && [...one].every(([key, text]) => other.get(key) === text);
+  return (
+    one.size === other.size &&
+    [...one].every(([key, text]) => [text, UNREAD].includes(other.get(key) ?? '') || text === UNREAD)
+  );
 }

@@ -1,0 +1,228 @@
+/**
+ * Changes of the engine that make it wrong: each must be found by some schedule. `npm run simulate:mutants` prints after
+ * how many schedules it was.
+ */
+
+const look = 'fs/targets/tree-look.ts';
+const volume = 'fs/targets/volume.ts';
+const group = 'fs/targets/group.ts';
+const path = 'fs/targets/path.ts';
+const file = 'fs/targets/file.ts';
+const calls = 'fs/calls.ts';
+const report = 'watch/report.ts';
+const session = 'watch/session.ts';
+const backend = 'watch/backends/node-fs.ts';
+
+/** What is removed or changed, in words; the file in `src`; the text, which must be there once; what replaces it. */
+export const MUTANTS = [
+  [
+    'a volume is not proven to be of one revision',
+    volume,
+    'if (yield* wereRetargeted(revision.way.links, proof)) return MOVED;',
+    '',
+  ],
+  [
+    'the directories of a revision are not proven',
+    volume,
+    'if (!(yield* areAsListed(listed, proof))) return MOVED;',
+    '',
+  ],
+  ['the proof of a volume uses shared answers', volume, 'const proof = disk.afresh;', 'const proof = disk;'],
+  [
+    'another revision counts as the known one',
+    volume,
+    'last?.revision.path === revision.path && last.revision.way.links === revision.way.links',
+    'last !== undefined',
+  ],
+  [
+    'a listed directory is not verified',
+    volume,
+    'if (!(yield* areAsListed(listed, disk))) return false;',
+    '',
+  ],
+  [
+    'a volume in the gap of a swap is no volume',
+    volume,
+    'if (!found?.isDirectory()) return gap;',
+    'if (!found?.isDirectory()) return undefined;',
+  ],
+  [
+    'a group is not proven',
+    group,
+    '(yield* isAsRead(read, disk.afresh)) ?',
+    '(yield* isAsRead([], disk.afresh)) ?',
+  ],
+  [
+    'a group that is missing in part is not proven',
+    group,
+    "if (resolution.kind === 'missing' && (yield* disk.lstat(resolution.path))) return false;",
+    '',
+  ],
+  ['the proof of a group uses shared answers', group, 'isAsRead(read, disk.afresh)', 'isAsRead(read, disk)'],
+  [
+    'a group does not wait for links that are not made yet',
+    group,
+    'const unlinked = new Set(gaps.flatMap(({ unlinkedIn }) => unlinkedIn ?? []));',
+    'const unlinked = new Set<string>();',
+  ],
+  ['a tree is not proven', look, 'if (isRetargeted) this.#moved.add(key);', ''],
+  [
+    'the root of a tree is not proven',
+    look,
+    'if (yield* wereRetargeted(this.#look.root.way.links, proof)) return MOVED;',
+    '',
+  ],
+  ['a tree does not notice a swap', look, 'this.#notice(child, revision.way);', ''],
+  ['a link in a tree does not notice a swap', look, 'this.#notice(key, way);', ''],
+  [
+    'a tree only notices a swap of known keys',
+    look,
+    'if (volume === undefined || known?.revision === revision ||',
+    'if (volume === undefined || !known || known.revision === revision ||',
+  ],
+  [
+    'a retry of a tree relies on what it has listed',
+    look,
+    'for (const known of [this.#moved, this.#listed, this.#swapped, this.#entryTimes]) known.clear();',
+    'this.#moved.clear();',
+  ],
+  ['a retry of a tree uses shared answers', look, 'attempt === 1 ? shared : shared.afresh', 'shared'],
+  [
+    'a retry of a path uses shared answers',
+    'fs/attempts.ts',
+    'count === 0 ? shared : shared.afresh',
+    'shared',
+  ],
+  [
+    'there is no retry',
+    'fs/attempts.ts',
+    'export const MAX_ATTEMPTS = 20;',
+    'export const MAX_ATTEMPTS = 1;',
+  ],
+  [
+    'a link that leads nowhere is missing at once',
+    path,
+    "if (at.kind === 'missing' && at.isGap && isFirst) return MOVED;",
+    '',
+  ],
+  [
+    'a file that changed while it was read counts as complete',
+    calls,
+    'const isSteady = after.size === size && after.mtimeNs === mtimeNs && after.ctimeNs === ctimeNs;',
+    'const isSteady = true;',
+  ],
+  [
+    'another inode is read than was looked up',
+    calls,
+    'if (!isSameInode(before, after)) return undefined;',
+    '',
+  ],
+  [
+    'a file is known by its time at once',
+    'fs/file-identity.ts',
+    'return isOld(ctimeNs, now);',
+    'return true;',
+  ],
+  [
+    'size and time are not compared',
+    'fs/file-identity.ts',
+    'return isSame && isSameInode(one, other);',
+    'return isSameInode(one, other);',
+  ],
+  ['every file is complete', 'watch/difference.ts', 'if (file.size === 0) return false;', 'return true;'],
+  ['an empty file is complete', 'watch/difference.ts', 'if (file.size === 0) return false;', ''],
+  [
+    'a link makes a file complete that was written since',
+    file,
+    'isOlderThanLinks: mtimeNs < turnedNs,',
+    'isOlderThanLinks: true,',
+  ],
+  [
+    'a file in place counts as renamed',
+    file,
+    'isRenamed: mtimeNs < ctimeNs && mtimeNs < entryNs &&',
+    'isRenamed: mtimeNs <= ctimeNs && mtimeNs <= entryNs &&',
+  ],
+  [
+    'a link in the same tick is later',
+    file,
+    'isOlderThanLinks: mtimeNs < turnedNs,',
+    'isOlderThanLinks: mtimeNs <= turnedNs,',
+  ],
+  [
+    'the first report does not wait for what is being written',
+    report,
+    'isFirst && isSteady && !isRecent(inode.mtimeNs, clock.now(), quietMs + LONGEST_TICK_MS)',
+    'isFirst && isSteady',
+  ],
+  ['the tick of the clock is forgotten', report, 'quietMs + LONGEST_TICK_MS', 'quietMs'],
+  [
+    'what is missing is reported at once',
+    report,
+    'return { quietMs: missingGraceMs, maxMs: missingGraceMs + maxSettleMs };',
+    'return NO_WAIT;',
+  ],
+  [
+    'a removed key waits although its volume was swapped',
+    report,
+    'isSwapped(this.#files.get(key), revisions)',
+    'false',
+  ],
+  [
+    'keys of a volume are due one by one',
+    'watch/pending.ts',
+    "const dueAt = dueOf.get(volumeOf(key) ?? '') ?? own.dueAt;",
+    'const { dueAt } = own;',
+  ],
+  [
+    'a quiet period does not begin again',
+    'watch/pending.ts',
+    'isSame && looksSame(before.appearance, appearance) ? before.unchangedSince : now',
+    'isSame ? before.unchangedSince : now',
+  ],
+  [
+    'nothing is looked at again after it is listened to',
+    session,
+    'if (opened.length === 0 || this.#scope.ended) return this.#stable();',
+    'if (opened.length >= 0) return this.#stable();',
+  ],
+  ['a hint during a look is forgotten', session, 'if (this.#cause !== undefined) this.#wait();', ''],
+  [
+    "a resync's find is not confirmed",
+    session,
+    "if (isNew && cause === 'resync' && !this.#isConfirming) return this.#confirm();",
+    '',
+  ],
+  [
+    'a pending difference is not looked at again',
+    report,
+    'this.#timer = clock.schedule(again, next - now, { ref: persistent });',
+    'void again;',
+  ],
+  [
+    'close() leaves the timer of a pending difference',
+    report,
+    'this.#timer?.cancel();\n    this.#pending = NOTHING;\n  }\n\n  /** Takes',
+    'this.#pending = NOTHING;\n  }\n\n  /** Takes',
+  ],
+  ['close() leaves the native watches', backend, 'this.#leave(this.#directories, NO_DIRECTORIES);', ''],
+  [
+    'a replaced directory keeps its old watch',
+    backend,
+    'if (this.#native && this.#identity === identity) return this.#since;',
+    'if (this.#native) return this.#since;',
+  ],
+  ['events about the directory itself are ignored', backend, 'this.#hintAll(!this.#survives());', ''],
+  [
+    'a link is not listened to',
+    'fs/resolve.ts',
+    'if (!known.entries.includes(name)) known.entries = known.entries.concat(name);',
+    '',
+  ],
+  [
+    'names that begin with two dots do not count as one',
+    'watch/listeners.ts',
+    "return isUserVisible(entry) ? entry : '..';",
+    'return entry;',
+  ],
+];
