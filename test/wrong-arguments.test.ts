@@ -163,7 +163,7 @@ test.each<[message: RegExp, call: () => unknown]>([
     () => serveSpiffe(createServer(), any('/run/id'), { authorize: () => true }),
   ],
   [
-    /^serveSpiffe: option "authorize" must be a function of a SPIFFE ID, got undefined$/,
+    /^serveSpiffe: option "authorize" must be a function, got undefined$/,
     () => serveSpiffe(createServer(), spiffeFolder('/run/id'), any(undefined)),
   ],
   [
@@ -171,7 +171,7 @@ test.each<[message: RegExp, call: () => unknown]>([
     () => serveSpiffe(createServer(), spiffeFolder('/run/id'), any({ authorize() {}, onRefuse() {} })),
   ],
   [
-    /^spiffeAgent: option "authorize" must be a function of a SPIFFE ID, got undefined$/,
+    /^spiffeAgent: option "authorize" must be a function, got undefined$/,
     () => spiffeAgent(spiffeFolder('/run/id'), any(undefined)),
   ],
   [

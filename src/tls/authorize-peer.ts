@@ -1,5 +1,5 @@
 /** The check of a peer that OpenSSL has verified with the bundle of the own trust domain. */
-import { describe, matching, required } from '../core/options.js';
+import { callback, describe, required } from '../core/options.js';
 import { redactError } from '../core/resilient-error.js';
 import { TlsError } from './tls-error.js';
 import { spiffeIdIn, type SpiffeId } from './spiffe-id.js';
@@ -13,13 +13,7 @@ export interface SpiffePeerOptions {
 
 /** The check of `authorize`. */
 export const AUTHORIZE = {
-  authorize: required(
-    matching<SpiffePeerOptions['authorize'] | undefined>(
-      undefined,
-      'a function of a SPIFFE ID',
-      (value) => typeof value === 'function',
-    ),
-  ),
+  authorize: required(callback<SpiffePeerOptions['authorize']>(() => false)),
 };
 
 /** Why a peer is refused; undefined if it is admitted. Never throws, whatever the peer has sent. */

@@ -57,6 +57,8 @@ export const SERVE_OPTIONS = {
  * silently allow older versions of TLS and other ciphers.
  */
 const KEPT_OPTIONS = [
+  'ca',
+  'certificateCompression',
   'ciphers',
   'crl',
   'dhparam',
@@ -69,13 +71,10 @@ const KEPT_OPTIONS = [
   'sessionIdContext',
   'sessionTimeout',
   'sigalgs',
-] as const satisfies readonly (keyof SecureContextOptions)[];
-
-/** The same for one that the types of Node.js 20 lack. */
-const NEW_OPTIONS = ['certificateCompression'] as const;
+];
 
 /** The same for those of the certificate, which stays if the files have none. */
-const IDENTITY_OPTIONS = ['cert', 'key', 'pfx', 'passphrase'] as const;
+const IDENTITY_OPTIONS = ['cert', 'key', 'pfx', 'passphrase'];
 
 /** A server whose certificate follows its files; created by `serveTls()`. */
 export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
@@ -98,7 +97,7 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
     super({ kind: 'TlsServer', name: name ?? `serveTls ${files.path}`, signal, clock });
     this.#server = server;
     this.#files = files;
-    this.#kept = givenOptions(server, [...KEPT_OPTIONS, ...NEW_OPTIONS, 'ca']);
+    this.#kept = givenOptions(server, KEPT_OPTIONS);
     this.#own = givenOptions(server, IDENTITY_OPTIONS);
     if (demandsCertificate(server)) this.#drain = new ConnectionDrain(server, { drainMs, clock });
   }
@@ -149,10 +148,9 @@ export class ServedTls extends Component<ComponentEvents, ServedTlsStatus> {
     const isVerifying = demandsCertificate(this.#server) && this.#kept.ca === undefined;
     const isRemoved = isVerifying && isCaRemoved(this.#served, credentials);
     if (isRemoved) this.#session = { context: randomBytes(8).toString('hex'), ticketKeys: randomBytes(48) };
-    const { ca } = credentials;
     this.#server.setSecureContext({
       ...identity,
-      ...(ca && { ca }),
+      ...(credentials.ca && { ca: credentials.ca }),
       ...this.#kept,
       ...this.#sessionOptions(credentials),
     });
