@@ -115,14 +115,18 @@ export class EchoClient {
     });
   }
 
-  /** One call. The deadline is a limit for a hang. */
-  echo(text: string): Promise<string> {
+  /**
+   * One call. The deadline is a limit for a hang.
+   * @param waitForReady after a failed handshake, calls fail for a second without it
+   */
+  echo(text: string, { waitForReady = false } = {}): Promise<string> {
     return new Promise((resolve, reject) => {
       this.#client.makeUnaryRequest(
         ECHO.echo.path,
         identity,
         identity,
         Buffer.from(text),
+        new grpc.Metadata({ waitForReady }),
         { deadline: Date.now() + 30_000 },
         (error, answer) => (error ? reject(error) : resolve(String(answer))),
       );
