@@ -15,6 +15,7 @@ import type { Invocation, Subcommand } from './subcommand.js';
 
 interface Flags {
   readonly manifest?: readonly string[];
+  readonly audience?: readonly string[];
 }
 
 function addDoctorCommand(command: Command): void {
@@ -26,6 +27,7 @@ function addDoctorCommand(command: Command): void {
       'examine manifests instead (YAML or JSON; - is stdin; repeatable)',
       each(text),
     )
+    .option('--audience <name>', 'an audience that a token must be for (repeatable)', each(text))
     .addHelpText(
       'after',
       `
@@ -54,7 +56,7 @@ async function runDoctor({ paths, flags, session }: Invocation<Flags>): Promise<
   checkPaths(paths);
   const all: Finding[] = [];
   for (const path of paths) {
-    const diagnosis = await diagnose(path);
+    const diagnosis = await diagnose(path, { audiences: flags.audience });
     all.push(...diagnosis.findings);
     await session.output.result(textOf(pageOf(diagnosis)), diagnosis);
   }
@@ -90,7 +92,8 @@ function jsonIn(manifests: string): unknown[] | undefined {
 
 async function yamlIn(manifests: string): Promise<unknown[]> {
   const { parseAllDocuments } = await loadYaml();
-  const documents = [...parseAllDocuments(manifests)];
+  // As Kubernetes reads it: 0400 is octal.
+  const documents = [...parseAllDocuments(manifests, { version: '1.1' })];
   const [error] = documents.flatMap(({ errors }) => errors);
   if (error) throw new Error(`${error.code}${placeOf(error)}${adviceFor(manifests)}`);
   // Throws for aliases that expand to millions of values.

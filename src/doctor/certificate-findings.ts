@@ -1,6 +1,7 @@
 /** Finds problems with the pod certificates in a manifest. */
-import { fields, list, text, type Fields } from './fields.js';
+import { list, sourcesOf, text, type Fields } from './fields.js';
 import { finding, type Finding } from './finding.js';
+import { READ_ONCE } from './trust-findings.js';
 
 /** The default of `maxExpirationSeconds`; the API server stores it. */
 const DAY_SECONDS = 86_400;
@@ -12,13 +13,14 @@ export function certificateFindings(
   where: string,
 ): Finding[] {
   return [...volumes].flatMap(([name, volume]) => {
-    const certificates = list(fields(volume['projected'])['sources'])
-      .filter((source) => 'podCertificate' in source)
-      .map((source) => fields(source['podCertificate']));
+    const certificates = sourcesOf(volume, 'podCertificate');
     const isShort = certificates.some(
       ({ maxExpirationSeconds: seconds = DAY_SECONDS }) => seconds === DAY_SECONDS,
     );
     return [
+      ...certificates
+        .filter((certificate) => text(certificate['keyType']) === '')
+        .map(() => finding('KEY_TYPE', `${where}: the certificate in volume ${name} has no keyType`)),
       ...certificates
         .filter((certificate) => 'keyPath' in certificate && 'certificateChainPath' in certificate)
         .map(() =>
@@ -40,7 +42,9 @@ function readers(container: Fields, volume: string, where: string): Finding[] {
   const variable = list(container['env']).find(
     ({ name, value }) =>
       // This library follows the files that it reads.
-      !text(name).startsWith('RESILIENT_WATCHER_') && mounts.some((mount) => text(value).startsWith(mount)),
+      !text(name).startsWith('RESILIENT_WATCHER_') &&
+      !READ_ONCE.includes(text(name)) &&
+      mounts.some((mount) => text(value).startsWith(mount)),
   );
   if (variable === undefined) return [];
   const place = `${where}: ${text(variable['name'])} of container ${text(container['name'])}`;

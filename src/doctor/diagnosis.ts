@@ -18,6 +18,7 @@ import { resolve, type Resolution } from '../fs/resolve.js';
 import { DATA_LINK } from '../fs/volume-layout.js';
 import { finding, SEVERITIES, type Finding } from './finding.js';
 import { inotifyUsage, type InotifyUsage } from './inotify-usage.js';
+import { expiredFindings } from './expired-findings.js';
 import { tokenFindings } from './token-findings.js';
 
 /** The result of `diagnose()` for one path. Plain data without contents. */
@@ -47,6 +48,8 @@ const SKEW_MS = 60_000;
 export interface DiagnoseOptions {
   /** The clock that timestamps and tokens are compared with. Default: the system clock. */
   readonly clock?: Pick<Clock, 'now'> | undefined;
+  /** Audiences that a token at the path must be for. Default: any. */
+  readonly audiences?: readonly string[] | undefined;
 }
 
 /**
@@ -55,7 +58,7 @@ export interface DiagnoseOptions {
  */
 export async function diagnose(
   path: string,
-  { clock = systemClock }: DiagnoseOptions = {},
+  { clock = systemClock, audiences = [] }: DiagnoseOptions = {},
 ): Promise<Diagnosis> {
   const now = clock.now();
   const target = absolutePath(checkPath('diagnose', 'path', path));
@@ -76,7 +79,8 @@ export async function diagnose(
         : [],
     ),
     ...limitFindings(inotify),
-    ...(isFound && found.stat.isFile() ? await tokenFindings(found.path, now) : []),
+    ...(isFound && found.stat.isFile() ? await tokenFindings(found.path, now, audiences) : []),
+    ...(realPath === null ? [] : await expiredFindings(realPath, now)),
     ...skewFindings(target, revisionAt, now),
   ];
   return {

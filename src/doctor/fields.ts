@@ -13,6 +13,13 @@ export function list(value: unknown): Fields[] {
   return Array.isArray(value) ? value.map(fields) : [];
 }
 
+/** The sources of one kind in a projected volume. */
+export function sourcesOf(volume: Fields, kind: string): Fields[] {
+  return list(fields(volume['projected'])['sources'])
+    .filter((source) => kind in source)
+    .map((source) => fields(source[kind]));
+}
+
 /** The value, if it is a string. */
 export function text(value: unknown): string {
   return typeof value === 'string' ? value : '';

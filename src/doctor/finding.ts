@@ -35,6 +35,30 @@ const KINDS = {
     severity: 'never',
     fix: 'Name a new image and roll the pods, or mount a ConfigMap: an image volume never changes while its pod lives.',
   },
+  UNDEFINED_VOLUME: {
+    severity: 'never',
+    fix: 'Define the volume, or correct its name: the API server refuses the pod.',
+  },
+  EXPIRATION_REFUSED: {
+    severity: 'never',
+    fix: 'Set `expirationSeconds` of a token to at least 600, `maxExpirationSeconds` of a pod certificate to at least 3600: the API server refuses less.',
+  },
+  KEY_TYPE: {
+    severity: 'never',
+    fix: 'Set `keyType`, such as `ECDSAP256`: without it, kubelet never gets a certificate, and the pod does not start.',
+  },
+  TRUST_SELECTOR: {
+    severity: 'never',
+    fix: 'Set either `name`, or `signerName` with `labelSelector` (`{}` selects all): without a selector, no bundle is selected.',
+  },
+  CA_READ_ONCE: {
+    severity: 'never',
+    fix: 'Set `RESILIENT_WATCHER_CA` and `NODE_OPTIONS=--import resilient-watcher/trust`, or restart the program after each change: this variable is read once, at the start.',
+  },
+  CA_PATH: {
+    severity: 'never',
+    fix: 'Mount the volume of the bundle at this path, or correct the path.',
+  },
   UNREADABLE: {
     severity: 'never',
     fix: 'Set `fsGroup` or `runAsUser` in the securityContext, or `defaultMode` of the volume, so that the user of the process can read it.',
@@ -74,6 +98,14 @@ const KINDS = {
   TOKEN_STALE: {
     severity: 'degraded',
     fix: 'kubelet should have replaced this token by now. Check the mount and the clock of the node.',
+  },
+  TOKEN_AUDIENCE: {
+    severity: 'never',
+    fix: 'Set `audience` of the projected token, or ask for a token with `resilient-watcher token --audience`.',
+  },
+  CERTIFICATE_EXPIRED: {
+    severity: 'degraded',
+    fix: 'It should have been renewed by now. Look at the events of the pod, the Certificate and the PodCertificateRequest.',
   },
   TOKEN_FUTURE: {
     severity: 'degraded',

@@ -1,9 +1,10 @@
 /** Finds in manifests what keeps a mounted ConfigMap, Secret or token from being updated. */
 import { describe } from '../core/options.js';
 import { certificateFindings } from './certificate-findings.js';
-import { fields, list, text, type Fields } from './fields.js';
+import { fields, list, sourcesOf, text, type Fields } from './fields.js';
 import { finding, type Finding } from './finding.js';
 import { missingGroup } from './missing-group.js';
+import { trustFindings } from './trust-findings.js';
 
 /**
  * What keeps the files of these manifests from being updated. Each finding names the object it is in.
@@ -20,7 +21,7 @@ export function findingsInManifests(documents: readonly unknown[]): Finding[] {
     .flatMap((object) => {
       const { kind, metadata } = object;
       const where = `${text(kind)}/${text(fields(metadata)['name'])}`;
-      return [...immutable(object, where), ...podFindings(podSpecOf(object), where)];
+      return [...immutable(object, where), ...podFindings(podSpecOf(object), claimsOf(object), where)];
     });
 }
 
@@ -49,7 +50,12 @@ function podSpecOf(object: Fields): Fields {
   return fields(template['spec']);
 }
 
-function podFindings(spec: Fields, where: string): Finding[] {
+/** The volumes that a StatefulSet makes of its claims. */
+function claimsOf({ spec }: Fields): string[] {
+  return list(fields(spec)['volumeClaimTemplates']).map(({ metadata }) => text(fields(metadata)['name']));
+}
+
+function podFindings(spec: Fields, claims: readonly string[], where: string): Finding[] {
   const volumes = new Map(list(spec['volumes']).map((volume) => [text(volume['name']), volume]));
   const containers = ['initContainers', 'containers', 'ephemeralContainers'].flatMap((key) =>
     list(spec[key]),
@@ -59,10 +65,12 @@ function podFindings(spec: Fields, where: string): Finding[] {
     ...containers.flatMap((container) => [
       ...subPaths(container, volumes, where),
       ...fromEnvironment(container, where),
+      ...undefinedVolumes(container, [...volumes.keys(), ...claims], where),
     ]),
     ...images(volumes, where),
     ...certificateFindings(volumes, containers, where),
-    ...updated.flatMap((volume) => longProjections(volume, where)),
+    ...trustFindings(volumes, containers, isReplaced, where),
+    ...updated.flatMap((volume) => expirations(volume, where)),
     ...missingGroup(spec, containers, updated, where),
   ];
 }
@@ -72,13 +80,26 @@ function isUpdated(volume: Fields): boolean {
   return ['configMap', 'secret', 'projected', 'downwardAPI'].some((source) => source in volume);
 }
 
+/** The driver of a CSI volume may replace its files, too, as secrets-store does. */
+function isReplaced(volume: Fields): boolean {
+  return isUpdated(volume) || 'csi' in volume;
+}
+
+function undefinedVolumes(container: Fields, names: readonly string[], where: string): Finding[] {
+  return list(container['volumeMounts'])
+    .map((mount) => text(mount['name']))
+    .filter((name) => !names.includes(name))
+    .map((name) => {
+      const place = `${where}: container ${text(container['name'])}`;
+      return finding('UNDEFINED_VOLUME', `${place} mounts volume ${name}, which is not defined`);
+    });
+}
+
 function subPaths(container: Fields, volumes: ReadonlyMap<string, Fields>, where: string): Finding[] {
   return list(container['volumeMounts'])
     .filter((mount) => text(mount['subPath'] ?? mount['subPathExpr']) !== '')
     .filter((mount) => {
-      // The driver of a CSI volume may replace its files, as secrets-store does.
-      const volume = volumes.get(text(mount['name'])) ?? {};
-      return isUpdated(volume) || 'csi' in volume;
+      return isReplaced(volumes.get(text(mount['name'])) ?? {});
     })
     .map((mount) => {
       const place = `${text(mount['mountPath'])} of container ${text(container['name'])}`;
@@ -111,13 +132,28 @@ function images(volumes: ReadonlyMap<string, Fields>, where: string): Finding[] 
 /** The default of `expirationSeconds`; the API server stores it. Any other value was chosen on purpose. */
 const HOUR_SECONDS = 3_600;
 
-function longProjections(volume: Fields, where: string): Finding[] {
-  return list(fields(volume['projected'])['sources'])
-    .filter((source) => 'serviceAccountToken' in source)
-    .map((source) => fields(source['serviceAccountToken']))
-    .filter(({ expirationSeconds: seconds = HOUR_SECONDS }) => seconds === HOUR_SECONDS)
-    .map(() => {
-      const place = `${where}: the token in volume ${text(volume['name'])}`;
-      return finding('LONG_PROJECTION', `${place} has the default expirationSeconds of one hour`);
-    });
+/** The least lifetimes that the API server accepts. */
+const LEAST_SECONDS = { expirationSeconds: 600, maxExpirationSeconds: HOUR_SECONDS };
+
+function expirations(volume: Fields, where: string): Finding[] {
+  const name = text(volume['name']);
+  const tokens = sourcesOf(volume, 'serviceAccountToken');
+  const parts = [...tokens, ...sourcesOf(volume, 'podCertificate')];
+  return [
+    ...tokens
+      .filter(({ expirationSeconds: seconds = HOUR_SECONDS }) => seconds === HOUR_SECONDS)
+      .map(() =>
+        finding(
+          'LONG_PROJECTION',
+          `${where}: the token in volume ${name} has the default expirationSeconds of one hour`,
+        ),
+      ),
+    ...Object.entries(LEAST_SECONDS).flatMap(([field, least]) =>
+      parts
+        .filter((part) => Number(part[field]) < least)
+        .map((part) =>
+          finding('EXPIRATION_REFUSED', `${where}: ${field} in volume ${name} is ${String(part[field])}`),
+        ),
+    ),
+  ];
 }

@@ -1,5 +1,5 @@
 /** Finds pods whose user cannot read the mounted files. */
-import { fields, list, type Fields } from './fields.js';
+import { fields, list, text, type Fields } from './fields.js';
 import { finding, type Finding } from './finding.js';
 
 /** A non-root pod without `fsGroup`, unless its user owns the files. */
@@ -18,7 +18,22 @@ export function missingGroup(
   const isNonRoot = users.length > 0 || contexts.some(({ runAsNonRoot }) => runAsNonRoot === true);
   const common = commonUser(context, containers);
   if (!isNonRoot || updated.every((volume) => isOwned(volume, users, common))) return [];
+  const unreadable = updated.filter((volume) => !isOwned(volume, users, common) && isOwnersOnly(volume));
+  if (users.length > 0 && unreadable.length > 0) {
+    return unreadable.map((volume) =>
+      finding(
+        'UNREADABLE',
+        `${where} runs as a non-root user without fsGroup, and volume ${text(volume['name'])} has a defaultMode that only root can read`,
+      ),
+    );
+  }
   return [finding('NO_FS_GROUP', `${where} runs as a non-root user and sets no fsGroup`)];
+}
+
+/** Whether others may not read the files, which belong to root. */
+function isOwnersOnly(volume: Fields): boolean {
+  const source = ['configMap', 'secret', 'projected', 'downwardAPI'].map((kind) => fields(volume[kind]));
+  return source.some(({ defaultMode: mode }) => typeof mode === 'number' && (mode & 0o004) === 0);
 }
 
 /** The `runAsUser` of all containers; undefined if they have none or differ. */

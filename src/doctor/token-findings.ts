@@ -13,10 +13,20 @@ const MAX_TOKEN_BYTES = 65_536;
 const LONGEST_PROJECTION_MS = 24 * 3_600_000;
 
 /** The problems of the token in a file; none if the file does not contain a token. */
-export async function tokenFindings(path: string, now: number): Promise<Finding[]> {
+export async function tokenFindings(
+  path: string,
+  now: number,
+  audiences: readonly string[],
+): Promise<Finding[]> {
   const token = await tokenIn(path);
   if (!token) return [];
   const findings: Finding[] = [];
+  const own = [token.claims.aud ?? []].flat();
+  const missing = audiences.filter((audience) => !own.includes(audience));
+  if (missing.length > 0) {
+    const message = `the token in "${path}" is for ${own.join(', ') || 'no audience'}, not for ${missing.join(', ')}`;
+    findings.push(finding('TOKEN_AUDIENCE', message));
+  }
   if (token.expiresAt <= now) {
     findings.push(
       finding(

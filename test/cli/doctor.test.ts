@@ -8,6 +8,7 @@ import type { Diagnosis } from 'resilient-watcher/doctor';
 import { KubeletVolume } from 'resilient-watcher/testing';
 import { describe, expect, test } from 'vitest';
 
+import { createAuthority, createServerPair } from '../support/certificates.js';
 import { CommandLines, runCli, startCli, type Outcome, type ProgramOptions } from '../support/program.js';
 import { linuxOnly, skip, underLimit, withMounts } from '../support/namespace.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
@@ -213,6 +214,43 @@ test('--manifest lints files or stdin, and its exit code is that of the worst fi
   expect([empty.code, empty.stderr]).toEqual([2, expect.stringContaining('stdin contains no manifest')]);
   const missing = await commands.run(['doctor', '--manifest', `${file}.not`]);
   expect([missing.code, missing.stderr]).toEqual([2, expect.stringContaining('cannot be read')]);
+});
+
+test('--audience: a token for others is never accepted, and one for several is', async () => {
+  const path = join(temporaryDirectory(), 'token');
+  const now = Math.trunc(Date.now() / 1_000);
+  writeFileSync(path, token({ iat: now, exp: now + 600, aud: ['vault', 'api'] }));
+  const idsFor = async (audience: string): Promise<unknown> => {
+    const { code, stdout } = await commands.run(['doctor', path, '--json', '--audience', audience]);
+    return [code, (JSON.parse(stdout) as Diagnosis).findings.map(({ id }) => id)];
+  };
+  expect(await idsFor('vault')).toEqual([0, []]);
+  expect(await idsFor('other')).toEqual([3, ['TOKEN_AUDIENCE']]);
+});
+
+test('an expired certificate is found in its file and in its directory', async () => {
+  const expired = { notBefore: new Date(Date.now() - 2e9), notAfter: new Date(Date.now() - 1e9) };
+  const authority = await createAuthority('root');
+  const directory = join(temporaryDirectory(), 'tls');
+  mkdirSync(directory);
+  writeFileSync(join(directory, 'ca.crt'), authority.cert);
+  expect((await doctor(directory)).ids).toEqual([]);
+  const { cert } = await createServerPair(authority, expired);
+  writeFileSync(join(directory, 'tls.crt'), cert);
+  for (const path of [directory, join(directory, 'tls.crt')]) {
+    const { code, ids } = await doctor(path);
+    expect([code, ids]).toEqual([4, ['CERTIFICATE_EXPIRED']]);
+  }
+});
+
+test('a manifest is read as Kubernetes reads it: a mode with a leading 0 is octal', async () => {
+  const podWith = (mode: string): string => `kind: Pod
+spec:
+  securityContext: { runAsUser: 7 }
+  volumes: [{ name: v, secret: { secretName: s, defaultMode: ${mode} } }]
+  containers: []`;
+  expect((await lint(podWith('0400'))).stdout).toContain('UNREADABLE');
+  expect((await lint(podWith('0404'))).stdout).not.toContain('UNREADABLE');
 });
 
 test('what it prints of names can neither pass for a line of its own nor control the terminal', async () => {

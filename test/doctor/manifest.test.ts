@@ -19,12 +19,12 @@ containers: [{ name: c, volumeMounts: [{ name: v, mountPath: /etc/v${mount} }] }
 
 const certificate = (life: string, env: string): string =>
   pod(`
-volumes: [{ name: v, projected: { sources: [{ podCertificate: { credentialBundlePath: bundle.pem${life} } }] } }]
+volumes: [{ name: v, projected: { sources: [{ podCertificate: { keyType: ED25519, credentialBundlePath: bundle.pem${life} } }] } }]
 containers: [{ name: c, env: [${env}], volumeMounts: [{ name: v, mountPath: /etc/v }] }]`);
 
 /** What kubelet itself makes, and Secrets and ConfigMaps are not. */
 const OWN_SOURCES =
-  '{ serviceAccountToken: { path: t, expirationSeconds: 600 } }, { clusterTrustBundle: { path: b } }, { podCertificate: { credentialBundlePath: p } }';
+  '{ serviceAccountToken: { path: t, expirationSeconds: 600 } }, { clusterTrustBundle: { path: b } }, { podCertificate: { keyType: ED25519, credentialBundlePath: p } }';
 
 const cases: readonly (readonly [name: string, manifest: string, ids: readonly string[]])[] = [
   ['a whole volume is fine', pod(mounted('configMap: { name: m }')), []],
@@ -157,7 +157,11 @@ containers: [{ name: c, securityContext: { runAsUser: 7 } }, { name: d, security
   ['an image as a volume', pod(mounted('image: { reference: r }')), ['IMAGE_VOLUME']],
   [
     'a pod certificate in two files',
-    pod(mounted('projected: { sources: [{ podCertificate: { keyPath: k, certificateChainPath: c } }] }')),
+    pod(
+      mounted(
+        'projected: { sources: [{ podCertificate: { keyType: ED25519, keyPath: k, certificateChainPath: c } }] }',
+      ),
+    ),
     ['SPLIT_CERTIFICATE'],
   ],
   [
@@ -178,6 +182,48 @@ containers: [{ name: c, securityContext: { runAsUser: 7 } }, { name: d, security
   [
     'variables of the library, and of other paths',
     certificate('', '{ name: RESILIENT_WATCHER_CA, value: /etc/v/ca.pem }, { name: A, value: /etc/values }'),
+    [],
+  ],
+  [
+    'a variable that is read once names a file of a volume that changes',
+    certificate('', '{ name: NODE_EXTRA_CA_CERTS, value: /etc/v/ca.pem }'),
+    ['CA_READ_ONCE'],
+  ],
+  [
+    'lifetimes that the API server refuses',
+    pod(
+      mounted(
+        'projected: { sources: [{ serviceAccountToken: { path: t, expirationSeconds: 599 } }, { podCertificate: { keyType: ED25519, maxExpirationSeconds: 3599, credentialBundlePath: p } }] }',
+      ),
+    ),
+    ['EXPIRATION_REFUSED', 'EXPIRATION_REFUSED'],
+  ],
+  [
+    'a volume that is not defined',
+    pod('containers: [{ name: c, volumeMounts: [{ name: v, mountPath: /v }] }]'),
+    ['UNDEFINED_VOLUME'],
+  ],
+  [
+    'a volume of a claim of a StatefulSet',
+    `kind: StatefulSet
+spec:
+  volumeClaimTemplates: [{ metadata: { name: v } }]
+  template: { spec: { containers: [{ name: c, volumeMounts: [{ name: v, mountPath: /v }] }] } }`,
+    [],
+  ],
+  ...([256, 288] as const).map(
+    (mode) =>
+      [
+        `defaultMode ${mode.toString(8)} with a user and no fsGroup`,
+        pod(`securityContext: { runAsUser: 7 }${mounted(`secret: { secretName: s, defaultMode: ${mode} }`)}`),
+        ['UNREADABLE'],
+      ] as const,
+  ),
+  [
+    'the same with fsGroup',
+    pod(
+      `securityContext: { runAsUser: 7, fsGroup: 7 }${mounted('secret: { secretName: s, defaultMode: 256 }')}`,
+    ),
     [],
   ],
   ['runs as root', pod(`securityContext: { runAsUser: 0 }${mounted('secret: { secretName: s }')}`), []],

@@ -27,6 +27,9 @@ export const POLICY_IDS = policy.spec.validations.map(({ message }) => message.r
 
 const mounted = (volume: string, mount = ''): string =>
   `{ volumes: [{ name: v, ${volume} }], containers: [{ name: c, image: a, volumeMounts: [{ name: v, mountPath: /v${mount} }] }] }`;
+/** A container with a variable, and a mount of this volume. */
+const named = (variable: string, path: string, volume = 'projected: { sources: [] }'): string =>
+  mounted(volume).replace('image: a,', `image: a, env: [{ name: ${variable}, value: ${path} }],`);
 const env = (from: string, more = ''): string =>
   `{ containers: [{ name: c, image: a, env: [{ name: A, ${from} }] }]${more} }`;
 
@@ -66,6 +69,32 @@ export const POLICY_PODS: readonly (readonly [spec: string, ids: readonly string
     ),
     ['SPLIT_CERTIFICATE'],
   ],
+  [
+    mounted('projected: { sources: [{ podCertificate: { signerName: a.b/c, credentialBundlePath: b } }] }'),
+    ['KEY_TYPE'],
+  ],
+  [
+    mounted('projected: { sources: [{ clusterTrustBundle: { signerName: a.b/c, path: b } }] }'),
+    ['TRUST_SELECTOR'],
+  ],
+  [
+    mounted(
+      'projected: { sources: [{ clusterTrustBundle: { signerName: a.b/c, name: n, labelSelector: {}, path: b } }] }',
+    ),
+    ['TRUST_SELECTOR'],
+  ],
+  [
+    mounted(
+      'projected: { sources: [{ clusterTrustBundle: { signerName: a.b/c, labelSelector: {}, path: b } }, { clusterTrustBundle: { name: n, path: c } }] }',
+    ),
+    [],
+  ],
+  [named('NODE_EXTRA_CA_CERTS', '/v/ca.pem'), ['CA_READ_ONCE']],
+  [named('SSL_CERT_FILE', '/v/ca.pem', 'configMap: { name: m }'), ['CA_READ_ONCE']],
+  [named('SSL_CERT_FILE', '/values/ca.pem'), []],
+  [named('NODE_EXTRA_CA_CERTS', '/v/ca.pem', 'emptyDir: {}'), []],
+  [named('RESILIENT_WATCHER_CA', '/v/ca.pem'), []],
+  [named('RESILIENT_WATCHER_CA', '/trust/ca.pem'), ['CA_PATH']],
   [mounted('projected: { sources: [{ serviceAccountToken: { path: t } }] }'), ['LONG_PROJECTION']],
   // As the API server stores the default.
   [
