@@ -34,8 +34,15 @@ const program: Options = {
   esbuildOptions: (options) => Object.assign(options, { chunkNames: 'cli/[name]-[hash]' }),
 };
 
-// All configurations write to it, so none may clean it.
-rmSync('dist', { recursive: true, force: true });
+/** The conformance suite, a package of its own. */
+const suite: Options = {
+  ...common,
+  entry: { main: 'conformance/src/main.ts' },
+  outDir: 'conformance/dist',
+};
+
+// Several configurations write to it, so none may clean it.
+for (const directory of ['dist', 'conformance/dist']) rmSync(directory, { recursive: true, force: true });
 
 /** `--no-dts` leaves the declarations out, which take most of the time. */
-export default defineConfig(({ dts = true }) => [{ ...library, dts }, program]);
+export default defineConfig(({ dts = true }) => [{ ...library, dts }, program, suite]);

@@ -20,9 +20,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   tls: ['core', 'fs', 'watch'],
   action: ['core', 'watch'],
   doctor: ['core', 'fs', 'token'],
-  // The program knows the entry points, and of `core` what every file needs. The suite is a command, no entry point.
-  cli: ['core', '', 'conformance'],
-  conformance: ['core', 'action', 'testing'],
+  // The program knows the entry points, and of `core` what every file needs.
+  cli: ['core', ''],
   // A fake must not inherit a fault of the code it tests: of `fs` it shares the names of a volume only.
   testing: ['core', 'fs/volume-layout.ts'],
 };

@@ -27,11 +27,10 @@ const COMMANDS: Readonly<Record<string, () => Promise<Subcommand>>> = {
   doctor: async () => (await import('./doctor-command.js')).doctor,
   token: async () => (await import('./token-command.js')).token,
   kubeconfig: async () => (await import('./token-command.js')).kubeconfig,
-  conformance: async () => (await import('./conformance-command.js')).conformance,
 };
 
 /** The commands that take another command after `--`. */
-const WITH_COMMAND: readonly string[] = ['watch', 'run', 'wait', 'conformance'];
+const WITH_COMMAND: readonly string[] = ['watch', 'run', 'wait'];
 
 /** Parses the command line, runs the command, and resolves to the exit code. */
 async function main(args: readonly string[]): Promise<number> {

@@ -60,10 +60,6 @@ describe('a wrong command line ends with 2 and says what is wrong', () => {
     ['token --out /t --expiration 5m', /must be at least 10m/],
     ['token --out --once', /value is missing/],
     ['token extra --out /t', /too many arguments/],
-    ['conformance -- ./watch', /with \{path\} where the path belongs/],
-    ['conformance', /the program follows after --/],
-    ['conformance --only swop -- ./watch {path}', /there is no sequence swop; --list shows all/],
-    ['conformance --jobs 0 -- ./watch {path}', /must be a number from 1/],
     ['kubeconfig --out /t --ca-file /ca', /required option '--server <url>'/],
     ['kubeconfig --out /t --ca-file /ca --server nonsense', /--server[^]*must be an http\(s\) URL/],
   ];
@@ -82,10 +78,10 @@ test('a wrong command line ends the program with 2', async () => {
 });
 
 test('--help teaches each command by examples, --version is that of the package', async () => {
-  for (const command of ['watch', 'run', 'wait', 'doctor', 'token', 'kubeconfig', 'conformance']) {
+  for (const command of ['watch', 'run', 'wait', 'doctor', 'token', 'kubeconfig']) {
     const { code, stdout } = await commands.run([command, '--help']);
     expect([code, stdout]).toEqual([0, expect.stringMatching(/Examples?:\n {2}\S/)]);
-    const takesCommand = ['watch', 'run', 'wait', 'conformance'].includes(command);
+    const takesCommand = ['watch', 'run', 'wait'].includes(command);
     expect(/^Usage: .*-- <command/.test(stdout)).toBe(takesCommand);
   }
   const version = await commands.run(['--version']);

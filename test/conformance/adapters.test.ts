@@ -8,7 +8,7 @@ import { expect, test } from 'vitest';
 
 import { codeBlocks, root } from '../docs/markdown.js';
 import { isInstalled } from '../support/command.js';
-import { runCli } from '../support/program.js';
+import { Program } from '../support/program.js';
 import { some } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
@@ -51,9 +51,10 @@ test.each(some(adapters, 4).map((block) => [block.language, block] as const))(
       '--only',
       name,
     ]);
-    const { code: exitCode, stderr } = await runCli([
-      ...['conformance', ...only, '--timeout', '20s', '--', ...command, '{path}'],
-    ]);
-    expect([exitCode, stderr]).toEqual([0, expect.stringContaining('right')]);
+    const args = [...only, '--timeout', '20000', '--', ...command, '{path}'];
+    const { code: exitCode, stdout } = await new Program('conformance/bin.js', args, {
+      input: '',
+    }).finished();
+    expect([exitCode, stdout]).toEqual([0, expect.stringContaining('right')]);
   },
 );

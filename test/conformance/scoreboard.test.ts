@@ -19,8 +19,8 @@ interface Renderer {
   readonly picture: (run: Run) => string;
 }
 
-const run = JSON.parse(readFileSync(join(root, 'test/conformance/scoreboard.json'), 'utf8')) as Run;
-const renderer = (await import(join(root, 'test/conformance/scoreboard-page.mjs'))) as Renderer;
+const run = JSON.parse(readFileSync(join(root, 'conformance/scoreboard.json'), 'utf8')) as Run;
+const renderer = (await import(join(root, 'conformance/scoreboard-page.mjs'))) as Renderer;
 
 test('the page and the picture are those of the recorded run', () => {
   expect(textOf('docs/scoreboard.md')).toBe(renderer.page(run));

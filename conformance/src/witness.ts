@@ -1,9 +1,8 @@
 /** The reference reader, which reads the file every 50 ms. No program has to see a state that it cannot see. */
 import { readFile } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 
-import { sha256 } from '../core/digest.js';
-import { systemClock } from '../core/clock.js';
-import { sleep } from '../core/sleep.js';
+import { sha256 } from './contents.js';
 
 const PERIOD_MS = 50;
 
@@ -20,6 +19,6 @@ export async function witness(
     const digest = await readFile(path).then(sha256, () => undefined);
     if (digest !== undefined && digest === last && digest !== shown) onDigest((shown = digest));
     last = digest;
-    await sleep(systemClock, PERIOD_MS, { signal }).catch(() => undefined);
+    await sleep(PERIOD_MS, undefined, { signal }).catch(() => undefined);
   }
 }

@@ -16,13 +16,13 @@ import { prepare } from './toolchains.mjs';
 
 /** At a time. They wait most of the time. */
 const JOBS = 16;
-const cli = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+const cli = fileURLToPath(new URL('bin.js', import.meta.url));
 const [only] = process.argv.slice(2);
 
 /** Resolves to what the program prints, one JSON document a line. */
 function conformance(args) {
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [cli, 'conformance', '--json', ...args], {
+    const child = spawn(process.execPath, [cli, '--format', 'json', ...args], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     let output = '';
@@ -49,7 +49,7 @@ async function play(contestant) {
   } = contestant;
   const chosen = groups.flatMap((group) => ['--only', group]);
   // What others miss is waited for only if it is written down.
-  if (only !== undefined && !mustBePerfect) chosen.push('--timeout', '2s');
+  if (only !== undefined && !mustBePerfect) chosen.push('--timeout', '2000');
   const documents = await conformance([...chosen, '--jobs', String(JOBS), '--', ...command]);
   const total = documents.find(({ event }) => event === 'total');
   if (!total) throw new Error(`${name}: ${JSON.stringify(documents.at(-1))}`);
@@ -99,6 +99,6 @@ if (only === undefined) {
   const lines = results.map((result) => JSON.stringify(result)).join(',\n');
   const rest = JSON.stringify({ ...run, results: [] }).slice(0, -']}'.length);
   write('scoreboard.json', `${rest}\n${lines}\n]}\n`);
-  write('../../docs/scoreboard.md', page(run));
-  write('../../docs/scoreboard.svg', picture(run));
+  write('../docs/scoreboard.md', page(run));
+  write('../docs/scoreboard.svg', picture(run));
 }

@@ -1,10 +1,10 @@
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 
-import { systemClock } from '../core/clock.js';
-import { systemRandom } from '../core/random.js';
-import { sleep } from '../core/sleep.js';
+import { Disk } from './disk.js';
+import { SequenceRecord } from './record.js';
 import { TestedProgram, type LineFormat } from './tested-program.js';
 import { Timeline } from './timeline.js';
 import { witness } from './witness.js';
@@ -43,6 +43,12 @@ const QUIET_MS = 250;
 const LATE_FACTOR = 2;
 const POLL_MS = 10;
 
+const EXPECTED = {
+  held: 'must be shown',
+  passing: 'may be passed over',
+  partial: 'is unfinished and must not be shown',
+} as const;
+
 /** Ends a sequence: the program has ended, prints nothing, or has missed a state, so the rest proves nothing more. */
 export class StageOver extends Error {}
 
@@ -50,6 +56,9 @@ export class StageOver extends Error {}
 export class Stage {
   /** Removed at the end. Any user may enter it. */
   readonly directory: string;
+  readonly record = new SequenceRecord(() => this.directory);
+  /** The system calls of the publishers. */
+  readonly disk = new Disk((call) => this.record.add('call', call));
   readonly program = new Timeline();
   readonly reference = new Timeline();
   /** Why the program has ended; undefined while it runs. */
@@ -92,15 +101,22 @@ export class Stage {
     const { command, lines } = this.#options;
     this.#witness = witness(
       witnessPath,
-      (digest) => this.reference.line(digest, systemClock.monotonic()),
+      (digest) => void this.reference.line(digest, performance.now()),
       this.#end.signal,
     );
     this.#tested = new TestedProgram({
       command: [...prefix, ...command.map((part) => part.replaceAll('{path}', path))],
       lines,
       user,
-      onDigest: (digest) => this.program.line(digest, systemClock.monotonic()),
-      onEnd: (reason) => (this.crash ??= reason),
+      onDigest: (digest) => this.record.add('stdout', this.program.line(digest, performance.now())),
+      onOther: (stream, line) => {
+        this.record.add(stream, line);
+        if (stream === 'stdout') this.program.other(line);
+      },
+      onEnd: (reason) => {
+        this.record.add('suite', `the program ${reason}`);
+        this.crash ??= reason;
+      },
     });
   }
 
@@ -125,16 +141,18 @@ export class Stage {
 
   /** Rejects when the suite ends. */
   pause(ms: number): Promise<void> {
-    return sleep(systemClock, ms, { signal: this.#options.signal });
+    return sleep(ms, undefined, { signal: this.#options.signal });
   }
 
   /** Stops the program (SIGSTOP) while `act` runs. */
   async suspended(act: () => void | Promise<void>): Promise<void> {
     this.#tested?.signal('SIGSTOP');
+    this.record.add('suite', 'stops the program (SIGSTOP)');
     try {
       await act();
     } finally {
       this.#tested?.signal('SIGCONT');
+      this.record.add('suite', 'continues the program (SIGCONT)');
     }
   }
 
@@ -152,8 +170,9 @@ export class Stage {
   }
 
   #add(content: string, kind: 'held' | 'passing' | 'partial'): void {
-    const now = systemClock.monotonic();
+    const now = performance.now();
     for (const timeline of [this.program, this.reference]) timeline.add(content, kind, now);
+    this.record.add('suite', `publishes ${this.program.newest}, which ${EXPECTED[kind]}`);
   }
 
   /** @throws {StageOver} for a state that was missed. */
@@ -162,7 +181,7 @@ export class Stage {
     const timelines = [this.program, this.reference];
     const inTime = timelines.filter(({ isCurrent }) => isCurrent);
     await this.#areCurrent(deadlineMs * (LATE_FACTOR - 1));
-    const now = systemClock.monotonic();
+    const now = performance.now();
     const seen = timelines.filter(({ isCurrent }) => isCurrent);
     for (const timeline of seen) timeline.accept(now, isTimed, inTime.includes(timeline));
     if (seen.length < timelines.length) throw new StageOver();
@@ -173,10 +192,10 @@ export class Stage {
    * @throws {StageOver} for a program that has ended.
    */
   async #areCurrent(timeoutMs: number): Promise<boolean> {
-    const deadline = systemClock.monotonic() + timeoutMs;
+    const deadline = performance.now() + timeoutMs;
     while (!this.program.isCurrent || !this.reference.isCurrent) {
       if (this.crash !== undefined) throw new StageOver();
-      if (systemClock.monotonic() >= deadline) return false;
+      if (performance.now() >= deadline) return false;
       await this.pause(POLL_MS);
     }
     return true;
@@ -184,7 +203,7 @@ export class Stage {
 }
 
 function randomName(): string {
-  return Math.floor(systemRandom() * 2 ** 48)
+  return Math.floor(Math.random() * 2 ** 48)
     .toString(16)
     .padStart(12, '0');
 }

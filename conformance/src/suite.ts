@@ -2,6 +2,7 @@
 import { DEADLINE_MS, type GroupName } from './sequence.js';
 import type { GroupedSequence } from './sequences.js';
 import { unmet } from './requirement.js';
+import { adviceFor } from './advice.js';
 import { Stage, StageOver } from './stage.js';
 import type { LineFormat } from './tested-program.js';
 import type { Verdict } from './timeline.js';
@@ -18,6 +19,10 @@ export interface Report {
   readonly delays: readonly number[];
   /** The number of lines that repeated the previous one. */
   readonly repeats: number;
+  /** What a right program does; for failures. */
+  readonly advice?: string;
+  /** What happened, in the order of time; for failures. */
+  readonly timeline?: readonly string[];
 }
 
 /** What is tested, and how. */
@@ -31,6 +36,10 @@ export interface SuiteOptions {
   /** Ends the suite, which leaves nothing behind. */
   readonly signal: AbortSignal;
   readonly onReport: (report: Report) => void;
+}
+
+export function isFailure(verdict: Report['verdict']): boolean {
+  return verdict !== 'right' && verdict !== 'skipped';
 }
 
 /** How often a sequence is repeated that the reference reader did not see because the machine was too busy. */
@@ -87,6 +96,7 @@ async function playOnce(sequence: GroupedSequence, options: SuiteOptions): Promi
   const report = (verdict: Report['verdict'], says: string): Report => ({
     ...{ name, group, verdict, says },
     ...{ delays: program.delays, repeats: program.repeats },
+    ...(isFailure(verdict) && { advice: adviceFor(sequence, verdict), timeline: stage.record.lines() }),
   });
   if (crash !== undefined) {
     // The other user may not be allowed to enter the directory of the program.

@@ -1,5 +1,5 @@
 /** Records what was published and what the program has shown, and judges it. */
-import { sha256 } from '../core/digest.js';
+import { sha256 } from './contents.js';
 
 /** The verdict on a sequence. */
 export type Verdict = 'silent' | 'false' | 'torn' | 'missed' | 'late' | 'right';
@@ -35,6 +35,9 @@ export class Timeline {
   readonly #falsehoods: string[] = [];
   /** The index of the state that the program shows; -1 before the first line. */
   #shown = -1;
+  /** Lines that are no digests. */
+  #others = 0;
+  #firstOther: string | undefined;
 
   /** Whether the program has shown anything. */
   get hasLine(): boolean {
@@ -64,8 +67,19 @@ export class Timeline {
     state.isLate = !isInTime;
   }
 
-  /** Adds a line of the program. */
-  line(digest: string, now: number): void {
+  /** The name of the newest state. */
+  get newest(): string {
+    return `state ${this.#states.length}`;
+  }
+
+  /** Adds a line of the program that is no digest. */
+  other(line: string): void {
+    this.#others += 1;
+    this.#firstOther ??= line.slice(0, QUOTED);
+  }
+
+  /** Adds a line of the program, and returns what it says. */
+  line(digest: string, now: number): string {
     const shown = this.#states[this.#shown];
     const index = this.#states.findIndex(
       (state, at) => at >= Math.max(0, this.#shown) && state.digest === digest,
@@ -73,17 +87,19 @@ export class Timeline {
     const state = this.#states[index];
     if (state === undefined) {
       const isOld = this.#states.some((earlier) => earlier.digest === digest);
-      this.#falsehoods.push(isOld ? 'went back to an earlier state' : 'showed what never existed');
-      return;
+      const says = isOld ? 'went back to an earlier state' : `showed what never existed${guess(digest)}`;
+      this.#falsehoods.push(says);
+      return `${digest.slice(0, 12)}…: ${says}`;
     }
     if (state === shown) this.repeats += 1;
     this.#shown = index;
     state.shownAt ??= now;
+    return `shows state ${index + 1}${state === shown ? ' again' : ''}`;
   }
 
   /** The verdict, if the process has not crashed. */
   judge(): { readonly verdict: Verdict; readonly says: string } {
-    if (!this.hasLine) return { verdict: 'silent', says: 'printed no digest' };
+    if (!this.hasLine) return { verdict: 'silent', says: this.#silence() };
     const [falsehood] = this.#falsehoods;
     if (falsehood !== undefined)
       return { verdict: 'false', says: `${falsehood} (${this.#falsehoods.length} ×)` };
@@ -95,10 +111,31 @@ export class Timeline {
       return { verdict: 'torn', says: `showed ${torn.length} × half of what was being written` };
     const held = this.#states.filter(({ kind }) => kind === 'held');
     const shown = held.filter(({ shownAt }) => shownAt !== undefined).length;
-    if (shown < held.length) return { verdict: 'missed', says: `update ${shown + 1} was never shown` };
+    if (shown < held.length) {
+      const missed = held.find(({ shownAt }) => shownAt === undefined);
+      const number = missed === undefined ? 0 : this.#states.indexOf(missed) + 1;
+      const says = `update ${shown + 1} (state ${number}) was never shown; the last one shown is state ${this.#shown + 1}`;
+      return { verdict: 'missed', says };
+    }
     if (!this.isCurrent) return { verdict: 'missed', says: 'the last state was not the last one shown' };
     const late = held.filter(({ isLate }) => isLate).length;
     if (late > 0) return { verdict: 'late', says: `${late} of ${held.length} updates after the deadline` };
     return { verdict: 'right', says: `${shown} of ${held.length} updates` };
   }
+  #silence(): string {
+    if (this.#firstOther === undefined) {
+      return 'printed nothing, and still runs: it hangs, has not read the file, or does not flush its output';
+    }
+    const first = JSON.stringify(this.#firstOther);
+    return `printed ${this.#others} lines, but no SHA-256 in hexadecimal (64 digits, alone on a line); the first line is ${first}`;
+  }
+}
+
+/** How much of a line is quoted, characters. */
+const QUOTED = 80;
+
+/** What a digest may be of, if it is of no state. */
+function guess(digest: string): string {
+  if (digest === sha256('')) return ' (the SHA-256 of an empty file)';
+  return ' (of half a file, of the contents with something added, or of another file)';
 }

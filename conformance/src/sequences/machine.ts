@@ -34,7 +34,7 @@ async function stoppedAndRecreated(stage: Stage): Promise<void> {
   await stage.start(path, publish);
   const content = stage.content();
   await stage.suspended(async () => {
-    volume.remove();
+    stage.disk.remove(volume.directory);
     await stage.pass(publish, content);
     await stage.pause(300);
   });

@@ -1,11 +1,11 @@
-/** `conformance` tells a right watcher from each kind of wrong one, and leaves nothing behind. */
+/** `watch-conformance` tells a right watcher from each kind of wrong one and why, and leaves nothing behind. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { describe, expect, test } from 'vitest';
 
 import { root, textOf } from '../docs/markdown.js';
-import { CommandLines, startCli, type Outcome } from '../support/program.js';
+import { Program, type Outcome } from '../support/program.js';
 import { some } from '../support/rounds.js';
 import { isRunning } from '../support/running.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
@@ -47,14 +47,17 @@ const program = (code: string): string[] => [
 /** Believes everything that it reads, at once. */
 const hasty = 'setInterval(show, 1);';
 
-const commands = new CommandLines();
+const start = (args: readonly string[], env: Readonly<Record<string, string>> = {}): Program =>
+  new Program('conformance/bin.js', args, { input: '', env });
+
+const suite = (args: readonly string[]): Promise<Outcome> => start(args).finished();
 
 function conform(only: readonly string[], command: readonly string[], ...flags: string[]): Promise<Outcome> {
   const names = only.flatMap((name) => ['--only', name]);
-  return commands.run(['conformance', '--json', ...names, ...flags, '--', ...command]);
+  return suite(['--format', 'json', ...names, ...flags, '--', ...command]);
 }
 
-const reference = [process.execPath, join(root, 'test/conformance/node/poll.mjs'), '{path}'];
+const reference = [process.execPath, join(root, 'conformance/contestants/node/poll.mjs'), '{path}'];
 
 test('a program that reads every 50 ms passes in each group, and the exit code is 0', async () => {
   const names = [
@@ -72,8 +75,8 @@ test('a program that reads every 50 ms passes in each group, and the exit code i
 
 describe('a wrong program is told by what is wrong', () => {
   const cases: readonly (readonly [verdict: string, sequence: string, code: string, says: RegExp])[] = [
-    ['missed', 'swap', 'show(); setInterval(() => {}, 1e6);', /update 1 was never shown/],
-    ['silent', 'swap', 'setInterval(() => {}, 1e6);', /no digest/],
+    ['missed', 'swap', 'show(); setInterval(() => {}, 1e6);', /update 1 \(state 2\) was never shown/],
+    ['silent', 'swap', 'setInterval(() => {}, 1e6);', /printed nothing/],
     [
       'crashed',
       'swap',
@@ -103,7 +106,7 @@ describe('a wrong program is told by what is wrong', () => {
     ],
   ];
   test.each(cases)('%s: %s', async (verdict, sequence, code, says) => {
-    const outcome = await conform([sequence], program(code), '--timeout', '1s');
+    const outcome = await conform([sequence], program(code), '--timeout', '1000');
     const [report] = documents(outcome.stdout);
     expect(report).toMatchObject({ name: sequence, verdict, says: expect.stringMatching(says) as string });
     expect(outcome.code).toBe(1);
@@ -112,9 +115,86 @@ describe('a wrong program is told by what is wrong', () => {
   test('late, if it comes between one deadline and two', async () => {
     const code =
       'show(); setInterval(() => { const read = digest(); setTimeout(() => show(read), 6_000); }, 50);';
-    const { stdout } = await conform(['burst-0ms'], program(code), '--timeout', '4s');
+    const { stdout } = await conform(['burst-0ms'], program(code), '--timeout', '4000');
     expect(documents(stdout)[0]).toMatchObject({ verdict: 'late' });
   });
+});
+
+describe('a failure tells why', () => {
+  const lost = program('show(); setInterval(() => {}, 1e6);');
+  const args = ['--only', 'swap', '--timeout', '1000', '--', ...lost];
+
+  test('by the system calls beside the lines of the program, what is right, and the command that repeats it', async () => {
+    const { stdout } = await suite(args);
+    expect(stdout).toMatch(/^missed +volume\/swap: update 1 /);
+    expect(stdout).toContain('A right program: Watch the directory, not the inode: the file was replaced.');
+    expect(stdout).toMatch(
+      /stdout +shows state 1\n.*suite +publishes state 2, which must be shown\n[^]*call +rename volume\/\.\.data_tmp volume\/\.\.data\n/,
+    );
+    const [, repeat = ''] = /Run it alone: npx watch-conformance ([^]*)\n0 of 1/.exec(stdout) ?? [];
+    const again = await new Program('test/conformance/in-shell.mjs', [`conformance/bin.js ${repeat}`], {
+      input: '',
+    }).finished();
+    expect([again.code, again.stdout.split(':', 1)]).toEqual([1, ['missed   volume/swap']]);
+  });
+
+  test('in TAP and in JUnit', async () => {
+    const tap = await suite(['--format', 'tap', ...args]);
+    expect(tap.stdout).toMatch(
+      /^TAP version 14\n1\.\.1\nnot ok 1 - volume\/swap\n {2}---\n {2}message: "missed: /,
+    );
+    const junit = await suite(['--format', 'junit', ...args]);
+    expect(junit.stdout).toMatch(
+      /tests="1" failures="1" skipped="0">\n {2}<testcase classname="volume" name="swap"><failure type="missed"/,
+    );
+    expect(junit.stdout).not.toMatch(/[^\n\t -~]/);
+  });
+
+  test('a program that prints something else has its first line quoted', async () => {
+    const { stdout } = await conform(
+      ['swap'],
+      program('setInterval(() => console.log("<ready>"), 50);'),
+      '--timeout',
+      '500',
+    );
+    expect(documents(stdout)[0]).toMatchObject({
+      verdict: 'silent',
+      says: expect.stringMatching(/no SHA-256.*"<ready>"/) as string,
+    });
+  });
+});
+
+test('a wrong command line, and a program that is not there, end it at once with 2', async () => {
+  const cases: readonly (readonly [args: readonly string[], says: RegExp])[] = [
+    [['--', './watch'], /with \{path\} where the path belongs/],
+    [[], /the program follows after --/],
+    [['--only', 'swop', '--', 'sh', '{path}'], /there is no sequence swop; --list shows all/],
+    [['--jobs', '0', '--', 'sh', '{path}'], /--jobs must be a number from 1/],
+    [['--format', 'xml', '--', 'sh', '{path}'], /--format must be text or json or tap or junit/],
+    [['--colour'], /--colour/],
+    [['--', 'no-such-program', '{path}'], /cannot start no-such-program: it is not in PATH/],
+    [['--', '/no/such/program', '{path}'], /it is no executable file/],
+  ];
+  for (const [args, says] of cases) {
+    const { code, stdout, stderr } = await suite(args);
+    expect([code, stdout, stderr]).toEqual([2, '', expect.stringMatching(says)]);
+  }
+});
+
+test('the suite imports nothing of the library, and depends on no package', () => {
+  const folder = join(root, 'conformance/src');
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) =>
+    file.endsWith('.ts'),
+  );
+  const imported = files.flatMap((file) =>
+    [...readFileSync(join(folder, file), 'utf8').matchAll(/from '([^']+)'/g)].map(([, name = '']) =>
+      name.startsWith('.') ? join(folder, file, '..', name) : name,
+    ),
+  );
+  expect(imported.filter((name) => !name.startsWith('node:') && !name.startsWith(folder))).toEqual([]);
+  expect(JSON.parse(readFileSync(join(root, 'conformance/package.json'), 'utf8'))).not.toHaveProperty(
+    'dependencies',
+  );
 });
 
 test('--lines content takes the contents, as they are or as a JSON string', async () => {
@@ -135,22 +215,20 @@ test('a signal ends it with the code of a shell; no process and no file is left'
   const code = `require('node:child_process').spawn('sleep', ['1000']);
     require('node:fs').appendFileSync('${pids}', process.pid + '\\n'); setInterval(show, 20);`;
   const names = ['stopped', 'stopped-long', 'swap'].flatMap((name) => ['--only', name]);
-  const suite = startCli(['conformance', ...names, '--timeout', '60s', '--', ...program(code)], {
-    env: { TMPDIR: directory },
-  });
+  const running = start([...names, '--timeout', '60000', '--', ...program(code)], { TMPDIR: directory });
   await expect.poll(() => readdirSync(directory).length).toBeGreaterThan(0);
   await expect
     .poll(() => (readdirSync(join(pids, '..')).length > 0 ? readFileSync(pids, 'utf8') : ''))
     .toMatch(/\d\n/);
-  suite.child.kill('SIGINT');
-  expect((await suite.finished()).code).toBe(130);
+  running.child.kill('SIGINT');
+  expect((await running.finished()).code).toBe(130);
   expect(readdirSync(directory)).toEqual([]);
   const left = readFileSync(pids, 'utf8').trim().split('\n').map(Number).filter(isRunning);
   expect(left).toEqual([]);
 });
 
 test('--list describes at least 40 sequences, in the words and under the headings of the page', async () => {
-  const { code, stdout } = await commands.run(['conformance', '--list', '--json']);
+  const { code, stdout } = await suite(['--list', '--format', 'json']);
   const { sequences } = JSON.parse(stdout) as { readonly sequences: readonly Listed[] };
   expect(code).toBe(0);
   expect(new Set(sequences.map(({ name }) => name)).size).toBe(sequences.length);
@@ -158,8 +236,7 @@ test('--list describes at least 40 sequences, in the words and under the heading
   const text = textOf('docs/conformance.md');
   const missing = sequences.filter(({ name, says }) => !text.includes(`| \`${name}\` | ${says} |`));
   expect(missing).toEqual([]);
-  const listed = (await commands.run(['conformance', '--list', '--only', 'gap-20ms', '--only', 'limits']))
-    .stdout;
+  const listed = (await suite(['--list', '--only', 'gap-20ms', '--only', 'limits'])).stdout;
   const titles = [...listed.matchAll(/^(\S.*) \(\w+\):$/gm)].map(([, title]) => title);
   expect(titles).toHaveLength(2);
   expect(titles.filter((title) => !text.includes(`### ${title}\n`))).toEqual([]);

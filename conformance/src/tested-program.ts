@@ -1,6 +1,6 @@
 /** Runs the program under test: a process group whose standard output is read line by line. */
-import { ProcessGroup } from '../action/process-group.js';
-import { sha256 } from '../core/digest.js';
+import { sha256 } from './contents.js';
+import { ProcessGroup } from './process-group.js';
 
 /** What a line of the program contains: the SHA-256 of the contents, or the contents. */
 export type LineFormat = 'digest' | 'content';
@@ -12,6 +12,8 @@ export interface ProgramOptions {
   readonly user: { readonly uid: number; readonly gid: number } | undefined;
   /** Called for each state that the program shows. */
   readonly onDigest: (digest: string) => void;
+  /** Called for each line on stdout that is no digest, and for each line on stderr. */
+  readonly onOther: (stream: 'stdout' | 'stderr', line: string) => void;
   /** Called when the program has ended or could not be started. */
   readonly onEnd: (reason: string) => void;
 }
@@ -20,7 +22,6 @@ export interface ProgramOptions {
 const LONGEST_LINE = 8 * 2 ** 20;
 /** The maximum length of the output on stderr that is kept, characters. */
 const SHOWN_ERROR = 4_000;
-const KILL_TIMEOUT_MS = 5_000;
 
 /** A running program. */
 export class TestedProgram {
@@ -28,43 +29,46 @@ export class TestedProgram {
   readonly #options: ProgramOptions;
   #rest = '';
   #errors = '';
+  #errorLine = '';
   #isEnding = false;
 
   /** @throws {Error} when it cannot be spawned at all, for example with E2BIG. */
   constructor(options: ProgramOptions) {
     this.#options = options;
-    const [file = '', ...args] = options.command;
-    this.#group = new ProcessGroup(file, args, { stdio: ['ignore', 'pipe', 'pipe'], ...options.user });
+    this.#group = new ProcessGroup(options.command, { stdio: ['ignore', 'pipe', 'pipe'], ...options.user });
     const { stdout, stderr } = this.#group.child;
     stdout?.setEncoding('utf8').on('data', (chunk: string) => this.#read(chunk));
-    stderr?.setEncoding('utf8').on('data', (chunk: string) => {
-      this.#errors = (this.#errors + chunk).slice(-SHOWN_ERROR);
-    });
-    this.#group.exited.then(
-      ({ code, signal }) => this.#ended(signal ? `killed by ${signal}` : `ended with code ${code}`),
-      (error: unknown) => this.#ended(error instanceof Error ? error.message : String(error)),
-    );
+    stderr?.setEncoding('utf8').on('data', (chunk: string) => this.#readError(chunk));
+    void this.#group.ended.then((reason) => this.#ended(reason));
   }
 
   /** Stops or continues all processes of the program. */
   signal(signal: 'SIGSTOP' | 'SIGCONT'): void {
-    const { pid } = this.#group.child;
-    if (pid !== undefined && this.#group.child.exitCode === null) process.kill(-pid, signal);
+    this.#group.signal(signal);
   }
 
   /** Kills the process group, and resolves when it has ended. */
   async kill(): Promise<void> {
     this.#isEnding = true;
-    await this.#group.stop('SIGKILL', KILL_TIMEOUT_MS);
+    await this.#group.kill();
   }
 
   #read(chunk: string): void {
     const lines = (this.#rest + chunk).split('\n');
     this.#rest = (lines.pop() ?? '').slice(0, LONGEST_LINE);
+    if (this.#isEnding) return;
     for (const line of lines) {
       const digest = digestOf(line, this.#options.lines);
-      if (digest !== undefined && !this.#isEnding) this.#options.onDigest(digest);
+      if (digest === undefined) this.#options.onOther('stdout', line);
+      else this.#options.onDigest(digest);
     }
+  }
+
+  #readError(chunk: string): void {
+    this.#errors = (this.#errors + chunk).slice(-SHOWN_ERROR);
+    const lines = (this.#errorLine + chunk).split('\n');
+    this.#errorLine = (lines.pop() ?? '').slice(0, SHOWN_ERROR);
+    for (const line of lines) if (!this.#isEnding) this.#options.onOther('stderr', line);
   }
 
   #ended(reason: string): void {

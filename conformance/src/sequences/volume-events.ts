@@ -6,7 +6,7 @@ import { inMountNamespace } from '../requirement.js';
 import { KEY, slowly, volumeKey, writeFile, type KeyOptions } from '../publishers.js';
 import type { Sequence } from '../sequence.js';
 import type { Stage } from '../stage.js';
-import type { VolumeStep } from '../../testing/volume-steps.js';
+import type { VolumeStep } from '../kubelet.js';
 
 /** `count` updates, each held. */
 export const updates =
@@ -61,11 +61,10 @@ export const recreated =
     }
   };
 
-export const removeVolume = (_stage: Stage, directory: string): void =>
-  fs.rmSync(directory, { recursive: true, force: true });
+export const removeVolume = ({ disk }: Stage, directory: string): void => disk.remove(directory);
 
 export const renameAncestor = (stage: Stage): void =>
-  fs.renameSync(stage.path('pod'), stage.path(stage.content()));
+  stage.disk.rename(stage.path('pod'), stage.path(stage.content()));
 
 export const missing =
   (...names: readonly string[]): Sequence['run'] =>
@@ -157,8 +156,8 @@ export async function subPath(stage: Stage): Promise<void> {
   const prefix = inMountNamespace('mount --bind "$1" "$2"; shift 2; exec "$@"', path, target);
   const publishFirst = (content: string): void => {
     void publish(content);
-    fs.writeFileSync(target, '');
-    fs.linkSync(fs.realpathSync(path), sameFile);
+    stage.disk.writeFile(target, '');
+    stage.disk.link(fs.realpathSync(path), sameFile);
   };
   await stage.start(target, publishFirst, { prefix, witnessPath: sameFile });
   for (let update = 0; update < 3; update += 1) {
@@ -186,9 +185,9 @@ export async function slowKubelet(stage: Stage): Promise<void> {
 
 export async function becomesVolume(stage: Stage): Promise<void> {
   const { path, publish } = volumeKey(stage);
-  fs.mkdirSync(dirname(path));
-  await stage.start(path, writeFile(path));
-  fs.rmSync(path);
+  stage.disk.mkdir(dirname(path));
+  await stage.start(path, writeFile(stage.disk, path));
+  stage.disk.unlink(path);
   await stage.show(publish);
   await stage.show(publish);
 }

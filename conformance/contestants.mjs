@@ -14,7 +14,7 @@ const volumes = ['volume', 'secret', 'token', 'certificate', 'process', 'limits'
 
 const node = (script, configuration) => [
   process.execPath,
-  join(folder, 'node', `${script}.mjs`),
+  join(folder, 'contestants/node', `${script}.mjs`),
   '{path}',
   configuration,
 ];
@@ -27,17 +27,19 @@ const rust = (library, configuration) => [
 ];
 const python = (script, configuration) => [
   join(build, 'python/bin/python3'),
-  join(folder, 'python', `${script}_adapter.py`),
+  join(folder, 'contestants/python', `${script}_adapter.py`),
   '{path}',
   configuration,
 ];
 const java = (configuration) => ['java', '-cp', join(build, 'java'), 'Watch', '{path}', configuration];
 
 const text = (file) => readFileSync(new URL(file, import.meta.url), 'utf8');
-const ofNode = (name) => JSON.parse(text(`../../node_modules/${name}/package.json`)).version;
-const ofGo = (module) => text('go/go.mod').match(new RegExp(`${module} v(\\S+)`))[1];
-const ofRust = (crate) => text('rust/Cargo.toml').match(new RegExp(`^${crate} = "=?(.+)"`, 'm'))[1];
-const ofPython = (name) => text('python/requirements.txt').match(new RegExp(`^${name}==(.+)$`, 'm'))[1];
+const ofNode = (name) => JSON.parse(text(`../node_modules/${name}/package.json`)).version;
+const ofGo = (module) => text('contestants/go/go.mod').match(new RegExp(`${module} v(\\S+)`))[1];
+const ofRust = (crate) =>
+  text('contestants/rust/Cargo.toml').match(new RegExp(`^${crate} = "=?(.+)"`, 'm'))[1];
+const ofPython = (name) =>
+  text('contestants/python/requirements.txt').match(new RegExp(`^${name}==(.+)$`, 'm'))[1];
 
 /** One row for each configuration; `default` and `best` say what it is. */
 const entry = (language, name, version, command, how, rest) =>
@@ -52,7 +54,7 @@ export default [
   ...entry(
     'Node',
     'resilient-watcher',
-    JSON.parse(text('../../package.json')).version,
+    JSON.parse(text('../package.json')).version,
     (configuration) => node('resilient-watcher', configuration),
     { default: 'no options' },
     { mustBePerfect: true, advice: 'Report it: it is a fault.' },

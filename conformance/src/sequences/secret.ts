@@ -1,7 +1,5 @@
 /** Sequences of Secrets, tokens and pod certificates, which are volumes in memory. */
-import { systemClock } from '../../core/clock.js';
-import { CertificateSigner } from '../../testing/certificate-signer.js';
-import { mintTestToken } from '../../testing/mint-test-token.js';
+import { newBundle, newToken } from '../contents.js';
 import { volumeKey, type KeyOptions } from '../publishers.js';
 import { MEMORY } from '../requirement.js';
 import type { Sequence } from '../sequence.js';
@@ -38,13 +36,6 @@ async function authorityChanges(stage: Stage): Promise<void> {
   }
   await stage.show(publish);
 }
-
-const newToken = (jti: string): string => {
-  const iat = Math.floor(systemClock.now() / 1_000);
-  return mintTestToken({ iat, exp: iat + 3_607, jti });
-};
-const newBundle = (name: string): string =>
-  new CertificateSigner({ name }).issue({ commonName: name }).bundle;
 
 export const secretSequences: readonly Sequence[] = [
   {

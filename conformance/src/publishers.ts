@@ -1,10 +1,8 @@
 /** Publishers: the ways in which a file gets new contents. */
-import fs from 'node:fs';
 import { dirname, join } from 'node:path';
 
-import { KubeletVolume, type KubeletVolumeOptions } from '../testing/kubelet-volume.js';
-import type { VolumeFile } from '../testing/volume-file.js';
-import type { VolumeStep } from '../testing/volume-steps.js';
+import type { Disk } from './disk.js';
+import { KubeletVolume, type KubeletOptions, type VolumeFile, type VolumeStep } from './kubelet.js';
 import type { Publish, Stage } from './stage.js';
 
 /** The watched key, in volumes that may have other keys. */
@@ -19,7 +17,7 @@ export interface VolumeKey {
 }
 
 /** Options of {@link VolumeKey}. */
-export interface KeyOptions extends KubeletVolumeOptions {
+export interface KeyOptions extends KubeletOptions {
   readonly key?: string;
   readonly mode?: number;
   /** The other files of the volume. */
@@ -37,8 +35,8 @@ export function volumeKey(stage: Stage, options: KeyOptions = {}): VolumeKey {
     directory = stage.path('volume'),
     ...kubelet
   } = options;
-  const volume = new KubeletVolume(directory, kubelet);
-  const publish: Publish = (data) => void volume.publish({ ...rest, [key]: { data, mode } });
+  const volume = new KubeletVolume(stage.disk, directory, kubelet);
+  const publish: Publish = (data) => volume.publish({ ...rest, [key]: { data, mode } });
   return { volume, path: volume.path(key), publish };
 }
 
@@ -54,20 +52,20 @@ export function slowly(stage: Stage, volume: KubeletVolume, pauseMs: (step: Volu
 
 /** Replaces a file by renaming another over it, as editors and `atomicWriteFile` do. */
 export const renameOver =
-  (path: string): Publish =>
+  (disk: Disk, path: string): Publish =>
   (content) => {
     const temporary = join(dirname(path), '.next');
-    fs.writeFileSync(temporary, content);
-    fs.renameSync(temporary, path);
+    disk.writeFile(temporary, content);
+    disk.rename(temporary, path);
   };
 
 /** Creates or overwrites a file in one call. Only for files that do not exist or that nobody reads. */
 export const writeFile =
-  (path: string): Publish =>
+  (disk: Disk, path: string): Publish =>
   (content) =>
-    fs.writeFileSync(path, content);
+    disk.writeFile(path, content);
 
-/** Truncates the file and writes it in `parts`, `gapMs` apart, as `>` in a shell does; the complete file is held. */
+/** Truncates the file, writes it in `parts`, `gapMs` apart, and closes it, as `>` in a shell does; then it is held. */
 export async function showInPlace(
   stage: Stage,
   path: string,
@@ -76,27 +74,31 @@ export async function showInPlace(
   const content = stage.content();
   const length = Math.ceil(content.length / parts);
   stage.part('');
-  const descriptor = fs.openSync(path, 'w');
+  const descriptor = stage.disk.open(path);
   try {
     for (let part = 1; part < parts; part += 1) {
       stage.part(content.slice(0, part * length));
-      fs.writeSync(descriptor, content.slice((part - 1) * length, part * length));
+      stage.disk.write(descriptor, content.slice((part - 1) * length, part * length));
       await stage.pause(gapMs);
     }
-    const rest = content.slice((parts - 1) * length);
-    await stage.show(() => void fs.writeSync(descriptor, rest), content);
-  } finally {
-    fs.closeSync(descriptor);
+  } catch (error) {
+    stage.disk.close(descriptor);
+    throw error;
   }
+  await stage.show(() => {
+    // A program may wait for the end of the writer, so nothing is held before it.
+    stage.disk.write(descriptor, content.slice((parts - 1) * length));
+    stage.disk.close(descriptor);
+  }, content);
 }
 
 /** Points a link to `target`: `rename` replaces the link, `remove` removes it first (`ln -sfn`). */
-export function turnLink(path: string, target: string, how: 'rename' | 'remove'): void {
+export function turnLink(disk: Disk, path: string, target: string, how: 'rename' | 'remove'): void {
   if (how === 'rename') {
-    fs.symlinkSync(target, `${path}.next`);
-    fs.renameSync(`${path}.next`, path);
+    disk.symlink(target, `${path}.next`);
+    disk.rename(`${path}.next`, path);
   } else {
-    fs.rmSync(path, { force: true });
-    fs.symlinkSync(target, path);
+    disk.remove(path);
+    disk.symlink(target, path);
   }
 }

@@ -2,6 +2,7 @@
 import fs from 'node:fs';
 import { dirname } from 'node:path';
 
+import type { Disk } from '../disk.js';
 import { renameOver, showInPlace, turnLink, writeFile } from '../publishers.js';
 import type { Sequence } from '../sequence.js';
 import type { Publish, Stage } from '../stage.js';
@@ -9,25 +10,25 @@ import type { Publish, Stage } from '../stage.js';
 /** Begins with a plain file in its own directory. */
 async function startWithFile(stage: Stage): Promise<string> {
   const path = stage.path('etc', 'app.yaml');
-  fs.mkdirSync(dirname(path));
-  await stage.start(path, writeFile(path));
+  stage.disk.mkdir(dirname(path));
+  await stage.start(path, writeFile(stage.disk, path));
   return path;
 }
 
 const replaced =
-  (count: number, publisher: (path: string) => Publish): Sequence['run'] =>
+  (count: number, publisher: (disk: Disk, path: string) => Publish): Sequence['run'] =>
   async (stage) => {
     const path = await startWithFile(stage);
-    for (let update = 0; update < count; update += 1) await stage.show(publisher(path));
+    for (let update = 0; update < count; update += 1) await stage.show(publisher(stage.disk, path));
   };
 
 async function renamedOften(stage: Stage): Promise<void> {
   const path = await startWithFile(stage);
   for (let update = 0; update < 30; update += 1) {
-    await stage.pass(renameOver(path));
+    await stage.pass(renameOver(stage.disk, path));
     await stage.pause(10);
   }
-  await stage.show(renameOver(path));
+  await stage.show(renameOver(stage.disk, path));
 }
 
 const inPlace =
@@ -40,9 +41,9 @@ const inPlace =
 async function truncated(stage: Stage): Promise<void> {
   const path = await startWithFile(stage);
   for (let update = 0; update < 2; update += 1) {
-    await stage.show(() => fs.truncateSync(path), '');
+    await stage.show(() => stage.disk.truncate(path), '');
     await stage.show((content) => {
-      fs.writeFileSync(path, content);
+      stage.disk.writeFile(path, content);
     });
   }
 }
@@ -50,7 +51,7 @@ async function truncated(stage: Stage): Promise<void> {
 async function removedAndCreated(stage: Stage): Promise<void> {
   const path = await startWithFile(stage);
   for (let update = 0; update < 3; update += 1) {
-    fs.rmSync(path);
+    stage.disk.unlink(path);
     await stage.pause(200);
     await showInPlace(stage, path);
   }
@@ -58,12 +59,12 @@ async function removedAndCreated(stage: Stage): Promise<void> {
 
 /** The new file has the modification time of the old one, as after `rsync --times` and `cp -p`. */
 const keepTime =
-  (publisher: (path: string) => Publish) =>
-  (path: string): Publish =>
+  (publisher: (disk: Disk, path: string) => Publish) =>
+  (disk: Disk, path: string): Publish =>
   (content) => {
-    const { atime, mtime } = fs.statSync(path);
-    void publisher(path)(content);
-    fs.utimesSync(path, atime, mtime);
+    const times = fs.statSync(path);
+    void publisher(disk, path)(content);
+    disk.setTimes(path, times);
   };
 
 const linkTurned =
@@ -73,8 +74,8 @@ const linkTurned =
     let releases = 0;
     const publish: Publish = (content) => {
       const target = stage.path(`release-${(releases += 1)}.yaml`);
-      fs.writeFileSync(target, content);
-      turnLink(path, target, how);
+      stage.disk.writeFile(target, content);
+      turnLink(stage.disk, path, target, how);
     };
     await stage.start(path, publish);
     for (let update = 0; update < 3; update += 1) await stage.show(publish);
@@ -84,9 +85,9 @@ async function directoryLinkTurned(stage: Stage): Promise<void> {
   let releases = 0;
   const publish: Publish = (content) => {
     const release = stage.path(`release-${(releases += 1)}`);
-    fs.mkdirSync(release);
-    fs.writeFileSync(`${release}/app.yaml`, content);
-    turnLink(stage.path('current'), release, 'rename');
+    stage.disk.mkdir(release);
+    stage.disk.writeFile(`${release}/app.yaml`, content);
+    turnLink(stage.disk, stage.path('current'), release, 'rename');
   };
   await stage.start(stage.path('current', 'app.yaml'), publish);
   for (let update = 0; update < 3; update += 1) await stage.show(publish);
@@ -95,10 +96,10 @@ async function directoryLinkTurned(stage: Stage): Promise<void> {
 async function targetReplaced(stage: Stage): Promise<void> {
   const target = stage.path('elsewhere', 'real.yaml');
   const link = stage.path('etc', 'app.yaml');
-  for (const path of [target, link]) fs.mkdirSync(dirname(path));
-  fs.symlinkSync(target, link);
-  await stage.start(link, renameOver(target));
-  for (let update = 0; update < 3; update += 1) await stage.show(renameOver(target));
+  for (const path of [target, link]) stage.disk.mkdir(dirname(path));
+  stage.disk.symlink(target, link);
+  await stage.start(link, renameOver(stage.disk, target));
+  for (let update = 0; update < 3; update += 1) await stage.show(renameOver(stage.disk, target));
 }
 
 export const fileSequences: readonly Sequence[] = [

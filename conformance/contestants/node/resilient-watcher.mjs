@@ -1,7 +1,7 @@
-/** This library, with its defaults. */
+/** resilient-watcher as it is built here, with its defaults. */
 import { createHash } from 'node:crypto';
 
-import { ResilientWatcher } from 'resilient-watcher';
+import { ResilientWatcher } from '../../../dist/index.js';
 
 const watcher = new ResilientWatcher(process.argv[2]);
 watcher.on('change', ({ current }) => {

@@ -105,7 +105,7 @@ export function page(run) {
     'retry what its watcher refuses, except where the configuration says so. What is torn, and what is passed over in a burst, is a',
     'matter of chance: from one run to the next a row may differ by up to four sequences.',
     '',
-    'Is your library configured wrong here? Its adapter is in `test/conformance`, and the issue form *You configured us wrong* is for',
+    'Is your library configured wrong here? Its adapter is in `conformance/contestants`, and the issue form *You configured us wrong* is for',
     'you.',
     '',
     '## What each one fails',

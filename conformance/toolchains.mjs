@@ -17,24 +17,24 @@ const TOOLCHAINS = {
   Node: () => process.version,
   Go() {
     const version = run('go', ['version']);
-    run('go', ['build', '-o', join(build, 'go'), '.'], { cwd: folder('go') });
+    run('go', ['build', '-o', join(build, 'go'), '.'], { cwd: folder('contestants/go') });
     return version.replace('go version go', '');
   },
   Python() {
     const python = join(build, 'python/bin/python3');
     if (!existsSync(python)) run(systemPython, ['-m', 'venv', join(build, 'python')]);
-    run(python, ['-m', 'pip', 'install', '--quiet', '-r', folder('python/requirements.txt')]);
+    run(python, ['-m', 'pip', 'install', '--quiet', '-r', folder('contestants/python/requirements.txt')]);
     return run(python, ['--version']).replace('Python ', '');
   },
   Rust() {
     const version = run('cargo', ['--version']);
     const env = { ...process.env, CARGO_TARGET_DIR: join(build, 'rust') };
-    run('cargo', ['build', '--release', '--locked', '--quiet'], { cwd: folder('rust'), env });
+    run('cargo', ['build', '--release', '--locked', '--quiet'], { cwd: folder('contestants/rust'), env });
     return version.replace('cargo ', '');
   },
   Java() {
     const version = run('javac', ['-version']);
-    run('javac', ['-d', join(build, 'java'), folder('java/Watch.java')]);
+    run('javac', ['-d', join(build, 'java'), folder('contestants/java/Watch.java')]);
     return version.replace('javac ', '');
   },
 };
