@@ -10,7 +10,7 @@ export interface WatchedDirectory {
    * Whether these entries are only ancestors of the target. If the directory cannot be watched, only the resync finds
    * that one of them was renamed. Default false.
    */
-  readonly isPassed?: boolean;
+  readonly isAncestor?: boolean;
   /** The tree to which it belongs; undefined if nothing below the directory matters. */
   readonly tree?: WatchedTree;
 }

@@ -36,7 +36,7 @@ const COARSEST_TICK_MS = 2_000;
  * Whether every later change of a file shows in its timestamps.
  * @param now when the timestamps were read, epoch ms.
  */
-export function isTelling({ ctimeNs }: Inode, now: number): boolean {
+export function timestampsAreReliable({ ctimeNs }: Inode, now: number): boolean {
   return isOld(ctimeNs, now);
 }
 

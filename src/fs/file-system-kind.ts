@@ -1,7 +1,8 @@
 /** The known types of file systems, and how calls behave on them. */
 export interface FileSystemKind {
   readonly name: string;
-  /* * `memory`: every call returns at once. `disk`: lookups return at once, but a change may wait for the device.
+  /**
+   * `memory`: every call returns at once. `disk`: lookups return at once, but a change may wait for the device.
    * `read-only`: like `disk`, but nothing can be written. `remote`: a call may never return, and changes cause no events.
    * `unknown`: a call may never return.
    */

@@ -21,7 +21,7 @@ function together(same: WatchedDirectory[]): WatchedDirectory {
   const rest = tree ? { path, identity, tree } : { path, identity };
   if (same.some(({ entries }) => !entries)) return rest;
   const entries = new Set(same.flatMap((each) => each.entries ?? []));
-  return { ...rest, entries: [...entries], isPassed: same.every(({ isPassed }) => isPassed === true) };
+  return { ...rest, entries: [...entries], isAncestor: same.every(({ isAncestor }) => isAncestor === true) };
 }
 
 /** Whether these are the same directories with the same entries, in the same order. */
@@ -38,6 +38,6 @@ export function haveSameDirectories(
 function isSame(one: WatchedDirectory | undefined, other: WatchedDirectory | undefined): boolean {
   if (one === other) return true;
   if (one?.path !== other?.path || one?.identity !== other?.identity) return false;
-  if (one?.isPassed !== other?.isPassed || one?.tree !== other?.tree) return false;
+  if (one?.isAncestor !== other?.isAncestor || one?.tree !== other?.tree) return false;
   return one?.entries === other?.entries || one?.entries?.join('/') === other?.entries?.join('/');
 }

@@ -141,7 +141,7 @@ export class Mounts {
   }
 
   /** The name of the first file system among these that reports no events, if there is one. */
-  silenceOn(paths: readonly string[]): string | undefined {
+  eventlessFileSystem(paths: readonly string[]): string | undefined {
     for (const path of paths) {
       if (!this.mayHang(path)) continue;
       const { kind } = this.at(path);

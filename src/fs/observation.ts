@@ -25,7 +25,7 @@ export interface Found {
   /** When the target was published, ns; undefined for files that were published one by one. */
   readonly publishedNs?: bigint | undefined;
   /** See `Regrouped`. */
-  readonly isRegrouped?: Regrouped | undefined;
+  readonly wasAddedOrRemoved?: Regrouped | undefined;
 }
 
 /** The result of a look. */
@@ -38,7 +38,7 @@ export type Observation =
           readonly isGap: boolean;
           /** When the directory of the missing entry last changed, ns; 0 if unknown. */
           readonly changedNs: bigint;
-          readonly isRegrouped?: Regrouped | undefined;
+          readonly wasAddedOrRemoved?: Regrouped | undefined;
         }
       | { readonly kind: 'unreadable'; readonly error: TargetError }
       /** The target was replaced during every attempt to read it. */
@@ -48,7 +48,7 @@ export type Observation =
 /** Whether an observation is the same as before, so that nothing has to be compared. */
 export function isSameObservation(seen: Observation, before: Observation | undefined): boolean {
   if (seen === before || seen.kind === 'found') return seen === before;
-  if (seen.kind === 'missing') return before?.kind === 'missing' && !seen.isRegrouped;
+  if (seen.kind === 'missing') return before?.kind === 'missing' && !seen.wasAddedOrRemoved;
   return (
     seen.kind === 'unreadable' && before?.kind === 'unreadable' && seen.error.message === before.error.message
   );

@@ -58,7 +58,7 @@ export interface Way {
   /** The links that were followed and their targets, as one string: equal if no link was retargeted. */
   readonly links: string;
   /** The newest `ctime` of these links, ns: when the last of them was retargeted. */
-  readonly turnedNs: bigint;
+  readonly retargetedNs: bigint;
   /** The target of the last `..data` link. */
   readonly revision: string | undefined;
   /** The directory of that link, if the revision is an entry of it, as kubelet makes it. */
@@ -67,7 +67,7 @@ export interface Way {
 
 interface Directory extends WatchedDirectory {
   entries: readonly string[];
-  isPassed: boolean;
+  isAncestor: boolean;
 }
 
 /** What was consulted while a path was resolved. */
@@ -76,7 +76,7 @@ export class Route implements Consulted, Way {
   links = '';
   /** How many links were followed. */
   hops = 0;
-  turnedNs = 0n;
+  retargetedNs = 0n;
   /** The sum of the `ctime`s of the directories, ns: it differs after each change of an entry. */
   changesNs = 0n;
   /** The newest of these `ctime`s, ns. */
@@ -86,9 +86,9 @@ export class Route implements Consulted, Way {
 
   /**
    * An entry was looked up in a directory.
-   * @param isPassed whether the entry is only an ancestor.
+   * @param isAncestor whether the entry is only an ancestor.
    */
-  consulted(above: string, directory: BigIntStats, name: string, isPassed: boolean): void {
+  consulted(above: string, directory: BigIntStats, name: string, isAncestor: boolean): void {
     // A revision does not change; its name may.
     if (isInRevision(this, isUserVisible(name) ? above : `${above}/${name}`)) return;
     const path = above || '/';
@@ -97,7 +97,7 @@ export class Route implements Consulted, Way {
     if (known) {
       // "concat", because "push" would reserve room for sixteen more entries in every watcher.
       if (!known.entries.includes(name)) known.entries = known.entries.concat(name);
-      known.isPassed &&= isPassed;
+      known.isAncestor &&= isAncestor;
       return;
     }
     this.changesNs += ctimeNs;
@@ -106,7 +106,7 @@ export class Route implements Consulted, Way {
       path,
       identity: identityOf(directory),
       entries: [name],
-      isPassed,
+      isAncestor,
     });
   }
 
@@ -114,7 +114,7 @@ export class Route implements Consulted, Way {
     const link = `${directory}/${name}\0${target}`;
     this.links = this.links === '' ? link : `${this.links}\0${link}`;
     this.hops += 1;
-    if (ctimeNs > this.turnedNs) this.turnedNs = ctimeNs;
+    if (ctimeNs > this.retargetedNs) this.retargetedNs = ctimeNs;
     if (name !== DATA_LINK) return;
     this.revision = target;
     this.volume = isEntryName(target) ? directory || '/' : undefined;
@@ -126,7 +126,7 @@ export function joinWays(one: Way, other: Way): Way {
   if (other.links === '') return one;
   return {
     links: one.links === '' ? other.links : `${one.links}\0${other.links}`,
-    turnedNs: other.turnedNs > one.turnedNs ? other.turnedNs : one.turnedNs,
+    retargetedNs: other.retargetedNs > one.retargetedNs ? other.retargetedNs : one.retargetedNs,
     revision: other.revision ?? one.revision,
     volume: other.revision === undefined ? one.volume : other.volume,
   };

@@ -29,7 +29,7 @@ export function digestOf(content: Uint8Array): string {
 export interface FileStamp {
   readonly inode: Inode;
   /** Whether every later change shows in the inode. */
-  isTelling: boolean;
+  timestampsAreReliable: boolean;
   /** The links that were followed to it, see `Way.links`. */
   readonly links: string;
   /** The volume that these links lead through, see `Way.volume`: what it contains comes from one revision. */

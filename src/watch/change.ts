@@ -1,7 +1,9 @@
 import { filesIn, type FileSnapshot, type Snapshot } from '../fs/snapshot.js';
+import type { BackendName } from './backends/catalog.js';
 
 /** The reason for a check: the name of the backend that gave a hint, or one of the watcher's own reasons. */
-export type ChangeCause = 'start' | 'fs' | 'parcel' | 'poll' | 'resync' | 'restart' | 'check' | (string & {});
+export type ChangeCause =
+  Exclude<BackendName, 'auto'> | 'start' | 'resync' | 'restart' | 'check' | (string & {});
 
 /** The cause to report: the first one, except that a resync is reported only if there is no other. */
 export function betterCause<Cause extends string>(first: Cause, other: Cause | undefined): Cause {

@@ -8,12 +8,12 @@ export type Files = ReadonlyMap<string, FileSnapshot>;
 
 export const NO_FILES: Files = new Map();
 
-/** The keys among these that `isSo` accepts. */
-export function partOf(
+/** The keys among these that `keep` accepts. */
+export function filterKeys(
   { added, changed, removed }: KeyDifference,
-  isSo: (key: string) => boolean,
+  keep: (key: string) => boolean,
 ): KeyDifference {
-  return { added: added.filter(isSo), changed: changed.filter(isSo), removed: removed.filter(isSo) };
+  return { added: added.filter(keep), changed: changed.filter(keep), removed: removed.filter(keep) };
 }
 
 /**

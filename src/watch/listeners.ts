@@ -1,6 +1,6 @@
 /**
  * Decides who hears of an event in a directory. What a target is depends only on the entries that were consulted to
- * find it, so an event about another entry concerns nobody.
+ * find it, so an event about another entry is ignored.
  *
  * Entries that begin with two dots belong to the volume itself and count as one. kubelet creates the next revision and
  * `..data_tmp` just before it retargets `..data`, and the look that they lead to usually finds the swap done.

@@ -71,7 +71,7 @@ export function dueEach(
   pending: ReadonlyMap<string, Pending>,
   togetherMs: number,
   volumeOf: (key: string) => string | undefined,
-  isRegrouped: (key: string) => boolean,
+  wasAddedOrRemoved: (key: string) => boolean,
   now: number,
 ): Due {
   const dueOf = new Map<string, number>();
@@ -84,14 +84,14 @@ export function dueEach(
   let next = Infinity;
   for (const [key, own] of pending) {
     const dueAt = dueOf.get(volumeOf(key) ?? '') ?? own.dueAt;
-    const reportAt = areAllDue || dueAt > now || isRegrouped(key) ? dueAt : dueAt + togetherMs;
+    const reportAt = areAllDue || dueAt > now || wasAddedOrRemoved(key) ? dueAt : dueAt + togetherMs;
     if (reportAt <= now) due.push(key);
     else next = Math.min(next, reportAt);
   }
   return { due, next };
 }
 
-/** All of them when the last one is due; but what a call of `remove` has removed, at once. */
+/** Reports everything when the last difference is due; keys dropped by `remove()` at once. */
 export function dueTogether(
   pending: ReadonlyMap<string, Pending>,
   othersAt: number,

@@ -36,7 +36,7 @@ import {
   type ChangeCause,
   type KeyDifference,
 } from './change.js';
-import { isComplete, isPartlyRetargeted, NO_FILES, partOf, type Files } from './difference.js';
+import { isComplete, isPartlyRetargeted, NO_FILES, filterKeys, type Files } from './difference.js';
 import { dueEach, dueTogether, NO_WAIT, seenAgain, type Pending, type Wait } from './pending.js';
 import type { WatcherEvent } from './watcher-events.js';
 
@@ -115,7 +115,7 @@ export class Reporter {
   }
 
   /** Whether everything that `add` and `remove` have changed has been reported. */
-  get isRegrouped(): boolean {
+  get isRegroupReported(): boolean {
     return this.#regrouped.size === 0;
   }
 
@@ -179,8 +179,8 @@ export class Reporter {
     const snapshot = seen.kind === 'missing' ? new MissingSnapshot(this.#snapshot.path) : seen.snapshot;
     const files = filesIn(snapshot);
     const difference = differenceOf(this.#files, files, haveSameContent);
-    if (seen.isRegrouped) {
-      this.#regrouped = new Set([...this.#regrouped, ...keysOf(difference).filter(seen.isRegrouped)]);
+    if (seen.wasAddedOrRemoved) {
+      this.#regrouped = new Set([...this.#regrouped, ...keysOf(difference).filter(seen.wasAddedOrRemoved)]);
     }
     const waits = this.#waitsFor(seen, snapshot, files, difference);
     const othersAt = snapshot.kind === 'group' ? this.#othersAt(files, now) : now;
@@ -325,7 +325,7 @@ export class Reporter {
     const part = new SetSnapshot({ kind, path, realPath, revision, files: known });
     this.#report(
       part,
-      partOf(difference, (key) => due.has(key)),
+      filterKeys(difference, (key) => due.has(key)),
       cause,
       now,
     );

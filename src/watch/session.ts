@@ -191,7 +191,7 @@ export class Session {
   /** Resolves when everything that `add` and `remove` changed has been reported, or that the target is unreadable. */
   async regrouped(): Promise<void> {
     await this.#lookNow('check', 'hints');
-    while (!this.#scope.ended && !this.#isRegrouped) await this.#activity.nextLook();
+    while (!this.#scope.ended && !this.#isRegroupReported) await this.#activity.nextLook();
   }
 
   /** Resolves when no look is requested or under way, and no attempt to subscribe is under way. */
@@ -238,9 +238,9 @@ export class Session {
     return !this.reported && this.#reporter.isPending;
   }
 
-  get #isRegrouped(): boolean {
-    const { isRegrouped, unreadable } = this.#reporter;
-    return this.#seen?.kind === 'unreadable' ? unreadable !== undefined : isRegrouped;
+  get #isRegroupReported(): boolean {
+    const { isRegroupReported, unreadable } = this.#reporter;
+    return this.#seen?.kind === 'unreadable' ? unreadable !== undefined : isRegroupReported;
   }
 
   get #resync(): TickerOptions {
@@ -398,5 +398,5 @@ function widerOf(one: LookScope, other: LookScope): LookScope {
 function silenceOf(seen: Observation, mounts: Mounts): string | undefined {
   const paths = seen.consulted.directories.map(({ path }) => path);
   // A file may be a mount point itself.
-  return mounts.silenceOn(seen.kind === 'found' ? [...paths, seen.snapshot.realPath] : paths);
+  return mounts.eventlessFileSystem(seen.kind === 'found' ? [...paths, seen.snapshot.realPath] : paths);
 }

@@ -119,7 +119,7 @@ const scenarios: Record<string, () => Promise<unknown>> = {
     }
     const subject = new Subject();
     const inner = { path: join(ancestor, 'inner'), identity: '' };
-    const passed = { path: ancestor, identity: '', entries: ['inner'], isPassed: true };
+    const passed = { path: ancestor, identity: '', entries: ['inner'], isAncestor: true };
     const skipped = await subject.open(passed);
     const others = new Subject();
     const watched = await others.open(passed, inner);

@@ -12,7 +12,7 @@ import type { BigIntStats } from 'node:fs';
 
 import type { Steps } from '../../core/steps.js';
 import type { Disk } from '../disk.js';
-import { inodeOf, isTelling, isUnchanged, PERMISSIONS, statDigest } from '../file-identity.js';
+import { inodeOf, timestampsAreReliable, isUnchanged, PERMISSIONS, statDigest } from '../file-identity.js';
 import type { Kept } from '../read-limits.js';
 import type { Way } from '../resolve.js';
 import { digestOf, FileSnapshot, type FileStamp } from '../snapshot.js';
@@ -54,7 +54,7 @@ export function* fileAt(
   const { kept, maxContentBytes, now } = wanted;
   const keptOfThis = stat && stat.size > maxContentBytes ? 'identities' : kept;
   const before = known && stampAt(place, known, keptOfThis);
-  if (stat && before?.isTelling && isUnchanged(stat, before.inode)) return known;
+  if (stat && before?.timestampsAreReliable && isUnchanged(stat, before.inode)) return known;
   if (stat && keptOfThis === 'identities') return unreadFile(place, stat, wanted);
   const reading = yield* disk.read(place.realPath, keptOfThis === 'identities' ? -1 : maxContentBytes, stat);
   if (!reading?.stat.isFile()) return undefined;
@@ -63,7 +63,7 @@ export function* fileAt(
   const digest = kept === 'contents' ? undefined : digestOf(bytes);
   const isSame = known && (digest ? known.digest === digest : FileSnapshot.bytesOf(known)?.equals(bytes));
   if (isSame && isSteady && before && isUnchanged(found, before.inode)) {
-    before.isTelling = isTelling(found, now);
+    before.timestampsAreReliable = timestampsAreReliable(found, now);
     return known;
   }
   const content = digest ? undefined : isSame ? FileSnapshot.bytesOf(known) : bytes;
@@ -84,7 +84,7 @@ function stampAt({ realPath, way }: FilePlace, known: FileSnapshot, wanted: Kept
 }
 
 function fileOf(
-  { path, realPath, way: { links, turnedNs, revision, volume }, entryNs }: FilePlace,
+  { path, realPath, way: { links, retargetedNs, revision, volume }, entryNs }: FilePlace,
   stat: BigIntStats,
   isSteady: boolean,
   { now }: FileWanted,
@@ -93,11 +93,11 @@ function fileOf(
   const { mode, mtimeNs, ctimeNs, nlink } = stat;
   const stamp: FileStamp = {
     inode: inodeOf(stat),
-    isTelling: isTelling(stat, now),
+    timestampsAreReliable: timestampsAreReliable(stat, now),
     links,
     volume,
     isSteady,
-    isOlderThanLinks: mtimeNs < turnedNs,
+    isOlderThanLinks: mtimeNs < retargetedNs,
     // A chmod stamps only the file, and an unlink says nothing about its bytes. A file that was created here and
     // written since was written after its directory changed.
     isRenamed: mtimeNs < ctimeNs && mtimeNs < entryNs && ctimeNs <= entryNs + RENAME_NS && nlink > 0n,

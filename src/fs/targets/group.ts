@@ -153,19 +153,19 @@ export class GroupTarget implements Target {
     const consulted = consultedFor(read);
     const before = this.#shown ?? members;
     this.#shown = members;
-    const isRegrouped: Regrouped | undefined =
+    const wasAddedOrRemoved: Regrouped | undefined =
       before === members ? undefined : (key) => before.get(key) !== members.get(key);
     const files = new Map(read.flatMap(({ key, file }) => (file ? [[key, file] as const] : [])));
     const gaps = read.flatMap(({ resolution }) => (resolution.kind === 'missing' ? [resolution] : []));
     if (files.size === 0) {
       const isGap = gaps.some((gap) => gap.isGap);
-      return { kind: 'missing', isGap, changedNs: gaps[0]?.changedNs ?? 0n, consulted, isRegrouped };
+      return { kind: 'missing', isGap, changedNs: gaps[0]?.changedNs ?? 0n, consulted, wasAddedOrRemoved };
     }
     const { path } = this;
     const snapshot = new SetSnapshot({ kind: 'group', path, realPath: path, revision: undefined, files });
     const unlinked = new Set(gaps.flatMap(({ unlinkedIn }) => unlinkedIn ?? []));
     this.#last = { kind: 'found', snapshot, consulted, unlinked };
-    return isRegrouped ? { ...this.#last, isRegrouped } : this.#last;
+    return wasAddedOrRemoved ? { ...this.#last, wasAddedOrRemoved } : this.#last;
   }
 }
 

@@ -109,9 +109,9 @@ export class PathTarget implements Target {
   /** Whether the file that was found is still there, with the same content and by the same route. */
   *#isAsFound({ snapshot, consulted }: Found, disk: Disk): Steps<boolean> {
     if (snapshot.kind !== 'file' || this.#changesNs === undefined) return false;
-    const { inode, isTelling, isSteady } = FileSnapshot.stampOf(snapshot);
+    const { inode, timestampsAreReliable, isSteady } = FileSnapshot.stampOf(snapshot);
     try {
-      const stat = isTelling && isSteady ? yield* disk.lstat(snapshot.realPath) : undefined;
+      const stat = timestampsAreReliable && isSteady ? yield* disk.lstat(snapshot.realPath) : undefined;
       if (!stat || !isUnchanged(stat, inode)) return false;
       return yield* isAsConsulted(consulted, this.#changesNs, disk);
     } catch (error) {
@@ -173,7 +173,7 @@ export class PathTarget implements Target {
     consulted: Consulted,
     { isGap, changedNs }: { readonly isGap: boolean; readonly changedNs: bigint },
   ): Observation {
-    return { kind: 'missing', isGap, changedNs, consulted, isRegrouped: this.#regrouped(this.#scope) };
+    return { kind: 'missing', isGap, changedNs, consulted, wasAddedOrRemoved: this.#regrouped(this.#scope) };
   }
 
   *#fileAt(found: FoundPath, now: number, disk: Disk): Steps<Observation | Moved> {
@@ -191,7 +191,7 @@ export class PathTarget implements Target {
     this.#volume = this.#files = undefined;
     this.#changesNs = isOld(route.changedNs, now) ? route.changesNs : undefined;
     if (file === known && this.#last && haveSameDirectories(this.#last.consulted, route)) return this.#last;
-    const publishedNs = route.revision === undefined ? stat.ctimeNs : route.turnedNs;
+    const publishedNs = route.revision === undefined ? stat.ctimeNs : route.retargetedNs;
     const consulted = { directories: route.directories };
     this.#last = { kind: 'found', snapshot: file, consulted, publishedNs };
     return this.#last;
@@ -238,7 +238,7 @@ export class PathTarget implements Target {
       through.length === 0
         ? revision.consulted
         : { directories: mergeDirectories([...directories, ...through]) };
-    const publishedNs = revision.way.turnedNs;
+    const publishedNs = revision.way.retargetedNs;
     return this.#found('volume', revision.path, revision.way.revision, files, {
       consulted,
       limited,
@@ -249,7 +249,13 @@ export class PathTarget implements Target {
   #foundFiles(reading: TreeReading, path: string, scope: TreeScope): Observation {
     this.#volume = undefined;
     const { files, limited, unreadable, unlinked } = reading;
-    const rest = { consulted: reading, limited, unreadable, unlinked, isRegrouped: this.#regrouped(scope) };
+    const rest = {
+      consulted: reading,
+      limited,
+      unreadable,
+      unlinked,
+      wasAddedOrRemoved: this.#regrouped(scope),
+    };
     return this.#found(this.#tree ? 'tree' : 'directory', path, undefined, files, rest);
   }
 
@@ -272,15 +278,15 @@ export class PathTarget implements Target {
     if (
       last &&
       isSame &&
-      !rest.isRegrouped &&
+      !rest.wasAddedOrRemoved &&
       last.unreadable === rest.unreadable &&
       !last.unlinked === !rest.unlinked &&
       haveSameDirectories(last.consulted, rest.consulted)
     )
       return last;
-    const { isRegrouped, ...others } = rest;
+    const { wasAddedOrRemoved, ...others } = rest;
     this.#last = { kind: 'found', snapshot, ...others };
-    return isRegrouped ? { ...this.#last, isRegrouped } : this.#last;
+    return wasAddedOrRemoved ? { ...this.#last, wasAddedOrRemoved } : this.#last;
   }
 
   #regrouped(scope: TreeScope): Regrouped | undefined {

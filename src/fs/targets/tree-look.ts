@@ -23,7 +23,7 @@ import { nextSlice, type Steps } from '../../core/steps.js';
 import { within } from '../absolute-path.js';
 import { MAX_ATTEMPTS, MOVED, type Moved } from '../attempts.js';
 import type { Disk } from '../disk.js';
-import { identityOf, inodeOf, isTelling, isUnchanged } from '../file-identity.js';
+import { identityOf, inodeOf, timestampsAreReliable, isUnchanged } from '../file-identity.js';
 import { VERIFIED_AT_ONCE } from '../observation.js';
 import { isInRevision, joinWays, resolve, wereRetargeted, type Way } from '../resolve.js';
 import { FileSnapshot } from '../snapshot.js';
@@ -251,7 +251,8 @@ export class TreeLook {
       this.#volumes.push(visited);
     } else {
       const isListed = this.#listed.has(key);
-      const isAsListed = isSame && (isListed || known.isTelling) && isUnchanged(stat, known.inode);
+      const isAsListed =
+        isSame && (isListed || known.timestampsAreReliable) && isUnchanged(stat, known.inode);
       const isAsked = !isListed && (this.#look.extent === 'all' || this.#relisted.has(key));
       if (!isSame) this.#nodes.remove(key);
       if (isAsked || !isAsListed || this.#nodes.unreadable.has(key)) this.#unlisted.push(visited);
@@ -314,14 +315,23 @@ export class TreeLook {
     { key, path, way, stat, isLinked }: Visited,
     rest: Pick<TreeDirectory, 'names' | 'isHiding' | 'volume'>,
   ): void {
-    const isTold = isTelling(stat, this.#look.now);
+    const isTold = timestampsAreReliable(stat, this.#look.now);
     const [identity, inode] = [identityOf(stat), inodeOf(stat)];
-    this.#nodes.setDirectory({ key, path, way, identity, inode, isTelling: isTold, isLinked, ...rest });
+    this.#nodes.setDirectory({
+      key,
+      path,
+      way,
+      identity,
+      inode,
+      timestampsAreReliable: isTold,
+      isLinked,
+      ...rest,
+    });
   }
 
   /** Whether a directory that was reached through a link is shown under another key. */
   #isAlias({ key, stat, isLinked }: Visited): boolean {
-    const other = this.#nodes.otherThan(key, identityOf(stat));
+    const other = this.#nodes.aliasOf(key, identityOf(stat));
     if (isLinked && other && !(other.isLinked && key < other.key)) {
       this.#nodes.skip(key);
       return true;

@@ -49,7 +49,7 @@ export interface TreeDirectory {
   /** Its inode when it was listed. */
   readonly inode: Inode;
   /** Whether every later change of its entries will show in that listing. */
-  readonly isTelling: boolean;
+  readonly timestampsAreReliable: boolean;
   /** Whether a link leads to it, so that a recursive watch of the root does not reach it. */
   readonly isLinked: boolean;
   /** The names of its entries that were visited; of a volume, its keys. */
@@ -113,7 +113,7 @@ export class TreeNodes {
   }
 
   /** The directory with this identity, if it has another key. */
-  otherThan(key: string, identity: string): TreeDirectory | undefined {
+  aliasOf(key: string, identity: string): TreeDirectory | undefined {
     const other = this.#byIdentity.get(identity);
     return other === undefined || other === key ? undefined : this.directories.get(other);
   }

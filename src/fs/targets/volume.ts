@@ -83,7 +83,7 @@ export function* publishedIn(
   if (!found?.isDirectory()) return gap;
   const turn = {
     links: `${link}\0${target}`,
-    turnedNs: linkStat.ctimeNs,
+    retargetedNs: linkStat.ctimeNs,
     revision: target,
     volume: directory,
   };
@@ -164,8 +164,8 @@ function* isAsRead(
   if (!(yield* areAsListed(listed, disk))) return false;
   for (const file of files) {
     yield* nextSlice();
-    const { inode, isTelling, isSteady, links } = FileSnapshot.stampOf(file);
-    const stat = isTelling && isSteady ? yield* disk.lstat(file.realPath) : undefined;
+    const { inode, timestampsAreReliable, isSteady, links } = FileSnapshot.stampOf(file);
+    const stat = timestampsAreReliable && isSteady ? yield* disk.lstat(file.realPath) : undefined;
     if (!stat || !isUnchanged(stat, inode)) return false;
     if (links !== revision.way.links && (yield* wereRetargeted(links, disk))) return false;
   }

@@ -224,7 +224,7 @@ class Subscription implements WatchSubscription {
   }
 
   /** Returns whether something may have been missed since the last call. */
-  #watch({ path, identity, entries, isPassed }: WatchedDirectory): boolean {
+  #watch({ path, identity, entries, isAncestor }: WatchedDirectory): boolean {
     const shared = this.#table.get(path) ?? new DirectoryWatch(path, this.#native);
     let since: number;
     try {
@@ -233,7 +233,7 @@ class Subscription implements WatchSubscription {
       const code = errnoOf(error);
       if (code === 'ENOENT' || code === 'ENOTDIR') throw error;
       // An ancestor that may be searched but not read cannot be watched; the resync finds its changes.
-      if (isPassed && isDenied(error)) return false;
+      if (isAncestor && isDenied(error)) return false;
       throw backendFailure(NAME, path, error);
     }
     this.#table.set(path, shared);

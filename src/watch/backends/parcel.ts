@@ -161,7 +161,7 @@ class ParcelSubscription implements WatchSubscription {
     }
   }
 
-  async #open({ path, entries, isPassed, tree }: WatchedDirectory): Promise<ParcelWatch | undefined> {
+  async #open({ path, entries, isAncestor, tree }: WatchedDirectory): Promise<ParcelWatch | undefined> {
     try {
       if (tree) {
         const ignored = nativeGlobs(tree.ignore).map(sparingSwaps);
@@ -178,7 +178,7 @@ class ParcelSubscription implements WatchSubscription {
     } catch (error) {
       if (error instanceof BackendError) throw error;
       const failure = (await this.#errorOf(path)) ?? movedMeanwhile(path, error);
-      if (isPassed && errnoOf(failure) === 'EACCES') return undefined;
+      if (isAncestor && errnoOf(failure) === 'EACCES') return undefined;
       if (failure instanceof Error && hasMoved(failure)) throw failure;
       throw backendFailure(parcelName, path, failure ?? error);
     }
