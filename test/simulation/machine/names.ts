@@ -108,6 +108,7 @@ export const nameCalls = {
     const target = lookup(process, to, 'entry');
     assertNameLength(target.name);
     if (target.place) throw new Errno('EEXIST');
+    if (target.isDirectory) throw new Errno('ENOENT');
     if (source.place?.mount !== target.parent.mount) throw new Errno('EXDEV');
     // As with fs.protected_hardlinks=1.
     const isSafe = inode.kind === 'file' && isAllowed(process, inode, READ | WRITE);
