@@ -189,20 +189,25 @@ export class Mounts {
 
   /** Never hangs, because the kernel answers from memory. */
   #readTable(): string | undefined {
-    const chunks: Buffer[] = [];
-    let fd: number | undefined;
     try {
-      fd = this.#fs.openSync(MOUNT_TABLE, constants.O_RDONLY);
-      for (;;) {
-        const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
-        const count = this.#fs.readSync(fd, chunk, 0, CHUNK_BYTES, null);
-        if (count === 0) return Buffer.concat(chunks).toString('latin1');
-        chunks.push(chunk.subarray(0, count));
+      const fd = this.#fs.openSync(MOUNT_TABLE, constants.O_RDONLY);
+      try {
+        return this.#readAll(fd).toString('latin1');
+      } finally {
+        this.#fs.closeSync(fd);
       }
     } catch {
       return undefined;
-    } finally {
-      if (fd !== undefined) this.#fs.closeSync(fd);
+    }
+  }
+
+  #readAll(fd: number): Buffer {
+    const chunks: Buffer[] = [];
+    for (;;) {
+      const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
+      const count = this.#fs.readSync(fd, chunk, 0, CHUNK_BYTES, null);
+      if (count === 0) return Buffer.concat(chunks);
+      chunks.push(chunk.subarray(0, count));
     }
   }
 }

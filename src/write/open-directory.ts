@@ -51,8 +51,7 @@ export function* openDirectory(
   for (;;) {
     try {
       const opened = yield* open(path, access, calls, fs);
-      const realPath = realPathOf(path, opened, fs);
-      const directory = yield* hold(path, opened, realPath, opening);
+      const { directory, realPath } = yield* hold(path, opened, opening);
       if (realPath === path || dirname(path) === path) return directory;
       yield* wait(directory.close());
     } catch (error) {
@@ -65,7 +64,7 @@ export function* openDirectory(
     const next = yield* parent.during(
       enterOrFollow(parent, path, way, parent.open(basename(path), access, calls)),
     );
-    if (typeof next !== 'string') return yield* hold(path, next, realPathOf(path, next, fs), opening);
+    if (typeof next !== 'string') return (yield* hold(path, next, opening)).directory;
     path = next;
   }
 }
@@ -94,18 +93,23 @@ function* enterOrFollow(
   }
 }
 
-/** Finds out where a directory is. */
+/** Finds out where a directory is. If that fails, closes it. */
 function* hold(
   path: string,
   opened: OpenDirectory,
-  realPath: string,
   opening: Opening,
-): Steps<HeldDirectory> {
+): Steps<{ readonly directory: HeldDirectory; readonly realPath: string }> {
   const { fs, isBlocking } = opening;
-  const mounts = Mounts.of(fs);
-  if (mounts.mayHangSomewhere && !isBlocking) yield* wait(mounts.ask(path));
-  const { place } = mounts.kindOf(opened.stat.dev, realPath);
-  return new HeldDirectory(path, opened, place, opening);
+  try {
+    const realPath = realPathOf(path, opened, fs);
+    const mounts = Mounts.of(fs);
+    if (mounts.mayHangSomewhere && !isBlocking) yield* wait(mounts.ask(path));
+    const { place } = mounts.kindOf(opened.stat.dev, realPath);
+    return { directory: new HeldDirectory(path, opened, place, opening), realPath };
+  } catch (error) {
+    if (opened.fd !== undefined) yield* wait(callsAt('unknown', opening).close(opened.fd));
+    throw error;
+  }
 }
 
 /** The kernel knows the path of a descriptor from memory, wherever the directory is. */

@@ -34,6 +34,9 @@ Object.assign(globalThis, {
   clearImmediate: time.clearImmediate,
 });
 Math.random = () => random();
+const randomUUID = (): string =>
+  'xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx'.replace(/x/g, () => Math.floor(random() * 16).toString(16));
+Object.defineProperty(globalThis, 'crypto', { value: { randomUUID } });
 
 // Most errors of a schedule are answers such as ENOENT, and a stack takes longer than the call.
 Error.stackTraceLimit = 0;

@@ -5,6 +5,7 @@
 import { realNow } from './globals.js';
 import { parseArgs } from 'node:util';
 
+import { MEDIA } from './consumers/writing.js';
 import { KINDS } from './kinds.js';
 import { runSchedule } from './schedule.js';
 import { shrink } from './shrink.js';
@@ -27,7 +28,7 @@ const { values } = parseArgs({
   },
 });
 
-const kinds = values.kind?.split(',') ?? Object.keys(KINDS);
+const kinds = values.kind?.split(',') ?? [...Object.keys(KINDS), ...Object.keys(MEDIA)];
 const [first, runs] = [Number(values.seed), Number(values.runs)];
 const began = realNow();
 let count = 0;

@@ -2,6 +2,7 @@
 import { Choices } from './choices.js';
 import { HABITS } from './consumers/habits.js';
 import { Watching } from './consumers/watching.js';
+import { MEDIA, Writing } from './consumers/writing.js';
 import { History } from './history.js';
 import { checkAllIsTold, checkReports } from './invariants.js';
 import { KINDS } from './kinds.js';
@@ -45,6 +46,8 @@ export async function runSchedule({ kind, seed, given }: Schedule, isTraced = fa
 
 async function play(world: World, kind: string): Promise<void> {
   const { choices } = world;
+  const medium = MEDIA[kind];
+  if (medium) return new Writing(world, medium).run();
   const scene = KINDS[kind]?.(world);
   if (!scene) throw new Error(`There is no kind "${kind}"; there are ${Object.keys(KINDS).join(', ')}`);
   const history = new History();

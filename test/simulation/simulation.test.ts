@@ -35,6 +35,8 @@ const KINDS = [
   ['file', 400],
   ['directory', 200],
   ['tree', 200],
+  ['write-file', 600],
+  ['write-volume', 60],
 ] as const;
 
 test.concurrent.each(KINDS)('the invariants hold in schedules of the kind %s', async (kind, runs) => {

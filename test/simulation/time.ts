@@ -14,12 +14,15 @@ interface Timer {
 }
 
 let now = 0;
+/** When this schedule began, monotonic ms: late enough for what is done once an hour. */
+let began = 0;
 let orders = 0;
 let timers: Timer[] = [];
 let immediates: { readonly id: number; readonly run: () => void }[] = [];
 
 /** Begins a schedule. */
 export function resetTime(): void {
+  began += now + 24 * 3_600_000;
   now = 0;
   orders = 0;
   timers = [];
@@ -27,7 +30,9 @@ export function resetTime(): void {
 }
 
 /** Ms since the schedule began. */
-export const monotonic = (): number => now;
+export const elapsed = (): number => now;
+
+export const monotonic = (): number => began + now;
 
 /** Epoch ms. */
 export const wallClock = (): number => EPOCH + now;

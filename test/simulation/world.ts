@@ -99,7 +99,7 @@ export class World {
 
   /** Ms since the schedule began. */
   get now(): number {
-    return time.monotonic();
+    return time.elapsed();
   }
 
   note(who: string, what: string): void {

@@ -125,6 +125,11 @@ export class Machine {
     }, 0);
   }
 
+  /** All names so far survive a power cut. */
+  syncNames(): void {
+    this.root.mount.storage.syncNames();
+  }
+
   /**
    * All processes end, and only the root file system is left, with what of it was on the disk: everything that was
    * synced, and of the rest what `random` says.

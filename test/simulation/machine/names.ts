@@ -46,7 +46,7 @@ function link({ parent: { entry: parent }, name }: Found, inode: Inode): Entry {
   directory.entries.set(name, entry);
   directory.modified();
   inode.nlink += 1;
-  inode.storage.record([directory, inode], () => directory.saved.entries.set(name, inode));
+  inode.storage.record([directory], () => directory.saved.entries.set(name, inode), inode);
   return entry;
 }
 
@@ -179,7 +179,7 @@ function remove(process: Process, { parent, name }: Found, entry: Entry): void {
   directory.entries.delete(name);
   directory.modified();
   removed(entry);
-  inode.storage.record([directory, inode], () => directory.saved.entries.delete(name));
+  inode.storage.record([directory], () => directory.saved.entries.delete(name), inode);
   if (inode.kind !== 'directory') process.notify.inode(inode, ATTRIB);
   endIfUnused(process, entry);
   process.notify.name(directory, DELETE, name, inode);
@@ -202,10 +202,11 @@ function move(process: Process, entry: Entry, source: Found, target: Found): voi
   to.modified();
   inode.changed();
   if (replaced) removed(replaced);
-  inode.storage.record([from, to, inode], () => {
+  const save = (): void => {
     from.saved.entries.delete(source.name);
     to.saved.entries.set(target.name, inode);
-  });
+  };
+  inode.storage.record([from, to], save, inode);
   process.notify.name(from, MOVED_FROM, source.name, inode);
   process.notify.name(to, MOVED_TO, target.name, inode);
   if (replaced) process.notify.inode(replaced.inode, ATTRIB);

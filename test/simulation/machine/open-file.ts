@@ -128,6 +128,7 @@ export const fileCalls = {
   ): number {
     const file = process.file(fd);
     const inode = file.inodeFor(WRITE);
+    length = Math.min(length, process.maxWriteBytes);
     if (length === 0) return 0;
     const at = file.flags & O_APPEND ? inode.bytes.length : (position ?? file.position);
     const size = Math.max(inode.bytes.length, at + length);

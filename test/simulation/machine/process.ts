@@ -23,6 +23,8 @@ export interface ProcessOptions {
   readonly hasProc?: boolean;
   /** Whether it is on another computer, so that its changes cause no events. Default false. */
   readonly isRemote?: boolean;
+  /** How much one call writes, bytes; a signal or a file server may end it early. */
+  readonly maxWriteBytes?: number;
   /** Called before each system call is executed. May throw an `Errno`: then the call fails. */
   readonly before?: (call: string, path: string) => void;
 }
@@ -34,6 +36,7 @@ export class Process {
   gid: number;
   readonly umask: number;
   readonly hasProc: boolean;
+  readonly maxWriteBytes: number;
   before: (call: string, path: string) => void;
   readonly fs: SimulatedFs;
   readonly notify: typeof NOTIFY;
@@ -43,6 +46,7 @@ export class Process {
 
   constructor(machine: Machine, options: ProcessOptions) {
     const { uid = 0, gid = uid, umask = 0o022, hasProc = true, isRemote = false, before } = options;
+    this.maxWriteBytes = options.maxWriteBytes ?? Infinity;
     this.machine = machine;
     this.uid = uid;
     this.gid = gid;

@@ -1,15 +1,22 @@
 /**
  * One file system: its inodes, its limits, and what of it is on the disk.
  *
- * Changes of names and attributes reach the disk in their order, as with the journals of ext4 and XFS: `fsync` of an
- * inode writes all changes up to the last one of this inode. The content of a file reaches the disk by `fsync` of this
- * file. Whatever was not synced may be there after a power cut or not, and content may be there in part.
+ * | changes of names and attributes | reach the disk                     | `fsync` of a file or directory writes     |
+ * |---------------------------------|------------------------------------|-------------------------------------------|
+ * | with a journal (ext4, XFS)      | in their order                     | all changes up to the last one of it      |
+ * | without (as POSIX allows)       | in the order of each directory     | the changes of names in it, or attributes |
+ *
+ * The content of a file reaches the disk by `fsync` of this file. What was not synced may be there after a power cut or
+ * not, and content may be there in part.
  */
 import { Errno } from './errors.js';
 import { Entry, Inode, type Kind } from './inode.js';
 
 interface Change {
-  readonly inodes: readonly Inode[];
+  /** The directories whose names change, or the inode whose attributes do. */
+  readonly changed: readonly Inode[];
+  /** What the names stand for. */
+  readonly named: Inode | undefined;
   readonly save: () => void;
 }
 
@@ -31,6 +38,7 @@ export class Storage {
   capacity: number;
   maxInodes: number;
   root: Entry;
+  hasJournal = true;
   /** How many mounts show it. */
   mounts = 0;
   /** How many descriptors are open on it. */
@@ -75,19 +83,35 @@ export class Storage {
   }
 
   /** Notes a change of names or attributes. @param save makes it on the disk. */
-  record(inodes: readonly Inode[], save: () => void): void {
-    if (this.type !== 'tmpfs') this.#journal.push({ inodes, save });
+  record(changed: readonly Inode[], save: () => void, named?: Inode): void {
+    if (this.type !== 'tmpfs') this.#journal.push({ changed, named, save });
   }
 
   /** As `fsync`. */
   sync(inode: Inode): void {
-    this.#commit(this.#journal.findLastIndex(({ inodes }) => inodes.includes(inode)) + 1);
     inode.saved.bytes = inode.bytes;
+    if (this.hasJournal) {
+      const isOf = ({ changed, named }: Change): boolean => named === inode || changed.includes(inode);
+      this.#commit(this.#journal.findLastIndex(isOf) + 1);
+      return;
+    }
+    for (const { changed, save } of this.#journal) if (changed.includes(inode)) save();
+    this.#journal = this.#journal.filter(({ changed }) => !changed.includes(inode));
+  }
+
+  /** As `sync`, for names; the content of files has to be synced by itself. */
+  syncNames(): void {
+    this.#commit(this.#journal.length);
   }
 
   /** Loses what was not synced. tmpfs loses everything. */
   powerCut(random: () => number): void {
-    this.#commit(Math.floor(random() * (this.#journal.length + 1)));
+    if (this.hasJournal) this.#commit(Math.floor(random() * (this.#journal.length + 1)));
+    const lost = new Set<Inode>();
+    for (const { changed, save } of this.hasJournal ? [] : this.#journal) {
+      if (random() < 0.3) for (const inode of changed) lost.add(inode);
+      if (!changed.some((inode) => lost.has(inode))) save();
+    }
     this.#journal = [];
     this.#used = 0;
     this.#inodes = 0;

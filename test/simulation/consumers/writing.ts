@@ -1,0 +1,255 @@
+/** Programs that write the same file or volume with the library, and readers that look before each system call. */
+import { AtomicVolume, atomicWriteFile, atomicWriteFileSync, WriteError } from '../../../src/index.js';
+import { exists, type Fs } from '../actors/calls.js';
+import { Errno, type Process } from '../machine/machine.js';
+import { directory, fileText, inside } from '../views.js';
+import { Violation, type World } from '../world.js';
+
+type Durability = 'full' | 'file' | 'none';
+
+/** How a text is written, and read. */
+interface Medium {
+  /** What readers find; undefined if there is nothing. */
+  readonly see: (fs: Fs, path: string) => string | undefined;
+  readonly write: (fs: Fs, path: string, text: string, durability: Durability) => Promise<void>;
+  /** What is found by other ways that readers take, once nobody writes. */
+  readonly seeAtRest: (fs: Fs, path: string) => string | undefined;
+  /** Undefined if it cannot be written in one go. */
+  readonly writeSync?: (fs: Fs, path: string, text: string, durability: Durability) => void;
+}
+
+const FILE: Medium = {
+  see: fileText,
+  seeAtRest: fileText,
+  async write(fs, path, text, durability) {
+    await atomicWriteFile(path, text, { fs, durability, createDirectory: true });
+  },
+  writeSync(fs, path, text, durability) {
+    atomicWriteFileSync(path, text, { fs, durability, createDirectory: true });
+  },
+};
+
+/** A volume with two or three files, one of them in a directory. */
+const VOLUME: Medium = {
+  see: (fs, path) => (exists(fs, `${path}/..data`) ? textIn(directory(fs, path, false)) : undefined),
+  seeAtRest(fs, path) {
+    const keys = fs.readdirSync(path, { withFileTypes: true }).filter(({ name }) => !name.startsWith('..'));
+    const files = keys.flatMap(({ name }): [string, string][] => {
+      const text = fileText(fs, `${path}/${name}`);
+      if (text !== undefined) return [[name, text]];
+      return [...inside(fs, `${path}/${name}`)].map(([key, below]) => [`${name}/${key}`, below]);
+    });
+    return files.length > 0 ? textIn(new Map(files)) : undefined;
+  },
+  async write(fs, path, text, durability) {
+    const volume = new AtomicVolume(path, { fs, durability, createDirectory: true });
+    try {
+      await volume.write(filesOf(text));
+    } finally {
+      await volume.close();
+    }
+  },
+};
+
+/** The text that was written; all files in JSON if they are not those of one write. */
+function textIn(files: ReadonlyMap<string, string>): string | undefined {
+  const [text = ''] = files.values();
+  const wanted = filesOf(text);
+  const isWhole = wanted.size === files.size && [...wanted].every(([key]) => files.get(key) === text);
+  return isWhole ? text : JSON.stringify([...files]);
+}
+
+function filesOf(text: string): Map<string, string> {
+  const keys = text.length % 2 === 0 ? ['a', 'd/b'] : ['a', 'c', 'd/b'];
+  return new Map(keys.map((key) => [key, text]));
+}
+
+/** What programs write, by the kind of the schedule. */
+export const MEDIA: Readonly<Record<string, Medium>> = { 'write-file': FILE, 'write-volume': VOLUME };
+
+/** What happens to a program, once. */
+const FATES = ['nothing', 'kill', 'power cut', 'failure'] as const;
+const FAILURES = ['EIO', 'ENOSPC', 'EACCES', 'EMFILE', 'EINTR'];
+
+const LOOKUPS = ['lstat', 'fstat', 'readlink', 'readdir', 'read', 'close', 'fsync'];
+
+/** A fate is met before one of so many system calls. */
+const MAX_CALLS = 60;
+
+/** The directory, and links to it: writes to different paths do not wait for each other. */
+const DIRECTORY = '/w';
+const WAYS = ['/w/x', '/l1/x', '/l2/x'];
+
+export class Writing {
+  readonly #world: World;
+  readonly #medium: Medium;
+  readonly #durability: Durability;
+  readonly #fate: (typeof FATES)[number];
+  #callsLeft: number;
+  #isMet = false;
+  #isRecovering = false;
+  #mayHaveChanged = false;
+  #observer: Process;
+  /** What may be found: what was there at the beginning, and what was written or may have been. */
+  readonly #possible = new Set<string | undefined>();
+  /** What readers have found, in this order. */
+  readonly #found: (string | undefined)[] = [];
+  /** The first of them that a power cut must not lose. */
+  #durableFrom = 0;
+  readonly #programs: Process[] = [];
+
+  constructor(world: World, medium: Medium) {
+    const { choices, machine } = world;
+    this.#world = world;
+    this.#medium = medium;
+    this.#durability = choices.oneOf(['full', 'file', 'none'] as const);
+    this.#fate = choices.oneOf(FATES);
+    this.#callsLeft = this.#fate === 'nothing' ? Infinity : choices.choose(MAX_CALLS);
+    this.#observer = machine.process();
+    const { fs } = machine.process();
+    fs.mkdirSync(DIRECTORY, 0o755);
+    fs.symlinkSync(DIRECTORY, '/l1');
+    fs.symlinkSync('w', '/l2');
+    const type = this.#fate === 'power cut' ? 'ext4' : choices.oneOf(['ext4', 'tmpfs', 'nfs4']);
+    if (type !== 'ext4') machine.mount(DIRECTORY, { type });
+    machine.syncNames();
+    // What "file" promises needs a journal.
+    machine.root.mount.storage.hasJournal = this.#durability !== 'full' || choices.choose(2) === 0;
+    this.#possible.add(undefined);
+  }
+
+  /** Several programs write, and nothing else goes on. */
+  async run(): Promise<void> {
+    const { choices } = this.#world;
+    this.#look();
+    const programs = WAYS.slice(0, 1 + choices.choose(3)).map((way, index) => this.#program(way, index));
+    // All of them, because writes of one process wait for each other.
+    const outcomes = await this.#world.through(Promise.allSettled(programs), 'a write');
+    for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason as Error;
+    this.#look();
+    if (this.#isCut) this.#checkAfterCut();
+    else if (!this.#isMet) this.#checkAtRest();
+    await this.#world.through(this.#recover(), 'a write');
+    for (const process of this.#programs) {
+      const { descriptors } = process.leftovers();
+      if (descriptors > 0) throw new Violation(7, `after a write, ${descriptors} descriptors are left`);
+    }
+  }
+
+  async #program(way: string, index: number): Promise<void> {
+    const { choices } = this.#world;
+    const name = `writer ${index}`;
+    const process = this.#process(name);
+    for (let count = 1 + choices.choose(3), number = 1; number <= count; number += 1) {
+      if (process.isKilled || this.#isCut) return;
+      const text = `text ${number} of ${index}${' '.repeat(choices.choose(3))}`;
+      const isSync = this.#medium.writeSync !== undefined && choices.choose(3) === 2;
+      await this.#write(name, process, way, text, isSync);
+    }
+  }
+
+  async #write(name: string, process: Process, way: string, text: string, isSync: boolean): Promise<void> {
+    const { fs } = process;
+    const { write: writeSoon, writeSync } = this.#medium;
+    this.#world.note(name, `writes "${text}"`);
+    this.#possible.add(text);
+    try {
+      if (isSync) writeSync?.(fs, way, text, this.#durability);
+      else await writeSoon(fs, way, text, this.#durability);
+    } catch (error) {
+      this.#look();
+      this.#failed(name, process, text, error);
+      return;
+    }
+    this.#look();
+    this.#world.note(name, `has written "${text}"`);
+    const at = this.#found.indexOf(text);
+    if (at < 0) throw new Violation(10, `"${text}" is reported as written, and readers never saw it`);
+    if (this.#durability === 'full') this.#durableFrom = Math.max(this.#durableFrom, at);
+  }
+
+  /** @throws {Violation} if the error says something about readers that is wrong. */
+  #failed(name: string, { isKilled }: Process, text: string, error: unknown): void {
+    this.#world.note(name, `fails: ${(error as Error).message}`);
+    // Nobody hears what it says.
+    if (isKilled) return;
+    if (!(error instanceof WriteError) || !this.#isMet) throw error;
+    const wasFound = this.#found.includes(text);
+    const { published } = error;
+    if (published !== null && published !== wasFound) {
+      const saw = wasFound ? 'saw it' : 'never saw it';
+      throw new Violation(10, `published: ${published} for "${text}", and readers ${saw}`);
+    }
+    if (published === false) this.#possible.delete(text);
+  }
+
+  /** The next program finds nothing that hinders it. */
+  async #recover(): Promise<void> {
+    this.#isRecovering = true;
+    this.#found.length = 0;
+    this.#durableFrom = 0;
+    this.#callsLeft = Infinity;
+    const name = 'the next writer';
+    await this.#write(name, this.#process(name), WAYS[0] ?? '', 'the last text', false);
+    this.#checkAtRest();
+    const found = this.#found.at(-1);
+    if (found !== 'the last text') throw new Violation(10, `at the end, readers find ${String(found)}`);
+  }
+
+  #process(name: string): Process {
+    const process = this.#world.machine.process({
+      maxWriteBytes: this.#world.choices.oneOf([Infinity, 4]),
+      before: (call, path) => {
+        // Readers find nothing else after a call that only looks.
+        if (this.#mayHaveChanged) this.#look();
+        this.#mayHaveChanged = !LOOKUPS.includes(call);
+        if (!this.#isMet && (this.#callsLeft -= 1) < 0) this.#meet(name, process);
+        this.#world.note(name, `${call} ${path}`);
+      },
+    });
+    this.#programs.push(process);
+    return process;
+  }
+
+  #meet(name: string, process: Process): void {
+    const { machine, choices } = this.#world;
+    this.#isMet = true;
+    this.#world.note(name, `meets: ${this.#fate}`);
+    if (this.#fate === 'kill') process.kill();
+    if (this.#fate === 'failure') throw new Errno(choices.oneOf(FAILURES));
+    if (this.#fate === 'power cut') {
+      machine.powerCut();
+      this.#observer = machine.process();
+    }
+  }
+
+  get #isCut(): boolean {
+    return this.#isMet && this.#fate === 'power cut' && !this.#isRecovering;
+  }
+
+  #look(): void {
+    const found = this.#medium.see(this.#observer.fs, `${DIRECTORY}/x`);
+    if (found === this.#found.at(-1) && this.#found.length > 0) return;
+    this.#world.note('readers', `find ${found === undefined ? 'nothing' : `"${found}"`}`);
+    if (this.#isCut) return;
+    if (!this.#possible.has(found)) throw new Violation(10, `readers find ${String(found)}`);
+    if (this.#found.includes(found)) throw new Violation(2, `readers find ${String(found)} again`);
+    this.#found.push(found);
+  }
+
+  #checkAtRest(): void {
+    const found = this.#medium.seeAtRest(this.#observer.fs, `${DIRECTORY}/x`);
+    if (found !== this.#found.at(-1))
+      throw new Violation(10, `once all is written, readers find ${String(found)}`);
+  }
+
+  #checkAfterCut(): void {
+    const found = this.#medium.see(this.#observer.fs, `${DIRECTORY}/x`);
+    const at = this.#found.indexOf(found);
+    this.#possible.add(found);
+    if (this.#durability === 'none') return;
+    if (at < 0) throw new Violation(10, `after a power cut, readers find ${String(found)}`);
+    if (at < this.#durableFrom)
+      throw new Violation(11, `a power cut loses what was written: ${String(found)}`);
+  }
+}
