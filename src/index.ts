@@ -60,7 +60,11 @@ export {
 export { TokenRefresher } from './token/token-refresher.js';
 export type { TokenSink } from './token/delivery.js';
 export type { TokenRefresherOptions } from './token/refresher-options.js';
-export type { TokenRefresherEvents, TokenRefresherStatus } from './token/refresher-status.js';
+export type {
+  TokenRefresherEvents,
+  TokenRefresherStatus,
+  TokenWakeReason,
+} from './token/refresher-status.js';
 export {
   credentials,
   type CredentialFiles,

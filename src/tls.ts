@@ -14,6 +14,12 @@ export { httpsAgent } from './tls/https-agent.js';
 export { ServedTls, serveTls, type ServedTlsStatus, type ServeTlsOptions } from './tls/serve-tls.js';
 export { sniCallback } from './tls/sni-callback.js';
 export { TlsCredentials } from './tls/tls-credentials.js';
-export { TlsFiles, type TlsFilesEvents, type TlsFilesOptions, type TlsFilesStatus } from './tls/tls-files.js';
+export {
+  TlsFiles,
+  type EndedConnections,
+  type TlsFilesEvents,
+  type TlsFilesOptions,
+  type TlsFilesStatus,
+} from './tls/tls-files.js';
 export type { TlsPaths } from './tls/tls-paths.js';
 export { undiciDispatcher } from './tls/undici-dispatcher.js';
