@@ -237,7 +237,8 @@ export class Connection {
         ? Promise.reject(down.error)
         : pRetry((attempt) => this.#reconnect(attempt), {
             retries: maxRestarts - 1,
-            // The delays go through the clock, with jitter even at the maximum.
+            // p-retry counts, aborts, and knows which errors end it; each attempt begins by waiting through the Clock, which
+            // p-retry cannot do, so that p-retry itself waits 0 ms.
             minTimeout: 0,
             maxTimeout: 0,
             signal,
