@@ -1,6 +1,12 @@
 /** The entry point "resilient-watcher/kubernetes". `@kubernetes/client-node` is loaded on first use. */
 import './index.js';
 
+export {
+  clusterClient,
+  type ClusterClient,
+  type ClusterClientOptions,
+  type ClusterRequest,
+} from './kubernetes/cluster-client.js';
 export { KubernetesError } from './kubernetes/kubernetes-error.js';
 export {
   parseServiceAccountTokens,
@@ -9,6 +15,13 @@ export {
 } from './kubernetes/csi-tokens.js';
 export { renderKubeconfig, type KubeconfigOptions } from './kubernetes/kubeconfig.js';
 export { kubeconfigSink, type KubeconfigSinkOptions } from './kubernetes/kubeconfig-sink.js';
+export {
+  PodSync,
+  type PodSyncEvents,
+  type PodSyncOptions,
+  type PodSyncStatus,
+  type SyncedPod,
+} from './kubernetes/pod-sync.js';
 export {
   withTokenFile,
   type TokenFileAuth,

@@ -16,7 +16,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   secret: ['core', 'fs', 'watch'],
   config: ['core', 'fs', 'watch'],
   kubernetes: ['core', 'fs', 'write', 'token'],
-  telemetry: ['core', 'watch', 'token', 'config', 'tls', 'action'],
+  telemetry: ['core', 'watch', 'token', 'config', 'tls', 'kubernetes', 'action'],
   tls: ['core', 'fs', 'watch'],
   action: ['core', 'watch'],
   doctor: ['core', 'fs', 'token'],

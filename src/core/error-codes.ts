@@ -51,6 +51,8 @@ export const ERROR_CODES = {
   },
   KubernetesError: {
     ERR_KUBECONFIG: ["a kubeconfig, or the files of the pod that replace it, cannot be read or are incomplete, or the cluster's CA certificates are not usable", 'see the message, which names the part that is wrong'],
+    ERR_CLUSTER_FORBIDDEN: ['403: `PodSync` may not list and watch objects or pods, or patch pods', 'grant it by RBAC: [delivery](delivery.md#rbac); it recovers'],
+    ERR_CLUSTER_REQUEST: ['a list, a watch or a patch of `PodSync` failed', 'see the message; it is tried again'],
     ERR_CSI_TOKENS: ["the tokens passed by kubelet cannot be parsed, or there is none for this audience", 'check `tokenRequests` of the CSIDriver'],
     ERR_CSI_TARGET: ['the target path is relative, not normalized, the root directory, a file or a link, or it belongs to another volume; or `prepareTarget` or `removeTarget` failed or did not return', 'check the caller of `NodePublishVolume`; for a hook, see `cause`'],
     ERR_CSI_PRODUCE: ['the producer failed, or returned something other than a set of files', 'see `cause`, a copy of the error that it threw; the previous contents are kept'],

@@ -132,6 +132,21 @@ export interface ConnectionsEndedMessage extends ComponentMessage {
   readonly connections: number;
 }
 
+/** A pod was patched because an object that it mounts has changed. */
+export interface SyncedMessage extends ComponentMessage {
+  readonly namespace: string;
+  readonly pod: string;
+  /** From the change to the patch, ms. */
+  readonly delayMs: number;
+}
+
+/** A pod has waited for so long that kubelet has updated its files by itself. */
+export interface BehindMessage extends ComponentMessage {
+  readonly namespace: string;
+  readonly pod: string;
+  readonly waitedMs: number;
+}
+
 /** Attempts failed repeatedly, or the token has expired. */
 export interface UnhealthyMessage extends ComponentMessage {
   readonly error: ErrorSummary;
@@ -155,6 +170,8 @@ export interface PointMessages {
   expiring: ExpiringMessage;
   expired: ErrorMessage;
   connectionsEnded: ConnectionsEndedMessage;
+  synced: SyncedMessage;
+  behind: BehindMessage;
   unhealthy: UnhealthyMessage;
   healthy: ComponentMessage;
   error: ErrorMessage;

@@ -46,6 +46,8 @@ const POINT_FIELDS: {
   expiring: ['remainingMs', 'subject', 'fingerprint256', 'expiresAt'],
   expired: ['error'],
   connectionsEnded: ['by', 'connections'],
+  synced: ['namespace', 'pod', 'delayMs'],
+  behind: ['namespace', 'pod', 'waitedMs'],
   unhealthy: ['error', 'consecutiveFailures'],
   healthy: [],
   error: ['error'],

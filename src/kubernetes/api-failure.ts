@@ -66,7 +66,7 @@ function refusal(refused: readonly string[]): string {
 }
 
 /** The failure thrown by `requestApi`, or the `ApiException` of any version of client-node. */
-function apiFailureOf(error: unknown): ApiFailure | undefined {
+export function apiFailureOf(error: unknown): ApiFailure | undefined {
   if (error instanceof ApiFailure) return error;
   if (!(error instanceof Error && 'body' in error && 'code' in error)) return undefined;
   const { code, headers } = error as { code: unknown; headers?: Readonly<Record<string, string>> };
@@ -81,6 +81,14 @@ function apiFailureOf(error: unknown): ApiFailure | undefined {
   return new ApiFailure(code, typeof message === 'string' ? message : '', { headers: { ...headers }, body });
 }
 
+const LONGEST_PAUSE_MS = 300_000;
+
+/** How long the server asks to wait, ms: at most 5 minutes, and 0 if it does not say. */
+export function pauseAfter(error: unknown): number {
+  const failure = apiFailureOf(error);
+  return Math.min((failure && retryAfterOf(failure)) ?? 0, LONGEST_PAUSE_MS);
+}
+
 /** Whole seconds, as the API server sends it. */
 function retryAfterOf({ headers, body }: ApiFailure): number | undefined {
   const { details } = Object(body) as { details?: unknown };
@@ -92,7 +100,8 @@ function retryAfterOf({ headers, body }: ApiFailure): number | undefined {
 /** Codes of Node.js that do not concern the network. */
 const LOCAL_CODE = /^ERR_(?!TLS|SSL|HTTP|STREAM)/;
 
-function otherFailure(error: unknown): { readonly code: TokenErrorCode; readonly reason: string } {
+/** Why there was no answer. */
+export function otherFailure(error: unknown): { readonly code: TokenErrorCode; readonly reason: string } {
   if (error instanceof PackageError) return { code: 'ERR_TOKEN_CLIENT', reason: error.message };
   if (error instanceof KubernetesError) return { code: 'ERR_TOKEN_REQUEST', reason: error.message };
   // `fetch` only reports that it failed; the reason is in the chain of causes.

@@ -4,7 +4,7 @@ import {
   type IncomingMessage,
   type OutgoingHttpHeaders,
 } from 'node:http';
-import { request as requestHttps, type RequestOptions } from 'node:https';
+import { Agent, request as requestHttps, type RequestOptions } from 'node:https';
 
 /** Discovery documents have some 100 KiB, tokens 2 KiB. */
 export const MAX_BODY_BYTES = 4 * 1024 * 1024;
@@ -18,12 +18,16 @@ export interface ApiAccess {
 }
 
 /** One request to an API server. */
-interface ApiRequest {
-  readonly method: 'GET' | 'POST';
-  /** The path below the server's URL, from `/`. */
+export interface ApiRequest {
+  readonly method: 'GET' | 'POST' | 'PATCH';
+  /** The path below the server's URL, from `/`, with the query. */
   readonly path: string;
   /** Sent as JSON; undefined: no body. */
   readonly body?: unknown;
+  /** The media type of the body. Default `application/json`. */
+  readonly type?: string | undefined;
+  /** The media type of the answer. Default `application/json`. */
+  readonly accept?: string | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -47,40 +51,112 @@ export class ApiFailure extends Error {
   }
 }
 
+/** The answer is longer than what is read of it. */
+export class TooLong extends ApiFailure {}
+
 /**
  * Makes one authenticated request, and resolves to the response. Does not follow redirects, which would receive the
  * credentials, and reads at most 4 MiB.
+ * @param agent keeps the connection for later requests. Default: the connection is closed.
  * @throws {ApiFailure} for any status except 2xx.
  * @throws the error of Node.js when the server cannot be reached or is not trusted.
  */
-export async function requestApi(
-  access: ApiAccess,
-  { method, path, body, signal }: ApiRequest,
-): Promise<unknown> {
+export async function requestApi(access: ApiAccess, request: ApiRequest, agent?: Agent): Promise<unknown> {
+  const { response, release } = await send(access, request, agent);
+  try {
+    return await answerOf(response);
+  } finally {
+    // The rest of the response is not read.
+    release();
+  }
+}
+
+/**
+ * The lines of an answer that does not end, such as a watch, as they arrive.
+ * @throws {ApiFailure} for any status except 2xx, and for a line of more than 4 MiB.
+ */
+export async function* linesOfApi(access: ApiAccess, request: ApiRequest): AsyncGenerator<string, void> {
+  const { response, release } = await send(access, request);
+  try {
+    const { statusCode: status = 0 } = response;
+    if (status < 200 || status >= 300) await answerOf(response);
+    let line: Uint8Array[] = [];
+    let length = 0;
+    for await (const chunk of response as AsyncIterable<Buffer>) {
+      let from = 0;
+      for (let end = chunk.indexOf(10); end >= 0; end = chunk.indexOf(10, from)) {
+        line.push(chunk.subarray(from, end));
+        yield Buffer.concat(line).toString('utf8');
+        line = [];
+        length = 0;
+        from = end + 1;
+      }
+      line.push(chunk.subarray(from));
+      length += chunk.length - from;
+      if (length > MAX_BODY_BYTES) {
+        throw new ApiFailure(status, `a line of the answer has more than ${MAX_BODY_BYTES} bytes`);
+      }
+    }
+  } finally {
+    release();
+  }
+}
+
+interface Sent {
+  readonly response: IncomingMessage;
+  /** Ends the response, and its connection unless that is kept. */
+  readonly release: () => void;
+}
+
+async function send(access: ApiAccess, request: ApiRequest, kept?: Agent): Promise<Sent> {
+  const { method, path, body, type = 'application/json', accept = 'application/json', signal } = request;
   const options: RequestOptions = {};
   await access.authenticate(options);
+  const own = options.agent;
   const text = body === undefined ? undefined : JSON.stringify(body);
   const headers = {
     ...(options.headers as OutgoingHttpHeaders | undefined),
-    accept: 'application/json',
-    ...(text !== undefined && {
-      'content-type': 'application/json',
-      'content-length': Buffer.byteLength(text),
-    }),
+    accept,
+    ...(text !== undefined && { 'content-type': type, 'content-length': Buffer.byteLength(text) }),
   };
   const url = new URL(access.server.replace(/(?<!\/)\/+$/, '') + path);
-  const send = url.protocol === 'http:' ? requestHttp : requestHttps;
+  const settings = { ...options, ...(kept && keptWith(kept, own)), method, headers, signal };
+  const requester = url.protocol === 'http:' ? requestHttp : requestHttps;
+  const close = (): void => {
+    // Its connection was opened for this request only.
+    if (typeof own === 'object') own.destroy();
+  };
   try {
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
-      send(url, { ...options, method, headers, signal }, resolve)
-        .once('error', reject)
-        .end(text);
+      requester(url, settings, resolve).once('error', reject).end(text);
     });
-    return await answerOf(response);
-  } finally {
-    // The connection was opened for this request only; the rest of the response is not read.
-    if (typeof options.agent === 'object') options.agent.destroy();
+    return {
+      response,
+      release: () => {
+        if (!response.complete || settings.agent === own) response.destroy();
+        close();
+      },
+    };
+  } catch (error) {
+    close();
+    throw error;
   }
+}
+
+/**
+ * The agent that keeps connections, with the TLS settings of the one that was made for this request: the agent shares
+ * a connection only between requests with the same settings. An agent for a proxy is used as it is.
+ */
+function keptWith(kept: Agent, own: RequestOptions['agent']): RequestOptions {
+  if (typeof own !== 'object' || own.constructor !== Agent) return {};
+  const {
+    path: _path,
+    keepAlive: _keepAlive,
+    ...tls
+  } = (own as Agent).options as RequestOptions & {
+    keepAlive?: unknown;
+  };
+  return { ...tls, agent: kept };
 }
 
 async function answerOf(response: IncomingMessage): Promise<unknown> {
@@ -111,7 +187,7 @@ export async function readText(answer: AsyncIterable<Uint8Array>, status: number
   for await (const chunk of answer) {
     length += chunk.length;
     if (length > MAX_BODY_BYTES) {
-      throw new ApiFailure(status, `the answer has more than ${MAX_BODY_BYTES} bytes`);
+      throw new TooLong(status, `the answer has more than ${MAX_BODY_BYTES} bytes`);
     }
     chunks.push(chunk);
   }

@@ -6,6 +6,7 @@ import type { Cluster, KubeConfig, User } from '@kubernetes/client-node';
 
 import { errnoOf } from '../core/errno.js';
 import { KubernetesError } from './kubernetes-error.js';
+import { hasMethods, isPath, matching } from '../core/options.js';
 import { PackageError } from '../core/package-error.js';
 import { readFile } from '../fs/read-file.js';
 import type { ReadingPorts } from '../fs/stable-read.js';
@@ -14,6 +15,13 @@ import { checkCertificates } from './kubeconfig.js';
 
 const PACKAGE = '@kubernetes/client-node';
 const VERSIONS = '1.3 or later; 2 needs Node 22.19';
+
+/** The option that names a cluster. */
+export const KUBE_CONFIG_OPTION = matching<KubeConfig | string | URL | undefined>(
+  undefined,
+  'a path or a KubeConfig',
+  (value) => isPath(value) || hasMethods(value, ['makeApiClient', 'getCurrentCluster']),
+);
 
 /** The Kubernetes client, loaded when it is needed. */
 export type ClientNode = typeof clientNode;

@@ -60,7 +60,14 @@ function projectedCredentials(
   return { access: cluster.bearer(value), secret: value, description };
 }
 
-async function ownCredentials({ cluster, ports }: CredentialContext): Promise<RequestCredentials> {
+/**
+ * The credentials that come with the cluster.
+ * @throws {TokenError} `ERR_TOKEN_FILE` or `ERR_TOKEN_MALFORMED` when the user's token file cannot be used.
+ */
+export async function ownCredentials({
+  cluster,
+  ports,
+}: Pick<CredentialContext, 'cluster' | 'ports'>): Promise<RequestCredentials> {
   const { tokenFile, token } = cluster;
   if (tokenFile === undefined) return { access: cluster.own(), description: undefined, secret: token };
   const { value } = await readToken(tokenFile, ports, 'opaque');

@@ -24,7 +24,7 @@ import type { TokenAnswer, TokenClient, TokenCredential } from '../core/token-cl
 import { READING_CALLS } from '../fs/calls.js';
 import { statusOf, tokenFailure } from './api-failure.js';
 import { MAX_BODY_BYTES, readText, requestApi, type ApiAccess } from './api-request.js';
-import { kubeConfigAccess, loadClientNode, type ClientNode } from './cluster-access.js';
+import { kubeConfigAccess, KUBE_CONFIG_OPTION, loadClientNode, type ClientNode } from './cluster-access.js';
 import { guardedAgent } from './guarded-agent.js';
 import { podAccess } from './pod-access.js';
 import { credentialsOf, type CredentialUse } from './request-credentials.js';
@@ -75,11 +75,7 @@ const name = required(matching<string | undefined>(undefined, 'a name', isNonEmp
 const OPTIONS = {
   namespace: name,
   serviceAccount: name,
-  kubeConfig: matching<KubeConfig | string | URL | undefined>(
-    undefined,
-    'a path or a KubeConfig',
-    (value) => isPath(value) || hasMethods(value, ['makeApiClient', 'getCurrentCluster']),
-  ),
+  kubeConfig: KUBE_CONFIG_OPTION,
   credential: oneOf<CredentialUse>('auto', ['auto', 'always', 'never']),
   api: matching<TokenApi | undefined>(undefined, 'a CoreV1Api', (value) =>
     hasMethods(value, ['createNamespacedServiceAccountToken', 'getAPIResources']),

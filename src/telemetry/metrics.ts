@@ -105,6 +105,12 @@ export const METRICS = {
     ['result'],
     'Publications of CSI volumes (published, unchanged, skipped, kept, error).',
   ),
+  pod_sync: seconds(['target'], 'Time from the change of a mounted object to the patch of a pod.'),
+  'pod_sync.behind': counter(
+    '{pod}',
+    ['target'],
+    'Pods that were not patched because they had waited for too long.',
+  ),
   actions: counter(
     '{action}',
     ['action', 'result'],

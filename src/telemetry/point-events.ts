@@ -73,6 +73,17 @@ const EVENTS: { readonly [N in PointName]: PointEvent<PointMessages[N]> } = {
     text: ({ by, connections }) => `a CA was removed: ${connections} connections of ${by} end`,
     measure: ({ by, connections }, meter) => meter.count('connections.ended', { by }, connections),
   },
+  synced: {
+    level: 'routine',
+    text: ({ namespace, pod, delayMs }) => `pod ${namespace}/${pod} patched after ${Math.round(delayMs)} ms`,
+    measure: ({ delayMs }, meter) => meter.record('pod_sync', delayMs / 1_000),
+  },
+  behind: {
+    level: 'warn',
+    text: ({ namespace, pod, waitedMs }) =>
+      `pod ${namespace}/${pod} not patched: it has waited for ${Math.round(waitedMs)} ms`,
+    measure: (_, meter) => meter.count('pod_sync.behind', {}),
+  },
   unhealthy: { level: 'warn', text: ({ error }) => `unhealthy: ${said(error)}`, measure: countError },
   healthy: { level: 'routine', text: () => 'healthy' },
   error: { level: 'error', text: ({ error }) => said(error), measure: countError },

@@ -7,6 +7,12 @@ import type { TokenAnswer } from '../core/token-client.js';
 import type { CertificateSigner } from './certificate-signer.js';
 import { failure, type ApiAnswer } from './local-api-server/api-answer.js';
 import { CertificateApi, type PodCertificateOutcome } from './local-api-server/certificate-api.js';
+import {
+  ObjectApi,
+  type ApiObject,
+  type ObjectResource,
+  type StoredObject,
+} from './local-api-server/object-api.js';
 import { parseBody } from './local-api-server/request-body.js';
 import {
   createServerCertificates,
@@ -72,10 +78,10 @@ const KEEP_ALIVE_MS = 90_000;
 const PUBLIC_PATHS = ['/version', '/healthz', '/livez', '/readyz'];
 
 /**
- * The parts of a Kubernetes API server that deal with ServiceAccount tokens and with the certificates of pods
- * (PodCertificateRequest, ClusterTrustBundle; JSON only), on a real HTTPS socket of the loopback
- * interface: TokenRequest, TokenReview, SelfSubjectReview, ServiceAccounts and discovery, enough for
- * `@kubernetes/client-node` and `kubectl`. It accepts the bearer tokens it minted and no others. Every user may do
+ * The parts of a Kubernetes API server that deal with ServiceAccount tokens, with the certificates of pods
+ * (PodCertificateRequest, ClusterTrustBundle; JSON only), and with what pods mount (list and watch of ConfigMaps, Secrets
+ * and pods, patches of the metadata of pods), on a real HTTPS socket of the loopback interface: TokenRequest, TokenReview,
+ * SelfSubjectReview, ServiceAccounts and discovery, enough for `@kubernetes/client-node` and `kubectl`. It accepts the bearer tokens it minted and no others. Every user may do
  * everything except what `forbid()` forbids.
  *
  * ```ts
@@ -93,6 +99,7 @@ export class LocalApiServer {
   readonly #authority: TokenAuthority;
   readonly #api: ServiceAccountApi;
   readonly #certificateApi: CertificateApi;
+  readonly #objectApi: ObjectApi;
   readonly #script: ApiFault[] = [];
   readonly #requests: ReceivedRequest[] = [];
   /** Includes those without a complete TLS handshake, which the server does not count among its connections. */
@@ -107,6 +114,7 @@ export class LocalApiServer {
     certificates: ServerCertificates,
   ) {
     this.#certificateApi = new CertificateApi(clock);
+    this.#objectApi = new ObjectApi(clock);
     this.#port = port;
     this.#authority = authority;
     this.#api = new ServiceAccountApi(authority);
@@ -210,6 +218,24 @@ export class LocalApiServer {
     this.#certificateApi.removeTrustBundle(name);
   }
 
+  /** Creates or replaces a ConfigMap, a Secret or a pod. */
+  putObject(resource: ObjectResource, object: ApiObject): StoredObject {
+    return this.#objectApi.put(resource, object);
+  }
+
+  deleteObject(resource: ObjectResource, namespace: string, name: string): void {
+    this.#objectApi.delete(resource, namespace, name);
+  }
+
+  getObject(resource: ObjectResource, namespace: string, name: string): StoredObject | undefined {
+    return this.#objectApi.get(resource, namespace, name);
+  }
+
+  /** Forgets all changes so far: open watches, and new ones from an older version, are 410 Gone. */
+  expireWatches(): void {
+    this.#objectApi.expireWatches();
+  }
+
   /** Rotates the signing key: tokens that were minted before are refused from now on. */
   rotateSigningKey(): Promise<void> {
     return this.#authority.rotate();
@@ -282,7 +308,14 @@ export class LocalApiServer {
     this.#requests.push({ method, path, subject, status });
     if (answer === 'stuck') return;
     if (answer === 'reset') request.socket.destroy();
-    else {
+    else if (answer.stream) {
+      response.writeHead(answer.status, { 'content-type': 'application/json' }).flushHeaders();
+      const end = answer.stream(
+        (text) => void response.write(text),
+        () => void response.end(),
+      );
+      response.once('close', end);
+    } else {
       const text = typeof answer.body === 'string' ? answer.body : JSON.stringify(answer.body);
       const type = typeof answer.body === 'string' ? 'text/plain' : 'application/json';
       response.writeHead(answer.status, { 'content-type': type, ...answer.headers }).end(text);
@@ -314,8 +347,12 @@ export class LocalApiServer {
     } catch {
       return failure(400, 'the body of the request is neither JSON nor protobuf');
     }
+    const { url = '', headers } = request;
+    const query = new URLSearchParams(url.split('?')[1]);
     return (
-      this.#certificateApi.answer({ method, path, body }) ?? this.#api.answer({ method, path, user, body })
+      this.#certificateApi.answer({ method, path, body }) ??
+      this.#objectApi.answer({ method, path, query, accept: headers.accept ?? '', body }) ??
+      this.#api.answer({ method, path, user, body })
     );
   }
 }

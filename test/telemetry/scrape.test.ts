@@ -184,6 +184,10 @@ test('every metric of the alert rules and of the dashboard is in a scrape of a p
   });
   await certificate.start();
   certificate.emitEvent('connectionsEnded', { by: 'serveTls', connections: 1 });
+  const sync = new SampleComponent('PodSync', 'sync', { state: 'running' });
+  await sync.start();
+  sync.emitEvent('synced', { namespace: 'shop', pod: 'web', delayMs: 100 });
+  sync.emitEvent('behind', { namespace: 'shop', pod: 'web', waitedMs: 90_000 });
 
   const series = await scraper.scrape();
   const scraped = new Set([...series.keys()].map((name) => name.replace(/\{.*/, '')));

@@ -3,6 +3,8 @@ export interface ApiAnswer {
   readonly status: number;
   readonly body: unknown;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Instead of `body`: begins to write, and returns what to call when the client is gone. */
+  readonly stream?: (write: (text: string) => void, end: () => void) => () => void;
 }
 
 /** The `reason` of a `metav1.Status`, by status code. */
@@ -13,6 +15,7 @@ const REASONS: Readonly<Record<number, string>> = {
   404: 'NotFound',
   405: 'MethodNotAllowed',
   409: 'Conflict',
+  410: 'Expired',
   413: 'RequestEntityTooLarge',
   415: 'UnsupportedMediaType',
   422: 'Invalid',
@@ -68,6 +71,9 @@ export function discovery(path: string, hasTokenRequest: boolean): unknown {
     case '/api/v1':
       return resourceList('v1', [
         { name: 'serviceaccounts', namespaced: true, kind: 'ServiceAccount', verbs: ['get', 'list'] },
+        { name: 'configmaps', namespaced: true, kind: 'ConfigMap', verbs: ['get', 'list', 'watch'] },
+        { name: 'secrets', namespaced: true, kind: 'Secret', verbs: ['get', 'list', 'watch'] },
+        { name: 'pods', namespaced: true, kind: 'Pod', verbs: ['get', 'list', 'patch', 'watch'] },
         ...(hasTokenRequest ? [tokenRequestResource] : []),
       ]);
     case `/apis/${AUTHENTICATION}/v1`:

@@ -1,0 +1,95 @@
+/**
+ * Requests and watches, with the credentials of a pod or of a kubeconfig. Not the `Watch` of client-node: that cannot
+ * ask for metadata only, reads lines of any length, and would have to be installed in every pod.
+ */
+import { Agent } from 'node:https';
+
+import type { KubeConfig } from '@kubernetes/client-node';
+
+import type { Clock } from '../core/clock.js';
+import { checkPath, fileSystem, isPath, PORT_OPTIONS, resolveOptions } from '../core/options.js';
+import { redactError } from '../core/resilient-error.js';
+import { systemRandom } from '../core/random.js';
+import { READING_CALLS, type ReadingCalls } from '../fs/calls.js';
+import { redact } from '../core/redaction.js';
+import { ApiFailure, linesOfApi, requestApi, type ApiAccess, type ApiRequest } from './api-request.js';
+import { kubeConfigAccess, KUBE_CONFIG_OPTION, loadClientNode } from './cluster-access.js';
+import { podAccess } from './pod-access.js';
+import { ownCredentials } from './request-credentials.js';
+
+/** One request to the API server. */
+export type ClusterRequest = ApiRequest;
+
+/** What `PodSync` asks of an API server. */
+export interface ClusterClient {
+  /** Resolves to the parsed answer; rejects for any status except 2xx. */
+  request(request: ClusterRequest): Promise<unknown>;
+  /** The lines of an answer that does not end, such as a watch, as they arrive. */
+  lines(request: ClusterRequest): AsyncIterable<string>;
+}
+
+/** Options of `clusterClient`. */
+export interface ClusterClientOptions {
+  /**
+   * The API server and the credentials: the path of a kubeconfig, or a loaded kubeconfig. Its files are read again for
+   * each request. Default: those of the pod, which do not need `@kubernetes/client-node`.
+   */
+  readonly kubeConfig?: KubeConfig | string | URL | undefined;
+  /** The clock. Default: the system clock. */
+  readonly clock?: Clock | undefined;
+  /** The file system. Default: `node:fs`. */
+  readonly fs?: ReadingCalls | undefined;
+}
+
+const OPTIONS = {
+  kubeConfig: KUBE_CONFIG_OPTION,
+  clock: PORT_OPTIONS.clock,
+  fs: fileSystem(...READING_CALLS),
+};
+
+/** An idle connection is closed after this time, ms: earlier than the API server does it. */
+const IDLE_MS = 30_000;
+
+/**
+ * Creates a client of one cluster. Requests share connections; each watch has its own. No redirect is followed, and at
+ * most 4 MiB of an answer, or of a line of a watch, are read.
+ * @throws {TypeError} for a wrong option.
+ */
+export function clusterClient(options?: ClusterClientOptions): ClusterClient {
+  const owner = 'clusterClient';
+  const { kubeConfig: given, clock, fs } = resolveOptions(owner, options, OPTIONS);
+  const kubeConfig = isPath(given) ? checkPath(owner, 'option "kubeConfig"', given) : given;
+  const ports = { fs, clock, random: systemRandom };
+  const agent = new Agent({ keepAlive: true, timeout: IDLE_MS, scheduling: 'lifo' });
+  const authenticated = async (): Promise<{ access: ApiAccess; secrets: string[] }> => {
+    const cluster =
+      kubeConfig === undefined
+        ? await podAccess(ports)
+        : await kubeConfigAccess(kubeConfig, await loadClientNode(), ports);
+    const { access, secret } = await ownCredentials({ cluster, ports });
+    return { access, secrets: secret === undefined ? [] : [secret] };
+  };
+  return {
+    async request(request) {
+      const { access, secrets } = await authenticated();
+      return requestApi(access, request, agent).catch((error: unknown) => {
+        throw withoutSecrets(error, secrets);
+      });
+    },
+    async *lines(request) {
+      const { access, secrets } = await authenticated();
+      try {
+        yield* linesOfApi(access, request);
+      } catch (error) {
+        throw withoutSecrets(error, secrets);
+      }
+    },
+  };
+}
+
+/** The message of a server may quote what it was sent. */
+function withoutSecrets(error: unknown, secrets: readonly string[]): unknown {
+  if (!(error instanceof ApiFailure)) return redactError(error, secrets);
+  error.message = redact(error.message, secrets);
+  return error;
+}

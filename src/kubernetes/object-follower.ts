@@ -1,0 +1,288 @@
+/**
+ * Follows the objects of one resource: a list, and then a watch from the version of the list.
+ *
+ * | what happens                                      | next                                         |
+ * |---------------------------------------------------|----------------------------------------------|
+ * | a list succeeds                                   | a watch                                      |
+ * | a list fails                                      | a list, after a delay                        |
+ * | a page of a list is longer than is read of it     | the same page with fewer objects             |
+ * | a watch ends as agreed, or after it was silent    | a watch from the last version                |
+ * | the connection is lost                            | a watch from the last version, after a delay |
+ * | a watch is refused, is 410 Gone, or sends nonsense | a list, after a delay                        |
+ * | `resyncIntervalMs` have passed since the list     | a list                                       |
+ *
+ * Delays double, and start again from the first one once a watch has lasted for 5 s. `Retry-After` is obeyed.
+ */
+import { onAbort } from '../core/abort.js';
+import { Backoff } from '../core/backoff.js';
+import type { Clock, Scheduled } from '../core/clock.js';
+import { withDeadline } from '../core/deadline.js';
+import type { Random } from '../core/random.js';
+import { sleep } from '../core/sleep.js';
+import { apiFailureOf, pauseAfter } from './api-failure.js';
+import { ApiFailure, TooLong } from './api-request.js';
+import type { ClusterClient } from './cluster-client.js';
+
+/** What is followed, and who hears of it. */
+interface FollowerOptions<T> {
+  readonly client: ClusterClient;
+  /** Where the objects are, such as `/api/v1/namespaces/shop/pods`. */
+  readonly path: string;
+  /** Which of them: parameters of the query. */
+  readonly selection: Readonly<Record<string, string>>;
+  /** Whether only the metadata of the objects is requested. */
+  readonly isMetadataOnly: boolean;
+  readonly resyncIntervalMs: number;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** What to keep of an object; undefined: nothing. */
+  readonly read: (object: unknown) => T | undefined;
+  /** These objects exist, by `<namespace>/<name>`, and no others. */
+  readonly onList: (objects: ReadonlyMap<string, T>) => void;
+  /** An object has changed; undefined: it no longer exists, or there is nothing to keep of it. */
+  readonly onChange: (name: string, object: T | undefined) => void;
+  /** A list is complete, or a watch has begun to speak. */
+  readonly onSuccess: () => void;
+  /** An attempt failed; the next one begins after `delayMs`. */
+  readonly onFailure: (error: unknown, delayMs: number) => void;
+}
+
+const METADATA = 'g=meta.k8s.io;v=v1';
+
+/** Pods have some 10 KiB. */
+const OBJECTS_PER_PAGE = 250;
+const MOST_OBJECTS = 200_000;
+const PAGE_TIMEOUT_MS = 30_000;
+
+/** The API server sends a bookmark every minute, so a watch that is silent for longer is broken. */
+const SILENCE_MS = 90_000;
+const WATCH_SECONDS = 300;
+/** A watch that has lasted for this long was not refused. */
+const LASTING_MS = 5_000;
+const LONGEST_DELAY_MS = 30_000;
+
+export class ObjectFollower<T> {
+  readonly #options: FollowerOptions<T>;
+  readonly #backoff: Backoff;
+  /** Where the next watch begins; undefined: the next attempt is a list. */
+  #version: string | undefined;
+  /** Monotonic ms. */
+  #listedAt = -Infinity;
+  #pageSize = OBJECTS_PER_PAGE;
+
+  constructor(options: FollowerOptions<T>) {
+    this.#options = options;
+    this.#backoff = new Backoff({ firstDelayMs: 500, maxDelayMs: LONGEST_DELAY_MS, random: options.random });
+  }
+
+  /** Rejects with the reason of the signal when that aborts; never otherwise. */
+  async follow(signal: AbortSignal): Promise<never> {
+    const { clock } = this.#options;
+    for (;;) {
+      const beganAt = clock.monotonic();
+      let failure: { error: unknown } | undefined;
+      try {
+        await this.#attempt(signal);
+      } catch (error) {
+        signal.throwIfAborted();
+        failure = { error };
+        if (apiFailureOf(error)) this.#version = undefined;
+      }
+      const isLasting = clock.monotonic() - beganAt >= LASTING_MS;
+      if (isLasting) this.#backoff.reset();
+      if (isLasting && !failure) continue;
+      const delayMs = Math.max(this.#backoff.next(), failure ? pauseAfter(failure.error) : 0);
+      if (failure) this.#options.onFailure(failure.error, delayMs);
+      await sleep(clock, delayMs, { signal });
+    }
+  }
+
+  async #attempt(signal: AbortSignal): Promise<void> {
+    const { clock, resyncIntervalMs } = this.#options;
+    const ageMs = clock.monotonic() - this.#listedAt;
+    if (this.#version === undefined || ageMs >= resyncIntervalMs) await this.#list(signal);
+    const restMs = resyncIntervalMs - (clock.monotonic() - this.#listedAt);
+    await this.#watch(Math.max(1, Math.min(WATCH_SECONDS, Math.ceil(restMs / 1_000))), signal);
+  }
+
+  async #list(signal: AbortSignal): Promise<void> {
+    const { clock, read, onList } = this.#options;
+    this.#version = undefined;
+    const objects = new Map<string, T>();
+    let from: string | undefined;
+    let seen = 0;
+    do {
+      const page = await this.#page(from, signal);
+      for (const object of page.items) {
+        const name = nameOf(object);
+        const kept = name === undefined ? undefined : read(object);
+        if (name !== undefined && kept !== undefined) objects.set(name, kept);
+      }
+      seen += Math.max(1, page.items.length);
+      if (seen > MOST_OBJECTS) throw new ApiFailure(200, `the list has more than ${MOST_OBJECTS} objects`);
+      this.#version = page.version;
+      from = page.next;
+    } while (from !== undefined);
+    this.#listedAt = clock.monotonic();
+    onList(objects);
+    this.#options.onSuccess();
+  }
+
+  async #page(from: string | undefined, signal: AbortSignal): Promise<Page> {
+    const { client, clock } = this.#options;
+    for (;;) {
+      const path = this.#url({
+        limit: String(this.#pageSize),
+        ...(from !== undefined && { continue: from }),
+      });
+      const accept = this.#accept('PartialObjectMetadataList');
+      try {
+        const answer = await withDeadline(
+          (inTime) => client.request({ method: 'GET', path, accept, signal: inTime }),
+          {
+            clock,
+            timeoutMs: PAGE_TIMEOUT_MS,
+            signal,
+            late: () => new Error(`the list took over ${PAGE_TIMEOUT_MS} ms`),
+          },
+        );
+        return pageOf(answer);
+      } catch (error) {
+        if (!(error instanceof TooLong) || this.#pageSize === 1) throw error;
+        this.#pageSize = Math.ceil(this.#pageSize / 4);
+      }
+    }
+  }
+
+  async #watch(seconds: number, signal: AbortSignal): Promise<void> {
+    const { client, clock, read, onChange, onSuccess } = this.#options;
+    const path = this.#url({
+      watch: '1',
+      allowWatchBookmarks: 'true',
+      resourceVersion: this.#version ?? '',
+      timeoutSeconds: String(seconds),
+    });
+    const silence = new Silence(clock, signal);
+    try {
+      const accept = this.#accept('PartialObjectMetadata');
+      for await (const line of client.lines({ method: 'GET', path, accept, signal: silence.signal })) {
+        silence.interrupt();
+        if (line.trim() === '') continue;
+        const { type, object } = eventOf(line);
+        onSuccess();
+        const name = nameOf(object);
+        if (name !== undefined) onChange(name, type === 'DELETED' ? undefined : read(object));
+        this.#version = versionOf(object) ?? this.#version;
+        signal.throwIfAborted();
+      }
+    } catch (error) {
+      if (!silence.isOver) throw error;
+    } finally {
+      silence.end();
+    }
+  }
+
+  #url(parameters: Readonly<Record<string, string>>): string {
+    const { path, selection } = this.#options;
+    return `${path}?${new URLSearchParams({ ...selection, ...parameters }).toString()}`;
+  }
+
+  #accept(as: string): string {
+    return this.#options.isMetadataOnly ? `application/json;as=${as};${METADATA}` : 'application/json';
+  }
+}
+
+/** Aborts a watch that says nothing for too long. */
+class Silence {
+  /** Whether the watch was aborted for its silence. */
+  isOver = false;
+  readonly #clock: Clock;
+  readonly #controller = new AbortController();
+  readonly #stop: () => void;
+  #timer: Scheduled | undefined;
+  #heardAt: number;
+
+  constructor(clock: Clock, signal: AbortSignal) {
+    this.#clock = clock;
+    this.#heardAt = clock.monotonic();
+    this.#stop = onAbort(signal, () => this.#controller.abort(signal.reason));
+    this.#listen(SILENCE_MS);
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  interrupt(): void {
+    this.#heardAt = this.#clock.monotonic();
+  }
+
+  end(): void {
+    this.#timer?.cancel();
+    this.#stop();
+  }
+
+  #listen(ms: number): void {
+    this.#timer = this.#clock.schedule(() => {
+      const restMs = this.#heardAt + SILENCE_MS - this.#clock.monotonic();
+      if (restMs > 0) {
+        this.#listen(restMs);
+        return;
+      }
+      this.isOver = true;
+      this.#controller.abort(new Error(`the watch was silent for ${SILENCE_MS} ms`));
+    }, ms);
+  }
+}
+
+interface Page {
+  readonly items: readonly unknown[];
+  readonly version: string;
+  readonly next: string | undefined;
+}
+
+function pageOf(answer: unknown): Page {
+  const { items, metadata } = Object(answer) as { items?: unknown; metadata?: unknown };
+  const { continue: next } = Object(metadata) as { continue?: unknown };
+  const version = versionOf(answer);
+  if (!Array.isArray(items) || version === undefined) throw new ApiFailure(200, 'the answer is not a list');
+  return { items, version, next: typeof next === 'string' && next !== '' ? next : undefined };
+}
+
+/** @throws {ApiFailure} for what is not an event, and for the event of a failure, such as 410 Gone. */
+function eventOf(line: string): { type: string; object: unknown } {
+  let event: unknown;
+  try {
+    event = JSON.parse(line);
+  } catch {
+    throw new ApiFailure(200, 'the watch sent a line that is not JSON');
+  }
+  const { type, object } = Object(event) as { type?: unknown; object?: unknown };
+  if (type === 'ERROR') {
+    const { code, message } = Object(object) as { code?: unknown; message?: unknown };
+    throw new ApiFailure(
+      typeof code === 'number' ? code : 500,
+      typeof message === 'string' ? message : 'the watch failed',
+      { body: object },
+    );
+  }
+  if (typeof type !== 'string' || typeof object !== 'object' || object === null)
+    throw new ApiFailure(200, 'the watch sent something that is not an event');
+  return { type, object };
+}
+
+function versionOf(object: unknown): string | undefined {
+  const { resourceVersion } = metadataOf(object);
+  return typeof resourceVersion === 'string' && resourceVersion !== '' ? resourceVersion : undefined;
+}
+
+/** `<namespace>/<name>`; undefined for bookmarks, and for what is not an object. */
+function nameOf(object: unknown): string | undefined {
+  const { namespace, name } = metadataOf(object);
+  const isNamed = typeof namespace === 'string' && typeof name === 'string' && name !== '';
+  return isNamed ? `${namespace}/${name}` : undefined;
+}
+
+function metadataOf(object: unknown): Readonly<Record<string, unknown>> {
+  return Object((Object(object) as { metadata?: unknown }).metadata) as Readonly<Record<string, unknown>>;
+}

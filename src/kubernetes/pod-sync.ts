@@ -1,0 +1,378 @@
+import type { Clock } from '../core/clock.js';
+import { Component, type ComponentEvents, type ComponentStatus } from '../core/component.js';
+import { withDeadline } from '../core/deadline.js';
+import { sha256 } from '../core/digest.js';
+import type { LifecycleState } from '../core/lifecycle.js';
+import {
+  flag,
+  isNonEmptyString,
+  matching,
+  milliseconds,
+  nonEmptyString,
+  number,
+  optional,
+  port,
+  PORT_OPTIONS,
+  resolveOptions,
+} from '../core/options.js';
+import { Outcome } from '../core/outcome.js';
+import type { Random } from '../core/random.js';
+import type { Verdict } from '../core/status-description.js';
+import { clusterClient, type ClusterClient } from './cluster-client.js';
+import { clusterFailure } from './cluster-failure.js';
+import type { KubernetesError } from './kubernetes-error.js';
+import { MountIndex } from './mount-index.js';
+import { ANNOTATION, mountingPod, type MountingPod, type ObjectKind } from './mounted-objects.js';
+import { ObjectFollower } from './object-follower.js';
+import { PatchQueue, type DuePatch } from './patch-queue.js';
+
+/** A pod in an event of `PodSync`. */
+export interface SyncedPod {
+  readonly namespace: string;
+  readonly pod: string;
+}
+
+/** Events of `PodSync`. */
+export interface PodSyncEvents extends ComponentEvents {
+  /** The annotation of a pod was changed, `delayMs` after `PodSync` heard that an object of the pod had changed. */
+  synced: [event: SyncedPod & { readonly delayMs: number }];
+  /** A pod has waited for `maxDelayMs` and is not patched: kubelet has updated its files by then. */
+  behind: [event: SyncedPod & { readonly waitedMs: number }];
+  /** A list, a watch or a patch failed; the next attempt begins after `delayMs`. */
+  retry: [event: { readonly error: KubernetesError; readonly delayMs: number }];
+  /** The same request has failed three times in a row. */
+  unhealthy: [event: { readonly error: KubernetesError; readonly consecutiveFailures: number }];
+  /** Every request succeeds again. */
+  healthy: [];
+}
+
+/** The status of a `PodSync`. Plain data. */
+export interface PodSyncStatus extends ComponentStatus {
+  readonly state: LifecycleState;
+  /** Whether all objects and pods have been listed. */
+  readonly listed: boolean;
+  /** False after three failures in a row. */
+  readonly healthy: boolean;
+  /** The running pods that mount an object. */
+  readonly pods: number;
+  /** The ConfigMaps and Secrets. */
+  readonly objects: number;
+  /** The pods that wait for a patch. */
+  readonly waiting: number;
+  /** How many changes of pods' objects were followed by a patch. */
+  readonly synced: number;
+  /** How many further patches were sent to pods whose kubelet may have been behind. */
+  readonly repeated: number;
+  /** How many pods have waited for too long. */
+  readonly behind: number;
+}
+
+/** Options of `PodSync`. */
+export interface PodSyncOptions {
+  /** The name in its status and telemetry; default `PodSync`. */
+  readonly name?: string | undefined;
+  /** Default: `clusterClient()`, with the credentials of the pod. */
+  readonly client?: ClusterClient | undefined;
+  /** The namespaces whose pods are synced; default: all. */
+  readonly namespaces?: readonly string[] | undefined;
+  /**
+   * A label selector of the pods that are synced. Default: all pods of `namespaces`; without `namespaces`, those with
+   * the label `resilient-watcher.dev/sync=true`.
+   */
+  readonly selector?: string | undefined;
+  /** Whether Secrets are followed, too: their metadata, which RBAC allows only together with their data. Default false. */
+  readonly secrets?: boolean | undefined;
+  /** Default 50. */
+  readonly maxPatchesPerSecond?: number | undefined;
+  /** How many patches may be sent at once after a quiet time. Default 200. */
+  readonly burst?: number | undefined;
+  /** Spreads the first patches of the pods of one object over this time, ms. Default 0: as soon as possible. */
+  readonly splayMs?: number | undefined;
+  /** A pod that has waited for longer is not patched, ms. Default 90 000: kubelet's default period is at most that. */
+  readonly maxDelayMs?: number | undefined;
+  /** The time between two complete lists, ms. Default 600 000. */
+  readonly resyncIntervalMs?: number | undefined;
+  /** Closes it when it aborts. */
+  readonly signal?: AbortSignal | undefined;
+  /** The clock. Default: the system clock. */
+  readonly clock?: Clock | undefined;
+  /** The source of random numbers. Default: `Math.random`. */
+  readonly random?: Random | undefined;
+}
+
+const DEFAULT_SELECTOR = 'resilient-watcher.dev/sync=true';
+const UNFINISHED = 'status.phase!=Succeeded,status.phase!=Failed';
+const PATCH_TIMEOUT_MS = 10_000;
+const UNHEALTHY_AFTER = 3;
+
+const OPTIONS = {
+  name: nonEmptyString('PodSync'),
+  client: optional(port<ClusterClient | undefined>(undefined, 'request', 'lines')),
+  namespaces: matching<readonly string[] | undefined>(
+    undefined,
+    'an array of names',
+    (value) => Array.isArray(value) && value.length > 0 && value.every(isNonEmptyString),
+  ),
+  selector: nonEmptyString<undefined>(undefined),
+  secrets: flag(false),
+  maxPatchesPerSecond: number(50, { min: 0.1, max: 10_000 }),
+  burst: number(200, { min: 1, max: 100_000 }),
+  splayMs: milliseconds(0, { max: 3_600_000 }),
+  maxDelayMs: milliseconds(90_000, { min: 1_000 }),
+  resyncIntervalMs: milliseconds(600_000, { min: 10_000 }),
+  ...PORT_OPTIONS,
+};
+
+/**
+ * Makes kubelet update the files of a pod as soon as a ConfigMap or Secret that it mounts has changed. By itself kubelet
+ * looks once per period, 60 to 90 s by default; when an annotation of the pod changes, it looks at once. The annotation
+ * `resilient-watcher.dev/mounted-versions` is a digest of the versions that the pod mounts, so a patch that is repeated
+ * changes nothing, and several replicas need no leader. Nothing is restarted, and if no `PodSync` runs, kubelet delivers
+ * after its period.
+ *
+ * `start()` resolves once everything has been listed; failures until then are retried. Objects that changed while no
+ * `PodSync` ran are delivered then to pods that have the annotation, and by kubelet to the others.
+ */
+export class PodSync extends Component<PodSyncEvents, PodSyncStatus> {
+  readonly #options: ReturnType<typeof resolveOptions<typeof OPTIONS>>;
+  readonly #client: ClusterClient;
+  readonly #index = new MountIndex();
+  readonly #queue: PatchQueue;
+  readonly #kinds: readonly ObjectKind[];
+  /** Failures in a row, by what was tried. */
+  readonly #failures = new Map<string, number>();
+  #isListed = false;
+  #synced = 0;
+  #repeated = 0;
+  #behind = 0;
+
+  /** @throws {TypeError | RangeError} for a wrong option. */
+  constructor(options?: PodSyncOptions) {
+    const resolved = resolveOptions('PodSync', options, OPTIONS);
+    const { name, signal, clock, splayMs, maxDelayMs } = resolved;
+    if (splayMs > maxDelayMs) {
+      throw new RangeError(
+        `PodSync: option "splayMs" must be at most maxDelayMs (${maxDelayMs}), got ${splayMs}`,
+      );
+    }
+    super({ kind: 'PodSync', name, signal, clock, description: { health: healthOf } });
+    this.#options = resolved;
+    this.#client = resolved.client ?? clusterClient({ clock });
+    this.#kinds = resolved.secrets ? ['configmaps', 'secrets'] : ['configmaps'];
+    this.#queue = new PatchQueue({
+      ...resolved,
+      patch: (pod, due) => this.#patch(pod, due),
+      onBehind: (pod, waitedMs) => {
+        this.#behind += 1;
+        this.dispatch('behind', { ...namesIn(pod), waitedMs });
+      },
+      onFailure: (error, delayMs) => this.#failed('patch pods', error, delayMs),
+    });
+  }
+
+  status(): PodSyncStatus {
+    const { name, lifecycleState: state, lastError } = this;
+    return {
+      name,
+      state,
+      lastError,
+      listed: this.#isListed,
+      healthy: this.#isHealthy,
+      pods: this.#index.pods,
+      objects: this.#index.objects,
+      waiting: this.#queue.length,
+      synced: this.#synced,
+      repeated: this.#repeated,
+      behind: this.#behind,
+    };
+  }
+
+  protected override get purpose(): string {
+    return 'sync pods';
+  }
+
+  protected override async onRunning(): Promise<void> {
+    const namespaces = [...new Set<string | undefined>(this.#options.namespaces ?? [undefined])];
+    // A pod that is known has to have a digest of everything it mounts.
+    await Promise.all(this.#kinds.flatMap((kind) => namespaces.map((of) => this.#followObjects(kind, of))));
+    await Promise.all(namespaces.map((namespace) => this.#followPods(namespace)));
+    this.#isListed = true;
+  }
+
+  protected override onClose(): void {
+    this.#queue.close();
+  }
+
+  /** Resolves once the objects have been listed. */
+  #followObjects(kind: ObjectKind, namespace: string | undefined): Promise<void> {
+    const prefix = namespace === undefined ? `${kind}/` : `${kind}/${namespace}/`;
+    let isFirst = true;
+    const set = (name: string, version: string | undefined): void => {
+      const key = `${kind}/${name}`;
+      const now = this.#options.clock.monotonic();
+      this.#add(this.#index.setObject(key, version, isFirst ? undefined : now), now);
+    };
+    const listed = (objects: ReadonlyMap<string, string>): void => {
+      const known = this.#index.objectsIn(prefix).map((key) => key.slice(kind.length + 1));
+      for (const name of known) if (!objects.has(name)) set(name, undefined);
+      for (const [name, version] of objects) set(name, version);
+      isFirst = false;
+    };
+    return this.#follow({ resource: kind, namespace, read: versionOf, onList: listed, onChange: set });
+  }
+
+  /** Resolves once the pods have been listed. */
+  #followPods(namespace: string | undefined): Promise<void> {
+    const { namespaces, selector = namespaces ? undefined : DEFAULT_SELECTOR } = this.#options;
+    return this.#follow<MountingPod>({
+      resource: 'pods',
+      namespace,
+      selection: {
+        fieldSelector: UNFINISHED,
+        ...(selector !== undefined && { labelSelector: selector }),
+      },
+      read: (pod) => mountingPod(pod, this.#kinds),
+      onList: (pods) => {
+        for (const name of this.#index.podsIn(namespace)) if (!pods.has(name)) this.#setPod(name, undefined);
+        for (const [name, pod] of pods) this.#setPod(name, pod);
+      },
+      onChange: (name, pod) => this.#setPod(name, pod),
+    });
+  }
+
+  #setPod(name: string, pod: MountingPod | undefined): void {
+    const known = this.#index.setPod(name, pod);
+    if (!pod || (known && known.uid !== pod.uid)) this.#queue.delete(name);
+    if (!pod) return;
+    const [digest, repetition = '0'] = pod.annotation?.split('.') ?? [];
+    if (digest === this.#index.digestOf(pod)) this.#queue.has(name, Number(repetition) || 0);
+    if (known?.uid === pod.uid) return;
+    const now = this.#options.clock.monotonic();
+    // Its annotation is out of date, or kubelet may have mounted the old version of an object before we knew the pod.
+    const isOutdated = digest !== undefined && digest !== this.#index.digestOf(pod);
+    const changedAt = isOutdated ? now : this.#index.recentChange(pod, now);
+    if (changedAt !== undefined) this.#add([name], changedAt);
+  }
+
+  #add(pods: readonly string[], changedAt: number): void {
+    if (pods.length === 0) return;
+    const { random, splayMs } = this.#options;
+    // Each replica begins elsewhere, and skips the pods that it sees patched by another.
+    const first = Math.floor(random() * pods.length);
+    const rotated = [...pods.slice(first), ...pods.slice(0, first)];
+    this.#queue.add(rotated, changedAt, (pod) => (splayMs === 0 ? 0 : splayMs * this.#placeOf(pod)));
+  }
+
+  /** From 0 to 1: where in the splay a pod is, in every replica the same. */
+  #placeOf(pod: string): number {
+    return Number.parseInt(sha256(this.#index.pod(pod)?.uid ?? '').slice(0, 8), 16) / 2 ** 32;
+  }
+
+  async #patch(name: string, { isFirst, repetition, sinceChangeMs }: DuePatch): Promise<boolean> {
+    const pod = this.#index.pod(name);
+    if (!pod) return false;
+    const digest = this.#index.digestOf(pod);
+    const value = repetition === 0 ? digest : `${digest}.${repetition}`;
+    if (pod.annotation === value) return false;
+    const { namespace, uid } = pod;
+    const { clock } = this.#options;
+    await withDeadline(
+      (signal) =>
+        this.#client.request({
+          method: 'PATCH',
+          path: `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(pod.name)}`,
+          // The uid keeps the patch from a new pod of the same name.
+          body: { metadata: { uid, annotations: { [ANNOTATION]: value } } },
+          type: 'application/merge-patch+json',
+          accept: 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1',
+          signal,
+        }),
+      {
+        clock,
+        timeoutMs: PATCH_TIMEOUT_MS,
+        signal: this.scope.signal,
+        late: () => new Error(`the patch took over ${PATCH_TIMEOUT_MS} ms`),
+      },
+    );
+    this.#succeeded('patch pods');
+    if (isFirst) {
+      this.#synced += 1;
+      this.dispatch('synced', { namespace, pod: pod.name, delayMs: sinceChangeMs });
+    } else this.#repeated += 1;
+    return true;
+  }
+
+  /** Follows one resource until the end; resolves once it has been listed. */
+  #follow<T>(resource: {
+    readonly resource: ObjectKind | 'pods';
+    readonly namespace: string | undefined;
+    readonly selection?: Readonly<Record<string, string>>;
+    readonly read: (object: unknown) => T | undefined;
+    readonly onList: (objects: ReadonlyMap<string, T>) => void;
+    readonly onChange: (name: string, object: T | undefined) => void;
+  }): Promise<void> {
+    const { resource: name, namespace, selection = {}, onList, ...rest } = resource;
+    const { clock, random, resyncIntervalMs } = this.#options;
+    const what = `list and watch ${name} in ${namespace ?? 'all namespaces'}`;
+    const scope = namespace === undefined ? '' : `namespaces/${encodeURIComponent(namespace)}/`;
+    const listed = new Outcome<void>();
+    const follower = new ObjectFollower<T>({
+      ...rest,
+      client: this.#client,
+      path: `/api/v1/${scope}${name}`,
+      selection,
+      // Which objects a pod mounts is not in its metadata.
+      isMetadataOnly: name !== 'pods',
+      resyncIntervalMs,
+      clock,
+      random,
+      onList: (objects) => {
+        onList(objects);
+        listed.resolve();
+      },
+      onSuccess: () => this.#succeeded(what),
+      onFailure: (error, delayMs) => this.#failed(what, error, delayMs),
+    });
+    // It only ends with the scope.
+    void this.scope.track(follower.follow(this.scope.signal)).catch(() => {});
+    return listed.promise;
+  }
+
+  get #isHealthy(): boolean {
+    return [...this.#failures.values()].every((failures) => failures < UNHEALTHY_AFTER);
+  }
+
+  #succeeded(what: string): void {
+    const isRecovered = (this.#failures.get(what) ?? 0) >= UNHEALTHY_AFTER;
+    this.#failures.delete(what);
+    if (isRecovered && this.#isHealthy) this.dispatch('healthy');
+  }
+
+  #failed(what: string, thrown: unknown, delayMs: number): void {
+    const error = clusterFailure(thrown, what);
+    const consecutiveFailures = (this.#failures.get(what) ?? 0) + 1;
+    this.#failures.set(what, consecutiveFailures);
+    this.recordError(error);
+    this.dispatch('retry', { error, delayMs });
+    if (consecutiveFailures === UNHEALTHY_AFTER) this.dispatch('unhealthy', { error, consecutiveFailures });
+  }
+}
+
+function healthOf({ listed, healthy, lastError }: PodSyncStatus): Verdict {
+  if (!listed) return { unready: 'not everything has been listed yet' };
+  return { unready: healthy ? undefined : `unhealthy: ${lastError?.code ?? 'requests fail'}` };
+}
+
+/** Which object it is, and in which state. */
+function versionOf(object: unknown): string | undefined {
+  const { metadata } = Object(object) as { metadata?: { uid?: unknown; resourceVersion?: unknown } };
+  const { uid, resourceVersion } = metadata ?? {};
+  return typeof uid === 'string' && typeof resourceVersion === 'string'
+    ? `${uid} ${resourceVersion}`
+    : undefined;
+}
+
+function namesIn(name: string): SyncedPod {
+  const [namespace = '', pod = ''] = name.split('/');
+  return { namespace, pod };
+}

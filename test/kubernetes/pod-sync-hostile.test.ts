@@ -1,0 +1,150 @@
+/** `PodSync` and an API server that is broken or lies: few requests, little memory, and no lasting harm. */
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+import { KubeConfig } from '@kubernetes/client-node';
+import { clusterClient, PodSync } from 'resilient-watcher/kubernetes';
+import { FakeClock } from 'resilient-watcher/testing';
+import { expect, onTestFinished, test, vi } from 'vitest';
+
+import { podOf } from '../support/pod-sync-scene.js';
+
+type Handler = (query: URLSearchParams, response: ServerResponse) => void;
+
+const isWatch = (query: URLSearchParams): boolean => query.has('watch');
+const pod = podOf('p', [{ configMap: { name: 'app' } }]);
+
+/** What a good server answers: one ConfigMap, in this version, and one pod that mounts it; its watches say nothing. */
+function honest(path: string, query: URLSearchParams, response: ServerResponse, version: string): void {
+  if (isWatch(query)) {
+    response.flushHeaders();
+    return;
+  }
+  const names = { namespace: 'shop', resourceVersion: version };
+  const item = path.endsWith('/pods')
+    ? { ...pod, metadata: { ...names, name: 'p', uid: 'u' } }
+    : { metadata: { ...names, name: 'app', uid: 'c' } };
+  response.end(JSON.stringify({ metadata: { resourceVersion: version }, items: [item] }));
+}
+
+/** Watches are as a good server has them. */
+const onList =
+  (answer: (response: ServerResponse, query: URLSearchParams) => void): Handler =>
+  (query, response) => {
+    if (isWatch(query)) honest('', query, response, '1');
+    else answer(response, query);
+  };
+
+/** Lists are as a good server has them. */
+const onWatch =
+  (path: string, text: string, isEnd = true): Handler =>
+  (query, response) => {
+    if (!isWatch(query)) honest(path, query, response, '1');
+    else if (isEnd) response.end(text);
+    else response.write(text);
+  };
+
+const OBJECTS = '/api/v1/namespaces/shop/configmaps';
+const event = (type: string, object: object): string => `${JSON.stringify({ type, object })}\n`;
+const metadata = { namespace: 'shop', name: 'app', uid: 'c', resourceVersion: '7' };
+
+const HOSTILE: readonly [string, Handler][] = [
+  ['never answers a list', onList(() => undefined)],
+  ['answers with a page of a proxy', onList((response) => response.end('<html>'))],
+  ['answers with something that is not a list', onList((response) => response.end('{"items":7}'))],
+  ['redirects', onList((response) => response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end())],
+  [
+    'has a list without an end',
+    onList((response) => response.end('{"metadata":{"resourceVersion":"1","continue":"x"},"items":[]}')),
+  ],
+  ['has a list of any length', onList((response) => response.end(Buffer.alloc(5 * 2 ** 20, ' ')))],
+  [
+    'lists nonsense',
+    onList((response) =>
+      response.end('{"metadata":{"resourceVersion":"1"},"items":[null,7,[],{"metadata":{"name":{}}}]}'),
+    ),
+  ],
+  ['ends each watch at once', onWatch(OBJECTS, '')],
+  ['says nothing in a watch', onWatch(OBJECTS, '', false)],
+  ['sends half a line', onWatch(OBJECTS, '{"type":"MODIF', false)],
+  ['ends within a line', onWatch(OBJECTS, '{"type":"MODIF')],
+  ['sends what is not JSON', onWatch(OBJECTS, '\u0000\n\n<html>\n')],
+  ['sends events that are none', onWatch(OBJECTS, '[]\n{"type":"MODIFIED","object":7}\n')],
+  ['sends a line of any length', onWatch(OBJECTS, 'x'.repeat(5 * 2 ** 20), false)],
+  ['is 410 Gone again and again', onWatch(OBJECTS, event('ERROR', { code: 410, message: 'too old' }))],
+  ['changes an object without end', onWatch(OBJECTS, event('MODIFIED', { metadata }))],
+];
+
+test.each(HOSTILE)(
+  'a server that %s is asked seldom, and an update arrives once it is well',
+  async (what, hostile) => {
+    let answer: ((request: IncomingMessage, response: ServerResponse) => void) | undefined;
+    let requests = 0;
+    const patched: string[] = [];
+    const server = createServer((request, response) => {
+      requests += 1;
+      answer?.(request, response);
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => {
+      server.close();
+      server.closeAllConnections();
+    });
+    const respond = (version: string, wrong?: Handler): void => {
+      answer = ({ method, url = '' }, response) => {
+        const [path = '', query] = url.split('?');
+        if (method === 'PATCH') {
+          patched.push(path);
+          response.end('{}');
+        } else if (wrong && path === OBJECTS) wrong(new URLSearchParams(query), response);
+        else honest(path, new URLSearchParams(query), response, version);
+      };
+    };
+
+    const clock = new FakeClock();
+    const kubeConfig = new KubeConfig();
+    const { port } = server.address() as AddressInfo;
+    kubeConfig.loadFromClusterAndUser(
+      { name: 'c', server: `http://127.0.0.1:${port}`, skipTLSVerify: true },
+      { name: 'u', token: 'opaque' },
+    );
+    await using sync = new PodSync({
+      client: clusterClient({ kubeConfig, clock }),
+      clock,
+      namespaces: ['shop'],
+      resyncIntervalMs: 60_000,
+    });
+    respond('1', hostile);
+    const started = sync.start();
+    const settle = async (ms: number): Promise<void> => {
+      for (let past = 0; past < ms; past += 1_000) {
+        await clock.advance(1_000);
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+    };
+    await settle(300_000);
+    // 5 minutes with a delay that grows to 30 s, and a list each minute; of a list without an end, the pages.
+    if (!what.includes('without an end')) expect(requests).toBeLessThan(150);
+
+    respond('1');
+    await vi.waitFor(
+      async () => {
+        await settle(10_000);
+        expect(sync.status()).toMatchObject({ listed: true, pods: 1 });
+      },
+      { timeout: 20_000 },
+    );
+    await started;
+    const before = patched.length;
+    respond('2');
+    await vi.waitFor(
+      async () => {
+        await settle(10_000);
+        expect(patched.length).toBeGreaterThan(before);
+      },
+      { timeout: 20_000 },
+    );
+    expect(new Set(patched)).toEqual(new Set(['/api/v1/namespaces/shop/pods/p']));
+  },
+  60_000,
+);

@@ -1,0 +1,304 @@
+import { healthOf } from 'resilient-watcher';
+import { PodSync } from 'resilient-watcher/kubernetes';
+import { describe, expect, test } from 'vitest';
+
+import { ANNOTATION, configMap, podOf, podSyncScene, type VolumeSource } from '../support/pod-sync-scene.js';
+
+const app: VolumeSource = { configMap: { name: 'app' } };
+
+describe('an update', () => {
+  test.each<[string, VolumeSource]>([
+    ['a ConfigMap', app],
+    ['a Secret', { secret: { secretName: 'app' } }],
+    ['a projected ConfigMap', { projected: { sources: [{ configMap: { name: 'app' } }] } }],
+    ['a projected Secret', { projected: { sources: [{ secret: { name: 'app' } }] } }],
+    ['an optional ConfigMap that appears', { configMap: { name: 'late', optional: true } }],
+  ])('of %s patches the pods that mount it, and no others', async (_what, source) => {
+    const { server, sync, until, annotation, patches } = await podSyncScene();
+    server.putObject('configmaps', configMap('app'));
+    server.putObject('secrets', configMap('app'));
+    server.putObject('pods', podOf('mounts', [source]));
+    server.putObject('pods', podOf('other', [{ configMap: { name: 'other' } }]));
+    const synced: unknown[] = [];
+    const running = await sync({ secrets: true });
+    running.on('synced', (event) => synced.push(event));
+    expect(patches()).toEqual([]);
+    for (const name of ['app', 'late']) server.putObject('configmaps', configMap(name, 'new'));
+    server.putObject('secrets', configMap('app', 'new'));
+    await until(() => expect(synced).toContainEqual({ namespace: 'shop', pod: 'mounts', delayMs: 0 }));
+    expect(annotation('mounts')).toMatch(/^[\da-f]{16}$/);
+    expect(annotation('other')).toBeUndefined();
+  });
+
+  test.each<[string, object]>([
+    ['is only mounted with subPath', { volumeMounts: [{ name: 'v0', mountPath: '/x', subPath: 'x' }] }],
+    ['only gives variables', { envFrom: [{ configMapRef: { name: 'app' } }] }],
+  ])('does not patch a pod where the object %s', async (_what, container) => {
+    const { server, sync, until, annotation } = await podSyncScene();
+    const pod = podOf('helpless', [app]);
+    server.putObject('pods', { ...pod, spec: { ...pod.spec, containers: [container] } });
+    server.putObject('pods', podOf('mounts', [app]));
+    await sync();
+    server.putObject('configmaps', configMap('app'));
+    await until(() => expect(annotation('mounts')).toBeDefined());
+    expect(annotation('helpless')).toBeUndefined();
+  });
+
+  test('of a Secret is not followed by default, and contents are never requested', async () => {
+    const { server, sync, client, until, annotation } = await podSyncScene();
+    server.putObject('pods', podOf('mounts', [{ secret: { secretName: 'app' } }, app]));
+    const asked: string[] = [];
+    await sync({
+      client: {
+        request: (request) => (asked.push(`${request.path} ${request.accept}`), client.request(request)),
+        lines: (request) => (asked.push(`${request.path} ${request.accept}`), client.lines(request)),
+      },
+    });
+    server.putObject('secrets', configMap('app'));
+    server.putObject('configmaps', configMap('app'));
+    await until(() => expect(annotation('mounts')).toBeDefined());
+    expect(asked.filter((each) => each.includes('secrets'))).toEqual([]);
+    const objects = asked.filter((each) => each.includes('configmaps'));
+    expect(objects.every((each) => each.includes('as=PartialObjectMetadata'))).toBe(true);
+    expect(objects).toHaveLength(2);
+  });
+
+  test('reaches the pods with the label in all namespaces', async () => {
+    const { server, sync, until, annotation } = await podSyncScene();
+    server.putObject('pods', podOf('labeled', [app], { 'resilient-watcher.dev/sync': 'true' }));
+    server.putObject('pods', podOf('unlabeled', [app]));
+    await sync({ namespaces: undefined });
+    server.putObject('configmaps', configMap('app'));
+    await until(() => expect(annotation('labeled')).toBeDefined());
+    expect(annotation('unlabeled')).toBeUndefined();
+  });
+
+  test('of many at once patches each pod once, with the newest version', async () => {
+    const { server, clock, sync, until, update, annotation, patches } = await podSyncScene();
+    server.putObject('pods', podOf('mounts', [app]));
+    const running = await sync({ maxPatchesPerSecond: 1, burst: 1 });
+    update('app', '1');
+    await until(() => expect(running.status().synced).toBe(1));
+    const first = annotation('mounts');
+    for (const value of ['2', '3', '4']) update('app', value);
+    await until(() => expect(running.status().waiting).toBe(1));
+    await until(() =>
+      expect(server.getObject('configmaps', 'shop', 'app')).toMatchObject({ data: { value: '4' } }),
+    );
+    await clock.advance(1_000);
+    await until(() => expect(running.status().synced).toBe(2));
+    expect(patches()).toEqual(['mounts', 'mounts']);
+    expect(annotation('mounts')).not.toBe(first);
+  });
+
+  test('is patched again 2 s and 10 s after it, with another value each time, and no more', async () => {
+    const { server, clock, sync, until, update, annotation, patches } = await podSyncScene();
+    server.putObject('pods', podOf('mounts', [app]));
+    const running = await sync();
+    update('app');
+    await until(() => expect(running.status().synced).toBe(1));
+    const first = annotation('mounts') ?? '';
+    await clock.advance(2_000);
+    await until(() => expect(annotation('mounts')).toBe(`${first}.1`));
+    await clock.advance(8_000);
+    await until(() => expect(annotation('mounts')).toBe(`${first}.2`));
+    await until(() => expect(running.status()).toMatchObject({ synced: 1, repeated: 2 }));
+    await clock.advance(60_000);
+    expect(patches()).toHaveLength(3);
+  });
+
+  test('that disappears changes only the pods that can do without the object', async () => {
+    const { server, sync, until, annotation } = await podSyncScene();
+    server.putObject('configmaps', configMap('app'));
+    server.putObject('pods', podOf('needs', [app]));
+    server.putObject('pods', podOf('can-do-without', [{ configMap: { name: 'app', optional: true } }]));
+    await sync();
+    server.deleteObject('configmaps', 'shop', 'app');
+    await until(() => expect(annotation('can-do-without')).toBeDefined());
+    expect(annotation('needs')).toBeUndefined();
+    server.putObject('configmaps', configMap('app'));
+    await until(() => expect(annotation('needs')).toBeDefined());
+  });
+});
+
+describe('two replicas', () => {
+  test('set the same values, so that the second patch is no change', async () => {
+    const { server, sync, until, update, annotation } = await podSyncScene();
+    for (const name of ['a', 'b', 'c', 'd']) server.putObject('pods', podOf(name, [app]));
+    const [one, two] = [await sync(), await sync({ random: () => 0.5 })];
+    const versions = new Set<string>();
+    update('app');
+    await until(() => {
+      for (const name of ['a', 'b', 'c', 'd']) {
+        expect(annotation(name)).toBeDefined();
+        versions.add(server.getObject('pods', 'shop', name)?.metadata.resourceVersion ?? '');
+      }
+    });
+    await one.close();
+    update('app', 'newer');
+    await until(() => expect(two.status().synced).toBeGreaterThanOrEqual(4));
+    // One version for each pod: whoever came second changed nothing.
+    expect(versions.size).toBe(4);
+  });
+
+  test('a pod that was not patched while no replica ran is patched at the start, if it has the annotation', async () => {
+    const { server, sync, until, update, annotation } = await podSyncScene();
+    server.putObject('pods', podOf('known', [app]));
+    const one = await sync();
+    update('app');
+    await until(() => expect(annotation('known')).toBeDefined());
+    await one.close();
+    const old = annotation('known');
+    server.putObject('pods', podOf('new', [app]));
+    update('app', 'newer');
+    await sync();
+    await until(() => expect(annotation('known')?.slice(0, 16)).not.toBe(old?.slice(0, 16)));
+    expect(annotation('new')).toBeUndefined();
+  });
+});
+
+describe('kindness', () => {
+  test('no more patches than the rate allows, with a burst; who has waited too long is left to kubelet', async () => {
+    const { server, clock, sync, until, update } = await podSyncScene();
+    for (let index = 0; index < 10; index += 1) server.putObject('pods', podOf(`p${index}`, [app]));
+    const running = await sync({ maxPatchesPerSecond: 1, burst: 4, maxDelayMs: 1_000 });
+    const behind: unknown[] = [];
+    running.on('behind', (event) => behind.push(event));
+    update('app');
+    await until(() => expect(running.status()).toMatchObject({ synced: 4, waiting: 6 }));
+    await clock.advance(1_000);
+    await until(() => expect(running.status()).toMatchObject({ synced: 5, waiting: 5 }));
+    await clock.advance(1_000);
+    await until(() => expect(running.status()).toMatchObject({ synced: 5, waiting: 0, behind: 5 }));
+    expect(behind).toContainEqual({ namespace: 'shop', pod: 'p9', waitedMs: expect.any(Number) as number });
+  });
+
+  test('a splay spreads the pods of an object, every one at the same place in each replica', async () => {
+    const { server, clock, sync, until, update } = await podSyncScene();
+    for (let index = 0; index < 10; index += 1) {
+      const pod = podOf(`p${index}`, [app]);
+      server.putObject('pods', {
+        ...pod,
+        metadata: { ...pod.metadata, uid: `uid-${index}` } as typeof pod.metadata,
+      });
+    }
+    const running = await sync({ splayMs: 20_000 });
+    update('app');
+    await until(() => expect(running.status().waiting).toBe(10));
+    await clock.advance(10_000);
+    await until(() => expect(running.status()).toMatchObject({ synced: 8, waiting: 2 }));
+    await clock.advance(10_000);
+    await until(() => expect(running.status()).toMatchObject({ synced: 10, waiting: 0 }));
+  });
+
+  test('429 stops all patches for as long as the server asked', async () => {
+    const { server, clock, sync, until, update, patches } = await podSyncScene();
+    server.putObject('pods', podOf('a', [app]));
+    const running = await sync();
+    const retries: unknown[] = [];
+    running.on('retry', ({ error, delayMs }) => retries.push([error.code, delayMs]));
+    server.script({ kind: 'throttled', retryAfterSeconds: 20 });
+    update('app');
+    await until(() => expect(retries).toEqual([['ERR_CLUSTER_REQUEST', 20_000]]));
+    await clock.advance(19_999);
+    expect(patches()).toHaveLength(1);
+    await clock.advance(1);
+    await until(() => expect(running.status().synced).toBe(1));
+  });
+
+  test('the uid keeps a patch from another pod of the same name', async () => {
+    const { server, clock, sync, until, update, annotation } = await podSyncScene();
+    server.putObject('pods', podOf('web-0', [app]));
+    const running = await sync();
+    server.script({ kind: 'stuck' });
+    update('app');
+    await until(() => expect(server.requests.at(-1)?.method).toBe('PATCH'));
+    server.deleteObject('pods', 'shop', 'web-0');
+    server.putObject('pods', podOf('web-0', [{ configMap: { name: 'other' } }]));
+    await clock.advance(60_000);
+    await until(() => expect(running.status().waiting).toBe(0));
+    expect(annotation('web-0')).toBeUndefined();
+  });
+});
+
+const FORBIDDEN = 'Cannot list and watch pods in shop: pods is forbidden (403); grant it by RBAC';
+
+describe('the API server', () => {
+  test.each<[string, (scene: Awaited<ReturnType<typeof podSyncScene>>) => Promise<void>]>([
+    ['forgets its history (410 Gone)', ({ server }) => Promise.resolve(server.expireWatches())],
+    [
+      'restarts',
+      async ({ server }) => {
+        await server.refuse();
+        await server.listen();
+      },
+    ],
+    ['ends its watches after their time', async ({ clock }) => clock.advance(310_000)],
+    ['gives its list again after ten minutes', async ({ clock }) => clock.advance(600_000)],
+  ])('%s, and updates before and after it arrive', async (_what, happen) => {
+    const scene = await podSyncScene();
+    const { server, clock, sync, until, update, annotation } = scene;
+    server.putObject('configmaps', configMap('app'));
+    server.putObject('pods', podOf('mounts', [app]));
+    const running = await sync();
+    const happened = happen(scene);
+    update('app', 'during');
+    await happened;
+    await until(async () => {
+      await clock.advance(1_000);
+      expect(annotation('mounts')).toBeDefined();
+    });
+    await clock.advance(20_000);
+    const before = annotation('mounts');
+    update('app', 'after');
+    await until(async () => {
+      await clock.advance(1_000);
+      expect(annotation('mounts')?.slice(0, 16)).not.toBe(before?.slice(0, 16));
+    });
+    expect(running.status().behind).toBe(0);
+  });
+
+  test('refuses the pods: start waits, health says so, and all is well when RBAC allows it', async () => {
+    const { server, clock, client, until } = await podSyncScene();
+    let isForbidden = true;
+    await using running = new PodSync({
+      clock,
+      namespaces: ['shop'],
+      client: {
+        request: (request) =>
+          isForbidden && request.path.includes('/pods')
+            ? client.request({ ...request, path: '/api/v1/nothing' }).catch(() => {
+                throw Object.assign(new Error('refused'), {
+                  code: 403,
+                  body: '{"message":"pods is forbidden"}',
+                });
+              })
+            : client.request(request),
+        lines: (request) => client.lines(request),
+      },
+    });
+    const unhealthy = new Promise((resolve) => running.once('unhealthy', resolve));
+    const started = running.start();
+    const ticking = until(async () => {
+      await clock.advance(10_000);
+      expect(running.status().healthy).toBe(false);
+    });
+    expect(await unhealthy).toMatchObject({ error: { code: 'ERR_CLUSTER_FORBIDDEN', message: FORBIDDEN } });
+    await ticking;
+    expect(healthOf(running)).toMatchObject({ live: true, ready: false });
+    isForbidden = false;
+    await until(async () => {
+      await clock.advance(30_000);
+      expect(running.status().listed).toBe(true);
+    });
+    await started;
+    expect(healthOf(running)).toMatchObject({ live: true, ready: true });
+    expect(server.requests.length).toBeGreaterThan(3);
+  });
+});
+
+test('a wrong option is refused', () => {
+  expect(() => new PodSync({ namespaces: [] })).toThrow(TypeError);
+  expect(() => new PodSync({ splayMs: 100_000 })).toThrow(/splayMs.*maxDelayMs/);
+  expect(ANNOTATION).toMatch(/^resilient-watcher/);
+});
