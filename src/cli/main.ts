@@ -27,6 +27,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Subcommand>>> = {
   doctor: async () => (await import('./doctor-command.js')).doctor,
   token: async () => (await import('./token-command.js')).token,
   kubeconfig: async () => (await import('./token-command.js')).kubeconfig,
+  'sync-pods': async () => (await import('./sync-pods-command.js')).syncPods,
 };
 
 /** The commands that take another command after `--`. */

@@ -60,6 +60,10 @@ describe('a wrong command line ends with 2 and says what is wrong', () => {
     ['token --out /t --expiration 5m', /must be at least 10m/],
     ['token --out --once', /value is missing/],
     ['token extra --out /t', /too many arguments/],
+    ['sync-pods', /give either --namespace or --all-namespaces/],
+    ['sync-pods --all-namespaces --namespace shop', /give either/],
+    ['sync-pods --namespace shop --burst 0', /--burst[^]*must be a positive number/],
+    ['sync-pods --namespace shop --kubeconfig /nowhere --splay 2m', /--splay must be at most --max-delay/],
     ['kubeconfig --out /t --ca-file /ca', /required option '--server <url>'/],
     ['kubeconfig --out /t --ca-file /ca --server nonsense', /--server[^]*must be an http\(s\) URL/],
   ];
@@ -78,7 +82,7 @@ test('a wrong command line ends the program with 2', async () => {
 });
 
 test('--help teaches each command by examples, --version is that of the package', async () => {
-  for (const command of ['watch', 'run', 'wait', 'doctor', 'token', 'kubeconfig']) {
+  for (const command of ['watch', 'run', 'wait', 'doctor', 'token', 'kubeconfig', 'sync-pods']) {
     const { code, stdout } = await commands.run([command, '--help']);
     expect([code, stdout]).toEqual([0, expect.stringMatching(/Examples?:\n {2}\S/)]);
     const takesCommand = ['watch', 'run', 'wait'].includes(command);

@@ -9,8 +9,13 @@ import {
   ValidatingAdmissionPolicyBinding,
 } from 'kubernetes-models/admissionregistration.k8s.io/v1';
 import { DaemonSet, Deployment } from 'kubernetes-models/apps/v1';
-import { Role, RoleBinding } from 'kubernetes-models/rbac.authorization.k8s.io/v1';
-import { ConfigMap, Service, ServiceAccount } from 'kubernetes-models/v1';
+import {
+  ClusterRole,
+  ClusterRoleBinding,
+  Role,
+  RoleBinding,
+} from 'kubernetes-models/rbac.authorization.k8s.io/v1';
+import { ConfigMap, Namespace, Service, ServiceAccount } from 'kubernetes-models/v1';
 import { findingsInManifests } from 'resilient-watcher/doctor';
 import { describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
@@ -35,9 +40,12 @@ const documents = readdirSync(folder)
   );
 
 const MODELS: Readonly<Record<string, new (data: never) => { validate(): void }>> = {
+  ClusterRole,
+  ClusterRoleBinding,
   ConfigMap,
   DaemonSet,
   Deployment,
+  Namespace,
   Role,
   RoleBinding,
   Service,
@@ -98,6 +106,16 @@ test('the checks find a wrong type, a missing field and an unknown field', () =>
   expect(schemaFault(wrong({ spec: { replicas: 'two' } }))).toBeDefined();
   expect(schemaFault(wrong({ spec: {} }))).toBeDefined();
   expect(hasOnlyKnownFields(wrong({ metadata: { name: 'x', lables: {} } }))).toBe(false);
+});
+
+test('sync-pods may do what it needs, and nothing else', () => {
+  const roles = documents.filter(({ name }) => name.startsWith('sync-pods.yaml: ClusterRole/'));
+  expect(roles.map(({ manifest }) => (manifest as unknown as { rules: unknown }).rules)).toEqual([
+    [
+      { apiGroups: [''], resources: ['configmaps'], verbs: ['list', 'watch'] },
+      { apiGroups: [''], resources: ['pods'], verbs: ['list', 'watch', 'patch'] },
+    ],
+  ]);
 });
 
 test('the base of Kustomize refers to files that exist', () => {

@@ -1,0 +1,132 @@
+import { InvalidArgumentError, type Command } from 'commander';
+
+import { clusterClient, PodSync } from '../kubernetes.js';
+import { delay, duration, each, text } from './arguments.js';
+import { EXIT, ExitError } from './exit-code.js';
+import { addListenFlag, listen, type ListenFlags } from './listen.js';
+import type { Invocation, Subcommand } from './subcommand.js';
+
+interface Flags extends ListenFlags {
+  readonly namespace?: readonly string[];
+  readonly allNamespaces?: true;
+  readonly selector?: string;
+  readonly secrets?: true;
+  readonly maxPatchesPerSecond?: number;
+  readonly burst?: number;
+  readonly splay?: number;
+  readonly maxDelay?: number;
+  readonly kubeconfig?: string;
+}
+
+/** That of `PodSync`, as in the help. */
+const DEFAULT_MAX_DELAY_MS = 90_000;
+
+function positive(given: string): number {
+  const value = Number(given);
+  if (/^\d+(\.\d+)?$/.test(given) && value > 0) return value;
+  throw new InvalidArgumentError('It must be a positive number.');
+}
+
+function addSyncPodsCommand(command: Command): void {
+  command
+    .description('make kubelet update the files of pods as soon as an object changes')
+    .option('--namespace <name>', 'sync the pods of this namespace (repeatable)', each(text))
+    .option('--all-namespaces', 'sync the pods of all namespaces that --selector selects')
+    .option(
+      '--selector <selector>',
+      'sync only pods with these labels (default with --all-namespaces: resilient-watcher.dev/sync=true)',
+      text,
+    )
+    .option('--secrets', 'follow Secrets, too; only their metadata is requested')
+    .option('--max-patches-per-second <number>', 'the highest rate of patches (default: 50)', positive)
+    .option(
+      '--burst <number>',
+      'how many patches are sent at once after a quiet time (default: 200)',
+      positive,
+    )
+    .option(
+      '--splay <duration>',
+      "spread the patches of one object's pods over this time (default: 0s)",
+      delay,
+    )
+    .option(
+      '--max-delay <duration>',
+      'do not patch a pod that has waited for longer; kubelet has updated it by then (default: 90s)',
+      duration,
+    )
+    .option(
+      '--kubeconfig <file>',
+      'use this kubeconfig, with @kubernetes/client-node (default: the credentials of the pod)',
+      text,
+    );
+  addListenFlag(command);
+  command.addHelpText(
+    'after',
+    `
+Run two replicas with the permissions of deploy/kubernetes/sync-pods.yaml. They need no leader.
+
+Examples:
+  resilient-watcher sync-pods --namespace shop --secrets
+  resilient-watcher sync-pods --all-namespaces --splay 10s --listen :9533`,
+  );
+}
+
+/** Runs `sync-pods` until the session ends. */
+async function runSyncPods({ flags, session, paths }: Invocation<Flags>): Promise<void> {
+  const { namespace: namespaces, allNamespaces, kubeconfig: kubeConfig, splay, maxDelay } = flags;
+  const { output, signal } = session;
+  if (paths[0] !== undefined) throw new ExitError(EXIT.usage, `sync-pods takes no path, got ${paths[0]}`);
+  if ((namespaces === undefined) === (allNamespaces === undefined)) {
+    throw new ExitError(EXIT.usage, 'give either --namespace or --all-namespaces');
+  }
+  if (splay !== undefined && splay > (maxDelay ?? DEFAULT_MAX_DELAY_MS)) {
+    throw new ExitError(EXIT.usage, '--splay must be at most --max-delay');
+  }
+  if (kubeConfig === undefined && !process.env['KUBERNETES_SERVICE_HOST']) {
+    throw new ExitError(
+      EXIT.usage,
+      'there is no KUBERNETES_SERVICE_HOST, so this is not a pod; give --kubeconfig',
+    );
+  }
+  const sync = session.closeAtEnd(
+    new PodSync({
+      name: 'sync-pods',
+      client: clusterClient({ kubeConfig }),
+      namespaces,
+      selector: flags.selector,
+      secrets: flags.secrets,
+      maxPatchesPerSecond: flags.maxPatchesPerSecond,
+      burst: flags.burst,
+      splayMs: splay,
+      maxDelayMs: maxDelay,
+      signal,
+    }),
+  );
+  session.endOnSignals();
+  await listen(flags, session);
+  sync.on('synced', ({ namespace, pod, delayMs }) =>
+    output.log('info', 'synced', `${namespace}/${pod}: patched after ${Math.round(delayMs)} ms`, {
+      namespace,
+      pod,
+      delayMs,
+    }),
+  );
+  sync.on('behind', ({ namespace, pod, waitedMs }) =>
+    output.log('warn', 'behind', `${namespace}/${pod}: not patched, it has waited too long`, {
+      namespace,
+      pod,
+      waitedMs,
+    }),
+  );
+  sync.on('retry', ({ error: { message, code }, delayMs }) =>
+    output.log('warn', 'retry', `${message}; next attempt in ${Math.round(delayMs)} ms`, { code }),
+  );
+  sync.on('healthy', () => output.log('info', 'healthy', 'every request succeeds again'));
+  sync.on('error', ({ message }) => output.log('error', 'error', message));
+  await sync.start();
+  const { pods, objects } = sync.status();
+  output.log('info', 'listed', `${pods} pods mount ${objects} known objects`, { pods, objects });
+}
+
+/** `sync-pods`: patches pods when the objects that they mount change. */
+export const syncPods: Subcommand<Flags> = { describe: addSyncPodsCommand, run: runSyncPods };
