@@ -224,8 +224,14 @@ describe('kindness', () => {
 const FORBIDDEN = 'Cannot list and watch pods in shop: pods is forbidden (403); grant it by RBAC';
 
 describe('the API server', () => {
-  test.each<[string, (scene: Awaited<ReturnType<typeof podSyncScene>>) => Promise<void> | void]>([
-    ['forgets its history (410 Gone)', ({ server }) => void server.expireWatches()],
+  test.each<[string, (scene: Awaited<ReturnType<typeof podSyncScene>>) => Promise<void>]>([
+    [
+      'forgets its history (410 Gone)',
+      ({ server }) => {
+        server.expireWatches();
+        return Promise.resolve();
+      },
+    ],
     [
       'restarts',
       async ({ server }) => {
