@@ -91,6 +91,7 @@ export function page(run) {
     `${run.list.length} sequences, described in [conformance](conformance.md). A cell shows how many of the sequences of a group`,
     'were right, of those that were played.',
     '',
+    ...(run.note ? [run.note, ''] : []),
     '![Sequences that were right, by group](scoreboard.svg)',
     '',
     `Run on ${run.date}: ${run.machine}; ${versions.join('; ')}.`,

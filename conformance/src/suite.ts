@@ -1,4 +1,6 @@
 /** Plays sequences against a program, and reports each. */
+import { setMaxListeners } from 'node:events';
+
 import { DEADLINE_MS, type GroupName } from './sequence.js';
 import type { GroupedSequence } from './sequences.js';
 import { unmet } from './requirement.js';
@@ -54,6 +56,8 @@ export async function playAll(
   options: SuiteOptions,
 ): Promise<Report[]> {
   const reports: Report[] = [];
+  // Each sequence listens while it waits.
+  setMaxListeners(0, options.signal);
   const waiting = sequences.entries();
   const work = async (): Promise<void> => {
     for (const [index, sequence] of waiting) {

@@ -1,4 +1,4 @@
-/** chokidar on the file (default); on its directory, polling, after writes have ended (best). */
+/** chokidar on the file (default); on its directory (directory); the same, polling, after writes have ended (best). */
 import { dirname } from 'node:path';
 
 import { watch } from 'chokidar';
@@ -11,6 +11,7 @@ const best = {
   awaitWriteFinish: { stabilityThreshold: 100, pollInterval: 20 },
   depth: 1,
 };
-const watcher = configuration === 'best' ? watch(dirname(path), best) : watch(path);
+const options = configuration === 'best' ? best : {};
+const watcher = watch(configuration === 'default' ? path : dirname(path), options);
 watcher.on('all', show).on('ready', show);
 watcher.on('error', (error) => console.error(error.message));
