@@ -6,6 +6,7 @@ import { realNow } from './globals.js';
 import { parseArgs } from 'node:util';
 
 import { MEDIA } from './consumers/writing.js';
+import { explore } from './explore.js';
 import { KINDS } from './kinds.js';
 import { runSchedule } from './schedule.js';
 import { shrink } from './shrink.js';
@@ -17,10 +18,12 @@ const { values } = parseArgs({
     seed: { type: 'string', default: '1' },
     kind: { type: 'string' },
     runs: { type: 'string', default: '1000' },
-    /** The decisions of a schedule, as printed. */
+    /** The decisions of a schedule, as printed, or the first ones. */
     choices: { type: 'string' },
     /** Print the schedule even if it violates nothing. */
     trace: { type: 'boolean', default: false },
+    /** Let others act at each place of the schedule that `choices` begins. */
+    exhaustive: { type: 'boolean', default: false },
     /** Only say which schedule is the first one. */
     first: { type: 'boolean', default: false },
     /** Count the violations instead of stopping at the first one. */
@@ -40,6 +43,7 @@ async function print(kind: string, seed: number, given: readonly number[] | unde
 }
 
 async function all(): Promise<boolean> {
+  if (values.exhaustive) return exhaustively();
   if (values.choices !== undefined) {
     await print(kinds[0] ?? '', first, values.choices.split(',').map(Number));
     return true;
@@ -68,6 +72,20 @@ async function all(): Promise<boolean> {
   }
   for (const line of found.values()) console.log(`${line.count} × ${line.text}`);
   return found.size === 0;
+}
+
+async function exhaustively(): Promise<boolean> {
+  let isFine = true;
+  for (const kind of kinds) {
+    const given = values.choices?.split(',').map(Number);
+    await explore({ kind, seed: first, given }, ({ violation, choices }) => {
+      count += 1;
+      if (violation) console.log(`${kind}, --choices ${choices.made.join(',')}: ${violation.message}`);
+      isFine &&= !violation;
+      return !isFine;
+    });
+  }
+  return isFine;
 }
 
 const found = new Map<string, { count: number; readonly text: string }>();

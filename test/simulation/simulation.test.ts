@@ -45,6 +45,18 @@ test.concurrent.each(KINDS)('the invariants hold in schedules of the kind %s', a
   );
 });
 
+/** The first decisions of a schedule with two publications. */
+const ONE_SWAP = '0,0,0,0,0,1';
+
+test.concurrent.each(['volume'])(
+  'the invariants hold wherever others act in a schedule of the kind %s with one swap',
+  async (kind) => {
+    expect(await simulate('--kind', kind, '--exhaustive', '--choices', ONE_SWAP)).toMatch(
+      /^\d{3,} schedules in .*\n$/,
+    );
+  },
+);
+
 test('a seed determines a schedule completely', async () => {
   const trace = (await simulate('--kind', 'around', '--seed', '7', '--trace')).split('\n').slice(0, -2);
   expect(trace.length).toBeGreaterThan(200);

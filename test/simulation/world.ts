@@ -70,6 +70,8 @@ export class World {
   turns = 0;
   /** How probable it is that somebody acts before a call of the library. */
   readonly #density: number;
+  /** How probable it is that somebody who acts goes on. */
+  readonly #persistence: number;
   /** How probable it is that a call of the library fails. */
   readonly #faults: number;
   /** Whether calls fail or events are lost, so that only a resync finds everything. */
@@ -93,6 +95,7 @@ export class World {
     this.#density = choices.oneOf([0.02, 0.005, 0.08, 0.3]);
     this.#faults = choices.choose(6) === 1 ? 0.02 : 0;
     if (choices.choose(8) === 1) this.machine.limits.queuedEvents = 3;
+    this.#persistence = choices.oneOf([0.6, 0.9, 0.97]);
     this.isLossy = this.#faults > 0 || this.machine.limits.queuedEvents === 3;
     this.library = this.machine.process({ before: (call, path) => this.#beforeCall(call, path) });
   }
@@ -217,7 +220,7 @@ export class World {
   /** Lets others act, or time pass. */
   #act(chance: number): void {
     // Once somebody acts, the moment may be long.
-    for (let more = chance; ; more = 0.6) {
+    for (let more = chance; ; more = this.#persistence) {
       const ready = this.#actors.filter(({ wakesAt }) => wakesAt <= this.now);
       if (this.#actors.length === 0) return;
       const choice = this.choices.choose(ready.length + 2, more);

@@ -145,6 +145,7 @@ export class GroupTarget implements Target {
   #known(members: Members, read: readonly Member[]): Found | undefined {
     if (!this.#last || this.#shown !== members) return undefined;
     const known = filesIn(this.#last.snapshot);
+    if (this.#last.unlinked?.size !== unlinkedIn(read).size) return undefined;
     if (!read.every(({ key, file }) => known.get(key) === file)) return undefined;
     return haveSameDirectories(this.#last.consulted, consultedFor(read)) ? this.#last : undefined;
   }
@@ -163,10 +164,16 @@ export class GroupTarget implements Target {
     }
     const { path } = this;
     const snapshot = new SetSnapshot({ kind: 'group', path, realPath: path, revision: undefined, files });
-    const unlinked = new Set(gaps.flatMap(({ unlinkedIn }) => unlinkedIn ?? []));
-    this.#last = { kind: 'found', snapshot, consulted, unlinked };
+    this.#last = { kind: 'found', snapshot, consulted, unlinked: unlinkedIn(read) };
     return wasAddedOrRemoved ? { ...this.#last, wasAddedOrRemoved } : this.#last;
   }
+}
+
+/** See `Found`. */
+function unlinkedIn(read: readonly Member[]): ReadonlySet<string> {
+  return new Set(
+    read.flatMap(({ resolution }) => (resolution.kind === 'missing' ? (resolution.unlinkedIn ?? []) : [])),
+  );
 }
 
 function pathOf(resolution: Resolution): string {
