@@ -31,7 +31,7 @@ const { values } = parseArgs({
   },
 });
 
-const kinds = values.kind?.split(',') ?? [...Object.keys(KINDS), ...Object.keys(MEDIA)];
+const kinds = values.kind?.split(',') ?? [...Object.keys(KINDS), ...Object.keys(MEDIA), 'hang'];
 const [first, runs] = [Number(values.seed), Number(values.runs)];
 const began = realNow();
 let count = 0;

@@ -35,6 +35,7 @@ const KINDS = [
   ['file', 400],
   ['directory', 200],
   ['tree', 200],
+  ['hang', 200],
   ['write-file', 600],
   ['write-volume', 60],
 ] as const;

@@ -177,12 +177,12 @@ export class World {
       await settled();
       this.#actBetween();
     }
-    const { pending } = this.machine;
+    const pending = this.machine.pending.filter(({ isStuck }) => !isStuck);
     const answered = pending[pending.length > 0 ? this.choices.choose(pending.length, 0.5) : 0];
     if (answered) {
       this.note('kernel', `answers ${answered.call} ${answered.path}`);
-      didWork = true;
-      answered.answer();
+      // It may hang, or its process may be killed.
+      if (answered.answer() || answered.process.isKilled) didWork = true;
       await settled();
     }
     if (time.runImmediates() > 0) {

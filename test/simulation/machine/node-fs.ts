@@ -31,6 +31,8 @@ export interface PendingCall {
   readonly call: string;
   readonly path: string;
   readonly process: Process;
+  /** Whether it waits for a mount that hangs. */
+  readonly isStuck: boolean;
   /** The process may still not know. Returns false if the call hangs. */
   execute(): boolean;
   /** Executes it if it was not, and tells the process. Returns false if it hangs. */
@@ -55,7 +57,14 @@ const WITH_DESTINATION = ['rename', 'link', 'symlink'];
 export function nodeFs(process: Process): SimulatedFs {
   const fs: Record<string, unknown> = {};
   for (const [name, call] of Object.entries(CALLS)) {
-    fs[`${name}Sync`] = (...args: unknown[]) => make(process, name, call, args);
+    fs[`${name}Sync`] = (...args: unknown[]) => {
+      try {
+        return make(process, name, call, args);
+      } catch (error) {
+        if (error instanceof Stuck) process.frozenIn ??= `${name} ${String(args[0])}`;
+        throw error;
+      }
+    };
     fs[name] = (...args: unknown[]) => {
       const pending = pendingCall(process, name, call, args);
       if (process.isKilled) pending.drop();
@@ -114,6 +123,9 @@ function pendingCall(process: Process, name: string, call: Call, given: readonly
     call: name,
     path,
     process,
+    get isStuck() {
+      return stuck?.mount.isHung === true;
+    },
     execute,
     answer: () => {
       if (!execute() || !outcome) return false;

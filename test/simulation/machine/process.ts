@@ -41,6 +41,8 @@ export class Process {
   readonly fs: SimulatedFs;
   readonly notify: typeof NOTIFY;
   isKilled = false;
+  /** The first synchronous call that did not return. */
+  frozenIn: string | undefined;
   #events: EventQueue | undefined;
   #files: (OpenFile | undefined)[] = [];
 

@@ -1,0 +1,65 @@
+/**
+ * A file on a server that stops answering. It is unmounted lazily, and another server is mounted in its place, or it
+ * answers again. No call that waits for the server may hold up the process, `close()`, or what is mounted instead.
+ */
+import { ResilientWatcher, type Change, type ResilientWatcherOptions } from '../../../src/index.js';
+import { write } from '../actors/calls.js';
+import { Violation, type World } from '../world.js';
+
+const POINT = '/n';
+const PATH = `${POINT}/f`;
+
+/** Polling, reading the mount table, and settling take less together. */
+const PATIENCE_MS = 10_000;
+
+function publish(world: World, text: string): void {
+  const { fs } = world.machine.process();
+  Array.from(write(fs, PATH, text));
+}
+
+export async function hang(world: World): Promise<void> {
+  const { choices, machine } = world;
+  machine.process().fs.mkdirSync(POINT, 0o755);
+  let mount = machine.mount(POINT, { type: 'nfs4' });
+  publish(world, 'the first text');
+  const told: string[] = [];
+  const watch = (): ResilientWatcher => {
+    const fs = world.library.fs as unknown as ResilientWatcherOptions['fs'];
+    const watcher = new ResilientWatcher(PATH, { fs, random: world.random, backend: 'fs' });
+    watcher.on('change', ({ current }: Change) => told.push(String(current.content)));
+    return watcher;
+  };
+  const watcher = watch();
+  let other: ResilientWatcher | undefined;
+  try {
+    const starts = [watcher.start()];
+    await world.rest(choices.oneOf([3_000, 0, 1, 40, 1_001]));
+    mount.isHung = true;
+    world.note('server', 'hangs');
+    await world.rest(choices.oneOf([3_000, 0, 400]));
+    if (choices.choose(2) === 1) starts.push((other = watch()).start());
+    await world.rest(choices.oneOf([0, 2_000]));
+    if (choices.choose(3) > 0) {
+      machine.unmount(mount, { isLazy: true });
+      world.note('administrator', 'unmounts');
+      await world.rest(choices.oneOf([0, 500, 5_000]));
+      mount = machine.mount(POINT, { type: choices.oneOf(['nfs4', 'ext4']) });
+      world.note('administrator', 'mounts');
+    } else mount.isHung = false;
+    publish(world, 'the last text');
+    await world.through(Promise.all(starts), 'start()');
+    await world.rest(PATIENCE_MS);
+    if (told.at(-1) !== 'the last text')
+      throw new Violation(5, `the last that is told is "${String(told.at(-1))}"`);
+    if (mount.storage.type === 'nfs4' && choices.choose(2) === 1) {
+      mount.isHung = true;
+      await world.rest(2_000);
+    }
+  } finally {
+    await world.through(Promise.all([watcher.close(), other?.close()]), 'close()');
+    machine.unmount(mount, { isLazy: true });
+    await world.rest(3_000);
+  }
+  const { frozenIn } = world.library;
+  if (frozenIn !== undefined) throw new Violation(5, `the process waits for ever in ${frozenIn}`);
+}
