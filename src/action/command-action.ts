@@ -10,7 +10,6 @@ import {
   required,
   resolveOptions,
 } from '../core/options.js';
-import { redact } from '../core/redaction.js';
 import { type Action, type ActionError, actionFailed } from './action.js';
 import { ProcessGroup, type ProcessExit } from './process-group.js';
 import { isSignal } from './signal-action.js';
@@ -56,7 +55,7 @@ type ResolvedCommandOptions = ReturnType<typeof resolveOptions<typeof OPTIONS>>;
 /**
  * Runs a command; exit code 0 is success. The update is in its environment, as `RW_PATH`, `RW_KEYS` (a JSON array),
  * `RW_REVISION` and `RW_CAUSE`, and on its stdin as a JSON document. The command runs in a process group of its own, which
- * is stopped as a whole.
+ * is stopped as a whole. Its name is that of the program, without arguments.
  * @throws {TypeError} for an unknown, missing or wrong option, or both `args` and `shell`.
  * @throws {RangeError} for a number out of range.
  */
@@ -66,7 +65,7 @@ export function commandAction(options: CommandActionOptions): Action {
   if (shell && args.length > 0) {
     throw new TypeError('commandAction: "args" has no effect with "shell"; put the arguments into "command"');
   }
-  const name = redact([command, ...args].join(' '));
+  const name = shell ? programOf(command) : command;
   return {
     name,
     kind: 'exec',
@@ -95,6 +94,11 @@ export function commandAction(options: CommandActionOptions): Action {
       );
     },
   };
+}
+
+/** The program that a command line begins with. The rest may hold secrets, and so may what is not a plain word. */
+function programOf(commandLine: string): string {
+  return /^\s*([\w./+-]+)(?=\s|$)/.exec(commandLine)?.[1] ?? 'sh';
 }
 
 function startGroup(options: ResolvedCommandOptions, update: ActionUpdate): ProcessGroup {

@@ -128,7 +128,14 @@ async function send(access: ApiAccess, request: ApiRequest, kept?: Agent): Promi
   };
   try {
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
-      requester(url, settings, resolve).once('error', reject).end(text);
+      requester(url, settings, resolve)
+        // Without this listener Node.js ends the request, and reports nothing.
+        .once('upgrade', ({ statusCode = 0 }, socket) => {
+          socket.destroy();
+          reject(new ApiFailure(statusCode, 'it switches to another protocol'));
+        })
+        .once('error', reject)
+        .end(text);
     });
     return {
       response,

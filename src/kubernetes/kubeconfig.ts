@@ -115,9 +115,12 @@ function isServer(value: unknown): boolean {
   return (protocol === 'https:' || protocol === 'http:') && username === '' && password === '';
 }
 
-/** A JSON string is also a YAML string. */
+/** A JSON string in which what YAML does not count as printable is escaped, too. */
 function quote(value: string): string {
-  return JSON.stringify(value);
+  return JSON.stringify(value).replace(
+    /[\u007f-\u009f\u2028\u2029\ufeff\ufffe\uffff]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
 }
 
 function base64(value: string): string {

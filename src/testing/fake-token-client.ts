@@ -43,7 +43,7 @@ export class FakeTokenClient implements TokenClient {
 
   /** The error of a server that asks to wait (429). */
   static tooManyRequests(retryAfterMs: number): TokenError {
-    return new TokenError('ERR_TOKEN_REQUEST', '429 Too Many Requests', { retryAfterMs });
+    return new TokenError('ERR_TOKEN_THROTTLED', '429 Too Many Requests', { retryAfterMs });
   }
 
   /** The error of a server without a TokenRequest API. */

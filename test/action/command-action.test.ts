@@ -19,3 +19,14 @@ test('a command that ends without reading its long stdin has succeeded, and ends
   for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
   expect(uncaught).toEqual([]);
 });
+
+test.each([
+  [{ command: '/usr/sbin/nginx', args: ['-g', 'secret'] }, '/usr/sbin/nginx'],
+  [{ command: 'curl -u app:secret https://a', shell: true }, 'curl'],
+  [{ command: '  ./reload.sh', shell: true }, './reload.sh'],
+  [{ command: 'PASSWORD="a secret" reload', shell: true }, 'sh'],
+  [{ command: 'echo; reload --password=secret', shell: true }, 'sh'],
+  [{ command: '"my secret" x', shell: true }, 'sh'],
+])('the name of %j is that of its program', (options, name) => {
+  expect(commandAction(options).name).toBe(name);
+});

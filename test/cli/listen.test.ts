@@ -28,18 +28,23 @@ describe('--listen', () => {
       'watch',
       mounted.directory,
       '--exec',
-      'grep -q good "$RW_PATH/n"',
+      'grep -q good "$RW_PATH/n" # correct horse',
     ]);
-    await program.until(/watching/);
-    mounted.publish({ n: 'bad' });
-    await program.until(/exited with code 1/);
-    expect((await fetch(`${url}/readyz`)).status).toBe(200);
-    mounted.publish({ n: 'good' });
-    await program.until(/done in/);
     const get = async (path: string) => {
       const response = await fetch(url + path);
       return { status: response.status, text: await response.text() };
     };
+    await program.until(/watching/);
+    mounted.publish({ n: 'bad' });
+    await program.until(/exited with code 1/);
+    expect((await get('/readyz')).status).toBe(200);
+    for (const path of ['/status', '/metrics']) {
+      const { text } = await get(path);
+      expect(text).toContain('grep');
+      expect(text).not.toContain('horse');
+    }
+    mounted.publish({ n: 'good' });
+    await program.until(/done in/);
     expect((await get('/livez')).status).toBe(200);
     expect((await get('/readyz')).status).toBe(200);
     const status = JSON.parse((await get('/status')).text) as {

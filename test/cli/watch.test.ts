@@ -78,7 +78,7 @@ test('the name of a key cannot read as two', async () => {
   const program = watch([directory], '--', 'printenv', 'RW_KEYS');
   await event(program, 'ready');
   writeFileSync(join(directory, odd), '');
-  expect(await event(program, 'succeeded')).toMatchObject({ action: 'printenv RW_KEYS' });
+  expect(await event(program, 'succeeded')).toMatchObject({ action: 'printenv' });
   await program.until(/^\["a\\nb\\"c"\]$/m);
 });
 

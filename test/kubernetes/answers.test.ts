@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { CoreV1Api, KubeConfig } from '@kubernetes/client-node';
 import type { TokenError } from 'resilient-watcher';
 import { tokenRequestClient } from 'resilient-watcher/kubernetes';
+import { FakeTokenClient } from 'resilient-watcher/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 
 /** A cluster that gives this answer to every request. */
@@ -45,4 +46,24 @@ describe.each([
     const error = (await asking.catch((reason: unknown) => reason)) as TokenError;
     expect(error).toMatchObject(expected);
   });
+});
+
+/** The error that a request for a token rejects with after such an answer. */
+async function errorAfter(status: number, headers: OutgoingHttpHeaders): Promise<unknown> {
+  const kubeConfig = await clusterAnswering(status, headers);
+  const client = tokenRequestClient({ namespace: 'ci', serviceAccount: 'builder', kubeConfig });
+  const request = { audiences: [], expirationSeconds: 600 };
+  return client
+    .requestToken(request, { signal: new AbortController().signal })
+    .catch((error: unknown) => error);
+}
+
+test('a proxy that switches protocols has not answered', async () => {
+  const headers = { connection: 'upgrade', upgrade: 'tunnel' };
+  expect(await errorAfter(101, headers)).toMatchObject({ code: 'ERR_TOKEN_REQUEST' });
+});
+
+test('the fake client rejects with the error of the real one', async () => {
+  const { code, retryAfterMs } = FakeTokenClient.tooManyRequests(9_000);
+  expect(await errorAfter(429, { 'retry-after': '9' })).toMatchObject({ code, retryAfterMs });
 });

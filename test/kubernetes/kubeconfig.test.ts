@@ -47,13 +47,19 @@ const anyCharacter = fc
   .filter((code) => code < 0xd800 || code > 0xdfff)
   .map((code) => String.fromCodePoint(code));
 
-test('names with any characters are preserved', () => {
+/** What YAML does not count as printable, and line separators. */
+const unprintable = [0x7f, 0x80, 0x85, 0x9f, 0x2028, 0x2029, 0xfeff, 0xfffe, 0xffff].map((code) =>
+  String.fromCharCode(code),
+);
+
+test('names with any characters are preserved, and written with printable ones', () => {
+  const unit = fc.oneof(anyCharacter, fc.constantFrom(...unprintable));
   fc.assert(
-    fc.property(fc.string({ minLength: 1, unit: anyCharacter }), (name) => {
+    fc.property(fc.string({ minLength: 1, unit }), (name) => {
       const kubeConfig = new KubeConfig();
-      kubeConfig.loadFromString(
-        renderKubeconfig({ server: 'https://a', token, user: name, clusterName: name }),
-      );
+      const text = renderKubeconfig({ server: 'https://a', token, user: name, clusterName: name });
+      expect(text).not.toMatch(/[\u007f-\u009f\u2028\u2029\ufeff\ufffe\uffff]/);
+      kubeConfig.loadFromString(text);
       expect(kubeConfig.getCurrentUser()?.name).toBe(name);
       expect(kubeConfig.getCurrentCluster()?.name).toBe(name);
     }),
