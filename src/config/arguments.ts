@@ -1,7 +1,6 @@
 import { parseArgs } from 'node:util';
 
 import { isPlainObject, matching, resolveOptions } from '../core/options.js';
-import { redact } from '../core/redaction.js';
 import type { ConfigMap } from './config-value.js';
 import { nestedValues } from './nested-values.js';
 import { configError } from './problems.js';
@@ -45,10 +44,20 @@ export function argumentValues(options: ArgumentOptions, source: string): Config
   try {
     values = parsed(options);
   } catch (error) {
-    throw configError('ERR_CONFIG_PARSE', source, redact((error as Error).message));
+    throw configError('ERR_CONFIG_PARSE', source, refusal(error as NodeJS.ErrnoException));
   }
   const entries = Object.entries(values).map(([key, value]) => ({ name: `--${key}`, key, value }));
   return nestedValues(entries, delimiter, source);
+}
+
+/** What Node.js says of an unknown option, around its name. */
+const UNKNOWN = /^Unknown option '(--?[\w.-]+)'(?:\. [^']*'-'[^']*'--'[^']*'-- "\1"'?)?$/;
+
+/** Why arguments are refused. Only a plain name of an unknown option is shown: anything else may be a value. */
+function refusal({ code, message }: NodeJS.ErrnoException): string {
+  if (code !== 'ERR_PARSE_ARGS_UNKNOWN_OPTION') return message;
+  const [, name] = UNKNOWN.exec(message) ?? [];
+  return name === undefined ? 'an argument is none of the options' : `unknown option ${name}`;
 }
 
 /** @throws {TypeError} for a wrong option, and for options that `parseArgs` does not accept. */

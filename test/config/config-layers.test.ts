@@ -1,6 +1,7 @@
 /** Arguments, files by NODE_ENV, and the description of the layers. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { inspect } from 'node:util';
 
 import { type } from 'arktype';
 import { ConfigLoader, nodeEnvFiles, type ArgumentOptions } from 'resilient-watcher/config';
@@ -69,6 +70,15 @@ test.each<[string, ArgumentOptions]>([
   expect(error).toMatchObject({ problems: [{ code: 'ERR_CONFIG_PARSE', source: 'arguments' }] });
   expect(String(error)).toMatch(/--(?:nope|port|a|constructor)/);
   expect(String(error)).not.toContain(SECRET);
+});
+
+test('a value in the place of an option is refused, and not shown', async () => {
+  for (const option of [`--${SECRET} 1`, `--a'. ${SECRET}`, `--${SECRET}"`]) {
+    const args = { args: ['--port', option], options: { port: { type: 'boolean' } } } as const;
+    const error: unknown = await valuesOf({ args }).catch((reason: unknown) => reason);
+    expect(String(error)).toContain('an argument is none of the options');
+    expect(inspect(error)).not.toContain(SECRET);
+  }
 });
 
 test('options that parseArgs refuses are refused by the constructor', () => {
