@@ -16,8 +16,9 @@ const PARTS = {
   telemetry: undefined,
   'non-root': undefined,
   fleet: undefined,
+  'pod-sync': undefined,
 };
-const FILES = { fleet: '../fleet/simulate.mjs' };
+const FILES = { fleet: '../fleet/simulate.mjs', 'pod-sync': '../fleet/pod-sync.mjs' };
 
 const cwd = fileURLToPath(new URL('../..', import.meta.url));
 

@@ -14,6 +14,7 @@ import { Transcript } from '../support/program.js';
 import { some } from '../support/rounds.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 import { csiDaemonSet, csiDriver, csiObserverPod, DRIVER } from './csi.js';
+import { deliveryTable, FILES, listeningPod } from './delivery.js';
 import { fitted, kustomized, manifestsIn } from './manifests.js';
 import { configMap, contentsOf, OBSERVERS, observerPod, secret, UPDATES } from './objects.js';
 import { clusterSettings } from './settings.js';
@@ -80,14 +81,42 @@ describe('the table', () => {
   });
 });
 
+test('the table of the delivery has the time of each file of each pod, and counts those that never showed it', () => {
+  const seen = (who: string, sequence: number, at: number): object => ({ who, sequence, at });
+  const [config, projected] = FILES.configmap;
+  const pods = [
+    log(seen(config, 1, 1_100), seen(projected, 1, 1_200), seen(config, 3, 70_000)),
+    log(
+      seen(config, 1, 1_300),
+      seen(projected, 1, 5_000),
+      seen(config, 3, 80_000),
+      seen(projected, 3, 80_000),
+    ),
+  ];
+  const configmap = { object: 'configmap' } as const;
+  const table = deliveryTable(
+    [
+      { ...configmap, update: 1, at: 1_000, under: 'with' },
+      { ...configmap, update: 3, at: 10_000, under: 'without' },
+    ],
+    pods,
+  );
+  expect(table.split('\n').slice(2)).toEqual([
+    '| with | 1 | 4 | 0 | 0.20 | 4.00 | 4.00 |',
+    '| without | 1 | 3 | 1 | 70.00 | 70.00 | 70.00 |',
+  ]);
+});
+
 describe('the objects', () => {
-  test('the pod has each volume that a container mounts', () => {
-    const { spec } = observerPod('image', 'somewhere');
-    const volumes = spec?.volumes?.map(({ name }) => name) ?? [];
-    const mounted =
-      spec?.containers.flatMap(({ volumeMounts = [] }) => volumeMounts.map(({ name }) => name)) ?? [];
-    expect(mounted.filter((name) => !volumes.includes(name))).toEqual([]);
-  });
+  test.each([observerPod('image', 'somewhere'), listeningPod('image', 'listener')])(
+    'the pod has each volume that a container mounts',
+    ({ spec }) => {
+      const volumes = spec?.volumes?.map(({ name }) => name) ?? [];
+      const mounted =
+        spec?.containers.flatMap(({ volumeMounts = [] }) => volumeMounts.map(({ name }) => name)) ?? [];
+      expect(mounted.filter((name) => !volumes.includes(name))).toEqual([]);
+    },
+  );
 
   test('containers have distinct names that Kubernetes accepts', () => {
     const names = observerPod('image', 'somewhere').spec?.containers.map(({ name }) => name) ?? [];
@@ -279,6 +308,17 @@ describe('the observers', () => {
       await expect.poll(() => transcript.events.length).toBeGreaterThan(before);
     }
     expect(transcript.events.filter((line) => line['false'])).toEqual([]);
+  });
+
+  test('each prints the path and the number for every file', async () => {
+    const [config, secret] = [volumeOf(3), volumeOf(4)];
+    const paths = [config, secret].map((volume) => volume.path('app.yaml'));
+    const transcript = observe('each', paths.join(','));
+    await transcript.until({ ready: true });
+    config.publish(contentsOf(5));
+    await transcript.until({ who: paths[0], sequence: 5 });
+    secret.publish(contentsOf(6));
+    await transcript.until({ who: paths[1], sequence: 6 });
   });
 
   test('the loader prints that it rejects a bad configuration, and no number', async () => {

@@ -1,9 +1,9 @@
 /**
  * Runs in a pod: watches one thing in one way, and prints a line of JSON for each report.
  *
- *   OBSERVE   who watches: library, chokidar, chokidar-directory, fs.watch, fs.watch-directory, group, loader, token,
- *             refresher
- *   TARGET    what: a path; for `group` two, separated by a comma
+ *   OBSERVE   who watches: library, chokidar, chokidar-directory, fs.watch, fs.watch-directory, group, each, loader,
+ *             token, refresher
+ *   TARGET    what: a path; for `group` and `each` several, separated by commas. `each` prints the path as `who`
  *
  * The number of an update is in the contents, as `update: 17`. A line with `false: true` is a report without news.
  * `afterSwapMs` is the time since a bare `fs.watch` of the same process saw that `..data` had changed.
@@ -44,10 +44,16 @@ function watchSwaps(directory) {
 function report(content) {
   const afterSwapMs = swappedAt === undefined ? undefined : performance.now() - swappedAt;
   const text = String(content ?? '');
-  const sequence = /update: ?(\d+)/.exec(text)?.[1];
-  const isFalse = sequence === undefined || text === last;
-  if (sequence !== undefined) last = text;
-  print({ sequence: sequence === undefined ? null : Number(sequence), false: isFalse, afterSwapMs });
+  const sequence = sequenceIn(text);
+  const isFalse = sequence === null || text === last;
+  if (sequence !== null) last = text;
+  print({ sequence, false: isFalse, afterSwapMs });
+}
+
+/** The number of the update. */
+function sequenceIn(content) {
+  const found = /update: ?(\d+)/.exec(String(content))?.[1];
+  return found === undefined ? null : Number(found);
 }
 
 function print(fields) {
@@ -78,6 +84,13 @@ const observers = {
       report([...current.files.values()].map(({ content }) => String(content)).join('\n')),
     );
     await watcher.start();
+  },
+  async each() {
+    for (const path of target.split(',')) {
+      const watcher = new ResilientWatcher(path);
+      watcher.on('change', ({ current }) => print({ who: path, sequence: sequenceIn(current.content) }));
+      await watcher.start();
+    }
   },
   async loader() {
     const validate = ({ update, limit }) => {
