@@ -4,7 +4,7 @@ import type { ActionUpdate } from './action-update.js';
 
 /** Something to do when a watched path has changed. */
 export interface Action {
-  /** For messages and status, as in `nginx -s reload`. */
+  /** For messages, status and metrics, which others may read, as in `nginx`. */
   readonly name: string;
   /** The kind in telemetry: `exec`, `signal`, `webhook`, or a word of your own. Default `custom`. */
   readonly kind?: string;

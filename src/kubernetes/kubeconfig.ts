@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 
 import { KubernetesError } from './kubernetes-error.js';
-import { matching, nonEmptyString, required, resolveOptions } from '../core/options.js';
+import { isNonEmptyString, matching, required, resolveOptions } from '../core/options.js';
 
 /** The address of a cluster, and the credentials for it. */
 export interface KubeconfigOptions {
@@ -23,7 +23,11 @@ export interface KubeconfigOptions {
   readonly namespace?: string | undefined;
 }
 
-const text = nonEmptyString(undefined);
+const text = matching<string | undefined>(
+  undefined,
+  'a non-empty string of valid Unicode',
+  (value) => isNonEmptyString(value) && value.isWellFormed(),
+);
 
 /** The options of `renderKubeconfig` except the token. */
 export const KUBECONFIG_OPTIONS = {

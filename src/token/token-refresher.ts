@@ -314,9 +314,7 @@ export class TokenRefresher
   #noToken(cause: unknown): TokenError {
     const token = this.#lease?.token;
     return token
-      ? new TokenError('ERR_TOKEN_EXPIRED', `There is no good token: ${String(token)} and no newer one`, {
-          cause,
-        })
+      ? new TokenError('ERR_TOKEN_EXPIRED', `There is no newer token than ${String(token)}`, { cause })
       : new TokenError('ERR_TOKEN_UNAVAILABLE', 'There is no token yet', { cause });
   }
 

@@ -163,5 +163,5 @@ function kindOf(value: unknown): string {
 }
 
 function malformed(what: string): TokenError {
-  return new TokenError('ERR_TOKEN_MALFORMED', `Not a usable token: ${what}`);
+  return new TokenError('ERR_TOKEN_MALFORMED', `The token is not usable: ${what}`);
 }

@@ -1,11 +1,13 @@
+import { readdirSync, readFileSync } from 'node:fs';
 import { inspect } from 'node:util';
 
 import fc from 'fast-check';
+import ts from 'typescript';
 import { describe, expect, test } from 'vitest';
 
 import { TokenError } from '../../src/core/token-error.js';
 import { WriteError } from '../../src/write/write-error.js';
-import { redact } from '../../src/core/redaction.js';
+import { redact, SECRET_NAME } from '../../src/core/redaction.js';
 import { redactError } from '../../src/core/resilient-error.js';
 import { mintTestToken } from '../../src/testing.js';
 import { shownBy } from '../support/shown-by.js';
@@ -14,6 +16,31 @@ const jwt = mintTestToken({ sub: 'system:serviceaccount:default:secret' });
 const opaque = 'hvs.CAESIJ/q+7=xyz~0123';
 const encodeAll = (text: string): string =>
   [...Buffer.from(text)].map((byte) => `%${byte.toString(16).padStart(2, '0')}`).join('');
+
+/** The string literals of a source file, with `\0` for each value in a template. */
+function literalsOf(file: string): string[] {
+  const source = ts.createSourceFile(file, readFileSync(file, 'utf8'), ts.ScriptTarget.Latest, true);
+  const found: string[] = [];
+  const visit = (node: ts.Node): void => {
+    if (ts.isStringLiteralLike(node)) found.push(node.text);
+    if (ts.isTemplateExpression(node)) {
+      found.push(node.head.text + node.templateSpans.map(({ literal }) => `\0${literal.text}`).join(''));
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(source);
+  return found;
+}
+
+test('no message is written so that redaction takes what it says for a credential, as in `token: "exp"`', () => {
+  const src = new URL('../../src/', import.meta.url);
+  const assigned = new RegExp(String.raw`${SECRET_NAME}\\*["']?\s*[:=]\s*["'\0]`, 'i');
+  const found = readdirSync(src, { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.ts'))
+    .flatMap((file) => literalsOf(new URL(file, src).pathname).filter((text) => assigned.test(text)));
+  // In a kubeconfig, not in a message.
+  expect(new Set(found)).toEqual(new Set(['    token: \0']));
+});
 
 describe('redact', () => {
   test.each([0, 1, 2, 3, 4, 5])(

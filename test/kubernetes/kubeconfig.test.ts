@@ -102,7 +102,8 @@ test.each<[string, Record<string, unknown>, string]>([
   ['a server with a password in it', { server: 'https://u:p@a' }, 'option "server"'],
   ['no token', { token: undefined }, 'option "token" must be a non-empty string'],
   ['a token that is an object', { token: { value: token } }, 'option "token" must be a non-empty string'],
-  ['an empty name', { user: '' }, 'option "user" must be a non-empty string, got ""'],
+  ['an empty name', { user: '' }, 'option "user" must be a non-empty string of valid Unicode, got ""'],
+  ['half a surrogate pair', { user: '\ud800' }, 'option "user" must be a non-empty string of valid Unicode'],
   ['an unknown option', { cluster: 'x' }, 'unknown option "cluster"'],
 ])('%s is refused by name', (_, change, reason) => {
   const render = (): string => renderKubeconfig({ ...full, ...change });
