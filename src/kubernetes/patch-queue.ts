@@ -17,6 +17,7 @@
  * kubelet may sync a pod before its own watch has the new version of the object. So a pod that was patched less than 2 s
  * after the change is patched again 2 s after it, and one that was patched less than 10 s after it, 10 s after it. The
  * value tells the repetitions apart (`<digest>`, `<digest>.1`, `<digest>.2`), because only a changed value is a change.
+ * Patches that were in flight when one met an outage count as the same failure.
  */
 import { Backoff } from '../core/backoff.js';
 import type { Clock, Scheduled } from '../core/clock.js';
@@ -75,6 +76,7 @@ export class PatchQueue {
   readonly #backoff: Backoff;
   #tokens: number;
   #filledAt: number;
+  #pausedAt = -Infinity;
   #pausedUntil = -Infinity;
   #inFlight = 0;
   #timer: Scheduled | undefined;
@@ -196,10 +198,17 @@ export class PatchQueue {
     } catch (error) {
       const status = statusOf(error);
       if (status === 404 || status === 409) this.#remove(pod, entry);
-      else {
+      else if (isOutage(status) && this.#pausedAt >= now) {
+        // It was in flight when another one failed: the same outage.
+        this.#pausedUntil = Math.max(this.#pausedUntil, clock.monotonic() + pauseAfter(error));
+        entry.dueAt = this.#pausedUntil;
+      } else {
         const delayMs = Math.max(this.#backoff.next(), pauseAfter(error));
         entry.dueAt = clock.monotonic() + delayMs;
-        if (status === undefined || status === 429 || status >= 500) this.#pausedUntil = entry.dueAt;
+        if (isOutage(status)) {
+          this.#pausedAt = clock.monotonic();
+          this.#pausedUntil = entry.dueAt;
+        }
         onFailure(error, delayMs);
       }
     } finally {
@@ -231,4 +240,9 @@ export class PatchQueue {
       this.#patchedAt.delete(oldest);
     }
   }
+}
+
+/** Whether the API server answers nobody, as far as the answer to one patch tells. */
+function isOutage(status: number | undefined): boolean {
+  return status === undefined || status === 429 || status >= 500;
 }

@@ -206,6 +206,31 @@ describe('kindness', () => {
     await until(() => expect(running.status().synced).toBe(1));
   });
 
+  test('many patches that fail in one outage count as one failure', async () => {
+    const { clock, server, client, sync, update, annotation, until } = await podSyncScene();
+    server.putObject('configmaps', configMap('app'));
+    const pods = Array.from({ length: 10 }, (_, number) => `web-${number}`);
+    for (const name of pods) server.putObject('pods', podOf(name, [{ configMap: { name: 'app' } }]));
+    let isDown = true;
+    const podSync = await sync({
+      client: {
+        request: (request) =>
+          request.method === 'PATCH' && isDown
+            ? Promise.reject(new Error('connection refused'))
+            : client.request(request),
+        lines: (request) => client.lines(request),
+      },
+    });
+    const delays: number[] = [];
+    podSync.on('retry', ({ delayMs }) => delays.push(delayMs));
+    update('app');
+    await until(() => expect(delays).toHaveLength(1));
+    expect(podSync.status().healthy).toBe(true);
+    isDown = false;
+    await clock.advance(Math.max(...delays));
+    await until(() => expect(pods.filter((name) => annotation(name) === undefined)).toEqual([]));
+  });
+
   test('the uid keeps a patch from another pod of the same name', async () => {
     const { server, clock, sync, until, update, annotation } = await podSyncScene();
     server.putObject('pods', podOf('web-0', [app]));
