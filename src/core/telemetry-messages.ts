@@ -113,6 +113,12 @@ export interface ReadableMessage extends ComponentMessage {
   readonly unreadableMs?: number;
 }
 
+/** A configuration was not healthy in its trial; the one before is in use again. */
+export interface RevertedMessage extends ComponentMessage {
+  readonly error: ErrorSummary;
+  readonly sources: readonly string[];
+}
+
 /** An update is rejected; the last good contents stay in use. */
 export interface RejectedMessage extends ComponentMessage {
   /** Configuration only: everything that is wrong, without values. */
@@ -167,6 +173,7 @@ export interface PointMessages {
   unreadable: ErrorMessage;
   readable: ReadableMessage;
   rejected: RejectedMessage;
+  reverted: RevertedMessage;
   expiring: ExpiringMessage;
   expired: ErrorMessage;
   connectionsEnded: ConnectionsEndedMessage;

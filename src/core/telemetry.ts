@@ -43,6 +43,7 @@ const POINT_FIELDS: {
   unreadable: ['error'],
   readable: ['unreadableMs'],
   rejected: ['problems', 'error'],
+  reverted: ['error', 'sources'],
   expiring: ['remainingMs', 'subject', 'fingerprint256', 'expiresAt'],
   expired: ['error'],
   connectionsEnded: ['by', 'connections'],

@@ -95,8 +95,8 @@ test.each(['rename', 'remove'] as const)(
     const last = pairAt(ROTATIONS / 2);
     const other = pairAt(ROTATIONS / 2 + 1);
     const wrong: [reason: string, secret: Record<string, string>][] = [
-      ['tls.key" is not the key', { 'tls.crt': other.cert, 'tls.key': last.key }],
-      ['tls.key" is not the key', { 'tls.crt': other.cert, 'tls.key': otherKind }],
+      ['tls.key" is not that of the first certificate', { 'tls.crt': other.cert, 'tls.key': last.key }],
+      ['tls.key" is not that of the first certificate', { 'tls.crt': other.cert, 'tls.key': otherKind }],
       ['', { 'tls.crt': other.cert, 'tls.key': 'no key' }],
       [`There is no file "${join(directory, 'tls.key')}"`, { 'tls.crt': other.cert }],
       [`There is no file "${join(directory, 'tls.crt')}"`, { 'tls.key': other.key }],
