@@ -66,7 +66,7 @@ try {
   const { CertificateSigner } = await import('resilient-watcher/testing');
   const signer = new CertificateSigner();
   const credentials = new KubeletVolume(join(directory, 'credentials'));
-  const tls = new TlsFiles(credentials.directory);
+  const tls = new TlsFiles({ bundle: join(credentials.directory, 'bundle.pem') });
   const renew = async () => {
     credentials.publish({ 'bundle.pem': signer.issue({ dnsNames: ['localhost'] }).bundle });
     await tls.check();
