@@ -412,7 +412,7 @@ test('output that nobody reads is kept up to a limit, and the rest is counted', 
 
 test('the name of a file cannot pass for an event or control the terminal', async () => {
   const directory = temporaryDirectory();
-  writeFileSync(join(directory, 'a\n2026-01-01T00:00:00.000Z ERROR \u001b[2Jb'), '');
+  writeFileSync(join(directory, 'a\n2026-01-01T00:00:00.000Z ERROR \u001b[2Jb'), 'x');
   const program = startCli(['watch', directory]);
   await program.until(/watching/);
   expect(program.stderr).toContain('+a\n  2026-01-01T00:00:00.000Z ERROR \\u001b[2Jb');
