@@ -81,7 +81,7 @@ test('a rule that stays continues while others come and go, and is not run', asy
 test('a rule that replaces another is given every key that is there, and none that is gone', async () => {
   const directory = temporaryDirectory();
   const [a, b, gone] = ['a', 'b', 'gone'].map((name) => join(directory, name)) as [string, string, string];
-  for (const path of [a, b, gone]) writeFileSync(path, '');
+  for (const path of [a, b, gone]) writeFileSync(path, 'x');
   const { program, replace } = await watching([{ paths: [directory], exec: ['exit 1'] }]);
   put(a, 'changed');
   rmSync(gone);
