@@ -8,7 +8,9 @@
  * | a page of a list is longer than is read of it     | the same page with fewer objects             |
  * | a watch ends as agreed, or after it was silent    | a watch from the last version                |
  * | the connection is lost                            | a watch from the last version, after a delay |
- * | a watch is refused, is 410 Gone, or sends nonsense | a list, after a delay                        |
+ * | a watch is refused, or sends nonsense             | a list, after a delay                        |
+ * | a watch that continues another one is 410 Gone    | a list                                       |
+ * | a watch after a list is 410 Gone                  | a list, after a delay                        |
  * | `resyncIntervalMs` have passed since the list     | a list                                       |
  *
  * Delays double, and start again from the first one once a watch has lasted for 5 s. `Retry-After` is obeyed.
@@ -80,13 +82,17 @@ export class ObjectFollower<T> {
     const { clock } = this.#options;
     for (;;) {
       const beganAt = clock.monotonic();
+      const isContinued = this.#version !== undefined;
       let failure: { error: unknown } | undefined;
       try {
         await this.#attempt(signal);
       } catch (error) {
         signal.throwIfAborted();
         failure = { error };
-        if (apiFailureOf(error)) this.#version = undefined;
+        const refused = apiFailureOf(error);
+        if (refused) this.#version = undefined;
+        // What is to be expected after a pause. An attempt that began with a list is delayed.
+        if (refused?.status === 410 && isContinued) continue;
       }
       const isLasting = clock.monotonic() - beganAt >= LASTING_MS;
       if (isLasting) this.#backoff.reset();

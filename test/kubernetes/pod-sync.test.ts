@@ -289,6 +289,24 @@ describe('the API server', () => {
     expect(running.status().behind).toBe(0);
   });
 
+  test('restarts and has forgotten its history: everything is listed at once, which is no failure', async () => {
+    const { server, clock, sync, until, update, annotation } = await podSyncScene();
+    server.putObject('configmaps', configMap('app'));
+    server.putObject('pods', podOf('mounts', [app]));
+    const running = await sync();
+    const failures: string[] = [];
+    running.on('retry', ({ error }) => failures.push(error.message));
+    await server.refuse();
+    update('app');
+    server.expireWatches();
+    await server.listen();
+    await until(async () => {
+      await clock.advance(1_000);
+      expect(annotation('mounts')).toBeDefined();
+    });
+    expect(failures.filter((message) => message.includes('410'))).toEqual([]);
+  });
+
   test('refuses the pods: start waits, health says so, and all is well when RBAC allows it', async () => {
     const { server, clock, client, until } = await podSyncScene();
     let isForbidden = true;
