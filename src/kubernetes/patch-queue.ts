@@ -119,7 +119,7 @@ export class PatchQueue {
     this.#work();
   }
 
-  /** The pod has the value of this repetition, whoever set it. */
+  /** The pod has the value of this repetition, set here or by another replica. */
   has(pod: string, repetition: number): void {
     const entry = this.#entries.get(pod);
     if (entry && !entry.isSent && repetition >= entry.next) this.#advance(pod, entry, repetition);
