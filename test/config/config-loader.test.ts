@@ -89,9 +89,8 @@ test('the variables of a .env file set keys as those of the environment do', asy
       .split('\n')
       .map((line) => line.split('=')),
   ) as Record<string, string>;
-  const path = join(temporaryDirectory(), '.env');
-  writeFileSync(path, text);
-  const provider = new FileProvider(path, { parser: dotenvParser });
+  scene.write('.env', text);
+  const provider = scene.file('.env', { parser: dotenvParser });
   const values = { log: { level: 'info' }, maxConn: 1 };
   const transform = (name: string, value: string) => ({ key: name.replace('__', '.'), value: [value] });
   for (const variables of [{ prefix: 'APP_' }, { prefix: 'APP_', delimiter: '.', transform }]) {

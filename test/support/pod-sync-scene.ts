@@ -40,7 +40,15 @@ export const configMap = (name: string, value = '0'): ApiObject => ({
 export async function podSyncScene(): Promise<PodSyncScene> {
   const clock = new FakeClock();
   const { server, inPod } = await clusterScene({ clock });
-  const client = clusterClient({ kubeConfig: inPod(), clock });
+  const inner = clusterClient({ kubeConfig: inPod(), clock });
+  let pending = 0;
+  const client: typeof inner = {
+    request(request) {
+      pending += 1;
+      return inner.request(request).finally(() => (pending -= 1));
+    },
+    lines: (request) => inner.lines(request),
+  };
   return {
     clock,
     server,
@@ -59,6 +67,12 @@ export async function podSyncScene(): Promise<PodSyncScene> {
     annotation: (pod) => server.getObject('pods', 'shop', pod)?.metadata.annotations?.[ANNOTATION],
     patches: () =>
       server.requests.filter(({ method }) => method === 'PATCH').map(({ path }) => path.split('/').at(-1)),
+    async pass(ms) {
+      for (let left = ms; left > 0; left -= 1_000) {
+        await clock.advance(1_000);
+        await vi.waitFor(() => expect(pending).toBe(0), { timeout: 10_000, interval: 1 });
+      }
+    },
     until: (assertion) => vi.waitFor(assertion, { timeout: 10_000, interval: 5 }),
   };
 }
@@ -74,6 +88,8 @@ export interface PodSyncScene {
   annotation(pod: string): string | undefined;
   /** The pods of the patches so far, in their order. */
   patches(): (string | undefined)[];
+  /** Lets time pass, but not while a request is on its way. */
+  pass(ms: number): Promise<void>;
   /** Waits until the assertion holds; real sockets take real time. */
   until(assertion: () => void | Promise<void>): Promise<void>;
 }
