@@ -1,6 +1,6 @@
 /** `deploy/` through Helm and Kustomize, where these programs are on the PATH. */
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -22,8 +22,8 @@ function output(context: TestContext, program: string, ...args: string[]): strin
   return stdout;
 }
 
-/** A chart with the snippet, used as the comment at its head shows. */
-function chart(mount: string): string {
+/** A chart with the snippets and this template, which uses them as the comments at their heads show. */
+function chartWith(template: string): string {
   const directory = temporaryDirectory();
   mkdirSync(join(directory, 'templates'));
   copyFileSync(
@@ -31,8 +31,13 @@ function chart(mount: string): string {
     join(directory, 'templates/_resilient-watcher.tpl'),
   );
   writeFileSync(join(directory, 'Chart.yaml'), 'apiVersion: v2\nname: shop\nversion: 1.0.0\n');
-  writeFileSync(
-    join(directory, 'templates/deployment.yaml'),
+  writeFileSync(join(directory, 'templates/template.yaml'), template);
+  return directory;
+}
+
+/** A chart with the sidecar of nginx. */
+function chart(mount: string): string {
+  return chartWith(
     `apiVersion: apps/v1
 kind: Deployment
 metadata:
@@ -60,7 +65,23 @@ spec:
           configMap: { name: shop }
 `,
   );
-  return directory;
+}
+
+interface Rendered {
+  readonly kind: string;
+  readonly rules?: unknown;
+  readonly spec?: { readonly template: { readonly spec: Readonly<Record<string, unknown>> } };
+}
+
+/** What sync-pods runs as, and what it may do. */
+function partsOf(manifests: string): unknown[] {
+  const documents = parseAllDocuments(manifests).map((document) => document.toJS() as Rendered);
+  return documents
+    .filter(({ kind }) => ['ClusterRole', 'Deployment'].includes(kind))
+    .map(({ rules, spec }) => {
+      const { topologySpreadConstraints: _, ...pod } = spec?.template.spec ?? {};
+      return { rules, pod };
+    });
 }
 
 test('the Helm snippet renders a valid native sidecar, and doctor finds nothing in it', async (context) => {
@@ -86,6 +107,26 @@ test('helm template . | resilient-watcher doctor --manifest - finds a subPath', 
   const rendered = output(context, 'helm', 'template', 'shop', chart(mount));
   const { code, stdout } = await runCli(['doctor', '--manifest', '-'], { input: rendered });
   expect([code, stdout]).toEqual([3, expect.stringMatching(/SUBPATH\n.*Deployment\/shop/)]);
+});
+
+test('the Helm part of sync-pods is its manifest; Secrets are an option', (context) => {
+  const include = (options: string): string =>
+    chartWith(
+      `{{ include "resilient-watcher.sync-pods" (dict "image" "resilient-watcher:0.1.0" "namespace" .Release.Namespace ${options}) }}`,
+    );
+  const plain = output(context, 'helm', 'template', 'shop', include(''));
+  const manifest = readFileSync(join(deploy, 'kubernetes/sync-pods.yaml'), 'utf8');
+  expect(partsOf(plain)).toEqual(partsOf(manifest));
+  const options = '"secrets" true "allNamespaces" false "args" (list "--namespace=shop")';
+  const other = output(context, 'helm', 'template', 'shop', include(options));
+  expect(partsOf(other)).toMatchObject([
+    { rules: [{ resources: ['configmaps', 'secrets'] }, { resources: ['pods'] }] },
+    {
+      pod: {
+        containers: [{ args: ['sync-pods', '--secrets', '--listen=:9533', '--json', '--namespace=shop'] }],
+      },
+    },
+  ]);
 });
 
 test('the Kustomize base builds, and an overlay replaces its image', (context) => {
