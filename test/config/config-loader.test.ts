@@ -1,14 +1,11 @@
 /** What a loader loads, and what it says about itself. */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { inspect } from 'node:util';
 
 import {
   ConfigLoader,
   dotenvParser,
   jsonParser,
-  FileProvider,
   type ConfigError,
   type ConfigMap,
 } from 'resilient-watcher/config';
@@ -17,7 +14,6 @@ import { z } from 'zod';
 
 import { nextTurn } from '../../src/core/event-loop.js';
 import { ConfigScene } from '../support/config-scene.js';
-import { temporaryDirectory } from '../support/temporary-directory.js';
 
 const SECRET = 'hunter2';
 
