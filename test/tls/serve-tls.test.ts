@@ -1,10 +1,11 @@
 /** `serveTls` and `sniCallback`: what a server keeps when its certificate changes, and when connections end. */
+import { writeFileSync } from 'node:fs';
 import { once } from 'node:events';
 import { createServer } from 'node:https';
 import { join } from 'node:path';
 import { connect, createServer as createTlsServer, type TLSSocket, type ConnectionOptions } from 'node:tls';
 
-import { KubeletVolume } from 'resilient-watcher/testing';
+import { FakeClock, KubeletVolume } from 'resilient-watcher/testing';
 import { serveTls, sniCallback, TlsFiles } from 'resilient-watcher/tls';
 import { expect, onTestFinished, test } from 'vitest';
 
@@ -170,7 +171,12 @@ test('a closed server or ServedTls no longer follows its files', async () => {
 });
 
 test('a server that is closed before serveTls() has its certificate does not follow the files either', async () => {
-  const { files } = openFiles();
+  // Files that were written a moment ago settle, which they never do by this clock.
+  const directory = temporaryDirectory();
+  writeFileSync(join(directory, 'tls.crt'), first.cert);
+  writeFileSync(join(directory, 'tls.key'), first.key);
+  const files = new TlsFiles(directory, { clock: new FakeClock(Date.now()) });
+  onTestFinished(() => files.close());
   const server = createTlsServer();
   await listen(server);
   const served = serveTls(server, files);
