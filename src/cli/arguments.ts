@@ -103,6 +103,15 @@ export function splitCommand(args: readonly string[]): { own: string[]; command:
     : { own: args.slice(0, end), command: args.slice(end + 1) };
 }
 
+/** @throws {ExitError} if there are neither a kubeconfig nor the credentials of a pod. */
+export function checkCluster(kubeConfig: string | undefined): void {
+  if (kubeConfig !== undefined || process.env['KUBERNETES_SERVICE_HOST']) return;
+  throw new ExitError(
+    EXIT.usage,
+    'there is no KUBERNETES_SERVICE_HOST, so this is not a pod; give --kubeconfig',
+  );
+}
+
 /**
  * @param what is done with the paths.
  * @throws {ExitError} if there is nothing to watch, a pattern, or the same twice.

@@ -1,7 +1,7 @@
 import { InvalidArgumentError, type Command } from 'commander';
 
 import { clusterClient, PodSync } from '../kubernetes.js';
-import { delay, duration, each, text } from './arguments.js';
+import { checkCluster, delay, duration, each, text } from './arguments.js';
 import { EXIT, ExitError } from './exit-code.js';
 import { addListenFlag, listen, type ListenFlags } from './listen.js';
 import type { Invocation, Subcommand } from './subcommand.js';
@@ -82,12 +82,7 @@ async function runSyncPods({ flags, session, paths }: Invocation<Flags>): Promis
   if (splay !== undefined && splay > (maxDelay ?? DEFAULT_MAX_DELAY_MS)) {
     throw new ExitError(EXIT.usage, '--splay must be at most --max-delay');
   }
-  if (kubeConfig === undefined && !process.env['KUBERNETES_SERVICE_HOST']) {
-    throw new ExitError(
-      EXIT.usage,
-      'there is no KUBERNETES_SERVICE_HOST, so this is not a pod; give --kubeconfig',
-    );
-  }
+  checkCluster(kubeConfig);
   const sync = session.closeAtEnd(
     new PodSync({
       name: 'sync-pods',

@@ -3,7 +3,7 @@ import { InvalidArgumentError, type Command } from 'commander';
 import { isoTime } from '../core/clock.js';
 import { fileSink, TokenFile, TokenRefresher, type ResilientError, type TokenSink } from '../index.js';
 import { kubeconfigSink, tokenRequestClient } from '../kubernetes.js';
-import { duration, each, httpUrl, text } from './arguments.js';
+import { checkCluster, duration, each, httpUrl, text } from './arguments.js';
 import { EXIT, ExitError } from './exit-code.js';
 import { addListenFlag, listen, type ListenFlags } from './listen.js';
 import type { Session } from './session.js';
@@ -110,12 +110,7 @@ async function runKubeconfig({ flags, session }: Invocation<KubeconfigFlags>): P
 async function refresh(flags: TokenFlags, sink: TokenSink, session: Session): Promise<void> {
   const { output, signal } = session;
   const { audience: audiences, expiration: expirationSeconds, kubeconfig: kubeConfig, once } = flags;
-  if (kubeConfig === undefined && !process.env['KUBERNETES_SERVICE_HOST']) {
-    throw new ExitError(
-      EXIT.usage,
-      'there is no KUBERNETES_SERVICE_HOST, so this is not a pod; give --kubeconfig',
-    );
-  }
+  checkCluster(kubeConfig);
   const refresher = session.closeAtEnd(
     new TokenRefresher({
       client: tokenRequestClient({ ...(flags.serviceAccount ?? (await ownAccount())), kubeConfig }),
