@@ -81,8 +81,12 @@ export function writtenPages() {
 /** The page of a file. What is no page of its own is shown under source/, as it stands. */
 export function pageOf(file) {
   if (file === 'README.md') return 'index.md';
-  if (file.endsWith('.md')) return file.replace(/^docs\//, '').toLowerCase();
-  // Web servers hide folders that begin with a dot.
+  // VitePress and web servers hide folders that begin with a dot.
+  if (file.endsWith('.md'))
+    return file
+      .replace(/^docs\//, '')
+      .replace(/^\.github\//, 'project/')
+      .toLowerCase();
   return `source/${file.replace(/^\./, '')}.md`;
 }
 
