@@ -5,6 +5,8 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 
 const src = fileURLToPath(new URL('../src', import.meta.url));
+/** Of a package of its own. */
+const suite = fileURLToPath(new URL('../conformance/src', import.meta.url));
 
 /** Which folders each folder may import from. The files in `src` itself are the entry points. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
@@ -34,19 +36,26 @@ const SEAMS: Readonly<Record<string, readonly string[]>> = {
 };
 const SEALED = [...Object.values(SEAMS).flat(), 'AbortSignal.timeout', 'node:timers'];
 
-const files = readdirSync(src, { recursive: true, encoding: 'utf8' })
-  .map((file) => file.split(sep).join('/'))
-  .filter((file) => file.endsWith('.ts'));
+const files = filesOf(src);
+const imports = importsIn(src);
 
-const imports = new Map(files.map((file) => [file, importsOf(file)]));
+function filesOf(root: string): string[] {
+  return readdirSync(root, { recursive: true, encoding: 'utf8' })
+    .map((file) => file.split(sep).join('/'))
+    .filter((file) => file.endsWith('.ts'));
+}
 
-function importsOf(file: string): string[] {
-  const text = readFileSync(join(src, file), 'utf8');
+function importsIn(root: string): ReadonlyMap<string, readonly string[]> {
+  return new Map(filesOf(root).map((file) => [file, importsOf(root, file)]));
+}
+
+function importsOf(root: string, file: string): string[] {
+  const text = readFileSync(join(root, file), 'utf8');
   const specifiers = [...text.matchAll(/(?:from|import)\s*\(?\s*'(\.[^']+)'/g)].map(
     (match) => match[1] ?? '',
   );
   return specifiers.map((specifier) =>
-    relative(src, resolve(src, dirname(file), specifier))
+    relative(root, resolve(root, dirname(file), specifier))
       .split(sep)
       .join('/')
       .replace(/\.js$/, '.ts'),
@@ -85,17 +94,21 @@ describe('the source tree', () => {
     expect(wrong).toEqual([]);
   });
 
-  test('has no import cycle', () => {
+  test.each([
+    ['the library', src],
+    ['the conformance suite', suite],
+  ])('has no import cycle: %s', (_, root) => {
+    const all = importsIn(root);
     const done = new Set<string>();
     const cycles: string[] = [];
     const visit = (file: string, path: readonly string[]): void => {
       if (path.includes(file)) cycles.push([...path.slice(path.indexOf(file)), file].join(' -> '));
       else if (!done.has(file)) {
-        for (const imported of imports.get(file) ?? []) visit(imported, [...path, file]);
+        for (const imported of all.get(file) ?? []) visit(imported, [...path, file]);
         done.add(file);
       }
     };
-    for (const file of files) visit(file, []);
+    for (const file of all.keys()) visit(file, []);
     expect(cycles).toEqual([]);
   });
 

@@ -1,6 +1,6 @@
 /** What a right program does where another one failed, in one sentence. */
 import type { GroupedSequence } from './sequences.js';
-import type { Report } from './suite.js';
+import type { Report } from './report.js';
 
 const WATCH_DIRECTORY = 'Watch the directory, not the inode: the file was replaced.';
 const BEGIN_AGAIN =

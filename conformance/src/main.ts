@@ -6,7 +6,8 @@ import { parseArgs } from 'node:util';
 
 import { FORMATS, listOf, outputFor, type Format } from './output.js';
 import { chosen } from './sequences.js';
-import { isFailure, playAll } from './suite.js';
+import { isFailure } from './report.js';
+import { playAll } from './suite.js';
 import type { LineFormat } from './tested-program.js';
 
 /** More sequences would slow each other down: a program may need more than one core to start in time. */

@@ -1,7 +1,7 @@
 /** The formats of the results, all of them on standard output. */
 import { GROUPS } from './sequence.js';
 import type { GroupedSequence } from './sequences.js';
-import { isFailure, type Report } from './suite.js';
+import { isFailure, type Report } from './report.js';
 
 export const FORMATS = ['text', 'json', 'tap', 'junit'] as const;
 export type Format = (typeof FORMATS)[number];

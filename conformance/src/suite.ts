@@ -1,31 +1,13 @@
 /** Plays sequences against a program, and reports each. */
 import { setMaxListeners } from 'node:events';
 
-import { DEADLINE_MS, type GroupName } from './sequence.js';
+import { isFailure, type Report } from './report.js';
+import { DEADLINE_MS } from './sequence.js';
 import type { GroupedSequence } from './sequences.js';
 import { unmet } from './requirement.js';
 import { adviceFor } from './advice.js';
 import { Stage, StageOver } from './stage.js';
 import type { LineFormat } from './tested-program.js';
-import type { Verdict } from './timeline.js';
-
-/** The report of one sequence. */
-export interface Report {
-  readonly name: string;
-  readonly group: GroupName;
-  /** `unproven`: the reference reader missed something because the machine is too busy, so nothing is known. */
-  readonly verdict: Verdict | 'crashed' | 'skipped' | 'unproven';
-  /** The reason, in a few words. */
-  readonly says: string;
-  /** The time from each update to the line of the program, ms. */
-  readonly delays: readonly number[];
-  /** The number of lines that repeated the previous one. */
-  readonly repeats: number;
-  /** What a right program does; for failures. */
-  readonly advice?: string;
-  /** What happened, in the order of time; for failures. */
-  readonly timeline?: readonly string[];
-}
 
 /** What is tested, and how. */
 export interface SuiteOptions {
@@ -38,10 +20,6 @@ export interface SuiteOptions {
   /** Ends the suite, which leaves nothing behind. */
   readonly signal: AbortSignal;
   readonly onReport: (report: Report) => void;
-}
-
-export function isFailure(verdict: Report['verdict']): boolean {
-  return verdict !== 'right' && verdict !== 'skipped';
 }
 
 /** How often a sequence is repeated that the reference reader did not see because the machine was too busy. */
