@@ -7,6 +7,7 @@
 import { watch, watchFile, unwatchFile } from 'node:fs';
 
 import { builds } from './builds.mjs';
+import { contestantsOf, watchWith } from './chokidar.mjs';
 
 const contestants = {
   'fs.watch + readFileSync (the floor)': (path, directory, onEvent) => {
@@ -29,9 +30,10 @@ const contestants = {
     return () => subscription.unsubscribe();
   },
 
-  'chokidar 5 on the file': (path, directory, onEvent) => chokidar(path, onEvent),
-
-  'chokidar 5 on the directory': (path, directory, onEvent) => chokidar(directory, onEvent),
+  ...contestantsOf(
+    (module, path, directory, onEvent) => watchWith(module, path, onEvent),
+    (module, path, directory, onEvent) => watchWith(module, directory, onEvent),
+  ),
 
   'watchpack on the file': async (path, directory, onEvent) => {
     const { default: Watchpack } = await import('watchpack');
@@ -60,14 +62,6 @@ async function resilientWatcher(entryPoint, backend, path, report) {
   if (status.backend === backend) return () => watcher.close();
   await watcher.close();
   return `backend '${backend}' cannot be had: ${status.degraded?.message ?? 'not part of this build'}`;
-}
-
-async function chokidar(path, onEvent) {
-  const { watch: watchPaths } = await import('chokidar');
-  const watcher = watchPaths(path, { ignoreInitial: true });
-  watcher.on('all', onEvent);
-  await new Promise((resolve) => watcher.once('ready', resolve));
-  return () => watcher.close();
 }
 
 export default contestants;

@@ -17,6 +17,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 import { builds } from './builds.mjs';
+import { contestantsOf, watchWith } from './chokidar.mjs';
 import { median, quantile } from './statistics.mjs';
 
 const KEY = 'policy.yaml';
@@ -66,8 +67,10 @@ const CONTESTANTS = {
       },
     ]),
   ),
-  'chokidar 5 on the file': ({ path }, volume, onEvent) => chokidar(path(volume), onEvent),
-  'chokidar 5 on the directory': (target, volume, onEvent) => chokidar(volume.directory, onEvent),
+  ...contestantsOf(
+    (module, { path }, volume, onEvent) => watchWith(module, path(volume), onEvent),
+    (module, target, volume, onEvent) => watchWith(module, volume.directory, onEvent),
+  ),
 };
 
 /** What is measured. A volume is a directory for chokidar in any case. */
@@ -81,14 +84,6 @@ const SCENES = [
   },
   { title: 'Two keys of a volume, with fsGroup', target: 'group', fsGroup: true },
 ];
-
-async function chokidar(paths, onEvent) {
-  const { watch } = await import('chokidar');
-  const watcher = watch(paths, { ignoreInitial: true });
-  watcher.on('all', onEvent);
-  await new Promise((resolve) => watcher.once('ready', resolve));
-  return () => watcher.close();
-}
 
 const now = () => Number(process.hrtime.bigint());
 

@@ -6,6 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
 import { barChart, writeChart } from './chart.mjs';
+import { chokidars } from './chokidar.mjs';
 
 const rounds = Number(
   process.argv.find((argument) => argument.startsWith('--rounds='))?.slice('--rounds='.length) ?? 15,
@@ -16,7 +17,7 @@ const MODULES = {
   'resilient-watcher': new URL('../../dist/index.js', import.meta.url).href,
   'resilient-watcher/config': new URL('../../dist/config.js', import.meta.url).href,
   'resilient-watcher/kubernetes': new URL('../../dist/kubernetes.js', import.meta.url).href,
-  'chokidar 5': 'chokidar',
+  ...chokidars,
   '@parcel/watcher': '@parcel/watcher',
 };
 

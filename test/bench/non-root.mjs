@@ -17,6 +17,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
+import { chokidars } from './chokidar.mjs';
 import contestants from './contestants.mjs';
 
 const NOBODY = 65_534;
@@ -25,8 +26,7 @@ const GROUP = 1_000;
 const ALL = {
   'resilient-watcher': contestants['resilient-watcher, fs'],
   'fs.watch on the file': (path, directory, onEvent) => watch(path, onEvent),
-  'chokidar 5 on the file': contestants['chokidar 5 on the file'],
-  'chokidar 5 on the directory': contestants['chokidar 5 on the directory'],
+  ...Object.fromEntries(Object.entries(contestants).filter(([name]) => name.startsWith('chokidar'))),
 };
 
 const contentOf = (sequence) => `sequence: ${sequence}\n`;
@@ -34,7 +34,7 @@ const contentOf = (sequence) => `sequence: ${sequence}\n`;
 /** A process of its own that watches. Only errors that nobody handles end it. */
 async function contest(name, directory) {
   // What is loaded lazily is loaded now: the packages may be where this user cannot read them.
-  await Promise.all([import('../../dist/index.js'), import('chokidar')]);
+  await Promise.all(['../../dist/index.js', ...Object.values(chokidars)].map((module) => import(module)));
   process.setgroups([GROUP]);
   process.setgid(NOBODY);
   process.setuid(NOBODY);

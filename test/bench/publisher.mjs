@@ -15,7 +15,8 @@ function files(keys, sequence, changed = keys) {
   return Object.fromEntries(keys.map((key) => [key, text(others.has(key) ? 0 : sequence)]));
 }
 
-const until = (momentNs) => new Promise((resolve) => setTimeout(resolve, (momentNs - now()) / 1e6));
+const until = (momentNs) =>
+  new Promise((resolve) => setTimeout(resolve, Math.max(1, (momentNs - now()) / 1e6)));
 
 const commands = {
   make({ directories, keys }) {

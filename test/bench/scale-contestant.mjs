@@ -6,6 +6,7 @@ import { readdirSync, readFileSync, watch } from 'node:fs';
 import { join } from 'node:path';
 
 import { builds } from './builds.mjs';
+import { chokidars, watchWith } from './chokidar.mjs';
 
 /** chokidar reports each file separately; without this delay 10 000 files would be read 10 000 times. */
 const MOMENT_MS = 20;
@@ -92,12 +93,13 @@ const contestants = {
       (kind, directory) => resilientWatcher(entryPoint, kind, directory),
     ]),
   ),
-  chokidar: async (kind, directory) => {
-    const { watch } = await import('chokidar');
-    const watcher = watch(directory, { ignoreInitial: true });
-    watcher.on('all', kind === 'volume' ? readSet(directory) : (_, path) => readPath(path));
-    await new Promise((resolve) => watcher.once('ready', resolve));
-  },
+  ...Object.fromEntries(
+    Object.entries(chokidars).map(([name, module]) => [
+      name,
+      (kind, directory) =>
+        watchWith(module, directory, kind === 'volume' ? readSet(directory) : (_, path) => readPath(path)),
+    ]),
+  ),
 
   '@parcel/watcher': async (kind, directory) => {
     const { default: parcel } = await import('@parcel/watcher');

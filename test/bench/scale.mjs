@@ -1,7 +1,7 @@
 /**
  * What a volume or a tree of 1 to 10 000 files costs to watch: `npm run bench scale`, about five minutes. Prints
  * tables in Markdown. A part of it: `npm run bench scale -- --kinds tree --files 1,100 --contestants
- * resilient-watcher,chokidar`.
+ * 'resilient-watcher,chokidar 5'`.
  *
  * A volume is swapped whole, and the contestant has to have read all of it; in a tree one file is replaced by rename.
  */
@@ -14,6 +14,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 
 import { builds } from './builds.mjs';
+import { chokidars } from './chokidar.mjs';
 import { now, publish } from './stamped-swap.mjs';
 import { median, quantile } from './statistics.mjs';
 
@@ -25,7 +26,7 @@ const { values: asked } = parseArgs({
     write: { type: 'boolean', default: false },
     contestants: {
       type: 'string',
-      default: ['fs.watch', ...Object.keys(builds), 'chokidar', '@parcel/watcher'].join(','),
+      default: ['fs.watch', ...Object.keys(builds), ...Object.keys(chokidars), '@parcel/watcher'].join(','),
     },
   },
 });
