@@ -3,17 +3,24 @@
  * worse than before. It does what its first argument says and prints one JSON object.
  */
 import { once } from 'node:events';
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readlinkSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isMainThread, Worker } from 'node:worker_threads';
 
-import { ParcelBackend } from '../../src/watch/backends/parcel.js';
+import { nodeFsBackend } from '../../src/watch/backends/node-fs.js';
+import { parcelBackend } from '../../src/watch/backends/parcel.js';
 import type { BackendError } from '../../src/core/backend-error.js';
 import type { WatchedDirectory, WatchSubscription } from '../../src/core/watch-backend.js';
 import { interruptThreads } from '../support/interrupt-threads.js';
 
-const directory = { path: mkdtempSync(join(tmpdir(), 'parcel-child-')), identity: '' };
+/** A new tree. */
+function newTree(): WatchedDirectory {
+  const path = mkdtempSync(join(tmpdir(), 'parcel-child-'));
+  return { path, identity: '', tree: { root: path, ignore: [] } };
+}
+
+const directory = newTree();
 
 /** One subscription: `dead` settles when it is down, `hinted` when the next hint comes. */
 class Subject {
@@ -29,19 +36,19 @@ class Subject {
   }
 
   async open(...directories: WatchedDirectory[]): Promise<readonly string[]> {
-    this.#subscription = await new ParcelBackend().subscribe({
-      hint: () => this.hinted(),
-      down: (error) => this.#down(error),
-    });
+    this.#subscription = await parcelBackend(nodeFsBackend()).subscribe(
+      { hint: () => this.hinted(), down: (error) => this.#down(error) },
+      { persistent: true },
+    );
     return this.#subscription.setDirectories(directories);
   }
 
   /** Resolves when a write is heard of. */
-  async hears(): Promise<void> {
+  async hears({ path } = directory): Promise<void> {
     const hinted = new Promise<void>((resolve) => {
       this.hinted = resolve;
     });
-    writeFileSync(join(directory.path, 'file'), '');
+    writeFileSync(join(path, 'file'), '');
     await hinted;
   }
 
@@ -87,12 +94,14 @@ const scenarios: Record<string, () => Promise<unknown>> = {
     const deaths: unknown[] = [];
     for (;;) {
       const subjects = [new Subject(), new Subject()];
+      // A tree that was watched when the thread died is refused.
+      const tree = newTree();
       try {
-        for (const subject of subjects) await subject.open(directory);
+        for (const subject of subjects) await subject.open(tree);
       } catch (error) {
         return { deaths, refused: (error as BackendError).code, instances: inotifyInstances() };
       }
-      await Promise.all(subjects.map((subject) => subject.hears()));
+      await Promise.all(subjects.map((subject) => subject.hears(tree)));
       const dead = Promise.all(subjects.map((subject) => subject.dead));
       // Interrupts the poll() of parcel's thread, which kills the backend, as the exit of a child process may do.
       let areDead = false;
@@ -101,39 +110,6 @@ const scenarios: Record<string, () => Promise<unknown>> = {
       for (const error of await dead) deaths.push((error as BackendError).code);
       for (const subject of subjects) await subject.close();
     }
-  },
-
-  /** An ancestor that may not be read is passed over; a directory that may not be read is an error. */
-  async unreadable() {
-    const ancestor = join(directory.path, 'ancestor');
-    mkdirSync(join(ancestor, 'inner'), { recursive: true });
-    chmodSync(ancestor, 0o711);
-    chmodSync(directory.path, 0o777);
-    await import('@parcel/watcher');
-    const privileged = process.getuid?.() === 0;
-    if (privileged) {
-      process.setgid?.(65534);
-      process.setuid?.(65534);
-    } else {
-      chmodSync(ancestor, 0o311);
-    }
-    const subject = new Subject();
-    const inner = { path: join(ancestor, 'inner'), identity: '' };
-    const passed = { path: ancestor, identity: '', entries: ['inner'], isAncestor: true };
-    const skipped = await subject.open(passed);
-    const others = new Subject();
-    const watched = await others.open(passed, inner);
-    const refused = await new Subject()
-      .open({ path: ancestor, identity: '' })
-      .catch((error: unknown) => error);
-    await subject.close();
-    await others.close();
-    if (!privileged) chmodSync(ancestor, 0o711);
-    return {
-      skipped: skipped.length > 0,
-      watched: watched.length > 0,
-      refused: (refused as NodeJS.ErrnoException).code,
-    };
   },
 
   async worker() {

@@ -5,7 +5,7 @@ import { ResilientWatcher } from 'resilient-watcher';
 import { onTestFinished } from 'vitest';
 
 import { nodeFsBackend } from '../../src/watch/backends/node-fs.js';
-import { ParcelBackend } from '../../src/watch/backends/parcel.js';
+import { parcelBackend } from '../../src/watch/backends/parcel.js';
 import { Scene, type SceneOptions } from './scene.js';
 import { temporaryDirectory } from './temporary-directory.js';
 
@@ -30,7 +30,7 @@ export class KernelScene extends Scene {
     target: string | readonly string[],
     { grace = 'longer than gaps', fragile = false, resync = false, ...options }: SceneOptions = {},
   ): Promise<void> {
-    const real = this.#kind === 'fs' ? nodeFsBackend() : new ParcelBackend();
+    const real = this.#kind === 'fs' ? nodeFsBackend() : parcelBackend(nodeFsBackend());
     return this.open(target, {
       backend: fragile ? this.makeFragile(real) : this.#kind,
       resyncIntervalMs: resync ? RESYNC_MS : 0,

@@ -4,7 +4,6 @@ import { BackendError } from '../../core/backend-error.js';
 import type { FileSystem } from '../../core/file-system.js';
 import type { WatchBackend } from '../../core/watch-backend.js';
 import { nodeFsBackend } from './node-fs.js';
-import type { ParcelBackend } from './parcel.js';
 import { pollingBackend } from './polling.js';
 
 /** What the backends are created with. */
@@ -16,23 +15,23 @@ interface BackendPorts {
 
 const BACKENDS = {
   fs: ({ fs }: BackendPorts) => nodeFsBackend(fs.watch),
-  parcel: (ports: BackendPorts) => parcelBackend(ports),
+  parcel: ({ fs }: BackendPorts) => lazyParcelBackend(nodeFsBackend(fs.watch)),
   poll: ({ clock, pollIntervalMs }: BackendPorts) => pollingBackend(clock, pollIntervalMs),
 } satisfies Readonly<Record<Exclude<BackendName, 'auto'>, (ports: BackendPorts) => WatchBackend>>;
 
 /** Loaded on the first subscription, like the native module: few programs need either. */
-function parcelBackend({ clock }: BackendPorts): WatchBackend {
-  const name: ParcelBackend['name'] = 'parcel';
+function lazyParcelBackend(others: WatchBackend): WatchBackend {
+  const name = 'parcel';
   return {
     name,
     needsKernelEvents: true,
-    async subscribe(sink) {
-      const { ParcelBackend } = await import('./parcel.js').catch((cause: unknown) => {
+    async subscribe(sink, options) {
+      const { parcelBackend } = await import('./parcel.js').catch((cause: unknown) => {
         const reason = cause instanceof Error ? cause.message : String(cause);
         const message = `Cannot load the backend "parcel": ${reason}`;
         throw new BackendError('ERR_BACKEND_UNAVAILABLE', name, message, { cause });
       });
-      return new ParcelBackend(clock).subscribe(sink);
+      return parcelBackend(others).subscribe(sink, options);
     },
   };
 }

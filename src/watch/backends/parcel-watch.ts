@@ -1,42 +1,25 @@
-/**
- * One native subscription of `@parcel/watcher`, guarded against every known fault of that module; nothing else may
- * import it.
- */
+/** Trees that `@parcel/watcher` watches, guarded against every known fault of that module; nothing else may import it. */
+import { dirname } from 'node:path';
 import { isMainThread } from 'node:worker_threads';
 
 import type ParcelWatcher from '@parcel/watcher';
 
-import { backendFailure } from './backend-failure.js';
-import { errnoOf } from '../../core/errno.js';
 import { BackendError } from '../../core/backend-error.js';
+import { errnoOf } from '../../core/errno.js';
 import { exportsOf } from '../../core/package-error.js';
+import type { WatchedDirectory } from '../../core/watch-backend.js';
+import { backendFailure } from './backend-failure.js';
 import { probeInotify } from './inotify-probe.js';
 
 /** The name of the backend. */
 export const parcelName = 'parcel';
 
-/** Receives the events of a subscription. */
-export interface ParcelListener {
-  /** Something in the directory may have changed: at `path`, or anywhere. `isMade`: the entry was created. */
-  changed(path?: string, isMade?: boolean): void;
-  /** The subscription is dead. */
+/** Receives the events of a tree. */
+export interface TreeListener {
+  /** Something in the tree may have changed: at `path`, or anywhere. */
+  changed(path?: string): void;
+  /** The native thread is dead. */
   died(error: BackendError): void;
-}
-
-/** A live native subscription. */
-export interface ParcelWatch {
-  /**
-   * Whether no more events will come, because the directory was deleted or moved away, or the subscription was evicted.
-   * `changed` was called for that.
-   */
-  readonly gone: boolean;
-  /**
-   * The number of the directory listing that it shares with other subscriptions; later listings have higher
-   * numbers.
-   */
-  readonly listing: number;
-  /** Ends the subscription. Never rejects. */
-  close(): Promise<void>;
 }
 
 /**
@@ -54,23 +37,6 @@ interface Life {
   over: boolean;
 }
 
-/** The open subscriptions of one path. The module keeps one listing for all of them: the listing of the first one. */
-interface Root {
-  /** The number of the listing, see `ParcelWatch`. */
-  readonly listing: number;
-  /** Which paths are in the listing: the depth of the first subscription. */
-  readonly depth: string;
-  readonly watches: Set<OpenWatch>;
-}
-
-interface OpenWatch extends ParcelWatch {
-  /** Reports that the subscription has ended, and closes it when its turn comes. */
-  drop(): void;
-  /** The same, within the current turn. */
-  evict(): Promise<void>;
-  readonly depth: string;
-}
-
 /**
  * This state belongs to the process, like the module's native thread and its leaks: if each watcher counted by itself,
  * together they would leak without limit.
@@ -85,8 +51,8 @@ const native = {
    * probe, and a directory that is opened before the dead handles of its path are closed reports no events.
    */
   turn: Promise.resolve() as Promise<unknown>,
-  /** The open subscriptions by path. */
-  roots: new Map<string, Root>(),
+  /** The trees that are watched, by the path of their root. */
+  trees: new Map<string, ParcelTree>(),
   /**
    * Roots of trees that were open when the thread failed: their listings leak with the thread, and never become right
    * again.
@@ -161,150 +127,177 @@ async function assertInstance(path: string): Promise<void> {
 }
 
 /**
- * Subscribes to a directory and everything below it that `ignored` does not match (it is matched against paths
- * relative to the directory, and must be valid for C++'s `std::regex`). Ignored directories are neither listed nor
- * watched.
- *
- * @param tree everything below matters. Then the module's listing of the directory must be complete; a listing that was
- * made for less is dropped, together with its subscriptions.
- * @param newerThan the number of a listing that must not be used, because something is missing from it: it is also
- * dropped.
- * @throws {BackendError} when the guard refuses; otherwise the module's own error, which has no `code`.
+ * A tree that is watched as a whole, shared by all watchers of the process, because the module keeps one listing for each
+ * path. On Linux it watches the directories that it has listed, and nothing reliably that appears later: it never lists
+ * what such a directory already contains, skips those that may not be read, and does not report dropped events.
  */
-export async function openParcelWatch(
-  path: string,
-  ignored: readonly RegExp[],
-  listener: ParcelListener,
-  { tree = false, newerThan = 0 }: { readonly tree?: boolean; readonly newerThan?: number | undefined } = {},
-): Promise<ParcelWatch> {
-  return inTurn(async () => {
-    const parcel = await loadParcel();
-    const depth = tree ? `tree ${ignored.map(String).join(' ')}` : SHALLOW;
-    await assertListing(path, depth, newerThan);
-    await assertInstance(path);
-    const life = native.life;
+export class ParcelTree {
+  readonly root: WatchedDirectory;
+  /** The ignored globs, as text. */
+  readonly ignored: string;
+  readonly listeners = new Set<TreeListener>();
+  /** The identities of the directories that were listed, by path. */
+  readonly #listed: ReadonlyMap<string, string>;
+  /** The listed directories that something has happened to: they, and what is below them, may have been moved. */
+  readonly #touched = new Set<string>();
+  readonly #life: Life;
+  readonly #subscribed: Promise<ParcelWatcher.AsyncSubscription>;
+  #ended: Promise<void> | undefined;
+  /** Whether no more events will come, because the root was deleted or moved away. */
+  isGone = false;
+
+  /** @param members the directories of the tree when it was last looked at. */
+  constructor(
+    parcel: typeof ParcelWatcher,
+    root: WatchedDirectory,
+    members: readonly WatchedDirectory[],
+    ignored: readonly RegExp[],
+  ) {
+    this.root = root;
+    this.ignored = textOf(ignored);
+    this.#listed = new Map(members.map(({ path, identity }) => [path, identity]));
+    this.#life = native.life;
     native.tried += 1;
     // No relative path starts with a slash, so this matches nothing. It makes the subscription private:
     // subscriptions with equal patterns share a native object, even a dead one.
     const ignore = [...ignored, new RegExp(`^/${native.tried}$`)];
-    const onEvents: ParcelWatcher.SubscribeCallback = (error, events) => {
-      if (error && !error.message.includes(STREAM_LIVES_ON)) {
-        listener.died(death(life, path, error));
-        return;
+    const onEvents: ParcelWatcher.SubscribeCallback = (error, events) => this.#heard(error, events);
+    this.#subscribed = parcel.subscribe(root.path, onEvents, { backend: nativeBackend(), ignore });
+  }
+
+  /** Changes when `covers()` may give another answer. */
+  get version(): number {
+    return this.#touched.size;
+  }
+
+  /** Whether the module watches this directory of the tree. */
+  covers({ path, identity }: WatchedDirectory): boolean {
+    if (process.platform !== 'linux') return true;
+    if (this.#listed.get(path) !== identity) return false;
+    if (this.#touched.size === 0) return true;
+    for (let place = path; place !== this.root.path; place = dirname(place))
+      if (this.#touched.has(place)) return false;
+    return true;
+  }
+
+  async opened(): Promise<this> {
+    await this.#subscribed;
+    this.#life.watches += 1;
+    return this;
+  }
+
+  /**
+   * The root was, or may have been, deleted or moved away: on Linux the module then forgets every subscription of its
+   * path, even one that was opened later for the directory that replaces it, or after it was moved back.
+   */
+  drop(): void {
+    if (this.isGone) return;
+    this.isGone = true;
+    for (const listener of this.listeners) listener.changed();
+  }
+
+  end(): Promise<void> {
+    this.isGone = true;
+    if (native.trees.get(this.root.path) === this) native.trees.delete(this.root.path);
+    return (this.#ended ??= this.#unsubscribe());
+  }
+
+  async #unsubscribe(): Promise<void> {
+    const subscription = await this.#subscribed.catch(() => undefined);
+    // After a failure, unsubscribe() would start a new thread, and freeze if no instance is available.
+    if (!subscription || this.#life.over) return;
+    this.#life.watches -= 1;
+    // It rejects if the kernel has already dropped the watch (the directory or its mount is gone). Then there is nothing
+    // left to end, and a second call would have no effect.
+    await subscription.unsubscribe().catch(() => undefined);
+  }
+
+  #heard(error: Error | null, events: readonly ParcelWatcher.Event[]): void {
+    if (error && !error.message.includes(STREAM_LIVES_ON)) {
+      const death = deathOf(this.#life, this.root.path, error);
+      for (const listener of this.listeners) listener.died(death);
+      return;
+    }
+    const all = error ? [] : events;
+    for (const { path, type } of all) {
+      if (path !== this.root.path || type === 'delete') native.trees.get(path)?.drop();
+      if (this.#listed.has(path)) this.#touched.add(path);
+    }
+    // An empty batch counts: a file that is replaced and then deleted causes one.
+    const paths = all.length === 0 ? [undefined] : all.map(({ path }) => path);
+    for (const listener of this.listeners) for (const path of paths) listener.changed(path);
+  }
+}
+
+/**
+ * Watches a tree, except what `ignored` matches (it is matched against paths relative to the root, and must be valid for
+ * C++'s `std::regex`). Ignored directories are neither listed nor watched.
+ * @param members the directories of the tree when it was last looked at.
+ * @throws {BackendError} when the guard refuses; otherwise the module's own error, which has no `code`.
+ */
+export function joinTree(
+  root: WatchedDirectory,
+  members: readonly WatchedDirectory[],
+  ignored: readonly RegExp[],
+  listener: TreeListener,
+): Promise<ParcelTree> {
+  return inTurn(async () => {
+    const { path } = root;
+    const parcel = await loadParcel();
+    if (native.stale.has(path)) {
+      throw unavailable(
+        `The backend "parcel" died while it watched the tree ${path}, and cannot watch it again; use the backend "fs"`,
+      );
+    }
+    const known = native.trees.get(path);
+    if (known && known.root.identity !== root.identity) known.drop();
+    if (known && !known.isGone) {
+      if (known.ignored !== textOf(ignored)) {
+        throw unavailable(
+          `The backend "parcel" already watches the tree ${path} with other globs to ignore; it cannot do both`,
+        );
       }
-      deliver(error ? [] : events, path, watch, listener);
-    };
-    const subscribed = parcel.subscribe(path, onEvents, { backend: nativeBackend(), ignore });
-    let ended: Promise<void> | undefined;
-    let closed: Promise<void> | undefined;
-    const finish = (): Promise<void> => (ended ??= end(life, subscribed).finally(forget));
-    const watch = {
-      gone: false,
-      listing: native.tried,
-      depth,
-      close: () => (closed ??= inTurn(finish)),
-      drop: () => {
-        if (watch.gone) return;
-        watch.gone = true;
-        if (!closed) listener.changed();
-        void watch.close();
-      },
-      evict: () => {
-        watch.drop();
-        return finish();
-      },
-    };
-    const forget = remember(path, watch);
-    watch.listing = native.roots.get(path)?.listing ?? watch.listing;
-    await subscribed.catch((error: unknown) => {
-      forget();
+      known.listeners.add(listener);
+      return known;
+    }
+    // Ended first: while it is open, the module would use its listing.
+    await known?.end();
+    await assertInstance(path);
+    const tree = new ParcelTree(parcel, root, members, ignored);
+    native.trees.set(path, tree);
+    tree.listeners.add(listener);
+    try {
+      return await tree.opened();
+    } catch (error) {
+      await tree.end();
       throw error;
-    });
-    life.watches += 1;
-    return watch;
+    }
   });
 }
 
-function deliver(
-  events: readonly ParcelWatcher.Event[],
-  path: string,
-  watch: OpenWatch,
-  listener: ParcelListener,
-): void {
-  for (const { path: about, type } of events) if (about !== path || type === 'delete') dropAll(about);
-  // An empty batch counts: a file that is replaced and then deleted causes one.
-  if (watch.gone || events.length === 0) listener.changed();
-  else for (const { path: about, type } of events) listener.changed(about, type === 'create');
+/** Ends the watch of a tree unless somebody else listens. Never rejects. */
+export function leaveTree(tree: ParcelTree, listener: TreeListener): Promise<void> {
+  tree.listeners.delete(listener);
+  return inTurn(async () => {
+    if (tree.listeners.size === 0) await tree.end();
+  });
 }
 
-/** The depth of a subscription that is not recursive. */
-const SHALLOW = 'shallow';
-
-function remember(path: string, watch: OpenWatch): () => void {
-  const root = native.roots.get(path) ?? { listing: watch.listing, depth: watch.depth, watches: new Set() };
-  native.roots.set(path, root);
-  root.watches.add(watch);
-  return () => {
-    root.watches.delete(watch);
-    if (root.watches.size === 0 && native.roots.get(path) === root) native.roots.delete(path);
-  };
-}
-
-/**
- * Drops every subscription of a path that was, or may have been, deleted or moved away: on Linux the module then
- * forgets all of them, even those that were opened later for the directory that replaces it, or after it was moved
- * back. It sends an event only to the subscriptions of the old directory and of its parent. While any of them is open,
- * it relies on its old listing.
- */
-function dropAll(path: string): void {
-  for (const watch of native.roots.get(path)?.watches ?? []) watch.drop();
-}
-
-/**
- * Drops a listing that a tree cannot use: directories that are not in it would never be reported. Other subscriptions
- * of the listing are closed, and open again with the listing of the tree.
- */
-async function assertListing(path: string, depth: string, newerThan: number): Promise<void> {
-  if (native.stale.has(path)) {
-    throw unavailable(
-      `The backend "parcel" died while it watched the tree ${path}, and cannot watch it again; use the backend "fs"`,
-    );
-  }
-  const root = native.roots.get(path);
-  if (!root || depth === SHALLOW || (root.depth === depth && root.listing > newerThan)) return;
-  for (const watch of root.watches) {
-    // Two such trees would keep dropping each other's listing.
-    if (watch.depth !== SHALLOW && watch.depth !== depth) {
-      throw unavailable(
-        `The backend "parcel" already watches the tree ${path} with other globs to ignore; it cannot do both`,
-      );
-    }
-  }
-  for (const watch of [...root.watches]) await watch.evict();
+function textOf(ignored: readonly RegExp[]): string {
+  return ignored.join(' ');
 }
 
 /** On Linux an error (EINTR in its poll() is enough) ends the thread, and with it every subscription. */
-function death(life: Life, path: string, error: Error): BackendError {
+function deathOf(life: Life, path: string, error: Error): BackendError {
   if (process.platform === 'linux' && !life.over) {
     life.over = true;
     native.deaths += 1;
     native.life = { watches: 0, over: false };
-    for (const [root, { depth }] of native.roots) if (depth !== SHALLOW) native.stale.add(root);
+    for (const [root, tree] of native.trees) {
+      native.stale.add(root);
+      tree.isGone = true;
+    }
   }
-  return new BackendError(
-    'ERR_BACKEND_DOWN',
-    parcelName,
-    `The backend "parcel" stopped watching ${path}: ${error.message}`,
-    { cause: error },
-  );
-}
-
-async function end(life: Life, subscribed: Promise<ParcelWatcher.AsyncSubscription>): Promise<void> {
-  const subscription = await subscribed.catch(() => undefined);
-  // After a failure, unsubscribe() would start a new thread, and freeze if no instance is available.
-  if (!subscription || life.over) return;
-  life.watches -= 1;
-  // It rejects if the kernel has already dropped the watch (the directory or its mount is gone). Then there is nothing
-  // left to end, and a second call would have no effect.
-  await subscription.unsubscribe().catch(() => undefined);
+  const message = `The backend "parcel" stopped watching ${path}: ${error.message}`;
+  return new BackendError('ERR_BACKEND_DOWN', parcelName, message, { cause: error });
 }
