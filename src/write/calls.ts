@@ -5,8 +5,9 @@
  * | the directory is    | synchronous calls                                    |
  * |---------------------|------------------------------------------------------|
  * | in memory           | all                                                  |
- * | on a local disk     | lookups, reads, and writes, which memory takes;      |
- * |                     | every other change may wait for the journal          |
+ * | on a local disk     | lookups, reads, and changes of an open file, which   |
+ * |                     | memory takes; `fsync` waits for the disk, and every  |
+ * |                     | change of a directory for those who hold its lock    |
  * | remote or unknown   | none, since a call may never return                  |
  *
  * `atomicWriteFileSync` makes all calls synchronously.
@@ -27,20 +28,21 @@ export interface Access {
 export type Place = FileSystemKind['place'];
 
 /** Up to 64 KiB are read or written at once, more through the pool: see `callsFor`. */
-const AT_ONCE = ['lstat', 'fstat', 'readlink', 'readdir', 'open', 'read', 'write', 'close'] as const;
-
-/** `create` is `open` for a new file. */
-const MAY_WAIT = [
-  'create',
+const AT_ONCE = [
+  'lstat',
+  'fstat',
+  'readlink',
+  'readdir',
+  'open',
+  'read',
+  'write',
   'fchmod',
   'fchown',
-  'fsync',
-  'rename',
-  'unlink',
-  'symlink',
-  'mkdir',
-  'rmdir',
+  'close',
 ] as const;
+
+/** `create` is `open` for a new file. */
+const MAY_WAIT = ['create', 'fsync', 'rename', 'unlink', 'symlink', 'mkdir', 'rmdir'] as const;
 
 type Name = Exclude<(typeof AT_ONCE)[number] | (typeof MAY_WAIT)[number], 'readdir'>;
 type Call<F> = F extends (...args: infer A) => infer R ? (...args: A) => Answer<R> : never;

@@ -61,8 +61,10 @@ function unfollowed(what: string): Refusal {
 
 /** Refuses anything but a file, and a file that another user may have put there. */
 function assertReplaceable(stat: BigIntStats, directory: BigIntStats): void {
-  if (stat.isDirectory()) throw new Refusal('ERR_WRITE_NOT_FILE', 'it is a directory');
-  if (!stat.isFile()) throw new Refusal('ERR_WRITE_NOT_FILE', 'it is a device, a pipe or a socket');
+  if (!stat.isFile()) {
+    const what = stat.isDirectory() ? 'it is a directory' : 'it is a device, a pipe or a socket';
+    throw new Refusal('ERR_WRITE_NOT_FILE', what);
+  }
   if (!mayReplace(stat, directory)) {
     const what = 'it belongs to another user, in a directory where others can create files';
     throw new Refusal('ERR_WRITE_UNTRUSTED', `${what}; remove it, or write to a directory of your own`);

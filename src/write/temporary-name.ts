@@ -6,14 +6,14 @@
  *
  * Their length does not depend on the name of the target, which may itself be as long as a name can be.
  */
-const PATTERN = /^(?:\.rw-|\.\.data_tmp-)[0-9a-f]{32}\.tmp$/;
+const PATTERN = /^(?:\.rw-|\.\.data_tmp-)[0-9a-f-]{36}\.tmp$/;
 
 /** The prefixes by what is unfinished. */
 const PREFIXES = { file: '.rw-', link: '..data_tmp-' };
 
 /** A new name for an unfinished file or link. Nobody can guess it. */
 export function temporaryName(kind: keyof typeof PREFIXES): string {
-  return `${PREFIXES[kind]}${crypto.randomUUID().replaceAll('-', '')}.tmp`;
+  return `${PREFIXES[kind]}${crypto.randomUUID()}.tmp`;
 }
 
 /** Whether a directory entry is an unfinished file or link of this library. Watchers should ignore it. */

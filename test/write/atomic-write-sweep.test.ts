@@ -25,7 +25,7 @@ test('an unfinished file is removed by the first write after a day, and nothing 
     const orphan = orphanIn(directory);
     // A copy keeps the time of the last write.
     utimesSync(orphan, 0, 0);
-    const strangers = ['.rw-mine', '.file.tmp', `.rw-${'0'.repeat(31)}.tmp`];
+    const strangers = ['.rw-mine', '.file.tmp', `.rw-${'0'.repeat(35)}.tmp`];
     for (const name of strangers) writeFileSync(join(directory, name), '');
     await write(path, 'new');
     await later(23, () => write(path, 'new'));

@@ -44,8 +44,9 @@ describe.runIf(process.platform === 'linux')('a write', () => {
     expect(namesOf(await write('memory'), false)).toEqual([]);
   });
 
-  test('makes lookups, reads and small writes on the event loop if the directory is on a disk', async () => {
-    const calls = await write('disk');
+  test('makes lookups, reads and changes of the open file on the event loop if the directory is on a disk', async () => {
+    const calls = await write('disk', 'data', { mode: 0o640 });
+    expect(namesOf(calls, true)).toContain('fchmod');
     expect(namesOf(calls, false)).toEqual(['fsync', 'open', 'rename']);
     const opened = calls.filter(({ name, isSynchronous }) => name === 'open' && !isSynchronous);
     for (const { args } of opened) expect(Number(args[1]) & constants.O_CREAT).not.toBe(0);
