@@ -248,7 +248,9 @@ interface Page {
 }
 
 function pageOf(answer: unknown): Page {
-  const { items, metadata } = Object(answer) as { items?: unknown; metadata?: unknown };
+  const { items: found, metadata } = Object(answer) as { items?: unknown; metadata?: unknown };
+  // An empty list of metadata says null.
+  const items = found === null ? [] : found;
   const { continue: next } = Object(metadata) as { continue?: unknown };
   const version = versionOf(answer);
   if (!Array.isArray(items) || version === undefined) throw new ApiFailure(200, 'the answer is not a list');

@@ -152,7 +152,9 @@ export class ObjectApi {
           resourceVersion: String(this.#version),
           ...(to < all.length && { continue: String(to) }),
         },
-        items: all.slice(from, to).map((object) => shown(object, accept)),
+        // As a real one.
+        items:
+          isPartial && all.length === 0 ? null : all.slice(from, to).map((object) => shown(object, accept)),
       },
     };
   }
