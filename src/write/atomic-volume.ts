@@ -251,7 +251,7 @@ export class AtomicVolume extends Component<ComponentEvents, AtomicVolumeStatus>
   /** Runs the steps when all earlier ones of this process in this volume have ended. */
   #inTurn<T>(steps: Steps<T>): Promise<T> {
     const mount = mountPointOf(this.directory, this.#settings.fs);
-    const write = { coalesce: false, signal: undefined, mount, work: async () => run(steps) };
+    const write = { coalesce: false, signal: undefined, mount, work: () => run(steps) };
     return this.#use(() => inTurn(this.directory, write));
   }
 

@@ -5,7 +5,7 @@ import { trace, traceSync } from '../core/telemetry.js';
 import { absolutePath } from '../fs/absolute-path.js';
 import { mountPointOf } from './open-directory.js';
 import { replaceFile, type AtomicWriteResult } from './replace-file.js';
-import { run, runNow } from '../core/steps.js';
+import { run, runNow, type Answer } from '../core/steps.js';
 import {
   OPTIONS,
   SYNC_OPTIONS,
@@ -36,7 +36,7 @@ export async function atomicWriteFile(
   const settings = resolveOptions(owner, options, OPTIONS);
   const target = absolutePath(checkPath(owner, 'path', path));
   const { coalesce, signal, fs, clock } = settings;
-  const work = async (turn: RunningWrite): Promise<AtomicWriteResult> =>
+  const work = (turn: RunningWrite): Answer<AtomicWriteResult> =>
     run(replaceFile(target, source, settings, { waiting: { clock, signal, turn } }));
   // A write that waits for its data must not hold up other writes: the data may depend on one of them.
   const isSlow = source instanceof WriteSource && source.isSlow;

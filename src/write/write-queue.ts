@@ -1,5 +1,6 @@
 /** Serializes writes to the same path, coalesces those that only need to happen once, and limits how many run at once. */
 import { onAbort } from '../core/abort.js';
+import type { Answer } from '../core/steps.js';
 
 /** A write that waits for its turn. */
 interface QueuedWrite<T> {
@@ -8,7 +9,7 @@ interface QueuedWrite<T> {
   readonly signal: AbortSignal | undefined;
   /** The number of writes to one mount that run at once is limited. Undefined: this one is not counted. */
   readonly mount: string | undefined;
-  readonly work: (turn: RunningWrite) => Promise<T>;
+  readonly work: (turn: RunningWrite) => Answer<T>;
 }
 
 /** A write that has its turn. */
@@ -86,7 +87,7 @@ async function drain(path: string, lane: Turn[]): Promise<void> {
     while (lane[older]?.write.coalesce && lane[older + 1]?.write.coalesce) older += 1;
     turn = lane[older] ?? turn;
     const { signal, mount, work } = turn.write;
-    const begin = (): Promise<unknown> => {
+    const begin = (): unknown => {
       turn.unlisten();
       signal?.throwIfAborted();
       return work(turn);
@@ -114,7 +115,7 @@ async function drain(path: string, lane: Turn[]): Promise<void> {
 }
 
 /** Does the work as soon as less than `MAX_AT_ONCE` other writes run on the mount. */
-async function limited<T>(mount: string, work: () => Promise<T>): Promise<T> {
+async function limited<T>(mount: string, work: () => T): Promise<Awaited<T>> {
   const writes = mounts.get(mount) ?? { running: 0, waiting: [] };
   mounts.set(mount, writes);
   if (writes.running === MAX_AT_ONCE) await new Promise<void>((resolve) => writes.waiting.push(resolve));
