@@ -37,12 +37,7 @@ const COARSEST_TICK_MS = 2_000;
  * @param now when the timestamps were read, epoch ms.
  */
 export function timestampsAreReliable({ ctimeNs }: Inode, now: number): boolean {
-  return isOld(ctimeNs, now);
-}
-
-/** Whether the tick of a timestamp, ns, is over. */
-export function isOld(timeNs: bigint, now: number): boolean {
-  return now - Number(timeNs / 1_000_000n) > COARSEST_TICK_MS;
+  return now - Number(ctimeNs / 1_000_000n) > COARSEST_TICK_MS;
 }
 
 /**

@@ -24,6 +24,8 @@ import { isRevisionName } from './volume-layout.js';
 
 const MOUNT_TABLE = '/proc/self/mountinfo';
 const CHUNK_BYTES = 65_536;
+/** For all readings, each of which is synchronous. */
+const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
 
 /** How often the table is read while a call is awaited, ms: a mount that hangs may be replaced. */
 const WAITING_INTERVAL_MS = 1_000;
@@ -192,22 +194,17 @@ export class Mounts {
     try {
       const fd = this.#fs.openSync(MOUNT_TABLE, constants.O_RDONLY);
       try {
-        return this.#readAll(fd).toString('latin1');
+        let table = '';
+        for (;;) {
+          const count = this.#fs.readSync(fd, chunk, 0, CHUNK_BYTES, null);
+          if (count === 0) return table;
+          table += chunk.toString('latin1', 0, count);
+        }
       } finally {
         this.#fs.closeSync(fd);
       }
     } catch {
       return undefined;
-    }
-  }
-
-  #readAll(fd: number): Buffer {
-    const chunks: Buffer[] = [];
-    for (;;) {
-      const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
-      const count = this.#fs.readSync(fd, chunk, 0, CHUNK_BYTES, null);
-      if (count === 0) return Buffer.concat(chunks);
-      chunks.push(chunk.subarray(0, count));
     }
   }
 }

@@ -77,10 +77,6 @@ export class Route implements Consulted, Way {
   /** How many links were followed. */
   hops = 0;
   retargetedNs = 0n;
-  /** The sum of the `ctime`s of the directories, ns: it differs after each change of an entry. */
-  changesNs = 0n;
-  /** The newest of these `ctime`s, ns. */
-  changedNs = 0n;
   revision: string | undefined;
   volume: string | undefined;
 
@@ -92,7 +88,6 @@ export class Route implements Consulted, Way {
     // A revision does not change; its name may.
     if (isInRevision(this, isUserVisible(name) ? above : `${above}/${name}`)) return;
     const path = above || '/';
-    const { ctimeNs } = directory;
     const known = this.directories.find((each) => each.path === path);
     if (known) {
       // "concat", because "push" would reserve room for sixteen more entries in every watcher.
@@ -100,8 +95,6 @@ export class Route implements Consulted, Way {
       known.isAncestor &&= isAncestor;
       return;
     }
-    this.changesNs += ctimeNs;
-    if (ctimeNs > this.changedNs) this.changedNs = ctimeNs;
     this.directories = this.directories.concat({
       path,
       identity: identityOf(directory),
@@ -193,13 +186,6 @@ export function* wereRetargeted(links: string, disk: Disk): Steps<boolean> {
     if ((yield* disk.readlink(hops[at] ?? '')) !== hops[at + 1]) return true;
   }
   return false;
-}
-
-/** Whether no entry of these directories has changed. @param changesNs see `Route`. */
-export function* isAsConsulted({ directories }: Consulted, changesNs: bigint, disk: Disk): Steps<boolean> {
-  let left = changesNs;
-  for (const { path } of directories) left -= (yield* disk.lstat(path))?.ctimeNs ?? 0n;
-  return left === 0n;
 }
 
 function* missing(

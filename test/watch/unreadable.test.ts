@@ -197,6 +197,24 @@ describe('with a file system that fails', () => {
     expect(String(watcher.current?.content)).toBe('better');
   });
 
+  test('a directory that may once not be looked up is listened to again after the next resync', async () => {
+    const { fs, set } = switchable();
+    const scene = new ScriptedScene();
+    scene.volume.publish({ key: 'old' });
+    const options = { fs, resyncIntervalMs: 5_000 };
+    const watcher = scene.create(scene.at('volume/key'), options);
+    scene.record();
+    await watcher.start();
+    set((name, [path]) => denied(name === 'lstat' && ends(path, 'volume'), path));
+    await scene.pass(10_000);
+    set(undefined);
+    // Nobody hears of it, and the old revision stays.
+    renameSync(scene.at('volume/..data'), scene.at('volume/..old'));
+    scene.volume.publish({ key: 'new' });
+    await scene.pass(10_000);
+    expect(String(watcher.current?.content)).toBe('new');
+  });
+
   test.each(['ENOENT', 'ESTALE'])(
     'a file that disappears between lookup and open (%s) is looked up again',
     async (code) => {

@@ -19,9 +19,10 @@ import { globsIn, type IgnorePattern } from '../globs.js';
 import { haveSameDirectories, mergeDirectories } from '../merge-directories.js';
 import type { Consulted, Found, LookScope, Observation, Regrouped, Target } from '../observation.js';
 import type { ReadLimits } from '../read-limits.js';
-import { identityOf, isOld, isUnchanged } from '../file-identity.js';
-import { isAsConsulted, resolve, type Resolution } from '../resolve.js';
-import { FileSnapshot, SetSnapshot, type SetKind } from '../snapshot.js';
+import { identityOf } from '../file-identity.js';
+import { resolve, type Resolution } from '../resolve.js';
+import type { FileSnapshot } from '../snapshot.js';
+import { SetSnapshot, type SetKind } from '../snapshot.js';
 import { readingError, wrongPath } from '../target-error.js';
 import { TreeScope } from '../tree-scope.js';
 import { fileAt } from './file.js';
@@ -48,8 +49,6 @@ export class PathTarget implements Target {
   #volume: VolumeFiles | undefined;
   #files: TreeFiles | undefined;
   #last: Found | undefined;
-  /** `Route.changesNs` of the last file; undefined if a later change might not show in it. */
-  #changesNs: bigint | undefined;
 
   /**
    * @param path absolute.
@@ -77,7 +76,6 @@ export class PathTarget implements Target {
   *look(extent: LookScope, now: number, shared: Disk): Steps<Observation> {
     const { consulted } = this.#last ?? { consulted: { directories: [] } };
     const seen = { consulted };
-    if (this.#last && extent === 'resync' && (yield* this.#isAsFound(this.#last, shared))) return this.#last;
     const found = yield* attempts(shared, (disk, isFirst) => this.#attempt(extent, now, disk, isFirst, seen));
     return found ?? { kind: 'unstable', ...seen };
   }
@@ -103,21 +101,6 @@ export class PathTarget implements Target {
       if (errnoOf(error) === undefined || hasMoved(error)) throw error;
       const path = (error as NodeJS.ErrnoException).path ?? this.path;
       return { kind: 'unreadable', error: readingError(path, error), consulted: seen.consulted };
-    }
-  }
-
-  /** Whether the file that was found is still there, with the same content and by the same route. */
-  *#isAsFound({ snapshot, consulted }: Found, disk: Disk): Steps<boolean> {
-    if (snapshot.kind !== 'file' || this.#changesNs === undefined) return false;
-    const { inode, timestampsAreReliable, isSteady } = FileSnapshot.stampOf(snapshot);
-    try {
-      const stat = timestampsAreReliable && isSteady ? yield* disk.lstat(snapshot.realPath) : undefined;
-      if (!stat || !isUnchanged(stat, inode)) return false;
-      return yield* isAsConsulted(consulted, this.#changesNs, disk);
-    } catch (error) {
-      // Resolving the path finds out what is wrong.
-      if (errnoOf(error) === undefined) throw error;
-      return false;
     }
   }
 
@@ -189,7 +172,6 @@ export class PathTarget implements Target {
     const file = yield* fileAt(place, stat, known, { kept: 'contents', maxContentBytes, now }, disk);
     if (!file) return MOVED;
     this.#volume = this.#files = undefined;
-    this.#changesNs = isOld(route.changedNs, now) ? route.changesNs : undefined;
     if (file === known && this.#last && haveSameDirectories(this.#last.consulted, route)) return this.#last;
     const publishedNs = route.revision === undefined ? stat.ctimeNs : route.retargetedNs;
     const consulted = { directories: route.directories };
