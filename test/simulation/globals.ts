@@ -1,9 +1,12 @@
 /** The first import of the bundle: replaces time, turns and chance before the library captures them. */
 import * as time from './time.js';
 
-/** The next turn of the real event loop: all promises have been continued by then. */
+/** Resolves when all promises have been continued: Node.js does that before the next callback of `nextTick`. */
+export const settled = (): Promise<void> => new Promise((resolve) => process.nextTick(resolve));
+
+/** The next turn of the real event loop. */
 const { setImmediate: realImmediate } = globalThis;
-export const settled = (): Promise<void> => new Promise((resolve) => realImmediate(resolve));
+export const nextRealTurn = (): Promise<void> => new Promise((resolve) => realImmediate(resolve));
 
 /** The real time, for the report of a run only. */
 const { performance: realPerformance } = globalThis;

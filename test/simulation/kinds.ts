@@ -18,7 +18,7 @@ export type Kind = (world: World) => Scene;
 const VOLUME = '/m/v';
 const OTHER = '/m/w';
 const FILES = '/m/d';
-const KEYS = ['a', 'b', 'certs/crt', 'certs/key'];
+const KEYS = ['a', 'certs/crt', 'certs/key'];
 
 const MANNERS = [KUBELET, OLD_KUBELET, CSI_DRIVER, SLOW_DRIVER];
 const PAUSES_MS = [0, 1, 7, 30, 80, 300, 700, 2_500];
@@ -29,10 +29,10 @@ function directories(world: World, ...paths: string[]): void {
   for (const path of paths) fs.mkdirSync(path, 0o755);
 }
 
-/** A volume, published up to four times. */
+/** A volume, published up to three times. */
 function volume(world: World, directory: string, keys = KEYS): void {
   const { choices } = world;
-  const count = 1 + choices.choose(4);
+  const count = 1 + choices.choose(3);
   const manner = choices.oneOf(MANNERS);
   const payloads: Payload[] = [];
   for (let revision = 0; revision < count; revision += 1) {
@@ -55,7 +55,7 @@ function volume(world: World, directory: string, keys = KEYS): void {
 function files(world: World, paths: readonly string[], edits = Object.keys(EDITS)): void {
   const { choices } = world;
   const list: Edit[] = [];
-  for (let count = 1 + choices.choose(5); count > 0; count -= 1) {
+  for (let count = 1 + choices.choose(3); count > 0; count -= 1) {
     list.push({
       edit: choices.oneOf(edits),
       path: choices.oneOf(paths),
@@ -69,7 +69,7 @@ function files(world: World, paths: readonly string[], edits = Object.keys(EDITS
 
 /** Options that all targets have. */
 function options({ choices }: World): ResilientWatcherOptions {
-  return { resyncIntervalMs: choices.oneOf([0, 5_000, 150]), backend: 'fs' };
+  return { resyncIntervalMs: choices.oneOf([0, 5_000, 400]), backend: 'fs' };
 }
 
 const isFromVolume = (unit: string) => (): string => unit;
@@ -113,7 +113,7 @@ export const KINDS: Readonly<Record<string, Kind>> = {
   group(world) {
     directories(world, '/m', VOLUME);
     volume(world, VOLUME);
-    const paths = [`${VOLUME}/a`, `${VOLUME}/certs/key`, `${VOLUME}/b`];
+    const paths = [`${VOLUME}/a`, `${VOLUME}/certs/key`, `${VOLUME}/certs/crt`];
     return {
       path: paths,
       options: options(world),
@@ -124,8 +124,8 @@ export const KINDS: Readonly<Record<string, Kind>> = {
 
   groups(world) {
     directories(world, '/m', VOLUME, OTHER, FILES);
-    volume(world, VOLUME);
-    volume(world, OTHER);
+    volume(world, VOLUME, ['a', 'certs/key']);
+    volume(world, OTHER, ['a', 'b']);
     files(world, [`${FILES}/f`]);
     const paths = [`${VOLUME}/a`, `${VOLUME}/certs/key`, `${OTHER}/a`, `${OTHER}/b`, `${FILES}/f`];
     return {
@@ -155,8 +155,8 @@ export const KINDS: Readonly<Record<string, Kind>> = {
     const { fs } = world.machine.process();
     fs.symlinkSync('../v/a', '/m/l/a');
     fs.symlinkSync('../v/certs/key', '/m/l/key');
-    volume(world, VOLUME);
-    volume(world, OTHER);
+    volume(world, VOLUME, ['a', 'certs/key']);
+    volume(world, OTHER, ['a']);
     files(world, [`${FILES}/f`, `${FILES}/g`, '/m/h']);
     return {
       path: '/m',
@@ -173,7 +173,7 @@ export const KINDS: Readonly<Record<string, Kind>> = {
     const { fs } = world.machine.process();
     fs.symlinkSync('../v/a', `${FILES}/a`);
     fs.symlinkSync('../v/certs/key', `${FILES}/key`);
-    volume(world, VOLUME);
+    volume(world, VOLUME, ['a', 'certs/key']);
     files(world, [`${FILES}/f`]);
     return {
       path: FILES,

@@ -6,6 +6,9 @@
 /** The wall clock at the beginning of each schedule, epoch ms. */
 const EPOCH = Date.UTC(2030, 0, 1);
 
+/** Schedules begin days apart, so that what is done once an hour is done in each, and periods begin alike. */
+const DAY_MS = 24 * 3_600_000;
+
 interface Timer {
   readonly at: number;
   readonly order: number;
@@ -14,7 +17,7 @@ interface Timer {
 }
 
 let now = 0;
-/** When this schedule began, monotonic ms: late enough for what is done once an hour. */
+/** When this schedule began, monotonic ms. */
 let began = 0;
 let orders = 0;
 let timers: Timer[] = [];
@@ -22,7 +25,7 @@ let immediates: { readonly id: number; readonly run: () => void }[] = [];
 
 /** Begins a schedule. */
 export function resetTime(): void {
-  began += now + 24 * 3_600_000;
+  began = (Math.floor((began + now) / DAY_MS) + 2) * DAY_MS;
   now = 0;
   orders = 0;
   timers = [];

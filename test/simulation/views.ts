@@ -1,22 +1,25 @@
 /** What a target shows at this instant, found independently of the library: keys and contents. */
 import type { Fs } from './actors/calls.js';
+import type { Inode } from './machine/inode.js';
 
 export type View = Map<string, string>;
 
-const bytes = Buffer.alloc(256);
+/** The text of a file that could not be read, which is compared by its inode and times. */
+export const UNREAD = '(unread)';
+
+/** Contents are looked at much more often than written. */
+const texts = new WeakMap<Buffer, string>();
 
 /** The text of the file that a path leads to; undefined if there is none. */
 export function fileText(fs: Fs, path: string): string | undefined {
-  let fd: number;
-  try {
-    if (!fs.statSync(path, { bigint: true }).isFile()) return undefined;
-    fd = fs.openSync(path, 0);
-  } catch {
-    return undefined;
-  }
-  const length = fs.readSync(fd, bytes, 0, bytes.length, 0);
-  fs.closeSync(fd);
-  return bytes.toString('utf8', 0, length);
+  return textOf(fs.inodeAt(path));
+}
+
+function textOf(inode: Inode | undefined): string | undefined {
+  if (inode?.kind !== 'file') return undefined;
+  let text = texts.get(inode.bytes);
+  if (text === undefined) texts.set(inode.bytes, (text = inode.bytes.toString()));
+  return text;
 }
 
 /** The files of a group, by the keys that they are reported under. */
@@ -32,7 +35,7 @@ export function group(fs: Fs, paths: readonly string[]): View {
 /** The files in a directory, or with everything below it. A volume shows only its keys. */
 export function directory(fs: Fs, path: string, isRecursive: boolean): View {
   const view: View = new Map();
-  const root = names(fs, path).includes('..data') ? `${path}/..data` : path;
+  const root = fs.inodeAt(path)?.entries.has('..data') ? `${path}/..data` : path;
   collect(fs, root, '', isRecursive || root !== path, view);
   return view;
 }
@@ -45,28 +48,17 @@ export function inside(fs: Fs, path: string): View {
 }
 
 function collect(fs: Fs, directory: string, prefix: string, isRecursive: boolean, view: View): void {
-  for (const name of names(fs, directory)) {
+  for (const [name, { inode: entry, mounts }] of fs.inodeAt(directory)?.entries ?? []) {
     if (name.startsWith('..')) continue;
     const path = `${directory}/${name}`;
-    const text = fileText(fs, path);
+    const inode = entry.kind === 'link' || mounts ? fs.inodeAt(path) : entry;
+    const text = textOf(inode);
     if (text !== undefined) view.set(`${prefix}${name}`, text);
-    else if (isRecursive && isDirectory(fs, path)) {
-      const inner = names(fs, path).includes('..data') ? `${path}/..data` : path;
+    else if (isRecursive && entry.kind !== 'link' && inode?.kind === 'directory') {
+      const inner = inode.entries.has('..data') ? `${path}/..data` : path;
       collect(fs, inner, `${prefix}${name}/`, true, view);
     }
   }
-}
-
-function names(fs: Fs, path: string): string[] {
-  try {
-    return fs.readdirSync(path, { withFileTypes: true }).map(({ name }) => name);
-  } catch {
-    return [];
-  }
-}
-
-function isDirectory(fs: Fs, path: string): boolean {
-  return fs.lstatSync(path, { bigint: true, throwIfNoEntry: false })?.isDirectory() === true;
 }
 
 /** The parts of a view that must be reported as a whole, as text. */

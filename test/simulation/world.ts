@@ -93,7 +93,7 @@ export class World {
       now: time.wallClock,
     });
     this.#density = choices.oneOf([0.02, 0.005, 0.08, 0.3]);
-    this.#faults = choices.choose(6) === 1 ? 0.02 : 0;
+    this.#faults = choices.oneOf([0, 0, 0, 0, 0.02, 0.15]);
     if (choices.choose(8) === 1) this.machine.limits.queuedEvents = 3;
     this.#persistence = choices.oneOf([0.6, 0.9, 0.97]);
     this.isLossy = this.#faults > 0 || this.machine.limits.queuedEvents === 3;
@@ -105,8 +105,8 @@ export class World {
     return time.elapsed();
   }
 
-  note(who: string, what: string): void {
-    this.trace?.push({ ms: this.now, who, what });
+  note(who: string, what: string, path?: string): void {
+    this.trace?.push({ ms: this.now, who, what: path === undefined ? what : `${what} ${path}` });
   }
 
   /** Somebody who acts between the calls of the library. */
@@ -114,7 +114,7 @@ export class World {
     const process = this.machine.process({
       before: (call, path) => {
         this.#hasChanged ||= !LOOKUPS.has(call);
-        this.note(name, `${call} ${path}`);
+        this.note(name, call, path);
       },
     });
     this.#actors.push({ name, process, steps: list(process.fs), wakesAt: 0 });
@@ -177,8 +177,9 @@ export class World {
       await settled();
       this.#actBetween();
     }
-    const pending = this.machine.pending.filter(({ isStuck }) => !isStuck);
-    const answered = pending[pending.length > 0 ? this.choices.choose(pending.length, 0.5) : 0];
+    const { pending } = this.machine;
+    const ready = pending.length > 0 ? pending.filter(({ isStuck }) => !isStuck) : pending;
+    const answered = ready[ready.length > 0 ? this.choices.choose(ready.length, 0.5) : 0];
     if (answered) {
       this.note('kernel', `answers ${answered.call} ${answered.path}`);
       // It may hang, or its process may be killed.
@@ -210,8 +211,9 @@ export class World {
   #beforeCall(call: string, path: string): void {
     this.calls += 1;
     this.#act(this.#density);
-    this.note('library', `${call} ${path}`);
-    if (this.#actors.length === 0 || call === 'close' || this.choices.choose(2, this.#faults) === 0) return;
+    this.note('library', call, path);
+    if (this.#faults === 0 || this.#actors.length === 0 || call === 'close') return;
+    if (this.choices.choose(2, this.#faults) === 0) return;
     const code = this.choices.oneOf(FAULTS);
     this.note('kernel', `fails: ${code}`);
     throw new Errno(code);
@@ -221,11 +223,13 @@ export class World {
   #act(chance: number): void {
     // Once somebody acts, the moment may be long.
     for (let more = chance; ; more = this.#persistence) {
-      const ready = this.#actors.filter(({ wakesAt }) => wakesAt <= this.now);
       if (this.#actors.length === 0) return;
-      const choice = this.choices.choose(ready.length + 2, more);
+      const { now } = this;
+      let count = 2;
+      for (const { wakesAt } of this.#actors) if (wakesAt <= now) count += 1;
+      const choice = this.choices.choose(count, more);
       if (choice === 0) return;
-      const actor = ready[choice - 1];
+      const actor = this.#actors.filter(({ wakesAt }) => wakesAt <= now)[choice - 1];
       if (actor) this.#step(actor);
       else {
         time.advance(this.choices.oneOf([1, 5, 12]));

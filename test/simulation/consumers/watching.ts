@@ -1,11 +1,8 @@
 /** A program that watches a target. */
 import { ResilientWatcher, type Change, type ResilientWatcherOptions } from '../../../src/index.js';
 import type { Report } from '../invariants.js';
-import { byUnit } from '../views.js';
+import { byUnit, UNREAD } from '../views.js';
 import { Violation, type World } from '../world.js';
-
-/** The text of a file that could not be read, which is compared by its inode and times. */
-export const UNREAD = '(unread)';
 
 /** What is watched. */
 export interface Watched {

@@ -204,7 +204,7 @@ export class Writing {
         if (this.#mayHaveChanged) this.#look();
         this.#mayHaveChanged = !LOOKUPS.includes(call);
         if (!this.#isMet && (this.#callsLeft -= 1) < 0) this.#meet(name, process);
-        this.#world.note(name, `${call} ${path}`);
+        this.#world.note(name, call, path);
       },
     });
     this.#programs.push(process);

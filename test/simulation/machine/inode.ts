@@ -41,6 +41,7 @@ export class Inode {
   mtimeNs: bigint;
   ctimeNs: bigint;
   watches: Watch[] = [];
+  #stat: Stat | undefined;
   readonly saved: Saved;
 
   readonly storage: Storage;
@@ -65,6 +66,12 @@ export class Inode {
   get size(): number {
     if (this.kind === 'directory') return 4096;
     return this.kind === 'link' ? Buffer.byteLength(this.target) : this.bytes.length;
+  }
+
+  /** As `lstat` tells. The same object until something changes. */
+  get stat(): Stat {
+    if (!this.#stat?.isOf(this)) this.#stat = new Stat(this);
+    return this.#stat;
   }
 
   /** Its content or its entries have changed. */
@@ -139,9 +146,19 @@ export class Stat extends Kinds {
   readonly mtimeNs: bigint;
   readonly ctimeNs: bigint;
   readonly birthtimeNs: bigint;
+  readonly #mode: number;
+  readonly #nlink: number;
+  readonly #uid: number;
+  readonly #gid: number;
+  readonly #size: number;
 
   constructor(inode: Inode) {
     super(inode.kind);
+    this.#mode = inode.mode;
+    this.#nlink = inode.nlink;
+    this.#uid = inode.uid;
+    this.#gid = inode.gid;
+    this.#size = inode.size;
     this.dev = inode.storage.device;
     this.ino = BigInt(inode.number);
     this.mode = BigInt(FORMATS[inode.kind] | inode.mode);
@@ -152,6 +169,11 @@ export class Stat extends Kinds {
     this.mtimeNs = inode.mtimeNs;
     this.ctimeNs = inode.ctimeNs;
     this.birthtimeNs = inode.birthtimeNs;
+  }
+  /** Whether an inode is still as it was. */
+  isOf({ mode, nlink, uid, gid, size, mtimeNs, ctimeNs }: Inode): boolean {
+    const isSame = mtimeNs === this.mtimeNs && ctimeNs === this.ctimeNs && size === this.#size;
+    return isSame && nlink === this.#nlink && mode === this.#mode && uid === this.#uid && gid === this.#gid;
   }
   get mtimeMs(): bigint {
     return this.mtimeNs / 1_000_000n;

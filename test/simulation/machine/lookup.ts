@@ -46,9 +46,9 @@ export function lookup(viewer: Viewer, path: string, end: AtTheEnd, creates = fa
   if (path.length >= MAX_PATH_BYTES / 4 && Buffer.byteLength(path) >= MAX_PATH_BYTES)
     throw new Errno('ENAMETOOLONG');
   let at = viewer.root;
-  const descriptor = /^\/proc\/self\/fd\/(\d+)(?:\/|$)/.exec(path);
+  const descriptor = path.startsWith('/proc/') ? /^\/proc\/self\/fd\/(\d+)(?:\/|$)/.exec(path) : null;
   if (descriptor) at = viewer.descriptorPlace(Number(descriptor[1]));
-  const rest = namesIn(descriptor ? path.slice(descriptor[0].length) : path).reverse();
+  const rest = [...namesIn(descriptor ? path.slice(descriptor[0].length) : path)];
   let isDirectory = path.endsWith('/');
   let last = '.';
   let links = 0;
@@ -76,7 +76,7 @@ export function lookup(viewer: Viewer, path: string, end: AtTheEnd, creates = fa
       if ((links += 1) > MAX_LINKS) throw new Errno('ELOOP');
       if (isLast && inode.target.endsWith('/')) isDirectory = true;
       if (inode.target.startsWith('/')) at = viewer.root;
-      rest.push(...namesIn(inode.target).reverse());
+      rest.push(...namesIn(inode.target));
       last = '.';
       continue;
     }
@@ -99,8 +99,22 @@ export function assertNameLength(name: string): void {
   if (mayBeLonger && Buffer.byteLength(name) > MAX_NAME_BYTES) throw new Errno('ENAMETOOLONG');
 }
 
-function namesIn(path: string): string[] {
-  return path.split('/').filter((name) => name !== '');
+/** The names of each path so far, because the same few paths are looked up all the time. */
+const known = new Map<string, readonly string[]>();
+const MAX_KNOWN = 10_000;
+
+/** The names in a path, the last one first. */
+function namesIn(path: string): readonly string[] {
+  let names = known.get(path);
+  if (!names) {
+    if (known.size >= MAX_KNOWN) known.clear();
+    names = path
+      .split('/')
+      .filter((name) => name !== '')
+      .reverse();
+    known.set(path, names);
+  }
+  return names;
 }
 
 /** What is at the end of a path. @throws {Errno} ENOENT, or ENOTDIR if the path ends with a slash and it is no directory. */

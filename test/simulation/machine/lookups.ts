@@ -1,6 +1,6 @@
 /** The calls that look something up by its path. */
 import { Errno } from './errors.js';
-import { DirectoryEntry, Stat } from './inode.js';
+import { DirectoryEntry, type Stat } from './inode.js';
 import { existing, isAllowed, lookup, READ } from './lookup.js';
 import { pathOf } from './mounts.js';
 import type { Process } from './process.js';
@@ -23,7 +23,9 @@ interface ListingOptions {
 export const lookupCalls = {
   lstat(process: Process, path: string, options?: { readonly throwIfNoEntry?: boolean }): Stat | undefined {
     try {
-      return new Stat(existing(lookup(process, path, 'keep')).entry.inode);
+      const found = lookup(process, path, 'keep');
+      if (!found.place && options?.throwIfNoEntry === false) return undefined;
+      return existing(found).entry.inode.stat;
     } catch (error) {
       const isMissing = error instanceof Errno && error.code === 'ENOENT';
       if (isMissing && options?.throwIfNoEntry === false) return undefined;
@@ -32,7 +34,7 @@ export const lookupCalls = {
   },
 
   stat(process: Process, path: string): Stat {
-    return new Stat(existing(lookup(process, path, 'follow')).entry.inode);
+    return existing(lookup(process, path, 'follow')).entry.inode.stat;
   },
 
   readlink(process: Process, path: string, encoding?: string): string | Buffer {

@@ -57,6 +57,7 @@ export class Machine {
   #mountIds = 20;
   #devices = 0x800n;
   #lastStamp = 0n;
+  #lastStampMs = -1;
   #mountInfo: string | undefined;
 
   constructor(options: MachineOptions) {
@@ -157,7 +158,11 @@ export class Machine {
   #stamp(): bigint {
     const { now, tickMs } = this.#options;
     const ms = now();
-    if (tickMs > 0) return BigInt(Math.floor(ms / tickMs) * tickMs) * 1_000_000n;
+    if (tickMs > 0) {
+      if (ms !== this.#lastStampMs) this.#lastStamp = BigInt(Math.floor(ms / tickMs) * tickMs) * 1_000_000n;
+      this.#lastStampMs = ms;
+      return this.#lastStamp;
+    }
     const ns = BigInt(Math.floor(ms * 1_000)) * 1_000n;
     this.#lastStamp = ns > this.#lastStamp ? ns : this.#lastStamp + 1n;
     return this.#lastStamp;

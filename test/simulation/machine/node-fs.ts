@@ -4,7 +4,9 @@ import type { FSWatcher } from 'node:fs';
 import type { FileSystem } from '../../../src/core/file-system.js';
 import { attributeCalls } from './attributes.js';
 import { Errno, Killed, Stuck } from './errors.js';
+import type { Inode } from './inode.js';
 import type { NativeWatcher } from './inotify.js';
+import { lookup } from './lookup.js';
 import { lookupCalls } from './lookups.js';
 import { nameCalls } from './names.js';
 import { fileCalls } from './open-file.js';
@@ -19,6 +21,8 @@ interface MoreCalls {
   ftruncateSync(fd: number, size?: number): void;
   chownSync(path: Path, uid: number, gid: number): void;
   utimesSync(path: Path, atime: number, mtime: number): void;
+  /** What a path leads to, without a system call; undefined if it leads nowhere. */
+  inodeAt(path: string): Inode | undefined;
   watch(path: Path, options?: { readonly persistent?: boolean }): FSWatcher;
 }
 
@@ -71,6 +75,13 @@ export function nodeFs(process: Process): SimulatedFs {
       else process.machine.pending.push(pending);
     };
   }
+  fs['inodeAt'] = (path: string): Inode | undefined => {
+    try {
+      return lookup(process, path, 'follow').place?.entry.inode;
+    } catch {
+      return undefined;
+    }
+  };
   fs['watch'] = (path: Path, { persistent = true } = {}): NativeWatcher =>
     make(process, 'watch', () => process.watch(String(path), persistent), [path]) as NativeWatcher;
   return fs as unknown as SimulatedFs;
@@ -88,13 +99,15 @@ function make(process: Process, name: string, call: Call, args: readonly unknown
       if (name === 'close' && error instanceof Errno) call(process, ...(args as never[]));
       throw error;
     }
-    return call(process, ...(args.map(textOf) as never[]));
+    return call(process, ...((args.some(isBytes) ? args.map(textOf) : args) as never[]));
   } catch (error) {
     if (!(error instanceof Errno)) throw error;
     const dest = WITH_DESTINATION.includes(name) ? String(second) : undefined;
     throw error.in(SYSCALLS[name] ?? name, onDescriptor ? undefined : path, dest);
   }
 }
+
+const isBytes = (value: unknown): boolean => Buffer.isBuffer(value);
 
 /** A path in bytes as text. The bytes of files are `Uint8Array`s or longer than any path, and come after a number. */
 function textOf(value: unknown, index: number, args: readonly unknown[]): unknown {

@@ -3,7 +3,7 @@ import { constants } from 'node:fs';
 
 import { assertMayChange, changeMode, changeOwner, dropSetIds } from './attributes.js';
 import { Errno, Stuck } from './errors.js';
-import { Stat, type Entry, type Inode } from './inode.js';
+import type { Entry, Inode, Stat } from './inode.js';
 import { DELETE_SELF, MODIFY } from './inotify.js';
 import { existing, isAllowed, lookup, READ, WRITE, type Found } from './lookup.js';
 import type { Place } from './mounts.js';
@@ -97,7 +97,7 @@ export const fileCalls = {
   fstat(process: Process, fd: number): Stat {
     const { place, inode } = process.file(fd);
     if (place.mount.isHung) throw new Stuck(place.mount);
-    return new Stat(inode);
+    return inode.stat;
   },
 
   read(

@@ -38,7 +38,7 @@ export class Process {
   readonly hasProc: boolean;
   readonly maxWriteBytes: number;
   before: (call: string, path: string) => void;
-  readonly fs: SimulatedFs;
+  #fs: SimulatedFs | undefined;
   readonly notify: typeof NOTIFY;
   isKilled = false;
   /** The first synchronous call that did not return. */
@@ -56,7 +56,10 @@ export class Process {
     this.hasProc = hasProc;
     this.notify = isRemote ? SILENCE : NOTIFY;
     this.before = before ?? (() => undefined);
-    this.fs = nodeFs(this);
+  }
+
+  get fs(): SimulatedFs {
+    return (this.#fs ??= nodeFs(this));
   }
 
   get root(): Place {
