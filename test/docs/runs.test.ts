@@ -4,7 +4,7 @@
  * It runs in a folder with the built package and the files of `mounted()`; its absolute paths are in that folder, its ports are a
  * free one, and the hosts that it connects to are this machine.
  */
-import { execFileSync, spawn } from 'node:child_process';
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { get as getHttp, type IncomingMessage } from 'node:http';
@@ -127,7 +127,7 @@ async function played(steps: readonly string[], cwd: string, port: number): Prom
       isChanged = true;
       seen.push(step);
     } else if (step.startsWith('GET ')) {
-      answers.push(...(await answerOf(step.slice(4), port)).trimEnd().split('\n'));
+      answers.push(...(await answerOf(step.slice(4), port, child)).trimEnd().split('\n'));
       seen.push(step);
     } else if (step === '^C') {
       const [code] = (await Promise.race([isChanged ? ['done'] : isDone, ended])) as unknown[];
@@ -156,9 +156,9 @@ function isLike(step: string, line: string): boolean {
   return new RegExp(`^${parts.join('.*')}$`).test(line.trimEnd());
 }
 
-async function answerOf(url: string, port: number): Promise<string> {
+async function answerOf(url: string, port: number, program: ChildProcess): Promise<string> {
   const target = url.replace(/:\d+/, `:${port}`);
-  for (;;) {
+  while (program.exitCode === null && program.signalCode === null) {
     try {
       const request = target.startsWith('https:')
         ? getHttps(target, { rejectUnauthorized: false, agent: false })
@@ -169,4 +169,5 @@ async function answerOf(url: string, port: number): Promise<string> {
       if ((error as NodeJS.ErrnoException).code !== 'ECONNREFUSED') throw error;
     }
   }
+  return '(it has ended)';
 }
