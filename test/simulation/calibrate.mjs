@@ -17,9 +17,13 @@ try {
   for (const [name, file, text, replacement] of MUTANTS) {
     if (!name.includes(values.only)) continue;
     await bundle('main.ts', out, { file, text, replacement });
-    const { stdout } = spawnSync(process.execPath, [out, '--runs', values.runs, '--first'], {
-      encoding: 'utf8',
-    });
+    const { stdout } = spawnSync(
+      process.execPath,
+      ['--max-semi-space-size=32', out, '--runs', values.runs, '--first'],
+      {
+        encoding: 'utf8',
+      },
+    );
     const [, kind, count, invariant] =
       /kind (\w+), after (\d+) schedules: invariant (\d+)/.exec(stdout) ?? [];
     console.log(`| ${name} | ${count ?? `survives ${values.runs}`} | ${kind ?? ''} | ${invariant ?? ''} |`);

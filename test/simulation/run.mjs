@@ -10,9 +10,13 @@ const directory = mkdtempSync(join(tmpdir(), 'simulation-'));
 try {
   const file = join(directory, 'main.mjs');
   await bundle('main.ts', file);
-  const { status } = spawnSync(process.execPath, ['--enable-source-maps', file, ...process.argv.slice(2)], {
-    stdio: 'inherit',
-  });
+  const { status } = spawnSync(
+    process.execPath,
+    ['--max-semi-space-size=32', '--enable-source-maps', file, ...process.argv.slice(2)],
+    {
+      stdio: 'inherit',
+    },
+  );
   process.exitCode = status ?? 1;
 } finally {
   rmSync(directory, { recursive: true, force: true });

@@ -43,6 +43,7 @@ export async function runSchedule({ kind, seed, given }: Schedule, isTraced = fa
     violation =
       error instanceof Violation ? error : new Violation(0, (error as Error).stack ?? String(error));
   }
+  await world.drain();
   // Node.js drops what only weak references hold.
   await nextRealTurn();
   return { violation, choices, trace: world.trace ?? [] };

@@ -51,6 +51,9 @@ const LOOKUPS = new Set(['lstat', 'stat', 'readlink', 'readdir', 'close']);
 /** How calls fail, as long as there are actors. */
 const FAULTS = ['EIO', 'EACCES', 'EMFILE', 'ESTALE', 'ENOMEM'];
 
+/** Without EACCES: a directory that may not be looked up is passed, and what is not there below it is missing. */
+const LOOKUP_FAULTS = ['EIO', 'EMFILE', 'ESTALE', 'ENOMEM'];
+
 /** More turns than any schedule needs. */
 const MAX_TURNS = 20_000;
 
@@ -151,6 +154,11 @@ export class World {
     await this.#turn(end);
   }
 
+  /** What the library has begun and nobody waits for comes to an end, because all schedules share its state. */
+  async drain(): Promise<void> {
+    for (let turns = 0; turns < 1_000 && time.leftovers() > 0; turns += 1) await this.#turn(Infinity);
+  }
+
   /** The library does its work until this promise settles. @param what for the message if it never does. */
   async through<T>(promise: Promise<T>, what: string): Promise<T> {
     const state = { isSettled: false };
@@ -214,7 +222,7 @@ export class World {
     this.note('library', call, path);
     if (this.#faults === 0 || this.#actors.length === 0 || call === 'close') return;
     if (this.choices.choose(2, this.#faults) === 0) return;
-    const code = this.choices.oneOf(FAULTS);
+    const code = this.choices.oneOf(LOOKUPS.has(call) ? LOOKUP_FAULTS : FAULTS);
     this.note('kernel', `fails: ${code}`);
     throw new Errno(code);
   }

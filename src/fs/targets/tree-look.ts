@@ -68,6 +68,8 @@ export class TreeLook {
   readonly #entryTimes = new Map<string, bigint>();
   /** The links through which keys were found, see `Way`. */
   readonly #ways = new Map<string, string>();
+  /** What was not there, by the keys of the links that lead there. */
+  readonly #absent = new Map<string, string>();
   /** What was replaced while it was read. */
   readonly #moved = new Set<string>();
   /** Volumes whose swap this attempt has noticed. */
@@ -112,7 +114,8 @@ export class TreeLook {
       if (this.#moved.size === 0) return 'read';
       for (const key of this.#moved) this.relist(key);
       // Nothing of this attempt counts in the next one.
-      for (const known of [this.#moved, this.#listed, this.#swapped, this.#entryTimes]) known.clear();
+      for (const known of [this.#moved, this.#listed, this.#swapped, this.#entryTimes, this.#absent])
+        known.clear();
     }
     return 'unstable';
   }
@@ -150,7 +153,7 @@ export class TreeLook {
     return all;
   }
 
-  /** Whether the links that were followed still lead where they led: then what lies in a volume is of one instant. */
+  /** Whether the links that were followed still lead where they led, or nowhere: then what lies in a volume is of one instant. */
   *#prove(disk: Disk): Steps<void> {
     const retargeted = new Map<string, boolean>();
     for (const [key, links] of this.#ways) {
@@ -161,6 +164,7 @@ export class TreeLook {
       }
       if (isRetargeted) this.#moved.add(key);
     }
+    for (const [key, path] of this.#absent) if (yield* disk.lstat(path)) this.#moved.add(key);
   }
 
   *#visit(key: string, disk: Disk): Steps<void> {
@@ -435,6 +439,8 @@ export class TreeLook {
     this.#nodes.setLink(key, directories);
     this.#nodes.setUnlinked(key, link.kind === 'missing' ? link.unlinkedIn : undefined);
     this.#ways.set(key, way.links);
+    if (link.kind === 'missing') this.#absent.set(key, link.path);
+    else this.#absent.delete(key);
     this.#name(key);
   }
 
