@@ -297,6 +297,24 @@ describe('a tree that changes while it is watched', () => {
     expect(keysOf(watcher)).toEqual(['a/c/3', 'd/4', 'e']);
   });
 
+  test.each(['volume/d', 'volume/d/d'])('a directory inside a volume: %s', async (removed) => {
+    const root = temporaryDirectory();
+    const volume = new KubeletVolume(join(root, 'volume'));
+    volume.publish({ key: '1', 'd/key': '1', 'd/d/key': '1' });
+    const { watcher, backend } = await start(root, { recursive: { ignore: ['**/ignored'] } });
+    await watcher.remove(removed);
+    const left = ['volume/d/d/key', 'volume/d/key', 'volume/key'].filter(
+      (key) => !key.startsWith(`${removed}/`),
+    );
+    expect(keysOf(watcher)).toEqual(left);
+    volume.publish({ key: '2', 'd/key': '2', 'd/d/key': '2', 'd/ignored/key': '2' });
+    backend.hint();
+    await watcher.check();
+    expect(keysOf(watcher)).toEqual(left);
+    await watcher.add('volume/d/d');
+    expect(keysOf(watcher)).toContain('volume/d/d/key');
+  });
+
   test('links, keys of a volume, and what links lead to', async () => {
     const root = temporaryDirectory();
     const elsewhere = temporaryDirectory();
@@ -430,7 +448,7 @@ describe('a tree that changes while it is watched', () => {
   ];
 
   test('whatever is added, removed, written and hinted, the last report is the disk without what is removed', async () => {
-    const names = ['a', 'b', 'a/a', 'a/b', 'b/a', 'a/a/a', 'link', 'volume', 'volume/key'];
+    const names = ['a', 'b', 'a/a', 'a/b', 'b/a', 'a/a/a', 'link', 'volume', 'volume/key', 'volume/a'];
     const name = fc.constantFrom(...names);
     const step = fc.oneof(
       fc.record({ do: fc.constantFrom('add' as const, 'remove' as const), name }),
@@ -459,7 +477,8 @@ describe('a tree that changes while it is watched', () => {
             else if (what === 'replace') renameSync(write(join(dirname(root), 'next'), text), path);
             else if (what === 'delete') rmSync(path, { recursive: true });
             else if (what === 'link') symlinkSync(path, join(root, 'link'));
-            else if (what === 'publish') new KubeletVolume(join(root, 'volume')).publish({ key: text });
+            else if (what === 'publish')
+              new KubeletVolume(join(root, 'volume')).publish({ key: text, 'a/key': text });
             else if (what === 'hint') backend.hint(path);
             else if (what === 'check') await watcher.check();
             else if (what === 'time') await clock.advance(100);

@@ -171,13 +171,13 @@ export class TreeLook {
     const { root, scope, options } = this.#look;
     const parent = key === '' ? undefined : this.#parentOf(key);
     if (key !== '' && !parent) return;
-    if (key !== '' && scope.leavesOut(key)) {
-      this.#nodes.remove(key);
-      return;
-    }
     // The files of a volume are those of its revision.
     if (parent?.volume) {
       this.visit(parent.key);
+      return;
+    }
+    if (key !== '' && scope.leavesOut(key)) {
+      this.#nodes.remove(key);
       return;
     }
     const path = parent ? within(parent.path, nameOf(key)) : root.path;
