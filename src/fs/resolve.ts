@@ -179,6 +179,11 @@ export function* resolve(path: string, disk: Disk): Steps<Resolution> {
   return { kind: 'found', path: place || '/', stat, entryNs: directory?.mtimeNs ?? 0n, route };
 }
 
+/** The paths of links that were followed. @param links see `Way`. */
+export function linksIn(links: string): string[] {
+  return links === '' ? [] : links.split('\0').filter((_, at) => at % 2 === 0);
+}
+
 /** Whether one of these links has been retargeted. @param links see `Way`. */
 export function* wereRetargeted(links: string, disk: Disk): Steps<boolean> {
   const hops = links === '' ? [] : links.split('\0');

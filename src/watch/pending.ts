@@ -6,8 +6,9 @@
  * | a difference for the first time  | it is due after its quiet period                                         |
  * | the same one again               | nothing                                                                  |
  * | it again, but it looks different | its quiet period begins again; it is due at the latest after its maximum |
- * | that the file is gone or back    | it is a new difference                                                   |
- * | no difference any more           | it is forgotten (report.ts)                                              |
+ * | that the file is gone            | the same, but there is no maximum: only what is there can be reported as |
+ * |                                  | it stands                                                                |
+ * | no difference any more           | it is forgotten, unless it is seen again within `missingGraceMs`         |
  */
 import { isUnchanged } from '../fs/file-identity.js';
 import { FileSnapshot } from '../fs/snapshot.js';
@@ -24,9 +25,12 @@ export interface Wait {
   readonly maxMs: number;
 }
 
+/** No difference any more. */
+const VANISHED = 'vanished';
+
 export const NO_WAIT: Wait = { quietMs: 0, maxMs: 0 };
 
-/** A pending difference. Times are monotonic ms. */
+/** A pending difference, or one that has vanished. Times are monotonic ms. */
 export interface Pending {
   /** See `betterCause`. */
   readonly cause: ChangeCause;
@@ -44,11 +48,30 @@ export function seenAgain(
   cause: ChangeCause,
   now: number,
 ): Pending {
-  const isSame = before !== undefined && (before.appearance === undefined) === (appearance === undefined);
-  const firstSeen = isSame ? before.firstSeen : now;
-  const unchangedSince = isSame && looksSame(before.appearance, appearance) ? before.unchangedSince : now;
-  const dueAt = Math.min(unchangedSince + quietMs, firstSeen + maxMs);
+  const firstSeen = before?.firstSeen ?? now;
+  const unchangedSince = before && looksSame(before.appearance, appearance) ? before.unchangedSince : now;
+  const dueAt = Math.min(unchangedSince + quietMs, appearance === undefined ? Infinity : firstSeen + maxMs);
   return { cause: betterCause(before?.cause ?? cause, cause), appearance, firstSeen, unchangedSince, dueAt };
+}
+
+/**
+ * The differences that are no longer seen, for as long as `memoryMs`.
+ * @param before those that had vanished, and then those that were pending.
+ */
+export function vanishedOf(
+  before: Iterable<readonly [key: string, pending: Pending]>,
+  isSeen: (key: string) => boolean,
+  memoryMs: number,
+  now: number,
+): ReadonlyMap<string, Pending> {
+  const vanished = new Map<string, Pending>();
+  for (const [key, pending] of before) {
+    if (isSeen(key)) continue;
+    if (pending.appearance !== VANISHED)
+      vanished.set(key, { ...pending, appearance: VANISHED, unchangedSince: now });
+    else if (now - pending.unchangedSince < memoryMs) vanished.set(key, pending);
+  }
+  return vanished;
 }
 
 function looksSame(one: Appearance, other: Appearance): boolean {

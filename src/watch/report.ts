@@ -26,6 +26,7 @@
 import type { Clock, Scheduled } from '../core/clock.js';
 import { isRecent } from '../fs/file-identity.js';
 import type { Observation } from '../fs/observation.js';
+import { linksIn } from '../fs/resolve.js';
 import { FileSnapshot, filesIn, MissingSnapshot, SetSnapshot, type Snapshot } from '../fs/snapshot.js';
 import type { TargetError } from '../fs/target-error.js';
 import {
@@ -37,7 +38,7 @@ import {
   type KeyDifference,
 } from './change.js';
 import { isComplete, isPartlyRetargeted, NO_FILES, filterKeys, type Files } from './difference.js';
-import { dueEach, dueTogether, NO_WAIT, seenAgain, type Pending, type Wait } from './pending.js';
+import { dueEach, dueTogether, NO_WAIT, seenAgain, vanishedOf, type Pending, type Wait } from './pending.js';
 import type { WatcherEvent } from './watcher-events.js';
 
 /** An observation that can be compared with the last report. */
@@ -60,6 +61,9 @@ const UNREADABLE = '/unreadable';
 /** The time of a file may be this much older than its last write, ms: kernels keep it in ticks. */
 const LONGEST_TICK_MS = 10;
 
+/** How many looks must find that something is gone, if no event would tell that it is back. */
+const LOOKS_WITHOUT_EVENTS = 7;
+
 const NOTHING: ReadonlyMap<string, Pending> = new Map();
 const NO_KEYS: ReadonlySet<string> = new Set();
 const NO_REVISIONS: ReadonlyMap<string, string | undefined> = new Map();
@@ -81,11 +85,14 @@ export class Reporter {
   #unreadable: { readonly error: TargetError; readonly since: number } | undefined;
   /** The differences that the last look has seen and that are not reported yet, by key. */
   #pending = NOTHING;
+  /** Those that were seen a short time ago, but not by the last look. */
+  #vanished = NOTHING;
   /** Since when some links of a group have been retargeted and others have not, monotonic ms. */
   #partialSince: number | undefined;
   /** The keys that `add` and `remove` have changed and that are not reported yet. */
   #regrouped: ReadonlySet<string> = NO_KEYS;
   #timer: Scheduled | undefined;
+  #isClosed = false;
 
   /** @param path the watched path. */
   constructor(path: string, options: ReporterOptions, receiver: Receiver) {
@@ -124,6 +131,7 @@ export class Reporter {
   }
 
   close(): void {
+    this.#isClosed = true;
     this.#timer?.cancel();
     this.#pending = NOTHING;
   }
@@ -138,9 +146,17 @@ export class Reporter {
     const readableAt = this.#considerReadability(seen, before, cause, now);
     const filesAt = seen.kind === 'unreadable' ? Infinity : this.#considerFiles(seen, before, cause, now);
     const next = Math.min(readableAt, filesAt);
-    if (next === Infinity) return;
+    // A listener may have closed the watcher.
+    if (next === Infinity || this.#isClosed) return;
     const again = (): void => this.#receiver.lookAgain(cause, this.#pendingPaths(seen));
-    this.#timer = clock.schedule(again, next - now, { ref: persistent });
+    this.#timer = clock.schedule(again, Math.min(next - now, this.#longestDelay(cause)), { ref: persistent });
+  }
+
+  /** Without events, only more looks tell that what is gone was there in the meantime. */
+  #longestDelay(cause: ChangeCause): number {
+    if (cause !== 'poll' && cause !== 'resync') return Infinity;
+    const isAnyGone = [...this.#pending.values()].some(({ appearance }) => appearance === undefined);
+    return isAnyGone ? this.#options.missingGraceMs / LOOKS_WITHOUT_EVENTS : Infinity;
   }
 
   /** Returns when `unreadable` is due, monotonic ms; `Infinity` if it is not pending. */
@@ -158,8 +174,7 @@ export class Reporter {
     }
     const reason = reasonOf(error);
     if (this.#unreadable && reasonOf(this.#unreadable.error) === reason) return Infinity;
-    const wait = cause === 'start' ? NO_WAIT : this.#waitForLoss;
-    const pending = seenAgain(before.get(UNREADABLE), reason, wait, cause, now);
+    const pending = seenAgain(before.get(UNREADABLE), reason, this.#waitForLoss, cause, now);
     if (pending.dueAt > now) {
       this.#pending = new Map([[UNREADABLE, pending]]);
       return pending.dueAt;
@@ -190,6 +205,9 @@ export class Reporter {
       if (quietMs > 0) isAtOnce = false;
       first ??= before.get(key)?.cause;
     }
+    const vanished = this.#vanished;
+    const memoryMs = this.#options.missingGraceMs;
+    this.#vanished = vanishedOf([...vanished, ...before], (key) => waits.has(key), memoryMs, now);
     if (isAtOnce) {
       this.#regrouped = NO_KEYS;
       this.#report(snapshot, difference, first ?? cause, now);
@@ -197,8 +215,8 @@ export class Reporter {
     }
     const pending = new Map<string, Pending>();
     for (const [key, wait] of waits) {
-      const appearance = key === KIND ? snapshot.kind : files.get(key);
-      pending.set(key, seenAgain(before.get(key), appearance, wait, cause, now));
+      const appearance = key === KIND ? kindOf(seen) : files.get(key);
+      pending.set(key, seenAgain(before.get(key) ?? vanished.get(key), appearance, wait, cause, now));
     }
     return this.#reportDue(snapshot, files, difference, pending, othersAt, now);
   }
@@ -295,13 +313,10 @@ export class Reporter {
     return kind === 'volume' || kind === before.kind;
   }
 
-  /** Whether each file is reported when it is due: only in a directory or tree that is new, or the same as before. */
-  #reportsEachFile(snapshot: Snapshot): boolean {
-    const before = this.#snapshot;
-    if (snapshot.kind !== 'tree' && snapshot.kind !== 'directory') return false;
-    return (
-      before.kind === 'missing' || (before.kind === snapshot.kind && before.realPath === snapshot.realPath)
-    );
+  /** Whether each file is reported when it is due: only in a directory or tree that is new, or was one before. */
+  #reportsEachFile({ kind }: Snapshot): boolean {
+    const before = this.#snapshot.kind;
+    return (kind === 'tree' || kind === 'directory') && (before === 'missing' || before === kind);
   }
 
   /** Reports these differences; for all other keys, the last report stays. */
@@ -355,15 +370,21 @@ export class Reporter {
     this.#receiver.report({ name: 'readable', payload: { unreadableMs: now - since } });
   }
 
-  /** The paths with pending differences, which the next look visits. */
+  /** The files with pending differences and the links that led to them, which the next look visits. */
   #pendingPaths(seen: StableObservation): string[] {
     const files = seen.kind === 'found' ? filesIn(seen.snapshot) : NO_FILES;
     const unreadable = seen.kind === 'found' ? seen.unreadable : undefined;
-    const paths = [...this.#pending.keys()].map(
-      (key) => (files.get(key) ?? this.#files.get(key))?.realPath ?? unreadable?.path,
-    );
-    return paths.filter((path) => path !== undefined);
+    return [...this.#pending.keys()].flatMap((key) => {
+      const file = files.get(key) ?? this.#files.get(key);
+      return file ? [file.realPath, ...linksIn(FileSnapshot.stampOf(file).links)] : (unreadable?.path ?? []);
+    });
   }
+}
+
+/** What is there. In the gap of a swap, the directory shows whether something was there in the meantime. */
+function kindOf(seen: Exclude<StableObservation, { kind: 'unreadable' }>): string {
+  if (seen.kind === 'found') return seen.snapshot.kind;
+  return seen.isGap ? `gap ${seen.changedNs}` : seen.kind;
 }
 
 /** The revision of each volume that files come from. */

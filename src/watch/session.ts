@@ -179,6 +179,8 @@ export class Session {
     for (const path of this.#target.paths) await Mounts.of(this.#options.fs).ask(path);
     await this.#lookNow('start', 'all');
     while (!this.#scope.ended && this.#isAwaited) await this.#activity.nextLook();
+    // The time of a pending difference may have come while the look went on.
+    if (this.#cause !== undefined) await this.#activity.nextLook();
     if (!this.#scope.ended && this.#resync.intervalMs > 0) Ticker.start(this, this.#resync);
   }
 
@@ -218,7 +220,7 @@ export class Session {
 
   lookAgain(cause: ChangeCause, paths: readonly string[]): void {
     for (const path of paths) this.#target.touch(path);
-    this.#request(cause, 'hints');
+    this.#request(this.#afterStart(cause), 'hints');
   }
 
   /** Something may have happened, where the hint says or anywhere. */
@@ -334,6 +336,8 @@ export class Session {
     if (isNew && cause === 'resync' && !this.#isConfirming) return this.#confirm();
     this.#seen = seen;
     if (isNew) this.#reporter.consider(seen, cause);
+    // A listener may have closed the watcher.
+    if (this.#scope.ended) return true;
     this.#isConfirming = false;
     // Most looks find nothing new to listen to: then the array stays the same, too.
     const { consulted } = seen;
@@ -356,15 +360,17 @@ export class Session {
     if (opened.length === 0 || this.#scope.ended) return this.#stable();
     if (round === MAX_ROUNDS) return this.#unstable(cause);
     for (const path of opened) this.#target.touch(path);
-    // A change after the start is not one of the start.
-    const next = cause === 'start' ? (this.#connection.backend?.name ?? 'poll') : cause;
-    return this.#round(next, 'hints', undefined, round + 1);
+    return this.#round(this.#afterStart(cause), 'hints', undefined, round + 1);
+  }
+
+  /** What a later look finds first is not a change of the start. */
+  #afterStart(cause: ChangeCause): ChangeCause {
+    return cause === 'start' ? (this.#connection.backend?.name ?? 'poll') : cause;
   }
 
   #confirm(): true {
     this.#isConfirming = true;
-    this.#extent = 'hints';
-    this.#cause = betterCause('resync', this.#cause);
+    this.#request('resync', 'hints');
     return true;
   }
 

@@ -62,8 +62,8 @@ export const MUTANTS = [
   [
     'a group does not wait for links that are not made yet',
     group,
-    'const unlinked = new Set(gaps.flatMap(({ unlinkedIn }) => unlinkedIn ?? []));',
-    'const unlinked = new Set<string>();',
+    "(resolution.kind === 'missing' ? (resolution.unlinkedIn ?? []) : [])",
+    '[]',
   ],
   ['a tree is not proven', look, 'if (isRetargeted) this.#moved.add(key);', ''],
   [
@@ -134,7 +134,7 @@ export const MUTANTS = [
   [
     'a link makes a file complete that was written since',
     file,
-    'isOlderThanLinks: mtimeNs < turnedNs,',
+    'isOlderThanLinks: mtimeNs < retargetedNs,',
     'isOlderThanLinks: true,',
   ],
   [
@@ -146,8 +146,8 @@ export const MUTANTS = [
   [
     'a link in the same tick is later',
     file,
-    'isOlderThanLinks: mtimeNs < turnedNs,',
-    'isOlderThanLinks: mtimeNs <= turnedNs,',
+    'isOlderThanLinks: mtimeNs < retargetedNs,',
+    'isOlderThanLinks: mtimeNs <= retargetedNs,',
   ],
   [
     'the first report does not wait for what is being written',
@@ -177,8 +177,8 @@ export const MUTANTS = [
   [
     'a quiet period does not begin again',
     'watch/pending.ts',
-    'isSame && looksSame(before.appearance, appearance) ? before.unchangedSince : now',
-    'isSame ? before.unchangedSince : now',
+    'before && looksSame(before.appearance, appearance) ? before.unchangedSince : now',
+    'before ? before.unchangedSince : now',
   ],
   [
     'nothing is looked at again after it is listened to',
@@ -196,7 +196,7 @@ export const MUTANTS = [
   [
     'a pending difference is not looked at again',
     report,
-    'this.#timer = clock.schedule(again, next - now, { ref: persistent });',
+    'this.#timer = clock.schedule(again, Math.min(next - now, this.#longestDelay(cause)), { ref: persistent });',
     'void again;',
   ],
   [

@@ -52,6 +52,27 @@ test('start() reports the current contents, and a second call returns the same p
   });
 });
 
+test('no check of the start is left when start() has resolved, however long the backend takes', async () => {
+  const scene = new ScriptedScene();
+  const { clock, file } = scene;
+  writeFileSync(file, 'new');
+  const backend: WatchBackend = {
+    name: 'slow',
+    subscribe: async (sink) => {
+      // Longer than the file takes to settle.
+      await new Promise<void>((resolve) => void clock.schedule(resolve, 60));
+      return scene.backend.subscribe(sink);
+    },
+  };
+  const watcher = scene.create(file, { backend, resyncIntervalMs: 0 });
+  scene.record();
+  // At the very moment.
+  const written = ResilientWatcher.prototype.start.call(watcher).then(() => writeFileSync(file, 'later'));
+  await scene.pass(1_000);
+  await written;
+  expect(scene.events).toEqual(['change new by start']);
+});
+
 test('the constructor does no I/O', () => {
   const { backend, clock } = watchedKey();
   expect(backend.subscribed).toBe(0);
@@ -80,6 +101,20 @@ test('close() within a listener of `change` does not deadlock', async () => {
   await watcher.close();
   await publish('v2');
   expect(seen).toEqual(['v1', 'closed']);
+});
+
+test('close() within a listener of `change` leaves no timer of a file that is still being written', async () => {
+  const scene = new ScriptedScene();
+  for (const name of ['a', 'b']) writeFileSync(scene.at(name), 'old');
+  await scene.watch(scene.root);
+  scene.watcher.on('change', () => void scene.watcher.close());
+  writeFileSync(scene.at('a'), 'new');
+  while (scene.watcher.state !== 'closed') {
+    writeFileSync(scene.at('b'), `${scene.clock.monotonic()}`);
+    scene.backend.hint();
+    await scene.clock.advance(20);
+  }
+  expect(scene.clock.pending).toBe(0);
 });
 
 test('check() resolves after a check that began after the call', async () => {

@@ -1,3 +1,4 @@
+import { renameSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { FakeClock, KubeletVolume } from 'resilient-watcher/testing';
@@ -6,7 +7,9 @@ import { expect, onTestFinished, test } from 'vitest';
 import { nextTurn } from '../../src/core/event-loop.js';
 import { operationChannel } from '../../src/core/telemetry.js';
 import { Ticker } from '../../src/watch/ticker.js';
+import { slowFs } from '../support/intercepted-fs.js';
 import { openScene } from '../support/open-scene.js';
+import { ScriptedScene } from '../support/scripted-scene.js';
 
 test.each([
   { what: 'a key', paths: ['key'] },
@@ -57,4 +60,25 @@ test.each([
 
   expect(scene.causes).toEqual(['start', ...Array.from({ length: 20 }, () => 'fs')]);
   expect(scene.watcher.status()).toMatchObject({ changes: 21, resyncs: 0 });
+});
+
+test('a check that is asked for while a resync looks still checks everything', async () => {
+  const scene = new ScriptedScene();
+  // Larger than what a resync verifies.
+  for (let number = 0; number < 1_200; number += 1) writeFileSync(scene.at(`f${number}`), 'old');
+  const fs = slowFs();
+  const watcher = scene.create(scene.root, { fs, resyncIntervalMs: 5_000 });
+  scene.record();
+  await watcher.start();
+  scene.takeChanges();
+  for (const name of ['f0', 'f700']) {
+    writeFileSync(scene.at('next'), 'new');
+    utimesSync(scene.at('next'), 1, 1);
+    renameSync(scene.at('next'), scene.at(name));
+  }
+  const { checks } = watcher.status();
+  await scene.clock.advance(5_000);
+  expect(watcher.status().checks).toBe(checks);
+  await watcher.check();
+  expect(scene.takeChanges().map(({ keys }) => keys)).toEqual(['+ ~f0,f700 -']);
 });

@@ -80,6 +80,23 @@ describe('on real files', () => {
     expect(errors).toHaveLength(1);
   });
 
+  test.each(['EACCES', 'EIO', 'EMFILE'])(
+    'a failure at the start that does not last is not reported: %s',
+    async (code) => {
+      const { fs, set } = switchable();
+      const { path, watcher, errors } = watchedFile({ fs });
+      writeFileSync(path, 'good');
+      let failures = 0;
+      set((name, [at]) => {
+        if (name === 'lstat' && at === path && (failures += 1) === 1) throw errno(code, path);
+      });
+      await watcher.start();
+      expect(String(watcher.current?.content)).toBe('good');
+      expect(failures).toBeGreaterThan(1);
+      expect(errors).toEqual([]);
+    },
+  );
+
   test('a link that led somewhere is retargeted to itself', async () => {
     const { path, watcher, errors, settle } = watchedFile();
     const link = join(dirname(path), 'current');

@@ -241,3 +241,53 @@ test.each<[string, string | readonly string[]]>([
     expect(scene.takeChanges().map(({ files }) => Object.values(files)[0])).toEqual(['half and half']);
   },
 );
+
+test.each<[string, string, boolean, SceneOptions?]>([
+  ['a file', 'file', true],
+  ['a file that was missing', 'file', false],
+  ['a file in a directory', '.', true],
+  ['a file in a tree that was missing', '.', false, { recursive: true }],
+])(
+  '%s that is removed and written again all the time is reported as it stands',
+  async (_, target, isThere, options) => {
+    const scene = new ScriptedScene();
+    const file = scene.at('file');
+    if (isThere) writeFileSync(file, 'old');
+    await watch(scene, target, { maxSettleMs: 1_000, ...options });
+    const reported: string[] = [];
+    for (let count = 0; count < 100; count += 1) {
+      rmSync(file, { force: true });
+      await scene.hint(file);
+      await scene.pass(10);
+      writeFileSync(file, `${count}`);
+      await scene.hint(file);
+      await scene.pass(20);
+      reported.push(...reports(scene));
+    }
+    // Never as gone.
+    expect(reported).toEqual([expect.stringMatching(/^file=\d+$/), expect.stringMatching(/^file=\d+$/)]);
+  },
+);
+
+test('a busy log does not delay the other files of a directory whose link is retargeted', async () => {
+  const scene = new ScriptedScene();
+  for (const directory of ['r1', 'r2']) {
+    mkdirSync(scene.at(directory));
+    for (const name of ['a', 'log', `in-${directory}`])
+      writeFileSync(scene.at(`${directory}/${name}`), directory);
+  }
+  symlinkSync('r1', scene.at('current'));
+  await watch(scene, 'current');
+  symlinkSync('r2', scene.at('next'));
+  renameSync(scene.at('next'), scene.at('current'));
+  const later = Date.now() / 1_000 + 1;
+  for (let count = 0; count < 10; count += 1) {
+    appendFileSync(scene.at('r2/log'), '.');
+    utimesSync(scene.at('r2/log'), later, later + count);
+    await scene.hint(scene.at(count === 0 ? 'current' : 'r2/log'));
+    await scene.pass(20);
+  }
+  expect(reports(scene)).toEqual(['-in-r1 a=r2 in-r2=r2']);
+  await scene.pass(50);
+  expect(reports(scene)).toEqual(['log=r2..........']);
+});

@@ -230,9 +230,6 @@ export const requirements: Record<string, (scene: Scene, subject: WatchedSubject
     target.put('0');
     await target.watch({ fragile: true, resync: true });
     await target.reports('0');
-    // What the start has begun is over.
-    await scene.watcher.check();
-    await scene.watcher.idle();
     scene.fragile.deaf = true;
     const before = scene.causes.length;
     target.put('1');
